@@ -1,0 +1,66 @@
+// Where tensors come from. One implementation per container; open_source tells them apart by content.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+struct SourceTensor {
+  std::string name;  // dotted, as in the checkpoint
+  TensorSpec spec;
+  std::string file;  // for messages
+};
+
+struct SourceFile {
+  std::filesystem::path path;
+  int64_t size = 0;      // bytes
+  int64_t mtime_ns = 0;  // since the epoch
+};
+
+// Everything about the tensors (names, dtypes, shapes, that their bytes lie inside the files) is
+// validated when the source is opened; only reading the data can fail later. Errors are
+// Error::input and name file and tensor.
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  [[nodiscard]] virtual std::string_view kind() const = 0;  // "safetensors", "hdf5", "raw"
+  [[nodiscard]] virtual const std::vector<SourceTensor>& tensors() const = 0;
+
+  // Copies bytes [offset, offset + out.size()) of tensor `index` (row-major, little-endian, dtype as
+  // in its spec) to `out`. Offset and size are multiples of the bytes of one index of the first
+  // dimension. Not thread-safe: one call at a time.
+  virtual void read(size_t index, int64_t offset, MutableBytes out) = 0;
+
+  // The same bytes without a copy, where the container is mapped; empty otherwise. Valid as long as
+  // the source. Thread-safe.
+  [[nodiscard]] virtual ConstBytes view(size_t index, int64_t offset, int64_t size) const {
+    (void)index, (void)offset, (void)size;
+    return {};
+  }
+
+  // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw manifest
+  // entries ("family", "w13_order", "layout", ...).
+  [[nodiscard]] virtual const std::map<std::string, std::string>& attributes() const = 0;
+  // The text of the model's config.json, if the container carries one.
+  [[nodiscard]] virtual std::optional<std::string> config_json() const = 0;
+  [[nodiscard]] virtual const std::vector<SourceFile>& files() const = 0;
+};
+
+// Opens a checkpoint directory, one safetensors file, an HDF5 file, or a raw dump (its directory or
+// its manifest.json). Throws Error::input.
+[[nodiscard]] std::unique_ptr<Source> open_source(const std::filesystem::path& path);
+
+}  // namespace mxfp4

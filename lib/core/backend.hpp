@@ -1,0 +1,49 @@
+// The 17 backends and two converter families of vLLM's MXFP4 MoE oracle
+// (vllm/model_executor/layers/fused_moe/oracle/mxfp4.py), spelled as there so that a grep finds
+// both sides.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace mxfp4 {
+
+enum class Backend : uint8_t {
+  NONE,
+  DEEPGEMM_MXFP4,
+  FLASHINFER_TRTLLM_MXFP4_MXFP8,
+  FLASHINFER_TRTLLM_MXFP4_BF16,
+  FLASHINFER_CUTLASS_MXFP4_MXFP8,
+  FLASHINFER_CUTLASS_MXFP4_BF16,
+  BATCHED_MARLIN,
+  MARLIN,
+  AITER_MXFP4_BF16,
+  AITER_MXFP4_FP8,
+  AITER_MXFP4_MXFP4,
+  TRITON,
+  TRITON_UNFUSED,
+  XPU,
+  CPU,
+  EMULATION,
+  HUMMING,
+};
+
+// Every enumerator, in upstream's declaration order.
+[[nodiscard]] std::span<const Backend> all_backends();
+[[nodiscard]] std::string_view backend_name(Backend backend);
+// By enumerator name, exact spelling; "AITER" is upstream's alias of AITER_MXFP4_BF16.
+[[nodiscard]] std::optional<Backend> backend_from_name(std::string_view name);
+
+// Which of vLLM's two weight converters runs. gpt_oss: w13 rows are gate 0, up 0, gate 1, up 1, ...;
+// generic: all gate rows, then all up rows.
+enum class Family : uint8_t { kGptOss, kGeneric };
+[[nodiscard]] std::string_view family_name(Family family);  // "gpt_oss", "generic"
+[[nodiscard]] std::optional<Family> family_from_name(std::string_view name);
+
+enum class Platform : uint8_t { kCuda, kRocm, kXpu, kCpu, kOther };
+[[nodiscard]] std::string_view platform_name(Platform platform);
+[[nodiscard]] std::optional<Platform> platform_from_name(std::string_view name);
+
+}  // namespace mxfp4

@@ -1,0 +1,90 @@
+// What the user tells us about the serving process, and what follows from it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/backend.hpp"
+#include "lib/core/layer.hpp"
+
+namespace mxfp4 {
+
+// Sizes of the serving world, as vLLM's ParallelConfig names them. N = tp * pcp * dp ranks.
+struct ParallelConfig {
+  int64_t tp_size = 1;
+  int64_t pcp_size = 1;
+  int64_t dp_size = 1;
+  bool enable_expert_parallel = false;
+  std::string all2all_backend = "allgather_reducescatter";
+  bool enable_eplb = false;
+  bool sequence_parallel = false;
+};
+
+// Which of vLLM's two selection functions runs.
+enum class Selector : uint8_t { kGptOss, kDeepseekV4 };
+[[nodiscard]] std::string_view selector_name(Selector selector);  // "gpt_oss", "deepseek_v4"
+[[nodiscard]] std::optional<Selector> selector_from_name(std::string_view name);
+
+// The facts the oracle decides from (spec: vLLM a2c8fc6657 oracle/mxfp4.py and what it calls).
+struct Deployment {
+  Platform platform = Platform::kOther;
+  std::string arch;                        // "sm90", "gfx950", "x86_64" or empty
+  std::set<std::string> libs;              // kernel packages present on the serving machine
+  std::map<std::string, std::string> env;  // the serving process's environment, nothing else
+  Selector selector = Selector::kGptOss;
+  std::string moe_backend = "auto";
+  std::optional<std::string> activation_override;  // quantization_config.moe.activation, by name
+  std::optional<std::string> model_activation;     // the checkpoint's own activation key, by name
+  std::string activation = "swigluoai";
+  bool is_act_and_mul = true;
+  std::string routing_method = "Renormalize";
+  bool lora = false;
+  ParallelConfig parallel;
+};
+
+// Everything a layout may depend on besides the sizes; fully resolved.
+struct Target {
+  Backend backend = Backend::NONE;
+  Family family = Family::kGptOss;
+  Platform platform = Platform::kOther;
+  std::string arch;
+  int64_t world_size = 1;  // tensor parallel size of the serving process (knob tp_size)
+  std::string activation;  // "silu", ...; empty: not told
+  std::map<std::string, std::string> knobs;  // params_dtype, marlin_input_dtype, ...
+  std::map<std::string, std::string> env;
+
+  // The knob's value, or `fallback` when it was not given.
+  [[nodiscard]] std::string knob(std::string_view name, std::string_view fallback) const;
+};
+
+// Compute capability of a CUDA arch name "sm90", "sm120" -> 90, 120; empty for anything else.
+[[nodiscard]] std::optional<int> cuda_capability(std::string_view arch);
+
+// One question that the oracle asked: the candidate class, the activation key it was asked with, and
+// the answer. `reason` is empty when supported.
+struct TraceStep {
+  std::string candidate;
+  std::optional<std::string> key;
+  bool supported = false;
+  std::string reason;
+};
+
+// The oracle's answer. A refusal has no backend and carries the reference's error; it is a value and
+// not an exception, so that explain and batch can print it.
+struct Decision {
+  std::optional<Backend> backend;
+  std::string experts_class;
+  std::string error_type;     // "ValueError", "NotImplementedError", ...
+  std::string error_message;  // the reference's text
+  std::vector<TraceStep> trace;
+  std::vector<std::string> notes;  // known defects and load-time failures, one line each
+  std::string revision;
+  bool forced = false;  // --backend: the oracle was not asked
+};
+
+}  // namespace mxfp4

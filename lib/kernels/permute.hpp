@@ -1,0 +1,32 @@
+// The loop behind every axis permutation. Scalar: this is the definition.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace mxfp4::kernels {
+
+// One nest of loops: axis i has size[i] iterations; a step along it moves the read position by
+// in_stride[i] and the write position by out_stride[i], all in units. The last axis is innermost.
+struct LoopNest {
+  std::vector<int64_t> size;
+  std::vector<int64_t> in_stride;
+  std::vector<int64_t> out_stride;
+};
+
+// Nest for out = in.reshape(dims).permute(order), writing in ascending order; neighbouring axes that
+// stay neighbours are merged. With `invert` the roles of in and out are exchanged, still writing in
+// ascending order.
+[[nodiscard]] LoopNest permutation_nest(const std::vector<int64_t>& dims,
+                                        const std::vector<int>& order, bool invert);
+
+// Moves units of `unit_bytes` bytes. `in` and `out` do not overlap; no alignment needed.
+void permute_bytes(const LoopNest& nest, int64_t unit_bytes, const std::byte* in,
+                   std::byte* out) noexcept;
+
+// Moves nibbles (even unit = low nibble). The innermost axis of `nest` must have an even size and
+// out_stride 1. `in` and `out` do not overlap.
+void permute_nibbles(const LoopNest& nest, const std::byte* in, std::byte* out) noexcept;
+
+}  // namespace mxfp4::kernels

@@ -1,0 +1,91 @@
+// Where the expert tensors of a checkpoint lie: one ExpertLayer a MoE layer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/backend.hpp"
+#include "lib/core/layer.hpp"
+#include "lib/core/model_config.hpp"
+
+namespace mxfp4 {
+
+// A named tensor of a source; the index into the list given to find_expert_layers identifies it.
+struct NamedTensor {
+  std::string name;
+  TensorSpec spec;
+  std::string file;  // for messages
+};
+
+// A contiguous byte range of a source tensor: whole indices of its first dimension.
+struct Extent {
+  size_t tensor = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+// One slot of a layer as the checkpoint stores it. Expert e's matrix (rows x row_bytes, unsliced,
+// unpadded) is the concatenation of experts[e]: one extent for a stacked or fused tensor, gate then
+// up for separate ones. Codes and scales are bytes whatever their dtype is called.
+struct SlotSource {
+  DType dtype = DType::kU8;  // of the stored elements; biases may be BF16, F16 or F32
+  std::vector<std::vector<Extent>> experts;  // empty: the slot is absent
+};
+
+struct ExpertLayer {
+  int64_t index = 0;          // layer number, spec ingest 3
+  std::string prefix;         // module path in the checkpoint, "model.layers.3.mlp.experts"
+  std::string engine_prefix;  // module path in the engine where it differs, else empty
+  LayerDims dims;             // of the whole model, as stored
+  std::array<SlotSource, kAllSlots.size()> slots;
+
+  [[nodiscard]] const SlotSource& slot(Slot s) const { return slots[static_cast<size_t>(s)]; }
+  [[nodiscard]] bool has(Slot s) const { return !slot(s).experts.empty(); }
+};
+
+enum class Style : uint8_t {
+  kGptOss,
+  kGptOssOriginal,
+  kDeepseekV4,
+  kQuark,
+  kCompressedTensors,
+  kMxfp4,
+  kLoaded,
+};
+[[nodiscard]] std::string_view style_name(Style style);  // "gpt_oss", ...
+[[nodiscard]] std::optional<Style> style_from_name(std::string_view name);
+
+// How the engine's loader slices: see slice.hpp.
+enum class Loader : uint8_t { kGptOssStacked, kGptOssPerExpert, kGeneric, kLoaded };
+
+// A checkpoint's MoE layers and how its style's loader treats them (spec ingest 1.3).
+struct ModelLayers {
+  Style style = Style::kLoaded;
+  Loader loader = Loader::kLoaded;
+  Family family = Family::kGptOss;  // which converter runs after loading
+  W13Order order = W13Order::kInterleaved;
+  std::byte scale_fill{0};          // padding of scales; 1 for Quark
+  DType bias_dtype = DType::kBF16;  // in the loaded layout
+  bool rounds = true;               // false: the style's method never rounds sizes
+  std::vector<ExpertLayer> layers;  // ascending index
+  std::vector<size_t> rest;         // indices of all tensors that are not ours
+  std::vector<std::string> warnings;
+};
+
+struct FindOptions {
+  std::optional<Style> style;    // --style
+  std::optional<Family> family;  // --family
+  std::map<std::string, std::string> attributes;  // of the container: family, w13_order, ...
+};
+
+// Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks
+// names, dtypes and shapes against each other and against the config. Throws Error::input naming
+// file and tensor or key, Error::unsupported for what the reference cannot load.
+[[nodiscard]] ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors,
+                                             const ModelConfig* config, const FindOptions& options);
+
+}  // namespace mxfp4

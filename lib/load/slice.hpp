@@ -1,0 +1,74 @@
+// Which part of each expert a rank holds, and how its loaded tensors are put together. The loader's
+// own arithmetic (vLLM a2c8fc6657, fused_moe/layer.py and models/gpt_oss.py).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/deployment.hpp"
+#include "lib/load/expert_layer.hpp"
+
+namespace mxfp4 {
+
+enum class ExpertPlacement : uint8_t { kLinear, kRoundRobin };
+
+// One rank's share of every layer.
+struct RankSlice {
+  int64_t rank = 0;
+  int64_t num_ranks = 1;
+  int64_t tp_rank = 0, tp_size = 1, ep_rank = 0, ep_size = 1;
+  std::vector<int64_t> experts;  // global ids, ascending
+  int64_t begin = 0, end = 0;    // range of the intermediate dimension
+  LayerDims padded;              // local experts, padded H, padded I of this rank
+  bool w2_bias = true;           // false: the rank's w2_bias is zero
+};
+
+// Copies rows [from_row, from_row + rows) columns [from_col, from_col + col_bytes) of the checkpoint's
+// matrix to (to_row, 0) of the loaded one.
+struct CopyRect {
+  int64_t from_row = 0, from_col = 0, rows = 0, col_bytes = 0, to_row = 0;
+};
+
+// How one expert's stored matrix becomes its loaded one. Immutable, thread-safe.
+struct Assembly {
+  ExpertMatrix stored;
+  ExpertMatrix loaded;
+  std::byte fill{0};
+  std::vector<CopyRect> rects;  // in stored bytes; element size as stored
+  DType from = DType::kU8, to = DType::kU8;  // element conversion of biases, after the copy
+
+  // True when loaded == stored byte for byte, so that no copy is needed.
+  [[nodiscard]] bool identity() const;
+  // Writes every byte of `out` (loaded.bytes()) from `in` (stored.bytes()).
+  void forward(ConstBytes in, MutableBytes out) const;
+};
+
+// Rounds the sizes of one rank: given unpadded H and I per rank, the sizes the backend wants.
+using RoundSizes = std::function<LayerDims(LayerDims)>;
+
+struct SliceOptions {
+  ParallelConfig parallel;
+  ExpertPlacement placement = ExpertPlacement::kLinear;
+  bool round = true;  // --pad auto
+  RoundSizes round_sizes;
+  std::optional<int64_t> n_group;  // of the model: round-robin needs more than one expert group
+};
+
+// Every rank's slice. `dims` are the model's. Throws Error::unsupported for what the reference cannot
+// load or gets wrong (spec ingest 7), Error::usage for sizes that contradict each other.
+[[nodiscard]] std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
+                                                 const SliceOptions& options);
+
+// The assembly of `slot` on a rank.
+[[nodiscard]] Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot slot,
+                                     const RankSlice& slice);
+
+// The inverse of padding: the loaded tensors of a rank cropped to its slice. Shape of the cropped
+// matrix and the rectangles to copy, in the direction loaded -> cropped.
+[[nodiscard]] Assembly make_crop(const LoadedSpec& padded, Slot slot, W13Order order,
+                                 int64_t hidden_size, int64_t intermediate_size);
+
+}  // namespace mxfp4

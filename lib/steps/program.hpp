@@ -1,0 +1,38 @@
+// A short list of steps that turns one expert's loaded bytes into one output's bytes, and back.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/steps/step.hpp"
+
+namespace mxfp4 {
+
+class Program {
+ public:
+  // The identity on `bytes` bytes.
+  explicit Program(int64_t bytes = 0) : in_bytes_(bytes) {}
+
+  // Appends a step. Throws Error::internal when its input size is not the program's output size.
+  // Neighbouring row gathers on equal rows are folded into one.
+  Program& then(Step step);
+
+  [[nodiscard]] int64_t in_bytes() const { return in_bytes_; }
+  [[nodiscard]] int64_t out_bytes() const;
+  [[nodiscard]] bool is_identity() const { return steps_.empty(); }
+  [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
+  // Bytes of scratch that forward and inverse need (two buffers of the largest intermediate result).
+  [[nodiscard]] int64_t scratch_bytes() const;
+
+  // `in`, `out` and `scratch` have in_bytes(), out_bytes() and at least scratch_bytes() bytes and do
+  // not overlap. Thread-safe.
+  void forward(ConstBytes in, MutableBytes out, MutableBytes scratch) const;
+  // From out_bytes() bytes back to in_bytes().
+  void inverse(ConstBytes in, MutableBytes out, MutableBytes scratch) const;
+
+ private:
+  int64_t in_bytes_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,94 @@
+// Hand-written tables for the steps and the program that strings them together.
+#include "lib/steps/step.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lib/core/error.hpp"
+#include "lib/steps/program.hpp"
+#include "lib/steps/recodings.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::vector<std::byte> bytes(std::initializer_list<int> values) {
+  std::vector<std::byte> out;
+  for (int v : values) out.push_back(static_cast<std::byte>(v));
+  return out;
+}
+
+void expect_both_ways(const Step& step, const std::vector<std::byte>& in,
+                      const std::vector<std::byte>& want) {
+  ASSERT_EQ(step_in_bytes(step), static_cast<int64_t>(in.size()));
+  ASSERT_EQ(step_out_bytes(step), static_cast<int64_t>(want.size()));
+  std::vector<std::byte> out(want.size(), std::byte{0xEE});
+  step_forward(step, in, out);
+  EXPECT_EQ(out, want);
+  std::vector<std::byte> back(in.size(), std::byte{0xEE});
+  step_inverse(step, out, back);
+  EXPECT_EQ(back, in);
+}
+
+TEST(Step, PermuteTransposesBytes) {
+  expect_both_ways(Permute{Unit::kByte, {2, 3}, {1, 0}}, bytes({1, 2, 3, 4, 5, 6}),
+                   bytes({1, 4, 2, 5, 3, 6}));
+}
+
+TEST(Step, PermuteMovesWholeWords) {
+  expect_both_ways(Permute{Unit::kWord16, {2, 2}, {1, 0}}, bytes({1, 2, 3, 4, 5, 6, 7, 8}),
+                   bytes({1, 2, 5, 6, 3, 4, 7, 8}));
+}
+
+TEST(Step, PermuteTransposesNibbles) {
+  // Codes 1 2 3 4 | 5 6 7 8 in two rows become 1 5 2 6 3 7 4 8.
+  expect_both_ways(Permute{Unit::kNibble, {2, 4}, {1, 0}}, bytes({0x21, 0x43, 0x65, 0x87}),
+                   bytes({0x51, 0x62, 0x73, 0x84}));
+}
+
+TEST(Step, PermuteOfThreeAxesWithOnes) {
+  expect_both_ways(Permute{Unit::kByte, {2, 1, 2, 2}, {2, 0, 1, 3}},
+                   bytes({0, 1, 2, 3, 4, 5, 6, 7}), bytes({0, 1, 4, 5, 2, 3, 6, 7}));
+}
+
+TEST(Step, GatherTakesRows) {
+  expect_both_ways(GatherRows{2, {2, 0, 1}}, bytes({1, 2, 3, 4, 5, 6}), bytes({5, 6, 1, 2, 3, 4}));
+}
+
+TEST(Step, PadFillsAndCrops) {
+  expect_both_ways(PadMatrix{2, 2, 3, 3, std::byte{9}}, bytes({1, 2, 3, 4}),
+                   bytes({1, 2, 9, 3, 4, 9, 9, 9, 9}));
+}
+
+TEST(Step, RecodingsAreExact) {
+  expect_both_ways(Recode{&kWidenBf16ToF32, 2}, bytes({0x81, 0xFF, 1, 2}),
+                   bytes({0, 0, 0x81, 0xFF, 0, 0, 1, 2}));
+  expect_both_ways(Recode{&kE8m0ToF32, 3}, bytes({0, 127, 255}),
+                   bytes({0, 0, 0, 0, 0, 0, 0x80, 0x3F, 0, 0, 0x80, 0x7F}));
+}
+
+TEST(Program, FoldsNeighbouringGathers) {
+  Program program(3);
+  program.then(GatherRows{1, {1, 2, 0}}).then(GatherRows{1, {1, 2, 0}});
+  ASSERT_EQ(program.steps().size(), 1U);
+  std::vector<std::byte> out(3);
+  program.forward(bytes({1, 2, 3}), out, {});
+  EXPECT_EQ(out, bytes({3, 1, 2}));
+}
+
+TEST(Program, RunsStepsInOrderAndBack) {
+  Program program(4);
+  program.then(PadMatrix{2, 2, 2, 4, std::byte{7}}).then(Permute{Unit::kByte, {2, 4}, {1, 0}});
+  std::vector<std::byte> scratch(static_cast<size_t>(program.scratch_bytes()));
+  std::vector<std::byte> out(8);
+  program.forward(bytes({1, 2, 3, 4}), out, scratch);
+  EXPECT_EQ(out, bytes({1, 3, 2, 4, 7, 7, 7, 7}));
+  std::vector<std::byte> back(4);
+  program.inverse(out, back, scratch);
+  EXPECT_EQ(back, bytes({1, 2, 3, 4}));
+}
+
+TEST(Program, RefusesStepsThatDoNotFit) {
+  EXPECT_THROW(Program(3).then(GatherRows{2, {0, 1}}), Error);
+}
+
+}  // namespace
+}  // namespace mxfp4
