@@ -1,0 +1,50 @@
+// Runs one output of a layout on one granule of experts, in both directions: first the combine
+// stage (if there is one), then the program; backwards the program, then the combine stage. The
+// pipeline and the tests share it. Nothing here allocates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "lib/layouts/layout.hpp"
+
+namespace mxfp4 {
+
+// Bytes by slot: one granule's, or a whole tensor's. Slots that an output does not read may be
+// empty.
+class SlotBytes {
+ public:
+  [[nodiscard]] ConstBytes operator[](Slot slot) const { return bytes_[index(slot)]; }
+  void set(Slot slot, ConstBytes bytes) { bytes_[index(slot)] = bytes; }
+
+  // The part of granule `g` when every slot holds `granules` granules.
+  [[nodiscard]] SlotBytes granule(int64_t g, int64_t granules) const;
+
+ private:
+  static size_t index(Slot slot) { return static_cast<size_t>(slot); }
+  std::array<ConstBytes, kAllSlots.size()> bytes_{};
+};
+
+// Granules of an output in a layer of `num_experts` experts.
+[[nodiscard]] int64_t granule_count(const Output& output, int64_t num_experts);
+
+// The slots that run_forward reads, in order; the first is the output's own.
+[[nodiscard]] std::span<const Slot> slots_read(const Output& output);
+
+// Bytes of scratch that run_forward and run_inverse need.
+[[nodiscard]] int64_t scratch_bytes(const Output& output);
+
+// Writes one granule of the output: exactly program.out_bytes() bytes, every one of them. `granule`
+// holds one granule of each slot of slots_read(). `scratch` has at least scratch_bytes(output)
+// bytes; no buffer overlaps another. Throws Error::internal when a size is not the planned one.
+void run_forward(const Output& output, const SlotBytes& granule, MutableBytes out,
+                 MutableBytes scratch);
+
+// Writes one granule of the slot `output.slot` as it was loaded, from one granule of the output as
+// written. `others` are the granules of the outputs that combine.front().inverse_from names, in
+// that order. Requires output.restores_slot. Throws Error::internal as run_forward does.
+void run_inverse(const Output& output, ConstBytes written, std::span<const ConstBytes> others,
+                 MutableBytes out, MutableBytes scratch);
+
+}  // namespace mxfp4
