@@ -6,5 +6,9 @@
 namespace mxfp4 {
 
 extern const Layout kIdentityLayout;
+extern const Layout kDeepgemmF32Layout;
+extern const Layout kFlashinferTrtllmLayout;
+extern const Layout kFlashinferCutlassMxfp8Layout;
+extern const Layout kFlashinferCutlassSm90Layout;
 
 }  // namespace mxfp4

@@ -1,0 +1,59 @@
+// DEEPGEMM_MXFP4: scales widened to F32, everything else as loaded, both families alike.
+//
+//   w13_weight, w2_weight, w13_bias, w2_bias   as loaded; biases optional
+//   w13_weight_scale   F32 [E, 2I, H/32]       word n = e8m0 code n << 23, little-endian
+//   w2_weight_scale    F32 [E, H, I/32]        the same
+//
+// Example: code 127 (1.0) -> 0x3F800000 -> bytes 00 00 80 3F. Code 0 gives +0.0 and code 255 +inf,
+// as in the reference; the shift is injective, so the inverse v = word >> 23 is exact.
+//
+// Preconditions: none. Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py (both converters) and
+// quantization/utils/fp8_utils.py (_upcast_e8m0_to_fp32).
+#include "lib/layouts/all.hpp"
+#include "lib/steps/recodings.hpp"
+
+namespace mxfp4 {
+namespace {
+
+Output scale_output(const LoadedSpec& loaded, Slot slot) {
+  TensorSpec spec = loaded.tensor(slot);
+  spec.dtype = DType::kF32;
+  const int64_t codes = loaded.expert(slot).bytes();
+  Program program(codes);
+  program.then(Recode{&kE8m0ToF32, codes});
+  return slot_output(loaded, slot, spec, std::move(program));
+}
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  const LoadedSpec& loaded = input.loaded;
+  std::vector<Output> result = {
+      identity_output(loaded, Slot::kW13Weight),
+      identity_output(loaded, Slot::kW2Weight),
+      scale_output(loaded, Slot::kW13WeightScale),
+      scale_output(loaded, Slot::kW2WeightScale),
+  };
+  if (loaded.bias) {
+    result.push_back(identity_output(loaded, Slot::kW13Bias));
+    result.push_back(identity_output(loaded, Slot::kW2Bias));
+  }
+  return result;
+}
+
+}  // namespace
+
+const Layout kDeepgemmF32Layout = {
+    .id = "deepgemm/scale-f32",
+    .backends = "DEEPGEMM_MXFP4",
+    .outputs_doc =
+        "weights and biases as loaded\n"
+        "w13_weight_scale F32 [E, 2I, H/32]\n"
+        "w2_weight_scale F32 [E, H, I/32]",
+    .formula = "scale word n = code n << 23",
+    .preconditions = "none",
+    .source = "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py, quantization/utils/fp8_utils.py",
+    .kernel_library = "",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4

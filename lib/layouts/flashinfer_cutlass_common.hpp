@@ -1,0 +1,16 @@
+// What the two FlashInfer CUTLASS layouts share: w13 as all up rows, then all gate rows, and the
+// biases. Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py, gpt_oss converter.
+#pragma once
+
+#include "lib/layouts/layout.hpp"
+
+namespace mxfp4 {
+
+// The loaded rows of one expert; for w13 reordered to [all up; all gate].
+[[nodiscard]] Program cutlass_rows(const LoadedSpec& loaded, Slot slot);
+
+// w13_bias: BF16, [all up; all gate], through float32 and back, which turns every NaN into 0x7FFF
+// (an F32 bias is rounded to nearest even on the way). w2_bias: as loaded.
+[[nodiscard]] Output cutlass_bias_output(const LoadedSpec& loaded, Slot slot);
+
+}  // namespace mxfp4

@@ -1,0 +1,72 @@
+// FLASHINFER_CUTLASS_MXFP4_MXFP8 (compute capability 10.x, 12.x), gpt_oss family.
+//
+//   w13_weight         U8 [E, 2I, H/2]    w2_weight         U8 [E, H, I/2]
+//   w13_weight_scale   U8 [E, 2I, H/32]   w2_weight_scale   U8 [E, H, I/32]
+//   w13_bias           BF16 [E, 2I]       w2_bias           BF16 [E, H]
+//
+// w13 rows become all up, then all gate: row r < I is loaded row 2r+1, row r >= I loaded row
+// 2(r-I). Scales are then put in the 128 x 4 tile order of block_scale_swizzle.hpp. w2_weight and
+// w2_bias are as loaded. A NaN in w13_bias becomes 0x7FFF.
+//
+// Example, I = 128: w13 row 0 is loaded row 1 (up 0), row 128 is loaded row 0 (gate 0); its scale
+// column 5 goes to byte ((128/128)*(C/4) + 1)*512 + 1 of the expert.
+//
+// Preconditions: H % 128 == 0, I % 128 == 0; both biases.
+// Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2
+// quantization/fp4_quantization.py, quantization.cu (block_scale_interleave_kernel).
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/block_scale_swizzle.hpp"
+#include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/flashinfer_cutlass_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr std::string_view kId = "flashinfer/cutlass-mxfp8";
+
+Output weight_output(const LoadedSpec& loaded, Slot slot) {
+  return slot_output(loaded, slot, loaded.tensor(slot), cutlass_rows(loaded, slot));
+}
+
+Output scale_output(const LoadedSpec& loaded, Slot slot) {
+  const auto [rows, columns] = loaded.expert(slot);
+  Program program = cutlass_rows(loaded, slot);
+  return slot_output(loaded, slot, loaded.tensor(slot),
+                     std::move(swizzle_128x4(program, rows, columns)));
+}
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  const LoadedSpec& loaded = input.loaded;
+  require_flashinfer_sizes(kId, loaded.dims);
+  require_biases(kId, loaded);
+  return {
+      weight_output(loaded, Slot::kW13Weight),     weight_output(loaded, Slot::kW2Weight),
+      scale_output(loaded, Slot::kW13WeightScale), scale_output(loaded, Slot::kW2WeightScale),
+      cutlass_bias_output(loaded, Slot::kW13Bias), cutlass_bias_output(loaded, Slot::kW2Bias),
+  };
+}
+
+}  // namespace
+
+const Layout kFlashinferCutlassMxfp8Layout = {
+    .id = kId,
+    .backends = "FLASHINFER_CUTLASS_MXFP4_MXFP8",
+    .outputs_doc =
+        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
+        "w13_weight_scale U8 [E, 2I, H/32], w2_weight_scale U8 [E, H, I/32]\n"
+        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H]",
+    .formula =
+        "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
+        "scale (r, c) then goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + "
+        "((r%128)/32)*4 + c%4\n"
+        "w13_bias: NaN becomes 0x7FFF",
+    .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
+    .source =
+        "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
+        "quantization/fp4_quantization.py, quantization.cu",
+    .kernel_library = "",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4

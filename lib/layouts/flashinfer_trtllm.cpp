@@ -1,0 +1,103 @@
+// FLASHINFER_TRTLLM_MXFP4_BF16 and _MXFP8: one weight format, both families.
+//
+//   w13_weight         U8 [E, 2I, H/2]         w2_weight         U8 [E, H, I/2]
+//   w13_weight_scale   F8_E4M3 [E, 2I, H/32]   w2_weight_scale   F8_E4M3 [E, H, I/32]
+//   w13_bias           F32 [E, 2I]             w2_bias           F32 [E, H]
+//
+// Output row d of every tensor takes row s(d) = 32*(d/32) + 4*(d%8) + (d%32)/8, where the rows of
+// w13 were first brought to the order up 0, gate 0, up 1, gate 1, ...: row s is loaded row s^1
+// (gpt_oss), I + s/2 for even and s/2 for odd s (generic). Scales are then put in the 128 x 4 tile
+// order of block_scale_swizzle.hpp; they keep their e8m0 bytes under the type float8_e4m3fn. Biases
+// widen to F32 by bits << 16.
+//
+// Example: w13 rows 0..9 come from loaded rows 1 5 9 13 17 21 25 29 0 4 (gpt_oss).
+//
+// Preconditions: H % 128 == 0, I % 128 == 0; gpt_oss needs both biases.
+// Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 fused_moe/core.py,
+// utils.py, quantization.cu.
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/block_scale_swizzle.hpp"
+#include "lib/layouts/flashinfer_common.hpp"
+#include "lib/steps/recodings.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr std::string_view kId = "flashinfer/trtllm";
+
+// Both row orders, folded into one gather.
+Program row_program(const LayoutInput& input, Slot slot) {
+  const auto [rows, row_bytes] = input.loaded.expert(slot);
+  Program program(rows * row_bytes);
+  if (slot_is_w13(slot)) {
+    program.then(GatherRows{row_bytes, up_gate_pairs(input.target.family, rows)});
+  }
+  return program.then(GatherRows{row_bytes, trtllm_shuffled_rows(rows)});
+}
+
+Output weight_output(const LayoutInput& input, Slot slot) {
+  return slot_output(input.loaded, slot, input.loaded.tensor(slot), row_program(input, slot));
+}
+
+Output scale_output(const LayoutInput& input, Slot slot) {
+  const auto [rows, columns] = input.loaded.expert(slot);
+  TensorSpec spec = input.loaded.tensor(slot);
+  spec.dtype = DType::kF8E4M3;
+  Program program = row_program(input, slot);
+  Output output =
+      slot_output(input.loaded, slot, spec, std::move(swizzle_128x4(program, rows, columns)));
+  output.storage.torch_dtype = "float8_e4m3fn";
+  return output;
+}
+
+Output bias_output(const LayoutInput& input, Slot slot) {
+  TensorSpec spec = input.loaded.tensor(slot);
+  Program program = row_program(input, slot);
+  if (spec.dtype == DType::kBF16) {
+    program.then(Recode{&kWidenBf16ToF32, input.loaded.expert(slot).rows});
+  }
+  spec.dtype = DType::kF32;
+  return slot_output(input.loaded, slot, spec, std::move(program));
+}
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  require_flashinfer_sizes(kId, input.loaded.dims);
+  if (input.target.family == Family::kGptOss) require_biases(kId, input.loaded);
+  std::vector<Output> result = {
+      weight_output(input, Slot::kW13Weight),
+      weight_output(input, Slot::kW2Weight),
+      scale_output(input, Slot::kW13WeightScale),
+      scale_output(input, Slot::kW2WeightScale),
+  };
+  if (input.loaded.bias) {
+    result.push_back(bias_output(input, Slot::kW13Bias));
+    result.push_back(bias_output(input, Slot::kW2Bias));
+  }
+  return result;
+}
+
+}  // namespace
+
+const Layout kFlashinferTrtllmLayout = {
+    .id = kId,
+    .backends = "FLASHINFER_TRTLLM_MXFP4_BF16, FLASHINFER_TRTLLM_MXFP4_MXFP8",
+    .outputs_doc =
+        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
+        "w13_weight_scale F8_E4M3 [E, 2I, H/32], w2_weight_scale F8_E4M3 [E, H, I/32] "
+        "(e8m0 bytes)\n"
+        "w13_bias F32 [E, 2I], w2_bias F32 [E, H]",
+    .formula =
+        "output row d takes row 32*(d/32) + 4*(d%8) + (d%32)/8 of up 0, gate 0, up 1, ...\n"
+        "scale (r, c) then goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + "
+        "((r%128)/32)*4 + c%4\n"
+        "bias word = BF16 bits << 16",
+    .preconditions = "H % 128 == 0, I % 128 == 0; gpt_oss: both biases",
+    .source =
+        "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
+        "fused_moe/core.py, utils.py, quantization.cu",
+    .kernel_library = "",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4
