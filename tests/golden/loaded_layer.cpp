@@ -138,12 +138,14 @@ void expect_restored(const std::vector<Output>& outputs, const LoadedLayer& laye
                      const Tensors& written) {
   const auto restored = undo_layout(outputs, layer.spec, written);
   for (const auto& [slot, tensor] : layer.slots) {
-    const auto source = std::ranges::find_if(
-        outputs, [&](const Output& o) { return o.slot == slot && o.restores_slot; });
+    const auto is_source = [slot = slot](const Output& o) {
+      return o.slot == slot && (o.restores_slot || !o.lost.empty());
+    };
+    const auto source = std::ranges::find_if(outputs, is_source);
     if (source == outputs.end()) {
-      const bool said = std::ranges::any_of(
-          outputs, [&](const Output& o) { return o.slot == slot && !o.lost.empty(); });
-      EXPECT_TRUE(said) << "no output restores " << slot_name(slot) << " or says that it is lost";
+      // Input scales stay behind where the backend has no use for them.
+      EXPECT_TRUE(slot == Slot::kW13InputScale || slot == Slot::kW2InputScale)
+          << "nothing restores " << slot_name(slot);
       continue;
     }
     if (!source->lost.empty()) continue;

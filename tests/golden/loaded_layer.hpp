@@ -38,7 +38,7 @@ struct LoadedLayer {
                                                  const LoadedSpec& loaded, const Tensors& written);
 
 // Expects that undoing `written` gives the layer's slots back, except where an output says that
-// something is lost.
+// something is lost, and input scales that no output takes.
 void expect_restored(const std::vector<Output>& outputs, const LoadedLayer& layer,
                      const Tensors& written);
 

@@ -1,0 +1,67 @@
+#include "tests/property/target_space.hpp"
+
+#include <functional>
+#include <string_view>
+
+namespace mxfp4::test {
+namespace {
+
+struct Machine {
+  Platform platform;
+  std::string_view arch;
+};
+
+constexpr Machine kMachines[] = {
+    {Platform::kCuda, "sm90"},    {Platform::kCuda, "sm100"},  {Platform::kCuda, "sm103"},
+    {Platform::kCuda, "sm120"},   {Platform::kCuda, "sm89"},   {Platform::kCuda, "sm80"},
+    {Platform::kCuda, "sm75"},    {Platform::kRocm, "gfx950"}, {Platform::kRocm, "gfx942"},
+    {Platform::kRocm, "gfx1250"}, {Platform::kXpu, ""},        {Platform::kCpu, "x86_64"},
+    {Platform::kCpu, "aarch64"},
+};
+
+// Each changes one thing; an empty one changes nothing.
+using Change = std::function<void(Target&)>;
+
+Change knob(const char* name, const char* value) {
+  return [=](Target& target) { target.knobs[name] = value; };
+}
+
+const std::vector<Change>& changes() {
+  static const std::vector<Change> kChanges = {
+      knob("params_dtype", "float16"),
+      knob("marlin_input_dtype", "fp8"),
+      knob("humming_input_dtype", "float8e4m3"),
+      knob("humming_input_dtype", "int8"),
+      [](Target& target) { target.world_size = 4; },
+      [](Target& target) { target.activation = "silu"; },
+      [](Target& target) { target.activation = "situ"; },
+      [](Target& target) {
+        target.activation = "situ";
+        target.env = {{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", "1"}, {"VLLM_ROCM_USE_AITER", "1"}};
+      },
+  };
+  return kChanges;
+}
+
+}  // namespace
+
+std::vector<Target> targets_of(Backend backend, Family family, bool knobs) {
+  std::vector<Target> targets;
+  for (const Machine& machine : kMachines) {
+    Target target;
+    target.backend = backend;
+    target.family = family;
+    target.platform = machine.platform;
+    target.arch = machine.arch;
+    targets.push_back(target);
+    if (!knobs) continue;
+    for (const Change& change : changes()) {
+      Target changed = target;
+      change(changed);
+      targets.push_back(changed);
+    }
+  }
+  return targets;
+}
+
+}  // namespace mxfp4::test

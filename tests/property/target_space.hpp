@@ -1,0 +1,14 @@
+// The targets that the table and property tests walk: every backend, family, machine and knob that
+// a layout may tell apart.
+#pragma once
+
+#include <vector>
+
+#include "lib/core/deployment.hpp"
+
+namespace mxfp4::test {
+
+// Machines: platform and arch. With `knobs` also every knob combination on each machine.
+[[nodiscard]] std::vector<Target> targets_of(Backend backend, Family family, bool knobs);
+
+}  // namespace mxfp4::test

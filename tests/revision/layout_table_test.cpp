@@ -1,0 +1,113 @@
+// The layout table of every revision: each backend and family has a row, no target has two, and
+// rows and layouts say what they must.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lib/revisions/revisions.hpp"
+#include "tests/property/target_space.hpp"
+
+namespace mxfp4::test {
+namespace {
+
+// Backends whose rows are not written yet.
+const std::set<Backend> kWithoutRows = {
+    Backend::BATCHED_MARLIN,    Backend::MARLIN,
+    Backend::AITER_MXFP4_BF16,  Backend::AITER_MXFP4_FP8,
+    Backend::AITER_MXFP4_MXFP4, Backend::TRITON,
+    Backend::TRITON_UNFUSED,    Backend::CPU,
+    Backend::HUMMING,
+};
+
+int64_t rows_hit(const RuleSet& rules, const Target& target) {
+  return std::ranges::count_if(rules.layouts, [&](const LayoutRow& row) {
+    return row.backend == target.backend && (!row.family || *row.family == target.family) &&
+           (row.when.holds == nullptr || row.when.holds(target));
+  });
+}
+
+std::string describe(const Target& target) {
+  std::string text = std::string(backend_name(target.backend)) + " " +
+                     std::string(family_name(target.family)) + " " +
+                     std::string(platform_name(target.platform)) + " " + target.arch;
+  for (const auto& [name, value] : target.knobs) text += " " + name + "=" + value;
+  return text;
+}
+
+TEST(LayoutTable, NoTargetHasTwoRows) {
+  for (const RuleSet* rules : all_revisions()) {
+    for (Backend backend : all_backends()) {
+      for (Family family : {Family::kGptOss, Family::kGeneric}) {
+        for (const Target& target : targets_of(backend, family, true)) {
+          EXPECT_LE(rows_hit(*rules, target), 1) << rules->name << " " << describe(target);
+        }
+      }
+    }
+  }
+}
+
+TEST(LayoutTable, EveryBackendAndFamilyHasARow) {
+  for (const RuleSet* rules : all_revisions()) {
+    for (Backend backend : all_backends()) {
+      if (kWithoutRows.contains(backend)) continue;
+      for (Family family : {Family::kGptOss, Family::kGeneric}) {
+        const auto targets = targets_of(backend, family, true);
+        EXPECT_TRUE(std::ranges::any_of(
+            targets, [&](const Target& target) { return rows_hit(*rules, target) > 0; }))
+            << rules->name << " " << backend_name(backend) << " " << family_name(family);
+      }
+    }
+  }
+}
+
+TEST(LayoutTable, RowsHaveALayoutOrARefusal) {
+  for (const RuleSet* rules : all_revisions()) {
+    for (const LayoutRow& row : rules->layouts) {
+      SCOPED_TRACE(backend_name(row.backend));
+      EXPECT_EQ(row.layout == nullptr, !row.refusal.empty());
+      EXPECT_EQ(row.when.holds == nullptr, row.when.text.empty());
+    }
+  }
+}
+
+TEST(LayoutTable, LayoutsDescribeThemselves) {
+  std::set<std::string_view> ids;
+  for (const Layout* layout : all_layouts()) {
+    SCOPED_TRACE(layout->id);
+    EXPECT_FALSE(layout->id.empty());
+    EXPECT_TRUE(ids.insert(layout->id).second) << "two layouts have this id";
+    EXPECT_EQ(layout_by_id(layout->id), layout);
+    for (std::string_view text : {layout->backends, layout->outputs_doc, layout->formula,
+                                  layout->preconditions, layout->source}) {
+      EXPECT_FALSE(text.empty());
+    }
+    EXPECT_NE(layout->outputs, nullptr);
+  }
+}
+
+// The documentation of a layout names every backend whose row points at it.
+TEST(LayoutTable, LayoutsNameTheirBackends) {
+  for (const LayoutRow& row : default_revision().layouts) {
+    if (row.layout == nullptr) continue;
+    EXPECT_NE(row.layout->backends.find(backend_name(row.backend)), std::string_view::npos)
+        << row.layout->id << " does not name " << backend_name(row.backend);
+  }
+}
+
+TEST(LayoutTable, GenericRefusalsUseTheReferenceWords) {
+  Target target;
+  target.backend = Backend::FLASHINFER_CUTLASS_MXFP4_BF16;
+  target.family = Family::kGeneric;
+  const LayoutRow* row = find_layout_row(default_revision(), target);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->layout, nullptr);
+  EXPECT_EQ(row->refusal_type, "ValueError");
+  EXPECT_EQ(row->refusal,
+            "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+            "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_BF16. "
+            "Expected TRTLLM, Triton, or AITER backend.");
+}
+
+}  // namespace
+}  // namespace mxfp4::test
