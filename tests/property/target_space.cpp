@@ -16,7 +16,7 @@ constexpr Machine kMachines[] = {
     {Platform::kCuda, "sm120"},   {Platform::kCuda, "sm89"},   {Platform::kCuda, "sm80"},
     {Platform::kCuda, "sm75"},    {Platform::kRocm, "gfx950"}, {Platform::kRocm, "gfx942"},
     {Platform::kRocm, "gfx1250"}, {Platform::kXpu, ""},        {Platform::kCpu, "x86_64"},
-    {Platform::kCpu, "aarch64"},
+    {Platform::kCpu, "aarch64"},  {Platform::kCuda, ""},
 };
 
 // Each changes one thing; an empty one changes nothing.
@@ -30,6 +30,7 @@ const std::vector<Change>& changes() {
   static const std::vector<Change> kChanges = {
       knob("params_dtype", "float16"),
       knob("marlin_input_dtype", "fp8"),
+      knob("marlin_input_dtype", "int8"),
       knob("humming_input_dtype", "float8e4m3"),
       knob("humming_input_dtype", "int8"),
       [](Target& target) { target.world_size = 4; },
