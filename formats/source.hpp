@@ -1,4 +1,5 @@
-// Where tensors come from. One implementation per container; open_source tells them apart by content.
+// Where tensors come from. One implementation per container; open_source tells them apart by
+// content.
 #pragma once
 
 #include <cstdint>
@@ -39,24 +40,29 @@ class Source {
   [[nodiscard]] virtual std::string_view kind() const = 0;  // "safetensors", "hdf5", "raw"
   [[nodiscard]] virtual const std::vector<SourceTensor>& tensors() const = 0;
 
-  // Copies bytes [offset, offset + out.size()) of tensor `index` (row-major, little-endian, dtype as
-  // in its spec) to `out`. Offset and size are multiples of the bytes of one index of the first
+  // Copies bytes [offset, offset + out.size()) of tensor `index` (row-major, little-endian, dtype
+  // as in its spec) to `out`. Offset and size are multiples of the bytes of one index of the first
   // dimension. Not thread-safe: one call at a time.
   virtual void read(size_t index, int64_t offset, MutableBytes out) = 0;
 
   // The same bytes without a copy, where the container is mapped; empty otherwise. Valid as long as
-  // the source. Thread-safe.
+  // the source. Thread-safe. Throws like read().
   [[nodiscard]] virtual ConstBytes view(size_t index, int64_t offset, int64_t size) const {
     (void)index, (void)offset, (void)size;
     return {};
   }
 
-  // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw manifest
-  // entries ("family", "w13_order", "layout", ...).
+  // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw
+  // manifest entries ("family", "w13_order", "layout", ...).
   [[nodiscard]] virtual const std::map<std::string, std::string>& attributes() const = 0;
   // The text of the model's config.json, if the container carries one.
   [[nodiscard]] virtual std::optional<std::string> config_json() const = 0;
+  // Every file that was opened, configuration included.
   [[nodiscard]] virtual const std::vector<SourceFile>& files() const = 0;
+
+  // Throws Error::input if one of files() no longer has the size and mtime that it had when the
+  // source was opened: what was read since then cannot be trusted.
+  void check_unchanged() const;
 };
 
 // Opens a checkpoint directory, one safetensors file, an HDF5 file, or a raw dump (its directory or

@@ -1,0 +1,114 @@
+#include "formats/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::string errno_text(int error) { return std::generic_category().message(error); }
+
+SourceFile from_stat(const std::filesystem::path& path, const struct stat& st) {
+  if (S_ISDIR(st.st_mode)) throw Error::input("is a directory, expected a file");
+  if (!S_ISREG(st.st_mode)) throw Error::input("is not a regular file");
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  return {.path = path,
+          .size = st.st_size,
+          .mtime_ns = int64_t{st.st_mtim.tv_sec} * kNanoseconds + st.st_mtim.tv_nsec};
+}
+
+class Descriptor {
+ public:
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; it has no effect on regular files.
+  explicit Descriptor(const std::filesystem::path& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) throw Error::input(fmt::format("cannot be opened: {}", errno_text(errno)));
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { ::close(fd_); }
+
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] SourceFile describe(const std::filesystem::path& path) const {
+    struct stat st {};
+    if (::fstat(fd_, &st) != 0) {
+      throw Error::input(fmt::format("cannot be examined: {}", errno_text(errno)));
+    }
+    return from_stat(path, st);
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+SourceFile describe_file(const std::filesystem::path& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) {
+    throw Error::input(fmt::format("cannot be opened: {}", errno_text(errno)));
+  }
+  return from_stat(path, st);
+}
+
+std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes) {
+  const Descriptor descriptor(path);
+  const int64_t size = descriptor.describe(path).size;
+  if (size > max_bytes) {
+    throw Error::input(fmt::format("{} bytes, at most {} are read", size, max_bytes));
+  }
+  std::string text(static_cast<size_t>(size), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got = ::read(descriptor.get(), text.data() + done, text.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error::input(fmt::format("cannot be read: {}", errno_text(errno)));
+    if (got == 0) throw Error::input("shrank while it was read");
+    done += static_cast<size_t>(got);
+  }
+  return text;
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const Descriptor descriptor(path);
+  file_ = descriptor.describe(path);
+  if (file_.size == 0) return;
+  const auto size = static_cast<size_t>(file_.size);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+  if (address == MAP_FAILED) {
+    throw Error::input(fmt::format("cannot be mapped: {}", errno_text(errno)));
+  }
+  // Tensors are read from front to back, once. Advice only: a failure changes no result.
+  (void)::madvise(address, size, MADV_SEQUENTIAL);
+  bytes_ = {static_cast<const std::byte*>(address), size};
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : file_(std::move(other.file_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    file_ = std::move(other.file_);
+    bytes_ = std::exchange(other.bytes_, {});
+  }
+  return *this;
+}
+
+MappedFile::~MappedFile() { unmap(); }
+
+void MappedFile::unmap() noexcept {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  bytes_ = {};
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,46 @@
+// Files of a source: their identity (size, mtime), small texts, and read-only maps of large ones.
+//
+// A map is private to the process but not a copy: if another process truncates the file, touching
+// the lost pages raises SIGBUS. Source::check_unchanged detects this and every rewrite, so callers
+// ask it before they trust a long run; replacing a file by rename is harmless, the map keeps the
+// old one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "formats/source.hpp"
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+// Size and mtime of a regular file (symbolic links are followed). Throws Error::input, without the
+// path in its text.
+[[nodiscard]] SourceFile describe_file(const std::filesystem::path& path);
+
+// The whole file as text; refuses more than max_bytes before reading. Throws Error::input, without
+// the path in its text.
+[[nodiscard]] std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
+
+// A regular file mapped read-only; unmapped by the destructor. Movable. The path is not kept open,
+// so that a checkpoint of hundreds of files needs no descriptors.
+class MappedFile {
+ public:
+  // Throws Error::input, without the path in its text.
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  [[nodiscard]] ConstBytes bytes() const { return bytes_; }
+  [[nodiscard]] const SourceFile& file() const { return file_; }
+
+ private:
+  void unmap() noexcept;
+
+  SourceFile file_;
+  ConstBytes bytes_;
+};
+
+}  // namespace mxfp4

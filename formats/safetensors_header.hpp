@@ -1,0 +1,53 @@
+// The header of a safetensors file, read strictly and written deterministically.
+//
+//   bytes 0..7      N, little-endian
+//   bytes 8..8+N-1  a JSON object: tensor name -> {"dtype", "shape", "data_offsets": [begin, end]},
+//                   "__metadata__" -> {string: string}
+//   then            the data; offsets count from its start and tile it exactly
+//
+// Source of the rules: safetensors 0.7, safetensors/src/tensor.rs. Stricter in what never occurs in
+// a sound file: unknown keys of a tensor and names with control characters are errors.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+inline constexpr int64_t kSafetensorsLengthBytes = 8;
+inline constexpr int64_t kMaxSafetensorsHeader = 100'000'000;
+
+struct SafetensorsTensor {
+  std::string name;
+  TensorSpec spec;
+  int64_t begin = 0;  // bytes from the start of the data
+  int64_t end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsTensor> tensors;  // in the order of their data
+  std::map<std::string, std::string> metadata;
+  int64_t data_start = 0;  // bytes from the start of the file: 8 + N
+};
+
+// `front` holds the first bytes of a file of `file_size` bytes, at least the whole header if the
+// file has one. Everything stated above is checked before anything is allocated for it. Throws
+// Error::input; the message names the tensor or key, not the file.
+[[nodiscard]] SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size);
+
+// Appends a tensor whose data follows that of the last one.
+void append_tensor(std::vector<SafetensorsTensor>& tensors, std::string name, TensorSpec spec);
+
+// The length and the JSON, which ends in spaces so that the data starts at a multiple of `align`.
+// Tensors must be in the order of their data, without gaps, as append_tensor places them. The same
+// arguments give the same bytes. Throws Error::internal for what no reader would accept.
+[[nodiscard]] std::string make_safetensors_header(
+    std::span<const SafetensorsTensor> tensors, const std::map<std::string, std::string>& metadata,
+    int64_t align);
+
+}  // namespace mxfp4

@@ -1,0 +1,250 @@
+// Safetensors files and checkpoint directories, and how open_source tells containers apart.
+#include "formats/safetensors_source.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "formats/safetensors_header.hpp"
+#include "formats/sha256.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kContainers = fs::path(MXFP4_TESTDATA) / "containers";
+
+class SafetensorsSource : public testing::Test {
+ protected:
+  SafetensorsSource() {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    dir_ = fs::path(testing::TempDir()) / (std::string("safetensors_source.") + info->name());
+    fs::remove_all(dir_);
+    fs::create_directories(dir_);
+  }
+  ~SafetensorsSource() override { fs::remove_all(dir_); }
+
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name, std::ios::binary) << text;
+  }
+  // A file with one-byte tensors of these names; each byte is `value`.
+  void write_tensors(const std::string& name, const std::vector<std::string>& tensors,
+                     char value = 'x', const std::map<std::string, std::string>& metadata = {}) {
+    std::vector<SafetensorsTensor> list;
+    for (const std::string& tensor : tensors) append_tensor(list, tensor, {DType::kU8, {1}});
+    write(name, make_safetensors_header(list, metadata, 8) + std::string(tensors.size(), value));
+  }
+  void write_index(const std::string& weight_map) {
+    write("model.safetensors.index.json", R"({"metadata":{},"weight_map":)" + weight_map + "}");
+  }
+  std::vector<std::string> names() {
+    const auto source = open_source(dir_);
+    std::vector<std::string> out;
+    for (const auto& tensor : source->tensors()) out.push_back(tensor.name);
+    return out;
+  }
+  std::string refusal(const std::string& below = "") {
+    return refusal_of(below.empty() ? dir_ : dir_ / below);
+  }
+  std::string refusal_of(const fs::path& path) {
+    try {
+      (void)open_source(path);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInput);
+      std::string text = error.what();
+      const std::string prefix = dir_.string() + "/";
+      for (size_t at = 0; (at = text.find(prefix)) != std::string::npos;) {
+        text.erase(at, prefix.size());
+      }
+      return text;
+    }
+    return "accepted";
+  }
+
+  fs::path dir_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(SafetensorsSource, GivesTheGoldenBytesWithoutCopies) {
+  std::ifstream in(kContainers / "tensors.json");
+  const auto golden = nlohmann::json::parse(in).at("tensors");
+  const auto source = open_source(kContainers / "safetensors");
+  EXPECT_EQ(source->kind(), "safetensors");
+  EXPECT_EQ(source->tensors().size(), 12U);
+  EXPECT_NE(source->config_json().value().find("gpt_oss"), std::string::npos);
+  for (size_t i = 0; i < source->tensors().size(); ++i) {
+    const SourceTensor& tensor = source->tensors()[i];
+    const int64_t size = tensor.spec.bytes();
+    const ConstBytes bytes = source->view(i, 0, size);
+    ASSERT_EQ(static_cast<int64_t>(bytes.size()), size);
+    std::string hex;
+    for (std::byte b : sha256(bytes)) {
+      const char* digits = "0123456789abcdef";
+      hex += {digits[std::to_integer<int>(b) / 16], digits[std::to_integer<int>(b) % 16]};
+    }
+    EXPECT_EQ(hex, golden.at(tensor.name).at("sha256"));
+    EXPECT_EQ(dtype_name(tensor.spec.dtype), golden.at(tensor.name).at("dtype"));
+    std::vector<std::byte> copy(static_cast<size_t>(size / 2));
+    source->read(i, size / 2, copy);
+    EXPECT_TRUE(std::equal(copy.begin(), copy.end(), bytes.begin() + size / 2));
+  }
+  EXPECT_THROW((void)source->view(0, 1, source->tensors()[0].spec.bytes()), Error);
+  EXPECT_THROW((void)source->view(0, -1, 1), Error);
+}
+
+TEST_F(SafetensorsSource, RefusesEveryFaultyContainerAndIndex) {
+  int faults = 0;
+  for (const auto& entry : fs::directory_iterator(kContainers / "bad")) {
+    SCOPED_TRACE(entry.path());
+    const std::string message = refusal_of(entry.path());
+    EXPECT_TRUE(message.starts_with(entry.path().string() + "/model")) << message;
+    ++faults;
+  }
+  EXPECT_EQ(faults, 23);
+}
+
+TEST_F(SafetensorsSource, OneFileHasNoConfig) {
+  const auto source = open_source(kContainers / "safetensors" / "model.safetensors");
+  EXPECT_EQ(source->tensors().size(), 12U);
+  EXPECT_FALSE(source->config_json());
+}
+
+TEST_F(SafetensorsSource, SuffixDoesNotMatterForAFile) {
+  write_tensors("weights.bin", {"a"});
+  EXPECT_EQ(open_source(dir_ / "weights.bin")->kind(), "safetensors");
+}
+
+TEST_F(SafetensorsSource, VisitsFilesInNaturalOrder) {
+  write_tensors("model-10.safetensors", {"j"});
+  write_tensors("model-9.safetensors", {"i"});
+  write_tensors("model-0.safetensors", {"a"});
+  EXPECT_EQ(names(), (Names{"a", "i", "j"}));
+}
+
+TEST_F(SafetensorsSource, NaturalOrderIsStrict) {
+  EXPECT_TRUE(natural_less("a-2", "a-10"));
+  EXPECT_FALSE(natural_less("a-10", "a-2"));
+  EXPECT_TRUE(natural_less("a-02", "a-2"));
+  EXPECT_FALSE(natural_less("a-2", "a-02"));
+  EXPECT_FALSE(natural_less("a-2", "a-2"));
+  EXPECT_TRUE(natural_less("a-99999999999999999999", "a-100000000000000000000"));
+  EXPECT_TRUE(natural_less("a", "a1"));
+  EXPECT_TRUE(natural_less("a-0", "a-00b"));
+}
+
+TEST_F(SafetensorsSource, ReadsOnlyConsolidatedFilesIfThereAreAny) {
+  write_tensors("consolidated.safetensors", {"a"});
+  write_tensors("model.safetensors", {"a", "b"});
+  EXPECT_EQ(names(), (Names{"a"}));
+}
+
+TEST_F(SafetensorsSource, IndexSelectsFilesNotTensors) {
+  write_tensors("one.safetensors", {"a", "b"});
+  write_tensors("two.safetensors", {"a"});
+  write_index(R"({"a":"one.safetensors"})");
+  EXPECT_EQ(names(), (Names{"a", "b"}));
+}
+
+TEST_F(SafetensorsSource, RefusesFaultyIndexes) {
+  const std::string index = "model.safetensors.index.json: ";
+  write_tensors("one.safetensors", {"a"});
+  write_tensors("two.safetensors", {"b"});
+  write_index(R"({"a":"one.safetensors","b":"two.safetensors"})");
+  EXPECT_EQ(refusal(), "accepted");
+  write_index(R"({"a":"one.safetensors","b":"three.safetensors"})");
+  EXPECT_EQ(refusal(), index + "weight_map: b: names \"three.safetensors\", which is not there");
+  write_index(R"({"a":"two.safetensors","b":"two.safetensors"})");
+  EXPECT_EQ(refusal(), "two.safetensors: a: the index says that it is here, but it is not");
+  write_index(R"({"a":"two.safetensors","b":"one.safetensors"})");
+  EXPECT_EQ(refusal(),
+            "two.safetensors: a: the index says that it is here, but it is in one.safetensors");
+  write_index(R"({"a":"one.safetensors","a":"two.safetensors"})");
+  EXPECT_EQ(refusal(), index + "key \"a\" appears twice in one object");
+  for (const char* escape :
+       {"../one.safetensors", "/one.safetensors", "..", ".", "", "a/b", "one.safetensors\\u0000"}) {
+    write_index(std::string(R"({"a":")") + escape + "\"}");
+    EXPECT_NE(refusal().find("is not a plain file name in the directory"), std::string::npos);
+  }
+  write_index(R"({"a":3})");
+  EXPECT_EQ(refusal(), index + "weight_map: a: not a string, expected a file name");
+  write_index("[]");
+  EXPECT_EQ(refusal(), index + "weight_map: not an object");
+  write_index("{}");
+  EXPECT_EQ(refusal(), index + "weight_map: empty");
+  write("model.safetensors.index.json", "[]");
+  EXPECT_EQ(refusal(), index + "weight_map: missing");
+  write("model.safetensors.index.json", "{");
+  EXPECT_EQ(refusal(), index + "not JSON: syntax error near byte 2");
+  write("model.safetensors.index.json", std::string(100'000, '['));
+  EXPECT_EQ(refusal(), index + "JSON is nested deeper than 64 levels");
+}
+
+TEST_F(SafetensorsSource, RefusesATensorInTwoFiles) {
+  write_tensors("one.safetensors", {"a", "b"});
+  write_tensors("two.safetensors", {"b"});
+  EXPECT_EQ(refusal(), "two.safetensors: b: also in one.safetensors");
+}
+
+TEST_F(SafetensorsSource, FilesMustAgreeOnBindingMetadata) {
+  write_tensors("one.safetensors", {"a"}, 'x', {{"family", "gpt_oss"}, {"who", "me"}});
+  write_tensors("two.safetensors", {"b"}, 'x', {{"family", "gpt_oss"}, {"who", "you"}});
+  EXPECT_EQ(open_source(dir_)->attributes().at("family"), "gpt_oss");
+  write_tensors("two.safetensors", {"b"}, 'x', {{"family", "generic"}});
+  EXPECT_EQ(refusal(),
+            "two.safetensors: __metadata__: family is \"generic\", another file of this checkpoint "
+            "says \"gpt_oss\"");
+}
+
+TEST_F(SafetensorsSource, RefusesWhatIsAlreadyPacked) {
+  write_tensors("layer-00000.safetensors", {"a"}, 'x', {{"mxfp4_repack.layout", "xpu/1"}});
+  EXPECT_EQ(refusal(),
+            "layer-00000.safetensors: already packed: a layer file that this program wrote");
+  EXPECT_EQ(refusal("layer-00000.safetensors"),
+            "layer-00000.safetensors: already packed: a layer file that this program wrote");
+  for (const char* place : {".", "mxfp4_repack", "rank-00-of-08", "mxfp4_repack/rank-01-of-02"}) {
+    fs::remove_all(dir_);
+    fs::create_directories(dir_ / place);
+    write(std::string(place) + "/mxfp4_repack.json", "{}");
+    write_tensors("rest-00000.safetensors", {"a"});
+    EXPECT_NE(refusal().find("already packed: holds mxfp4_repack.json"), std::string::npos);
+  }
+}
+
+TEST_F(SafetensorsSource, SaysWhatItLookedFor) {
+  EXPECT_NE(refusal().find("no checkpoint here: looked for"), std::string::npos);
+  write("noise", "hello, world");
+  EXPECT_EQ(refusal("noise"),
+            "noise: unknown content: looked for an HDF5 signature, a safetensors header and a raw "
+            "dump's manifest");
+  write("empty", "");
+  EXPECT_NE(refusal("empty").find("unknown content"), std::string::npos);
+  write("layer.zst", "\x28\xB5\x2F\xFD....");
+  EXPECT_EQ(refusal("layer.zst"), "layer.zst: compressed with zstd, expected a checkpoint");
+  EXPECT_EQ(refusal("absent"), "absent: cannot be opened: No such file or directory");
+}
+
+TEST_F(SafetensorsSource, NoticesAChangedFile) {
+  write_tensors("one.safetensors", {"a"});
+  write("config.json", "{}");
+  const auto source = open_source(dir_);
+  EXPECT_EQ(source->files().size(), 2U);
+  EXPECT_NO_THROW(source->check_unchanged());
+  const auto time = fs::last_write_time(dir_ / "config.json");
+  fs::last_write_time(dir_ / "config.json", time + std::chrono::nanoseconds(1'000'000));
+  EXPECT_THROW(source->check_unchanged(), Error);
+  fs::last_write_time(dir_ / "config.json", time);
+  EXPECT_NO_THROW(source->check_unchanged());
+  fs::resize_file(dir_ / "one.safetensors", 3);
+  EXPECT_THROW(source->check_unchanged(), Error);
+  fs::remove(dir_ / "one.safetensors");
+  EXPECT_THROW(source->check_unchanged(), Error);
+}
+
+}  // namespace
+}  // namespace mxfp4
