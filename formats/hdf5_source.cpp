@@ -1,11 +1,136 @@
 #include "formats/hdf5_source.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/hdf5_chunks.hpp"
+#include "formats/hdf5_index.hpp"
+#include "formats/hdf5_walk.hpp"
+#include "formats/isolated.hpp"
+#include "formats/mapped_file.hpp"
+#include "formats/natural_order.hpp"
+#include "formats/strict_json.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
+namespace {
+
+void check_choice(const std::map<std::string, std::string>& attributes, const std::string& key,
+                  std::initializer_list<std::string_view> choices) {
+  const auto at = attributes.find(key);
+  if (at == attributes.end() || std::ranges::find(choices, at->second) != choices.end()) return;
+  throw Error::input(fmt::format("attribute {}: {}, expected {}", key, in_quotes(at->second),
+                                 fmt::join(choices, " or ")));
+}
+
+class Hdf5Source final : public Source {
+ public:
+  explicit Hdf5Source(const std::filesystem::path& path) : name_(path.string()), map_(path) {
+    files_.push_back(map_.file());
+    Hdf5Index index = decode_hdf5_index(
+        run_isolated("the HDF5 library", [&](const Emit& emit) { walk_hdf5(name_, emit); }));
+    attributes_ = std::move(index.attributes);
+    check_choice(attributes_, "format", {"mxfp4-hdf5"});
+    check_choice(attributes_, "version", {"1"});
+    check_choice(attributes_, "layout", {"checkpoint", "loaded"});
+    if (auto config = attributes_.extract("config_json")) config_ = std::move(config.mapped());
+    datasets_ = std::move(index.datasets);
+    std::ranges::sort(datasets_, natural_less, &Hdf5Dataset::name);
+    for (const Hdf5Dataset& dataset : datasets_) {
+      in_context(shown(dataset.name), [&] {
+        dataset.check(map_.file().size);
+        if (!tensors_.empty() && tensors_.back().name == dataset.name) {
+          throw Error::input("two datasets have this name");
+        }
+      });
+      tensors_.push_back({.name = dataset.name, .spec = dataset.spec, .file = name_});
+    }
+  }
+
+  [[nodiscard]] std::string_view kind() const override { return "hdf5"; }
+  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
+  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
+    return attributes_;
+  }
+  [[nodiscard]] std::optional<std::string> config_json() const override { return config_; }
+  [[nodiscard]] const std::vector<SourceFile>& files() const override { return files_; }
+
+  void read(size_t index, int64_t offset, MutableBytes out) override {
+    const Hdf5Dataset& dataset = datasets_.at(index);
+    in_context(name_ + ": " + shown(dataset.name), [&] {
+      const auto size = static_cast<int64_t>(out.size());
+      check_range(dataset, offset, size);
+      if (size == 0) return;
+      if (dataset.chunked()) {
+        read_chunked(index, offset, out);
+      } else {
+        const ConstBytes stored = mapped(dataset, offset, size);
+        std::memcpy(out.data(), stored.data(), stored.size());
+      }
+      if (dataset.big_endian) swap_bytes(out, dtype_bytes(dataset.spec.dtype));
+    });
+  }
+
+  [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
+    const Hdf5Dataset& dataset = datasets_.at(index);
+    if (dataset.chunked() || dataset.big_endian) return {};
+    check_range(dataset, offset, size);
+    return mapped(dataset, offset, size);
+  }
+
+ private:
+  static void check_range(const Hdf5Dataset& dataset, int64_t offset, int64_t size) {
+    const int64_t total = dataset.spec.bytes();
+    if (offset < 0 || size < 0 || offset > total || size > total - offset) {
+      throw Error::internal(
+          fmt::format("read of {} bytes at {} of a tensor of {}", size, offset, total));
+    }
+  }
+
+  [[nodiscard]] ConstBytes mapped(const Hdf5Dataset& dataset, int64_t offset, int64_t size) const {
+    return map_.bytes().subspan(static_cast<size_t>(dataset.file_offset + offset),
+                                static_cast<size_t>(size));
+  }
+
+  void read_chunked(size_t index, int64_t offset, MutableBytes out) {
+    const Hdf5Dataset& dataset = datasets_[index];
+    const int64_t row_bytes = dataset.spec.bytes() / dataset.spec.shape[0];
+    const auto size = static_cast<int64_t>(out.size());
+    if (offset % row_bytes != 0 || size % row_bytes != 0) {
+      throw Error::internal(
+          fmt::format("read of {} bytes at {}, rows have {}", size, offset, row_bytes));
+    }
+    read_hdf5_rows(map_.bytes(), dataset, index, offset / row_bytes, size / row_bytes, cache_, out);
+  }
+
+  static void swap_bytes(MutableBytes bytes, int64_t width) {
+    const auto step = static_cast<size_t>(width);
+    for (size_t at = 0; at < bytes.size(); at += step) {
+      std::ranges::reverse(bytes.subspan(at, step));
+    }
+  }
+
+  std::string name_;
+  MappedFile map_;
+  std::vector<SourceFile> files_;
+  std::map<std::string, std::string> attributes_;
+  std::optional<std::string> config_;
+  std::vector<Hdf5Dataset> datasets_;
+  std::vector<SourceTensor> tensors_;  // of each dataset
+  Hdf5ChunkCache cache_;
+};
+
+}  // namespace
 
 std::unique_ptr<Source> open_hdf5(const std::filesystem::path& path) {
-  throw Error::input(path.string() + ": HDF5 files are not read by this build");
+  return in_context(path.string(), [&] { return std::make_unique<Hdf5Source>(path); });
 }
 
 }  // namespace mxfp4

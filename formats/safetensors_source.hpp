@@ -21,7 +21,4 @@ namespace mxfp4 {
 // True if the directory has a *.safetensors file or an index of them.
 [[nodiscard]] bool holds_safetensors(const std::filesystem::path& dir);
 
-// Orders names with runs of digits by their value: "x-2" before "x-10".
-[[nodiscard]] bool natural_less(std::string_view a, std::string_view b);
-
 }  // namespace mxfp4

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/natural_order.hpp"
 #include "formats/safetensors_header.hpp"
 #include "formats/sha256.hpp"
 #include "lib/core/error.hpp"

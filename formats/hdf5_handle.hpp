@@ -1,0 +1,56 @@
+// Ownership of HDF5 identifiers, and one Error in place of the library's error stack.
+#pragma once
+
+#include <hdf5.h>
+
+#include <string_view>
+#include <utility>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+
+// Must be called before HDF5 is used on a thread (error stacks are per thread): turns off printing
+// and the loading of plugins named by the environment. Cheap when repeated.
+void prepare_hdf5();
+
+// Error::input "<what>: <the library's innermost reason>".
+[[nodiscard]] Error hdf5_error(std::string_view what);
+
+// An identifier and the function that releases it.
+class Hdf5Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+
+  Hdf5Handle() = default;
+  // Throws hdf5_error(what) if the id says that the call failed.
+  Hdf5Handle(hid_t id, Close close, std::string_view what) : id_(id), close_(close) {
+    if (id_ < 0) throw hdf5_error(what);
+  }
+  Hdf5Handle(Hdf5Handle&& other) noexcept
+      : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Hdf5Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+
+  [[nodiscard]] hid_t get() const { return id_; }
+  explicit operator bool() const { return id_ >= 0; }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+  Close close_ = nullptr;
+};
+
+// For calls that return a negative number on failure.
+template <class Result>
+Result hdf5_check(Result result, std::string_view what) {
+  if (result < 0) throw hdf5_error(what);
+  return result;
+}
+
+}  // namespace mxfp4
