@@ -8,23 +8,41 @@
 
 namespace mxfp4 {
 
+// How a part of the model is quantized: which modules, and what its activations are. A part that is
+// not MXFP4 as the reference supports it says why; that matters only if experts turn out to be in
+// it.
+struct QuantRule {
+  std::string pattern;     // a glob on the module path, or, without a star, a text it occurs in
+  std::string activation;  // as QuantMethod::activation
+  std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
+};
+
 // Quantization method families that store MXFP4 experts.
 struct QuantMethod {
   std::string name;  // quant_method as written: "mxfp4", "quark", "compressed-tensors", "fp8", ...
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
   // Quark: how activations are quantized; one of "", "fp8_per_tensor_static", "mxfp4", "fp6".
   std::string activation;
+  std::vector<QuantRule> rules;  // Quark: the first whose pattern matches a module decides
 };
 
 // Fields absent from the file are empty. Sizes are those of the whole model, unsharded.
 struct ModelConfig {
+  std::string file;  // for messages
   std::string model_type;
   std::optional<QuantMethod> quant;
   std::optional<int64_t> hidden_size;
   std::optional<int64_t> intermediate_size;  // of one expert
   std::optional<int64_t> num_experts;
+  std::string intermediate_size_key = "intermediate_size";  // where they were found
+  std::string num_experts_key = "num_experts";
   std::optional<int64_t> num_hidden_layers;
   std::optional<int64_t> num_nextn_predict_layers;
+  // Where layers without experts are, for models that have such: DeepSeek's and Qwen's keys.
+  std::optional<int64_t> first_k_dense_replace;
+  std::optional<int64_t> moe_layer_freq;
+  std::optional<int64_t> decoder_sparse_step;
+  std::vector<int64_t> mlp_only_layers;
   std::optional<int64_t> num_experts_per_tok;
   std::optional<int64_t> n_group;
   std::optional<int64_t> num_hash_layers;
@@ -32,7 +50,8 @@ struct ModelConfig {
   std::string hidden_act;
   std::string scoring_func;
   std::string topk_method;
-  bool original_gpt_oss = false;  // the original (not hub) form of gpt-oss
+  bool original_gpt_oss = false;   // the original (not hub) form of gpt-oss
+  bool quantization_only = false;  // the text was a bare quantization_config object
 };
 
 }  // namespace mxfp4

@@ -30,7 +30,8 @@ struct Extent {
 
 // One slot of a layer as the checkpoint stores it. Expert e's matrix (rows x row_bytes, unsliced,
 // unpadded) is the concatenation of experts[e]: one extent for a stacked or fused tensor, gate then
-// up for separate ones. Codes and scales are bytes whatever their dtype is called.
+// up for separate ones. No extent at all: the reference creates the parameter and never fills it,
+// so that it holds padding. Codes and scales are bytes whatever their dtype is called.
 struct SlotSource {
   DType dtype = DType::kU8;  // of the stored elements; biases may be BF16, F16 or F32
   std::vector<std::vector<Extent>> experts;  // empty: the slot is absent
@@ -60,7 +61,13 @@ enum class Style : uint8_t {
 [[nodiscard]] std::optional<Style> style_from_name(std::string_view name);
 
 // How the engine's loader slices: see slice.hpp.
-enum class Loader : uint8_t { kGptOssStacked, kGptOssPerExpert, kGeneric, kLoaded };
+enum class Loader : uint8_t {
+  kGptOssStacked,
+  kGptOssPerExpert,
+  kQuarkStacked,  // gpt-oss stacked tensors under a Quark config: cannot pad
+  kGeneric,
+  kLoaded,  // the input is what a loader left; whole or one rank's
+};
 
 // A checkpoint's MoE layers and how its style's loader treats them (spec ingest 1.3).
 struct ModelLayers {
@@ -71,20 +78,24 @@ struct ModelLayers {
   std::byte scale_fill{0};          // padding of scales; 1 for Quark
   DType bias_dtype = DType::kBF16;  // in the loaded layout
   bool rounds = true;               // false: the style's method never rounds sizes
+  bool rounds_emulation = true;     // false: it does not for the EMULATION backend
+  bool splits_experts = true;       // false: the input is one expert-parallel rank's already
+  bool splits_intermediate = true;  // false: I may hold padding or be one rank's already
   std::vector<ExpertLayer> layers;  // ascending index
   std::vector<size_t> rest;         // indices of all tensors that are not ours
   std::vector<std::string> warnings;
 };
 
 struct FindOptions {
-  std::optional<Style> style;    // --style
-  std::optional<Family> family;  // --family
+  std::optional<Style> style;                     // --style
+  std::optional<Family> family;                   // --family
   std::map<std::string, std::string> attributes;  // of the container: family, w13_order, ...
 };
 
 // Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks
-// names, dtypes and shapes against each other and against the config. Throws Error::input naming
-// file and tensor or key, Error::unsupported for what the reference cannot load.
+// names, dtypes and shapes against each other and against the config. All layers have the same
+// sizes except in `loaded` inputs. Throws Error::input naming file and tensor or key, Error::usage
+// when nothing says the family of a `loaded` input.
 [[nodiscard]] ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors,
                                              const ModelConfig* config, const FindOptions& options);
 

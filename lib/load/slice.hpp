@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct RankSlice {
   bool w2_bias = true;           // false: the rank's w2_bias is zero
 };
 
-// Copies rows [from_row, from_row + rows) columns [from_col, from_col + col_bytes) of the checkpoint's
-// matrix to (to_row, 0) of the loaded one.
+// Copies rows [from_row, from_row + rows) columns [from_col, from_col + col_bytes) of the
+// checkpoint's matrix to (to_row, 0) of the loaded one. Columns count bytes of the stored matrix.
 struct CopyRect {
   int64_t from_row = 0, from_col = 0, rows = 0, col_bytes = 0, to_row = 0;
 };
@@ -37,7 +38,7 @@ struct Assembly {
   ExpertMatrix stored;
   ExpertMatrix loaded;
   std::byte fill{0};
-  std::vector<CopyRect> rects;  // in stored bytes; element size as stored
+  std::vector<CopyRect> rects;               // in stored bytes; element size as stored
   DType from = DType::kU8, to = DType::kU8;  // element conversion of biases, after the copy
 
   // True when loaded == stored byte for byte, so that no copy is needed.
@@ -49,16 +50,26 @@ struct Assembly {
 // Rounds the sizes of one rank: given unpadded H and I per rank, the sizes the backend wants.
 using RoundSizes = std::function<LayerDims(LayerDims)>;
 
+// By what the generic loader's slices of the intermediate dimension stride: the padded size of a
+// rank, or the checkpoint's I / tp_size (vLLM pull request 42595).
+enum class GenericStride : uint8_t { kPadded, kCheckpoint };
+
 struct SliceOptions {
   ParallelConfig parallel;
   ExpertPlacement placement = ExpertPlacement::kLinear;
-  bool round = true;  // --pad auto
-  RoundSizes round_sizes;
+  bool round = true;       // --pad auto; false: neither of the next two is asked
+  RoundSizes round_sizes;  // the backend's rule; not asked where the style's method rounds nothing
+  std::function<int64_t(int64_t)> round_hidden;  // the all-to-all kernel's rule on H, asked first
+  Backend backend = Backend::NONE;
   std::optional<int64_t> n_group;  // of the model: round-robin needs more than one expert group
+  GenericStride generic_stride = GenericStride::kPadded;
 };
 
-// Every rank's slice. `dims` are the model's. Throws Error::unsupported for what the reference cannot
-// load or gets wrong (spec ingest 7), Error::usage for sizes that contradict each other.
+// Every rank's slice; without expert parallelism rank r is TP rank r of tp * pcp * dp, with it EP
+// rank r. `dims` are the model's. Throws Error::unsupported for what the reference cannot load or
+// gets wrong: N not dividing I, more EP ranks than experts, shards that are not whole scale blocks,
+// uneven expert parallelism of gpt-oss, expert parallelism of its per-expert form, padding of
+// stacked tensors under Quark. Error::usage for sizes below 1.
 [[nodiscard]] std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
                                                  const SliceOptions& options);
 

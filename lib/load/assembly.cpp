@@ -1,0 +1,167 @@
+// Rectangles of bytes: the slices and the padding of one expert.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "lib/core/error.hpp"
+#include "lib/load/slice.hpp"
+
+namespace mxfp4 {
+namespace {
+
+float read_float(const std::byte* at, DType dtype) {
+  uint32_t bits = 0;
+  uint16_t half = 0;
+  if (dtype == DType::kF32) {
+    std::memcpy(&bits, at, sizeof bits);
+    return std::bit_cast<float>(bits);
+  }
+  std::memcpy(&half, at, sizeof half);
+  if (dtype == DType::kBF16) return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
+  // F16. Subnormals are exact in F32: mantissa * 2^-24.
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000U) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1FU;
+  const uint32_t mantissa = half & 0x3FFU;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
+  }
+  const uint32_t wide = exponent == 0x1FU ? 0xFFU : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+}
+
+// To nearest, ties to even; a NaN becomes torch's 0x7FC0 and keeps no sign.
+uint16_t round_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FC0;
+  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
+void convert(const std::byte* from, DType from_type, std::byte* to, DType to_type) {
+  const float value = read_float(from, from_type);
+  if (to_type == DType::kF32) {
+    std::memcpy(to, &value, sizeof value);
+  } else {
+    const uint16_t half = round_to_bf16(value);
+    std::memcpy(to, &half, sizeof half);
+  }
+}
+
+bool is_bias(Slot slot) { return slot == Slot::kW13Bias || slot == Slot::kW2Bias; }
+bool is_input_scale(Slot slot) {
+  return slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
+}
+bool is_scale(Slot slot) { return slot == Slot::kW13WeightScale || slot == Slot::kW2WeightScale; }
+
+// Elements of the contraction dimension that one byte of a row stands for; 0: the rows are single
+// elements.
+int64_t elements_per_byte(Slot slot) {
+  if (slot == Slot::kW13Weight || slot == Slot::kW2Weight) return kCodesPerByte;
+  return is_scale(slot) ? kBlock : 0;
+}
+
+// The rectangles of rows [begin, end) of the intermediate dimension. `from_inter` and `to_inter`
+// are the sizes of that dimension on both sides: where the second half begins.
+std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64_t end,
+                                 int64_t from_inter, int64_t to_inter, int64_t hidden,
+                                 int64_t element) {
+  const int64_t count = end - begin;
+  const int64_t per_byte = elements_per_byte(slot);
+  if (count == 0 && (slot_is_w13(slot) || per_byte != 0)) return {};
+  if (!slot_is_w13(slot)) {
+    if (per_byte == 0) return {{0, 0, hidden, element, 0}};
+    return {{0, begin / per_byte, hidden, count / per_byte, 0}};
+  }
+  const int64_t columns = per_byte == 0 ? element : hidden / per_byte;
+  if (order == W13Order::kInterleaved) return {{2 * begin, 0, 2 * count, columns, 0}};
+  return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
+}
+
+}  // namespace
+
+bool Assembly::identity() const {
+  if (from != to || stored.rows != loaded.rows || stored.row_bytes != loaded.row_bytes)
+    return false;
+  int64_t rows = 0;
+  for (const CopyRect& rect : rects) {
+    const bool in_place = rect.from_row == rect.to_row && rect.from_col == 0;
+    if (!in_place || rect.col_bytes != stored.row_bytes) return false;
+    rows += rect.rows;
+  }
+  return rows == loaded.rows;
+}
+
+void Assembly::forward(ConstBytes in, MutableBytes out) const {
+  if (static_cast<int64_t>(in.size()) != stored.bytes() ||
+      static_cast<int64_t>(out.size()) != loaded.bytes()) {
+    throw Error::internal("an assembly was given buffers of other sizes");
+  }
+  if (identity()) {
+    std::copy(in.begin(), in.end(), out.begin());
+    return;
+  }
+  std::fill(out.begin(), out.end(), fill);
+  const int64_t from_bytes = dtype_bytes(from);
+  const int64_t to_bytes = dtype_bytes(to);
+  for (const CopyRect& rect : rects) {
+    for (int64_t row = 0; row < rect.rows; ++row) {
+      const std::byte* source =
+          in.data() + (rect.from_row + row) * stored.row_bytes + rect.from_col;
+      std::byte* target = out.data() + (rect.to_row + row) * loaded.row_bytes;
+      if (from == to) {
+        std::memcpy(target, source, static_cast<size_t>(rect.col_bytes));
+        continue;
+      }
+      for (int64_t i = 0; i < rect.col_bytes / from_bytes; ++i) {
+        convert(source + i * from_bytes, from, target + i * to_bytes, to);
+      }
+    }
+  }
+}
+
+Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot slot,
+                       const RankSlice& slice) {
+  if (!layer.has(slot)) throw Error::internal("an assembly of an absent slot");
+  const SlotSource& source = layer.slot(slot);
+  const DType kept = is_bias(slot) ? model.bias_dtype : DType::kF32;
+  Assembly out;
+  const bool floats = is_bias(slot) || is_input_scale(slot);
+  out.from = floats ? source.dtype : DType::kU8;
+  out.to = floats ? kept : DType::kU8;
+  out.fill = is_scale(slot) ? model.scale_fill : std::byte{0};
+  out.loaded = LoadedSpec{slice.padded, out.to, true}.expert(slot);
+  if (source.experts.front().empty()) {  // never filled
+    out.from = out.to;
+    return out;
+  }
+  out.stored = LoadedSpec{layer.dims, out.from, true}.expert(slot);
+  if (is_input_scale(slot)) {
+    out.stored.row_bytes = dtype_bytes(out.from);
+    out.rects = {{0, 0, 1, out.stored.row_bytes, 0}};
+  } else if (slot != Slot::kW2Bias || slice.w2_bias) {
+    out.rects =
+        rectangles(slot, model.order, slice.begin, slice.end, layer.dims.intermediate_size,
+                   slice.padded.intermediate_size, layer.dims.hidden_size, dtype_bytes(out.from));
+  }
+  return out;
+}
+
+Assembly make_crop(const LoadedSpec& padded, Slot slot, W13Order order, int64_t hidden_size,
+                   int64_t intermediate_size) {
+  LoadedSpec cropped = padded;
+  cropped.dims.hidden_size = hidden_size;
+  cropped.dims.intermediate_size = intermediate_size;
+  Assembly out;
+  out.from = out.to = padded.tensor(slot).dtype;
+  out.stored = padded.expert(slot);
+  out.loaded = cropped.expert(slot);
+  if (is_input_scale(slot)) {
+    out.rects = {{0, 0, 1, out.stored.row_bytes, 0}};
+  } else {
+    out.rects = rectangles(slot, order, 0, intermediate_size, padded.dims.intermediate_size,
+                           intermediate_size, hidden_size, dtype_bytes(out.from));
+  }
+  return out;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,166 @@
+#include "lib/load/config_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+void check_size(const ModelConfig& config, std::string_view key, std::optional<int64_t> said,
+                int64_t held, const NamedTensor& witness) {
+  if (!said || *said == held) return;
+  throw Error::input(fmt::format("{}: {}: {}, but {} in {} makes it {}", config.file, key, *said,
+                                 witness.name, witness.file, held));
+}
+
+// Whether the config's keys for dense layers make layer `index` one with experts; nothing when the
+// model has none of those keys.
+std::optional<bool> config_has_experts(const ModelConfig& config, int64_t index) {
+  if (!config.first_k_dense_replace && !config.moe_layer_freq && !config.decoder_sparse_step &&
+      config.mlp_only_layers.empty()) {
+    return std::nullopt;
+  }
+  const auto& only = config.mlp_only_layers;
+  const int64_t frequency = std::max<int64_t>(config.moe_layer_freq.value_or(1), 1);
+  const int64_t step = std::max<int64_t>(config.decoder_sparse_step.value_or(1), 1);
+  return index >= config.first_k_dense_replace.value_or(0) && index % frequency == 0 &&
+         (index + 1) % step == 0 && std::find(only.begin(), only.end(), index) == only.end();
+}
+
+// What the names of tensors that are not ours show of a layer.
+struct OtherTensors {
+  bool any = false;
+  bool experts = false;  // of another form: not quantized, or not MXFP4
+};
+
+std::map<int64_t, OtherTensors> survey(const std::vector<NamedTensor>& tensors,
+                                       const std::vector<size_t>& rest) {
+  constexpr std::string_view kLayers = "layers.";
+  std::map<int64_t, OtherTensors> out;
+  for (const size_t i : rest) {
+    const std::string_view name = tensors[i].name;
+    const size_t at = name.find(kLayers);
+    if (at == std::string_view::npos) continue;
+    const std::string_view tail = name.substr(at + kLayers.size());
+    const auto layer = parse_index(tail.substr(0, tail.find('.')));
+    if (!layer) continue;
+    OtherTensors& seen = out[*layer];
+    seen.any = true;
+    seen.experts = seen.experts || tail.find(".experts.") != std::string_view::npos;
+  }
+  return out;
+}
+
+// One [...] of a glob. `at` stands after '['; returns the place after ']', or npos when unclosed.
+size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
+  const bool negated = at < pattern.size() && pattern[at] == '!';
+  if (negated) ++at;
+  hit = false;
+  for (size_t i = at; i < pattern.size(); ++i) {
+    if (pattern[i] == ']' && i > at) {
+      hit = hit != negated;
+      return i + 1;
+    }
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      hit = hit || (pattern[i] <= c && c <= pattern[i + 2]);
+      i += 2;
+    } else {
+      hit = hit || pattern[i] == c;
+    }
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+void check_sizes(const ModelConfig& config, const LayerDims& dims, const NamedTensor& witness) {
+  if (!config.quantization_only && !config.hidden_size) {
+    throw Error::input(fmt::format("{}: hidden_size: missing", config.file));
+  }
+  check_size(config, "hidden_size", config.hidden_size, dims.hidden_size, witness);
+  check_size(config, config.intermediate_size_key, config.intermediate_size, dims.intermediate_size,
+             witness);
+  check_size(config, config.num_experts_key, config.num_experts, dims.num_experts, witness);
+}
+
+void check_layers(const ModelConfig& config, const StyleRow& row,
+                  const std::vector<ExpertLayer>& layers, const std::vector<NamedTensor>& tensors,
+                  const std::vector<size_t>& rest, std::vector<std::string>& warnings) {
+  if (!config.num_hidden_layers) return;
+  const int64_t count = *config.num_hidden_layers;
+  // A model that keeps its prediction layers among the others numbers them on.
+  const int64_t last = count + config.num_nextn_predict_layers.value_or(0);
+  std::map<int64_t, OtherTensors> others;
+  if (!row.every_layer) others = survey(tensors, rest);
+  auto found = layers.begin();
+  for (int64_t index = 0; index < count; ++index) {
+    if (found != layers.end() && found->index == index) {
+      ++found;
+      continue;
+    }
+    const OtherTensors& seen = others[index];
+    const bool expected = row.every_layer || config_has_experts(config, index).value_or(!seen.any);
+    if (seen.experts) {
+      warnings.push_back(fmt::format("layer {} has experts that are not MXFP4", index));
+    } else if (expected) {
+      throw Error::input(
+          fmt::format("{}: num_hidden_layers: {}, but layer {} has no expert tensors", config.file,
+                      count, index));
+    }
+  }
+  if (found != layers.end() && layers.back().index >= last) {
+    throw Error::input(fmt::format(
+        "{}: num_hidden_layers: {}{}, but there are tensors of {}", config.file, count,
+        last > count ? fmt::format(" and {} more", last - count) : "", layers.back().prefix));
+  }
+}
+
+const QuantRule* find_rule(const QuantMethod& quant, std::string_view module) {
+  // Quark's own rule: a pattern without a star applies to the modules whose names it contains.
+  const auto matches = [&](const QuantRule& rule) {
+    const bool glob = rule.pattern.find('*') != std::string::npos;
+    return glob ? glob_match(rule.pattern, module) : rule.pattern.find(module) != std::string::npos;
+  };
+  const auto hit = std::find_if(quant.rules.begin(), quant.rules.end(), matches);
+  return hit == quant.rules.end() ? nullptr : &*hit;
+}
+
+bool glob_match(std::string_view pattern, std::string_view name) {
+  size_t p = 0;
+  size_t n = 0;
+  size_t star = std::string_view::npos;
+  size_t star_name = 0;
+  while (n < name.size()) {
+    bool hit = false;
+    size_t next = p + 1;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_name = n;
+      continue;
+    }
+    if (p < pattern.size() && pattern[p] == '[') next = match_set(pattern, p + 1, name[n], hit);
+    if (next == std::string_view::npos) {  // an unclosed set is a plain bracket
+      next = p + 1;
+      hit = name[n] == '[';
+    } else if (p < pattern.size() && pattern[p] != '[') {
+      hit = pattern[p] == '?' || pattern[p] == name[n];
+    }
+    if (hit) {
+      p = next;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++star_name;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace mxfp4

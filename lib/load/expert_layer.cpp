@@ -1,0 +1,253 @@
+// Style detection and the way from a list of tensor names to a model's layers.
+#include "lib/load/expert_layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "lib/core/error.hpp"
+#include "lib/load/config_check.hpp"
+#include "lib/load/layer_table.hpp"
+#include "lib/load/loaded_style.hpp"
+#include "lib/load/style_rows.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array<std::string_view, 7> kStyleNames = {
+    "gpt_oss", "gpt_oss_original", "deepseek_v4", "quark", "compressed_tensors", "mxfp4", "loaded",
+};
+
+bool is_gpt_oss(const ModelConfig& config) {
+  return config.model_type == "gpt_oss" || config.original_gpt_oss;
+}
+
+bool row_allowed(const StyleRow& row, const ModelConfig& config) {
+  if (row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
+  if (row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
+  const std::string_view method =
+      config.quant ? std::string_view(config.quant->name) : row.methods.front();
+  return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();
+}
+
+bool has_names(const StyleRow& row, const std::vector<NamedTensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+    const auto name = parse_expert_name(row, tensor.name);
+    return name && (name->field == Field::kCodes || name->field == Field::kScales);
+  });
+}
+
+// An example of what a row's names look like.
+std::string example(const StyleRow& row) {
+  const std::string_view module = row.style == Style::kGptOssOriginal ? "block.0.mlp"
+                                  : row.style == Style::kDeepseekV4   ? "layers.0.ffn.experts"
+                                                                    : "model.layers.0.mlp.experts";
+  return expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes);
+}
+
+[[noreturn]] void fail_no_names(std::string_view who, const std::vector<const StyleRow*>& rows) {
+  std::string examples;
+  for (const StyleRow* row : rows) {
+    examples += fmt::format("{}{}", examples.empty() ? "" : " or ", example(*row));
+  }
+  throw Error::input(fmt::format("{}: no expert tensors, such as {}", who, examples));
+}
+
+const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
+                           const std::optional<Style>& style) {
+  std::vector<const StyleRow*> rows;
+  for (const StyleRow& row : style_rows()) {
+    const bool fits = style ? row.style == *style : config == nullptr || row_allowed(row, *config);
+    if (fits) rows.push_back(&row);
+  }
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const StyleRow* row) { return has_names(*row, tensors); });
+  if (found == rows.end()) {
+    if (style) fail_no_names(fmt::format("style {}", style_name(*style)), rows);
+    if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
+    if (rows.empty()) {
+      throw Error::input(fmt::format(
+          "{}: quant_method: {}: no style of MXFP4 experts for model_type "
+          "{}",
+          config->file, config->quant ? config->quant->name : "none", config->model_type));
+    }
+    fail_no_names(config->file, rows);
+  }
+  if (style) return **found;
+  if (config == nullptr) {
+    throw Error::input(
+        fmt::format("config.json: missing; {} and the other names do not tell how the "
+                    "experts are quantized",
+                    example(**found)))
+        .hint("give it with --model-config, or name the style with --style");
+  }
+  if (!config->quant && !config->original_gpt_oss) {
+    throw Error::input(fmt::format("{}: quantization_config: missing", config->file))
+        .hint("give one with --model-config, or name the style with --style");
+  }
+  return **found;
+}
+
+// The tensors of the style by module, and what is not ours.
+struct Collected {
+  std::vector<LayerTable> tables;
+  std::vector<size_t> rest;
+  std::vector<std::string> warnings;
+};
+
+Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, bool input_scales) {
+  Collected out;
+  std::unordered_map<std::string_view, size_t> by_module;
+  std::string_view module;  // of the tensor before: names come in order of modules
+  size_t table = 0;
+  size_t ignored_biases = 0;
+  size_t ignored_scales = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto name = parse_expert_name(row, tensors[i].name);
+    const bool bias = name && name->field == Field::kBias && row.bias != BiasRule::kRequired;
+    const bool scale = name && name->field == Field::kInputScale && !input_scales;
+    ignored_biases += bias ? 1 : 0;
+    ignored_scales += scale ? 1 : 0;
+    if (!name || bias || scale) {
+      out.rest.push_back(i);
+      continue;
+    }
+    if (module != name->module || out.tables.empty()) {
+      const auto [entry, added] = by_module.try_emplace(name->module, out.tables.size());
+      if (added) out.tables.emplace_back(tensors, row, *name);
+      table = entry->second;
+      module = name->module;
+    }
+    out.tables[table].add(i, *name);
+  }
+  if (ignored_biases != 0) {
+    out.warnings.push_back(fmt::format(
+        "{} expert bias tensors are not loaded: the reference does not load them in this style",
+        ignored_biases));
+  }
+  if (ignored_scales != 0) {
+    out.warnings.push_back(fmt::format(
+        "{} input_scale tensors are not loaded: the config does not say static FP8 activations",
+        ignored_scales));
+  }
+  return out;
+}
+
+int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
+  if (!table.draft()) return table.layer();
+  if (config == nullptr || !config->num_hidden_layers) {
+    throw Error::input(fmt::format("{}: num_hidden_layers: missing, needed to number {}",
+                                   config == nullptr ? "config.json" : config->file,
+                                   table.module()));
+  }
+  return *config->num_hidden_layers + table.layer();
+}
+
+// The engine's path of a module, where its loader renames it; the styles of these names do.
+std::string engine_path(Style style, int64_t index) {
+  if (style == Style::kGptOssOriginal) return fmt::format("model.layers.{}.mlp.experts", index);
+  if (style == Style::kDeepseekV4) return fmt::format("model.layers.{}.ffn.experts", index);
+  return {};
+}
+
+void check_rule(const LayerTable& table, const ModelConfig& config) {
+  const QuantRule* rule = config.quant ? find_rule(*config.quant, table.module()) : nullptr;
+  if (rule == nullptr || rule->refusal.empty()) return;
+  throw Error::input(fmt::format("{}: {}", config.file, rule->refusal));
+}
+
+// The activation key of the rule that the first layer's experts fall under.
+std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRow& row,
+                          const ModelConfig* config) {
+  if (config == nullptr || !config->quant) return {};
+  for (const NamedTensor& tensor : tensors) {
+    const auto name = parse_expert_name(row, tensor.name);
+    if (!name) continue;
+    const QuantRule* rule = find_rule(*config->quant, name->module);
+    return rule != nullptr ? rule->activation : config->quant->activation;
+  }
+  return {};
+}
+
+std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
+                                      const ModelConfig* config, bool input_scales) {
+  LayerTable::Wanted wanted;
+  wanted.input_scales = input_scales;
+  if (config != nullptr) wanted.num_experts = config->num_experts;
+  std::vector<ExpertLayer> layers;
+  for (LayerTable& table : found.tables) {
+    if (config != nullptr) check_rule(table, *config);
+    ExpertLayer layer = table.build(wanted);
+    layer.index = layer_index(table, config);
+    layer.engine_prefix = engine_path(row.style, layer.index);
+    if (config != nullptr) check_sizes(*config, layer.dims, table.witness());
+    if (!layers.empty() && layer.dims != layers.front().dims) {
+      const auto [e, h, i] = layers.front().dims;
+      throw Error::input(fmt::format(
+          "{}: {}: {} experts, hidden size {}, intermediate size {}, but "
+          "{} has {}, {} and {}",
+          table.witness().file, table.witness().name, layer.dims.num_experts,
+          layer.dims.hidden_size, layer.dims.intermediate_size, layers.front().prefix, e, h, i));
+    }
+    layers.push_back(std::move(layer));
+  }
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const ExpertLayer& a, const ExpertLayer& b) { return a.index < b.index; });
+  const auto twice = std::adjacent_find(
+      layers.begin(), layers.end(),
+      [](const ExpertLayer& a, const ExpertLayer& b) { return a.index == b.index; });
+  if (twice != layers.end()) {
+    throw Error::input(fmt::format("layer {} is both {} and {}", twice->index, twice->prefix,
+                                   std::next(twice)->prefix));
+  }
+  return layers;
+}
+
+}  // namespace
+
+std::string_view style_name(Style style) { return kStyleNames[static_cast<size_t>(style)]; }
+
+std::optional<Style> style_from_name(std::string_view name) {
+  for (size_t i = 0; i < kStyleNames.size(); ++i) {
+    if (kStyleNames[i] == name) return static_cast<Style>(i);
+  }
+  return std::nullopt;
+}
+
+ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
+                               const FindOptions& options) {
+  if (options.style ? *options.style == Style::kLoaded : has_loaded_names(tensors)) {
+    return find_loaded_layers(tensors, config, options);
+  }
+  const StyleRow& row = choose_row(tensors, config, options.style);
+  const bool input_scales = activation_of(tensors, row, config) == "fp8_per_tensor_static" &&
+                            !row.suffixes[static_cast<size_t>(Field::kInputScale)].empty();
+  Collected found = collect(tensors, row, input_scales);
+
+  ModelLayers model;
+  model.style = row.style;
+  model.loader = row.loader;
+  model.family = options.family.value_or(row.family);
+  model.order = row.order;
+  model.scale_fill = row.scale_fill;
+  model.bias_dtype = row.bias_dtype;
+  model.rounds = row.rounds;
+  model.rounds_emulation = row.rounds_emulation;
+  model.layers = build_layers(found, row, config, input_scales);
+  model.rest = std::move(found.rest);
+  model.warnings = std::move(found.warnings);
+  if (config != nullptr) {
+    check_layers(*config, row, model.layers, tensors, model.rest, model.warnings);
+  }
+  if (row.bias == BiasRule::kNeverFilled) {
+    model.warnings.push_back(
+        "quant_method mxfp4 of a model that is not gpt-oss: the reference loads gate and up as "
+        "halves and converts them as if they were interleaved");
+  }
+  return model;
+}
+
+}  // namespace mxfp4

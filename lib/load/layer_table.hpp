@@ -1,0 +1,72 @@
+// The tensors of one MoE layer by expert, projection and field, and their way to an ExpertLayer:
+// every one there, of a legal dtype, and of the shape that the others imply.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/load/expert_layer.hpp"
+#include "lib/load/style_rows.hpp"
+
+namespace mxfp4 {
+
+// Indices into the list of tensors. `tensors` and `row` outlive the table.
+class LayerTable {
+ public:
+  LayerTable(const std::vector<NamedTensor>& tensors, const StyleRow& row,
+             const ExpertTensorName& first);
+
+  void add(size_t tensor, const ExpertTensorName& name);
+
+  // Which tensors a complete layer has.
+  struct Wanted {
+    std::optional<int64_t> num_experts;  // of the config; empty: as many as there are
+    bool input_scales = false;
+  };
+  // Sets everything but index and engine_prefix. Throws Error::input naming file and tensor.
+  [[nodiscard]] ExpertLayer build(const Wanted& wanted);
+
+  [[nodiscard]] const std::string& module() const { return module_; }
+  [[nodiscard]] int64_t layer() const { return layer_; }
+  [[nodiscard]] bool draft() const { return draft_; }
+  // The tensor that the sizes are read from, for messages: the first there is.
+  [[nodiscard]] const NamedTensor& witness() const { return (*tensors_)[entries_.front().tensor]; }
+
+ private:
+  struct Sizes {
+    LayerDims dims;
+    int64_t w13_rows;  // of one tensor
+  };
+  struct Entry {
+    int64_t expert;
+    Projection projection;
+    Field field;
+    size_t tensor;
+  };
+  void arrange();
+  [[nodiscard]] size_t find(int64_t expert, Projection projection, Field field) const;
+  [[nodiscard]] size_t require(int64_t expert, Projection projection, Field field) const;
+  [[nodiscard]] int64_t count_experts(const Wanted& wanted) const;
+  [[nodiscard]] Sizes read_sizes(int64_t experts) const;
+  void check_tensor(size_t tensor, Projection projection, Field field, const Sizes& sizes) const;
+  [[nodiscard]] SlotSource gather(std::span<const Projection> parts, Field field,
+                                  const Sizes& sizes) const;
+  [[nodiscard]] SlotSource gather_input_scales(std::span<const Projection> parts,
+                                               const Sizes& sizes) const;
+  [[nodiscard]] bool fused() const;
+
+  const std::vector<NamedTensor>* tensors_;
+  const StyleRow* row_;
+  std::string module_;
+  int64_t layer_;
+  bool draft_;
+  bool numbered_words_;  // projections are called w1, w2, w3
+  std::vector<Entry> entries_;
+  std::vector<size_t> cells_;  // [expert][projection][field]
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,292 @@
+#include "lib/load/loaded_style.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+#include "lib/load/style_rows.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+struct Parsed {
+  std::string_view prefix;
+  Slot slot;
+};
+
+std::optional<Parsed> parse(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return std::nullopt;
+  const auto slot = slot_from_name(name.substr(dot + 1));
+  if (!slot) return std::nullopt;
+  return Parsed{name.substr(0, dot), *slot};
+}
+
+// The first component that is a number; nothing if none is.
+std::optional<int64_t> layer_number(std::string_view prefix) {
+  while (!prefix.empty()) {
+    const size_t dot = std::min(prefix.find('.'), prefix.size());
+    if (const auto index = parse_index(prefix.substr(0, dot))) return index;
+    prefix.remove_prefix(std::min(dot + 1, prefix.size()));
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void fail(const NamedTensor& tensor, const std::string& message) {
+  throw Error::input(fmt::format("{}: {}: {}", tensor.file, tensor.name, message));
+}
+
+struct Group {
+  std::string prefix;
+  std::array<size_t, kAllSlots.size()> tensors;
+};
+
+// A stored dtype as the bytes we carry it in; a 16-bit integer bias is the bits of BF16.
+std::optional<DType> carried_dtype(Slot slot, DType dtype) {
+  switch (slot) {
+    case Slot::kW13Weight:
+    case Slot::kW2Weight:
+      if (dtype == DType::kU8 || dtype == DType::kI8 || dtype == DType::kF4) return DType::kU8;
+      return std::nullopt;
+    case Slot::kW13WeightScale:
+    case Slot::kW2WeightScale:
+      if (dtype == DType::kU8 || dtype == DType::kF8E8M0) return DType::kU8;
+      return std::nullopt;
+    case Slot::kW13Bias:
+    case Slot::kW2Bias:
+      if (dtype == DType::kU16) return DType::kBF16;
+      [[fallthrough]];
+    default:
+      if (dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32) return dtype;
+      return std::nullopt;
+  }
+}
+
+LayerDims read_dims(const NamedTensor& w13) {
+  const Shape& shape = w13.spec.shape;
+  if (shape.rank() != 3 || shape[1] % 2 != 0) {
+    fail(w13, fmt::format("shape {} must be [experts, 2 * intermediate size, hidden size / 2]",
+                          shape.to_string()));
+  }
+  const int64_t codes = w13.spec.dtype == DType::kF4 ? 1 : kCodesPerByte;
+  LoadedSpec spec;
+  spec.dims = {shape[0], checked_mul(shape[2], codes), shape[1] / 2};
+  in_context(w13.file, [&] { in_context(w13.name, [&] { spec.check(); }); });
+  if (shape[0] == 0 || shape[1] == 0)
+    fail(w13, fmt::format("shape {} is empty", shape.to_string()));
+  return spec.dims;
+}
+
+SlotSource read_slot(const NamedTensor& found, size_t index, Slot slot, const LayerDims& dims) {
+  const auto dtype = carried_dtype(slot, found.spec.dtype);
+  if (!dtype)
+    fail(found, fmt::format("{} cannot be {}", slot_name(slot), dtype_name(found.spec.dtype)));
+  LoadedSpec spec{dims, DType::kBF16, true};
+  const Shape whole = spec.tensor(slot).shape;
+  std::vector<int64_t> want(whole.dims().begin(), whole.dims().end());
+  if (found.spec.dtype == DType::kF4) want.back() *= kCodesPerByte;
+  if (found.spec.shape != Shape(want)) {
+    fail(found, fmt::format("shape {} instead of {} ({} experts, hidden size {}, intermediate size "
+                            "{})",
+                            found.spec.shape.to_string(), Shape(want).to_string(), dims.num_experts,
+                            dims.hidden_size, dims.intermediate_size));
+  }
+  SlotSource source;
+  source.dtype = *dtype;
+  const int64_t share = found.spec.bytes() / dims.num_experts;
+  for (int64_t expert = 0; expert < dims.num_experts; ++expert) {
+    source.experts.push_back({Extent{index, expert * share, share}});
+  }
+  return source;
+}
+
+constexpr std::array kRequiredSlots = {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale,
+                                       Slot::kW2WeightScale};
+// Either both or none.
+constexpr std::array kPairs = {std::array{Slot::kW13Bias, Slot::kW2Bias},
+                               std::array{Slot::kW13InputScale, Slot::kW2InputScale}};
+
+ExpertLayer read_layer(const std::vector<NamedTensor>& tensors, const Group& group) {
+  const auto at = [&](Slot slot) { return group.tensors[static_cast<size_t>(slot)]; };
+  const auto witness =
+      std::find_if(group.tensors.begin(), group.tensors.end(), [](size_t i) { return i != kNone; });
+  const auto require = [&](Slot slot) {
+    if (at(slot) != kNone) return;
+    throw Error::input(fmt::format("{}: {}.{}: missing; the layer also has {}",
+                                   tensors[*witness].file, group.prefix, slot_name(slot),
+                                   tensors[*witness].name));
+  };
+  for (const Slot slot : kRequiredSlots) require(slot);
+  for (const auto& [w13, w2] : kPairs) {
+    if (at(w13) != kNone) require(w2);
+    if (at(w2) != kNone) require(w13);
+  }
+  ExpertLayer layer;
+  layer.prefix = group.prefix;
+  const NamedTensor& w13 = tensors[at(Slot::kW13Weight)];
+  if (!carried_dtype(Slot::kW13Weight, w13.spec.dtype)) {
+    fail(w13, fmt::format("w13_weight cannot be {}", dtype_name(w13.spec.dtype)));
+  }
+  layer.dims = read_dims(w13);
+  for (const Slot slot : kAllSlots) {
+    if (at(slot) == kNone) continue;
+    layer.slots[static_cast<size_t>(slot)] =
+        read_slot(tensors[at(slot)], at(slot), slot, layer.dims);
+  }
+  return layer;
+}
+
+std::optional<std::string> attribute(const FindOptions& options, const std::string& key) {
+  const auto found = options.attributes.find(key);
+  if (found == options.attributes.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<int64_t> number(const FindOptions& options, const std::string& key) {
+  const auto text = attribute(options, key);
+  if (!text) return std::nullopt;
+  const auto value = parse_index(*text);
+  if (!value) throw Error::input(fmt::format("attribute {}: {} is not a size", key, *text));
+  return value;
+}
+
+// family and w13_order.
+void read_traits(ModelLayers& model, const FindOptions& options) {
+  std::optional<Family> family = options.family;
+  if (const auto text = attribute(options, "family"); text && !family) {
+    family = family_from_name(*text);
+    if (!family) {
+      throw Error::input(fmt::format("attribute family: {} is neither gpt_oss nor generic", *text));
+    }
+  }
+  if (!family) {
+    throw Error::usage("the input is in the loaded layout and does not say its family")
+        .hint("give --family gpt_oss or --family generic");
+  }
+  model.family = *family;
+  model.order = *family == Family::kGptOss ? W13Order::kInterleaved : W13Order::kHalves;
+  if (const auto text = attribute(options, "w13_order")) {
+    const auto order = w13_order_from_name(*text);
+    if (!order) {
+      throw Error::input(
+          fmt::format("attribute w13_order: {} is neither interleaved nor halves", *text));
+    }
+    model.order = *order;
+  }
+}
+
+// Biases in F32 are what Quark's loader leaves; other loaders round them, which is what a maker of
+// loaded inputs without a BF16 type means.
+void read_bias_dtype(ModelLayers& model, const ModelConfig* config, const FindOptions& options) {
+  const auto text = attribute(options, "bias_dtype");
+  if (text && *text != "BF16" && *text != "F32") {
+    throw Error::input(fmt::format("attribute bias_dtype: {} is neither BF16 nor F32", *text));
+  }
+  const bool quark = config != nullptr && config->quant && config->quant->name == "quark";
+  const bool wide = text ? *text == "F32" : quark;
+  model.bias_dtype = wide ? DType::kF32 : DType::kBF16;
+  const auto rounded =
+      std::find_if(model.layers.begin(), model.layers.end(), [](const ExpertLayer& layer) {
+        return layer.has(Slot::kW13Bias) && layer.slot(Slot::kW13Bias).dtype != DType::kBF16;
+      });
+  if (!wide && !text && rounded != model.layers.end()) {
+    model.warnings.push_back(
+        fmt::format("the biases of {} are rounded from {} to BF16; an attribute bias_dtype=F32 "
+                    "keeps them",
+                    rounded->prefix, dtype_name(rounded->slot(Slot::kW13Bias).dtype)));
+  }
+}
+
+// Sizes that the attributes state. The tensors may be larger, which is padding.
+void check_stated(ModelLayers& model, const FindOptions& options) {
+  model.splits_experts = number(options, "ep_size").value_or(1) == 1;
+  const bool whole = number(options, "tp_size").value_or(1) == 1;
+  const auto experts = number(options, "num_experts");
+  const auto hidden = number(options, "hidden_size");
+  const auto inter = number(options, "intermediate_size");
+  for (const ExpertLayer& layer : model.layers) {
+    const auto [e, h, i] = layer.dims;
+    if (experts && (model.splits_experts ? *experts != e : *experts < e)) {
+      throw Error::input(
+          fmt::format("attribute num_experts: {}, but {} holds {}", *experts, layer.prefix, e));
+    }
+    if (hidden && *hidden > h) {
+      throw Error::input(
+          fmt::format("attribute hidden_size: {}, but {} holds {}", *hidden, layer.prefix, h));
+    }
+    if (inter && whole && *inter > i) {
+      throw Error::input(
+          fmt::format("attribute intermediate_size: {}, but {} holds {}", *inter, layer.prefix, i));
+    }
+    model.splits_intermediate = model.splits_intermediate && whole && inter == i;
+  }
+}
+
+void number_layers(ModelLayers& model) {
+  std::set<int64_t> taken;
+  for (ExpertLayer& layer : model.layers) {
+    const auto index = layer_number(layer.prefix);
+    layer.index = index.value_or(-1);
+    if (index && !taken.insert(*index).second) {
+      throw Error::input(
+          fmt::format("{}: layer {} is also that of another prefix", layer.prefix, *index));
+    }
+  }
+  int64_t next = 0;
+  for (ExpertLayer& layer : model.layers) {
+    if (layer.index >= 0) continue;
+    while (!taken.insert(next).second) ++next;
+    layer.index = next;
+  }
+  std::sort(model.layers.begin(), model.layers.end(),
+            [](const ExpertLayer& a, const ExpertLayer& b) { return a.index < b.index; });
+}
+
+}  // namespace
+
+bool has_loaded_names(const std::vector<NamedTensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& tensor) {
+    const auto parsed = parse(tensor.name);
+    return parsed && (parsed->slot == Slot::kW13Weight || parsed->slot == Slot::kW2Weight);
+  });
+}
+
+ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
+                               const FindOptions& options) {
+  ModelLayers model;
+  std::vector<Group> groups;
+  std::unordered_map<std::string_view, size_t> by_prefix;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto parsed = parse(tensors[i].name);
+    if (!parsed) {
+      model.rest.push_back(i);
+      continue;
+    }
+    const auto [entry, added] = by_prefix.try_emplace(parsed->prefix, groups.size());
+    if (added) {
+      groups.push_back({std::string(parsed->prefix), {}});
+      groups.back().tensors.fill(kNone);
+    }
+    size_t& place = groups[entry->second].tensors[static_cast<size_t>(parsed->slot)];
+    if (place != kNone)
+      fail(tensors[i], fmt::format("given twice, also in {}", tensors[place].file));
+    place = i;
+  }
+  if (groups.empty()) throw Error::input("no tensors named <prefix>.w13_weight");
+  for (const Group& group : groups) model.layers.push_back(read_layer(tensors, group));
+  number_layers(model);
+  read_traits(model, options);
+  read_bias_dtype(model, config, options);
+  check_stated(model, options);
+  return model;
+}
+
+}  // namespace mxfp4

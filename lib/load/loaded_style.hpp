@@ -1,0 +1,23 @@
+// Inputs that already hold vLLM's loaded layout: `<prefix>.w13_weight` and so on, one prefix a
+// layer (shapes in lib/core/layer.hpp). The layer's number is the first integer of its prefix;
+// prefixes without one count up from 0.
+//
+// The container's attributes may state `family`, `w13_order`, `bias_dtype` ("BF16" or "F32"),
+// `num_experts`, `hidden_size`, `intermediate_size`, and `tp_size`, `ep_size` of an input that is
+// one rank's already.
+#pragma once
+
+#include <vector>
+
+#include "lib/load/expert_layer.hpp"
+
+namespace mxfp4 {
+
+// Whether any name is of this form.
+[[nodiscard]] bool has_loaded_names(const std::vector<NamedTensor>& tensors);
+
+// As find_expert_layers. Throws Error::usage when nothing says the family.
+[[nodiscard]] ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors,
+                                             const ModelConfig* config, const FindOptions& options);
+
+}  // namespace mxfp4

@@ -1,0 +1,188 @@
+#include "lib/load/slice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// The gpt-oss loaders cut whole scale blocks of the checkpoint; the generic one strides by the size
+// that a rank's tensors have.
+bool strides_by_blocks(const ModelLayers& model) {
+  switch (model.loader) {
+    case Loader::kGptOssStacked:
+    case Loader::kGptOssPerExpert:
+    case Loader::kQuarkStacked:
+      return true;
+    case Loader::kGeneric:
+      return false;
+    case Loader::kLoaded:
+      break;
+  }
+  return model.family == Family::kGptOss;
+}
+
+// The rule of stacked gpt-oss: a rank takes rank * floor(E / ep) on, whatever the expert map says.
+bool needs_even_experts(const ModelLayers& model) {
+  return model.loader != Loader::kGeneric && strides_by_blocks(model);
+}
+
+[[noreturn]] void refuse(const std::string& message, const char* reference_type) {
+  throw Error::unsupported(message).reference_type(reference_type);
+}
+
+struct World {
+  int64_t ranks = 1;
+  int64_t tp = 1;
+  int64_t ep = 1;
+};
+
+World world_of(const ParallelConfig& parallel) {
+  if (parallel.tp_size < 1 || parallel.pcp_size < 1 || parallel.dp_size < 1) {
+    throw Error::usage(fmt::format("parallel sizes must be at least 1: tp {}, pcp {}, dp {}",
+                                   parallel.tp_size, parallel.pcp_size, parallel.dp_size));
+  }
+  World world;
+  world.ranks = checked_mul(checked_mul(parallel.tp_size, parallel.pcp_size), parallel.dp_size);
+  (parallel.enable_expert_parallel ? world.ep : world.tp) = world.ranks;
+  return world;
+}
+
+void check_experts(const ModelLayers& model, const LayerDims& dims, const World& world,
+                   const ParallelConfig& parallel) {
+  const int64_t experts = dims.num_experts;
+  if (model.style == Style::kDeepseekV4 && experts % parallel.tp_size != 0) {
+    refuse(fmt::format("{} experts are not divisible by the tensor parallel size {}", experts,
+                       parallel.tp_size),
+           "AssertionError");
+  }
+  if (world.ep == 1) return;
+  if (!model.splits_experts) {
+    refuse("the input is one expert-parallel rank's already", "");
+  }
+  if (world.ep > experts) {
+    refuse(fmt::format("{} expert-parallel ranks for {} experts", world.ep, experts), "");
+  }
+  if (model.loader == Loader::kGptOssPerExpert) {
+    refuse("the reference cannot load per-expert gpt-oss checkpoints with expert parallelism",
+           "IndexError");
+  }
+  if (needs_even_experts(model) && experts % world.ep != 0) {
+    refuse(fmt::format("{} experts are not divisible by {} expert-parallel ranks: the reference "
+                       "loads wrong experts",
+                       experts, world.ep),
+           "RuntimeError");
+  }
+}
+
+void check_intermediate(const ModelLayers& model, const LayerDims& dims, const World& world) {
+  const int64_t inter = dims.intermediate_size;
+  const bool gpt_oss = model.loader != Loader::kLoaded && strides_by_blocks(model);
+  const int64_t divisor = gpt_oss ? world.ranks : world.tp;
+  if (inter % divisor != 0) {
+    refuse(fmt::format("intermediate size {} is not divisible by {} ranks", inter, divisor),
+           "AssertionError");
+  }
+  if (world.tp > 1 && !model.splits_intermediate) {
+    refuse(
+        "the intermediate dimension of this loaded input may hold padding: tensor parallel "
+        "slices need an attribute intermediate_size that equals it",
+        "");
+  }
+}
+
+LayerDims pad_sizes(const ModelLayers& model, LayerDims sizes, const SliceOptions& options) {
+  if (!options.round) return sizes;
+  if (options.round_hidden) sizes.hidden_size = options.round_hidden(sizes.hidden_size);
+  const bool rounds =
+      model.rounds && (model.rounds_emulation || options.backend != Backend::EMULATION);
+  if (rounds && options.round_sizes) sizes = options.round_sizes(sizes);
+  return sizes;
+}
+
+// The part of the intermediate dimension that each TP rank reads is a multiple of this.
+int64_t stride_of(const ModelLayers& model, const LayerDims& dims, const LayerDims& padded,
+                  const World& world, GenericStride generic) {
+  if (strides_by_blocks(model)) {
+    return checked_mul(ceil_div(dims.intermediate_size / kBlock, world.tp), kBlock);
+  }
+  return generic == GenericStride::kPadded ? padded.intermediate_size
+                                           : dims.intermediate_size / world.tp;
+}
+
+bool round_robin_works(const ParallelConfig& parallel, const SliceOptions& options) {
+  const bool all_to_all = parallel.dp_size > 1;  // only then a kernel moves tokens between ranks
+  return options.n_group.value_or(1) > 1 && !parallel.enable_eplb &&
+         (!all_to_all || parallel.all2all_backend == "deepep_low_latency" ||
+          parallel.all2all_backend == "nixl_ep");
+}
+
+// Global ids of the experts on a rank; the first E mod ep ranks hold one more.
+std::vector<int64_t> experts_of(int64_t experts, int64_t ep, int64_t rank, bool round_robin) {
+  const int64_t base = experts / ep;
+  const int64_t more = experts % ep;
+  const int64_t count = base + (rank < more ? 1 : 0);
+  const int64_t first = round_robin ? rank : rank * base + std::min(rank, more);
+  std::vector<int64_t> out;
+  out.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) out.push_back(first + i * (round_robin ? ep : 1));
+  return out;
+}
+
+}  // namespace
+
+std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
+                                   const SliceOptions& options) {
+  const World world = world_of(options.parallel);
+  check_experts(model, dims, world, options.parallel);
+  check_intermediate(model, dims, world);
+
+  LayerDims padded = dims;
+  padded.intermediate_size /= world.tp;
+  padded = pad_sizes(model, padded, options);
+  const int64_t stride = stride_of(model, dims, padded, world, options.generic_stride);
+  if (padded.intermediate_size % kBlock != 0 || stride % kBlock != 0) {
+    refuse(fmt::format("intermediate size {} over {} ranks gives shards of {}, not whole scale "
+                       "blocks of {}",
+                       dims.intermediate_size, world.tp, std::min(padded.intermediate_size, stride),
+                       kBlock),
+           "RuntimeError");
+  }
+  const bool round_robin = options.placement == ExpertPlacement::kRoundRobin &&
+                           round_robin_works(options.parallel, options);
+
+  std::vector<RankSlice> out;
+  for (int64_t rank = 0; rank < world.ranks; ++rank) {
+    RankSlice slice;
+    slice.rank = rank;
+    slice.num_ranks = world.ranks;
+    slice.tp_size = world.tp;
+    slice.ep_size = world.ep;
+    (world.ep > 1 ? slice.ep_rank : slice.tp_rank) = rank;
+    slice.experts = experts_of(dims.num_experts, world.ep, slice.ep_rank, round_robin);
+    slice.padded = padded;
+    slice.padded.num_experts = static_cast<int64_t>(slice.experts.size());
+    slice.begin = std::min(checked_mul(slice.tp_rank, stride), dims.intermediate_size);
+    slice.end = std::min(checked_add(slice.begin, stride), dims.intermediate_size);
+    if (slice.begin == slice.end) slice.begin = slice.end = 0;  // only padding
+    slice.w2_bias = slice.tp_rank == 0;
+    const bool exact = padded.hidden_size == dims.hidden_size &&
+                       padded.intermediate_size == slice.end - slice.begin;
+    if (model.loader == Loader::kQuarkStacked && !exact) {
+      refuse(
+          fmt::format("stacked gpt-oss tensors under a Quark config cannot be padded: hidden size "
+                      "{} to {}, {} of the intermediate size to {}",
+                      dims.hidden_size, padded.hidden_size, slice.end - slice.begin,
+                      padded.intermediate_size),
+          "RuntimeError");
+    }
+    out.push_back(std::move(slice));
+  }
+  return out;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,218 @@
+#include "lib/load/style_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mxfp4 {
+namespace {
+
+constexpr std::array kFused = {
+    ProjectionWord{"gate_up_proj", Projection::kGateUp},
+    ProjectionWord{"down_proj", Projection::kDown},
+};
+constexpr std::array kOriginal = {
+    ProjectionWord{"mlp1", Projection::kGateUp},
+    ProjectionWord{"mlp2", Projection::kDown},
+};
+constexpr std::array kNumbered = {
+    ProjectionWord{"w1", Projection::kGate},
+    ProjectionWord{"w3", Projection::kUp},
+    ProjectionWord{"w2", Projection::kDown},
+};
+constexpr std::array kSplit = {
+    ProjectionWord{"gate_proj", Projection::kGate}, ProjectionWord{"up_proj", Projection::kUp},
+    ProjectionWord{"down_proj", Projection::kDown}, ProjectionWord{"w1", Projection::kGate},
+    ProjectionWord{"w3", Projection::kUp},          ProjectionWord{"w2", Projection::kDown},
+};
+
+constexpr std::array<std::string_view, 2> kMxfp4Methods = {"mxfp4", "gpt_oss_mxfp4"};
+constexpr std::array<std::string_view, 2> kFp8Methods = {"fp8", "deepseek_v4_fp8"};
+constexpr std::array<std::string_view, 1> kQuarkMethods = {"quark"};
+constexpr std::array<std::string_view, 1> kCompressedTensorsMethods = {"compressed-tensors"};
+
+constexpr std::byte kZero{0};
+constexpr std::byte kOne{1};
+
+constexpr StyleRow kGptOssRow = {
+    .style = Style::kGptOss,
+    .marker = ".experts.",
+    .stacked = true,
+    .projections = kFused,
+    .suffixes = {"_blocks", "_scales", "_bias", ""},
+    .methods = kMxfp4Methods,
+    .model = ModelRule::kGptOss,
+    .bias = BiasRule::kRequired,
+    .every_layer = true,
+    .loader = Loader::kGptOssStacked,
+    .family = Family::kGptOss,
+    .order = W13Order::kInterleaved,
+    .scale_fill = kZero,
+    .bias_dtype = DType::kBF16,
+    .rounds = true,
+    .rounds_emulation = true,
+};
+
+constexpr StyleRow original_row() {
+  StyleRow row = kGptOssRow;
+  row.style = Style::kGptOssOriginal;
+  row.marker = ".mlp.";
+  row.projections = kOriginal;
+  row.suffixes = {"_weight.blocks", "_weight.scales", "_bias", ""};
+  return row;
+}
+
+constexpr StyleRow kQuarkRow = {
+    .style = Style::kQuark,
+    .marker = ".experts.",
+    .stacked = false,
+    .projections = kSplit,
+    .suffixes = {".weight", ".weight_scale", ".bias", ".input_scale"},
+    .methods = kQuarkMethods,
+    .model = ModelRule::kNotGptOss,
+    .bias = BiasRule::kIgnored,
+    .every_layer = false,
+    .loader = Loader::kGeneric,
+    .family = Family::kGptOss,
+    .order = W13Order::kHalves,
+    .scale_fill = kOne,
+    .bias_dtype = DType::kF32,
+    .rounds = true,
+    .rounds_emulation = false,
+};
+
+constexpr StyleRow quark_per_expert_row() {
+  StyleRow row = kQuarkRow;
+  row.projections = kFused;
+  row.model = ModelRule::kGptOss;
+  row.bias = BiasRule::kRequired;
+  row.every_layer = true;
+  row.loader = Loader::kGptOssPerExpert;
+  row.order = W13Order::kInterleaved;
+  return row;
+}
+
+constexpr StyleRow quark_stacked_row() {
+  StyleRow row = quark_per_expert_row();
+  row.stacked = true;
+  row.suffixes = kGptOssRow.suffixes;
+  row.loader = Loader::kQuarkStacked;
+  return row;
+}
+
+constexpr StyleRow compressed_tensors_row() {
+  StyleRow row = kQuarkRow;
+  row.style = Style::kCompressedTensors;
+  row.suffixes = {".weight_packed", ".weight_scale", ".bias", ""};
+  row.methods = kCompressedTensorsMethods;
+  row.model = ModelRule::kAny;
+  row.family = Family::kGeneric;
+  row.scale_fill = kZero;
+  row.bias_dtype = DType::kBF16;
+  row.rounds = false;
+  return row;
+}
+
+constexpr StyleRow deepseek_v4_row() {
+  StyleRow row = kQuarkRow;
+  row.style = Style::kDeepseekV4;
+  row.projections = kNumbered;
+  row.suffixes = {".weight", ".scale", "", ""};
+  row.methods = kFp8Methods;
+  row.model = ModelRule::kAny;
+  row.every_layer = true;
+  row.family = Family::kGeneric;
+  row.scale_fill = kZero;
+  row.bias_dtype = DType::kBF16;
+  row.rounds_emulation = true;
+  return row;
+}
+
+constexpr StyleRow mxfp4_row() {
+  StyleRow row = kQuarkRow;
+  row.style = Style::kMxfp4;
+  row.suffixes = {".weight", ".weight_scale", ".bias", ""};
+  row.methods = kMxfp4Methods;
+  row.bias = BiasRule::kNeverFilled;
+  row.scale_fill = kZero;
+  row.bias_dtype = DType::kBF16;
+  row.rounds_emulation = true;
+  return row;
+}
+
+constexpr std::array kRows = {
+    kGptOssRow,          original_row(), deepseek_v4_row(),        quark_per_expert_row(),
+    quark_stacked_row(), kQuarkRow,      compressed_tensors_row(), mxfp4_row(),
+};
+
+// The number after the first "layers", "block" or "mtp" of a module path, and whether the path is
+// of a multi-token prediction module: "mtp.0.ffn" or "mtp.layers.0.mlp".
+bool parse_layer(ExpertTensorName& out) {
+  std::string_view before;
+  std::string_view rest = out.module;
+  while (!rest.empty()) {
+    const size_t dot = std::min(rest.find('.'), rest.size());
+    const std::string_view part = rest.substr(0, dot);
+    const bool numbered = before == "layers" || before == "block" || before == "mtp";
+    if (const auto index = numbered ? parse_index(part) : std::nullopt) {
+      out.layer = *index;
+      return true;
+    }
+    out.draft = out.draft || part == "mtp";
+    before = part;
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const StyleRow> style_rows() { return kRows; }
+
+std::optional<int64_t> parse_index(std::string_view text) {
+  if (text.empty() || text.size() > 9) return std::nullopt;
+  int64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  return value;
+}
+
+std::optional<ExpertTensorName> parse_expert_name(const StyleRow& row, std::string_view name) {
+  const size_t at = name.rfind(row.marker);
+  if (at == std::string_view::npos) return std::nullopt;
+  ExpertTensorName out;
+  out.module = name.substr(0, at + row.marker.size() - 1);
+  std::string_view tail = name.substr(at + row.marker.size());
+  if (!row.stacked) {
+    const size_t dot = tail.find('.');
+    if (dot == std::string_view::npos) return std::nullopt;
+    const auto expert = parse_index(tail.substr(0, dot));
+    if (!expert) return std::nullopt;
+    out.expert = *expert;
+    tail.remove_prefix(dot + 1);
+  }
+  for (const ProjectionWord& candidate : row.projections) {
+    if (!tail.starts_with(candidate.word)) continue;
+    const std::string_view suffix = tail.substr(candidate.word.size());
+    for (size_t field = 0; field < kFields; ++field) {
+      if (suffix.empty() || suffix != row.suffixes[field]) continue;
+      out.word = tail.substr(0, candidate.word.size());
+      out.projection = candidate.projection;
+      out.field = static_cast<Field>(field);
+      if (!parse_layer(out)) return std::nullopt;
+      return out;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string expert_tensor_name(const StyleRow& row, std::string_view module, int64_t expert,
+                               std::string_view word, Field field) {
+  const std::string_view suffix = row.suffixes[static_cast<size_t>(field)];
+  if (row.stacked) return fmt::format("{}.{}{}", module, word, suffix);
+  return fmt::format("{}.{}.{}{}", module, expert, word, suffix);
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,82 @@
+// The naming styles of checkpoints as a table: how a tensor name is taken apart and what the
+// style's loader does (spec: vLLM a2c8fc6657, models/gpt_oss.py, models/deepseek_v4.py,
+// layers/quantization/ {mxfp4,quark,compressed_tensors}). Names are parsed by hand: a model has 140
+// thousand of them.
+//
+//   <module>.experts.<expert>.<projection><field>   one tensor an expert
+//   <module>.experts.<projection><field>            stacked, experts in dimension 0
+//
+// A new style is a new row; `loaded` inputs are not of this form and live in loaded_style.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/load/expert_layer.hpp"
+
+namespace mxfp4 {
+
+enum class Projection : uint8_t { kGate, kUp, kDown, kGateUp };
+inline constexpr size_t kProjections = 4;
+enum class Field : uint8_t { kCodes, kScales, kBias, kInputScale };
+inline constexpr size_t kFields = 4;
+
+struct ProjectionWord {
+  std::string_view word;
+  Projection projection;
+};
+
+// What a style's loader does with biases.
+enum class BiasRule : uint8_t { kRequired, kIgnored, kNeverFilled };
+
+// Which models of a quantization method have their experts in a style.
+enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss };
+
+struct StyleRow {
+  Style style;
+  std::string_view marker;  // ends the module path: ".experts." or, in gpt-oss's own form, ".mlp."
+  bool stacked;
+  std::span<const ProjectionWord> projections;
+  std::array<std::string_view, kFields> suffixes;  // by Field, with what joins them; empty: none
+  std::span<const std::string_view> methods;       // quant_method, as written in a config
+  ModelRule model;
+  BiasRule bias;
+  bool every_layer;  // every layer of the model has experts
+  // Traits of the loader, as in ModelLayers.
+  Loader loader;
+  Family family;
+  W13Order order;
+  std::byte scale_fill;
+  DType bias_dtype;
+  bool rounds;
+  bool rounds_emulation;
+};
+
+[[nodiscard]] std::span<const StyleRow> style_rows();
+
+// A tensor name taken apart. Views point into the name.
+struct ExpertTensorName {
+  std::string_view module;  // "model.layers.3.mlp.experts"
+  int64_t layer = 0;
+  bool draft = false;   // of a multi-token prediction module: numbered after the model's layers
+  int64_t expert = -1;  // -1: stacked
+  Projection projection = Projection::kGate;
+  Field field = Field::kCodes;
+  std::string_view word;  // as the projection is called
+};
+
+// Nothing when the name is not one of the style's expert tensors.
+[[nodiscard]] std::optional<ExpertTensorName> parse_expert_name(const StyleRow& row,
+                                                                std::string_view name);
+// The inverse; `word` is the projection's name.
+[[nodiscard]] std::string expert_tensor_name(const StyleRow& row, std::string_view module,
+                                             int64_t expert, std::string_view word, Field field);
+
+// A non-negative decimal number of at most nine digits, the whole of `text`.
+[[nodiscard]] std::optional<int64_t> parse_index(std::string_view text);
+
+}  // namespace mxfp4

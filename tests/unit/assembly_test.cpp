@@ -1,0 +1,196 @@
+// One expert's bytes from the stored matrix to the loaded one, by hand.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "lib/load/slice.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::vector<std::byte> ramp(int64_t size) {
+  std::vector<std::byte> out;
+  for (int64_t i = 0; i < size; ++i) out.push_back(static_cast<std::byte>(i * 7 + 1));
+  return out;
+}
+
+std::vector<std::byte> run(const Assembly& assembly, const std::vector<std::byte>& in) {
+  std::vector<std::byte> out(static_cast<size_t>(assembly.loaded.bytes()), std::byte{0xEE});
+  assembly.forward(in, out);
+  return out;
+}
+
+template <class T>
+std::vector<std::byte> raw(const std::vector<T>& values) {
+  std::vector<std::byte> out(values.size() * sizeof(T));
+  std::memcpy(out.data(), values.data(), out.size());
+  return out;
+}
+
+// A layer of one expert with H = 64 and I = 64 (I is two scale blocks).
+struct Fixture {
+  ModelLayers model;
+  ExpertLayer layer;
+  RankSlice slice;
+
+  explicit Fixture(W13Order order) {
+    model.order = order;
+    layer.dims = {1, 64, 64};
+    for (SlotSource& slot : layer.slots) slot.experts = {{Extent{}}};
+    slice.padded = layer.dims;
+    slice.end = 64;
+  }
+};
+
+TEST(Assembly, NothingToDoIsRecognised) {
+  for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
+    Fixture f(order);
+    f.layer.slots[static_cast<size_t>(Slot::kW13Bias)].dtype = DType::kBF16;
+    f.layer.slots[static_cast<size_t>(Slot::kW2Bias)].dtype = DType::kBF16;
+    f.layer.slots[static_cast<size_t>(Slot::kW13InputScale)].dtype = DType::kF32;
+    f.layer.slots[static_cast<size_t>(Slot::kW2InputScale)].dtype = DType::kF32;
+    for (const Slot slot : kAllSlots) {
+      const Assembly assembly = make_assembly(f.model, f.layer, slot, f.slice);
+      EXPECT_TRUE(assembly.identity()) << slot_name(slot);
+      const auto in = ramp(assembly.stored.bytes());
+      EXPECT_EQ(run(assembly, in), in) << slot_name(slot);
+    }
+  }
+}
+
+TEST(Assembly, InterleavedSliceStandsBeforeItsPadding) {
+  Fixture f(W13Order::kInterleaved);
+  f.slice.begin = 32;
+  f.slice.padded = {1, 128, 64};
+  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13WeightScale, f.slice);
+  EXPECT_FALSE(assembly.identity());
+  const auto in = ramp(assembly.stored.bytes());  // 128 rows of 2
+  const auto out = run(assembly, in);             // 128 rows of 4
+  ASSERT_EQ(out.size(), 512U);
+  for (size_t row = 0; row < 128; ++row) {
+    for (size_t column = 0; column < 4; ++column) {
+      const std::byte want = row < 64 && column < 2 ? in[(64 + row) * 2 + column] : std::byte{0};
+      ASSERT_EQ(out[row * 4 + column], want) << row << " " << column;
+    }
+  }
+}
+
+TEST(Assembly, HalvesArePaddedEach) {
+  Fixture f(W13Order::kHalves);
+  f.model.scale_fill = std::byte{1};
+  f.slice.end = 32;
+  f.slice.padded = {1, 64, 64};
+  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13WeightScale, f.slice);
+  const auto in = ramp(assembly.stored.bytes());
+  const auto out = run(assembly, in);
+  for (size_t row = 0; row < 128; ++row) {
+    const std::byte want = row % 64 < 32 ? in[row * 2] : std::byte{1};
+    ASSERT_EQ(out[row * 2], want) << row;
+  }
+  // Codes pad with 0 whatever the scales pad with.
+  const Assembly codes = make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice);
+  EXPECT_EQ(run(codes, ramp(codes.stored.bytes()))[32 * 32], std::byte{0});
+}
+
+TEST(Assembly, DownProjectionIsCutByColumns) {
+  Fixture f(W13Order::kHalves);
+  f.slice.begin = 32;
+  f.slice.padded = {1, 96, 32};
+  const Assembly codes = make_assembly(f.model, f.layer, Slot::kW2Weight, f.slice);
+  const auto in = ramp(codes.stored.bytes());
+  const auto out = run(codes, in);
+  ASSERT_EQ(out.size(), 96U * 16U);
+  EXPECT_EQ(out[5 * 16 + 3], in[5 * 32 + 16 + 3]);
+  EXPECT_EQ(out[64 * 16], std::byte{0});
+  const Assembly scales = make_assembly(f.model, f.layer, Slot::kW2WeightScale, f.slice);
+  const auto scale_in = ramp(scales.stored.bytes());
+  EXPECT_EQ(run(scales, scale_in)[63], scale_in[63 * 2 + 1]);
+}
+
+TEST(Assembly, EmptyRankHoldsOnlyPadding) {
+  Fixture f(W13Order::kHalves);
+  f.slice.end = 0;
+  f.slice.w2_bias = false;
+  f.model.scale_fill = std::byte{1};
+  for (const Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13Bias, Slot::kW2Bias}) {
+    f.layer.slots[static_cast<size_t>(slot)].dtype = DType::kBF16;
+    const Assembly assembly = make_assembly(f.model, f.layer, slot, f.slice);
+    for (const std::byte b : run(assembly, ramp(assembly.stored.bytes()))) {
+      ASSERT_EQ(b, std::byte{0});
+    }
+  }
+  const Assembly scales = make_assembly(f.model, f.layer, Slot::kW2WeightScale, f.slice);
+  for (const std::byte b : run(scales, ramp(scales.stored.bytes()))) ASSERT_EQ(b, std::byte{1});
+}
+
+TEST(Assembly, AParameterThatIsNeverFilledIsPadding) {
+  Fixture f(W13Order::kHalves);
+  f.layer.slots[static_cast<size_t>(Slot::kW13Bias)] = {DType::kBF16, {{}}};
+  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13Bias, f.slice);
+  EXPECT_EQ(assembly.stored.bytes(), 0);
+  EXPECT_FALSE(assembly.identity());
+  EXPECT_EQ(run(assembly, {}), std::vector<std::byte>(256, std::byte{0}));
+}
+
+std::vector<uint16_t> as_bf16(DType from, const std::vector<std::byte>& values) {
+  Fixture f(W13Order::kHalves);
+  const int64_t bytes = dtype_bytes(from);
+  f.layer.slots[static_cast<size_t>(Slot::kW2Bias)].dtype = from;
+  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW2Bias, f.slice);
+  std::vector<std::byte> in = values;
+  in.resize(static_cast<size_t>(64 * bytes));
+  const auto out = run(assembly, in);
+  std::vector<uint16_t> halves(values.size() / static_cast<size_t>(bytes));
+  std::memcpy(halves.data(), out.data(), halves.size() * 2);
+  return halves;
+}
+
+TEST(Assembly, BiasesRoundToNearestEven) {
+  EXPECT_EQ(as_bf16(DType::kF32,
+                    raw<uint32_t>({0x3F800000, 0x3F808000, 0x3F818000, 0x3F808001, 0x7F800000,
+                                   0xFF800000, 0x7FFFFFFF, 0x7F7FFFFF, 0x80000001})),
+            (std::vector<uint16_t>{0x3F80, 0x3F80, 0x3F82, 0x3F81, 0x7F80, 0xFF80, 0x7FC0, 0x7F80,
+                                   0x8000}));
+  EXPECT_EQ(as_bf16(DType::kF16, raw<uint16_t>({0x3C00, 0xBC00, 0x0001, 0x8001, 0x03FF, 0x7C00,
+                                                0x7E00, 0x3C04, 0x3C0C})),
+            (std::vector<uint16_t>{0x3F80, 0xBF80, 0x3380, 0xB380, 0x3880, 0x7F80, 0x7FC0, 0x3F80,
+                                   0x3F82}));
+}
+
+TEST(Assembly, BiasesWidenExactly) {
+  Fixture f(W13Order::kHalves);
+  f.model.bias_dtype = DType::kF32;
+  f.slice.padded.intermediate_size = 96;
+  f.layer.slots[static_cast<size_t>(Slot::kW13Bias)].dtype = DType::kBF16;
+  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13Bias, f.slice);
+  std::vector<uint16_t> in(128);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint16_t>(0x3F80 + i);
+  const auto out = run(assembly, raw(in));
+  std::vector<uint32_t> words(out.size() / 4);
+  std::memcpy(words.data(), out.data(), out.size());
+  ASSERT_EQ(words.size(), 192U);
+  EXPECT_EQ(words[5], 0x3F850000U);
+  EXPECT_EQ(words[64], 0U);
+  EXPECT_EQ(words[96], 0x3FC00000U);
+}
+
+TEST(Assembly, CropUndoesPadding) {
+  for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
+    Fixture f(order);
+    f.slice.padded = {1, 128, 96};
+    for (const Slot slot : kAllSlots) {
+      const bool floats = !LoadedSpec{}.has(slot);
+      const bool scalar = slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
+      if (floats) {
+        f.layer.slots[static_cast<size_t>(slot)].dtype = scalar ? DType::kF32 : DType::kBF16;
+      }
+      const Assembly pad = make_assembly(f.model, f.layer, slot, f.slice);
+      const Assembly crop = make_crop({f.slice.padded, DType::kBF16, true}, slot, order, 64, 64);
+      const auto in = ramp(pad.stored.bytes());
+      EXPECT_EQ(run(crop, run(pad, in)), in) << slot_name(slot);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mxfp4

@@ -1,0 +1,227 @@
+// The loaders' slicing arithmetic against executed vectors and hand-written cases.
+#include "lib/load/slice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+nlohmann::json vectors(const std::string& name) {
+  std::ifstream in(std::string(MXFP4_TESTDATA) + "/ingest/vectors/" + name);
+  return nlohmann::json::parse(in).at("rows");
+}
+
+ModelLayers model_of(Loader loader) {
+  ModelLayers model;
+  model.loader = loader;
+  model.family = loader == Loader::kGeneric ? Family::kGeneric : Family::kGptOss;
+  model.order = loader == Loader::kGeneric ? W13Order::kHalves : W13Order::kInterleaved;
+  model.style = loader == Loader::kGeneric ? Style::kQuark : Style::kGptOss;
+  return model;
+}
+
+SliceOptions tp(int64_t size, int64_t multiple = 1) {
+  SliceOptions options;
+  options.parallel.tp_size = size;
+  options.round_sizes = [multiple](LayerDims dims) {
+    dims.intermediate_size = round_up(dims.intermediate_size, multiple);
+    return dims;
+  };
+  return options;
+}
+
+SliceOptions ep(int64_t size, ExpertPlacement placement = ExpertPlacement::kLinear) {
+  SliceOptions options = tp(size);
+  options.parallel.enable_expert_parallel = true;
+  options.placement = placement;
+  options.n_group = 2;
+  return options;
+}
+
+// Runs and returns the kind and words of the refusal.
+std::pair<ErrorKind, std::string> refusal(const ModelLayers& model, const LayerDims& dims,
+                                          const SliceOptions& options) {
+  try {
+    (void)slice_ranks(model, dims, options);
+  } catch (const Error& error) {
+    return {error.kind(), error.what()};
+  }
+  return {ErrorKind::kInternal, "no refusal"};
+}
+
+TEST(Slice, EqualsEveryExecutedRange) {
+  size_t rows = 0;
+  for (const auto& row : vectors("tp_slices.json")) {
+    const std::string loader = row[0];
+    const int64_t inter = row[1];
+    const int64_t size = row[2];
+    const int64_t rank = row[3];
+    SliceOptions options = tp(size);
+    const int64_t padded = row[4];
+    options.round_sizes = [padded](LayerDims dims) {
+      dims.intermediate_size = padded;
+      return dims;
+    };
+    const auto model = model_of(loader == "generic" ? Loader::kGeneric : Loader::kGptOssStacked);
+    const auto slices = slice_ranks(model, {1, 64, inter}, options);
+    const RankSlice& slice = slices.at(static_cast<size_t>(rank));
+    EXPECT_EQ(slice.begin, row[5].get<int64_t>()) << row;
+    EXPECT_EQ(slice.end, row[6].get<int64_t>()) << row;
+    EXPECT_EQ(slice.padded.intermediate_size, padded) << row;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 468U);
+}
+
+TEST(Slice, EqualsEveryExecutedExpertMap) {
+  size_t rows = 0;
+  for (const auto& row : vectors("expert_map.json")) {
+    const auto placement =
+        row[3] == "linear" ? ExpertPlacement::kLinear : ExpertPlacement::kRoundRobin;
+    const LayerDims dims{row[0], 64, 64};
+    const auto slices = slice_ranks(model_of(Loader::kGeneric), dims, ep(row[1], placement));
+    const RankSlice& slice = slices.at(row[2].get<size_t>());
+    EXPECT_EQ(slice.experts, row[5].get<std::vector<int64_t>>()) << row;
+    EXPECT_EQ(slice.padded.num_experts, row[4].get<int64_t>()) << row;
+    EXPECT_EQ(slice.begin, 0);
+    EXPECT_EQ(slice.end, 64);
+    ++rows;
+  }
+  EXPECT_GT(rows, 100U);
+}
+
+TEST(Slice, KeepsTheDownBiasOnTensorParallelRankZeroOnly) {
+  const auto by_tp = slice_ranks(model_of(Loader::kGptOssStacked), {4, 64, 64}, tp(2));
+  EXPECT_TRUE(by_tp[0].w2_bias);
+  EXPECT_FALSE(by_tp[1].w2_bias);
+  const auto by_ep = slice_ranks(model_of(Loader::kGptOssStacked), {4, 64, 64}, ep(2));
+  EXPECT_TRUE(by_ep[1].w2_bias);
+}
+
+TEST(Slice, RanksAreTheProductOfAllParallelSizes) {
+  SliceOptions options = tp(2);
+  options.parallel.dp_size = 2;
+  const auto slices = slice_ranks(model_of(Loader::kGeneric), {4, 64, 128}, options);
+  ASSERT_EQ(slices.size(), 4U);
+  EXPECT_EQ(slices[3].tp_rank, 3);
+  EXPECT_EQ(slices[3].begin, 96);
+}
+
+TEST(Slice, ExpertParallelismOfOneRankIsNone) {
+  const auto slices = slice_ranks(model_of(Loader::kGptOssPerExpert), {5, 64, 64}, ep(1));
+  ASSERT_EQ(slices.size(), 1U);
+  EXPECT_EQ(slices[0].experts.size(), 5U);
+}
+
+TEST(Slice, RoundRobinFallsBackToLinear) {
+  const LayerDims dims{4, 64, 64};
+  const auto first = [&](SliceOptions options) {
+    return slice_ranks(model_of(Loader::kGeneric), dims, options)[0].experts;
+  };
+  const std::vector<int64_t> linear{0, 1};
+  const std::vector<int64_t> spread{0, 2};
+  SliceOptions options = ep(2, ExpertPlacement::kRoundRobin);
+  EXPECT_EQ(first(options), spread);
+  options.parallel.enable_eplb = true;
+  EXPECT_EQ(first(options), linear);
+  options = ep(2, ExpertPlacement::kRoundRobin);
+  options.n_group = 1;
+  EXPECT_EQ(first(options), linear);
+  options.n_group.reset();
+  EXPECT_EQ(first(options), linear);
+  options = ep(1, ExpertPlacement::kRoundRobin);
+  options.parallel.dp_size = 2;  // an all-to-all kernel is at work
+  EXPECT_EQ(first(options), linear);
+  options.parallel.all2all_backend = "deepep_low_latency";
+  EXPECT_EQ(first(options), spread);
+  options.parallel.all2all_backend = "nixl_ep";
+  EXPECT_EQ(first(options), spread);
+}
+
+TEST(Slice, RoundsHiddenByTheAllToAllKernelFirst) {
+  SliceOptions options = tp(1);
+  options.round_hidden = [](int64_t hidden) { return hidden + 32; };
+  options.round_sizes = [](LayerDims dims) {
+    dims.hidden_size *= 2;
+    return dims;
+  };
+  ModelLayers model = model_of(Loader::kGeneric);
+  EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.hidden_size, 192);
+  model.rounds = false;  // the backend's rule only
+  EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.hidden_size, 96);
+  options.round = false;
+  EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.hidden_size, 64);
+}
+
+TEST(Slice, QuarkDoesNotRoundForEmulation) {
+  ModelLayers model = model_of(Loader::kGeneric);
+  model.rounds_emulation = false;
+  SliceOptions options = tp(1, 256);
+  EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.intermediate_size, 256);
+  options.backend = Backend::EMULATION;
+  EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.intermediate_size, 64);
+}
+
+TEST(Slice, TheNewerStrideCutsTheCheckpointEvenly) {
+  SliceOptions options = tp(2, 128);
+  options.generic_stride = GenericStride::kCheckpoint;
+  const auto slices = slice_ranks(model_of(Loader::kGeneric), {1, 64, 192}, options);
+  EXPECT_EQ(slices[0].end, 96);
+  EXPECT_EQ(slices[1].begin, 96);
+  EXPECT_EQ(slices[1].end, 192);
+  options = tp(4, 128);
+  options.generic_stride = GenericStride::kCheckpoint;
+  EXPECT_EQ(refusal(model_of(Loader::kGeneric), {1, 64, 192}, options).first,
+            ErrorKind::kUnsupported);
+}
+
+TEST(Slice, RefusesWhatTheReferenceCannotLoad) {
+  const auto stacked = model_of(Loader::kGptOssStacked);
+  const auto generic = model_of(Loader::kGeneric);
+  const auto expect = [](const std::pair<ErrorKind, std::string>& got, const std::string& words) {
+    EXPECT_EQ(got.first, ErrorKind::kUnsupported) << got.second;
+    EXPECT_NE(got.second.find(words), std::string::npos) << got.second;
+  };
+  expect(refusal(generic, {4, 64, 64}, tp(3)), "not divisible by 3 ranks");
+  expect(refusal(stacked, {6, 64, 64}, ep(3)), "not divisible by 3 ranks");  // even under EP
+  expect(refusal(generic, {2, 64, 64}, ep(4)), "4 expert-parallel ranks for 2 experts");
+  expect(refusal(stacked, {5, 64, 64}, ep(2)), "5 experts are not divisible");
+  expect(refusal(model_of(Loader::kGptOssPerExpert), {4, 64, 64}, ep(2)), "per-expert gpt-oss");
+  expect(refusal(generic, {1, 64, 96}, tp(2)), "shards of 48");
+  expect(refusal(stacked, {1, 64, 96}, tp(2)), "shards of 48");
+  ModelLayers deepseek = generic;
+  deepseek.style = Style::kDeepseekV4;
+  expect(refusal(deepseek, {3, 64, 64}, tp(2)), "tensor parallel size 2");
+}
+
+TEST(Slice, StackedTensorsUnderQuarkCannotBePadded) {
+  const auto model = model_of(Loader::kQuarkStacked);
+  EXPECT_EQ(slice_ranks(model, {4, 64, 128}, tp(2, 64)).size(), 2U);
+  EXPECT_EQ(slice_ranks(model, {4, 64, 64}, ep(2)).size(), 2U);
+  EXPECT_EQ(refusal(model, {4, 64, 96}, tp(1, 64)).first, ErrorKind::kUnsupported);
+  EXPECT_EQ(refusal(model, {4, 64, 96}, tp(2, 64)).first, ErrorKind::kUnsupported);
+}
+
+TEST(Slice, LoadedInputsSplitOnlyWhatTheySayIsWhole) {
+  ModelLayers model = model_of(Loader::kLoaded);
+  model.style = Style::kLoaded;
+  EXPECT_EQ(slice_ranks(model, {4, 64, 64}, tp(2)).size(), 2U);
+  model.splits_intermediate = false;
+  EXPECT_EQ(refusal(model, {4, 64, 64}, tp(2)).first, ErrorKind::kUnsupported);
+  EXPECT_EQ(slice_ranks(model, {4, 64, 64}, ep(2)).size(), 2U);
+  model.splits_experts = false;
+  EXPECT_EQ(refusal(model, {4, 64, 64}, ep(2)).first, ErrorKind::kUnsupported);
+}
+
+TEST(Slice, RefusesSizesBelowOne) {
+  EXPECT_EQ(refusal(model_of(Loader::kGeneric), {1, 64, 64}, tp(0)).first, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace mxfp4
