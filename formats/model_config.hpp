@@ -1,0 +1,20 @@
+// config.json text to plain values, and which quantizations are MXFP4 experts as the reference
+// loads them (vLLM a2c8fc6657, layers/quantization/{mxfp4,fp8,quark/quark,compressed_tensors}.py).
+#pragma once
+
+#include <string_view>
+
+#include "lib/core/model_config.hpp"
+
+namespace mxfp4 {
+
+// `text` is a whole config.json, or only its quantization_config object (told apart by a
+// `quant_method` at the top). Sizes may lie under `text_config`, the quantization under
+// `quantization_config`, `text_config.quantization_config` or `compression_config`. `file` is for
+// messages. Throws Error::input, naming file and key, for what is not JSON, for fields of another
+// type, and for a quantization that holds no MXFP4 experts.
+//
+// A config without a quantization is legal here: find_expert_layers decides.
+[[nodiscard]] ModelConfig parse_model_config(std::string_view text, std::string_view file);
+
+}  // namespace mxfp4

@@ -1,0 +1,23 @@
+// Which quantization configs mean MXFP4 experts, one function a quant_method. Errors name the key
+// under `quantization_config` and what it says.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "lib/core/model_config.hpp"
+
+namespace mxfp4 {
+
+struct QuantizationText {
+  const nlohmann::ordered_json* quantization;  // the quantization_config object, keys in file order
+  const nlohmann::ordered_json* model;  // the whole config; null when there is only the former
+  std::string_view model_type;
+  std::string where;  // key path of the object, "quantization_config"
+};
+
+// Throws Error::input.
+[[nodiscard]] QuantMethod read_quantization(const QuantizationText& text);
+
+}  // namespace mxfp4
