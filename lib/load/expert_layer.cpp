@@ -33,11 +33,13 @@ bool row_allowed(const StyleRow& row, const ModelConfig& config) {
   return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();
 }
 
-bool has_names(const StyleRow& row, const std::vector<NamedTensor>& tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+// The first tensor that is of the row's form; null when none is.
+const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>& tensors) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
     const auto name = parse_expert_name(row, tensor.name);
     return name && (name->field == Field::kCodes || name->field == Field::kScales);
   });
+  return found == tensors.end() ? nullptr : &*found;
 }
 
 // An example of what a row's names look like.
@@ -63,8 +65,9 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
     const bool fits = style ? row.style == *style : config == nullptr || row_allowed(row, *config);
     if (fits) rows.push_back(&row);
   }
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const StyleRow* row) { return has_names(*row, tensors); });
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const StyleRow* row) {
+    return first_of(*row, tensors) != nullptr;
+  });
   if (found == rows.end()) {
     if (style) fail_no_names(fmt::format("style {}", style_name(*style)), rows);
     if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
@@ -79,9 +82,9 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
   if (style) return **found;
   if (config == nullptr) {
     throw Error::input(
-        fmt::format("config.json: missing; {} and the other names do not tell how the "
-                    "experts are quantized",
-                    example(**found)))
+        fmt::format(
+            "config.json: missing; names such as {} do not tell how the experts are quantized",
+            first_of(**found, tensors)->name))
         .hint("give it with --model-config, or name the style with --style");
   }
   if (!config->quant && !config->original_gpt_oss) {
@@ -183,13 +186,13 @@ std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
     ExpertLayer layer = table.build(wanted);
     layer.index = layer_index(table, config);
     layer.engine_prefix = engine_path(row.style, layer.index);
-    if (config != nullptr) check_sizes(*config, layer.dims, table.witness());
+    if (config != nullptr) check_sizes(*config, layer.dims, table.sizes_from());
     if (!layers.empty() && layer.dims != layers.front().dims) {
       const auto [e, h, i] = layers.front().dims;
       throw Error::input(fmt::format(
           "{}: {}: {} experts, hidden size {}, intermediate size {}, but "
           "{} has {}, {} and {}",
-          table.witness().file, table.witness().name, layer.dims.num_experts,
+          table.sizes_from().file, table.sizes_from().name, layer.dims.num_experts,
           layer.dims.hidden_size, layer.dims.intermediate_size, layers.front().prefix, e, h, i));
     }
     layers.push_back(std::move(layer));

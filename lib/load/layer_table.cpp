@@ -122,11 +122,14 @@ size_t LayerTable::require(int64_t expert, Projection projection, Field field) c
                                  witness().name));
 }
 
+const NamedTensor& LayerTable::sizes_from() const {
+  return (*tensors_)[require(0, row_->projections.front().projection, Field::kCodes)];
+}
+
 // The experts the layer must have. More than the config says is an error of the first beyond.
 int64_t LayerTable::count_experts(const Wanted& wanted) const {
   if (row_->stacked) {
-    const NamedTensor& codes =
-        (*tensors_)[require(0, row_->projections.front().projection, Field::kCodes)];
+    const NamedTensor& codes = sizes_from();
     if (codes.spec.shape.rank() == 0) fail(codes, "a scalar has no experts");
     return codes.spec.shape[0];
   }
@@ -145,8 +148,7 @@ int64_t LayerTable::count_experts(const Wanted& wanted) const {
 }
 
 LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
-  const NamedTensor& codes =
-      (*tensors_)[require(0, row_->projections.front().projection, Field::kCodes)];
+  const NamedTensor& codes = sizes_from();
   check_dtype(codes, Field::kCodes);
   const Shape& shape = codes.spec.shape;
   const int rank = row_->stacked ? 4 : 2;

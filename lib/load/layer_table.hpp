@@ -33,10 +33,13 @@ class LayerTable {
   [[nodiscard]] const std::string& module() const { return module_; }
   [[nodiscard]] int64_t layer() const { return layer_; }
   [[nodiscard]] bool draft() const { return draft_; }
-  // The tensor that the sizes are read from, for messages: the first there is.
-  [[nodiscard]] const NamedTensor& witness() const { return (*tensors_)[entries_.front().tensor]; }
+  // The tensor that the sizes were read from, for messages after build.
+  [[nodiscard]] const NamedTensor& sizes_from() const;
 
  private:
+  // Any of the layer, for messages about others.
+  [[nodiscard]] const NamedTensor& witness() const { return (*tensors_)[entries_.front().tensor]; }
+
   struct Sizes {
     LayerDims dims;
     int64_t w13_rows;  // of one tensor
