@@ -8,12 +8,12 @@ namespace mxfp4::kernels {
 namespace {
 
 constexpr size_t kMaxAxes = 16;
+constexpr int64_t kShortAxis = 32;
 
-// Walks all axes of `nest` but the innermost in write order and calls body(in_position,
-// out_position), positions in units.
+// Walks the first `outer` axes of `nest` in write order and calls body(in_position, out_position),
+// positions in units.
 template <class Body>
-void walk_outer(const LoopNest& nest, Body&& body) {
-  const size_t outer = nest.size.size() - 1;
+void walk_outer(const LoopNest& nest, size_t outer, Body&& body) {
   std::array<int64_t, kMaxAxes> index{};
   int64_t in_at = 0;
   int64_t out_at = 0;
@@ -33,13 +33,53 @@ void walk_outer(const LoopNest& nest, Body&& body) {
   }
 }
 
+// The innermost axes, as many as fit, as one table: unit i of a block is read `offset[i]` units
+// from the block's start and written at i. Short inner axes would otherwise spend their time in the
+// walk.
+struct Block {
+  static constexpr int64_t kMaxUnits = 1024;
+  size_t outer = 0;   // axes that are left to walk
+  int64_t units = 1;  // 1: the innermost axis alone is too long
+  std::array<int64_t, kMaxUnits> offset;
+};
+
+Block innermost_block(const LoopNest& nest) {
+  Block block;
+  block.outer = nest.size.size();
+  block.offset[0] = 0;
+  while (block.outer > 0 && block.units * nest.size[block.outer - 1] <= Block::kMaxUnits) {
+    --block.outer;
+    const int64_t repeats = nest.size[block.outer];
+    for (int64_t r = 1; r < repeats; ++r) {
+      for (int64_t i = 0; i < block.units; ++i) {
+        block.offset[static_cast<size_t>(r * block.units + i)] =
+            block.offset[static_cast<size_t>(i)] + r * nest.in_stride[block.outer];
+      }
+    }
+    block.units *= repeats;
+  }
+  return block;
+}
+
 // The innermost axis when single units of N bytes move.
 template <size_t N>
 void permute_units(const LoopNest& nest, const std::byte* in, std::byte* out) {
+  if (nest.size.back() < kShortAxis && nest.out_stride.back() == 1) {
+    const Block block = innermost_block(nest);
+    walk_outer(nest, block.outer, [&](int64_t in_at, int64_t out_at) {
+      const std::byte* read = in + in_at * static_cast<int64_t>(N);
+      std::byte* write = out + out_at * static_cast<int64_t>(N);
+      for (int64_t i = 0; i < block.units; ++i, write += N) {
+        std::memcpy(write, read + block.offset[static_cast<size_t>(i)] * static_cast<int64_t>(N),
+                    N);
+      }
+    });
+    return;
+  }
   const int64_t count = nest.size.back();
   const auto in_step = static_cast<ptrdiff_t>(nest.in_stride.back() * static_cast<int64_t>(N));
   const auto out_step = static_cast<ptrdiff_t>(nest.out_stride.back() * static_cast<int64_t>(N));
-  walk_outer(nest, [&](int64_t in_at, int64_t out_at) {
+  walk_outer(nest, nest.size.size() - 1, [&](int64_t in_at, int64_t out_at) {
     const std::byte* read = in + in_at * static_cast<int64_t>(N);
     std::byte* write = out + out_at * static_cast<int64_t>(N);
     for (int64_t i = 0; i < count; ++i, read += in_step, write += out_step) {
@@ -50,7 +90,7 @@ void permute_units(const LoopNest& nest, const std::byte* in, std::byte* out) {
 
 void permute_runs(const LoopNest& nest, int64_t run, const std::byte* in, std::byte* out) {
   const int64_t count = nest.size.back();
-  walk_outer(nest, [&](int64_t in_at, int64_t out_at) {
+  walk_outer(nest, nest.size.size() - 1, [&](int64_t in_at, int64_t out_at) {
     for (int64_t i = 0; i < count; ++i) {
       std::memcpy(out + (out_at + i * nest.out_stride.back()) * run,
                   in + (in_at + i * nest.in_stride.back()) * run, static_cast<size_t>(run));
@@ -141,9 +181,20 @@ void permute_bytes(const LoopNest& nest, int64_t unit_bytes, const std::byte* in
 }
 
 void permute_nibbles(const LoopNest& nest, const std::byte* in, std::byte* out) noexcept {
+  if (nest.size.back() < kShortAxis) {
+    const Block block = innermost_block(nest);
+    walk_outer(nest, block.outer, [&](int64_t in_at, int64_t out_at) {
+      std::byte* write = out + (out_at >> 1);
+      for (size_t i = 0; i < static_cast<size_t>(block.units); i += 2) {
+        *write++ = static_cast<std::byte>(nibble(in, in_at + block.offset[i]) |
+                                          nibble(in, in_at + block.offset[i + 1]) << 4);
+      }
+    });
+    return;
+  }
   const int64_t count = nest.size.back();
   const int64_t in_step = nest.in_stride.back();
-  walk_outer(nest, [&](int64_t in_at, int64_t out_at) {
+  walk_outer(nest, nest.size.size() - 1, [&](int64_t in_at, int64_t out_at) {
     std::byte* write = out + (out_at >> 1);
     for (int64_t i = 0; i < count; i += 2, in_at += 2 * in_step) {
       *write++ = static_cast<std::byte>(nibble(in, in_at) | nibble(in, in_at + in_step) << 4);
