@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/kernels/fast_permutes.hpp"
 #include "lib/kernels/permute.hpp"
 
 namespace mxfp4 {
@@ -21,6 +22,10 @@ int64_t permute_bytes_of(const Permute& step) {
 
 void run_permute(const Permute& step, bool invert, ConstBytes in, MutableBytes out) {
   if (in.empty()) return;
+  if (const auto* fast = kernels::find_fast_permute(unit_bits(step.unit), step.dims, step.order)) {
+    (invert ? fast->inverse : fast->forward)(step.dims, in.data(), out.data());
+    return;
+  }
   const kernels::LoopNest nest = kernels::permutation_nest(step.dims, step.order, invert);
   if (step.unit == Unit::kNibble) {
     kernels::permute_nibbles(nest, in.data(), out.data());
