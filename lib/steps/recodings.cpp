@@ -1,24 +1,13 @@
 #include "lib/steps/recodings.hpp"
 
-#include <cstring>
+#include "lib/steps/element_map.hpp"
 
 namespace mxfp4 {
-namespace {
-
-template <class From, class To, class Map>
-void map_elements(ConstBytes in, MutableBytes out, Map map) {
-  for (size_t i = 0; i < in.size() / sizeof(From); ++i) {
-    From from;
-    std::memcpy(&from, in.data() + i * sizeof(From), sizeof(From));
-    const To to = map(from);
-    std::memcpy(out.data() + i * sizeof(To), &to, sizeof(To));
-  }
-}
-
-}  // namespace
 
 const Recoding kWidenBf16ToF32 = {
-    "bf16 -> f32", 2, 4,
+    "bf16 -> f32",
+    2,
+    4,
     [](ConstBytes in, MutableBytes out) {
       map_elements<uint16_t, uint32_t>(in, out, [](uint16_t v) { return uint32_t{v} << 16; });
     },
@@ -29,7 +18,9 @@ const Recoding kWidenBf16ToF32 = {
 };
 
 const Recoding kE8m0ToF32 = {
-    "e8m0 -> f32", 1, 4,
+    "e8m0 -> f32",
+    1,
+    4,
     [](ConstBytes in, MutableBytes out) {
       map_elements<uint8_t, uint32_t>(in, out, [](uint8_t v) { return uint32_t{v} << 23; });
     },
