@@ -10,5 +10,7 @@ extern const Layout kDeepgemmF32Layout;
 extern const Layout kFlashinferTrtllmLayout;
 extern const Layout kFlashinferCutlassMxfp8Layout;
 extern const Layout kFlashinferCutlassSm90Layout;
+extern const Layout kMarlinW4A16Layout;
+extern const Layout kMarlinW4A8Fp8Layout;
 
 }  // namespace mxfp4

@@ -1,0 +1,59 @@
+#include "lib/layouts/knobs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+void require_choice(std::string_view name, std::string_view value,
+                    std::initializer_list<std::string_view> allowed) {
+  if (std::ranges::find(allowed, value) != allowed.end()) return;
+  std::string known;
+  for (std::string_view choice : allowed) {
+    if (!known.empty()) known += " or ";
+    known += choice;
+  }
+  throw Error::usage(fmt::format("{}: expected {}, found '{}'", name, known, value));
+}
+
+}  // namespace
+
+std::string knob_choice(const Target& target, std::string_view name,
+                        std::initializer_list<std::string_view> allowed) {
+  std::string value = target.knob(name, *allowed.begin());
+  require_choice(fmt::format("knob {}", name), value, allowed);
+  return value;
+}
+
+std::string params_dtype(const Target& target) {
+  return knob_choice(target, "params_dtype", {"bfloat16", "float16"});
+}
+
+std::string marlin_input_dtype(const Target& target) {
+  constexpr std::string_view kKnob = "marlin_input_dtype";
+  constexpr std::string_view kVariable = "VLLM_MARLIN_INPUT_DTYPE";
+  const auto variable = target.env.find(std::string(kVariable));
+  if (target.knobs.contains(std::string(kKnob)) || variable == target.env.end()) {
+    return knob_choice(target, kKnob, {"none", "fp8", "int8"});
+  }
+  require_choice(kVariable, variable->second, {"fp8", "int8"});
+  return variable->second;
+}
+
+std::string humming_input_dtype(const Target& target) {
+  constexpr std::string_view kKnob = "humming_input_dtype";
+  constexpr std::string_view kVariable = "VLLM_HUMMING_INPUT_QUANT_CONFIG";
+  const auto variable = target.env.find(std::string(kVariable));
+  if (!target.knobs.contains(std::string(kKnob)) && variable != target.env.end() &&
+      !variable->second.empty()) {
+    throw Error::usage(
+        fmt::format("{} changes the packed bytes: say its dtype as knob {}", kVariable, kKnob));
+  }
+  return knob_choice(target, kKnob, {"none", "float8e4m3", "int8"});
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,25 @@
+// Layout parameters by name, with what the engine's environment says where no knob was given.
+// Revisions' tables choose rows by these; layouts check the rest.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "lib/core/deployment.hpp"
+
+namespace mxfp4 {
+
+// The knob's value, or the first of `allowed`. Throws Error::usage for any other value.
+[[nodiscard]] std::string knob_choice(const Target& target, std::string_view name,
+                                      std::initializer_list<std::string_view> allowed);
+
+// "bfloat16" or "float16": the engine's params dtype.
+[[nodiscard]] std::string params_dtype(const Target& target);
+// "none", "fp8" or "int8": knob marlin_input_dtype, else VLLM_MARLIN_INPUT_DTYPE of the target.
+[[nodiscard]] std::string marlin_input_dtype(const Target& target);
+// "none", "float8e4m3" or "int8": knob humming_input_dtype. Throws Error::usage when only
+// VLLM_HUMMING_INPUT_QUANT_CONFIG is set, a JSON object that is not read here.
+[[nodiscard]] std::string humming_input_dtype(const Target& target);
+
+}  // namespace mxfp4
