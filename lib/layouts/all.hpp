@@ -12,5 +12,8 @@ extern const Layout kFlashinferCutlassMxfp8Layout;
 extern const Layout kFlashinferCutlassSm90Layout;
 extern const Layout kMarlinW4A16Layout;
 extern const Layout kMarlinW4A8Fp8Layout;
+extern const Layout kHummingMmaLayout;
+extern const Layout kHummingWgmmaLayout;
+extern const Layout kHummingW4A8Layout;
 
 }  // namespace mxfp4

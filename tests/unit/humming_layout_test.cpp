@@ -1,0 +1,235 @@
+// HUMMING's outputs against the index formulas of its kernels and the requantisation rule in
+// floating point, position by position.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "lib/core/error.hpp"
+#include "lib/layouts/all.hpp"
+#include "tests/unit/layer_bytes.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using test::at;
+using test::Bytes;
+using test::code_at;
+using test::LayerBytes;
+using test::output_of;
+using test::u16_at;
+
+// w13 128 x 160 -> 256 x 256; w2 160 x 64 -> 256 x 128.
+constexpr LayerDims kDims{2, 160, 64};
+constexpr int64_t kN = 160, kK = 64, kPaddedN = 256, kPaddedK = 128;  // w2
+
+int64_t scale_column(int64_t n) { return 64 * (n / 64) + 8 * (n % 8) + n % 64 / 8; }
+
+unsigned padded_code(const LayerBytes& layer, int64_t e, int64_t n, int64_t k) {
+  if (n >= kN || k >= kK) return 0;
+  return code_at(layer.slots.at(Slot::kW2Weight), (e * kN + n) * kK + k);
+}
+
+unsigned padded_scale(const LayerBytes& layer, int64_t e, int64_t n, int64_t g) {
+  if (n >= kN || g >= kK / 32) return 127;
+  return at(layer.slots.at(Slot::kW2WeightScale), (e * kN + n) * (kK / 32) + g);
+}
+
+void expect_weight_tiles(const Layout& layout, bool wgmma) {
+  const LayerBytes layer(kDims, DType::kBF16);
+  const auto outputs = layout.outputs(layer.input);
+  const Output& output = output_of(outputs, "w2_weight");
+  EXPECT_EQ(output.spec, (TensorSpec{DType::kI32, {2, kPaddedK / 16, 2 * kPaddedN}}));
+  const Bytes packed = layer.pack(output);
+  for (int64_t e = 0; e < 2; ++e) {
+    for (int64_t n = 0; n < kPaddedN; ++n) {
+      for (int64_t k = 0; k < kPaddedK; ++k) {
+        const int64_t c = 128 * (n / 64) + 16 * (n % 8) + 4 * (k % 8 / 2) + n % 64 / 16;
+        const int64_t a = n / 8 % 2;
+        const int64_t b = k / 8 % 2;
+        const int64_t p = 4 * (k % 2) + (wgmma ? 2 * b + a : 2 * a + b);
+        const int64_t word = (e * kPaddedK / 16 + k / 16) * 2 * kPaddedN + c;
+        ASSERT_EQ(code_at(packed, 8 * word + p), padded_code(layer, e, n, k))
+            << e << " " << n << " " << k;
+      }
+    }
+  }
+  expect_restores_every_slot(layer, outputs);
+}
+
+TEST(HummingLayout, MmaWeights) { expect_weight_tiles(kHummingMmaLayout, false); }
+TEST(HummingLayout, WgmmaWeights) { expect_weight_tiles(kHummingWgmmaLayout, true); }
+
+TEST(HummingLayout, ScalesArePaddedWithOnesAndBiasesWithZeros) {
+  const LayerBytes layer(kDims, DType::kBF16);
+  const auto outputs = kHummingMmaLayout.outputs(layer.input);
+  const Output& output = output_of(outputs, "w2_weight_scale");
+  EXPECT_EQ(output.spec, (TensorSpec{DType::kU8, {2, kPaddedK / 32, kPaddedN}}));
+  EXPECT_EQ(output.storage.torch_dtype, "float8_e8m0fnu");
+  const Bytes scales = layer.pack(output);
+  const Bytes biases = layer.pack(output_of(outputs, "w2_bias"));
+  ASSERT_EQ(biases.size(), 2U * kPaddedN * 2);
+  for (int64_t e = 0; e < 2; ++e) {
+    for (int64_t n = 0; n < kPaddedN; ++n) {
+      for (int64_t g = 0; g < kPaddedK / 32; ++g) {
+        ASSERT_EQ(at(scales, (e * kPaddedK / 32 + g) * kPaddedN + scale_column(n)),
+                  padded_scale(layer, e, n, g));
+      }
+      const int64_t c = 32 * (n / 32) + 8 * (n % 8 / 2) + 2 * (n % 32 / 8) + n % 2;
+      ASSERT_EQ(u16_at(biases, e * kPaddedN + c),
+                n < kN ? u16_at(layer.slots.at(Slot::kW2Bias), e * kN + n) : 0U);
+    }
+  }
+}
+
+TEST(HummingLayout, RefusesBiasesOfAnotherParamsDtype) {
+  LayerBytes layer(kDims, DType::kBF16);
+  layer.input.target.knobs["params_dtype"] = "float16";
+  try {
+    (void)kHummingWgmmaLayout.outputs(layer.input);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_STREQ(error.what(),
+                 "bias dtype mismatched: expected torch.float16, found torch.bfloat16");
+  }
+  layer.input.loaded.bias.reset();
+  EXPECT_EQ(kHummingWgmmaLayout.outputs(layer.input).size(), 4U);
+}
+
+// The nearest code to a code's value times 2^-shift, ties to the larger magnitude.
+unsigned shifted(unsigned code, int shift) {
+  constexpr std::array<double, 8> kValues = {0, .5, 1, 1.5, 2, 3, 4, 6};
+  if (code == 8) return 0;
+  const double value = std::ldexp(kValues.at(code & 7U), -shift);
+  unsigned best = 0;
+  for (unsigned c = 1; c < 8; ++c) {
+    if (std::abs(kValues.at(c) - value) <= std::abs(kValues.at(best) - value)) best = c;
+  }
+  return (code & 8U) | best;
+}
+
+// Requantises a w2 whose scale bytes lie in low..high, and checks all three outputs.
+void expect_requantised(const std::string& input_dtype, int span, int halvings, int low, int high) {
+  LayerBytes layer(kDims, std::nullopt);
+  layer.input.target.knobs["humming_input_dtype"] = input_dtype;
+  for (std::byte& s : layer.slots[Slot::kW2WeightScale]) {
+    s = static_cast<std::byte>(low + std::to_integer<int>(s) % (high - low + 1));
+  }
+  const auto outputs = kHummingW4A8Layout.outputs(layer.input);
+  ASSERT_EQ(outputs.size(), 6U);
+  const Output& weight = output_of(outputs, "w2_weight");
+  EXPECT_EQ(weight.spec, (TensorSpec{DType::kI32, {2, kPaddedK / 32, 4 * kPaddedN}}));
+  EXPECT_NE(weight.lost, "");
+  const Output& scale = output_of(outputs, "w2_weight_scale");
+  const Output& global = output_of(outputs, "w2_global_scale");
+  EXPECT_EQ(global.spec, (TensorSpec{DType::kF32, {2}}));
+  EXPECT_FALSE(global.restores_slot);
+  const Bytes codes = layer.pack(weight);
+  const Bytes scales = layer.pack(scale);
+  const Bytes globals = layer.pack(global);
+  const Bytes restored = layer.unpack(scale, outputs);
+  const Bytes restored_codes = layer.unpack(weight, outputs);
+  for (int64_t e = 0; e < 2; ++e) {
+    int smallest = 255;
+    int largest = 0;
+    for (int64_t i = 0; i < kPaddedN * kPaddedK / 32; ++i) {
+      const auto s =
+          static_cast<int>(padded_scale(layer, e, i / (kPaddedK / 32), i % (kPaddedK / 32)));
+      smallest = std::min(smallest, s);
+      largest = std::max(largest, s);
+    }
+    const int base = largest - std::min(largest - smallest, span);
+    float value = 0;
+    std::memcpy(&value, globals.data() + 4 * e, 4);
+    EXPECT_EQ(value, std::ldexp(1.0F, base - 127 - halvings));
+    for (int64_t n = 0; n < kPaddedN; ++n) {
+      for (int64_t k = 0; k < kPaddedK; ++k) {
+        const int64_t g = k / 32;
+        const auto s = static_cast<int>(padded_scale(layer, e, n, g));
+        const unsigned want = shifted(padded_code(layer, e, n, k), std::max(s, base) - s);
+        const int64_t c = 128 * (n / 32) + 16 * (n % 8) + 4 * (k % 16 / 4) + n % 32 / 8;
+        const int64_t p = 2 * (k % 4) + k / 16 % 2;
+        const int64_t word = (e * kPaddedK / 32 + g) * 4 * kPaddedN + c;
+        ASSERT_EQ(code_at(codes, 8 * word + p), want) << e << " " << n << " " << k;
+        ASSERT_EQ(
+            static_cast<int>(at(scales, (e * kPaddedK / 32 + g) * kPaddedN + scale_column(n))),
+            std::max(s, base) - base);
+        if (n >= kN || k >= kK) continue;
+        ASSERT_EQ(code_at(restored_codes, (e * kN + n) * kK + k), want);
+        ASSERT_EQ(static_cast<int>(at(restored, (e * kN + n) * (kK / 32) + g)), std::max(s, base));
+      }
+    }
+  }
+}
+
+TEST(HummingLayout, RequantisesForFp8) { expect_requantised("float8e4m3", 12, 0, 100, 140); }
+TEST(HummingLayout, RequantisesForInt8) { expect_requantised("int8", 3, 1, 115, 131); }
+TEST(HummingLayout, KeepsScalesThatFitTheSpan) {
+  expect_requantised("float8e4m3", 12, 0, 120, 131);
+}
+// Then the padding's 127 is the smallest or the largest.
+TEST(HummingLayout, PaddingTakesPartInTheRange) {
+  expect_requantised("int8", 3, 1, 128, 129);
+  expect_requantised("int8", 3, 1, 0, 4);
+  expect_requantised("float8e4m3", 12, 0, 250, 255);
+}
+
+TEST(HummingLayout, UnpaddedMatrixUsesItsOwnRange) {
+  LayerBytes layer({1, 256, 128}, std::nullopt);
+  layer.input.target.knobs["humming_input_dtype"] = "int8";
+  std::ranges::fill(layer.slots[Slot::kW2WeightScale], std::byte{0});
+  std::ranges::fill(layer.slots[Slot::kW13WeightScale], std::byte{255});
+  const auto outputs = kHummingW4A8Layout.outputs(layer.input);
+  float value = 0;
+  std::memcpy(&value, layer.pack(output_of(outputs, "w2_global_scale")).data(), 4);
+  EXPECT_EQ(value, std::ldexp(1.0F, -128));
+  std::memcpy(&value, layer.pack(output_of(outputs, "w13_global_scale")).data(), 4);
+  EXPECT_TRUE(std::isinf(value));
+  for (const char* name : {"w2_weight_scale", "w13_weight_scale"}) {
+    const Output& scale = output_of(outputs, name);
+    EXPECT_EQ(layer.unpack(scale, outputs), layer.slots.at(scale.slot)) << name;
+  }
+}
+
+TEST(HummingLayout, RefusesScalesThatAreTooFarApart) {
+  LayerBytes layer({1, 256, 128}, std::nullopt);
+  layer.input.target.knobs["humming_input_dtype"] = "float8e4m3";
+  Bytes& scales = layer.slots[Slot::kW2WeightScale];
+  std::ranges::fill(scales, std::byte{100});
+  scales[3] = std::byte{239};
+  const auto check = [&] {
+    return kHummingW4A8Layout.check_data(layer.input, Slot::kW2WeightScale,
+                                         layer.granule(Slot::kW2WeightScale, 0));
+  };
+  EXPECT_EQ(check(), "");
+  scales[3] = std::byte{240};
+  try {
+    check();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_STREQ(error.what(),
+                 "scale bytes of an expert may lie at most 139 apart with 8-bit activations, found "
+                 "100 to 240");
+  }
+}
+
+TEST(HummingLayout, RefusesAGlobalScaleThatIsNoPowerOfTwo) {
+  LayerBytes layer({1, 256, 128}, std::nullopt);
+  layer.input.target.knobs["humming_input_dtype"] = "int8";
+  const auto outputs = kHummingW4A8Layout.outputs(layer.input);
+  const Output& scale = output_of(outputs, "w2_weight_scale");
+  const Combine& combine = scale.combine.front();
+  const Bytes own(static_cast<size_t>(combine.out_bytes));
+  Bytes out(layer.slots.at(Slot::kW2WeightScale).size());
+  for (float bad : {0.0F, -1.0F, 3.0F, std::nanf("")}) {
+    Bytes stored(4);
+    std::memcpy(stored.data(), &bad, 4);
+    const std::vector<ConstBytes> others = {stored};
+    EXPECT_THROW(combine.inverse(own, others, out), Error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace mxfp4
