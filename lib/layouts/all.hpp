@@ -15,5 +15,6 @@ extern const Layout kMarlinW4A8Fp8Layout;
 extern const Layout kHummingMmaLayout;
 extern const Layout kHummingWgmmaLayout;
 extern const Layout kHummingW4A8Layout;
+extern const Layout kCpuVnni32Layout;
 
 }  // namespace mxfp4
