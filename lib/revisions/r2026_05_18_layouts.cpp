@@ -6,6 +6,7 @@
 #include <array>
 
 #include "lib/layouts/all.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 
 namespace mxfp4::r2026_05_18 {
 namespace {
@@ -14,6 +15,16 @@ namespace {
 constexpr LayoutRow generic_refusal(Backend backend, std::string_view words) {
   return {backend, Family::kGeneric, {}, nullptr, words, "ValueError"};
 }
+constexpr std::string_view kMarlinInt8Refusal = "MXFP4 weight + INT8 activation is not supported.";
+constexpr std::string_view kMarlinFp8ArchRefusal =
+    "Marlin with fp8 activations supports sm89 and sm12x only";
+constexpr std::string_view kGenericCpuRefusal =
+    "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.CPU. Expected TRTLLM, Triton, "
+    "or "
+    "AITER backend.";
+// The reference selects CPU there too, and then misses the packing operators when it loads.
+constexpr std::string_view kCpuArchRefusal =
+    "the CPU backend's packing operators exist only in x86_64 builds with AVX-512 BF16";
 
 const std::array kLayouts = {
     LayoutRow{Backend::XPU, Family::kGptOss, {}, &kIdentityLayout, {}},
@@ -54,6 +65,27 @@ const std::array kLayouts = {
                     "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
                     "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_MXFP8. "
                     "Expected TRTLLM, Triton, or AITER backend."),
+    LayoutRow{Backend::MARLIN, {}, kMarlinInt8, nullptr, kMarlinInt8Refusal, "RuntimeError"},
+    LayoutRow{
+        Backend::MARLIN, {}, kMarlinFp8OtherArch, nullptr, kMarlinFp8ArchRefusal, "ValueError"},
+    LayoutRow{Backend::MARLIN, {}, kMarlinFp8, &kMarlinW4A8Fp8Layout, {}},
+    LayoutRow{Backend::MARLIN, {}, {}, &kMarlinW4A16Layout, {}},
+    LayoutRow{
+        Backend::BATCHED_MARLIN, {}, kMarlinInt8, nullptr, kMarlinInt8Refusal, "RuntimeError"},
+    LayoutRow{Backend::BATCHED_MARLIN,
+              {},
+              kMarlinFp8OtherArch,
+              nullptr,
+              kMarlinFp8ArchRefusal,
+              "ValueError"},
+    LayoutRow{Backend::BATCHED_MARLIN, {}, kMarlinFp8, &kMarlinW4A8Fp8Layout, {}},
+    LayoutRow{Backend::BATCHED_MARLIN, {}, {}, &kMarlinW4A16Layout, {}},
+    LayoutRow{Backend::HUMMING, {}, kHumming8Bit, &kHummingW4A8Layout, {}},
+    LayoutRow{Backend::HUMMING, {}, kHummingWgmma, &kHummingWgmmaLayout, {}},
+    LayoutRow{Backend::HUMMING, {}, {}, &kHummingMmaLayout, {}},
+    LayoutRow{Backend::CPU, Family::kGeneric, {}, nullptr, kGenericCpuRefusal, "ValueError"},
+    LayoutRow{Backend::CPU, Family::kGptOss, kArchNotX86, nullptr, kCpuArchRefusal, {}},
+    LayoutRow{Backend::CPU, Family::kGptOss, {}, &kCpuVnni32Layout, {}},
 };
 
 }  // namespace
