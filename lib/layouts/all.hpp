@@ -17,4 +17,17 @@ extern const Layout kHummingWgmmaLayout;
 extern const Layout kHummingW4A8Layout;
 extern const Layout kCpuVnni32Layout;
 
+extern const Layout kTritonHopperLayout;
+extern const Layout kTritonHopperKInterleavedLayout;
+extern const Layout kTritonBlackwellLayout;
+extern const Layout kTritonBlackwellKInterleavedLayout;
+extern const Layout kTritonCdna4Layout;
+extern const Layout kTritonCdna4KInterleavedLayout;
+extern const Layout kTritonStridedLayout;
+extern const Layout kTritonStridedKInterleavedLayout;
+
+extern const Layout kAiterW4a16Layout;
+extern const Layout kAiterW4a8Fp8Layout;
+extern const Layout kAiterW4a4Layout;
+
 }  // namespace mxfp4

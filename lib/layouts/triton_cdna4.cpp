@@ -1,0 +1,80 @@
+// TRITON and TRITON_UNFUSED on gfx950: values as loaded, scales in CDNA4 order.
+//
+//   w13_weight, w2_weight              U8 [E, N, C]            as loaded
+//   w13_weight_scale, w2_weight_scale  U8 [E, N/32, 32 S]
+//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]     optional
+//
+// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Scale (n, s) -> row R = n >> 5,
+//   col = 256(s >> 3) + 64(s & 3) + 4(n & 15) + 2((s >> 2) & 1) + ((n >> 4) & 1)
+// Example: (n, s) = (53, 13) -> R = 1, col = 343.
+//
+// Preconditions: H and I multiples of 256 (the reference does not check, and scrambles other
+// sizes). Source: triton_kernels 3.6.0 tensor_details/layout_details/cdna4_scale.py; older packages
+// call the same permutation GFX950MXScaleLayout.
+#include "lib/layouts/aiter_common.hpp"
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/triton_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+Shape append_scale(Program& program, const TritonMatrix& m) {
+  program.then(cdna4_scale_tiles(m.rows, m.columns, RowPairs::kKept));
+  return {m.experts, m.rows / 32, 32 * m.columns};
+}
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  require_cdna4_sizes(kTritonCdna4Layout.id, input.loaded);
+  return triton_outputs(input, kStridedSwizzle, kCdna4ScaleSwizzle);
+}
+
+std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+  require_cdna4_sizes(kTritonCdna4KInterleavedLayout.id, input.loaded);
+  return triton_k_interleaved_outputs(kTritonCdna4KInterleavedLayout.id, input, kStridedSwizzle,
+                                      kCdna4ScaleSwizzle);
+}
+
+constexpr std::string_view kOutputs =
+    "w13_weight, w2_weight: U8 [E, N, C]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kFormula =
+    "value byte (n,c): as loaded\n"
+    "scale (n,s): row n>>5, column 256*(s>>3) + 64*(s&3) + 4*(n&15) + 2*((s>>2)&1) + ((n>>4)&1)";
+constexpr std::string_view kKFormula =
+    "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
+    "value byte (n,c) and scale (n,s): as triton/cdna4";
+constexpr std::string_view kSource =
+    "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM a2c8fc6657 "
+    "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
+
+}  // namespace
+
+const TritonSwizzle kCdna4ScaleSwizzle = {
+    "CDNA4MXScaleLayout", "CDNA4_SCALE", {}, append_scale, nullptr};
+
+const Layout kTritonCdna4Layout = {
+    .id = "triton/cdna4",
+    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on gfx950",
+    .outputs_doc = kOutputs,
+    .formula = kFormula,
+    .preconditions = "H and I multiples of 256",
+    .source = kSource,
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+const Layout kTritonCdna4KInterleavedLayout = {
+    .id = "triton/cdna4-k-interleaved",
+    .backends = "TRITON (generic), on gfx950",
+    .outputs_doc = kOutputs,
+    .formula = kKFormula,
+    .preconditions = "H and I multiples of 256",
+    .source = kSource,
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = k_interleaved_outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4

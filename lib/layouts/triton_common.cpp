@@ -1,0 +1,95 @@
+// Storage metadata follows triton_kernels: a layout object is built with the byte shape of the
+// transposed tensor, and a storage of rank 3 is viewed with its last two axes exchanged.
+#include "lib/layouts/triton_common.hpp"
+
+#include "lib/core/checked.hpp"
+
+namespace mxfp4 {
+namespace {
+
+bool is_weight(Slot slot) { return slot == Slot::kW13Weight || slot == Slot::kW2Weight; }
+
+std::vector<int64_t> row_major_strides(const Shape& shape) {
+  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()), 1);
+  for (size_t axis = strides.size(); axis-- > 1;) {
+    strides[axis - 1] = checked_mul(strides[axis], shape.dims()[axis]);
+  }
+  return strides;
+}
+
+Storage storage_of(Slot slot, const TritonMatrix& matrix, const TritonSwizzle& swizzle,
+                   const Shape& physical) {
+  Storage storage;
+  storage.layout = swizzle.layout;
+  storage.layout_name = swizzle.layout_name;
+  storage.layout_kwargs = swizzle.kwargs;
+  storage.layout_init_shape = {matrix.experts, matrix.columns, matrix.rows};
+  storage.storage_shape.assign(physical.dims().begin(), physical.dims().end());
+  storage.storage_strides = row_major_strides(physical);
+  if (physical.rank() == 3) {
+    std::swap(storage.storage_shape[1], storage.storage_shape[2]);
+    std::swap(storage.storage_strides[1], storage.storage_strides[2]);
+  }
+  const int64_t codes = is_weight(slot) ? kCodesPerByte : 1;
+  storage.logical_shape = {matrix.experts, codes * matrix.columns, matrix.rows};
+  storage.logical_dtype = is_weight(slot) ? "fp4_e2m1" : "uint8";
+  if (swizzle.slack_bytes != nullptr) storage.slack_bytes = swizzle.slack_bytes(matrix);
+  return storage;
+}
+
+// Weaves the two halves of each of `rows` rows of `count` units.
+Permute weave_halves(Unit unit, int64_t rows, int64_t count) {
+  return {unit, {rows, 2, count / 2}, {0, 2, 1}};
+}
+
+// `weave`: the halves of w13 are woven before the swizzle.
+std::vector<Output> outputs_with(const LayoutInput& input, const TritonSwizzle& value,
+                                 const TritonSwizzle& scale, bool weave) {
+  const LoadedSpec& loaded = input.loaded;
+  std::vector<Output> outputs;
+  for (Slot slot :
+       {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale}) {
+    const ExpertMatrix expert = loaded.expert(slot);
+    Program first(expert.bytes());
+    if (weave && slot_is_w13(slot)) {
+      first.then(weave_halves(Unit::kByte, expert.rows, expert.row_bytes));
+    }
+    outputs.push_back(triton_output(loaded, slot, std::move(first), expert.row_bytes,
+                                    is_weight(slot) ? value : scale));
+  }
+  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    if (!loaded.has(slot)) continue;
+    Output output = f32_bias_output(loaded, slot);
+    if (weave && slot_is_w13(slot)) {
+      output.program.then(weave_halves(Unit::kWord32, 1, loaded.expert(slot).rows));
+    }
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
+}  // namespace
+
+Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t columns,
+                     const TritonSwizzle& swizzle) {
+  const TritonMatrix matrix{loaded.dims.num_experts, loaded.expert(slot).rows, columns};
+  const Shape physical = swizzle.append(first, matrix);
+  Output output = slot_output(loaded, slot, {DType::kU8, physical}, std::move(first));
+  output.storage = storage_of(slot, matrix, swizzle, physical);
+  return output;
+}
+
+std::vector<Output> triton_outputs(const LayoutInput& input, const TritonSwizzle& value,
+                                   const TritonSwizzle& scale) {
+  return outputs_with(input, value, scale, false);
+}
+
+std::vector<Output> triton_k_interleaved_outputs(std::string_view layout_id,
+                                                 const LayoutInput& input,
+                                                 const TritonSwizzle& value,
+                                                 const TritonSwizzle& scale) {
+  require_multiple(layout_id, "hidden size", input.loaded.dims.hidden_size, 2 * kBlock);
+  return outputs_with(input, value, scale, true);
+}
+
+}  // namespace mxfp4

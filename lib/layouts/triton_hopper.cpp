@@ -1,0 +1,169 @@
+// TRITON and TRITON_UNFUSED on capability 9.0: Hopper value and scale layouts (mma version 3, 8
+// warps).
+//
+//   w13_weight, w2_weight              U8 [E, Np/4, 4 Cp]     Np = up(N, 16), Cp = up(C, 32)
+//   w13_weight_scale, w2_weight_scale  U8 [E, Np/32, 32 Sp]   Np = up(N, 256), Sp = up(S, 2)
+//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]    optional
+//
+// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Padding bytes are 0.
+// Value byte (n, c) -> row R, 32-bit word q (little-endian) of that row, slot of the word:
+//   R = 4(n >> 4) + ((n >> 1) & 3)      q = 32(c >> 5) + 16(n & 1) + 4(c & 3) + ((c >> 3) & 3)
+//   slot = 2((c >> 2) & 1) + ((n >> 3) & 1)
+// The four bytes b0..b3 of a word then mix: half(low nibbles) | half(high nibbles) << 16, where
+// half puts the bits of the codes a, b, c, d of slots 0..3 as
+//   bit 15  14  13  12  11  10  9   8..6  5..3  2..0
+//       a.3 d.3 d.0 b.3 d.2 d.1 c.3 a.210 b.210 c.210
+// Scale (n, s) -> R = 8(n / 256) + ((n >> 4) & 7),
+//   col = 64(s >> 1) + 32((n >> 7) & 1) + 4(n & 7) + 2(s & 1) + ((n >> 3) & 1)
+// Example: a lone byte 0xB4 at (n, c) = (13, 45) of N = 16, C = 64 gives word 53 of row 2 the value
+// 0x64000800; the scale (n, s) = (413, 3) goes to R = 9, col = 119.
+//
+// Preconditions: none (H % 64 == 0 for the k-interleaved variant).
+// Source: triton_kernels 3.6.0 tensor_details/layout_details/hopper_value.py and hopper_scale.py.
+#include <cstring>
+
+#include "lib/core/checked.hpp"
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/triton_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr int64_t kWarps = 8;
+
+// Codes a..d in bits 3..0 of bytes 0..3; every other bit is 0.
+constexpr uint32_t pack_half(uint32_t codes) {
+  const uint32_t a = codes;
+  const uint32_t b = codes >> 8;
+  const uint32_t c = codes >> 16;
+  const uint32_t d = codes >> 24;
+  return (a & 8) << 12 | (d & 8) << 11 | (d & 1) << 13 | (b & 8) << 9 | (d & 6) << 9 |
+         (c & 8) << 6 | (a & 7) << 6 | (b & 7) << 3 | (c & 7);
+}
+
+constexpr uint32_t unpack_half(uint32_t h) {
+  const uint32_t a = (h >> 12 & 8) | (h >> 6 & 7);
+  const uint32_t b = (h >> 9 & 8) | (h >> 3 & 7);
+  const uint32_t c = (h >> 6 & 8) | (h & 7);
+  const uint32_t d = (h >> 11 & 8) | (h >> 9 & 6) | (h >> 13 & 1);
+  return a | b << 8 | c << 16 | d << 24;
+}
+
+constexpr uint32_t kLowNibbles = 0x0F0F0F0F;
+
+constexpr uint32_t pack_word(uint32_t bytes) {
+  return pack_half(bytes & kLowNibbles) | pack_half(bytes >> 4 & kLowNibbles) << 16;
+}
+
+constexpr uint32_t unpack_word(uint32_t word) {
+  return unpack_half(word & 0xFFFF) | unpack_half(word >> 16) << 4;
+}
+
+static_assert(pack_word(0x04030201) == 0x0853 && pack_word(0x40302010) == 0x0853'0000);
+static_assert(unpack_word(0x0853'0000) == 0x40302010);
+
+template <uint32_t (*map)(uint32_t)>
+void map_words(ConstBytes in, MutableBytes out) {
+  for (size_t at = 0; at < in.size(); at += sizeof(uint32_t)) {
+    uint32_t word = 0;
+    std::memcpy(&word, in.data() + at, sizeof(word));
+    word = map(word);
+    std::memcpy(out.data() + at, &word, sizeof(word));
+  }
+}
+
+const Recoding kMixWord = {"hopper fp4 word", 4, 4, map_words<pack_word>, map_words<unpack_word>};
+
+Shape append_value(Program& program, const TritonMatrix& m) {
+  const int64_t rows = round_up(m.rows, 16);
+  const int64_t columns = round_up(m.columns, 32);
+  program.then(PadMatrix{m.rows, m.columns, rows, columns, std::byte{0}});
+  // n = (m, bit 3, bits 2..1, bit 0) and c = (g, bits 4..3, bit 2, bits 1..0) become R = (m, n21)
+  // and byte (g, n0, c10, c43, c2, n3).
+  program.then(
+      Permute{Unit::kByte, {rows / 16, 2, 4, 2, columns / 32, 4, 2, 4}, {0, 2, 4, 3, 7, 5, 6, 1}});
+  program.then(Recode{&kMixWord, rows * columns / 4});
+  return {m.experts, rows / 4, 4 * columns};
+}
+
+Shape append_scale(Program& program, const TritonMatrix& m) {
+  const int64_t rows = round_up(m.rows, 32 * kWarps);
+  const int64_t columns = round_up(m.columns, 2);
+  program.then(PadMatrix{m.rows, m.columns, rows, columns, std::byte{0}});
+  // n = (M, bit 7, w, bit 3, bits 2..0) and s = (p, bit 0) become R = (M, w) and
+  // col = (p, n7, n210, s0, n3).
+  program.then(Permute{
+      Unit::kByte, {rows / (32 * kWarps), 2, kWarps, 2, 8, columns / 2, 2}, {0, 2, 5, 1, 4, 6, 3}});
+  return {m.experts, rows / 32, 32 * columns};
+}
+
+// The kernel loads four scale groups at a time without a mask.
+int64_t scale_slack(const TritonMatrix& m) {
+  const int64_t rest = m.columns % 4;
+  return rest == 1 || rest == 2 ? 64 : 0;
+}
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  return triton_outputs(input, kHopperValueSwizzle, kHopperScaleSwizzle);
+}
+
+std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+  return triton_k_interleaved_outputs(kTritonHopperKInterleavedLayout.id, input,
+                                      kHopperValueSwizzle, kHopperScaleSwizzle);
+}
+
+constexpr std::string_view kOutputs =
+    "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,2)]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+    "kernel option to set: split_k=1";
+constexpr std::string_view kFormula =
+    "value byte (n,c): row 4*(n>>4) + ((n>>1)&3), word 32*(c>>5) + 16*(n&1) + 4*(c&3) + "
+    "((c>>3)&3), slot 2*((c>>2)&1) + ((n>>3)&1); the word's code bits then mix\n"
+    "scale (n,s): row 8*(n/256) + ((n>>4)&7), column 64*(s>>1) + 32*((n>>7)&1) + 4*(n&7) + "
+    "2*(s&1) + ((n>>3)&1)";
+constexpr std::string_view kKFormula =
+    "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
+    "value byte (n,c) and scale (n,s): as triton/hopper";
+constexpr std::string_view kSource =
+    "triton_kernels 3.6.0 layout_details/hopper_value.py, hopper_scale.py; vLLM a2c8fc6657 "
+    "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
+
+}  // namespace
+
+const TritonSwizzle kHopperValueSwizzle = {"HopperMXValueLayout",
+                                           "HOPPER_VALUE",
+                                           {{"mx_axis", 1}, {"mma_version", 3}},
+                                           append_value,
+                                           nullptr};
+const TritonSwizzle kHopperScaleSwizzle = {"HopperMXScaleLayout",
+                                           "HOPPER_SCALE",
+                                           {{"mx_axis", 1}, {"num_warps", kWarps}},
+                                           append_scale,
+                                           scale_slack};
+
+const Layout kTritonHopperLayout = {
+    .id = "triton/hopper",
+    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0",
+    .outputs_doc = kOutputs,
+    .formula = kFormula,
+    .preconditions = "none",
+    .source = kSource,
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+const Layout kTritonHopperKInterleavedLayout = {
+    .id = "triton/hopper-k-interleaved",
+    .backends = "TRITON (generic), on capability 9.0",
+    .outputs_doc = kOutputs,
+    .formula = kKFormula,
+    .preconditions = "H a multiple of 64",
+    .source = kSource,
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = k_interleaved_outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,68 @@
+// TRITON and TRITON_UNFUSED where no swizzle exists (CUDA below 9.0, ROCm other than gfx950, XPU):
+// values and scales as loaded, viewed transposed.
+//
+//   w13_weight, w2_weight              U8 [E, N, C]            as loaded
+//   w13_weight_scale, w2_weight_scale  U8 [E, N, S]            as loaded
+//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]     optional
+//
+// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32.
+//   out[e][n][c] = in[e][n][c]; the engine's view is [E, C, N] with strides (N C, 1, C)
+// Example: k-interleaved, H = 64: the two scales of a w13 row stay, of four (H = 128) 0 1 2 3 -> 0
+// 2 1 3.
+//
+// Preconditions: none (H % 64 == 0 for the k-interleaved variant).
+// Source: triton_kernels 3.6.0 tensor_details/layout_details/strided.py.
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/triton_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+Shape append_nothing(Program&, const TritonMatrix& m) { return {m.experts, m.rows, m.columns}; }
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  return triton_outputs(input, kStridedSwizzle, kStridedSwizzle);
+}
+
+std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+  return triton_k_interleaved_outputs(kTritonStridedKInterleavedLayout.id, input, kStridedSwizzle,
+                                      kStridedSwizzle);
+}
+
+constexpr std::string_view kOutputs =
+    "w13_weight, w2_weight: U8 [E, N, C]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kSource =
+    "triton_kernels 3.6.0 layout_details/strided.py; vLLM a2c8fc6657 "
+    "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
+
+}  // namespace
+
+const TritonSwizzle kStridedSwizzle = {"StridedLayout", "None", {}, append_nothing, nullptr};
+
+const Layout kTritonStridedLayout = {
+    .id = "triton/strided",
+    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on targets without a swizzle",
+    .outputs_doc = kOutputs,
+    .formula = "values and scales as loaded",
+    .preconditions = "none",
+    .source = kSource,
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+const Layout kTritonStridedKInterleavedLayout = {
+    .id = "triton/strided-k-interleaved",
+    .backends = "TRITON (generic), on targets without a swizzle",
+    .outputs_doc = kOutputs,
+    .formula = "w13: index d of the last axis takes (d>>1) + (d&1)*(n/2)\nw2: as loaded",
+    .preconditions = "H a multiple of 64",
+    .source = kSource,
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = k_interleaved_outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4
