@@ -3,6 +3,7 @@
 // wrong.
 #include "lib/revisions/r2026_05_18_layouts.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "lib/layouts/all.hpp"
@@ -25,6 +26,20 @@ constexpr std::string_view kGenericCpuRefusal =
 // The reference selects CPU there too, and then misses the packing operators when it loads.
 constexpr std::string_view kCpuArchRefusal =
     "the CPU backend's packing operators exist only in x86_64 builds with AVX-512 BF16";
+// The arch predicates of quantization/utils/mxfp4_utils.py, _swizzle_mxfp4.
+constexpr TargetCondition kHopper = {
+    "CUDA capability 9.0", [](const Target& target) { return cuda_capability(target.arch) == 90; }};
+constexpr TargetCondition kBlackwellUp = {
+    "CUDA capability 10.0 and above",
+    [](const Target& target) { return cuda_capability(target.arch).value_or(0) >= 100; }};
+constexpr TargetCondition kGfx950 = {
+    "gfx950", [](const Target& target) { return target.arch.starts_with("gfx950"); }};
+// CUDA and ROCm without an arch match no row: their layout cannot be told.
+constexpr TargetCondition kNoSwizzle = {
+    "CUDA capability below 9.0, other ROCm, other platforms", [](const Target& target) {
+      if (target.platform == Platform::kCuda) return cuda_capability(target.arch).has_value();
+      return target.platform != Platform::kRocm || !target.arch.empty();
+    }};
 
 const std::array kLayouts = {
     LayoutRow{Backend::XPU, Family::kGptOss, {}, &kIdentityLayout, {}},
@@ -86,11 +101,104 @@ const std::array kLayouts = {
     LayoutRow{Backend::CPU, Family::kGeneric, {}, nullptr, kGenericCpuRefusal, "ValueError"},
     LayoutRow{Backend::CPU, Family::kGptOss, kArchNotX86, nullptr, kCpuArchRefusal, {}},
     LayoutRow{Backend::CPU, Family::kGptOss, {}, &kCpuVnni32Layout, {}},
+
+    LayoutRow{Backend::TRITON, Family::kGptOss, kHopper, &kTritonHopperLayout, {}},
+    LayoutRow{Backend::TRITON, Family::kGptOss, kBlackwellUp, &kTritonBlackwellLayout, {}},
+    LayoutRow{Backend::TRITON, Family::kGptOss, kGfx950, &kTritonCdna4Layout, {}},
+    LayoutRow{Backend::TRITON, Family::kGptOss, kNoSwizzle, &kTritonStridedLayout, {}},
+    LayoutRow{Backend::TRITON, Family::kGeneric, kHopper, &kTritonHopperKInterleavedLayout, {}},
+    LayoutRow{
+        Backend::TRITON, Family::kGeneric, kBlackwellUp, &kTritonBlackwellKInterleavedLayout, {}},
+    LayoutRow{Backend::TRITON, Family::kGeneric, kGfx950, &kTritonCdna4KInterleavedLayout, {}},
+    LayoutRow{Backend::TRITON, Family::kGeneric, kNoSwizzle, &kTritonStridedKInterleavedLayout, {}},
+    LayoutRow{Backend::TRITON_UNFUSED, {}, kHopper, &kTritonHopperLayout, {}},
+    LayoutRow{Backend::TRITON_UNFUSED, {}, kBlackwellUp, &kTritonBlackwellLayout, {}},
+    LayoutRow{Backend::TRITON_UNFUSED, {}, kGfx950, &kTritonCdna4Layout, {}},
+    LayoutRow{Backend::TRITON_UNFUSED, {}, kNoSwizzle, &kTritonStridedLayout, {}},
+
+    LayoutRow{Backend::AITER_MXFP4_BF16, {}, {}, &kAiterW4a16Layout, {}},
+    LayoutRow{Backend::AITER_MXFP4_FP8, Family::kGptOss, kGfx950, &kAiterW4a8Fp8Layout, {}},
+    LayoutRow{Backend::AITER_MXFP4_FP8,
+              Family::kGptOss,
+              {},
+              nullptr,
+              "AITER_MXFP4_FP8 runs on gfx950 only"},
+    LayoutRow{Backend::AITER_MXFP4_FP8,
+              Family::kGeneric,
+              {},
+              nullptr,
+              "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.AITER_MXFP4_FP8. "
+              "Expected TRTLLM, Triton, or AITER backend.",
+              "ValueError"},
+    LayoutRow{Backend::AITER_MXFP4_MXFP4, Family::kGptOss, {}, &kAiterW4a4Layout, {}},
+    LayoutRow{Backend::AITER_MXFP4_MXFP4,
+              Family::kGeneric,
+              {},
+              nullptr,
+              "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.AITER_MXFP4_MXFP4. "
+              "Expected TRTLLM, Triton, or AITER backend.",
+              "ValueError"},
+};
+
+// The converters that take w13's rows for interleaved gate/up pairs.
+constexpr std::array kWantInterleavedRows = {
+    Backend::FLASHINFER_TRTLLM_MXFP4_MXFP8,
+    Backend::FLASHINFER_TRTLLM_MXFP4_BF16,
+    Backend::FLASHINFER_CUTLASS_MXFP4_MXFP8,
+    Backend::FLASHINFER_CUTLASS_MXFP4_BF16,
+    Backend::AITER_MXFP4_BF16,
+    Backend::AITER_MXFP4_FP8,
+    Backend::TRITON,
+};
+
+// triton_kernels 3.6.0 on capability 9.0 cuts a last half group of 64 along K in two.
+bool hopper_kernel(const Target& target) {
+  return kHopper.holds(target) &&
+         (target.backend == Backend::TRITON || target.backend == Backend::TRITON_UNFUSED);
+}
+
+constexpr std::array kDefects = {
+    DefectRow{
+        [](const DefectFacts& facts) {
+          return facts.target.backend == Backend::AITER_MXFP4_BF16 &&
+                 facts.target.family == Family::kGeneric;
+        },
+        "the generic converter of AITER_MXFP4_BF16 takes w13's gate and up halves for interleaved "
+        "rows and takes them apart once more, so gate and up rows end up mixed",
+        "vLLM #46122 (2026-06-26), in part #42595 (2026-05-29)"},
+    DefectRow{[](const DefectFacts& facts) {
+                return facts.target.backend == Backend::TRITON &&
+                       facts.target.family == Family::kGeneric;
+              },
+              "the generic converter of TRITON interleaves w13's weights and scales along the "
+              "hidden dimension instead of their gate and up rows, so the kernel multiplies them "
+              "with the wrong activations",
+              ""},
+    DefectRow{[](const DefectFacts& facts) {
+                return facts.target.family == Family::kGptOss && facts.order == W13Order::kHalves &&
+                       std::ranges::find(kWantInterleavedRows, facts.target.backend) !=
+                           kWantInterleavedRows.end();
+              },
+              "the gpt_oss converter of this backend takes w13's rows for interleaved gate/up "
+              "pairs, but this checkpoint stores all gate rows and then all up rows",
+              "vllm-2026-08-17, for quant_method mxfp4: the generic converter runs there"},
+    DefectRow{[](const DefectFacts& facts) {
+                return hopper_kernel(facts.target) && facts.padded.hidden_size % 64 == 32;
+              },
+              "the sm90 kernel of triton_kernels 3.6.0 misreads w13 when the hidden size is not a "
+              "multiple of 64",
+              ""},
+    DefectRow{[](const DefectFacts& facts) {
+                return hopper_kernel(facts.target) && facts.padded.intermediate_size % 64 == 32;
+              },
+              "the sm90 kernel of triton_kernels 3.6.0 misreads w2 when the intermediate size is "
+              "not a multiple of 64",
+              ""},
 };
 
 }  // namespace
 
 std::span<const LayoutRow> layout_rows() { return kLayouts; }
-std::span<const DefectRow> defect_rows() { return {}; }
+std::span<const DefectRow> defect_rows() { return kDefects; }
 
 }  // namespace mxfp4::r2026_05_18

@@ -1,0 +1,149 @@
+// Which layout, refusal or known defect the Triton and AITER backends get at the reference
+// revision.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lib/layouts/all.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+Target target_of(Backend backend, Family family, Platform platform, std::string arch) {
+  Target target;
+  target.backend = backend;
+  target.family = family;
+  target.platform = platform;
+  target.arch = std::move(arch);
+  return target;
+}
+
+const LayoutRow* row_of(const Target& target) {
+  return find_layout_row(default_revision(), target);
+}
+
+const Layout* layout_of(Backend backend, Family family, Platform platform, std::string arch) {
+  const LayoutRow* row = row_of(target_of(backend, family, platform, std::move(arch)));
+  return row == nullptr ? nullptr : row->layout;
+}
+
+TEST(TritonAiterRows, TritonFollowsTheArch) {
+  struct Want {
+    Platform platform;
+    const char* arch;
+    const Layout* plain;
+    const Layout* k_interleaved;
+  };
+  const std::vector<Want> table = {
+      {Platform::kCuda, "sm80", &kTritonStridedLayout, &kTritonStridedKInterleavedLayout},
+      {Platform::kCuda, "sm89", &kTritonStridedLayout, &kTritonStridedKInterleavedLayout},
+      {Platform::kCuda, "sm90", &kTritonHopperLayout, &kTritonHopperKInterleavedLayout},
+      {Platform::kCuda, "sm100", &kTritonBlackwellLayout, &kTritonBlackwellKInterleavedLayout},
+      {Platform::kCuda, "sm103", &kTritonBlackwellLayout, &kTritonBlackwellKInterleavedLayout},
+      {Platform::kCuda, "sm120", &kTritonBlackwellLayout, &kTritonBlackwellKInterleavedLayout},
+      {Platform::kRocm, "gfx950", &kTritonCdna4Layout, &kTritonCdna4KInterleavedLayout},
+      {Platform::kRocm, "gfx942", &kTritonStridedLayout, &kTritonStridedKInterleavedLayout},
+      {Platform::kRocm, "gfx1201", &kTritonStridedLayout, &kTritonStridedKInterleavedLayout},
+      {Platform::kXpu, "", &kTritonStridedLayout, &kTritonStridedKInterleavedLayout},
+  };
+  for (const Want& want : table) {
+    SCOPED_TRACE(want.arch);
+    EXPECT_EQ(layout_of(Backend::TRITON, Family::kGptOss, want.platform, want.arch), want.plain);
+    EXPECT_EQ(layout_of(Backend::TRITON, Family::kGeneric, want.platform, want.arch),
+              want.k_interleaved);
+    for (Family family : {Family::kGptOss, Family::kGeneric}) {
+      EXPECT_EQ(layout_of(Backend::TRITON_UNFUSED, family, want.platform, want.arch), want.plain);
+    }
+  }
+}
+
+TEST(TritonAiterRows, TritonNeedsTheArch) {
+  EXPECT_EQ(row_of(target_of(Backend::TRITON, Family::kGptOss, Platform::kCuda, "")), nullptr);
+  EXPECT_EQ(row_of(target_of(Backend::TRITON, Family::kGptOss, Platform::kRocm, "")), nullptr);
+}
+
+TEST(TritonAiterRows, Aiter) {
+  const auto aiter = [](Backend backend, Family family) {
+    return row_of(target_of(backend, family, Platform::kRocm, "gfx950"));
+  };
+  EXPECT_EQ(aiter(Backend::AITER_MXFP4_BF16, Family::kGptOss)->layout, &kAiterW4a16Layout);
+  EXPECT_EQ(aiter(Backend::AITER_MXFP4_BF16, Family::kGeneric)->layout, &kAiterW4a16Layout);
+  EXPECT_EQ(aiter(Backend::AITER_MXFP4_FP8, Family::kGptOss)->layout, &kAiterW4a8Fp8Layout);
+  EXPECT_EQ(aiter(Backend::AITER_MXFP4_MXFP4, Family::kGptOss)->layout, &kAiterW4a4Layout);
+  for (Backend backend : {Backend::AITER_MXFP4_FP8, Backend::AITER_MXFP4_MXFP4}) {
+    const LayoutRow* row = aiter(backend, Family::kGeneric);
+    ASSERT_NE(row, nullptr);
+    EXPECT_EQ(row->layout, nullptr);
+    EXPECT_EQ(row->refusal, "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend." +
+                                std::string(backend_name(backend)) +
+                                ". Expected TRTLLM, Triton, or AITER backend.");
+    EXPECT_EQ(row->refusal_type, "ValueError");
+  }
+  const LayoutRow* other =
+      row_of(target_of(Backend::AITER_MXFP4_FP8, Family::kGptOss, Platform::kRocm, "gfx942"));
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(other->layout, nullptr);
+  EXPECT_NE(other->refusal.find("gfx950"), std::string_view::npos);
+}
+
+// How many of the defects hold whose text contains `words`; all others must not hold.
+size_t defects(const Target& target, LayerDims padded, W13Order order, std::string_view words) {
+  size_t count = 0;
+  for (const DefectRow& row : default_revision().defects) {
+    if (!row.holds({target, padded, order})) continue;
+    EXPECT_NE(row.text.find(words), std::string_view::npos) << row.text;
+    ++count;
+  }
+  return count;
+}
+
+TEST(TritonAiterRows, GenericConvertersThatMixRows) {
+  const LayerDims dims{2, 256, 256};
+  const Target aiter =
+      target_of(Backend::AITER_MXFP4_BF16, Family::kGeneric, Platform::kRocm, "gfx950");
+  EXPECT_EQ(defects(aiter, dims, W13Order::kHalves, "gate and up rows end up mixed"), 1U);
+  const Target triton = target_of(Backend::TRITON, Family::kGeneric, Platform::kCuda, "sm100");
+  EXPECT_EQ(defects(triton, dims, W13Order::kHalves, "hidden dimension"), 1U);
+  const Target unfused =
+      target_of(Backend::TRITON_UNFUSED, Family::kGeneric, Platform::kCuda, "sm100");
+  EXPECT_EQ(defects(unfused, dims, W13Order::kHalves, ""), 0U);
+}
+
+TEST(TritonAiterRows, HalvesGivenToAConverterOfInterleavedRows) {
+  const std::set<Backend> wrong = {
+      Backend::FLASHINFER_TRTLLM_MXFP4_MXFP8,
+      Backend::FLASHINFER_TRTLLM_MXFP4_BF16,
+      Backend::FLASHINFER_CUTLASS_MXFP4_MXFP8,
+      Backend::FLASHINFER_CUTLASS_MXFP4_BF16,
+      Backend::AITER_MXFP4_BF16,
+      Backend::AITER_MXFP4_FP8,
+      Backend::TRITON,
+  };
+  for (Backend backend : all_backends()) {
+    SCOPED_TRACE(backend_name(backend));
+    const Target target = target_of(backend, Family::kGptOss, Platform::kCuda, "sm100");
+    const LayerDims dims{2, 256, 256};
+    EXPECT_EQ(defects(target, dims, W13Order::kHalves, "all gate rows and then all up rows"),
+              wrong.contains(backend) ? 1U : 0U);
+    EXPECT_EQ(defects(target, dims, W13Order::kInterleaved, ""), 0U);
+  }
+}
+
+TEST(TritonAiterRows, HopperKernelMisreadsHalfGroups) {
+  for (Backend backend : {Backend::TRITON, Backend::TRITON_UNFUSED}) {
+    const auto count = [&](const char* arch, int64_t hidden, int64_t inter,
+                           std::string_view words) {
+      return defects(target_of(backend, Family::kGptOss, Platform::kCuda, arch), {2, hidden, inter},
+                     W13Order::kInterleaved, words);
+    };
+    EXPECT_EQ(count("sm90", 288, 192, "misreads w13"), 1U);
+    EXPECT_EQ(count("sm90", 2880, 96, "misreads w2"), 1U);
+    EXPECT_EQ(count("sm90", 288, 96, "misreads w"), 2U);
+    EXPECT_EQ(count("sm90", 2880, 2880, ""), 0U);
+    EXPECT_EQ(count("sm100", 288, 96, ""), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace mxfp4
