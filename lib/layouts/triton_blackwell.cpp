@@ -22,16 +22,14 @@ namespace {
 
 Shape append_value(Program& program, const TritonMatrix& m) {
   const int64_t columns = round_up(m.columns, 128);
-  if (columns != m.columns) {
-    program.then(PadMatrix{m.rows, m.columns, m.rows, columns, std::byte{0}});
-  }
+  append_padding(program, m, m.rows, columns);
   return {m.experts, m.rows, columns};
 }
 
 Shape append_scale(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, 128);
   const int64_t columns = round_up(m.columns, 8);
-  program.then(PadMatrix{m.rows, m.columns, rows, columns, std::byte{0}});
+  append_padding(program, m, rows, columns);
   program.then(Permute{Unit::kByte, {rows / 128, 4, 32, columns / 4, 4}, {0, 3, 2, 1, 4}});
   return {1, m.experts * (rows / 128), columns / 4, 2, 256};
 }

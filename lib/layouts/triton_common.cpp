@@ -70,6 +70,11 @@ std::vector<Output> outputs_with(const LayoutInput& input, const TritonSwizzle& 
 
 }  // namespace
 
+void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns) {
+  if (rows == matrix.rows && columns == matrix.columns) return;
+  program.then(PadMatrix{matrix.rows, matrix.columns, rows, columns, std::byte{0}});
+}
+
 Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t columns,
                      const TritonSwizzle& swizzle) {
   const TritonMatrix matrix{loaded.dims.num_experts, loaded.expert(slot).rows, columns};

@@ -34,12 +34,19 @@ struct TritonSwizzle {
   int64_t (*slack_bytes)(const TritonMatrix& matrix);
 };
 
+// Appends zero padding to rows x columns, if there is any.
+void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns);
+
 extern const TritonSwizzle kStridedSwizzle;  // values and scales
 extern const TritonSwizzle kHopperValueSwizzle;
 extern const TritonSwizzle kHopperScaleSwizzle;
 extern const TritonSwizzle kBlackwellValueSwizzle;
 extern const TritonSwizzle kBlackwellScaleSwizzle;
 extern const TritonSwizzle kCdna4ScaleSwizzle;
+
+// What the Hopper value swizzle does to rows x columns bytes (multiples of 16 and 32), in plain
+// steps. The swizzle itself runs one equal step that is faster.
+[[nodiscard]] Program hopper_value_definition(int64_t rows, int64_t columns);
 
 // A weight or scale slot: `first` (whose result is rows x columns bytes an expert), then the
 // swizzle.

@@ -25,6 +25,7 @@
 #include "lib/core/checked.hpp"
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/steps/hopper_value_step.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -77,19 +78,15 @@ const Recoding kMixWord = {"hopper fp4 word", 4, 4, map_words<pack_word>, map_wo
 Shape append_value(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, 16);
   const int64_t columns = round_up(m.columns, 32);
-  program.then(PadMatrix{m.rows, m.columns, rows, columns, std::byte{0}});
-  // n = (m, bit 3, bits 2..1, bit 0) and c = (g, bits 4..3, bit 2, bits 1..0) become R = (m, n21)
-  // and byte (g, n0, c10, c43, c2, n3).
-  program.then(
-      Permute{Unit::kByte, {rows / 16, 2, 4, 2, columns / 32, 4, 2, 4}, {0, 2, 4, 3, 7, 5, 6, 1}});
-  program.then(Recode{&kMixWord, rows * columns / 4});
+  append_padding(program, m, rows, columns);
+  program.then(hopper_value_step(rows, columns));
   return {m.experts, rows / 4, 4 * columns};
 }
 
 Shape append_scale(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, 32 * kWarps);
   const int64_t columns = round_up(m.columns, 2);
-  program.then(PadMatrix{m.rows, m.columns, rows, columns, std::byte{0}});
+  append_padding(program, m, rows, columns);
   // n = (M, bit 7, w, bit 3, bits 2..0) and s = (p, bit 0) become R = (M, w) and
   // col = (p, n7, n210, s0, n3).
   program.then(Permute{
@@ -130,6 +127,16 @@ constexpr std::string_view kSource =
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 
 }  // namespace
+
+Program hopper_value_definition(int64_t rows, int64_t columns) {
+  Program program(rows * columns);
+  // n = (m, bit 3, bits 2..1, bit 0) and c = (g, bits 4..3, bit 2, bits 1..0) become R = (m, n21)
+  // and byte (g, n0, c10, c43, c2, n3).
+  program.then(
+      Permute{Unit::kByte, {rows / 16, 2, 4, 2, columns / 32, 4, 2, 4}, {0, 2, 4, 3, 7, 5, 6, 1}});
+  program.then(Recode{&kMixWord, rows * columns / 4});
+  return program;
+}
 
 const TritonSwizzle kHopperValueSwizzle = {"HopperMXValueLayout",
                                            "HOPPER_VALUE",

@@ -1,0 +1,57 @@
+// The one-pass Hopper value step equals the plain steps that define it, both ways, also on buffers
+// that are not aligned and for every instruction set that this machine has.
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/layouts/triton_common.hpp"
+#include "lib/steps/hopper_value_step.hpp"
+#include "tests/unit/layout_runner.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using layout_test::Bytes;
+
+void expect_equal(int64_t rows, int64_t columns, unsigned seed) {
+  SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
+  const Program plain = hopper_value_definition(rows, columns);
+  const Step fast = hopper_value_step(rows, columns);
+  const auto size = static_cast<size_t>(rows * columns);
+  ASSERT_EQ(step_in_bytes(fast), plain.in_bytes());
+  ASSERT_EQ(step_out_bytes(fast), plain.out_bytes());
+  const Bytes in = layout_test::drawn_bytes(rows * columns + 1, seed);
+  const ConstBytes odd = ConstBytes(in).subspan(1);
+  Bytes scratch(static_cast<size_t>(plain.scratch_bytes()));
+  Bytes want(size + 1, std::byte{0xEE});
+  Bytes got(size + 1, std::byte{0xEE});
+
+  plain.forward(odd, MutableBytes(want).subspan(1), scratch);
+  step_forward(fast, odd, MutableBytes(got).subspan(1));
+  EXPECT_EQ(got, want) << "forward";
+
+  plain.inverse(odd, MutableBytes(want).subspan(1), scratch);
+  step_inverse(fast, odd, MutableBytes(got).subspan(1));
+  EXPECT_EQ(got, want) << "inverse";
+}
+
+TEST(HopperValueStep, EqualsItsDefinitionOnEveryTarget) {
+  const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  ASSERT_FALSE(targets.empty());
+  for (int64_t target : targets) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    unsigned seed = 1;
+    for (int64_t rows : {0, 16, 32, 80, 256}) {
+      for (int64_t columns : {0, 32, 64, 96, 160, 1440}) expect_equal(rows, columns, seed++);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+}  // namespace
+}  // namespace mxfp4
