@@ -44,6 +44,7 @@ struct Deployment {
   bool is_act_and_mul = true;
   std::string routing_method = "Renormalize";
   bool lora = false;
+  std::optional<int64_t> num_experts;  // of the whole model; some revisions test it
   ParallelConfig parallel;
 };
 
