@@ -1,23 +1,28 @@
 // The row types of a revision: vLLM's rules as data. One value of RuleSet a revision, in
-// lib/revisions/; the evaluator (select.cpp) knows no backend and no revision by name.
+// lib/revisions/; the evaluator (select.cpp) knows no backend, class or revision by name.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lib/core/backend.hpp"
 #include "lib/core/deployment.hpp"
 #include "lib/core/layer.hpp"
+#include "lib/oracle/condition.hpp"
 
 namespace mxfp4 {
 
 struct Layout;
+struct ModelConfig;
 
 // One condition on a target, with the words that say it.
 struct TargetCondition {
-  std::string_view text;  // "CUDA capability 9.0"; empty: always
+  std::string_view text;                   // "CUDA capability 9.0"; empty: always
   bool (*holds)(const Target&) = nullptr;  // null: always
 };
 
@@ -48,9 +53,221 @@ struct DefectRow {
 
 // A size rounded up to a multiple of these; 1 = unchanged.
 struct RoundingRow {
-  bool (*holds)(const Target&);
+  TargetCondition when;
   int64_t hidden_multiple;
   int64_t intermediate_multiple;
+};
+
+// The hidden size as an all-to-all backend wants it: a multiple, or the next of a list of sizes.
+struct All2AllHiddenRow {
+  std::string_view all2all_backend;
+  int64_t multiple = 1;
+  std::vector<int64_t> sizes{};  // ascending; a larger size is refused
+};
+
+// The reference's exception type and its words; the words are filled by fill_text.
+struct Refusal {
+  std::string_view type;
+  std::string_view text;
+};
+
+// An activation quantization key, by its user-facing name. {fp8} in the text is the platform's.
+struct QuantKeyRow {
+  std::string_view name;
+  std::string_view text;
+};
+
+struct Fp8TextRow {  // first match wins
+  Condition when;
+  std::string_view text;   // in key texts
+  std::string_view dtype;  // as torch writes it
+};
+
+// A backend: its own activation key, and the classes in the order they are tried.
+struct BackendRow {
+  Backend backend;
+  std::string_view value;  // in messages
+  std::string_view key;    // own activation key; empty: none
+  std::vector<const ExpertClass*> classes;
+  bool survives_any_key = false;  // kept by the filter whatever key is asked for
+  // Importing the classes fails when this package is absent; the refusal passes every selector.
+  std::string_view required_package{};
+  Refusal import_failure{};
+};
+
+// A moe_backend string and its candidates in order.
+struct AliasRow {
+  std::string_view name;
+  std::vector<Backend> candidates;
+};
+
+// A candidate of an alias that gives way to another backend.
+struct ReplacementRow {
+  Condition when;
+  Backend from;
+  Backend to;
+};
+
+struct PriorityRow {  // first match wins
+  Condition when;
+  std::vector<Backend> backends;
+};
+
+// A backend that is asked alone, with this key; what it answers is final.
+struct ForcedTry {
+  Condition when;
+  Backend backend;
+  std::string_view key;  // empty: none
+};
+
+// A variable that overrides the priority list when it is present: a number.
+struct EnvOverrideRow {
+  std::string_view variable;
+  std::vector<Backend> dropped_when_zero{};
+  std::vector<ForcedTry> tries;  // when not zero; first match wins
+  Refusal otherwise{};           // no try matched
+};
+
+// What happens when no candidate of the priority list is supported; first match wins. Either a last
+// try, or a refusal, or (both absent) the backend NONE without a class.
+struct ExhaustedRow {
+  Condition when;
+  std::optional<ForcedTry> last_try{};
+  std::optional<Refusal> refusal{};
+};
+
+// One of the reference's selection functions.
+struct SelectorRow {
+  Selector selector;
+  bool uses_keys;  // checkpoint key, user override and filter take part
+  std::vector<PriorityRow> priorities;
+  std::vector<EnvOverrideRow> env_overrides{};
+  std::vector<ExhaustedRow> exhausted;
+};
+
+// A deployment that the reference refuses before it selects, when `must_hold` does not.
+struct RequirementRow {
+  Condition must_hold;
+  Refusal refusal;
+};
+
+struct Messages {
+  Refusal unknown_backend;  // moe_backend is not in the alias table
+  Refusal unsupported;      // {value}, {reason}: no class of one backend
+  Refusal key_conflict;     // override against the checkpoint's key
+  Refusal no_variant;       // {candidates}: the filter left nothing of an alias
+  Refusal no_classes;       // {value}: a backend without classes
+};
+
+struct NumberedName {
+  std::string_view name;
+  int number;
+};
+
+struct NameAlias {
+  std::string_view name;
+  std::string_view means;
+};
+
+// What a model says about its routing.
+struct RoutingFacts {
+  std::string_view scoring;  // "softmax", "sigmoid", "sqrtsoftplus", ...
+  int64_t top_k = 1;
+  bool renormalize = true;
+  int64_t expert_groups = 0;
+  bool score_bias = false;  // an e-score correction bias or a hash table
+  std::optional<double> scaling_factor{};
+};
+
+struct RoutingRow {  // first match wins
+  bool (*holds)(const RoutingFacts&);
+  std::string_view text;
+  std::string_view method;
+};
+
+// A string that stands for a whole quantization_config member: it sets weights only.
+struct OnlineShorthand {
+  std::string_view name;
+  std::string_view linear_weight;  // empty: defines no linear spec
+  std::string_view moe_weight;
+};
+
+// The quantization settings that the kernel is built with.
+struct QuantSettingsRow {
+  Backend backend;
+  std::string_view constructor;
+  std::string_view activation_dtype{};  // {fp8}: the platform's; empty: none
+  std::optional<std::array<int64_t, 2>> activation_shape{};
+  std::optional<std::array<int64_t, 2>> block_shape{};
+  bool scale_swizzled = true;
+  int64_t mx_alignment = 0;
+  bool passes_alpha_beta = true;
+  bool takes_input_scales = false;
+  bool needs_layer = false;  // built from the layer's own schemas
+};
+
+// Which converter takes which backend.
+struct ConverterRow {
+  Backend backend;
+  Family family;
+  bool supported = true;
+  bool needs_biases = false;
+  bool needs_input_scales = false;
+};
+
+// What stands in a checkpoint's way, or is worth knowing, after the selection.
+struct CallerRow;
+struct LoadFacts {
+  const Question& question;
+  const Decision& decision;
+  const CallerRow* caller;  // null: no checkpoint
+  Family family;
+  const ConverterRow* converter;  // null: none for that pair
+  std::optional<bool> biases;     // empty: not known
+  std::optional<bool> input_scales;
+};
+
+struct LoadNoteRow {
+  bool (*holds)(const LoadFacts&);
+  // Filled by fill_text and with {value}, {family}, {method}, {minimum_capability}, {first_class}.
+  std::string_view text;
+  std::string_view fixed_in;
+};
+
+// Selection without the oracle: first match wins.
+struct DirectRow {
+  Condition when;
+  std::optional<Backend> backend;  // empty: kernels that have no layout here
+  std::string_view experts_class;
+  std::string_view note;
+};
+
+// The engine's method class that serves a checkpoint, and what it asks for; first match wins.
+struct CallerRow {
+  std::string_view text;  // the condition in words
+  bool (*holds)(const ModelConfig&);
+  std::string_view method;  // "GptOssMxfp4MoEMethod"
+  Selector selector = Selector::kGptOss;
+  Family family = Family::kGptOss;
+  std::string_view model_activation{};   // the checkpoint's own key; empty: none
+  std::vector<DirectRow> direct{};       // not empty: the oracle is not asked
+  bool rounds = true;                    // sizes are rounded
+  Backend never_rounds = Backend::NONE;  // except for this backend; NONE: no exception
+  bool first_class_only = false;         // the backend's first class replaces the chosen one
+  bool gives_layer = true;               // the converter gets permute cache and layer
+  int minimum_capability = 0;            // on CUDA, major * 10 + minor
+  std::optional<double> alpha{};
+  std::optional<double> beta{};
+  std::optional<double> clamp_limit{};
+  bool model_clamp_limit = false;  // the limit is the model's own
+  std::string_view note{};         // about any checkpoint of this kind
+  std::string_view note_fixed_in{};
+};
+
+// What each platform has installed by default.
+struct StockRow {
+  Platform platform;
+  std::vector<std::string_view> packages;
 };
 
 // Everything that one engine revision decides.
@@ -58,6 +275,45 @@ struct RuleSet {
   std::string_view name;    // "vllm-YYYY-MM-DD"
   std::string_view commit;  // of vLLM
   std::string_view kernel_libraries;
+
+  // Names and their texts.
+  std::span<const QuantKeyRow> keys;
+  std::string_view weight_key_text;
+  std::span<const Fp8TextRow> fp8_texts;
+  std::span<const std::string_view> activations;
+  std::span<const NameAlias> activation_aliases;
+  std::span<const NumberedName> routing_methods;
+  std::span<const std::string_view> all2all_backends;
+  std::span<const NameAlias> all2all_aliases;
+  std::span<const std::string_view> packages;
+  std::span<const StockRow> stock_packages;
+
+  // The deployment's own facts.
+  Condition gated;
+  Condition uses_all2all;
+  Condition batched;
+  std::span<const RequirementRow> requirements;
+
+  // Selection.
+  std::span<const BackendRow> backends;
+  std::span<const AliasRow> aliases;
+  std::span<const ReplacementRow> replacements;
+  std::span<const std::string_view> option_names;  // moe_backend strings that the engine's own
+                                                   // command line accepts
+  std::span<const SelectorRow> selectors;
+  Messages messages;
+
+  // From a checkpoint.
+  std::span<const CallerRow> callers;
+  std::span<const RoutingRow> routing;  // from model parameters
+  std::span<const OnlineShorthand> online_shorthands;
+  std::span<const ConverterRow> converters;
+  std::span<const QuantSettingsRow> quant_settings;
+  std::span<const LoadNoteRow> load_notes;
+
+  // Sizes and bytes.
+  std::span<const All2AllHiddenRow> all2all_hidden;
+  Refusal all2all_hidden_refusal;         // {hidden}, {largest}
   std::span<const RoundingRow> rounding;  // first match wins; oracle/mxfp4.py,
                                           // mxfp4_round_up_hidden_size_and_intermediate_size
   std::span<const LayoutRow> layouts;
@@ -68,7 +324,19 @@ struct RuleSet {
 // Throws Error::input on overflow.
 [[nodiscard]] LayerDims round_up_sizes(const RuleSet& rules, const Target& target, LayerDims dims);
 
+// H as the all-to-all kernel wants it, for bf16 activations; applied before round_up_sizes and only
+// when an all-to-all kernel is in use. Throws Error::unsupported above the largest size,
+// Error::input on overflow.
+[[nodiscard]] int64_t round_up_all2all_hidden(const RuleSet& rules,
+                                              std::string_view all2all_backend, int64_t hidden);
+
 // The row for a target; null when no row matches.
 [[nodiscard]] const LayoutRow* find_layout_row(const RuleSet& rules, const Target& target);
+
+// Null when the rule set has no such row.
+[[nodiscard]] const BackendRow* find_backend_row(const RuleSet& rules, Backend backend);
+[[nodiscard]] const QuantKeyRow* find_key_row(const RuleSet& rules, std::string_view name);
+[[nodiscard]] const ConverterRow* find_converter_row(const RuleSet& rules, Backend backend,
+                                                     Family family);
 
 }  // namespace mxfp4

@@ -1,0 +1,40 @@
+// A condition is a value: the words that say it and the function that tests it. A check is a
+// condition that a candidate must meet, with the reason given when it does not.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/oracle/question.hpp"
+
+namespace mxfp4 {
+
+struct Condition {
+  std::string text;  // "platform cuda and package flashinfer"
+  std::function<bool(const Question&)> holds;
+};
+
+struct Check {
+  std::string_view topic;  // "device", "routing", ...
+  Condition passes;
+  std::string_view reason;  // filled by fill_text
+};
+
+// Words appended to any reason of a class while the condition holds.
+struct ReasonSuffix {
+  Condition when;
+  std::string_view text;
+};
+
+// A class of expert kernels. The first check that fails gives the reason of its rejection.
+struct ExpertClass {
+  std::string_view name;
+  bool monolithic = false;  // router and experts in one kernel
+  std::vector<Check> checks;
+  std::optional<ReasonSuffix> suffix{};
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,268 @@
+// The conditions. Each is a lambda over a Question and a text made from the same arguments.
+#include "lib/oracle/predicates.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+bool contains(const Names& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+const std::string* find_env(const Question& q, std::string_view variable) {
+  const auto found = q.deployment.env.find(std::string(variable));
+  return found == q.deployment.env.end() ? nullptr : &found->second;
+}
+
+std::string join(const std::vector<Condition>& conditions, std::string_view word) {
+  std::string text;
+  for (const Condition& condition : conditions) {
+    text += fmt::format("{}{}", text.empty() ? "" : word, condition.text);
+  }
+  return text;
+}
+
+Condition one_of(std::string_view what, Names names, std::string_view (*value)(const Question&)) {
+  return {fmt::format("{} {}", what, fmt::join(names, "|")),
+          [names, value](const Question& q) { return contains(names, value(q)); }};
+}
+
+}  // namespace
+
+Condition always() {
+  return {"always", [](const Question&) { return true; }};
+}
+
+Condition never() {
+  return {"never", [](const Question&) { return false; }};
+}
+
+Condition all_of(std::vector<Condition> conditions) {
+  std::string text = join(conditions, " and ");
+  return {std::move(text), [conditions = std::move(conditions)](const Question& q) {
+            return std::ranges::all_of(conditions, [&](const Condition& c) { return c.holds(q); });
+          }};
+}
+
+Condition any_of(std::vector<Condition> conditions) {
+  std::string text = fmt::format("({})", join(conditions, " or "));
+  return {std::move(text), [conditions = std::move(conditions)](const Question& q) {
+            return std::ranges::any_of(conditions, [&](const Condition& c) { return c.holds(q); });
+          }};
+}
+
+Condition none_of(std::vector<Condition> conditions) {
+  std::string text = fmt::format("not ({})", join(conditions, " or "));
+  return {std::move(text), [conditions = std::move(conditions)](const Question& q) {
+            return std::ranges::none_of(conditions, [&](const Condition& c) { return c.holds(q); });
+          }};
+}
+
+Condition platform_is(Platform platform) {
+  return {fmt::format("platform {}", platform_name(platform)),
+          [platform](const Question& q) { return q.deployment.platform == platform; }};
+}
+
+Condition capability_is(int major, int minor) {
+  const Capability wanted{major, minor};
+  return {fmt::format("capability {}.{}", major, minor),
+          [wanted](const Question& q) { return q.capability && *q.capability == wanted; }};
+}
+
+Condition capability_at_least(int major, int minor) {
+  const Capability least{major, minor};
+  return {fmt::format("capability >= {}.{}", major, minor),
+          [least](const Question& q) { return q.capability && *q.capability >= least; }};
+}
+
+Condition capability_below(int major, int minor) {
+  const Capability limit{major, minor};
+  return {fmt::format("capability < {}.{}", major, minor),
+          [limit](const Question& q) { return q.capability && *q.capability < limit; }};
+}
+
+Condition capability_family(int major) {
+  return {fmt::format("capability {}.x", major),
+          [major](const Question& q) { return q.capability && q.capability->major == major; }};
+}
+
+Condition arch_contains(std::string_view part) {
+  return {fmt::format("arch *{}*", part),
+          [part](const Question& q) { return q.deployment.arch.find(part) != std::string::npos; }};
+}
+
+Condition package(std::string_view name) {
+  return {fmt::format("package {}", name), [name = std::string(name)](const Question& q) {
+            return q.deployment.libs.contains(name);
+          }};
+}
+
+Condition env_switch(std::string_view variable, bool when_unset) {
+  return {fmt::format("{} (unset: {})", variable, when_unset ? "on" : "off"),
+          [variable, when_unset](const Question& q) {
+            const std::string* value = find_env(q, variable);
+            if (value == nullptr) return when_unset;
+            const std::string text = lower(*value);
+            return text == "true" || text == "1";
+          }};
+}
+
+Condition env_number(std::string_view variable, bool when_unset) {
+  return {fmt::format("{} not 0 (unset: {})", variable, when_unset ? 1 : 0),
+          [variable, when_unset](const Question& q) {
+            const std::string* value = find_env(q, variable);
+            return value == nullptr ? when_unset : python_int_is_nonzero(*value);
+          }};
+}
+
+Condition env_is_one_of(std::string_view variable, Names values) {
+  return {fmt::format("{}={}", variable, fmt::join(values, "|")),
+          [variable, values](const Question& q) {
+            const std::string* value = find_env(q, variable);
+            return value != nullptr && contains(values, lower(*value));
+          }};
+}
+
+Condition activation_in(Names names) {
+  return one_of("activation", std::move(names), [](const Question& q) { return q.activation; });
+}
+
+Condition told_gated() {
+  return {"is_act_and_mul", [](const Question& q) { return q.deployment.is_act_and_mul; }};
+}
+
+Condition gated_by_name() {
+  return {"activation not *_no_mul",
+          [](const Question& q) { return !q.activation.ends_with("_no_mul"); }};
+}
+
+Condition gated() {
+  return {"gated", [](const Question& q) { return q.gated; }};
+}
+
+Condition no_key() {
+  return {"no key", [](const Question& q) { return !q.key; }};
+}
+
+Condition key_in(Names names) {
+  return {fmt::format("key {}", fmt::join(names, "|")),
+          [names](const Question& q) { return q.key && contains(names, *q.key); }};
+}
+
+Condition routing_in(Names names) {
+  return one_of("routing", std::move(names),
+                [](const Question& q) -> std::string_view { return q.deployment.routing_method; });
+}
+
+Condition expert_parallel() {
+  return {"expert parallel", [](const Question& q) { return q.parallel.use_ep; }};
+}
+
+Condition dp_above_one() {
+  return {"dp > 1", [](const Question& q) { return q.parallel.dp_size > 1; }};
+}
+
+Condition pcp_above_one() {
+  return {"pcp > 1", [](const Question& q) { return q.parallel.pcp_size > 1; }};
+}
+
+Condition sp_above_one() {
+  return {"sp > 1", [](const Question& q) { return q.parallel.sp_size > 1; }};
+}
+
+Condition all2all_in_use() {
+  return {"all-to-all", [](const Question& q) { return q.uses_all2all; }};
+}
+
+Condition all2all_backend_in(Names names) {
+  return one_of("all-to-all backend", std::move(names),
+                [](const Question& q) -> std::string_view { return q.parallel.all2all_backend; });
+}
+
+Condition eplb() {
+  return {"EPLB", [](const Question& q) { return q.parallel.enable_eplb; }};
+}
+
+Condition batched_format() {
+  return {"batched format", [](const Question& q) { return q.batched; }};
+}
+
+Condition lora() {
+  return {"LoRA", [](const Question& q) { return q.deployment.lora; }};
+}
+
+Condition padded_experts_below(int64_t multiple, int64_t limit) {
+  return {fmt::format("experts rounded up to {} < {}", multiple, limit),
+          [multiple, limit](const Question& q) {
+            const auto& experts = q.deployment.num_experts;
+            return !experts || round_up(*experts, multiple) < limit;
+          }};
+}
+
+bool python_int_is_nonzero(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  const size_t first = text.find_first_not_of(kBlanks);
+  std::string_view digits;
+  if (first != std::string_view::npos) {
+    digits = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+    if (digits.starts_with('+') || digits.starts_with('-')) digits.remove_prefix(1);
+  }
+  bool well_formed = !digits.empty() && digits.back() != '_';
+  char before = '_';
+  for (const char c : digits) {
+    // An underscore may only stand between two digits.
+    if ((c < '0' || c > '9') && (c != '_' || before == '_')) well_formed = false;
+    before = c;
+  }
+  if (!well_formed) {
+    throw Error::unsupported("invalid literal for int() with base 10: " + python_repr(text))
+        .reference_type("ValueError");
+  }
+  return digits.find_first_not_of("0_") != std::string_view::npos;
+}
+
+ExpertClass generic_class(SupportRow row) {
+  const Condition format = row.batched ? batched_format() : none_of({batched_format()});
+  const Condition quiet = none_of({env_number("VLLM_BATCH_INVARIANT", false)});
+  return {
+      .name = row.name,
+      .monolithic = row.monolithic,
+      .checks =
+          {
+              {"device", row.device, "kernel does not support current device {device}"},
+              {"gate", row.ungated ? always() : gated(),
+               "kernel does not support no act_and_mul MLP layer"},
+              {"activation", row.activation,
+               "kernel does not support MoEActivation.{activation} activation"},
+              {"scheme", row.scheme,
+               "kernel does not support quantization scheme {weight_key}x{key}"},
+              {"parallel", row.parallel, "kernel does not support parallel config {parallel}"},
+              {"routing", row.routing, "kernel does not support routing method {routing}"},
+              {"format", format, "kernel does not support ('{format}',) activation format"},
+              // The variable is read, and may be malformed, whatever the class can do.
+              {"batch invariance", row.batch_invariant ? any_of({quiet, always()}) : quiet,
+               "kernel does not support batch invariance"},
+              {"LoRA", row.lora ? always() : none_of({lora()}), "kernel does not support LoRA"},
+          },
+  };
+}
+
+}  // namespace mxfp4

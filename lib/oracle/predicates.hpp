@@ -1,0 +1,83 @@
+// The vocabulary of the rule sets: one tiny function per condition, each carrying its own words,
+// and the checks that every expert class shares (vLLM a2c8fc6657, fused_moe/modular_kernel.py,
+// FusedMoEExperts.is_supported_config).
+//
+// Usage: all_of({platform_is(Platform::kCuda), capability_family(10), package("flashinfer")})
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/oracle/condition.hpp"
+
+namespace mxfp4 {
+
+[[nodiscard]] Condition always();
+[[nodiscard]] Condition never();
+// Tested in order, stopping at the first answer, as Python's `and` and `or` do.
+[[nodiscard]] Condition all_of(std::vector<Condition> conditions);
+[[nodiscard]] Condition any_of(std::vector<Condition> conditions);
+[[nodiscard]] Condition none_of(std::vector<Condition> conditions);
+
+[[nodiscard]] Condition platform_is(Platform platform);
+// Capability tests are false where there is no capability.
+[[nodiscard]] Condition capability_is(int major, int minor);
+[[nodiscard]] Condition capability_at_least(int major, int minor);
+[[nodiscard]] Condition capability_below(int major, int minor);
+[[nodiscard]] Condition capability_family(int major);  // major.0 to major.9
+[[nodiscard]] Condition arch_contains(std::string_view part);
+[[nodiscard]] Condition package(std::string_view name);
+
+// An environment variable of the serving process. A switch is on when its lower-cased value is
+// "true" or "1"; a number is read as Python's int() and is on when it is not 0. A malformed number
+// throws Error::unsupported with reference type ValueError.
+[[nodiscard]] Condition env_switch(std::string_view variable, bool when_unset);
+[[nodiscard]] Condition env_number(std::string_view variable, bool when_unset);
+// The lower-cased value is one of these; false when unset.
+[[nodiscard]] Condition env_is_one_of(std::string_view variable,
+                                      std::vector<std::string_view> values);
+
+[[nodiscard]] Condition activation_in(std::vector<std::string_view> names);
+[[nodiscard]] Condition told_gated();     // by the deployment
+[[nodiscard]] Condition gated_by_name();  // the activation is not a *_no_mul one
+[[nodiscard]] Condition gated();          // the rule set's answer
+[[nodiscard]] Condition no_key();
+[[nodiscard]] Condition key_in(std::vector<std::string_view> names);
+[[nodiscard]] Condition routing_in(std::vector<std::string_view> names);
+[[nodiscard]] Condition expert_parallel();
+[[nodiscard]] Condition dp_above_one();
+[[nodiscard]] Condition pcp_above_one();
+[[nodiscard]] Condition sp_above_one();
+[[nodiscard]] Condition all2all_in_use();
+[[nodiscard]] Condition all2all_backend_in(std::vector<std::string_view> names);
+[[nodiscard]] Condition eplb();
+[[nodiscard]] Condition batched_format();
+[[nodiscard]] Condition lora();
+// The number of experts, rounded up to `multiple`, is below `limit`. True when not told.
+[[nodiscard]] Condition padded_experts_below(int64_t multiple, int64_t limit);
+
+// The value of Python's int(text) is not zero. Throws as env_number does.
+[[nodiscard]] bool python_int_is_nonzero(std::string_view text);
+
+// What a class says to the shared checks.
+struct SupportRow {
+  std::string_view name;
+  bool monolithic = false;
+  Condition device;
+  bool ungated = false;
+  Condition activation;
+  Condition scheme;
+  Condition parallel;
+  Condition routing;
+  bool batched = false;  // the format that it needs
+  bool lora = false;
+  bool batch_invariant = false;
+};
+
+// The shared checks, in the reference's order: device, gate, activation, scheme, parallel, routing,
+// format, batch invariance, LoRA. (Router dtype and hidden size never fail for these classes.)
+[[nodiscard]] ExpertClass generic_class(SupportRow row);
+
+}  // namespace mxfp4

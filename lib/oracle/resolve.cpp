@@ -1,0 +1,207 @@
+// Defaults and contradictions of a deployment.
+#include "lib/oracle/resolve.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+struct ArchPrefix {
+  std::string_view prefix;
+  Platform platform;
+};
+
+constexpr std::array kArchPrefixes = {
+    ArchPrefix{"sm", Platform::kCuda},     ArchPrefix{"gfx", Platform::kRocm},
+    ArchPrefix{"x86", Platform::kCpu},     ArchPrefix{"amd64", Platform::kCpu},
+    ArchPrefix{"aarch64", Platform::kCpu}, ArchPrefix{"arm64", Platform::kCpu},
+    ArchPrefix{"ppc64", Platform::kCpu},   ArchPrefix{"s390x", Platform::kCpu},
+    ArchPrefix{"riscv64", Platform::kCpu},
+};
+
+std::optional<Platform> platform_of_arch(std::string_view arch) {
+  for (const ArchPrefix& row : kArchPrefixes) {
+    if (arch.starts_with(row.prefix)) return row.platform;
+  }
+  return std::nullopt;
+}
+
+bool has_capability(Platform platform) {
+  return platform == Platform::kCuda || platform == Platform::kRocm;
+}
+
+Platform resolve_platform(const DeploymentRequest& request) {
+  const std::string arch = request.arch.value_or("");
+  const std::optional<Platform> implied = platform_of_arch(arch);
+  // Any host may drive an XPU or an unnamed device, so only device names contradict a platform.
+  const bool names_device = implied && has_capability(*implied);
+  if (request.platform) {
+    const bool wants_device = has_capability(*request.platform);
+    if ((names_device || wants_device) && !arch.empty() && implied != request.platform) {
+      throw Error::usage(fmt::format("--platform {} contradicts --arch {}",
+                                     platform_name(*request.platform), arch));
+    }
+    if (wants_device && arch.empty()) {
+      throw Error::usage(fmt::format("--platform {} needs --arch (such as {})",
+                                     platform_name(*request.platform),
+                                     *request.platform == Platform::kCuda ? "sm90" : "gfx950"));
+    }
+    return *request.platform;
+  }
+  if (implied) return *implied;
+  if (arch.empty()) {
+    throw Error::usage("the serving machine is not known")
+        .hint("say --arch sm90 (gfx950, x86_64, ...), --platform xpu, or --target FILE");
+  }
+  throw Error::usage(fmt::format("--arch {} does not tell the platform", arch))
+      .hint("add --platform cuda|rocm|xpu|cpu|other");
+}
+
+void require_packages(const RuleSet& rules, const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(rules.packages, name) != rules.packages.end()) continue;
+    throw Error::usage(fmt::format("unknown kernel package '{}'; known: {}", name,
+                                   fmt::join(rules.packages, ", ")));
+  }
+}
+
+std::set<std::string> resolve_libs(const RuleSet& rules, const DeploymentRequest& request,
+                                   Platform platform) {
+  std::set<std::string> libs;
+  if (request.libs) {
+    libs = *request.libs;
+  } else {
+    const auto stock = std::ranges::find(rules.stock_packages, platform, &StockRow::platform);
+    if (stock != rules.stock_packages.end()) {
+      libs.insert(stock->packages.begin(), stock->packages.end());
+    }
+  }
+  require_packages(rules, libs);
+  require_packages(rules, request.absent_libs);
+  for (const std::string& name : request.absent_libs) libs.erase(name);
+  return libs;
+}
+
+bool is_gpt_oss(const ModelConfig* config) {
+  return config == nullptr || config->model_type == "gpt_oss" || config->original_gpt_oss;
+}
+
+RoutingFacts routing_facts(const ModelConfig& config) {
+  RoutingFacts facts;
+  facts.scoring = config.scoring_func;
+  if (facts.scoring.empty()) {
+    facts.scoring = config.model_type == "deepseek_v4" ? "sqrtsoftplus" : "softmax";
+  }
+  facts.top_k = config.num_experts_per_tok.value_or(1);
+  facts.renormalize = config.norm_topk_prob.value_or(true);
+  facts.expert_groups = config.n_group.value_or(0);
+  facts.score_bias = config.topk_method == "noaux_tc" || config.num_hash_layers.value_or(0) > 0;
+  return facts;
+}
+
+std::string default_activation(Selector selector, const ModelConfig* config) {
+  if (config == nullptr) return selector == Selector::kGptOss ? "swigluoai" : "silu";
+  if (is_gpt_oss(config)) return "swigluoai";
+  return config->hidden_act.empty() ? "silu" : config->hidden_act;
+}
+
+std::string default_routing(const RuleSet& rules, Selector selector, const ModelConfig* config) {
+  if (config == nullptr) {
+    const bool v4 = selector == Selector::kDeepseekV4;
+    return std::string(derive_routing(rules, {.scoring = v4 ? "sqrtsoftplus" : "softmax"}));
+  }
+  if (is_gpt_oss(config)) return std::string(derive_routing(rules, {.scoring = "softmax"}));
+  return std::string(derive_routing(rules, routing_facts(*config)));
+}
+
+template <class Value>
+void prefer(std::optional<Value>& first, std::optional<Value>& second) {
+  if (!first) first = std::move(second);
+}
+
+}  // namespace
+
+DeploymentRequest merge_requests(DeploymentRequest first, DeploymentRequest second) {
+  prefer(first.platform, second.platform);
+  prefer(first.arch, second.arch);
+  prefer(first.libs, second.libs);
+  first.absent_libs.merge(second.absent_libs);
+  first.env.merge(second.env);
+  prefer(first.selector, second.selector);
+  prefer(first.moe_backend, second.moe_backend);
+  prefer(first.activation_override, second.activation_override);
+  prefer(first.activation, second.activation);
+  prefer(first.routing_method, second.routing_method);
+  prefer(first.lora, second.lora);
+  prefer(first.tp_size, second.tp_size);
+  prefer(first.pcp_size, second.pcp_size);
+  prefer(first.dp_size, second.dp_size);
+  prefer(first.enable_expert_parallel, second.enable_expert_parallel);
+  prefer(first.all2all_backend, second.all2all_backend);
+  prefer(first.enable_eplb, second.enable_eplb);
+  prefer(first.sequence_parallel, second.sequence_parallel);
+  return first;
+}
+
+Deployment resolve_deployment(const RuleSet& rules, const DeploymentRequest& request,
+                              const CallerRow* caller, const ModelConfig* config) {
+  Deployment out;
+  out.platform = resolve_platform(request);
+  out.arch = request.arch.value_or("");
+  out.libs = resolve_libs(rules, request, out.platform);
+  out.env = request.env;
+  out.selector =
+      request.selector.value_or(caller != nullptr ? caller->selector : Selector::kGptOss);
+  out.moe_backend = normalize_moe_backend(request.moe_backend.value_or("auto"));
+  out.activation_override = request.activation_override;
+  if (caller != nullptr && !caller->model_activation.empty()) {
+    out.model_activation = std::string(caller->model_activation);
+  }
+  out.activation = request.activation.value_or(default_activation(out.selector, config));
+  out.is_act_and_mul = !out.activation.ends_with("_no_mul");
+  const bool simulated = out.env.contains("VLLM_MOE_ROUTING_SIMULATION_STRATEGY") &&
+                         !out.env.at("VLLM_MOE_ROUTING_SIMULATION_STRATEGY").empty();
+  out.routing_method = request.routing_method.value_or(
+      simulated ? "Simulated" : default_routing(rules, out.selector, config));
+  out.lora = request.lora.value_or(false);
+  if (config != nullptr) out.num_experts = config->num_experts;
+  ParallelConfig& parallel = out.parallel;
+  parallel.tp_size = request.tp_size.value_or(1);
+  parallel.pcp_size = request.pcp_size.value_or(1);
+  parallel.dp_size = request.dp_size.value_or(1);
+  parallel.enable_expert_parallel = request.enable_expert_parallel.value_or(false);
+  parallel.all2all_backend = request.all2all_backend.value_or(parallel.all2all_backend);
+  parallel.enable_eplb = request.enable_eplb.value_or(false);
+  parallel.sequence_parallel = request.sequence_parallel.value_or(false);
+  return out;
+}
+
+std::string normalize_moe_backend(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) {
+    return c == '-' ? '_' : static_cast<char>(std::tolower(c));
+  });
+  return out;
+}
+
+std::optional<std::string> moe_backend_option(const RuleSet& rules, std::string_view text) {
+  std::string name = normalize_moe_backend(text);
+  if (std::ranges::find(rules.option_names, name) == rules.option_names.end()) return std::nullopt;
+  return name;
+}
+
+std::string_view derive_routing(const RuleSet& rules, const RoutingFacts& facts) {
+  for (const RoutingRow& row : rules.routing) {
+    if (row.holds(facts)) return row.method;
+  }
+  throw Error::internal("no routing rule matches");
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,58 @@
+// From what a user says about a deployment, which may be little, to a complete Deployment: flags
+// win over a target file, both over the checkpoint, and the rule set knows the rest.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/core/deployment.hpp"
+#include "lib/core/model_config.hpp"
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4 {
+
+// Everything optional: empty means not said.
+struct DeploymentRequest {
+  std::optional<Platform> platform;
+  std::optional<std::string> arch;
+  std::optional<std::set<std::string>> libs;
+  std::set<std::string> absent_libs;       // taken away from libs or from the stock set
+  std::map<std::string, std::string> env;  // of the serving process
+  std::optional<Selector> selector;
+  std::optional<std::string> moe_backend;
+  std::optional<std::string> activation_override;
+  std::optional<std::string> activation;
+  std::optional<std::string> routing_method;
+  std::optional<bool> lora;
+  std::optional<int64_t> tp_size;
+  std::optional<int64_t> pcp_size;
+  std::optional<int64_t> dp_size;
+  std::optional<bool> enable_expert_parallel;
+  std::optional<std::string> all2all_backend;
+  std::optional<bool> enable_eplb;
+  std::optional<bool> sequence_parallel;
+};
+
+// `first` where it says something, else `second`; environments are joined, `first` winning.
+[[nodiscard]] DeploymentRequest merge_requests(DeploymentRequest first, DeploymentRequest second);
+
+// The platform follows from the arch where it can ("sm90" cuda, "gfx950" rocm, "x86_64" cpu).
+// `caller` and `config` are the checkpoint's, null without one. The moe_backend string is
+// lower-cased and its
+// '-' become '_', as the engine does. Throws Error::usage for missing or contradictory facts and
+// unknown packages.
+[[nodiscard]] Deployment resolve_deployment(const RuleSet& rules, const DeploymentRequest& request,
+                                            const CallerRow* caller, const ModelConfig* config);
+
+// The engine's option type: the normalised string; empty when it would be refused.
+[[nodiscard]] std::optional<std::string> moe_backend_option(const RuleSet& rules,
+                                                            std::string_view text);
+[[nodiscard]] std::string normalize_moe_backend(std::string_view text);
+
+// The routing method that the engine derives from model parameters.
+[[nodiscard]] std::string_view derive_routing(const RuleSet& rules, const RoutingFacts& facts);
+
+}  // namespace mxfp4

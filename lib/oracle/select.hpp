@@ -1,0 +1,25 @@
+// The evaluator of a rule set: which backend the engine would choose for a deployment, and every
+// question asked on the way. Follows vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py
+// (select_mxfp4_moe_backend, select_deepseek_v4_mxfp4_moe_backend) without knowing any backend.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/deployment.hpp"
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4 {
+
+// A refusal of the reference is a Decision without a backend. Throws Error::input for a deployment
+// that names something unknown (make_question).
+[[nodiscard]] Decision select_backend(const RuleSet& rules, const Deployment& deployment);
+
+// Order kept. With a key: the backends whose own key it is, and those that survive any key.
+// Without: those without a key of their own, or all when that leaves nothing.
+[[nodiscard]] std::vector<Backend> filter_by_key(const RuleSet& rules,
+                                                 const std::vector<Backend>& backends,
+                                                 std::optional<std::string_view> key);
+
+}  // namespace mxfp4

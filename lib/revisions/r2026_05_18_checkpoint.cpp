@@ -1,0 +1,271 @@
+// Which method class of vLLM a2c8fc6657 serves which checkpoint, what its converters take, and what
+// goes wrong after a successful selection: quantization/{mxfp4,quark/quark_moe}.py,
+// quantization/compressed_tensors/, oracle/mxfp4.py (convert_*_weight_to_mxfp4_moe_kernel_format).
+#include <algorithm>
+#include <array>
+
+#include "lib/core/model_config.hpp"
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/r2026_05_18_tables.hpp"
+
+namespace mxfp4::r2026_05_18 {
+namespace {
+
+using enum Backend;
+
+constexpr std::string_view kAugust = "vLLM 017e9f4448 (2026-08-17)";
+
+bool is_mxfp4(const ModelConfig& config) {
+  return config.quant && (config.quant->name == "mxfp4" || config.quant->name == "gpt_oss_mxfp4");
+}
+
+bool is_gpt_oss(const ModelConfig& config) {
+  return config.model_type == "gpt_oss" || config.original_gpt_oss;
+}
+
+bool is_quark(const ModelConfig& config, std::string_view activation) {
+  return config.quant && config.quant->name == "quark" && config.quant->activation == activation;
+}
+
+CallerRow gpt_oss_caller() {
+  return {.text = "quant_method mxfp4, model_type gpt_oss",
+          .holds = [](const ModelConfig& c) { return is_mxfp4(c) && is_gpt_oss(c); },
+          .method = "GptOssMxfp4MoEMethod",
+          .minimum_capability = 80,
+          .alpha = 1.702,
+          .beta = 1.0,
+          .clamp_limit = 7.0};
+}
+
+CallerRow other_mxfp4_caller() {
+  CallerRow row = gpt_oss_caller();
+  row.text = "quant_method mxfp4, any other model_type";
+  row.holds = is_mxfp4;
+  row.note =
+      "experts are loaded as gate and up halves, but handed to the gpt-oss converter, which takes "
+      "w13 rows as interleaved: converters that reorder rows give wrong weights";
+  row.note_fixed_in = kAugust;
+  return row;
+}
+
+CallerRow deepseek_v4_caller() {
+  return {.text = "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v4, expert_dtype fp4",
+          .holds =
+              [](const ModelConfig& c) {
+                return c.quant && (c.quant->name == "fp8" || c.quant->name == "deepseek_v4_fp8") &&
+                       c.model_type == "deepseek_v4" &&
+                       (c.quant->expert_dtype.empty() || c.quant->expert_dtype == "fp4");
+              },
+          .method = "Mxfp4MoEMethod",
+          .selector = Selector::kDeepseekV4,
+          .family = Family::kGeneric,
+          .minimum_capability = 75,
+          .model_clamp_limit = true};
+}
+
+CallerRow quark_caller() {
+  return {.text = "Quark fp4 weights, bf16 activations",
+          .holds = [](const ModelConfig& c) { return is_quark(c, ""); },
+          .method = "QuarkOCP_MX_MoEMethod",
+          .never_rounds = EMULATION,
+          .first_class_only = true,
+          .gives_layer = false};
+}
+
+CallerRow quark_fp8_caller() {
+  CallerRow row = quark_caller();
+  row.text = "Quark fp4 weights, static fp8 activations";
+  row.holds = [](const ModelConfig& c) { return is_quark(c, "fp8_per_tensor_static"); };
+  row.model_activation = "fp8_per_tensor_static";
+  return row;
+}
+
+CallerRow quark_mxfp4_caller() {
+  CallerRow row = quark_caller();
+  row.text = "Quark fp4 weights, dynamic fp4 activations";
+  row.holds = [](const ModelConfig& c) { return is_quark(c, "mxfp4"); };
+  row.model_activation = "mxfp4";
+  return row;
+}
+
+CallerRow quark_fp6_caller() {
+  CallerRow row = quark_caller();
+  row.text = "Quark fp4 weights, fp6 activations";
+  row.holds = [](const ModelConfig& c) { return is_quark(c, "fp6"); };
+  row.direct = {{always(), EMULATION, "OCP_MXQuantizationEmulationTritonExperts",
+                 "fp6 activations: the engine emulates without asking the oracle"}};
+  return row;
+}
+
+CallerRow compressed_tensors_caller() {
+  return {.text = "compressed-tensors, 4-bit float, group 32, symmetric",
+          .holds =
+              [](const ModelConfig& c) { return c.quant && c.quant->name == "compressed-tensors"; },
+          .method = "CompressedTensorsW4A4Mxfp4MoEMethod",
+          .family = Family::kGeneric,
+          .direct = {{all_of({platform_is(Platform::kCuda), capability_family(10)}),
+                      {},
+                      "CUTLASS MXFP4xMXFP4",
+                      "compressed-tensors bypasses the oracle: on capability 10.x it runs CUTLASS "
+                      "MXFP4xMXFP4 experts with their own preparation"},
+                     {always(), MARLIN, "MarlinExperts",
+                      "compressed-tensors bypasses the oracle: Marlin's own preparation, no "
+                      "rounding; moe_backend, override and environment are ignored"}},
+          .rounds = false};
+}
+
+std::string_view chosen_first_class(const LoadFacts& f) {
+  const BackendRow* row = find_backend_row(f.question.rules, *f.decision.backend);
+  return row == nullptr || row->classes.empty() ? "" : row->classes.front()->name;
+}
+
+bool chose(const LoadFacts& f, std::initializer_list<Backend> backends) {
+  return f.decision.backend && std::ranges::find(backends, *f.decision.backend) != backends.end();
+}
+
+bool refused_by_converter(const LoadFacts& f) {
+  return f.caller != nullptr && f.caller->direct.empty() && f.converter != nullptr &&
+         !f.converter->supported;
+}
+
+bool from_quark(const LoadFacts& f) { return f.caller != nullptr && !f.caller->gives_layer; }
+
+}  // namespace
+
+std::span<const CallerRow> callers() {
+  static const std::array kRows = {
+      gpt_oss_caller(),   other_mxfp4_caller(), deepseek_v4_caller(), quark_caller(),
+      quark_fp8_caller(), quark_mxfp4_caller(), quark_fp6_caller(),   compressed_tensors_caller(),
+  };
+  return kRows;
+}
+
+std::span<const ConverterRow> converters() {
+  constexpr Family kGptOss = Family::kGptOss;
+  constexpr Family kGeneric = Family::kGeneric;
+  static constexpr std::array kRows = {
+      ConverterRow{NONE, kGptOss, false},
+      ConverterRow{DEEPGEMM_MXFP4, kGptOss},
+      ConverterRow{FLASHINFER_TRTLLM_MXFP4_MXFP8, kGptOss, true, true},
+      ConverterRow{FLASHINFER_TRTLLM_MXFP4_BF16, kGptOss, true, true},
+      ConverterRow{FLASHINFER_CUTLASS_MXFP4_MXFP8, kGptOss, true, true},
+      ConverterRow{FLASHINFER_CUTLASS_MXFP4_BF16, kGptOss, true, true},
+      ConverterRow{BATCHED_MARLIN, kGptOss},
+      ConverterRow{MARLIN, kGptOss},
+      ConverterRow{AITER_MXFP4_BF16, kGptOss},
+      ConverterRow{AITER_MXFP4_FP8, kGptOss, true, false, true},
+      ConverterRow{AITER_MXFP4_MXFP4, kGptOss},
+      ConverterRow{TRITON, kGptOss},
+      ConverterRow{TRITON_UNFUSED, kGptOss},
+      ConverterRow{XPU, kGptOss},
+      ConverterRow{CPU, kGptOss},
+      ConverterRow{EMULATION, kGptOss},
+      ConverterRow{HUMMING, kGptOss},
+      ConverterRow{NONE, kGeneric, false},
+      ConverterRow{DEEPGEMM_MXFP4, kGeneric},
+      ConverterRow{FLASHINFER_TRTLLM_MXFP4_MXFP8, kGeneric},
+      ConverterRow{FLASHINFER_TRTLLM_MXFP4_BF16, kGeneric},
+      ConverterRow{FLASHINFER_CUTLASS_MXFP4_MXFP8, kGeneric, false},
+      ConverterRow{FLASHINFER_CUTLASS_MXFP4_BF16, kGeneric, false},
+      ConverterRow{BATCHED_MARLIN, kGeneric},
+      ConverterRow{MARLIN, kGeneric},
+      ConverterRow{AITER_MXFP4_BF16, kGeneric},
+      ConverterRow{AITER_MXFP4_FP8, kGeneric, false},
+      ConverterRow{AITER_MXFP4_MXFP4, kGeneric, false},
+      ConverterRow{TRITON, kGeneric},
+      ConverterRow{TRITON_UNFUSED, kGeneric},
+      ConverterRow{XPU, kGeneric, false},
+      ConverterRow{CPU, kGeneric, false},
+      ConverterRow{EMULATION, kGeneric, false},
+      ConverterRow{HUMMING, kGeneric},
+  };
+  return kRows;
+}
+
+std::span<const LoadNoteRow> load_notes() {
+  using Facts = LoadFacts;
+  static constexpr std::array kRows = {
+      LoadNoteRow{[](const Facts& f) {
+                    const auto names = f.question.rules.option_names;
+                    return std::ranges::find(names, f.question.deployment.moe_backend) ==
+                               names.end() &&
+                           f.decision.backend.has_value();
+                  },
+                  "moe_backend '{moe_backend}' is not accepted by the engine's own command line; "
+                  "only code that builds the MoE configuration itself can ask for it",
+                  ""},
+      LoadNoteRow{[](const Facts& f) {
+                    return f.question.parallel.all2all_backend == "mori" &&
+                           f.question.uses_all2all && !aiter_moe_enabled().holds(f.question);
+                  },
+                  "the mori all-to-all asserts that AITER's fused MoE is enabled: start-up stops "
+                  "with AssertionError",
+                  ""},
+      LoadNoteRow{[](const Facts& f) { return chose(f, {NONE}); },
+                  "no backend on this platform: the engine stops before it converts weights", ""},
+      LoadNoteRow{[](const Facts& f) {
+                    return f.caller != nullptr && f.question.capability &&
+                           f.question.deployment.platform == Platform::kCuda &&
+                           f.question.capability->major * 10 + f.question.capability->minor <
+                               f.caller->minimum_capability;
+                  },
+                  "{method} needs capability {minimum_capability} or more: start-up stops before "
+                  "the oracle is asked",
+                  ""},
+      LoadNoteRow{
+          [](const Facts& f) { return f.caller != nullptr && f.question.parallel.enable_eplb; },
+          "loading stops with NotImplementedError: EPLB is not supported {method}.", ""},
+      LoadNoteRow{[](const Facts& f) {
+                    return refused_by_converter(f) && !chose(f, {NONE, CPU});
+                  },
+                  "the {family} converter does not take {value}: loading stops with ValueError",
+                  kAugust},
+      LoadNoteRow{[](const Facts& f) { return refused_by_converter(f) && chose(f, {CPU}); },
+                  "the {family} converter does not take {value}: loading stops with ValueError",
+                  ""},
+      LoadNoteRow{[](const Facts& f) {
+                    return f.converter != nullptr && f.converter->needs_biases && f.biases == false;
+                  },
+                  "the {family} converter asserts that both biases exist for {value}, and the "
+                  "checkpoint has none: loading stops with AssertionError",
+                  ""},
+      LoadNoteRow{[](const Facts& f) {
+                    return f.converter != nullptr && f.converter->needs_input_scales &&
+                           f.input_scales == false;
+                  },
+                  "loading stops with ValueError: W4A8 ({value}) requires static input scales, but "
+                  "found w13_input_scale or w2_input_scale is None.",
+                  ""},
+      LoadNoteRow{[](const Facts& f) {
+                    return from_quark(f) &&
+                           chose(f, {FLASHINFER_TRTLLM_MXFP4_MXFP8, FLASHINFER_TRTLLM_MXFP4_BF16});
+                  },
+                  "{method} passes no permute cache, which the {value} converter asserts: loading "
+                  "stops with AssertionError",
+                  ""},
+      LoadNoteRow{[](const Facts& f) { return from_quark(f) && chose(f, {HUMMING}); },
+                  "{method} does not pass the layer, which the {value} kernel builder asserts: "
+                  "loading stops with AssertionError",
+                  ""},
+      LoadNoteRow{[](const Facts& f) { return chose(f, {HUMMING}); },
+                  "the engine's humming helper imports a module that does not exist at this "
+                  "revision: loading stops with ModuleNotFoundError; the bytes written here are "
+                  "what its code intends",
+                  "vLLM 206b72c982 (2026-05-27)"},
+      LoadNoteRow{[](const Facts& f) {
+                    return f.caller != nullptr && f.caller->first_class_only &&
+                           f.caller->direct.empty() && f.decision.backend && !chose(f, {NONE}) &&
+                           f.decision.experts_class != chosen_first_class(f);
+                  },
+                  "{method} replaces the chosen class by the backend's first one, {first_class}, "
+                  "which does not support this deployment",
+                  ""},
+      LoadNoteRow{[](const Facts& f) { return chose(f, {CPU}); },
+                  "the CPU operators exist only on x86 with AVX512F, AVX512_BF16 and AVX512_VNNI; "
+                  "elsewhere loading stops",
+                  ""},
+  };
+  return kRows;
+}
+
+}  // namespace mxfp4::r2026_05_18

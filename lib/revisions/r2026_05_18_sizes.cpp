@@ -1,0 +1,108 @@
+// Sizes and kernel settings of vLLM a2c8fc6657: fused_moe/oracle/mxfp4.py
+// (mxfp4_round_up_hidden_size_and_intermediate_size, make_mxfp4_moe_quant_config) and the
+// maybe_roundup_layer_hidden_size of fused_moe/prepare_finalize/*.py.
+#include <array>
+
+#include "lib/revisions/r2026_05_18_tables.hpp"
+
+namespace mxfp4::r2026_05_18 {
+namespace {
+
+using enum Backend;
+
+template <Backend... kBackends>
+bool is_one_of(const Target& target) {
+  return ((target.backend == kBackends) || ...);
+}
+
+}  // namespace
+
+std::span<const All2AllHiddenRow> all2all_hidden() {
+  static const std::vector<int64_t> kSizes = {2048, 2560, 3072, 4096, 5120, 6144, 7168, 8192};
+  static const std::array kRows = {
+      All2AllHiddenRow{"deepep_high_throughput", 256},  // 512 bytes of bf16
+      All2AllHiddenRow{"deepep_low_latency", 1, kSizes},
+      All2AllHiddenRow{"nixl_ep", 1, kSizes},
+  };
+  return kRows;
+}
+
+std::span<const RoundingRow> rounding() {
+  static constexpr std::array kRows = {
+      RoundingRow{{"DEEPGEMM_MXFP4", is_one_of<DEEPGEMM_MXFP4>}, 128, 128},
+      RoundingRow{{"MARLIN or BATCHED_MARLIN on xpu",
+                   [](const Target& t) {
+                     return is_one_of<MARLIN, BATCHED_MARLIN>(t) && t.platform == Platform::kXpu;
+                   }},
+                  128,
+                  128},
+      RoundingRow{{"MARLIN or BATCHED_MARLIN", is_one_of<MARLIN, BATCHED_MARLIN>}, 256, 128},
+      RoundingRow{{"FLASHINFER_TRTLLM_*",
+                   is_one_of<FLASHINFER_TRTLLM_MXFP4_BF16, FLASHINFER_TRTLLM_MXFP4_MXFP8>},
+                  256,
+                  256},
+      RoundingRow{{"FLASHINFER_CUTLASS_*",
+                   is_one_of<FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8>},
+                  128,
+                  128},
+      RoundingRow{
+          {"rocm", [](const Target& t) { return t.platform == Platform::kRocm; }}, 256, 256},
+      RoundingRow{{"CPU", is_one_of<CPU>}, 32, 32},
+      RoundingRow{{}, 1, 64},
+  };
+  return kRows;
+}
+
+std::span<const QuantSettingsRow> quant_settings() {
+  constexpr std::array<int64_t, 2> kWhole = {-1, -1};
+  constexpr std::array<int64_t, 2> kBlock128 = {128, 128};
+  static const std::array kRows = {
+      QuantSettingsRow{.backend = DEEPGEMM_MXFP4,
+                       .constructor = "direct",
+                       .activation_dtype = "{fp8}",
+                       .activation_shape = kBlock128,
+                       .block_shape = kBlock128},
+      QuantSettingsRow{.backend = FLASHINFER_TRTLLM_MXFP4_MXFP8,
+                       .constructor = "mxfp4_mxfp8",
+                       .activation_dtype = "mxfp8",
+                       .scale_swizzled = false,
+                       .mx_alignment = 256},
+      QuantSettingsRow{.backend = FLASHINFER_CUTLASS_MXFP4_MXFP8,
+                       .constructor = "mxfp4_mxfp8",
+                       .activation_dtype = "mxfp8"},
+      QuantSettingsRow{.backend = AITER_MXFP4_FP8,
+                       .constructor = "mxfp4_w4a8",
+                       .activation_dtype = "fp8",
+                       .passes_alpha_beta = false,
+                       .takes_input_scales = true},
+      QuantSettingsRow{.backend = AITER_MXFP4_MXFP4,
+                       .constructor = "ocp_mx",
+                       .activation_dtype = "mxfp4",
+                       .activation_shape = kWhole},
+      QuantSettingsRow{.backend = MARLIN, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = BATCHED_MARLIN, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = TRITON, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = TRITON_UNFUSED, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = FLASHINFER_TRTLLM_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = FLASHINFER_CUTLASS_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = AITER_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = CPU, .constructor = "mxfp4_w4a16"},
+      QuantSettingsRow{.backend = HUMMING, .constructor = "layer schemas", .needs_layer = true},
+      // Although their own key is none, these quantize activations to mxfp4.
+      QuantSettingsRow{.backend = XPU,
+                       .constructor = "ocp_mx",
+                       .activation_dtype = "mxfp4",
+                       .activation_shape = kWhole},
+      QuantSettingsRow{.backend = EMULATION,
+                       .constructor = "ocp_mx",
+                       .activation_dtype = "mxfp4",
+                       .activation_shape = kWhole},
+      QuantSettingsRow{.backend = NONE,
+                       .constructor = "ocp_mx",
+                       .activation_dtype = "mxfp4",
+                       .activation_shape = kWhole},
+  };
+  return kRows;
+}
+
+}  // namespace mxfp4::r2026_05_18
