@@ -1,0 +1,205 @@
+#include "formats/deployment_json.hpp"
+
+#include <fmt/format.h>
+
+#include "formats/json_reader.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using nlohmann::json;
+
+Platform parse_platform(const std::string& name) {
+  const std::optional<Platform> platform = platform_from_name(name);
+  if (platform) return *platform;
+  throw Error::input(
+      fmt::format("platform: expected cuda, rocm, xpu, cpu or other, found '{}'", name));
+}
+
+Selector parse_selector(const std::string& name) {
+  const std::optional<Selector> selector = selector_from_name(name);
+  if (selector) return *selector;
+  throw Error::input(fmt::format("selector: expected gpt_oss or deepseek_v4, found '{}'", name));
+}
+
+std::set<std::string> parse_lib_list(const JsonObject& object, const json& list) {
+  if (!list.is_array()) object.wrong_type("libs", "a list of strings", list);
+  std::set<std::string> libs;
+  for (const json& item : list) {
+    if (!item.is_string()) object.wrong_type("libs", "a list of strings", item);
+    libs.insert(item.get_ref<const std::string&>());
+  }
+  return libs;
+}
+
+// A list of names, or an object from names to versions.
+std::set<std::string> parse_lib_versions(const JsonObject& object, const json& value) {
+  if (value.is_array()) return parse_lib_list(object, value);
+  if (!value.is_object()) object.wrong_type("libs", "a list or an object", value);
+  std::set<std::string> libs;
+  for (const auto& item : value.items()) {
+    if (!item.value().is_string() && !item.value().is_null()) {
+      object.wrong_type("libs", "versions that are strings or null", item.value());
+    }
+    libs.insert(item.key());
+  }
+  return libs;
+}
+
+std::map<std::string, std::string> parse_env(const JsonObject& object, const json& value) {
+  if (!value.is_object()) object.wrong_type("env", "an object of strings", value);
+  std::map<std::string, std::string> env;
+  for (const auto& item : value.items()) {
+    if (!item.value().is_string()) object.wrong_type("env", "an object of strings", item.value());
+    env.emplace(item.key(), item.value().get_ref<const std::string&>());
+  }
+  return env;
+}
+
+ParallelConfig parse_parallel(const json& value) {
+  ParallelConfig config;
+  JsonObject object(value, "parallel");
+  object.require("tp", config.tp_size);
+  object.require("pcp", config.pcp_size);
+  object.require("dp", config.dp_size);
+  object.require("enable_expert_parallel", config.enable_expert_parallel);
+  object.require("all2all_backend", config.all2all_backend);
+  object.require("enable_eplb", config.enable_eplb);
+  object.require("sequence_parallel", config.sequence_parallel);
+  object.finish();
+  return config;
+}
+
+const json& required(JsonObject& object, std::string_view key) {
+  const json* member = object.find(key);
+  if (member == nullptr) object.missing(key);
+  return *member;
+}
+
+// The code point that starts at text[i], which moves past it; U+FFFD for an invalid byte.
+uint32_t next_code_point(std::string_view text, size_t& i) {
+  constexpr uint32_t kReplacement = 0xFFFD;
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned char lead = byte(i++);
+  if (lead < 0x80) return lead;
+  const int more = lead >= 0xF0 && lead < 0xF5 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : 0;
+  if (more == 0 || lead >= 0xF5) return kReplacement;
+  uint32_t code = lead & (0x3F >> more);
+  for (int k = 0; k < more; ++k) {
+    if (i + k >= text.size() || (byte(i + k) & 0xC0) != 0x80) return kReplacement;
+    code = code << 6 | (byte(i + k) & 0x3F);
+  }
+  const bool overlong = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
+  if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return kReplacement;
+  i += more;
+  return code;
+}
+
+void append_unicode_escape(std::string& out, uint32_t code) {
+  const auto format_to = std::back_inserter(out);
+  if (code < 0x10000) {
+    fmt::format_to(format_to, "\\u{:04x}", code);
+  } else {
+    code -= 0x10000;
+    fmt::format_to(format_to, "\\u{:04x}\\u{:04x}", 0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF));
+  }
+}
+
+void append_optional(std::string& out, bool present, std::string_view text) {
+  if (present) {
+    append_json_string(out, text);
+  } else {
+    out += "null";
+  }
+}
+
+}  // namespace
+
+Deployment parse_deployment(std::string_view text) {
+  const json value = parse_json(text);
+  Deployment out;
+  JsonObject object(value, "");
+  std::string name;
+  object.require("platform", name);
+  out.platform = parse_platform(name);
+  object.require("arch", out.arch);
+  out.libs = parse_lib_list(object, required(object, "libs"));
+  out.env = parse_env(object, required(object, "env"));
+  object.require("selector", name);
+  out.selector = parse_selector(name);
+  object.require("moe_backend", out.moe_backend);
+  object.require("activation_override", out.activation_override);
+  object.require("model_activation", out.model_activation);
+  object.require("activation", out.activation);
+  object.require("is_act_and_mul", out.is_act_and_mul);
+  object.require("routing_method", out.routing_method);
+  object.require("lora", out.lora);
+  object.read("num_experts", out.num_experts);
+  out.parallel = parse_parallel(required(object, "parallel"));
+  object.finish();
+  return out;
+}
+
+DeploymentRequest parse_target(std::string_view text) {
+  const json value = parse_json(text);
+  DeploymentRequest out;
+  JsonObject object(value, "");
+  std::string name;
+  if (object.read("platform", name)) out.platform = parse_platform(name);
+  object.read("arch", out.arch);
+  if (const json* libs = object.find("libs")) out.libs = parse_lib_versions(object, *libs);
+  if (const json* env = object.find("env")) out.env = parse_env(object, *env);
+  object.finish();
+  return out;
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+      ++i;
+    } else if (c >= 0x20 && c < 0x7F) {
+      out += c;
+      ++i;
+    } else {
+      append_unicode_escape(out, next_code_point(text, i));
+    }
+  }
+  out += '"';
+}
+
+std::string decision_json(const Decision& decision, bool trace) {
+  std::string out;
+  out.reserve(trace ? 2048 : 512);
+  if (decision.backend) {
+    out += "{\"backend\": ";
+    append_json_string(out, backend_name(*decision.backend));
+    out += ", \"experts_class\": ";
+    append_optional(out, !decision.experts_class.empty(), decision.experts_class);
+  } else {
+    out += "{\"error\": ";
+    append_json_string(out, decision.error_type);
+    out += ", \"message\": ";
+    append_json_string(out, decision.error_message);
+  }
+  if (trace) {
+    out += ", \"trace\": [";
+    for (const TraceStep& step : decision.trace) {
+      out += &step == &decision.trace.front() ? "[" : ", [";
+      append_json_string(out, step.candidate);
+      out += ", ";
+      append_optional(out, step.key.has_value(), step.key.value_or(""));
+      out += step.supported ? ", true, " : ", false, ";
+      append_optional(out, !step.supported, step.reason);
+      out += "]";
+    }
+    out += "]";
+  }
+  return out + "}";
+}
+
+}  // namespace mxfp4
