@@ -1,0 +1,95 @@
+// `explain --batch`: JSON lines in, JSON lines out, read and written in blocks.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "apps/explain.hpp"
+#include "formats/deployment_json.hpp"
+#include "lib/core/error.hpp"
+#include "lib/oracle/select.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kBlockBytes = 1 << 16;
+constexpr size_t kMaxLineBytes = 1 << 20;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const {
+    if (file != stdin) std::fclose(file);
+  }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+File open_lines(const std::string& path) {
+  if (path == "-") return File(stdin);
+  File file(std::fopen(path.c_str(), "rb"));
+  if (!file) throw Error::input(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  return file;
+}
+
+// Calls use(line) for each line, without its newline; a last line without one counts too.
+template <class Use>
+void for_each_line(std::FILE* file, Use&& use) {
+  std::string text;
+  size_t begin = 0;
+  bool more = true;
+  while (more) {
+    text.erase(0, begin);
+    begin = 0;
+    const size_t old_size = text.size();
+    text.resize(old_size + kBlockBytes);
+    const size_t read = std::fread(text.data() + old_size, 1, kBlockBytes, file);
+    text.resize(old_size + read);
+    if (std::ferror(file) != 0) throw Error::input("read error");
+    more = read > 0;
+    size_t end;
+    while ((end = text.find('\n', std::max(begin, old_size))) != std::string::npos) {
+      use(std::string_view(text).substr(begin, end - begin));
+      begin = end + 1;
+    }
+    if (!more && begin < text.size()) use(std::string_view(text).substr(begin));
+    if (text.size() - begin > kMaxLineBytes) throw Error::input("a line longer than 1 MiB");
+  }
+}
+
+void write_out(std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    throw Error::output(fmt::format("stdout: {}", std::strerror(errno)));
+  }
+  text.clear();
+}
+
+}  // namespace
+
+int run_explain_batch(const ExplainOptions& options) {
+  const RuleSet& rules =
+      options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+  const File file = open_lines(options.batch);
+  const std::string name = options.batch == "-" ? "stdin" : options.batch;
+  std::string out;
+  int64_t number = 0;
+  const auto answer = [&](std::string_view line) {
+    ++number;
+    out += decision_json(select_backend(rules, parse_deployment(line)), options.verbose);
+    out += '\n';
+    if (out.size() > kBlockBytes) write_out(out);
+  };
+  try {
+    for_each_line(file.get(), answer);
+  } catch (Error& error) {
+    write_out(out);
+    error.add_context(fmt::format("line {}", number)).add_context(name);
+    throw;
+  }
+  write_out(out);
+  if (std::fflush(stdout) != 0)
+    throw Error::output(fmt::format("stdout: {}", std::strerror(errno)));
+  return 0;
+}
+
+}  // namespace mxfp4
