@@ -93,7 +93,7 @@ void check_layers(const ModelConfig& config, const StyleRow& row,
   if (!config.num_hidden_layers) return;
   const int64_t count = *config.num_hidden_layers;
   // A model that keeps its prediction layers among the others numbers them on.
-  const int64_t last = count + config.num_nextn_predict_layers.value_or(0);
+  const int64_t more = config.num_nextn_predict_layers.value_or(0);
   std::map<int64_t, OtherTensors> others;
   if (!row.every_layer) others = survey(tensors, rest);
   auto found = layers.begin();
@@ -102,20 +102,29 @@ void check_layers(const ModelConfig& config, const StyleRow& row,
       ++found;
       continue;
     }
-    const OtherTensors& seen = others[index];
-    const bool expected = row.every_layer || config_has_experts(config, index).value_or(!seen.any);
-    if (seen.experts) {
-      warnings.push_back(fmt::format("layer {} has experts that are not MXFP4", index));
-    } else if (expected) {
+    const auto other = others.find(index);
+    const OtherTensors seen = other == others.end() ? OtherTensors{} : other->second;
+    const bool expected = row.every_layer || count > static_cast<int64_t>(tensors.size()) ||
+                          config_has_experts(config, index).value_or(!seen.any);
+    if (expected && !seen.experts) {
       throw Error::input(
           fmt::format("{}: num_hidden_layers: {}, but layer {} has no expert tensors", config.file,
                       count, index));
     }
   }
-  if (found != layers.end() && layers.back().index >= last) {
-    throw Error::input(fmt::format(
-        "{}: num_hidden_layers: {}{}, but there are tensors of {}", config.file, count,
-        last > count ? fmt::format(" and {} more", last - count) : "", layers.back().prefix));
+  for (; found != layers.end(); ++found) {
+    const bool named_draft = found->prefix.starts_with("mtp.") && !config.num_nextn_predict_layers;
+    if (named_draft || found->index < count + more) continue;
+    throw Error::input(
+        fmt::format("{}: num_hidden_layers: {}{}, but there are tensors of {}", config.file, count,
+                    more > 0 ? fmt::format(" and {} more", more) : "", found->prefix));
+  }
+  for (const auto& [index, seen] : others) {
+    const bool ours = std::any_of(layers.begin(), layers.end(),
+                                  [at = index](const ExpertLayer& l) { return l.index == at; });
+    if (seen.experts && !ours) {
+      warnings.push_back(fmt::format("layer {} has experts that are not MXFP4; they stay", index));
+    }
   }
 }
 

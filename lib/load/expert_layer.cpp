@@ -26,8 +26,9 @@ bool is_gpt_oss(const ModelConfig& config) {
 }
 
 bool row_allowed(const StyleRow& row, const ModelConfig& config) {
-  if (row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
-  if (row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
+  const bool told = !config.quantization_only;  // else the names decide
+  if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
+  if (told && row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
   const std::string_view method =
       config.quant ? std::string_view(config.quant->name) : row.methods.front();
   return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();
@@ -156,23 +157,47 @@ std::string engine_path(Style style, int64_t index) {
   return {};
 }
 
-void check_rule(const LayerTable& table, const ModelConfig& config) {
-  const QuantRule* rule = config.quant ? find_rule(*config.quant, table.module()) : nullptr;
-  if (rule == nullptr || rule->refusal.empty()) return;
-  throw Error::input(fmt::format("{}: {}", config.file, rule->refusal));
+// Why a layer's experts are not MXFP4, where its config or its tensors say so; empty otherwise.
+std::string refusal_of(const LayerTable& table, const StyleRow& row, const ModelConfig* config) {
+  const QuantRule* rule =
+      config != nullptr && config->quant ? find_rule(*config->quant, table.module()) : nullptr;
+  if (rule != nullptr && !rule->refusal.empty()) {
+    return fmt::format("{}: {}", config->file, rule->refusal);
+  }
+  if (row.every_layer || !table.unquantized()) return {};
+  return fmt::format("{}: not quantized", table.module());
 }
 
-// The activation key of the rule that the first layer's experts fall under.
+// Moves the layers that are not MXFP4 to the rest, as mixed models have them. Throws Error::input
+// when that leaves none.
+void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config) {
+  std::vector<LayerTable> ours;
+  std::string first_refusal;
+  for (LayerTable& table : found.tables) {
+    const std::string refusal = refusal_of(table, row, config);
+    if (refusal.empty()) {
+      ours.push_back(std::move(table));
+      continue;
+    }
+    if (first_refusal.empty()) first_refusal = refusal;
+    const auto members = table.members();
+    found.rest.insert(found.rest.end(), members.begin(), members.end());
+  }
+  if (ours.empty()) throw Error::input(first_refusal);
+  if (!first_refusal.empty()) std::sort(found.rest.begin(), found.rest.end());
+  found.tables = std::move(ours);
+}
+
+// The activation key of the rule that the experts fall under.
 std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRow& row,
                           const ModelConfig* config) {
   if (config == nullptr || !config->quant) return {};
   for (const NamedTensor& tensor : tensors) {
     const auto name = parse_expert_name(row, tensor.name);
-    if (!name) continue;
-    const QuantRule* rule = find_rule(*config->quant, name->module);
-    return rule != nullptr ? rule->activation : config->quant->activation;
+    const QuantRule* rule = name ? find_rule(*config->quant, name->module) : nullptr;
+    if (rule != nullptr && rule->refusal.empty()) return rule->activation;
   }
-  return {};
+  return config->quant->activation;
 }
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
@@ -182,7 +207,6 @@ std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
   if (config != nullptr) wanted.num_experts = config->num_experts;
   std::vector<ExpertLayer> layers;
   for (LayerTable& table : found.tables) {
-    if (config != nullptr) check_rule(table, *config);
     ExpertLayer layer = table.build(wanted);
     layer.index = layer_index(table, config);
     layer.engine_prefix = engine_path(row.style, layer.index);
@@ -226,11 +250,18 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
     return find_loaded_layers(tensors, config, options);
   }
   const StyleRow& row = choose_row(tensors, config, options.style);
-  const bool input_scales = activation_of(tensors, row, config) == "fp8_per_tensor_static" &&
-                            !row.suffixes[static_cast<size_t>(Field::kInputScale)].empty();
-  Collected found = collect(tensors, row, input_scales);
-
   ModelLayers model;
+  model.activation = activation_of(tensors, row, config);
+  const bool input_scales = model.activation == "fp8_per_tensor_static";
+  if (input_scales && row.suffixes[static_cast<size_t>(Field::kInputScale)].empty()) {
+    throw Error::input(
+        fmt::format("{}: static FP8 activations of stacked expert tensors, whose "
+                    "input scales have no known names",
+                    config->file));
+  }
+  Collected found = collect(tensors, row, input_scales);
+  set_aside(found, row, config);
+
   model.style = row.style;
   model.loader = row.loader;
   model.family = options.family.value_or(row.family);

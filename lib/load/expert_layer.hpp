@@ -75,6 +75,8 @@ struct ModelLayers {
   Loader loader = Loader::kLoaded;
   Family family = Family::kGptOss;  // which converter runs after loading
   W13Order order = W13Order::kInterleaved;
+  // The activation key of the checkpoint's own config, as QuantMethod::activation.
+  std::string activation;
   std::byte scale_fill{0};          // padding of scales; 1 for Quark
   DType bias_dtype = DType::kBF16;  // in the loaded layout
   bool rounds = true;               // false: the style's method never rounds sizes
@@ -87,9 +89,9 @@ struct ModelLayers {
 };
 
 struct FindOptions {
-  std::optional<Style> style;                     // --style
-  std::optional<Family> family;                   // --family
-  std::map<std::string, std::string> attributes;  // of the container: family, w13_order, ...
+  std::optional<Style> style{};                     // --style
+  std::optional<Family> family{};                   // --family
+  std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
 };
 
 // Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks

@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 constexpr size_t kCellsPerExpert = kProjections * kFields;
-constexpr int64_t kBlockBytes = kBlock / kCodesPerByte;
 
 constexpr std::array kFusedParts = {Projection::kGateUp};
 constexpr std::array kSplitParts = {Projection::kGate, Projection::kUp};
@@ -81,6 +80,21 @@ size_t LayerTable::find(int64_t expert, Projection projection, Field field) cons
 
 void LayerTable::add(size_t tensor, const ExpertTensorName& name) {
   entries_.push_back({std::max<int64_t>(name.expert, 0), name.projection, name.field, tensor});
+}
+
+bool LayerTable::unquantized() const {
+  return std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    const DType dtype = (*tensors_)[entry.tensor].spec.dtype;
+    const bool floats =
+        std::find(kFloatTypes.begin(), kFloatTypes.end(), dtype) != kFloatTypes.end();
+    return entry.field != Field::kScales && (entry.field != Field::kCodes || floats);
+  });
+}
+
+std::vector<size_t> LayerTable::members() const {
+  std::vector<size_t> out;
+  for (const Entry& entry : entries_) out.push_back(entry.tensor);
+  return out;
 }
 
 // A layer of n tensors has at most n experts, so a number from a name is bounded before it sizes

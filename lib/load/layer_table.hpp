@@ -30,6 +30,11 @@ class LayerTable {
   // Sets everything but index and engine_prefix. Throws Error::input naming file and tensor.
   [[nodiscard]] ExpertLayer build(const Wanted& wanted);
 
+  // Whether the layer's experts are plain floating-point weights: no scales, no codes.
+  [[nodiscard]] bool unquantized() const;
+  // The indices of its tensors.
+  [[nodiscard]] std::vector<size_t> members() const;
+
   [[nodiscard]] const std::string& module() const { return module_; }
   [[nodiscard]] int64_t layer() const { return layer_; }
   [[nodiscard]] bool draft() const { return draft_; }

@@ -230,6 +230,22 @@ void check_stated(ModelLayers& model, const FindOptions& options) {
   }
 }
 
+// A config's sizes are those before padding and slicing.
+void check_config(const ModelLayers& model, const ModelConfig& config) {
+  for (const ExpertLayer& layer : model.layers) {
+    const auto [experts, hidden, inter] = layer.dims;
+    if (config.hidden_size.value_or(0) > hidden) {
+      throw Error::input(fmt::format("{}: hidden_size: {}, but {} holds {}", config.file,
+                                     *config.hidden_size, layer.prefix, hidden));
+    }
+    if (config.num_experts.value_or(experts) < experts) {
+      throw Error::input(fmt::format("{}: {}: {}, but {} holds {}", config.file,
+                                     config.num_experts_key, *config.num_experts, layer.prefix,
+                                     experts));
+    }
+  }
+}
+
 void number_layers(ModelLayers& model) {
   std::set<int64_t> taken;
   for (ExpertLayer& layer : model.layers) {
@@ -286,6 +302,10 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
   read_traits(model, options);
   read_bias_dtype(model, config, options);
   check_stated(model, options);
+  if (config != nullptr) {
+    check_config(model, *config);
+    model.activation = config->quant ? config->quant->activation : "";
+  }
   return model;
 }
 

@@ -1,0 +1,389 @@
+// Tensor names and configs to layers, by small hand-made checkpoints.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "lib/core/error.hpp"
+#include "lib/load/config_check.hpp"
+#include "lib/load/expert_layer.hpp"
+#include "lib/load/style_rows.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Tensors = std::vector<NamedTensor>;
+
+// Per-expert tensors of one module: experts of hidden size 64 and intermediate size 32.
+struct PerExpert {
+  std::string module = "model.layers.0.mlp.experts";
+  int64_t experts = 2;
+  std::array<std::string, 3> words{"gate_proj", "up_proj", "down_proj"};
+  std::string codes = ".weight";
+  std::string scales = ".weight_scale";
+  DType code_type = DType::kU8;
+  DType scale_type = DType::kU8;
+
+  void add(Tensors& out) const {
+    for (int64_t e = 0; e < experts; ++e) {
+      for (const std::string& word : words) {
+        const bool down = word == words[2];
+        const Shape code_shape = down ? Shape{64, 16} : Shape{32, 32};
+        const Shape scale_shape = down ? Shape{64, 1} : Shape{32, 2};
+        const std::string name = module + "." + std::to_string(e) + "." + word;
+        out.push_back({name + codes, {code_type, code_shape}, "a.safetensors"});
+        out.push_back({name + scales, {scale_type, scale_shape}, "a.safetensors"});
+      }
+    }
+  }
+};
+
+Tensors per_expert(const PerExpert& form = {}) {
+  Tensors out;
+  form.add(out);
+  return out;
+}
+
+Tensors stacked(int64_t layer = 0) {
+  const std::string module = "model.layers." + std::to_string(layer) + ".mlp.experts.";
+  return {
+      {module + "gate_up_proj_blocks", {DType::kU8, {2, 64, 2, 16}}, "a"},
+      {module + "gate_up_proj_scales", {DType::kU8, {2, 64, 2}}, "a"},
+      {module + "gate_up_proj_bias", {DType::kBF16, {2, 64}}, "a"},
+      {module + "down_proj_blocks", {DType::kU8, {2, 64, 1, 16}}, "a"},
+      {module + "down_proj_scales", {DType::kU8, {2, 64, 1}}, "a"},
+      {module + "down_proj_bias", {DType::kBF16, {2, 64}}, "a"},
+  };
+}
+
+ModelConfig config_of(const std::string& method, const std::string& model_type) {
+  ModelConfig config;
+  config.file = "config.json";
+  config.model_type = model_type;
+  config.quant = QuantMethod{method, "", "", {}};
+  config.hidden_size = 64;
+  config.intermediate_size = 32;
+  config.num_experts = 2;
+  config.num_hidden_layers = 1;
+  return config;
+}
+
+std::string refusal(const Tensors& tensors, const ModelConfig* config, FindOptions options = {}) {
+  try {
+    (void)find_expert_layers(tensors, config, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+const StyleRow& row_of(Style style, Loader loader) {
+  for (const StyleRow& row : style_rows()) {
+    if (row.style == style && row.loader == loader) return row;
+  }
+  throw Error::internal("no such row");
+}
+
+TEST(StyleRows, TakeNamesApartAndPutThemTogether) {
+  const StyleRow& row = row_of(Style::kQuark, Loader::kGeneric);
+  const std::string text = "language_model.model.layers.12.block_sparse_moe.experts.7.w3.weight";
+  const auto name = parse_expert_name(row, text);
+  ASSERT_TRUE(name);
+  EXPECT_EQ(name->module, "language_model.model.layers.12.block_sparse_moe.experts");
+  EXPECT_EQ(name->layer, 12);
+  EXPECT_EQ(name->expert, 7);
+  EXPECT_EQ(name->projection, Projection::kUp);
+  EXPECT_EQ(name->field, Field::kCodes);
+  EXPECT_FALSE(name->draft);
+  EXPECT_EQ(expert_tensor_name(row, name->module, 7, name->word, name->field), text);
+}
+
+TEST(StyleRows, LeaveOtherNamesAlone) {
+  const StyleRow& row = row_of(Style::kQuark, Loader::kGeneric);
+  for (const char* name : {
+           "model.layers.0.mlp.shared_experts.gate_proj.weight",
+           "model.layers.0.mlp.gate_proj.weight",
+           "model.layers.0.mlp.experts.gate_proj.weight",
+           "model.layers.0.mlp.experts.x.gate_proj.weight",
+           "model.layers.0.mlp.experts.-1.gate_proj.weight",
+           "model.layers.0.mlp.experts.1.gate_proj.weight_zero_point",
+           "model.layers.0.mlp.experts.1.gate_proj",
+           "model.layers.0.mlp.experts.99999999999999999999.gate_proj.weight",
+           "model.layers.99999999999999999999.mlp.experts.1.gate_proj.weight",
+           "model.mlp.experts.1.gate_proj.weight",
+           "experts.",
+           ".experts.",
+           "",
+           "model.layers.0.mlp.experts.1.",
+       }) {
+    EXPECT_FALSE(parse_expert_name(row, name)) << name;
+  }
+}
+
+TEST(StyleRows, PredictionModulesAreDrafts) {
+  const StyleRow& row = row_of(Style::kDeepseekV4, Loader::kGeneric);
+  const auto name = parse_expert_name(row, "mtp.1.ffn.experts.3.w2.scale");
+  ASSERT_TRUE(name);
+  EXPECT_TRUE(name->draft);
+  EXPECT_EQ(name->layer, 1);
+}
+
+TEST(Styles, NamesRoundTrip) {
+  for (const Style style :
+       {Style::kGptOss, Style::kGptOssOriginal, Style::kDeepseekV4, Style::kQuark,
+        Style::kCompressedTensors, Style::kMxfp4, Style::kLoaded}) {
+    EXPECT_EQ(style_from_name(style_name(style)), style);
+  }
+  EXPECT_FALSE(style_from_name("awq"));
+}
+
+TEST(Styles, StackedExpertsAreExtentsOfOneTensor) {
+  const ModelConfig config = config_of("mxfp4", "gpt_oss");
+  const ModelLayers model = find_expert_layers(stacked(), &config, {});
+  ASSERT_EQ(model.layers.size(), 1U);
+  const ExpertLayer& layer = model.layers[0];
+  EXPECT_EQ(layer.dims, (LayerDims{2, 64, 32}));
+  ASSERT_EQ(layer.slot(Slot::kW13Weight).experts.size(), 2U);
+  const auto& extents = layer.slot(Slot::kW13Weight).experts[1];
+  ASSERT_EQ(extents.size(), 1U);
+  EXPECT_EQ(extents[0].tensor, 0U);
+  EXPECT_EQ(extents[0].offset, 2048);
+  EXPECT_EQ(extents[0].bytes, 2048);
+  EXPECT_EQ(layer.slot(Slot::kW2Bias).experts[1][0].offset, 128);
+  EXPECT_FALSE(layer.has(Slot::kW13InputScale));
+}
+
+TEST(Styles, SeparateTensorsAreGateThenUp) {
+  const ModelConfig config = config_of("quark", "deepseek_v3");
+  const ModelLayers model = find_expert_layers(per_expert(), &config, {});
+  const auto& extents = model.layers.at(0).slot(Slot::kW13WeightScale).experts.at(1);
+  ASSERT_EQ(extents.size(), 2U);
+  EXPECT_EQ(extents[0].tensor, 7U);
+  EXPECT_EQ(extents[1].tensor, 9U);
+  EXPECT_EQ(extents[1].bytes, 64);
+  EXPECT_EQ(model.order, W13Order::kHalves);
+  EXPECT_EQ(model.scale_fill, std::byte{1});
+  EXPECT_FALSE(model.rounds_emulation);
+}
+
+TEST(Styles, F4ShapesCountElements) {
+  const ModelConfig config = config_of("deepseek_v4_fp8", "deepseek_v4");
+  Tensors tensors = per_expert({.module = "layers.0.ffn.experts",
+                                .words = {"w1", "w3", "w2"},
+                                .scales = ".scale",
+                                .code_type = DType::kF4,
+                                .scale_type = DType::kF8E8M0});
+  for (NamedTensor& t : tensors) {
+    if (t.spec.dtype == DType::kF4) t.spec.shape = {t.spec.shape[0], t.spec.shape[1] * 2};
+  }
+  const ModelLayers model = find_expert_layers(tensors, &config, {});
+  EXPECT_EQ(model.layers.at(0).dims, (LayerDims{2, 64, 32}));
+  EXPECT_EQ(model.layers.at(0).engine_prefix, "model.layers.0.ffn.experts");
+  EXPECT_EQ(model.layers.at(0).slot(Slot::kW2Weight).experts.at(1).at(0).bytes, 1024);
+}
+
+TEST(Styles, AStandAloneQuantizationLetsTheNamesDecide) {
+  ModelConfig config;
+  config.file = "q.json";
+  config.quantization_only = true;
+  config.quant = QuantMethod{"mxfp4", "", "", {}};
+  EXPECT_EQ(find_expert_layers(stacked(), &config, {}).style, Style::kGptOss);
+  EXPECT_EQ(find_expert_layers(per_expert(), &config, {}).style, Style::kMxfp4);
+  config.quant->name = "quark";
+  EXPECT_EQ(find_expert_layers(stacked(), &config, {}).loader, Loader::kQuarkStacked);
+}
+
+TEST(Styles, GenericMxfp4HasBiasesThatAreNeverFilled) {
+  const ModelConfig config = config_of("mxfp4", "qwen3_moe");
+  const ModelLayers model = find_expert_layers(per_expert(), &config, {});
+  EXPECT_EQ(model.family, Family::kGptOss);
+  EXPECT_EQ(model.order, W13Order::kHalves);
+  ASSERT_TRUE(model.layers.at(0).has(Slot::kW13Bias));
+  EXPECT_TRUE(model.layers.at(0).slot(Slot::kW13Bias).experts.at(0).empty());
+  ASSERT_EQ(model.warnings.size(), 1U);
+}
+
+TEST(Styles, BiasesOfGenericLoadersAreLeftWithAWarning) {
+  const ModelConfig config = config_of("quark", "qwen3_moe");
+  Tensors tensors = per_expert();
+  tensors.push_back({"model.layers.0.mlp.experts.0.gate_proj.bias", {DType::kBF16, {32}}, "a"});
+  const ModelLayers model = find_expert_layers(tensors, &config, {});
+  EXPECT_FALSE(model.layers.at(0).has(Slot::kW13Bias));
+  EXPECT_EQ(model.rest, std::vector<size_t>{12});
+  ASSERT_EQ(model.warnings.size(), 1U);
+  expect_has(model.warnings[0], "1 expert bias tensors are not loaded");
+}
+
+TEST(Styles, TheLaterInputScaleOfGateAndUpStays) {
+  ModelConfig config = config_of("quark", "qwen3_moe");
+  config.quant->activation = "fp8_per_tensor_static";
+  Tensors tensors = per_expert({.experts = 1});
+  const std::string module = "model.layers.0.mlp.experts.0.";
+  tensors.push_back({module + "up_proj.input_scale", {DType::kF32, {}}, "a.safetensors"});
+  tensors.push_back({module + "gate_proj.input_scale", {DType::kF32, {1}}, "a.safetensors"});
+  tensors.push_back({module + "down_proj.input_scale", {DType::kF32, {}}, "a.safetensors"});
+  config.num_experts = 1;
+  const auto kept = [&] {
+    const ModelLayers model = find_expert_layers(tensors, &config, {});
+    const auto& extents = model.layers.at(0).slot(Slot::kW13InputScale).experts.at(0);
+    EXPECT_EQ(extents.size(), 1U);
+    return extents.at(0).tensor;
+  };
+  EXPECT_EQ(kept(), 6U);  // one file: by name, up after gate
+  tensors[7].file = "b.safetensors";
+  EXPECT_EQ(kept(), 7U);  // the gate's file comes later
+  tensors.pop_back();
+  expect_has(refusal(tensors, &config), "0.down_proj.input_scale: missing");
+}
+
+TEST(Styles, InputScalesWithoutStaticActivationsAreLeft) {
+  const ModelConfig config = config_of("quark", "qwen3_moe");
+  Tensors tensors = per_expert();
+  tensors.push_back({"model.layers.0.mlp.experts.0.up_proj.input_scale", {DType::kF32, {}}, "a"});
+  const ModelLayers model = find_expert_layers(tensors, &config, {});
+  EXPECT_FALSE(model.layers.at(0).has(Slot::kW13InputScale));
+  EXPECT_EQ(model.warnings.size(), 1U);
+}
+
+TEST(Styles, UnquantizedLayersOfAMixedModelStay) {
+  ModelConfig config = config_of("quark", "deepseek_v3");
+  config.num_nextn_predict_layers = 1;
+  Tensors tensors = per_expert();
+  for (const char* word : {"gate_proj", "up_proj", "down_proj"}) {
+    tensors.push_back({std::string("model.layers.1.mlp.experts.0.") + word + ".weight",
+                       {DType::kBF16, {32, 64}},
+                       "a"});
+  }
+  const ModelLayers model = find_expert_layers(tensors, &config, {});
+  EXPECT_EQ(model.layers.size(), 1U);
+  EXPECT_EQ(model.rest.size(), 3U);
+  ASSERT_EQ(model.warnings.size(), 1U);
+  expect_has(model.warnings[0], "layer 1 has experts that are not MXFP4");
+}
+
+TEST(Styles, QuarkRulesDecideByModule) {
+  ModelConfig config = config_of("quark", "deepseek_v3");
+  config.num_hidden_layers = 2;
+  config.quant->rules = {{"*.layers.1.*", "", "rule: fp8"}, {"*", "mxfp4", ""}};
+  Tensors tensors = per_expert();
+  PerExpert{.module = "model.layers.1.mlp.experts"}.add(tensors);
+  const ModelLayers model = find_expert_layers(tensors, &config, {});
+  EXPECT_EQ(model.layers.size(), 1U);
+  EXPECT_EQ(model.activation, "mxfp4");
+  config.quant->rules = {{"*", "", "rule: fp8"}};
+  EXPECT_EQ(refusal(tensors, &config), "config.json: rule: fp8");
+}
+
+TEST(Styles, MissingAndExtraLayers) {
+  ModelConfig config = config_of("quark", "deepseek_v3");
+  config.num_hidden_layers = 3;
+  Tensors tensors = per_expert({.module = "model.layers.1.mlp.experts"});
+  expect_has(refusal(tensors, &config), "layer 0 has no expert tensors");
+  tensors.push_back({"model.layers.0.mlp.gate_proj.weight", {DType::kU8, {64, 32}}, "a"});
+  expect_has(refusal(tensors, &config), "layer 2 has no expert tensors");
+  tensors.push_back({"model.layers.2.mlp.gate_proj.weight", {DType::kU8, {64, 32}}, "a"});
+  EXPECT_EQ(refusal(tensors, &config), "accepted");  // dense, as far as anybody can tell
+  config.first_k_dense_replace = 1;
+  expect_has(refusal(tensors, &config), "layer 2 has no expert tensors");
+  config.mlp_only_layers = {2};
+  EXPECT_EQ(refusal(tensors, &config), "accepted");
+  config.num_hidden_layers = 1;
+  expect_has(refusal(tensors, &config), "there are tensors of model.layers.1.mlp.experts");
+  config.num_nextn_predict_layers = 1;
+  EXPECT_EQ(refusal(tensors, &config), "accepted");
+}
+
+TEST(Styles, AbsurdNumbersAreRefusedQuickly) {
+  ModelConfig config = config_of("quark", "deepseek_v3");
+  config.num_hidden_layers = INT64_MAX;
+  config.first_k_dense_replace = INT64_MAX;
+  expect_has(refusal(per_expert(), &config), "num_hidden_layers");
+  config = config_of("quark", "deepseek_v3");
+  config.num_experts = INT64_MAX;
+  expect_has(refusal(per_expert(), &config), "experts.2.gate_proj.weight: missing");
+  config.num_experts.reset();
+  Tensors tensors = per_expert();
+  tensors[0].name = "model.layers.0.mlp.experts.999999999.gate_proj.weight";
+  expect_has(refusal(tensors, &config), "expert 999999999 of a layer with 12 tensors");
+}
+
+TEST(Styles, DuplicatesAndCollisions) {
+  ModelConfig config = config_of("quark", "deepseek_v3");
+  Tensors tensors = per_expert();
+  tensors.push_back(tensors.front());
+  expect_has(refusal(tensors, &config), "given twice");
+  tensors = per_expert();
+  PerExpert{.module = "tower.layers.0.moe.experts"}.add(tensors);
+  expect_has(refusal(tensors, &config), "layer 0 is both");
+}
+
+TEST(Styles, LayersMustAgree) {
+  ModelConfig config = config_of("quark", "deepseek_v3");
+  config.num_hidden_layers = 2;
+  config.num_experts.reset();
+  Tensors tensors = per_expert();
+  PerExpert{.module = "model.layers.1.mlp.experts", .experts = 3}.add(tensors);
+  expect_has(refusal(tensors, &config), "3 experts, hidden size 64, intermediate size 32, but");
+}
+
+TEST(Styles, PredictionLayersAreNumberedAfterTheModels) {
+  ModelConfig config = config_of("fp8", "deepseek_v4");
+  config.num_hidden_layers = 1;
+  const PerExpert form{
+      .module = "layers.0.ffn.experts", .words = {"w1", "w3", "w2"}, .scales = ".scale"};
+  Tensors tensors = per_expert(form);
+  PerExpert draft = form;
+  draft.module = "mtp.1.ffn.experts";
+  draft.add(tensors);
+  const ModelLayers model = find_expert_layers(tensors, &config, {});
+  EXPECT_EQ(model.layers.at(1).index, 2);
+  EXPECT_EQ(model.layers.at(1).engine_prefix, "model.layers.2.ffn.experts");
+  config.num_nextn_predict_layers = 1;
+  expect_has(refusal(tensors, &config), "there are tensors of mtp.1.ffn.experts");
+  config.num_hidden_layers.reset();
+  expect_has(refusal(tensors, &config), "num_hidden_layers: missing");
+}
+
+TEST(Styles, AnOverrideNeedsNoConfig) {
+  expect_has(refusal(stacked(), nullptr), "config.json: missing");
+  EXPECT_EQ(refusal(stacked(), nullptr, {.style = Style::kGptOss}), "accepted");
+  EXPECT_EQ(refusal(stacked(), nullptr, {.style = Style::kQuark}), "accepted");
+  expect_has(refusal(stacked(), nullptr, {.style = Style::kMxfp4}),
+             "style mxfp4: no expert tensors, such as");
+  expect_has(refusal({}, nullptr), "no MoE expert tensors");
+}
+
+TEST(Styles, GlobsMatchAsFnmatch) {
+  EXPECT_TRUE(glob_match("*", ""));
+  EXPECT_TRUE(glob_match("a*c", "abbc"));
+  EXPECT_FALSE(glob_match("a*c", "abbd"));
+  EXPECT_TRUE(glob_match("*.layers.?.mlp*", "model.layers.3.mlp.experts"));
+  EXPECT_TRUE(glob_match("l[0-3]x", "l2x"));
+  EXPECT_FALSE(glob_match("l[!0-3]x", "l2x"));
+  EXPECT_TRUE(glob_match("l[]]x", "l]x"));
+  EXPECT_TRUE(glob_match("l[x", "l[x"));
+  EXPECT_FALSE(glob_match("abc", "ab"));
+  EXPECT_FALSE(glob_match("ab", "abc"));
+}
+
+TEST(Styles, ALargeModelIsQuick) {
+  Tensors tensors;
+  for (int64_t layer = 0; layer < 61; ++layer) {
+    PerExpert{.module = "model.layers." + std::to_string(layer) + ".mlp.experts", .experts = 384}
+        .add(tensors);
+  }
+  ModelConfig config = config_of("quark", "deepseek_v3");
+  config.num_experts = 384;
+  config.num_hidden_layers = 61;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(find_expert_layers(tensors, &config, {}).layers.size(), 61U);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(taken.count(), 5.0);  // 0.1 s is usual; a quadratic step would take minutes
+  RecordProperty("seconds", std::to_string(taken.count()));
+}
+
+}  // namespace
+}  // namespace mxfp4
