@@ -66,17 +66,19 @@ struct Target {
 // Compute capability of a CUDA arch name "sm90", "sm120" -> 90, 120; empty for anything else.
 [[nodiscard]] std::optional<int> cuda_capability(std::string_view arch);
 
-// One question that the oracle asked: the candidate class, the activation key it was asked with, and
-// the answer. `reason` is empty when supported.
+// One question that the oracle asked: the candidate class, the activation key it was asked with,
+// and the answer. `reason` is empty when supported.
 struct TraceStep {
   std::string candidate;
   std::optional<std::string> key;
   bool supported = false;
   std::string reason;
+  // The condition that was not met, in the rule set's words, which outlive every decision.
+  std::string_view needs{};
 };
 
-// The oracle's answer. A refusal has no backend and carries the reference's error; it is a value and
-// not an exception, so that explain and batch can print it.
+// The oracle's answer. A refusal has no backend and carries the reference's error; it is a value
+// and not an exception, so that explain and batch can print it.
 struct Decision {
   std::optional<Backend> backend;
   std::string experts_class;

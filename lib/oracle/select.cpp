@@ -177,11 +177,14 @@ class Selection {
   }
 
   bool supports(const ExpertClass& candidate) {
-    TraceStep step{std::string(candidate.name), std::nullopt, /*supported=*/true, /*reason=*/""};
+    TraceStep step;
+    step.candidate = candidate.name;
+    step.supported = true;
     if (question_.key) step.key = std::string(*question_.key);
     for (const Check& check : candidate.checks) {
       if (check.passes.holds(question_)) continue;
       step.supported = false;
+      step.needs = check.passes.text;
       step.reason = fill_text(check.reason, question_);
       if (candidate.suffix && candidate.suffix->when.holds(question_)) {
         step.reason += candidate.suffix->text;
