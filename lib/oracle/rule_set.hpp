@@ -192,9 +192,10 @@ struct OnlineShorthand {
   std::string_view moe_weight;
 };
 
-// The quantization settings that the kernel is built with.
+// The quantization settings that the kernel is built with; first match wins.
 struct QuantSettingsRow {
   Backend backend;
+  std::string_view method{};  // only for this caller; empty: any
   std::string_view constructor;
   std::string_view activation_dtype{};  // {fp8}: the platform's; empty: none
   std::optional<std::array<int64_t, 2>> activation_shape{};

@@ -1,0 +1,202 @@
+// Walks the checkpoint tables of a rule set.
+#include "lib/oracle/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::string with_fix(std::string text, std::string_view fixed_in) {
+  if (!fixed_in.empty()) text += fmt::format(" (fixed in {})", fixed_in);
+  return text;
+}
+
+void add_notes(const RuleSet& rules, const LoadFacts& facts, Decision& decision) {
+  const CallerRow* caller = facts.caller;
+  if (caller != nullptr && !caller->note.empty()) {
+    decision.notes.push_back(with_fix(std::string(caller->note), caller->note_fixed_in));
+  }
+  if (!decision.backend) return;
+  const BackendRow* row = find_backend_row(rules, *decision.backend);
+  const bool has_class = row != nullptr && !row->classes.empty();
+  const std::string capability =
+      caller == nullptr ? "" : std::to_string(caller->minimum_capability);
+  for (const LoadNoteRow& note : rules.load_notes) {
+    if (!note.holds(facts)) continue;
+    std::string text = fill_text(note.text, facts.question,
+                                 {{"value", backend_name(*decision.backend)},
+                                  {"family", family_name(facts.family)},
+                                  {"method", caller == nullptr ? "" : caller->method},
+                                  {"minimum_capability", capability},
+                                  {"first_class", has_class ? row->classes.front()->name : ""}});
+    decision.notes.push_back(with_fix(std::move(text), note.fixed_in));
+  }
+}
+
+// A caller that does not ask the oracle.
+Decision decide_directly(const RuleSet& rules, const Question& question, const CallerRow& caller) {
+  Decision decision;
+  decision.revision = rules.name;
+  for (const DirectRow& row : caller.direct) {
+    if (!row.when.holds(question)) continue;
+    decision.notes.emplace_back(row.note);
+    TraceStep step;
+    step.candidate = row.experts_class;
+    step.supported = row.backend.has_value();
+    if (row.backend) {
+      decision.backend = row.backend;
+      decision.experts_class = row.experts_class;
+    } else {
+      step.reason = "no layout is known for these kernels";
+      decision.error_type = "NotImplementedError";
+      decision.error_message = fmt::format("{} runs {} experts here, for which no layout is known",
+                                           caller.method, row.experts_class);
+    }
+    decision.trace.push_back(std::move(step));
+    return decision;
+  }
+  throw Error::internal("no direct rule matches");
+}
+
+Decision force(const RuleSet& rules, Backend backend) {
+  Decision decision;
+  decision.revision = rules.name;
+  decision.backend = backend;
+  decision.forced = true;
+  TraceStep step;
+  step.candidate = fmt::format("{} (forced by --backend)", backend_name(backend));
+  step.supported = true;
+  decision.trace.push_back(std::move(step));
+  return decision;
+}
+
+bool rounds(const CallerRow* caller, Backend backend) {
+  if (caller == nullptr) return true;
+  return caller->rounds &&
+         (caller->never_rounds == Backend::NONE || caller->never_rounds != backend);
+}
+
+}  // namespace
+
+const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
+  if (!config.quant && !config.original_gpt_oss) return nullptr;
+  ModelConfig known = config;
+  if (!known.quant) known.quant = QuantMethod{"mxfp4", {}, {}};  // original gpt-oss says nothing
+  for (const CallerRow& row : rules.callers) {
+    if (row.holds(known)) return &row;
+  }
+  throw Error::unsupported(
+      fmt::format("quant_method '{}' with model_type '{}' has no MXFP4 experts at {}",
+                  known.quant->name, known.model_type, rules.name));
+}
+
+Family family_of(const CallerRow* caller, std::optional<Family> told, Selector selector) {
+  if (told) return *told;
+  if (caller != nullptr) return caller->family;
+  return selector == Selector::kGptOss ? Family::kGptOss : Family::kGeneric;
+}
+
+Decision decide(const RuleSet& rules, const DecisionRequest& request) {
+  const Deployment& deployment = request.deployment;
+  const Question question = make_question(rules, deployment);
+  const CallerRow* caller = request.caller;
+  Decision decision = request.forced ? force(rules, *request.forced)
+                      : caller != nullptr && !caller->direct.empty()
+                          ? decide_directly(rules, question, *caller)
+                          : select_backend(rules, deployment);
+  const Family family = family_of(caller, request.family, deployment.selector);
+  const ConverterRow* converter =
+      decision.backend ? find_converter_row(rules, *decision.backend, family) : nullptr;
+  add_notes(rules,
+            {.question = question,
+             .decision = decision,
+             .caller = caller,
+             .family = family,
+             .converter = converter,
+             .biases = request.biases,
+             .input_scales = request.input_scales},
+            decision);
+  return decision;
+}
+
+Target make_target(const Deployment& deployment, const Decision& decision, Family family) {
+  if (!decision.backend) throw Error::internal("a target needs a backend");
+  Target target;
+  target.backend = *decision.backend;
+  target.family = family;
+  target.platform = deployment.platform;
+  target.arch = deployment.arch;
+  target.world_size = deployment.parallel.tp_size;
+  target.activation = deployment.activation;
+  target.env = deployment.env;
+  return target;
+}
+
+std::vector<std::string> defect_notes(const RuleSet& rules, const DefectFacts& facts) {
+  std::vector<std::string> notes;
+  for (const DefectRow& row : rules.defects) {
+    if (row.holds(facts)) notes.push_back(with_fix(std::string(row.text), row.fixed_in));
+  }
+  return notes;
+}
+
+RankSizes rank_sizes(const RuleSet& rules, const Deployment& deployment, const CallerRow* caller,
+                     const Target& target, const LayerDims& model) {
+  const Question question = make_question(rules, deployment);
+  const MoeParallel& parallel = question.parallel;
+  if (model.intermediate_size % parallel.tp_size != 0) {
+    throw Error::input(fmt::format("intermediate size {} cannot be divided over {} ranks",
+                                   model.intermediate_size, parallel.tp_size));
+  }
+  RankSizes sizes;
+  sizes.rank = {.num_experts = ceil_div(model.num_experts, parallel.ep_size),
+                .hidden_size = model.hidden_size,
+                .intermediate_size = model.intermediate_size / parallel.tp_size};
+  sizes.padded = sizes.rank;
+  if (question.uses_all2all) {
+    sizes.padded.hidden_size =
+        round_up_all2all_hidden(rules, parallel.all2all_backend, sizes.rank.hidden_size);
+  }
+  if (rounds(caller, target.backend)) sizes.padded = round_up_sizes(rules, target, sizes.padded);
+  return sizes;
+}
+
+QuantSettings quant_settings(const RuleSet& rules, const Deployment& deployment, Backend backend,
+                             const CallerRow* caller, std::optional<double> model_limit) {
+  const std::string_view method = caller == nullptr ? "" : caller->method;
+  const auto row = std::ranges::find_if(rules.quant_settings, [&](const QuantSettingsRow& r) {
+    return r.backend == backend && (r.method.empty() || r.method == method);
+  });
+  if (row == rules.quant_settings.end()) throw Error::internal("a backend has no quant settings");
+  QuantSettings out;
+  out.constructor = row->constructor;
+  out.activation_dtype = row->activation_dtype;
+  if (row->activation_dtype == "{fp8}") {
+    const Question question = make_question(rules, deployment);
+    const auto fp8 = std::ranges::find_if(rules.fp8_texts, [&](const Fp8TextRow& candidate) {
+      return candidate.when.holds(question);
+    });
+    if (fp8 == rules.fp8_texts.end()) throw Error::internal("no fp8 dtype for this platform");
+    out.activation_dtype = fp8->dtype;
+  }
+  out.activation_shape = row->activation_shape;
+  out.block_shape = row->block_shape;
+  out.scale_swizzled = row->scale_swizzled;
+  out.mx_alignment = row->mx_alignment;
+  out.takes_input_scales = row->takes_input_scales;
+  out.needs_layer = row->needs_layer;
+  if (caller == nullptr) return out;
+  if (row->passes_alpha_beta) {
+    out.alpha = caller->alpha;
+    out.beta = caller->beta;
+  }
+  out.clamp_limit = caller->model_clamp_limit ? model_limit : caller->clamp_limit;
+  return out;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,80 @@
+// What the engine does with a checkpoint: which method class serves it, the decision for it with
+// everything that is known to go wrong afterwards, the sizes and kernel settings that follow.
+//
+// Usage:
+//   const CallerRow* caller = find_caller(rules, config);
+//   Decision decision = decide(rules, {.deployment = ..., .caller = caller});
+//   Target target = make_target(deployment, decision, family_of(caller, {}));
+//   RankSizes sizes = rank_sizes(rules, deployment, caller, target, model_dims);
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "lib/core/model_config.hpp"
+#include "lib/oracle/select.hpp"
+
+namespace mxfp4 {
+
+// Null when the config names no quantization. Throws Error::unsupported for one that has no MXFP4
+// experts at this revision.
+[[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
+
+// The converter's family: what the user says, else the caller's, else the selector's usual one.
+[[nodiscard]] Family family_of(const CallerRow* caller, std::optional<Family> told,
+                               Selector selector);
+
+struct DecisionRequest {
+  const Deployment& deployment;
+  const CallerRow* caller = nullptr;  // null: no checkpoint
+  std::optional<Family> family{};     // --family
+  std::optional<Backend> forced{};    // --backend: nothing is asked
+  std::optional<bool> biases{};       // empty: not known
+  std::optional<bool> input_scales{};
+};
+
+// The oracle's answer, or the caller's own where it does not ask; with notes. A forced backend is
+// one trace step that says so. Throws Error::input as select_backend does.
+[[nodiscard]] Decision decide(const RuleSet& rules, const DecisionRequest& request);
+
+// Requires a decision with a backend.
+[[nodiscard]] Target make_target(const Deployment& deployment, const Decision& decision,
+                                 Family family);
+
+// The known defects of the reference for this conversion, one line each, in words.
+[[nodiscard]] std::vector<std::string> defect_notes(const RuleSet& rules, const DefectFacts& facts);
+
+struct RankSizes {
+  LayerDims rank;    // one rank's share, before rounding; the largest share of the experts
+  LayerDims padded;  // rounded for the all-to-all kernel, then for the backend
+};
+
+// `model` holds the whole model's sizes. Throws Error::input when the intermediate size cannot be
+// divided, Error::unsupported when the hidden size is above the all-to-all kernel's largest.
+[[nodiscard]] RankSizes rank_sizes(const RuleSet& rules, const Deployment& deployment,
+                                   const CallerRow* caller, const Target& target,
+                                   const LayerDims& model);
+
+// The settings that the kernel of the chosen backend is built with.
+struct QuantSettings {
+  std::string constructor;
+  std::string activation_dtype;  // empty: none
+  std::optional<std::array<int64_t, 2>> activation_shape;
+  std::optional<std::array<int64_t, 2>> block_shape;
+  bool scale_swizzled = true;
+  int64_t mx_alignment = 0;
+  bool takes_input_scales = false;
+  bool needs_layer = false;
+  std::optional<double> alpha;
+  std::optional<double> beta;
+  std::optional<double> clamp_limit;
+};
+
+// `model_limit` is the model's own swiglu limit, where the caller passes it on. Without a caller
+// alpha, beta and limit stay empty.
+[[nodiscard]] QuantSettings quant_settings(const RuleSet& rules, const Deployment& deployment,
+                                           Backend backend, const CallerRow* caller,
+                                           std::optional<double> model_limit);
+
+}  // namespace mxfp4
