@@ -1,0 +1,195 @@
+// Which caller a checkpoint has, what is noted about its decision, and the sizes that follow.
+#include "lib/oracle/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lib/core/error.hpp"
+#include "lib/oracle/resolve.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+const RuleSet& rules() { return default_revision(); }
+
+ModelConfig checkpoint(std::string model_type, std::string method, std::string activation = "") {
+  ModelConfig config;
+  config.model_type = std::move(model_type);
+  config.quant = QuantMethod{std::move(method), "", std::move(activation)};
+  return config;
+}
+
+// The notes of a decision, joined; "" for none.
+struct Case {
+  ModelConfig config;
+  std::string arch = "sm100";
+  std::string moe_backend = "auto";
+  std::optional<bool> biases{};
+  std::optional<bool> input_scales{};
+  bool eplb = false;
+  std::optional<Backend> forced{};
+};
+
+Decision decide_case(const Case& c) {
+  DeploymentRequest request;
+  request.arch = c.arch;
+  request.moe_backend = c.moe_backend;
+  request.enable_eplb = c.eplb;
+  request.libs = std::set<std::string>{
+      "flashinfer", "flashinfer_cutlass", "triton_kernels", "deep_gemm", "aiter", "humming"};
+  request.env = {{"VLLM_ROCM_USE_AITER", "1"}};
+  const CallerRow* caller = find_caller(rules(), c.config);
+  const Deployment deployment = resolve_deployment(rules(), request, caller, &c.config);
+  return decide(rules(), {.deployment = deployment,
+                          .caller = caller,
+                          .forced = c.forced,
+                          .biases = c.biases,
+                          .input_scales = c.input_scales});
+}
+
+std::string notes_of(const Case& c) {
+  std::string all;
+  for (const std::string& note : decide_case(c).notes) all += note + "\n";
+  return all;
+}
+
+void expect_note(const Case& c, std::string_view part) {
+  EXPECT_NE(notes_of(c).find(part), std::string::npos) << notes_of(c) << "\nlacks: " << part;
+}
+
+const ModelConfig kGptOss = checkpoint("gpt_oss", "mxfp4");
+const ModelConfig kDeepseek = checkpoint("deepseek_v4", "fp8");
+const ModelConfig kQuark = checkpoint("gpt_oss", "quark");
+
+TEST(Checkpoint, CallersByQuantMethod) {
+  const auto method = [](const ModelConfig& config) {
+    return find_caller(rules(), config)->method;
+  };
+  EXPECT_EQ(method(kGptOss), "GptOssMxfp4MoEMethod");
+  EXPECT_EQ(method(checkpoint("gpt_oss", "gpt_oss_mxfp4")), "GptOssMxfp4MoEMethod");
+  EXPECT_EQ(method(checkpoint("qwen3_moe", "mxfp4")), "GptOssMxfp4MoEMethod");
+  EXPECT_EQ(method(kDeepseek), "Mxfp4MoEMethod");
+  EXPECT_EQ(method(kQuark), "QuarkOCP_MX_MoEMethod");
+  EXPECT_EQ(method(checkpoint("qwen3_moe", "compressed-tensors")),
+            "CompressedTensorsW4A4Mxfp4MoEMethod");
+  EXPECT_EQ(find_caller(rules(), ModelConfig{}), nullptr);
+  EXPECT_THROW((void)find_caller(rules(), checkpoint("llama", "fp8")), Error);
+  EXPECT_THROW((void)find_caller(rules(), checkpoint("llama", "awq")), Error);
+  ModelConfig fp8_experts = kDeepseek;
+  fp8_experts.quant->expert_dtype = "fp8";
+  EXPECT_THROW((void)find_caller(rules(), fp8_experts), Error);
+}
+
+TEST(Checkpoint, NothingToNoteWhereTheReferenceWorks) {
+  EXPECT_EQ(notes_of({.config = kGptOss, .biases = true}), "");
+  EXPECT_EQ(notes_of({.config = kDeepseek, .biases = false}), "");
+  EXPECT_EQ(notes_of({.config = kQuark, .arch = "gfx950"}), "");
+}
+
+TEST(Checkpoint, LoadTimeFailuresAreNoted) {
+  expect_note({.config = checkpoint("qwen3_moe", "mxfp4")}, "gate and up halves");
+  expect_note({.config = checkpoint("qwen3_moe", "mxfp4")}, "(fixed in vLLM 017e9f4448");
+  expect_note({.config = kQuark},
+              "passes no permute cache, which the FLASHINFER_TRTLLM_MXFP4_BF16");
+  expect_note({.config = kQuark, .moe_backend = "humming"}, "does not pass the layer");
+  expect_note({.config = kGptOss, .moe_backend = "humming"}, "fixed in vLLM 206b72c982");
+  expect_note({.config = kDeepseek, .moe_backend = "flashinfer_cutlass"},
+              "the generic converter does not take FLASHINFER_CUTLASS_MXFP4_MXFP8");
+  expect_note({.config = kDeepseek, .moe_backend = "emulation"}, "does not take EMULATION");
+  expect_note({.config = kGptOss, .biases = false}, "asserts that both biases exist");
+  expect_note({.config = checkpoint("gpt_oss", "quark", "fp8_per_tensor_static"),
+               .arch = "gfx950",
+               .input_scales = false},
+              "W4A8 (AITER_MXFP4_FP8) requires static input scales");
+  expect_note({.config = kGptOss, .eplb = true}, "EPLB is not supported GptOssMxfp4MoEMethod.");
+  expect_note({.config = kGptOss, .arch = "sm75"}, "needs capability 80 or more");
+  EXPECT_EQ(notes_of({.config = kDeepseek, .arch = "sm75"}), "");
+  expect_note({.config = kGptOss, .arch = "x86_64"}, "AVX512_BF16");
+  expect_note({.config = kGptOss, .moe_backend = "flashinfer_trtllm_afp8"},
+              "moe_backend 'flashinfer_trtllm_afp8' is not accepted");
+}
+
+TEST(Checkpoint, QuarkReplacesTheChosenClassByTheFirst) {
+  ModelConfig config = kQuark;
+  config.quant->activation = "";
+  const Case c{.config = config, .arch = "sm100", .moe_backend = "flashinfer_trtllm", .eplb = true};
+  EXPECT_EQ(decide_case(c).experts_class, "TrtLlmMxfp4ExpertsModular");
+  expect_note(c, "replaces the chosen class by the backend's first one, TrtLlmMxfp4ExpertsMono");
+}
+
+TEST(Checkpoint, CallersThatDoNotAskTheOracle) {
+  const ModelConfig fp6 = checkpoint("qwen3_moe", "quark", "fp6");
+  Decision decision = decide_case({.config = fp6, .moe_backend = "marlin"});
+  EXPECT_EQ(decision.backend, Backend::EMULATION);
+  const ModelConfig compressed = checkpoint("qwen3_moe", "compressed-tensors");
+  decision = decide_case({.config = compressed, .arch = "sm90", .moe_backend = "triton"});
+  EXPECT_EQ(decision.backend, Backend::MARLIN);
+  EXPECT_EQ(decision.trace.size(), 1);
+  decision = decide_case({.config = compressed, .arch = "sm100"});
+  EXPECT_FALSE(decision.backend);
+  EXPECT_FALSE(decision.error_message.empty());
+  EXPECT_EQ(decision.notes.size(), 1);
+}
+
+TEST(Checkpoint, ForcedBackendAsksNothing) {
+  const Decision decision =
+      decide_case({.config = kDeepseek, .arch = "sm75", .forced = Backend::CPU});
+  EXPECT_TRUE(decision.forced);
+  EXPECT_EQ(decision.backend, Backend::CPU);
+  ASSERT_EQ(decision.trace.size(), 1);
+  EXPECT_EQ(decision.trace[0].candidate, "CPU (forced by --backend)");
+  EXPECT_NE(decision.notes.front().find("the generic converter does not take CPU"),
+            std::string::npos);
+}
+
+TEST(Checkpoint, FamilyOfTheConverter) {
+  EXPECT_EQ(family_of(nullptr, {}, Selector::kGptOss), Family::kGptOss);
+  EXPECT_EQ(family_of(nullptr, {}, Selector::kDeepseekV4), Family::kGeneric);
+  EXPECT_EQ(family_of(find_caller(rules(), kDeepseek), {}, Selector::kGptOss), Family::kGeneric);
+  EXPECT_EQ(family_of(find_caller(rules(), kDeepseek), Family::kGptOss, Selector::kGptOss),
+            Family::kGptOss);
+}
+
+TEST(Checkpoint, SizesOfARank) {
+  Deployment d;
+  d.platform = Platform::kCuda;
+  d.arch = "sm90";
+  d.parallel.tp_size = 4;
+  Target target;
+  target.backend = Backend::TRITON;
+  target.platform = d.platform;
+  const LayerDims model{128, 2880, 2880};
+  EXPECT_EQ(rank_sizes(rules(), d, nullptr, target, model).padded, (LayerDims{128, 2880, 768}));
+  d.parallel.tp_size = 7;
+  EXPECT_THROW((void)rank_sizes(rules(), d, nullptr, target, model), Error);
+  d.parallel = {.tp_size = 1,
+                .dp_size = 2,
+                .enable_expert_parallel = true,
+                .all2all_backend = "deepep_low_latency"};
+  target.backend = Backend::BATCHED_MARLIN;
+  const RankSizes sizes = rank_sizes(rules(), d, nullptr, target, model);
+  EXPECT_EQ(sizes.rank, (LayerDims{64, 2880, 2880}));
+  EXPECT_EQ(sizes.padded, (LayerDims{64, 3072, 2944}));
+  EXPECT_THROW((void)rank_sizes(rules(), d, nullptr, target, {8, 9000, 2880}), Error);
+  // compressed-tensors: only the all-to-all rule.
+  const CallerRow* compressed = find_caller(rules(), checkpoint("x", "compressed-tensors"));
+  EXPECT_EQ(rank_sizes(rules(), d, compressed, target, model).padded, (LayerDims{64, 3072, 2880}));
+  // Quark never rounds for emulation.
+  d.parallel = {};
+  target.backend = Backend::EMULATION;
+  target.platform = d.platform = Platform::kRocm;
+  d.arch = "gfx950";
+  EXPECT_EQ(rank_sizes(rules(), d, find_caller(rules(), kQuark), target, model).padded, model);
+  EXPECT_EQ(rank_sizes(rules(), d, nullptr, target, model).padded, (LayerDims{128, 3072, 3072}));
+}
+
+TEST(Checkpoint, Fp8DtypeOfThePlatform) {
+  Deployment d;
+  d.platform = Platform::kRocm;
+  d.arch = "gfx942";
+  EXPECT_EQ(quant_settings(rules(), d, Backend::DEEPGEMM_MXFP4, nullptr, {}).activation_dtype,
+            "torch.float8_e4m3fnuz");
+}
+
+}  // namespace
+}  // namespace mxfp4

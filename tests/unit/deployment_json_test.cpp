@@ -1,0 +1,153 @@
+// Deployments and targets from JSON, accepted and refused, and decisions to JSON.
+#include "formats/deployment_json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "formats/json_reader.hpp"
+#include "formats/quant_config.hpp"
+#include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using nlohmann::json;
+
+json good_line() {
+  return json::parse(R"({"platform":"cuda","arch":"sm90","libs":["flashinfer"],"env":{"A":"1"},
+    "selector":"deepseek_v4","moe_backend":"auto","activation_override":null,
+    "model_activation":"mxfp4","activation":"silu","is_act_and_mul":false,
+    "routing_method":"Default","parallel":{"tp":2,"pcp":1,"dp":4,"enable_expert_parallel":true,
+    "all2all_backend":"nixl_ep","enable_eplb":true,"sequence_parallel":true},"lora":true})");
+}
+
+template <class Parse>
+std::string refusal(Parse&& parse) {
+  try {
+    (void)parse();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refused_line(const std::function<void(json&)>& change) {
+  json line = good_line();
+  change(line);
+  return refusal([&] { return parse_deployment(line.dump()); });
+}
+
+TEST(DeploymentJson, ReadsEveryMember) {
+  const Deployment d = parse_deployment(good_line().dump());
+  EXPECT_EQ(d.platform, Platform::kCuda);
+  EXPECT_EQ(d.arch, "sm90");
+  EXPECT_EQ(d.libs, (std::set<std::string>{"flashinfer"}));
+  EXPECT_EQ(d.env, (std::map<std::string, std::string>{{"A", "1"}}));
+  EXPECT_EQ(d.selector, Selector::kDeepseekV4);
+  EXPECT_FALSE(d.activation_override);
+  EXPECT_EQ(d.model_activation, "mxfp4");
+  EXPECT_FALSE(d.is_act_and_mul);
+  EXPECT_TRUE(d.lora);
+  EXPECT_FALSE(d.num_experts);
+  EXPECT_EQ(d.parallel.tp_size, 2);
+  EXPECT_EQ(d.parallel.dp_size, 4);
+  EXPECT_TRUE(d.parallel.enable_expert_parallel && d.parallel.enable_eplb &&
+              d.parallel.sequence_parallel);
+  json line = good_line();
+  line["num_experts"] = 993;
+  EXPECT_EQ(parse_deployment(line.dump()).num_experts, 993);
+}
+
+TEST(DeploymentJson, RefusesNamingTheKey) {
+  EXPECT_EQ(refused_line([](json& j) { j["extra"] = 1; }), "extra: unknown key");
+  EXPECT_EQ(refused_line([](json& j) { j.erase("lora"); }), "lora: missing");
+  EXPECT_EQ(refused_line([](json& j) { j["lora"] = 1; }),
+            "lora: expected true or false, found number");
+  EXPECT_EQ(refused_line([](json& j) { j["platform"] = "tpu"; }),
+            "platform: expected cuda, rocm, xpu, cpu or other, found 'tpu'");
+  EXPECT_EQ(refused_line([](json& j) { j["selector"] = ""; }),
+            "selector: expected gpt_oss or deepseek_v4, found ''");
+  EXPECT_EQ(refused_line([](json& j) { j["libs"] = {1}; }),
+            "libs: expected a list of strings, found number");
+  EXPECT_EQ(refused_line([](json& j) {
+              j["env"] = {{"A", 1}};
+            }),
+            "env: expected an object of strings, found number");
+  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = "2"; }),
+            "parallel.tp: expected a whole number, found string");
+  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = 1.0; }),
+            "parallel.tp: expected a whole number, found number");
+  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = UINT64_MAX; }),
+            "parallel.tp: expected a whole number, found number");
+  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["rank"] = 0; }), "parallel.rank: unknown key");
+  EXPECT_EQ(refused_line([](json& j) { j["parallel"] = json::array(); }),
+            "parallel: expected a JSON object, found array");
+  EXPECT_EQ(refused_line([](json& j) { j = 3; }), "expected a JSON object, found number");
+  // A null that stands in for a number and an unknown key together.
+  EXPECT_EQ(refused_line([](json& j) { j["num_experts"] = 1, j["zzz"] = 2; }), "zzz: unknown key");
+}
+
+TEST(DeploymentJson, RefusesTextThatIsNoJson) {
+  EXPECT_EQ(refusal([] { return parse_json("{"); }).substr(0, 15), "not valid JSON:");
+  EXPECT_EQ(refusal([] { return parse_json("\"\xff\""); }).substr(0, 15), "not valid JSON:");
+  EXPECT_EQ(refusal([] { return parse_json(std::string(100000, '[')); }),
+            "JSON nested deeper than 64 levels");
+  EXPECT_NO_THROW((void)parse_json("\"" + std::string(100, '[') + "\\\"[\""));
+}
+
+TEST(DeploymentJson, TargetFile) {
+  DeploymentRequest r = parse_target(R"({"platform":"rocm","arch":"gfx950",
+      "libs":{"aiter":"0.1.13","triton_kernels":null},"env":{"VLLM_ROCM_USE_AITER":"1"}})");
+  EXPECT_EQ(r.platform, Platform::kRocm);
+  EXPECT_EQ(r.libs, (std::set<std::string>{"aiter", "triton_kernels"}));
+  EXPECT_EQ(r.env.at("VLLM_ROCM_USE_AITER"), "1");
+  r = parse_target(R"({"libs":["humming"]})");
+  EXPECT_FALSE(r.platform || r.arch);
+  EXPECT_EQ(r.libs, (std::set<std::string>{"humming"}));
+  EXPECT_FALSE(parse_target("{}").libs);
+  const auto refused = [](const char* text) { return refusal([&] { return parse_target(text); }); };
+  EXPECT_EQ(refused(R"({"gpu":"H100"})"), "gpu: unknown key");
+  EXPECT_EQ(refused(R"({"libs":"aiter"})"), "libs: expected a list or an object, found string");
+  EXPECT_EQ(refused(R"({"libs":{"aiter":1}})"),
+            "libs: expected versions that are strings or null, found number");
+  EXPECT_EQ(refused(R"({"arch":90})"), "arch: expected a string or null, found number");
+  EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
+}
+
+TEST(DeploymentJson, StringsAreAscii) {
+  std::string out;
+  append_json_string(out, "a\"\\\n\x7f\xE2\x80\x94\xF0\x9F\x98\x80\xFF\xE2\x80 \xC0\x80");
+  const std::string want =
+      R"("a\"\\\u000a\u007f\u2014\ud83d\ude00\ufffd\ufffd\ufffd \ufffd\ufffd")";
+  EXPECT_EQ(out, want);
+}
+
+TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {
+  const auto refused = [](std::string_view text) {
+    return refusal([&] { return parse_quantization_config(default_revision(), text); });
+  };
+  EXPECT_EQ(
+      refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
+      "Input should be a dictionary or an instance of QuantSpec; Unexpected keyword argument; "
+      "Input should be a valid string; Unexpected keyword argument");
+  EXPECT_EQ(refused(R"({"moe":{"activation":true}})"), "expected str or QuantKey, got bool");
+  EXPECT_EQ(refused(R"({"moe":{"weight":1.5}})"), "expected str or QuantKey, got float");
+  EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
+  EXPECT_EQ(refused("{").substr(0, 15), "not valid JSON:");
+  EXPECT_FALSE(parse_quantization_config(default_revision(), "null"));
+  EXPECT_FALSE(parse_quantization_config(default_revision(), ""));
+}
+
+TEST(QuantizationConfig, InlineTextOrFile) {
+  EXPECT_EQ(quantization_config_text(" {\"moe\":null}"), " {\"moe\":null}");
+  EXPECT_EQ(quantization_config_text("null"), "null");
+  EXPECT_THROW((void)quantization_config_text("/no/such/file"), Error);
+  const std::string path = std::string(MXFP4_TESTDATA) + "/oracle/moe_backend_names.json";
+  EXPECT_EQ(quantization_config_text(path).front(), '{');
+}
+
+}  // namespace
+}  // namespace mxfp4

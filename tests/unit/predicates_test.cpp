@@ -1,0 +1,181 @@
+// Conditions one by one: words and answers.
+#include "lib/oracle/predicates.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lib/core/error.hpp"
+#include "lib/oracle/select.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+Deployment cuda(std::string arch) {
+  Deployment d;
+  d.platform = Platform::kCuda;
+  d.arch = std::move(arch);
+  return d;
+}
+
+bool ask(const Condition& condition, const Deployment& deployment) {
+  return condition.holds(make_question(default_revision(), deployment));
+}
+
+Deployment with_env(std::string name, std::string value) {
+  Deployment d = cuda("sm90");
+  d.env[std::move(name)] = std::move(value);
+  return d;
+}
+
+TEST(Predicates, CapabilityOfCudaAndRocmNames) {
+  using C = std::optional<Capability>;
+  EXPECT_EQ(device_capability(Platform::kCuda, "sm75"), (C{{7, 5}}));
+  EXPECT_EQ(device_capability(Platform::kCuda, "sm121"), (C{{12, 1}}));
+  EXPECT_EQ(device_capability(Platform::kRocm, "gfx90a"), (C{{9, 0}}));
+  EXPECT_EQ(device_capability(Platform::kRocm, "gfx942:sramecc+:xnack-"), (C{{9, 4}}));
+  EXPECT_EQ(device_capability(Platform::kRocm, "gfx1030"), (C{{10, 3}}));
+  EXPECT_EQ(device_capability(Platform::kRocm, "gfx1201"), (C{{12, 0}}));
+  EXPECT_EQ(device_capability(Platform::kXpu, "whatever"), C{});
+  for (const char* bad : {"", "sm", "sm9", "90", "sm90a", "gfx950", "sm-90", "sm99999999999"}) {
+    EXPECT_THROW((void)device_capability(Platform::kCuda, bad), Error) << bad;
+  }
+  for (const char* bad : {"", "gfx", "gfx9", "gfx803", "gfx12345", "gfx1300", "sm90"}) {
+    EXPECT_THROW((void)device_capability(Platform::kRocm, bad), Error) << bad;
+  }
+}
+
+TEST(Predicates, CapabilityConditions) {
+  EXPECT_TRUE(ask(capability_is(9, 0), cuda("sm90")));
+  EXPECT_FALSE(ask(capability_is(9, 0), cuda("sm100")));
+  EXPECT_TRUE(ask(capability_family(10), cuda("sm103")));
+  EXPECT_FALSE(ask(capability_family(10), cuda("sm110")));
+  EXPECT_TRUE(ask(capability_at_least(7, 5), cuda("sm75")));
+  EXPECT_FALSE(ask(capability_at_least(7, 5), cuda("sm70")));
+  EXPECT_FALSE(ask(capability_below(11, 0), cuda("sm110")));
+  Deployment xpu;
+  xpu.platform = Platform::kXpu;
+  EXPECT_FALSE(ask(capability_below(11, 0), xpu));
+  EXPECT_FALSE(ask(capability_at_least(0, 0), xpu));
+}
+
+TEST(Predicates, CombinationsSayTheirWords) {
+  const Condition both = all_of({platform_is(Platform::kCuda), package("flashinfer")});
+  EXPECT_EQ(both.text, "platform cuda and package flashinfer");
+  EXPECT_EQ(any_of({eplb(), none_of({lora()})}).text, "(EPLB or not (LoRA))");
+  Deployment d = cuda("sm90");
+  EXPECT_FALSE(ask(both, d));
+  d.libs = {"flashinfer"};
+  EXPECT_TRUE(ask(both, d));
+  EXPECT_FALSE(ask(none_of({both}), d));
+}
+
+TEST(Predicates, CombinationsStopAtTheFirstAnswer) {
+  // A malformed number is not read when the answer is known before it.
+  const Condition malformed = env_number("N", false);
+  const Deployment d = with_env("N", "x");
+  EXPECT_FALSE(ask(all_of({never(), malformed}), d));
+  EXPECT_TRUE(ask(any_of({always(), malformed}), d));
+  EXPECT_THROW(ask(all_of({always(), malformed}), d), Error);
+}
+
+TEST(Predicates, SwitchesAndNumbersFromTheEnvironment) {
+  for (const char* on : {"1", "true", "True", "TRUE"}) {
+    EXPECT_TRUE(ask(env_switch("S", false), with_env("S", on))) << on;
+  }
+  for (const char* off : {"0", "", "yes", "on", " 1"}) {
+    EXPECT_FALSE(ask(env_switch("S", true), with_env("S", off))) << off;
+  }
+  EXPECT_TRUE(ask(env_switch("S", true), cuda("sm90")));
+  EXPECT_TRUE(ask(env_number("N", true), cuda("sm90")));
+  EXPECT_FALSE(ask(env_number("N", true), with_env("N", "0")));
+  EXPECT_TRUE(ask(env_is_one_of("T", {"grouped"}), with_env("T", "Grouped")));
+  EXPECT_FALSE(ask(env_is_one_of("T", {"grouped"}), cuda("sm90")));
+}
+
+TEST(Predicates, PythonIntegers) {
+  for (const char* yes : {"1", " 2\n", "-1", "+7", "1_000", "007", "99999999999999999999999"}) {
+    EXPECT_TRUE(python_int_is_nonzero(yes)) << yes;
+  }
+  for (const char* no : {"0", "-0", "00", "0_0", "\t0 "}) {
+    EXPECT_FALSE(python_int_is_nonzero(no)) << no;
+  }
+  for (const char* bad :
+       {"", " ", "x", "true", "1.0", "0x1", "_1", "1_", "1__0", "+", "- 1", "1 2"}) {
+    EXPECT_THROW((void)python_int_is_nonzero(bad), Error) << bad;
+  }
+  try {
+    (void)python_int_is_nonzero("it's");
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "invalid literal for int() with base 10: \"it's\"");
+    EXPECT_EQ(error.reference_type_name(), "ValueError");
+  }
+}
+
+TEST(Predicates, MalformedNumberStopsTheOracleWhereTheReferenceReadsIt) {
+  Deployment d = with_env("VLLM_BATCH_INVARIANT", "maybe");
+  d.libs = {"triton_kernels"};
+  const Decision decision = select_backend(default_revision(), d);
+  EXPECT_FALSE(decision.backend);
+  EXPECT_EQ(decision.error_type, "ValueError");
+  EXPECT_EQ(decision.error_message, "invalid literal for int() with base 10: 'maybe'");
+  EXPECT_FALSE(decision.trace.empty());  // classes rejected before the variable is read
+}
+
+TEST(Predicates, PaddedExperts) {
+  Deployment d = cuda("sm90");
+  EXPECT_TRUE(ask(padded_experts_below(32, 1024), d));
+  d.num_experts = 992;
+  EXPECT_TRUE(ask(padded_experts_below(32, 1024), d));
+  d.num_experts = 993;
+  EXPECT_FALSE(ask(padded_experts_below(32, 1024), d));
+}
+
+TEST(Predicates, ActivationAliasesAndGate) {
+  Deployment d = cuda("sm90");
+  d.activation = "gelu_pytorch_tanh";
+  EXPECT_TRUE(ask(activation_in({"gelu_tanh"}), d));
+  EXPECT_TRUE(ask(gated_by_name(), d));
+  d.activation = "relu2_no_mul";
+  EXPECT_FALSE(ask(gated_by_name(), d));
+  EXPECT_TRUE(ask(told_gated(), d));
+}
+
+TEST(Predicates, UnknownNamesAreInputErrors) {
+  const auto refused = [](auto&& change) {
+    Deployment d = cuda("sm90");
+    change(d);
+    try {
+      (void)select_backend(default_revision(), d);
+    } catch (const Error& error) {
+      return std::string(error.what()).substr(0, 40);
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused([](Deployment& d) { d.activation = "swish"; }),
+            "activation: unknown name 'swish'; known:");
+  EXPECT_EQ(refused([](Deployment& d) { d.routing_method = "Best"; }),
+            "routing_method: unknown name 'Best'; kno");
+  EXPECT_EQ(refused([](Deployment& d) { d.activation_override = "bf16"; }),
+            "activation_override: unknown name 'bf16'");
+  EXPECT_EQ(refused([](Deployment& d) { d.model_activation = ""; }),
+            "model_activation: unknown name ''; known");
+  EXPECT_EQ(refused([](Deployment& d) { d.parallel.all2all_backend = "smoke"; }),
+            "all2all_backend: unknown name 'smoke'; k");
+  EXPECT_EQ(refused([](Deployment& d) { d.parallel.tp_size = 0; }),
+            "parallel sizes must be positive, found 0");
+  EXPECT_NE(refused([](Deployment& d) { d.parallel.tp_size = d.parallel.dp_size = INT64_MAX; }),
+            "accepted");
+}
+
+TEST(Predicates, TextsAreFilledOnce) {
+  Deployment d = cuda("sm90");
+  d.moe_backend = "{device}";
+  const Question q = make_question(default_revision(), d);
+  EXPECT_EQ(fill_text("<{moe_backend}> {device} {x}", q, {{"x", "{y}"}}), "<{device}> cuda {y}");
+  EXPECT_THROW((void)fill_text("{nobody}", q), Error);
+  EXPECT_EQ(python_list({"a", "it's"}), "['a', \"it's\"]");
+  EXPECT_EQ(python_repr("a'\"\n\\\x01"), R"('a\'"\n\\\x01')");
+}
+
+}  // namespace
+}  // namespace mxfp4

@@ -1,0 +1,143 @@
+// From what a user says to a complete deployment.
+#include "lib/oracle/resolve.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lib/core/error.hpp"
+#include "lib/oracle/checkpoint.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+const RuleSet& rules() { return default_revision(); }
+
+Deployment resolve(const DeploymentRequest& request) {
+  return resolve_deployment(rules(), request, nullptr, nullptr);
+}
+
+DeploymentRequest on_arch(std::string arch) {
+  DeploymentRequest request;
+  request.arch = std::move(arch);
+  return request;
+}
+
+TEST(Resolve, PlatformFollowsFromArch) {
+  EXPECT_EQ(resolve(on_arch("sm120")).platform, Platform::kCuda);
+  EXPECT_EQ(resolve(on_arch("gfx950")).platform, Platform::kRocm);
+  EXPECT_EQ(resolve(on_arch("x86_64")).platform, Platform::kCpu);
+  EXPECT_EQ(resolve(on_arch("aarch64")).platform, Platform::kCpu);
+}
+
+TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
+  const auto kind = [](const DeploymentRequest& request) {
+    try {
+      (void)resolve(request);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::kInternal;
+  };
+  EXPECT_EQ(kind({}), ErrorKind::kUsage);
+  EXPECT_EQ(kind(on_arch("tpu7")), ErrorKind::kUsage);
+  DeploymentRequest request = on_arch("gfx950");
+  request.platform = Platform::kCuda;
+  EXPECT_EQ(kind(request), ErrorKind::kUsage);
+  request.platform = Platform::kXpu;
+  EXPECT_EQ(kind(request), ErrorKind::kUsage);
+  request.arch.reset();
+  EXPECT_EQ(resolve(request).platform, Platform::kXpu);
+  request.platform = Platform::kRocm;  // needs an arch
+  EXPECT_EQ(kind(request), ErrorKind::kUsage);
+  request = on_arch("sm90");
+  request.libs = std::set<std::string>{"cutlass"};
+  EXPECT_EQ(kind(request), ErrorKind::kUsage);
+  request = on_arch("x86_64");
+  request.platform = Platform::kXpu;  // an XPU's host
+  EXPECT_EQ(resolve(request).platform, Platform::kXpu);
+}
+
+TEST(Resolve, StockPackagesLessTheAbsentOnes) {
+  DeploymentRequest request = on_arch("sm90");
+  request.absent_libs = {"flashinfer"};
+  EXPECT_EQ(resolve(request).libs,
+            (std::set<std::string>{"deep_gemm", "flashinfer_cutlass", "triton_kernels"}));
+  EXPECT_EQ(resolve(on_arch("gfx950")).libs, (std::set<std::string>{"aiter", "triton_kernels"}));
+  EXPECT_TRUE(resolve(on_arch("x86_64")).libs.empty());
+  request = on_arch("sm90");
+  request.libs.emplace();
+  EXPECT_TRUE(resolve(request).libs.empty());
+}
+
+TEST(Resolve, FlagsWinOverTheTargetFile) {
+  DeploymentRequest flags = on_arch("sm100");
+  flags.env = {{"A", "1"}};
+  DeploymentRequest target = on_arch("sm90");
+  target.platform = Platform::kCuda;
+  target.libs = std::set<std::string>{"humming"};
+  target.env = {{"A", "0"}, {"B", "2"}};
+  const Deployment d = resolve(merge_requests(flags, target));
+  EXPECT_EQ(d.arch, "sm100");
+  EXPECT_EQ(d.libs, (std::set<std::string>{"humming"}));
+  EXPECT_EQ(d.env, (std::map<std::string, std::string>{{"A", "1"}, {"B", "2"}}));
+}
+
+TEST(Resolve, MoeBackendIsNormalised) {
+  DeploymentRequest request = on_arch("sm90");
+  request.moe_backend = "FlashInfer-TRTLLM_afp8";
+  EXPECT_EQ(resolve(request).moe_backend, "flashinfer_trtllm_afp8");
+}
+
+TEST(Resolve, DefaultsOfTheSelectorsWithoutACheckpoint) {
+  DeploymentRequest request = on_arch("sm90");
+  EXPECT_EQ(resolve(request).activation, "swigluoai");
+  EXPECT_EQ(resolve(request).routing_method, "Renormalize");
+  request.selector = Selector::kDeepseekV4;
+  EXPECT_EQ(resolve(request).activation, "silu");
+  EXPECT_EQ(resolve(request).routing_method, "DeepseekV4");
+  request.activation = "relu2_no_mul";
+  EXPECT_FALSE(resolve(request).is_act_and_mul);
+  request.env["VLLM_MOE_ROUTING_SIMULATION_STRATEGY"] = "uniform";
+  EXPECT_EQ(resolve(request).routing_method, "Simulated");
+}
+
+Deployment resolve_for(const ModelConfig& config) {
+  return resolve_deployment(rules(), on_arch("sm90"), find_caller(rules(), config), &config);
+}
+
+TEST(Resolve, DeploymentFromACheckpoint) {
+  ModelConfig config;
+  config.model_type = "deepseek_v4";
+  config.quant = QuantMethod{"fp8", "", ""};
+  config.num_experts = 256;
+  Deployment d = resolve_for(config);
+  EXPECT_EQ(d.selector, Selector::kDeepseekV4);
+  EXPECT_EQ(d.activation, "silu");
+  EXPECT_EQ(d.routing_method, "DeepseekV4");
+  EXPECT_EQ(d.num_experts, 256);
+
+  config.model_type = "qwen3_moe";
+  config.quant = QuantMethod{"quark", "", "mxfp4"};
+  config.hidden_act = "gelu_pytorch_tanh";
+  config.norm_topk_prob = false;
+  d = resolve_for(config);
+  EXPECT_EQ(d.selector, Selector::kGptOss);
+  EXPECT_EQ(d.model_activation, "mxfp4");
+  EXPECT_EQ(d.activation, "gelu_pytorch_tanh");
+  EXPECT_EQ(d.routing_method, "Default");
+
+  config.model_type = "deepseek_v3";
+  config.scoring_func = "sigmoid";
+  config.topk_method = "noaux_tc";
+  config.n_group = 8;
+  EXPECT_EQ(resolve_for(config).routing_method, "DeepSeekV3");
+
+  config = {};
+  config.original_gpt_oss = true;
+  d = resolve_for(config);
+  EXPECT_EQ(d.activation, "swigluoai");
+  EXPECT_EQ(d.routing_method, "Renormalize");
+}
+
+}  // namespace
+}  // namespace mxfp4
