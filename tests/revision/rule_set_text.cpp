@@ -1,0 +1,213 @@
+#include "tests/revision/rule_set_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+#include <vector>
+
+#include "lib/layouts/layout.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// Appends "<indent><words>\n" with the words of fmt.
+template <class... Args>
+void line(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  out += fmt::format(format, std::forward<Args>(args)...) + "\n";
+}
+
+std::string names(const std::vector<Backend>& backends) {
+  std::vector<std::string_view> list;
+  for (const Backend backend : backends) list.push_back(backend_name(backend));
+  return fmt::format("{}", fmt::join(list, " "));
+}
+
+std::string_view or_none(std::string_view text) { return text.empty() ? "none" : text; }
+
+std::string refusal(const Refusal& r) { return fmt::format("{}: {}", r.type, r.text); }
+
+std::string forced(const ForcedTry& t) {
+  return fmt::format("{}: try {} with key {}", t.when.text, backend_name(t.backend),
+                     or_none(t.key));
+}
+
+template <class Number>
+std::string number(const std::optional<Number>& value) {
+  return value ? fmt::format("{}", *value) : "none";
+}
+
+void add_names(std::string& out, const RuleSet& rules) {
+  out += "\n[keys]\n";
+  for (const QuantKeyRow& row : rules.keys) line(out, "{} = {}", row.name, row.text);
+  line(out, "(weights) = {}", rules.weight_key_text);
+  for (const Fp8TextRow& row : rules.fp8_texts) {
+    line(out, "fp8 when {}: {}, {}", row.when.text, row.text, row.dtype);
+  }
+  out += "\n[names]\n";
+  line(out, "activations {}", fmt::join(rules.activations, " "));
+  for (const NameAlias& row : rules.activation_aliases) line(out, "{} = {}", row.name, row.means);
+  for (const NumberedName& row : rules.routing_methods) {
+    line(out, "routing {} {}", row.number, row.name);
+  }
+  line(out, "all-to-all {}", fmt::join(rules.all2all_backends, " "));
+  for (const NameAlias& row : rules.all2all_aliases) line(out, "{} = {}", row.name, row.means);
+  line(out, "packages {}", fmt::join(rules.packages, " "));
+  for (const StockRow& row : rules.stock_packages) {
+    line(out, "stock {}: {}", platform_name(row.platform), fmt::join(row.packages, " "));
+  }
+  line(out, "option names {}", fmt::join(rules.option_names, " "));
+  for (const OnlineShorthand& row : rules.online_shorthands) {
+    line(out, "shorthand {}: linear {}, moe {}", row.name, or_none(row.linear_weight),
+         row.moe_weight);
+  }
+  out += "\n[routing from model parameters]\n";
+  for (const RoutingRow& row : rules.routing) line(out, "{}: {}", row.text, row.method);
+}
+
+void add_classes(std::string& out, const RuleSet& rules) {
+  out += "\n[facts]\n";
+  line(out, "gated: {}", rules.gated.text);
+  line(out, "all-to-all in use: {}", rules.uses_all2all.text);
+  line(out, "batched: {}", rules.batched.text);
+  for (const RequirementRow& row : rules.requirements) {
+    line(out, "require {}, else {}", row.must_hold.text, refusal(row.refusal));
+  }
+  out += "\n[backends]\n";
+  for (const BackendRow& row : rules.backends) {
+    line(out, "{} ('{}') key {}{}", backend_name(row.backend), row.value, or_none(row.key),
+         row.survives_any_key ? ", survives any key" : "");
+    for (const ExpertClass* c : row.classes) line(out, "  {}", c->name);
+    if (!row.required_package.empty()) {
+      line(out, "  needs package {}, else {}", row.required_package, refusal(row.import_failure));
+    }
+  }
+  std::set<std::string_view> seen;
+  for (const BackendRow& row : rules.backends) {
+    for (const ExpertClass* c : row.classes) {
+      if (!seen.insert(c->name).second) continue;
+      line(out, "\n[class {}]{}", c->name, c->monolithic ? " monolithic" : "");
+      for (const Check& check : c->checks) {
+        line(out, "{}: {}", check.topic, check.passes.text);
+        line(out, "    else {}", check.reason);
+      }
+      if (c->suffix) line(out, "suffix when {}: {}", c->suffix->when.text, c->suffix->text);
+    }
+  }
+}
+
+void add_selection(std::string& out, const RuleSet& rules) {
+  out += "\n[aliases]\n";
+  for (const AliasRow& row : rules.aliases) line(out, "{}: {}", row.name, names(row.candidates));
+  for (const ReplacementRow& row : rules.replacements) {
+    line(out, "{} becomes {} when {}", backend_name(row.from), backend_name(row.to), row.when.text);
+  }
+  for (const SelectorRow& selector : rules.selectors) {
+    line(out, "\n[selector {}] {}", selector_name(selector.selector),
+         selector.uses_keys ? "uses keys" : "no keys");
+    for (const PriorityRow& row : selector.priorities) {
+      line(out, "{}: {}", row.when.text, names(row.backends));
+    }
+    for (const EnvOverrideRow& row : selector.env_overrides) {
+      line(out, "env {}: zero drops [{}]", row.variable, names(row.dropped_when_zero));
+      for (const ForcedTry& row_try : row.tries) line(out, "  {}", forced(row_try));
+      if (!row.otherwise.text.empty()) line(out, "  else {}", refusal(row.otherwise));
+    }
+    for (const ExhaustedRow& row : selector.exhausted) {
+      const std::string what = row.last_try  ? forced(*row.last_try)
+                               : row.refusal ? refusal(*row.refusal)
+                                             : "the backend NONE";
+      line(out, "exhausted, {}: {}", row.when.text, what);
+    }
+  }
+  out += "\n[messages]\n";
+  const Messages& m = rules.messages;
+  for (const Refusal& r :
+       {m.unknown_backend, m.unsupported, m.key_conflict, m.no_variant, m.no_classes}) {
+    line(out, "{}", refusal(r));
+  }
+}
+
+void add_checkpoints(std::string& out, const RuleSet& rules) {
+  out += "\n[callers]\n";
+  for (const CallerRow& row : rules.callers) {
+    line(out, "{}: {}", row.text, row.method);
+    line(out, "  selector {}, converter {}, key {}, capability {}", selector_name(row.selector),
+         family_name(row.family), or_none(row.model_activation), row.minimum_capability);
+    line(out, "  rounds {} (never for {}), first class only {}, gives layer {}", row.rounds,
+         backend_name(row.never_rounds), row.first_class_only, row.gives_layer);
+    line(out, "  alpha {}, beta {}, limit {}{}", number(row.alpha), number(row.beta),
+         number(row.clamp_limit), row.model_clamp_limit ? ", the model's limit" : "");
+    if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
+    for (const DirectRow& direct : row.direct) {
+      line(out, "  direct, {}: {} {}; {}", direct.when.text,
+           direct.backend ? backend_name(*direct.backend) : "no layout", direct.experts_class,
+           direct.note);
+    }
+  }
+  out += "\n[converters]\n";
+  for (const ConverterRow& row : rules.converters) {
+    line(out, "{} {}: {}{}{}", family_name(row.family), backend_name(row.backend),
+         row.supported ? "yes" : "no", row.needs_biases ? ", needs biases" : "",
+         row.needs_input_scales ? ", needs input scales" : "");
+  }
+  out += "\n[load notes]\n";
+  for (const LoadNoteRow& row : rules.load_notes) {
+    line(out, "{} (fixed in {})", row.text, or_none(row.fixed_in));
+  }
+}
+
+void add_sizes(std::string& out, const RuleSet& rules) {
+  out += "\n[quant settings]\n";
+  for (const QuantSettingsRow& row : rules.quant_settings) {
+    line(
+        out,
+        "{}: {}, activations {}, shape {}, block {}, swizzled {}, alignment {}, alpha and beta {}, "
+        "input scales {}, layer {}",
+        backend_name(row.backend), row.constructor, or_none(row.activation_dtype),
+        number(row.activation_shape), number(row.block_shape), row.scale_swizzled, row.mx_alignment,
+        row.passes_alpha_beta, row.takes_input_scales, row.needs_layer);
+  }
+  out += "\n[sizes]\n";
+  for (const All2AllHiddenRow& row : rules.all2all_hidden) {
+    line(out, "{}: H to a multiple of {} [{}]", row.all2all_backend, row.multiple,
+         fmt::join(row.sizes, " "));
+  }
+  line(out, "else {}", refusal(rules.all2all_hidden_refusal));
+  for (const RoundingRow& row : rules.rounding) {
+    line(out, "{}: H {}, I {}", row.when.text.empty() ? "otherwise" : row.when.text,
+         row.hidden_multiple, row.intermediate_multiple);
+  }
+}
+
+}  // namespace
+
+std::string rule_set_text(const RuleSet& rules) {
+  std::string out;
+  line(out, "{}: vLLM {}; {}", rules.name, rules.commit, rules.kernel_libraries);
+  add_names(out, rules);
+  add_classes(out, rules);
+  add_selection(out, rules);
+  add_checkpoints(out, rules);
+  add_sizes(out, rules);
+  return out;
+}
+
+std::string layout_rows_text(const RuleSet& rules) {
+  std::string out = "[layouts]\n";
+  for (const LayoutRow& row : rules.layouts) {
+    line(out, "{} {} {}: {}", backend_name(row.backend),
+         row.family ? family_name(*row.family) : "any family",
+         row.when.text.empty() ? "always" : row.when.text,
+         row.layout != nullptr
+             ? std::string(row.layout->id)
+             : fmt::format("refused, {}: {}", or_none(row.refusal_type), row.refusal));
+  }
+  out += "\n[defects]\n";
+  for (const DefectRow& row : rules.defects) {
+    line(out, "{} (fixed in {})", row.text, or_none(row.fixed_in));
+  }
+  return out;
+}
+
+}  // namespace mxfp4
