@@ -1,0 +1,89 @@
+// `explain` for one deployment: what was asked, each class with yes or no and the reason, the
+// choice and what follows from it, and what to type next.
+#include "apps/explain.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "apps/explain_report.hpp"
+#include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// Rounding of a size of 1 gives the multiple itself.
+LayerDims rounding_multiples(const RuleSet& rules, const Target& target, const CallerRow* caller) {
+  const Deployment alone = [&] {
+    Deployment deployment;
+    deployment.platform = Platform::kOther;
+    return deployment;
+  }();
+  return rank_sizes(rules, alone, caller, target, {1, 1, 1}).padded;
+}
+
+void add_sizes(const RuleSet& rules, const ExplainOptions& options, Explanation& e) {
+  const Target& target = *e.target;
+  e.multiples = rounding_multiples(rules, target, e.caller);
+  LayerDims padded;
+  if (options.dims) {
+    e.sizes = rank_sizes(rules, e.deployment, e.caller, target, *options.dims);
+    if (!options.round_sizes) e.sizes->padded = e.sizes->rank;
+    padded = e.sizes->padded;
+  }
+  const W13Order usual =
+      target.family == Family::kGptOss ? W13Order::kInterleaved : W13Order::kHalves;
+  const DefectFacts facts{target, padded, options.order.value_or(usual)};
+  for (std::string& note : defect_notes(rules, facts)) e.decision.notes.push_back(std::move(note));
+}
+
+Explanation explain(const RuleSet& rules, const ExplainOptions& options) {
+  const ModelConfig* config = options.config ? &*options.config : nullptr;
+  Explanation e;
+  e.caller = config != nullptr ? find_caller(rules, *config) : nullptr;
+  e.deployment = resolve_deployment(rules, options.request, e.caller, config);
+  e.family = family_of(e.caller, options.family, e.deployment.selector);
+  e.decision = decide(rules, {.deployment = e.deployment,
+                              .caller = e.caller,
+                              .family = options.family,
+                              .forced = options.backend,
+                              .biases = options.biases,
+                              .input_scales = options.input_scales});
+  if (!e.decision.backend) return e;
+  e.target = make_target(e.deployment, e.decision, e.family);
+  e.settings = quant_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
+  e.layout = find_layout_row(rules, *e.target);
+  add_sizes(rules, options, e);
+  return e;
+}
+
+void write_stdout(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error::output("stdout: cannot write");
+  }
+}
+
+}  // namespace
+
+int run_explain(const ExplainOptions& options) {
+  if (!options.batch.empty()) return run_explain_batch(options);
+  const RuleSet& rules =
+      options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+  const Explanation e = explain(rules, options);
+  write_stdout(options.json ? explanation_json(rules, options, e)
+                            : explanation_text(rules, options, e));
+  for (const std::string& note : e.decision.notes) {
+    fmt::print(stderr, "mxfp4-repack: warning: {}\n", note);
+  }
+  if (e.decision.backend) return 0;
+  throw Error::unsupported(e.decision.error_message)
+      .reference_type(e.decision.error_type)
+      .hint(e.deployment.moe_backend == "auto"
+                ? "--backend NAME skips the oracle; list backends shows the names"
+                : "--moe-backend auto lets the engine choose");
+}
+
+}  // namespace mxfp4
