@@ -17,6 +17,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+// The names that models have for a size, in the order of preference.
+constexpr std::array<std::string_view, 3> kExperts = {"num_local_experts", "n_routed_experts",
+                                                      "num_experts"};
+constexpr std::array<std::string_view, 2> kIntermediate = {"moe_intermediate_size",
+                                                           "intermediate_size"};
+
 // The fields of a model: those of text_config, where there is one, before those of the whole.
 class Fields {
  public:
@@ -52,7 +59,6 @@ class Fields {
   }
 
   [[nodiscard]] static int64_t to_size(const Json& value, std::string_view key) {
-    constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (!value.is_number_unsigned() || value.get<uint64_t>() > kMax) {
       throw Error::input(
           fmt::format("{}: {}, expected a non-negative integer", key,
@@ -80,10 +86,6 @@ std::optional<int64_t> first_size(const Fields& fields, const std::array<std::st
 }
 
 void read_fields(const Fields& fields, ModelConfig& config) {
-  constexpr std::array<std::string_view, 3> kExperts = {"num_local_experts", "n_routed_experts",
-                                                        "num_experts"};
-  constexpr std::array<std::string_view, 2> kIntermediate = {"moe_intermediate_size",
-                                                             "intermediate_size"};
   config.hidden_size = fields.size("hidden_size");
   config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
   config.num_experts = first_size(fields, kExperts, config.num_experts_key);
@@ -98,6 +100,7 @@ void read_fields(const Fields& fields, ModelConfig& config) {
     }
   }
   config.num_experts_per_tok = fields.size("num_experts_per_tok");
+  if (!config.num_experts_per_tok) config.num_experts_per_tok = fields.size("experts_per_token");
   config.n_group = fields.size("n_group");
   config.num_hash_layers = fields.size("num_hash_layers");
   if (const Json* norm = fields.find("norm_topk_prob"); norm != nullptr && norm->is_boolean()) {

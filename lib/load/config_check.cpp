@@ -31,6 +31,8 @@ std::optional<bool> config_has_experts(const ModelConfig& config, int64_t index)
          (index + 1) % step == 0 && std::find(only.begin(), only.end(), index) == only.end();
 }
 
+constexpr std::string_view kLayers = "layers.";
+
 // What the names of tensors that are not ours show of a layer.
 struct OtherTensors {
   bool any = false;
@@ -39,7 +41,6 @@ struct OtherTensors {
 
 std::map<int64_t, OtherTensors> survey(const std::vector<NamedTensor>& tensors,
                                        const std::vector<size_t>& rest) {
-  constexpr std::string_view kLayers = "layers.";
   std::map<int64_t, OtherTensors> out;
   for (const size_t i : rest) {
     const std::string_view name = tensors[i].name;

@@ -30,7 +30,7 @@ bool row_allowed(const StyleRow& row, const ModelConfig& config) {
   if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
   if (told && row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
   const std::string_view method =
-      config.quant ? std::string_view(config.quant->name) : row.methods.front();
+      config.quant ? std::string_view{config.quant->name} : row.methods.front();
   return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();
 }
 
