@@ -43,7 +43,12 @@ void add_sizes(const RuleSet& rules, const ExplainOptions& options, Explanation&
 Explanation explain(const RuleSet& rules, const ExplainOptions& options) {
   const ModelConfig* config = options.config ? &*options.config : nullptr;
   Explanation e;
-  e.caller = config != nullptr ? find_caller(rules, *config) : nullptr;
+  e.assumed_caller = options.checkpoint.empty() && config == nullptr;
+  if (config != nullptr) e.caller = find_caller(rules, *config);
+  if (e.assumed_caller) {
+    const Selector selector = options.request.selector.value_or(Selector::kGptOss);
+    e.caller = usual_caller(rules, selector, options.family);
+  }
   e.deployment = resolve_deployment(rules, options.request, e.caller, config);
   e.family = family_of(e.caller, options.family, e.deployment.selector);
   e.decision = decide(rules, {.deployment = e.deployment,

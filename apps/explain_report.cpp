@@ -101,7 +101,8 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
   out += "asked\n";
   if (!options.checkpoint.empty()) append_field(out, "checkpoint", options.checkpoint);
   if (e.caller != nullptr) {
-    append_field(out, "served by", fmt::format("{} ({})", e.caller->method, e.caller->text));
+    append_field(out, e.assumed_caller ? "as if served by" : "served by",
+                 fmt::format("{} ({})", e.caller->method, e.caller->text));
   }
   append_field(out, "machine", fmt::format("{} {}", platform_name(d.platform), d.arch));
   append_field(out, "packages", packages_text(rules, d));
@@ -299,7 +300,7 @@ std::string explanation_json(const RuleSet& rules, const ExplainOptions& options
                              const Explanation& e) {
   nlohmann::ordered_json out = {{"revision", rules.name}};
   if (!options.checkpoint.empty()) out["checkpoint"] = options.checkpoint;
-  if (e.caller != nullptr) out["method"] = e.caller->method;
+  if (e.caller != nullptr) out[e.assumed_caller ? "assumed_method" : "method"] = e.caller->method;
   out["deployment"] = deployment_json(e.deployment);
   if (e.decision.backend) {
     add_choice(out, e);

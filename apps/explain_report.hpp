@@ -12,6 +12,7 @@ namespace mxfp4 {
 struct Explanation {
   Deployment deployment;
   const CallerRow* caller = nullptr;
+  bool assumed_caller = false;  // there is no checkpoint to tell
   Family family = Family::kGptOss;
   Decision decision;
   // Only with a backend:

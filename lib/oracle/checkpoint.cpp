@@ -95,6 +95,15 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
                   known.quant->name, known.model_type, rules.name));
 }
 
+const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
+                              std::optional<Family> family) {
+  const auto row = std::ranges::find_if(rules.callers, [&](const CallerRow& caller) {
+    return caller.direct.empty() && caller.selector == selector &&
+           caller.family == family.value_or(caller.family);
+  });
+  return row == rules.callers.end() ? nullptr : &*row;
+}
+
 Family family_of(const CallerRow* caller, std::optional<Family> told, Selector selector) {
   if (told) return *told;
   if (caller != nullptr) return caller->family;

@@ -21,6 +21,11 @@ namespace mxfp4 {
 // experts at this revision.
 [[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
 
+// The caller to assume when no checkpoint is at hand: the first that asks the oracle with this
+// selector and converts for this family, if one is told; null when there is none.
+[[nodiscard]] const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
+                                            std::optional<Family> family);
+
 // The converter's family: what the user says, else the caller's, else the selector's usual one.
 [[nodiscard]] Family family_of(const CallerRow* caller, std::optional<Family> told,
                                Selector selector);

@@ -80,6 +80,17 @@ TEST(Checkpoint, CallersByQuantMethod) {
   EXPECT_THROW((void)find_caller(rules(), fp8_experts), Error);
 }
 
+TEST(Checkpoint, CallerToAssumeWithoutACheckpoint) {
+  const auto method = [](Selector selector, std::optional<Family> family) {
+    const CallerRow* caller = usual_caller(rules(), selector, family);
+    return caller == nullptr ? std::string_view("none") : caller->method;
+  };
+  EXPECT_EQ(method(Selector::kGptOss, {}), "GptOssMxfp4MoEMethod");
+  EXPECT_EQ(method(Selector::kDeepseekV4, {}), "Mxfp4MoEMethod");
+  EXPECT_EQ(method(Selector::kDeepseekV4, Family::kGptOss), "none");
+  EXPECT_EQ(method(Selector::kGptOss, Family::kGeneric), "none");
+}
+
 TEST(Checkpoint, NothingToNoteWhereTheReferenceWorks) {
   EXPECT_EQ(notes_of({.config = kGptOss, .biases = true}), "");
   EXPECT_EQ(notes_of({.config = kDeepseek, .biases = false}), "");
