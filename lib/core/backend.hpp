@@ -36,8 +36,8 @@ enum class Backend : uint8_t {
 // By enumerator name, exact spelling; "AITER" is upstream's alias of AITER_MXFP4_BF16.
 [[nodiscard]] std::optional<Backend> backend_from_name(std::string_view name);
 
-// Which of vLLM's two weight converters runs. gpt_oss: w13 rows are gate 0, up 0, gate 1, up 1, ...;
-// generic: all gate rows, then all up rows.
+// Which of vLLM's two weight converters runs. gpt_oss: w13 rows are gate 0, up 0, gate 1, up 1,
+// ...; generic: all gate rows, then all up rows.
 enum class Family : uint8_t { kGptOss, kGeneric };
 [[nodiscard]] std::string_view family_name(Family family);  // "gpt_oss", "generic"
 [[nodiscard]] std::optional<Family> family_from_name(std::string_view name);

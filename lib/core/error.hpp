@@ -36,7 +36,8 @@ class Error : public std::exception {
   Error& add_context(std::string_view place);
   // One line that tells the obvious next step; printed after the error.
   Error& hint(std::string text);
-  // What the reference raises for this refusal ("ValueError", ...); empty for the tool's own errors.
+  // What the reference raises for this refusal ("ValueError", ...); empty for the tool's own
+  // errors.
   Error& reference_type(std::string type);
 
   [[nodiscard]] ErrorKind kind() const noexcept { return kind_; }

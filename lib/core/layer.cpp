@@ -80,14 +80,16 @@ ExpertMatrix LoadedSpec::expert(Slot slot) const {
 void LoadedSpec::check() const {
   const auto [experts, hidden, inter] = dims;
   if (experts < 0 || hidden <= 0 || inter < 0) {
-    throw Error::input(fmt::format("sizes must be positive: {} experts, hidden size {}, "
-                                   "intermediate size {}",
-                                   experts, hidden, inter));
+    throw Error::input(
+        fmt::format("sizes must be positive: {} experts, hidden size {}, "
+                    "intermediate size {}",
+                    experts, hidden, inter));
   }
   if (hidden % kBlock != 0 || inter % kBlock != 0) {
-    throw Error::input(fmt::format("hidden size {} and intermediate size {} must be multiples of "
-                                   "the scale block of {}",
-                                   hidden, inter, kBlock));
+    throw Error::input(
+        fmt::format("hidden size {} and intermediate size {} must be multiples of "
+                    "the scale block of {}",
+                    hidden, inter, kBlock));
   }
   // Four bytes an element bounds every tensor that any layout derives from the layer.
   (void)checked_mul(checked_mul(checked_mul(experts, 8), hidden), checked_mul(inter, 2));

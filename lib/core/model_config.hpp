@@ -23,7 +23,7 @@ struct QuantMethod {
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
   // Quark: how activations are quantized; one of "", "fp8_per_tensor_static", "mxfp4", "fp6".
   std::string activation;
-  std::vector<QuantRule> rules;  // Quark: the first whose pattern matches a module decides
+  std::vector<QuantRule> rules{};  // Quark: the first whose pattern matches a module decides
 };
 
 // Fields absent from the file are empty. Sizes are those of the whole model, unsharded.

@@ -1,7 +1,6 @@
 #include "lib/core/tensor.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -30,7 +29,11 @@ int64_t Shape::elements() const {
   return product;
 }
 
-std::string Shape::to_string() const { return fmt::format("[{}]", fmt::join(dims(), ", ")); }
+std::string Shape::to_string() const {
+  std::string text = "[";
+  for (int64_t dim : dims()) text += fmt::format("{}{}", text.size() == 1 ? "" : ", ", dim);
+  return text + "]";
+}
 
 bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a.dims(), b.dims()); }
 

@@ -21,6 +21,11 @@ constexpr std::array<std::string_view, 7> kStyleNames = {
     "gpt_oss", "gpt_oss_original", "deepseek_v4", "quark", "compressed_tensors", "mxfp4", "loaded",
 };
 
+// In the order of the enumeration.
+constexpr std::array<std::string_view, 5> kLoaderNames = {
+    "gpt_oss_stacked", "gpt_oss_per_expert", "quark_stacked", "generic", "loaded",
+};
+
 bool is_gpt_oss(const ModelConfig& config) {
   return config.model_type == "gpt_oss" || config.original_gpt_oss;
 }
@@ -236,6 +241,14 @@ std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
 }  // namespace
 
 std::string_view style_name(Style style) { return kStyleNames[static_cast<size_t>(style)]; }
+
+std::string_view loader_name(Loader loader) { return kLoaderNames[static_cast<size_t>(loader)]; }
+
+std::optional<Loader> loader_from_name(std::string_view name) {
+  const auto found = std::ranges::find(kLoaderNames, name);
+  if (found == kLoaderNames.end()) return std::nullopt;
+  return static_cast<Loader>(found - kLoaderNames.begin());
+}
 
 std::optional<Style> style_from_name(std::string_view name) {
   for (size_t i = 0; i < kStyleNames.size(); ++i) {

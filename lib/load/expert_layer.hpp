@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/core/backend.hpp"
@@ -68,6 +69,9 @@ enum class Loader : uint8_t {
   kGeneric,
   kLoaded,  // the input is what a loader left; whole or one rank's
 };
+
+[[nodiscard]] std::string_view loader_name(Loader loader);  // "gpt_oss_stacked", ...
+[[nodiscard]] std::optional<Loader> loader_from_name(std::string_view name);
 
 // A checkpoint's MoE layers and how its style's loader treats them (spec ingest 1.3).
 struct ModelLayers {

@@ -86,7 +86,7 @@ bool rounds(const CallerRow* caller, Backend backend) {
 const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
   if (!config.quant && !config.original_gpt_oss) return nullptr;
   ModelConfig known = config;
-  if (!known.quant) known.quant = QuantMethod{"mxfp4", {}, {}};  // original gpt-oss says nothing
+  if (!known.quant) known.quant.emplace().name = "mxfp4";  // original gpt-oss says nothing
   for (const CallerRow& row : rules.callers) {
     if (row.holds(known)) return &row;
   }

@@ -48,7 +48,7 @@ Platform resolve_platform(const DeploymentRequest& request) {
       throw Error::usage(fmt::format("--platform {} contradicts --arch {}",
                                      platform_name(*request.platform), arch));
     }
-    if (wants_device && arch.empty()) {
+    if (wants_device && arch.empty() && request.needs_arch) {
       throw Error::usage(fmt::format("--platform {} needs --arch (such as {})",
                                      platform_name(*request.platform),
                                      *request.platform == Platform::kCuda ? "sm90" : "gfx950"));

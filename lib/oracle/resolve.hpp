@@ -18,6 +18,7 @@ namespace mxfp4 {
 struct DeploymentRequest {
   std::optional<Platform> platform;
   std::optional<std::string> arch;
+  bool needs_arch = true;  // false: the backend is already known, so no device test will ask
   std::optional<std::set<std::string>> libs;
   std::set<std::string> absent_libs;       // taken away from libs or from the stock set
   std::map<std::string, std::string> env;  // of the serving process

@@ -22,8 +22,7 @@ std::vector<const Layout*> collect_layouts() {
     }
   }
   std::ranges::sort(layouts, {}, &Layout::id);
-  const auto repeated = std::ranges::unique(layouts);
-  layouts.erase(repeated.begin(), repeated.end());
+  layouts.erase(std::unique(layouts.begin(), layouts.end()), layouts.end());
   return layouts;
 }
 
