@@ -1,0 +1,31 @@
+// Jobs flow through three stages: read (serial, in order), work (parallel), write (serial, in
+// order). At most `tokens` jobs are in flight, so buffers are bounded by construction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace mxfp4 {
+
+struct PipelineStages {
+  // Called as stage(job, token): job counts from 0; token in [0, tokens) names the buffers that the
+  // job owns from its read to its write.
+  std::function<void(int64_t job, int64_t token)> read;
+  std::function<void(int64_t job, int64_t token)> work;
+  std::function<void(int64_t job, int64_t token)> write;
+};
+
+struct PipelineLimits {
+  int threads = 1;
+  int64_t tokens = 1;
+};
+
+// Runs jobs 0 .. num_jobs-1. The first exception of a stage stops the others and is rethrown here;
+// no stage runs after it returned.
+void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages);
+
+// How many jobs of at most `job_cost` bytes fit `memory` bytes: at least one, and no more than keep
+// `threads` workers busy.
+[[nodiscard]] int64_t tokens_for(int64_t memory, int64_t job_cost, int threads);
+
+}  // namespace mxfp4

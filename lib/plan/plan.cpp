@@ -1,0 +1,163 @@
+#include "lib/plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+#include "lib/layouts/run_output.hpp"
+#include "lib/plan/frames.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// Layers of a model mostly have equal sizes: their outputs (with row tables) are made once.
+class OutputCache {
+ public:
+  explicit OutputCache(const PlanOptions& options) : options_(options) {}
+
+  std::shared_ptr<const std::vector<Output>> get(const LoadedSpec& loaded) {
+    const Key key{loaded.dims.num_experts, loaded.dims.hidden_size, loaded.dims.intermediate_size,
+                  loaded.bias, loaded.input_scales};
+    auto& entry = made_[key];
+    if (!entry) {
+      entry = std::make_shared<const std::vector<Output>>(
+          options_.layout == nullptr ? loaded_outputs(loaded)
+                                     : options_.layout->outputs({loaded, options_.target}));
+    }
+    return entry;
+  }
+
+ private:
+  using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
+  const PlanOptions& options_;
+  std::map<Key, std::shared_ptr<const std::vector<Output>>> made_;
+};
+
+PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& rank,
+                      size_t rank_index, OutputCache& cache) {
+  const ExpertLayer& source = model.layers[layer];
+  PlannedFile file;
+  file.layer = layer;
+  file.rank = rank_index;
+  file.loaded.dims = rank.padded;
+  if (source.has(Slot::kW13Bias)) file.loaded.bias = model.bias_dtype;
+  file.loaded.input_scales = source.has(Slot::kW13InputScale);
+  file.loaded.check();
+  file.outputs = cache.get(file.loaded);
+  for (Slot slot : kAllSlots) {
+    if (source.has(slot)) {
+      file.assemblies[static_cast<size_t>(slot)] = make_assembly(model, source, slot, rank);
+    }
+  }
+  file.tensors = arrange_tensors(source.prefix, *file.outputs, rank.padded.num_experts);
+  for (const PlannedTensor& tensor : file.tensors) {
+    file.data_bytes = checked_add(file.data_bytes, tensor.bytes);
+  }
+  return file;
+}
+
+// Buffer bytes for a piece: the assembled granule, scratch, the output and its encoded form.
+int64_t piece_cost(const PlannedFile& file, const Piece& piece) {
+  const PlannedTensor& tensor = file.tensors[piece.tensor];
+  const Output& output = (*file.outputs)[tensor.output];
+  const int64_t out = piece.granules * tensor.granule_bytes;
+  const int64_t in = output.experts_per_granule * file.loaded.expert(output.slot).bytes();
+  return 2 * out + 2 * in + scratch_bytes(output);
+}
+
+// All jobs of one tensor: `files` share its source bytes and have equal tensors.
+void add_jobs(Plan& plan, const std::vector<size_t>& files, size_t tensor_index,
+              int64_t job_bytes) {
+  const PlannedTensor& tensor = plan.files[files.front()].tensors[tensor_index];
+  const int64_t together = granules_per_frame(tensor.granule_bytes);
+  const int64_t wanted =
+      job_bytes / std::max<int64_t>(1, tensor.granule_bytes) / static_cast<int64_t>(files.size());
+  const int64_t step = std::max(together, wanted / together * together);
+  for (int64_t first = 0; first < tensor.granules; first += step) {
+    Job job;
+    for (size_t file : files) {
+      job.pieces.push_back({file, tensor_index, first, std::min(step, tensor.granules - first)});
+      job.cost += piece_cost(plan.files[file], job.pieces.back());
+    }
+    plan.jobs.push_back(std::move(job));
+  }
+}
+
+bool same_experts(const std::vector<RankSlice>& ranks) {
+  return std::ranges::all_of(
+      ranks, [&](const RankSlice& rank) { return rank.experts == ranks.front().experts; });
+}
+
+}  // namespace
+
+std::vector<Output> loaded_outputs(const LoadedSpec& loaded) {
+  std::vector<Output> outputs;
+  for (Slot slot : kAllSlots) {
+    if (loaded.has(slot)) outputs.push_back(identity_output(loaded, slot));
+  }
+  return outputs;
+}
+
+std::vector<PlannedTensor> arrange_tensors(const std::string& prefix,
+                                           const std::vector<Output>& outputs,
+                                           int64_t num_experts) {
+  std::vector<PlannedTensor> tensors;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Output& output = outputs[i];
+    PlannedTensor tensor;
+    tensor.name = fmt::format("{}.{}", prefix, output.name);
+    tensor.spec = output.spec;
+    tensor.bytes = output.spec.bytes();
+    tensor.output = i;
+    tensor.granules = num_experts / std::max<int64_t>(1, output.experts_per_granule);
+    tensor.granule_bytes = tensor.granules > 0 ? tensor.bytes / tensor.granules : 0;
+    tensors.push_back(std::move(tensor));
+  }
+  const auto alignment_class = [](const PlannedTensor& tensor) {
+    return tensor.bytes % 4096 == 0 ? 0 : tensor.bytes % 64 == 0 ? 1 : 2;
+  };
+  std::ranges::stable_sort(tensors, {}, alignment_class);
+  int64_t offset = 0;
+  for (PlannedTensor& tensor : tensors) {
+    tensor.offset = offset;
+    offset = checked_add(offset, tensor.bytes);
+  }
+  return tensors;
+}
+
+Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const PlanOptions& options) {
+  Plan plan;
+  plan.ranks = std::move(ranks);
+  OutputCache cache(options);
+  // Tensor-parallel ranks cut the same experts, so one read serves all of them; expert-parallel
+  // ranks share nothing, and each is written on its own.
+  const bool shared = same_experts(plan.ranks);
+  for (size_t layer = 0; layer < model.layers.size(); ++layer) {
+    std::vector<size_t> files;
+    in_context(model.layers[layer].prefix, [&] {
+      for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+        files.push_back(plan.files.size());
+        plan.files.push_back(plan_file(model, layer, plan.ranks[rank], rank, cache));
+        plan.output_bytes = checked_add(plan.output_bytes, plan.files.back().data_bytes);
+      }
+    });
+    if (shared) {
+      for (size_t t = 0; t < plan.files[files.front()].tensors.size(); ++t) {
+        add_jobs(plan, files, t, options.job_bytes);
+      }
+    } else {
+      for (size_t file : files) {
+        for (size_t t = 0; t < plan.files[file].tensors.size(); ++t) {
+          add_jobs(plan, {file}, t, options.job_bytes);
+        }
+      }
+    }
+  }
+  return plan;
+}
+
+}  // namespace mxfp4
