@@ -1,0 +1,44 @@
+// Files that appear whole or not at all: a temporary in the same directory, fsync, rename, fsync of
+// the directory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+// Errors are Error::output naming the target path.
+class AtomicFile {
+ public:
+  // Creates the temporary beside `target`.
+  explicit AtomicFile(std::filesystem::path target);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  // Removes the temporary unless commit() succeeded.
+  ~AtomicFile();
+
+  void append(ConstBytes bytes);
+  // Makes the bytes durable and renames the temporary over the target.
+  void commit();
+  [[nodiscard]] int64_t size() const { return size_; }
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+// Writes a small file atomically.
+void write_file_atomically(const std::filesystem::path& target, std::string_view text);
+
+// Creates a directory and its parents.
+void make_directories(const std::filesystem::path& directory);
+
+// Makes renames in `directory` durable.
+void sync_directory(const std::filesystem::path& directory);
+
+}  // namespace mxfp4

@@ -1,0 +1,24 @@
+// Does a blob hold what its manifest says? Every difference in words; none means that it does.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "formats/blob_reader.hpp"
+
+namespace mxfp4 {
+
+// Checks the index, and that the directory holds the manifest's files and no other layer files.
+[[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
+                                                        const Manifest& manifest);
+
+// Checks one layer file whole: size, checksum, header and metadata, every tensor's checksum.
+// `progress` is told the bytes read so far, piece by piece. Never throws Error::input: damage is a
+// finding.
+[[nodiscard]] std::vector<std::string> check_layer_file(
+    const std::filesystem::path& directory, const Manifest& manifest, const ManifestLayer& layer,
+    const std::function<void(int64_t)>& progress);
+
+}  // namespace mxfp4

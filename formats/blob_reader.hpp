@@ -1,0 +1,45 @@
+// Reads a blob that convert wrote: the manifest, and the tensors of its layer files, whole or
+// inside seekable zstd.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/manifest.hpp"
+#include "formats/mapped_file.hpp"
+#include "formats/safetensors_header.hpp"
+#include "formats/seekable_zstd.hpp"
+
+namespace mxfp4 {
+
+// The rank directories of a blob, or the blob itself when there is one rank; also inside a model
+// directory (in its mxfp4_repack folder). Empty when `path` is no blob.
+[[nodiscard]] std::vector<std::filesystem::path> find_blobs(const std::filesystem::path& path);
+
+// The manifest in `directory`. Throws Error::input naming the file.
+[[nodiscard]] Manifest read_manifest(const std::filesystem::path& directory);
+
+// One layer file. Opening checks header, seek table and sizes; Error::input names the file.
+class LayerReader {
+ public:
+  explicit LayerReader(const std::filesystem::path& path);
+
+  [[nodiscard]] const SafetensorsHeader& header() const { return header_; }
+  [[nodiscard]] int64_t file_bytes() const { return static_cast<int64_t>(map_.bytes().size()); }
+  [[nodiscard]] ConstBytes stored() const { return map_.bytes(); }
+  [[nodiscard]] bool compressed() const { return !entries_.empty(); }
+  // The frames of a compressed file, the header being the first.
+  [[nodiscard]] const std::vector<SeekEntry>& frames() const { return entries_; }
+
+  // Copies data bytes [offset, offset + out.size()), counted from the start of the data, decoding
+  // only the frames that hold them. Throws Error::input. Thread-safe.
+  void read(int64_t offset, MutableBytes out) const;
+
+ private:
+  MappedFile map_;
+  std::vector<SeekEntry> entries_;  // empty: not compressed
+  SafetensorsHeader header_;
+};
+
+}  // namespace mxfp4

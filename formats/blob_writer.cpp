@@ -1,0 +1,179 @@
+#include "formats/blob_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/atomic_file.hpp"
+#include "formats/checksum.hpp"
+#include "formats/safetensors_header.hpp"
+#include "lib/core/error.hpp"
+#include "lib/plan/frames.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// Data starts at a page, so that mapped tensors of whole pages are aligned.
+constexpr int64_t kDataAlignment = 4096;
+
+}  // namespace
+
+std::vector<FrameInfo> encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor,
+                                    const Piece& piece, ConstBytes decoded,
+                                    std::vector<std::byte>& encoded) {
+  std::vector<FrameInfo> frames;
+  for (int64_t size : frame_sizes(piece.granules, tensor.granule_bytes)) {
+    frames.push_back(encoder.encode(decoded.first(static_cast<size_t>(size)), encoded));
+    decoded = decoded.subspan(static_cast<size_t>(size));
+  }
+  return frames;
+}
+
+std::filesystem::path rank_directory(const RankSlice& rank) {
+  if (rank.num_ranks == 1) return ".";
+  return fmt::format("rank-{:02}-of-{:02}", rank.rank, rank.num_ranks);
+}
+
+std::string layer_file_name(int64_t index, bool zstd) {
+  return fmt::format("layer-{:05}.safetensors{}", index, zstd ? ".zst" : "");
+}
+
+std::string layer_header(const Manifest& manifest, const ManifestLayer& layer) {
+  std::vector<SafetensorsTensor> tensors;
+  for (const ManifestTensor& tensor : layer.tensors) {
+    append_tensor(tensors, tensor.name, tensor.spec);
+  }
+  return make_safetensors_header(tensors, layer_metadata(manifest, layer), kDataAlignment);
+}
+
+ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file, bool zstd) {
+  const PlannedFile& planned = plan.files[file];
+  const ExpertLayer& source = model.layers[planned.layer];
+  ManifestLayer layer;
+  layer.index = source.index;
+  layer.prefix = source.prefix;
+  layer.engine_prefix = source.engine_prefix;
+  layer.file = layer_file_name(source.index, zstd);
+  layer.hidden_size = source.dims.hidden_size;
+  layer.loaded = planned.loaded;
+  for (const PlannedTensor& tensor : planned.tensors) {
+    layer.tensors.push_back(
+        {tensor.name, tensor.spec, "", (*planned.outputs)[tensor.output].storage});
+  }
+  return layer;
+}
+
+// A layer file that is being written.
+class BlobWriter::LayerFile {
+ public:
+  LayerFile(std::filesystem::path path, size_t tensors) : file_(std::move(path)), sums_(tensors) {}
+
+  void append(ConstBytes stored) {
+    file_.append(stored);
+    file_sum_.update(stored);
+  }
+
+  void add_frame(const FrameInfo& frame) { frames_.push_back(frame); }
+
+  // The next data bytes of the file belong to `tensor`.
+  void append_data(size_t tensor, const WrittenPiece& bytes, bool zstd) {
+    append(zstd ? bytes.encoded : bytes.decoded);
+    frames_.insert(frames_.end(), bytes.frames.begin(), bytes.frames.end());
+    sums_[tensor].update(bytes.decoded);
+    data_bytes_ += static_cast<int64_t>(bytes.decoded.size());
+  }
+
+  void commit(bool zstd, ManifestLayer& layer) {
+    if (zstd) append(make_seek_table(frames_));
+    file_.commit();
+    layer.size = file_.size();
+    layer.xxh3_128 = file_sum_.hex();
+    for (size_t i = 0; i < sums_.size(); ++i) layer.tensors[i].xxh3_128 = sums_[i].hex();
+  }
+
+  [[nodiscard]] int64_t data_bytes() const { return data_bytes_; }
+
+ private:
+  AtomicFile file_;
+  Checksum file_sum_;
+  std::vector<Checksum> sums_;
+  std::vector<FrameInfo> frames_;
+  int64_t data_bytes_ = 0;
+};
+
+BlobWriter::BlobWriter(std::filesystem::path directory, const Plan& plan, const ModelLayers& model,
+                       Manifest common)
+    : directory_(std::move(directory)),
+      plan_(plan),
+      common_(std::move(common)),
+      header_encoder_(common_.compression.level),
+      files_(plan.files.size()),
+      done_(plan.files.size(), false) {
+  for (const RankSlice& rank : plan.ranks) make_directories(directory_ / rank_directory(rank));
+  for (size_t file = 0; file < plan.files.size(); ++file) {
+    layers_.push_back(describe_layer(plan, model, file, common_.compression.zstd));
+  }
+}
+
+BlobWriter::~BlobWriter() = default;
+
+BlobWriter::LayerFile& BlobWriter::open(size_t file) {
+  if (files_[file]) return *files_[file];
+  const PlannedFile& planned = plan_.files[file];
+  const RankSlice& rank = plan_.ranks[planned.rank];
+  files_[file] = std::make_unique<LayerFile>(directory_ / rank_directory(rank) / layers_[file].file,
+                                             planned.tensors.size());
+  Manifest manifest = common_;
+  manifest.rank = rank;
+  const std::string header = layer_header(manifest, layers_[file]);
+  const ConstBytes bytes = std::as_bytes(std::span(header));
+  if (common_.compression.zstd) {
+    std::vector<std::byte> encoded;
+    files_[file]->add_frame(header_encoder_.encode(bytes, encoded));
+    files_[file]->append(encoded);
+  } else {
+    files_[file]->append(bytes);
+  }
+  return *files_[file];
+}
+
+void BlobWriter::write(const Piece& piece, const WrittenPiece& bytes) {
+  const PlannedFile& planned = plan_.files[piece.file];
+  const PlannedTensor& tensor = planned.tensors[piece.tensor];
+  LayerFile& file = open(piece.file);
+  if (file.data_bytes() != tensor.offset + piece.first_granule * tensor.granule_bytes) {
+    throw Error::internal(fmt::format("{}: a piece came out of order", tensor.name));
+  }
+  file.append_data(piece.tensor, bytes, common_.compression.zstd);
+  if (file.data_bytes() == planned.data_bytes) finish(piece.file);
+}
+
+void BlobWriter::finish(size_t file) {
+  files_[file]->commit(common_.compression.zstd, layers_[file]);
+  files_[file].reset();
+  done_[file] = true;
+  bytes_written_ += layers_[file].size;
+}
+
+void BlobWriter::commit(std::vector<std::string> warnings) {
+  for (size_t file = 0; file < plan_.files.size(); ++file) {
+    if (plan_.files[file].data_bytes == 0 && !done_[file]) {  // a rank without experts
+      open(file);
+      finish(file);
+    }
+    if (!done_[file]) throw Error::internal(fmt::format("{} is incomplete", layers_[file].file));
+  }
+  common_.warnings.insert(common_.warnings.end(), warnings.begin(), warnings.end());
+  for (size_t rank = 0; rank < plan_.ranks.size(); ++rank) {
+    Manifest manifest = common_;
+    manifest.rank = plan_.ranks[rank];
+    for (size_t file = 0; file < plan_.files.size(); ++file) {
+      if (plan_.files[file].rank == rank) manifest.layers.push_back(layers_[file]);
+    }
+    const std::filesystem::path home = directory_ / rank_directory(plan_.ranks[rank]);
+    write_file_atomically(home / kIndexName, write_index(manifest));
+    write_file_atomically(home / kManifestName, write_manifest(manifest));
+  }
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,75 @@
+// Writes a blob: one directory a rank, one file a layer, index and manifest last.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/manifest.hpp"
+#include "formats/seekable_zstd.hpp"
+#include "lib/plan/plan.hpp"
+
+namespace mxfp4 {
+
+// One finished piece: its bytes, and with zstd their frames.
+struct WrittenPiece {
+  ConstBytes decoded;
+  ConstBytes encoded;             // empty without zstd
+  std::vector<FrameInfo> frames;  // empty without zstd
+};
+
+// Encodes a piece in the frames that its tensor's plan prescribes; appends to `encoded`.
+[[nodiscard]] std::vector<FrameInfo> encode_piece(FrameEncoder& encoder,
+                                                  const PlannedTensor& tensor, const Piece& piece,
+                                                  ConstBytes decoded,
+                                                  std::vector<std::byte>& encoded);
+
+// "rank-03-of-08" with several ranks, "." with one.
+[[nodiscard]] std::filesystem::path rank_directory(const RankSlice& rank);
+// "layer-00003.safetensors" or "layer-00003.safetensors.zst".
+[[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
+
+// The bytes before a layer file's data. `layer` needs no checksums yet.
+[[nodiscard]] std::string layer_header(const Manifest& manifest, const ManifestLayer& layer);
+
+// Layer files appear under their names only whole; the manifests after all of them. An instance
+// that is destroyed before commit() leaves complete layer files at most. Errors: Error::output.
+class BlobWriter {
+ public:
+  // Creates the directories. `common` holds what all ranks share; layers and rank are filled in
+  // here. `plan` and `model` outlive the writer.
+  BlobWriter(std::filesystem::path directory, const Plan& plan, const ModelLayers& model,
+             Manifest common);
+  ~BlobWriter();
+  BlobWriter(const BlobWriter&) = delete;
+  BlobWriter& operator=(const BlobWriter&) = delete;
+
+  // The next piece of its file, in file order.
+  void write(const Piece& piece, const WrittenPiece& bytes);
+  // Checks that every planned byte came, then writes every rank's index and manifest.
+  void commit(std::vector<std::string> warnings);
+  // Bytes of all finished files so far.
+  [[nodiscard]] int64_t bytes_written() const { return bytes_written_; }
+
+ private:
+  class LayerFile;
+
+  LayerFile& open(size_t file);
+  void finish(size_t file);
+
+  std::filesystem::path directory_;
+  const Plan& plan_;
+  Manifest common_;
+  FrameEncoder header_encoder_;
+  std::vector<ManifestLayer> layers_;              // by plan file
+  std::vector<std::unique_ptr<LayerFile>> files_;  // open ones, by plan file
+  std::vector<bool> done_;                         // by plan file
+  int64_t bytes_written_ = 0;
+};
+
+// The manifest entry of a planned file, checksums and file size still empty.
+[[nodiscard]] ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file,
+                                           bool zstd);
+
+}  // namespace mxfp4

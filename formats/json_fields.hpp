@@ -1,0 +1,44 @@
+// Typed fields of a JSON object of unknown origin, with errors that name the key. The text itself
+// is parsed by strict_json.hpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mxfp4 {
+
+// A view of a JSON object for field-by-field reading. Every getter throws Error::input
+// "<key>: expected <type>, found <type>". The json outlives the view.
+class JsonFields {
+ public:
+  // `where` is the key path of this object for messages, "" at the top.
+  explicit JsonFields(const nlohmann::json& value, std::string where = "");
+
+  [[nodiscard]] bool has(std::string_view key) const;  // present and not null
+  [[nodiscard]] const nlohmann::json& at(std::string_view key) const;
+  [[nodiscard]] std::string string(std::string_view key) const;
+  [[nodiscard]] std::string string_or(std::string_view key, std::string_view fallback) const;
+  [[nodiscard]] int64_t integer(std::string_view key) const;  // fits int64_t, not negative
+  [[nodiscard]] int64_t integer_or(std::string_view key, int64_t fallback) const;
+  [[nodiscard]] bool boolean(std::string_view key) const;
+  [[nodiscard]] JsonFields object(std::string_view key) const;
+  [[nodiscard]] std::vector<std::string> strings(std::string_view key) const;
+  [[nodiscard]] std::vector<int64_t> integers(std::string_view key) const;
+  // Calls body(JsonFields) for every element of an array of objects.
+  void each(std::string_view key, const std::function<void(const JsonFields&)>& body) const;
+  // Throws when the object has a key that is not in `known`.
+  void only(std::initializer_list<std::string_view> known) const;
+  [[nodiscard]] const nlohmann::json& value() const { return *json_; }
+  // "<where>.<key>", for messages.
+  [[nodiscard]] std::string path(std::string_view key) const;
+
+ private:
+  const nlohmann::json* json_;
+  std::string where_;
+};
+
+}  // namespace mxfp4

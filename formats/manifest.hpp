@@ -1,0 +1,97 @@
+// mxfp4_repack.json, the manifest of a blob: written last, so its presence means that the blob is
+// complete. The only place that writes or reads its JSON. The field list is in
+// man/mxfp4-repack-container.5.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/deployment.hpp"
+#include "lib/core/layer.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/load/expert_layer.hpp"
+#include "lib/load/slice.hpp"
+
+namespace mxfp4 {
+
+inline constexpr std::string_view kManifestName = "mxfp4_repack.json";
+inline constexpr std::string_view kIndexName = "model.safetensors.index.json";
+// Inside a model directory the blob has a folder of its own.
+inline constexpr std::string_view kBlobFolder = "mxfp4_repack";
+inline constexpr int64_t kFormatVersion = 1;
+// The layout id of a blob that stops at the loaded layout (--emit loaded).
+inline constexpr std::string_view kLoadedLayoutId = "loaded";
+
+// What stands between the manifest's content and the checksum of that content, its last member.
+inline constexpr std::string_view kManifestSeal = ",\n  \"manifest_xxh3_128\": \"";
+
+struct ManifestTensor {
+  std::string name;  // with the prefix
+  TensorSpec spec;
+  std::string xxh3_128;  // of the decoded bytes
+  Storage storage;
+};
+
+struct ManifestLayer {
+  int64_t index = 0;
+  std::string prefix;
+  std::string engine_prefix;  // empty: equal to prefix
+  std::string file;           // name inside the blob
+  int64_t size = 0;           // bytes of the file
+  std::string xxh3_128;       // of the file
+  int64_t hidden_size = 0;    // unpadded
+  LoadedSpec loaded;          // padded, this rank
+  std::vector<ManifestTensor> tensors;
+};
+
+struct Compression {
+  bool zstd = true;
+  int level = 1;
+};
+
+struct SourceSummary {
+  std::string kind;                                    // "safetensors", "hdf5", "raw"
+  std::vector<std::pair<std::string, int64_t>> files;  // name without directory, bytes
+};
+
+struct Manifest {
+  std::string tool_version;
+  std::string revision;
+  std::string vllm_commit;
+  std::string layout;  // id
+  std::string kernel_library;
+  Decision decision;
+  Target target;
+  ParallelConfig parallel;
+  RankSlice rank;  // `padded` is unused; sizes stand with each layer
+  std::string style;
+  Loader loader = Loader::kLoaded;
+  W13Order order = W13Order::kInterleaved;
+  std::byte scale_fill{0};
+  DType bias_dtype = DType::kBF16;
+  bool all_layers = true;  // false: --layers or --shard chose some
+  std::vector<ManifestLayer> layers;
+  SourceSummary source;
+  Compression compression;
+  std::string libzstd;  // version that wrote it; empty without zstd
+  std::vector<std::string> warnings;
+};
+
+// JSON text, two-space indent, ends with a newline. Deterministic.
+[[nodiscard]] std::string write_manifest(const Manifest& manifest);
+// Throws Error::input naming the key; also when the text is not, byte for byte, what was written.
+[[nodiscard]] Manifest parse_manifest(std::string_view text);
+
+// Hugging Face index: weight_map and total_size.
+[[nodiscard]] std::string write_index(const Manifest& manifest);
+
+// What stands in a layer file's __metadata__.
+[[nodiscard]] std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
+                                                                const ManifestLayer& layer);
+
+}  // namespace mxfp4

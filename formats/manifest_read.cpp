@@ -1,0 +1,211 @@
+// JSON text -> Manifest. The text is untrusted: every field is typed and checked.
+#include <fmt/format.h>
+
+#include "formats/checksum.hpp"
+#include "formats/json_fields.hpp"
+#include "formats/manifest.hpp"
+#include "formats/strict_json.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// The value that `lookup` finds for the string at `key`, or an error that names both.
+template <class Lookup>
+auto named(const JsonFields& object, std::string_view key, Lookup lookup) {
+  const std::string name = object.string(key);
+  const auto value = lookup(name);
+  if (!value) throw Error::input(fmt::format("{}: unknown value '{}'", object.path(key), name));
+  return *value;
+}
+
+std::map<std::string, std::string> string_map(const JsonFields& object) {
+  std::map<std::string, std::string> out;
+  for (const auto& item : object.value().items()) out[item.key()] = object.string(item.key());
+  return out;
+}
+
+Storage read_storage(const JsonFields& object) {
+  Storage storage;
+  storage.torch_dtype = object.string_or("torch_dtype", "");
+  storage.layout = object.string_or("layout", "");
+  storage.layout_name = object.string_or("layout_name", "");
+  if (object.has("layout_kwargs")) {
+    const JsonFields kwargs = object.object("layout_kwargs");
+    for (const auto& item : kwargs.value().items()) {
+      storage.layout_kwargs.emplace_back(item.key(), kwargs.integer(item.key()));
+    }
+  }
+  const auto list = [&](std::string_view key) {
+    return object.has(key) ? object.integers(key) : std::vector<int64_t>{};
+  };
+  storage.layout_init_shape = list("layout_init_shape");
+  storage.storage_shape = list("storage_shape");
+  storage.storage_strides = list("storage_strides");
+  storage.logical_shape = list("logical_shape");
+  storage.logical_dtype = object.string_or("logical_dtype", "");
+  storage.slack_bytes = object.integer_or("slack_bytes", 0);
+  if (object.has("flags")) storage.flags = object.strings("flags");
+  return storage;
+}
+
+Decision read_decision(const JsonFields& object) {
+  Decision decision;
+  if (object.has("backend")) decision.backend = named(object, "backend", backend_from_name);
+  decision.experts_class = object.string_or("experts_class", "");
+  decision.forced = object.boolean("forced");
+  for (const nlohmann::json& step : object.at("trace")) {
+    if (!step.is_array() || step.size() != 4 || !step[0].is_string() || !step[2].is_boolean()) {
+      throw Error::input(object.path("trace") + ": expected [class, key, supported, reason]");
+    }
+    decision.trace.push_back(
+        {step[0].get<std::string>(),
+         step[1].is_string() ? std::optional(step[1].get<std::string>()) : std::nullopt,
+         step[2].get<bool>(), step[3].is_string() ? step[3].get<std::string>() : ""});
+  }
+  decision.notes = object.strings("notes");
+  return decision;
+}
+
+Target read_target(const JsonFields& object) {
+  Target target;
+  target.backend = named(object, "backend", backend_from_name);
+  target.family = named(object, "family", family_from_name);
+  target.platform = named(object, "platform", platform_from_name);
+  target.arch = object.string("arch");
+  target.world_size = object.integer("world_size");
+  target.activation = object.string_or("activation", "");
+  target.knobs = string_map(object.object("knobs"));
+  target.env = string_map(object.object("env"));
+  return target;
+}
+
+ParallelConfig read_parallel(const JsonFields& object) {
+  ParallelConfig parallel;
+  parallel.tp_size = object.integer("tp_size");
+  parallel.pcp_size = object.integer("pcp_size");
+  parallel.dp_size = object.integer("dp_size");
+  parallel.enable_expert_parallel = object.boolean("enable_expert_parallel");
+  parallel.all2all_backend = object.string("all2all_backend");
+  parallel.enable_eplb = object.boolean("enable_eplb");
+  parallel.sequence_parallel = object.boolean("sequence_parallel");
+  return parallel;
+}
+
+RankSlice read_rank(const JsonFields& object) {
+  RankSlice rank;
+  rank.rank = object.integer("rank");
+  rank.num_ranks = object.integer("num_ranks");
+  rank.tp_rank = object.integer("tp_rank");
+  rank.tp_size = object.integer("tp_size");
+  rank.ep_rank = object.integer("ep_rank");
+  rank.ep_size = object.integer("ep_size");
+  rank.experts = object.integers("experts");
+  const std::vector<int64_t> range = object.integers("intermediate_range");
+  if (range.size() != 2 || range[0] > range[1]) {
+    throw Error::input(object.path("intermediate_range") + ": expected [begin, end]");
+  }
+  rank.begin = range[0];
+  rank.end = range[1];
+  rank.w2_bias = object.boolean("w2_bias");
+  return rank;
+}
+
+ManifestTensor read_tensor(const JsonFields& object) {
+  ManifestTensor tensor;
+  tensor.name = object.string("name");
+  const std::vector<int64_t> dims = object.integers("shape");
+  tensor.spec = {named(object, "dtype", dtype_from_name), Shape(std::span(dims))};
+  (void)tensor.spec.bytes();  // overflow is refused here
+  tensor.xxh3_128 = object.string("xxh3_128");
+  tensor.storage = read_storage(object.object("storage"));
+  return tensor;
+}
+
+ManifestLayer read_layer(const JsonFields& object) {
+  ManifestLayer layer;
+  layer.index = object.integer("index");
+  layer.prefix = object.string("prefix");
+  layer.engine_prefix = object.string_or("engine_prefix", "");
+  layer.file = object.string("file");
+  if (layer.file.empty() || layer.file.front() == '.' ||
+      layer.file.find('/') != std::string::npos || layer.file.find('\0') != std::string::npos) {
+    throw Error::input(object.path("file") + ": expected a plain file name");
+  }
+  layer.size = object.integer("size");
+  layer.xxh3_128 = object.string("xxh3_128");
+  const JsonFields sizes = object.object("sizes");
+  layer.hidden_size = sizes.integer("hidden_size");
+  layer.loaded.dims = {sizes.integer("num_experts"), sizes.integer("padded_hidden_size"),
+                       sizes.integer("padded_intermediate_size")};
+  if (sizes.has("bias")) layer.loaded.bias = named(sizes, "bias", dtype_from_name);
+  layer.loaded.input_scales = sizes.boolean("input_scales");
+  in_context(object.path("sizes"), [&] { layer.loaded.check(); });
+  object.each("tensors",
+              [&](const JsonFields& item) { layer.tensors.push_back(read_tensor(item)); });
+  return layer;
+}
+
+void read_model(const JsonFields& object, Manifest& manifest) {
+  manifest.style = object.string("style");
+  manifest.loader = named(object, "loader", loader_from_name);
+  manifest.order = named(object, "w13_order", w13_order_from_name);
+  manifest.scale_fill = static_cast<std::byte>(object.integer("scale_fill") & 0xFF);
+  manifest.bias_dtype = named(object, "bias_dtype", dtype_from_name);
+  manifest.all_layers = object.boolean("all_layers");
+}
+
+void check_seal(std::string_view text) {
+  const size_t at = text.rfind(kManifestSeal);
+  if (at == std::string_view::npos) throw Error::input("manifest_xxh3_128: missing");
+  Checksum sum;
+  sum.update(std::as_bytes(std::span(text.substr(0, at))));
+  if (text.substr(at + kManifestSeal.size()) != sum.hex() + "\"\n}\n") {
+    throw Error::input("manifest_xxh3_128: the manifest was changed after it was written");
+  }
+}
+
+}  // namespace
+
+Manifest parse_manifest(std::string_view text) {
+  check_seal(text);
+  const nlohmann::json json = parse_strict_json(text);
+  const JsonFields object(json);
+  if (object.string("format") != "mxfp4-repack") {
+    throw Error::input("format: expected 'mxfp4-repack'");
+  }
+  if (object.integer("format_version") != kFormatVersion) {
+    throw Error::input(
+        fmt::format("format_version: {} is not known to this program, which knows {}",
+                    object.integer("format_version"), kFormatVersion));
+  }
+  Manifest manifest;
+  manifest.tool_version = object.string("tool_version");
+  manifest.revision = object.string("revision");
+  manifest.vllm_commit = object.string("vllm_commit");
+  manifest.layout = object.string("layout");
+  manifest.kernel_library = object.string_or("kernel_library", "");
+  manifest.decision = read_decision(object.object("decision"));
+  manifest.decision.revision = manifest.revision;
+  manifest.target = read_target(object.object("target"));
+  manifest.parallel = read_parallel(object.object("deployment"));
+  manifest.rank = read_rank(object.object("rank"));
+  read_model(object.object("model"), manifest);
+  object.each("layers",
+              [&](const JsonFields& item) { manifest.layers.push_back(read_layer(item)); });
+  const JsonFields source = object.object("source");
+  manifest.source.kind = source.string("kind");
+  source.each("files", [&](const JsonFields& item) {
+    manifest.source.files.emplace_back(item.string("name"), item.integer("size"));
+  });
+  const JsonFields compression = object.object("compression");
+  manifest.compression.zstd = compression.string("method") == "zstd";
+  if (manifest.compression.zstd) {
+    manifest.compression.level = static_cast<int>(compression.integer("level"));
+    manifest.libzstd = compression.string("libzstd");
+  }
+  manifest.warnings = object.strings("warnings");
+  return manifest;
+}
+
+}  // namespace mxfp4

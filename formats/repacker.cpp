@@ -1,0 +1,152 @@
+#include "formats/repacker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/core/error.hpp"
+#include "lib/layouts/run_output.hpp"
+
+namespace mxfp4 {
+namespace {
+
+struct ExpertRange {
+  int64_t first = 0;  // local
+  int64_t count = 0;
+};
+
+ExpertRange experts_of(const Piece& piece, const Output& output) {
+  return {piece.first_granule * output.experts_per_granule,
+          piece.granules * output.experts_per_granule};
+}
+
+}  // namespace
+
+Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
+                   const Target& target)
+    : source_(source), model_(model), plan_(plan), layout_(layout), target_(target) {}
+
+void Repacker::read(const Job& job, JobBuffers& buffers) {
+  // All pieces of a job take the same experts of the same layer, so the first speaks for all.
+  const Piece& piece = job.pieces.front();
+  const PlannedFile& file = plan_.files[piece.file];
+  const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
+  const auto slots = slots_read(output);
+  const ExpertRange range = experts_of(piece, output);
+  buffers.stored.resize(std::max(buffers.stored.size(), slots.size()));
+  buffers.read.assign(slots.size(), {});
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const auto& experts = model_.layers[file.layer].slot(slots[s]).experts;
+    const int64_t expert_bytes = file.assemblies[static_cast<size_t>(slots[s])]->stored.bytes();
+    if (expert_bytes == 0) continue;  // a parameter that the reference never fills
+    const auto global = [&](int64_t local) {
+      return static_cast<size_t>(plan_.ranks[file.rank].experts[static_cast<size_t>(local)]);
+    };
+    const Extent& probe = experts[global(range.first)].front();
+    if (!source_.view(probe.tensor, probe.offset, probe.bytes).empty()) continue;
+    const MutableBytes target = buffers.stored[s].get(range.count * expert_bytes);
+    size_t at = 0;
+    for (int64_t e = 0; e < range.count; ++e) {
+      for (const Extent& extent : experts[global(range.first + e)]) {
+        const auto size = static_cast<size_t>(extent.bytes);
+        source_.read(extent.tensor, extent.offset, target.subspan(at, size));
+        at += size;
+      }
+    }
+    buffers.read[s] = target;
+  }
+}
+
+void Repacker::work(const Job& job, JobBuffers& buffers) {
+  buffers.decoded.resize(std::max(buffers.decoded.size(), job.pieces.size()));
+  buffers.joined.resize(std::max(buffers.joined.size(), buffers.read.size()));
+  buffers.loaded.resize(std::max(buffers.loaded.size(), buffers.read.size()));
+  buffers.pieces.assign(job.pieces.size(), {});
+  for (size_t i = 0; i < job.pieces.size(); ++i) {
+    const PlannedFile& file = plan_.files[job.pieces[i].file];
+    in_context(file.tensors[job.pieces[i].tensor].name,
+               [&] { make_piece(job.pieces[i], i, buffers); });
+  }
+}
+
+void Repacker::make_piece(const Piece& piece, size_t index, JobBuffers& buffers) {
+  const PlannedFile& file = plan_.files[piece.file];
+  const PlannedTensor& tensor = file.tensors[piece.tensor];
+  const Output& output = (*file.outputs)[tensor.output];
+  const MutableBytes out = buffers.decoded[index].get(piece.granules * tensor.granule_bytes);
+  buffers.pieces[index] = out;
+  const MutableBytes scratch = buffers.scratch.get(scratch_bytes(output));
+  const auto slots = slots_read(output);
+  for (int64_t g = 0; g < piece.granules; ++g) {
+    SlotBytes granule;
+    for (size_t s = 0; s < slots.size(); ++s) {
+      granule.set(slots[s], load(piece, piece.first_granule + g, slots[s], s, buffers));
+    }
+    if (layout_ != nullptr && layout_->check_data != nullptr) {
+      const std::string warning =
+          layout_->check_data({file.loaded, target_}, output.slot, granule[output.slot]);
+      if (!warning.empty()) {
+        const std::scoped_lock lock(mutex_);
+        warnings_.insert(warning);
+      }
+    }
+    run_forward(output, granule,
+                out.subspan(static_cast<size_t>(g * tensor.granule_bytes),
+                            static_cast<size_t>(tensor.granule_bytes)),
+                scratch);
+  }
+}
+
+ConstBytes Repacker::load(const Piece& piece, int64_t granule, Slot slot, size_t slot_index,
+                          JobBuffers& buffers) {
+  const PlannedFile& file = plan_.files[piece.file];
+  const Assembly& assembly = *file.assemblies[static_cast<size_t>(slot)];
+  const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
+  const int64_t experts = output.experts_per_granule;
+  if (experts == 1 && assembly.identity()) {
+    return stored_expert(piece, granule, slot, slot_index, buffers);
+  }
+  const auto loaded_bytes = static_cast<size_t>(assembly.loaded.bytes());
+  const MutableBytes loaded =
+      buffers.loaded[slot_index].get(experts * static_cast<int64_t>(loaded_bytes));
+  for (int64_t e = 0; e < experts; ++e) {
+    assembly.forward(stored_expert(piece, granule * experts + e, slot, slot_index, buffers),
+                     loaded.subspan(static_cast<size_t>(e) * loaded_bytes, loaded_bytes));
+  }
+  return loaded;
+}
+
+ConstBytes Repacker::stored_expert(const Piece& piece, int64_t local, Slot slot, size_t slot_index,
+                                   JobBuffers& buffers) {
+  const PlannedFile& file = plan_.files[piece.file];
+  const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
+  const auto bytes =
+      static_cast<size_t>(file.assemblies[static_cast<size_t>(slot)]->stored.bytes());
+  if (bytes == 0) return {};
+  if (!buffers.read[slot_index].empty()) {
+    const int64_t first = experts_of(piece, output).first;
+    return buffers.read[slot_index].subspan(static_cast<size_t>(local - first) * bytes, bytes);
+  }
+  const auto global =
+      static_cast<size_t>(plan_.ranks[file.rank].experts[static_cast<size_t>(local)]);
+  const auto& extents = model_.layers[file.layer].slot(slot).experts[global];
+  if (extents.size() == 1) {
+    return source_.view(extents[0].tensor, extents[0].offset, extents[0].bytes);
+  }
+  const MutableBytes joined = buffers.joined[slot_index].get(static_cast<int64_t>(bytes));
+  size_t at = 0;
+  for (const Extent& extent : extents) {
+    const ConstBytes part = source_.view(extent.tensor, extent.offset, extent.bytes);
+    std::memcpy(joined.data() + at, part.data(), part.size());
+    at += part.size();
+  }
+  return joined;
+}
+
+std::vector<std::string> Repacker::warnings() const {
+  const std::scoped_lock lock(mutex_);
+  return {warnings_.begin(), warnings_.end()};
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,198 @@
+#include "formats/seekable_zstd.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr uint32_t kFrameMagic = 0xFD2FB528U;
+constexpr uint32_t kSkippableMagic = 0x184D2A5EU;
+constexpr uint32_t kSeekableMagic = 0x8F92EAB1U;
+constexpr uint8_t kChecksumFlag = 0x80;
+constexpr int64_t kEntryBytes = 12;
+constexpr int64_t kFooterBytes = 9;
+constexpr int64_t kSkippableHeaderBytes = 8;
+constexpr int64_t kMaxBlockBytes = 128 << 10;
+
+// Shape of the sample: enough places to see padding that is spread over rows.
+constexpr size_t kSamplePieces = 16;
+constexpr size_t kSamplePieceBytes = 4096;
+
+void append_u32(std::vector<std::byte>& out, uint32_t value) {
+  std::array<std::byte, 4> bytes;
+  std::memcpy(bytes.data(), &value, bytes.size());
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+uint32_t load_u32(ConstBytes bytes, int64_t offset) {
+  uint32_t value = 0;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+bool shrinks(size_t encoded, size_t decoded) { return encoded <= decoded - decoded / 50; }
+
+// A frame of raw blocks: header with content size and checksum flag, single segment.
+void append_raw_frame(ConstBytes in, uint32_t checksum, std::vector<std::byte>& out) {
+  append_u32(out, kFrameMagic);
+  out.push_back(std::byte{0xA4});  // 4-byte content size, single segment, checksum
+  append_u32(out, static_cast<uint32_t>(in.size()));
+  while (true) {
+    const size_t size = std::min<size_t>(in.size(), kMaxBlockBytes);
+    const bool last = size == in.size();
+    const auto header = static_cast<uint32_t>(size << 3 | (last ? 1U : 0U));
+    for (int shift : {0, 8, 16}) out.push_back(static_cast<std::byte>(header >> shift & 0xFFU));
+    out.insert(out.end(), in.begin(), in.begin() + static_cast<ptrdiff_t>(size));
+    in = in.subspan(size);
+    if (last) break;
+  }
+  append_u32(out, checksum);
+}
+
+}  // namespace
+
+struct FrameEncoder::Context {
+  explicit Context(int level) : zstd(ZSTD_createCCtx()) {
+    if (zstd == nullptr) throw Error::internal("zstd: no memory for a compression context");
+    ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level);
+    ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
+    ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, 1);
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() { ZSTD_freeCCtx(zstd); }
+
+  // Compresses to `buffer`; the encoded size.
+  size_t compress(ConstBytes in) {
+    const size_t bound = ZSTD_compressBound(in.size());
+    if (buffer.size() < bound) buffer.resize(bound);
+    const size_t size = ZSTD_compress2(zstd, buffer.data(), buffer.size(), in.data(), in.size());
+    if (ZSTD_isError(size) != 0U) {
+      throw Error::internal(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
+    }
+    return size;
+  }
+
+  // Whether a sample of `in` shrinks enough for the whole to be tried.
+  bool worth_trying(ConstBytes in) {
+    constexpr size_t kSampleBytes = kSamplePieces * kSamplePieceBytes;
+    if (in.size() <= 2 * kSampleBytes) return true;
+    sample.resize(kSampleBytes);
+    const size_t step = (in.size() - kSamplePieceBytes) / (kSamplePieces - 1);
+    for (size_t i = 0; i < kSamplePieces; ++i) {
+      std::memcpy(sample.data() + i * kSamplePieceBytes, in.data() + i * step, kSamplePieceBytes);
+    }
+    return shrinks(compress(sample), kSampleBytes);
+  }
+
+  ZSTD_CCtx* zstd;
+  std::vector<std::byte> buffer;
+  std::vector<std::byte> sample;
+};
+
+FrameEncoder::FrameEncoder(int level) : context_(std::make_unique<Context>(level)) {}
+FrameEncoder::FrameEncoder(FrameEncoder&&) noexcept = default;
+FrameEncoder& FrameEncoder::operator=(FrameEncoder&&) noexcept = default;
+FrameEncoder::~FrameEncoder() = default;
+
+FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out) {
+  const auto checksum = static_cast<uint32_t>(XXH64(in.data(), in.size(), 0));
+  const size_t before = out.size();
+  bool stored = false;
+  if (context_->worth_trying(in)) {
+    const size_t size = context_->compress(in);
+    if (shrinks(size, in.size())) {
+      const std::byte* frame = context_->buffer.data();
+      out.insert(out.end(), frame, frame + size);
+      stored = true;
+    }
+  }
+  if (!stored) append_raw_frame(in, checksum, out);
+  return {static_cast<int64_t>(out.size() - before), static_cast<int64_t>(in.size()), checksum};
+}
+
+std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames) {
+  std::vector<std::byte> out;
+  const auto count = static_cast<int64_t>(frames.size());
+  append_u32(out, kSkippableMagic);
+  append_u32(out, static_cast<uint32_t>(count * kEntryBytes + kFooterBytes));
+  for (const FrameInfo& frame : frames) {
+    append_u32(out, static_cast<uint32_t>(frame.encoded));
+    append_u32(out, static_cast<uint32_t>(frame.decoded));
+    append_u32(out, frame.checksum);
+  }
+  append_u32(out, static_cast<uint32_t>(count));
+  out.push_back(std::byte{kChecksumFlag});
+  append_u32(out, kSeekableMagic);
+  return out;
+}
+
+std::vector<SeekEntry> read_seek_table(ConstBytes file) {
+  const auto size = static_cast<int64_t>(file.size());
+  if (size < kSkippableHeaderBytes + kFooterBytes || load_u32(file, size - 4) != kSeekableMagic) {
+    throw Error::input("no seek table at the end of the zstd file");
+  }
+  const int64_t count = load_u32(file, size - kFooterBytes);
+  const auto descriptor = std::to_integer<uint8_t>(file[static_cast<size_t>(size - 5)]);
+  const int64_t content = count * kEntryBytes + kFooterBytes;
+  const int64_t table = size - content - kSkippableHeaderBytes;
+  if (descriptor != kChecksumFlag) {
+    throw Error::input(
+        fmt::format("seek table descriptor {:#04x}, expected {:#04x}", descriptor, kChecksumFlag));
+  }
+  if (table < 0 || load_u32(file, table) != kSkippableMagic ||
+      load_u32(file, table + 4) != content) {
+    throw Error::input(fmt::format("the seek table of {} frames does not fit the file", count));
+  }
+  std::vector<SeekEntry> entries;
+  entries.reserve(static_cast<size_t>(count));
+  int64_t encoded = 0;
+  int64_t decoded = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = table + kSkippableHeaderBytes + i * kEntryBytes;
+    const FrameInfo frame{load_u32(file, at), load_u32(file, at + 4), load_u32(file, at + 8)};
+    if (frame.decoded > kMaxFrameBytes) {
+      throw Error::input(fmt::format("frame {} claims {} bytes, at most {} are accepted", i,
+                                     frame.decoded, kMaxFrameBytes));
+    }
+    entries.push_back({frame, encoded, decoded});
+    encoded += frame.encoded;
+    decoded += frame.decoded;
+  }
+  if (encoded != table) {
+    throw Error::input(
+        fmt::format("the frames of the seek table take {} bytes, the file has {}", encoded, table));
+  }
+  return entries;
+}
+
+bool is_zstd(ConstBytes file) { return file.size() >= 4 && load_u32(file, 0) == kFrameMagic; }
+
+void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out) {
+  const auto expected = static_cast<unsigned long long>(info.decoded);
+  if (out.size() != expected ||
+      ZSTD_getFrameContentSize(encoded.data(), encoded.size()) != expected ||
+      ZSTD_findFrameCompressedSize(encoded.data(), encoded.size()) != encoded.size()) {
+    throw Error::input("a zstd frame disagrees with its entry in the seek table");
+  }
+  const size_t size = ZSTD_decompress(out.data(), out.size(), encoded.data(), encoded.size());
+  if (ZSTD_isError(size) != 0U) {
+    throw Error::input(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
+  }
+  if (size != out.size() || static_cast<uint32_t>(XXH64(out.data(), size, 0)) != info.checksum) {
+    throw Error::input("a zstd frame's checksum does not match the seek table");
+  }
+}
+
+std::string zstd_library_version() { return ZSTD_versionString(); }
+
+}  // namespace mxfp4

@@ -1,0 +1,68 @@
+// zstd files that can be read from the middle: independent frames followed by a seek table in a
+// skippable frame (zstd's seekable format,
+// contrib/seekable_format/zstd_seekable_compression_format, version 0.1.0). Any zstd reader accepts
+// the file; a reader that knows the table decodes only the frames it needs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+// One frame of the file. Sizes fit 32 bits, as the table's fields do.
+struct FrameInfo {
+  int64_t encoded = 0;
+  int64_t decoded = 0;
+  uint32_t checksum = 0;  // low half of XXH64 (seed 0) over the decoded bytes
+};
+
+// Largest decoded frame that is written or accepted.
+inline constexpr int64_t kMaxFrameBytes = int64_t{64} << 20;
+
+// Encodes frames, one after another; owns a zstd context. Not thread-safe: one encoder a worker.
+class FrameEncoder {
+ public:
+  explicit FrameEncoder(int level);
+  FrameEncoder(FrameEncoder&&) noexcept;
+  FrameEncoder& operator=(FrameEncoder&&) noexcept;
+  ~FrameEncoder();
+
+  // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`. A frame that would
+  // not shrink by 2 % is stored raw, so that decoding it costs a copy; incompressible data is
+  // recognised from a sample. Same bytes for same input, level and zstd release.
+  FrameInfo encode(ConstBytes in, std::vector<std::byte>& out);
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+// The skippable frame that ends the file: one entry a frame, with checksums.
+[[nodiscard]] std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames);
+
+// Where each frame lies.
+struct SeekEntry {
+  FrameInfo frame;
+  int64_t encoded_offset = 0;
+  int64_t decoded_offset = 0;
+};
+
+// Reads and checks the table at the end of `file`: the magic numbers, that the frames tile the file
+// before the table exactly, that every size is within bounds. Throws Error::input.
+[[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes file);
+
+// True when `file` starts with a zstd frame.
+[[nodiscard]] bool is_zstd(ConstBytes file);
+
+// Decodes one frame to exactly `out` and checks its size and both checksums. Throws Error::input.
+// Thread-safe.
+void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out);
+
+// "1.5.4": the library this program runs with.
+[[nodiscard]] std::string zstd_library_version();
+
+}  // namespace mxfp4
