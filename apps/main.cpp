@@ -1,19 +1,84 @@
-#include <CLI/CLI.hpp>
-#include <cstdio>
+// The program: parse, run one command, and turn whatever went wrong into one line and an exit code.
+#include <fmt/format.h>
 
-#include "apps/explain.hpp"
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
 #include "lib/core/error.hpp"
 
-int main(int argc, char** argv) try {
-  CLI::App app("mxfp4-repack " MXFP4_REPACK_VERSION);
-  mxfp4::ExplainOptions options;
-  CLI::App* explain = app.add_subcommand("explain");
-  explain->add_option("--batch", options.batch)->required();
-  explain->add_option("--revision", options.revision);
-  explain->add_flag("-v", options.verbose);
-  CLI11_PARSE(app, argc, argv);
-  return explain->parsed() ? mxfp4::run_explain_batch(options) : 0;
-} catch (const mxfp4::Error& error) {
-  std::fprintf(stderr, "mxfp4-repack: error: %s\n", error.what());
-  return error.kind() == mxfp4::ErrorKind::kInput ? 3 : 4;
+namespace {
+
+using mxfp4::ErrorKind;
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return mxfp4::kUsage;
+    case ErrorKind::kInput:
+      return mxfp4::kInput;
+    case ErrorKind::kUnsupported:
+      return mxfp4::kUnsupported;
+    case ErrorKind::kOutput:
+      return mxfp4::kOutput;
+    case ErrorKind::kInternal:
+      break;
+  }
+  return mxfp4::kInternal;
+}
+
+// One line, whatever stood in the file that caused it.
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  return text;
+}
+
+int fail(const std::string& message, const std::string& hint, int code) {
+  std::fflush(stdout);
+  fmt::print(stderr, "mxfp4-repack: error: {}\n", one_line(message));
+  if (!hint.empty()) fmt::print(stderr, "hint: {}\n", one_line(hint));
+  return code;
+}
+
+int fail(const mxfp4::Error& error) {
+  const std::string hint =
+      error.kind() == ErrorKind::kInternal && error.hint_text().empty()
+          ? "this is a bug; please report it with the command line and the output of --version"
+          : error.hint_text();
+  return fail(error.what(), hint, exit_code(error.kind()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
+      "mxfp4-repack"};
+  mxfp4::CommandLine line;
+  try {
+    mxfp4::declare_commands(app, line);
+    app.parse(argc, argv);
+    if (line.convert.resources.threads == 0) {
+      const int threads = mxfp4::available_threads();
+      line.convert.resources.threads = threads;
+      line.verify.resources.threads = std::max(line.verify.resources.threads, threads);
+      line.unpack.resources.threads = std::max(line.unpack.resources.threads, threads);
+    }
+    return line.run(mxfp4::Console(line.global));
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return fail(error.what(), "mxfp4-repack --help shows commands and flags", mxfp4::kUsage);
+  } catch (const mxfp4::Error& error) {
+    return fail(error);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", "a smaller --memory needs less", mxfp4::kInternal);
+  } catch (const std::exception& error) {
+    return fail(error.what(), "this is a bug; please report it with the command line",
+                mxfp4::kInternal);
+  }
 }

@@ -15,9 +15,9 @@ struct LoopNest {
   std::vector<int64_t> out_stride;
 };
 
-// Nest for out = in.reshape(dims).permute(order), writing in ascending order; neighbouring axes that
-// stay neighbours are merged. With `invert` the roles of in and out are exchanged, still writing in
-// ascending order.
+// Nest for out = in.reshape(dims).permute(order), writing in ascending order; neighbouring axes
+// that stay neighbours are merged. With `invert` the roles of in and out are exchanged, still
+// writing in ascending order.
 [[nodiscard]] LoopNest permutation_nest(const std::vector<int64_t>& dims,
                                         const std::vector<int>& order, bool invert);
 

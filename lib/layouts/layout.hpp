@@ -32,8 +32,8 @@ struct Storage {
   std::vector<int64_t> storage_shape;
   std::vector<int64_t> storage_strides;
   std::vector<int64_t> logical_shape;
-  std::string logical_dtype;  // "fp4_e2m1"
-  int64_t slack_bytes = 0;    // readable bytes that a kernel touches past the end
+  std::string logical_dtype;       // "fp4_e2m1"
+  int64_t slack_bytes = 0;         // readable bytes that a kernel touches past the end
   std::vector<std::string> flags;  // attributes set on the tensor object, "is_shuffled"
 };
 
@@ -66,17 +66,19 @@ struct Output {
 };
 
 struct Layout {
-  std::string_view id;          // "flashinfer/trtllm"; never reused with another meaning
-  std::string_view backends;    // for people: which backends use it
-  std::string_view outputs_doc; // shapes and dtypes, a line each
-  std::string_view formula;     // the index formula, a line each
+  std::string_view id;           // "flashinfer/trtllm"; never reused with another meaning
+  std::string_view backends;     // for people: which backends use it
+  std::string_view outputs_doc;  // shapes and dtypes, a line each
+  std::string_view formula;      // the index formula, a line each
   std::string_view preconditions;
-  std::string_view source;      // project, version, function
+  std::string_view source;          // project, version, function
   std::string_view kernel_library;  // "flashinfer 0.6.11.post2" where bytes depend on it, or empty
-  // The outputs for a layer. Throws Error::unsupported when a precondition does not hold, naming it.
+  // The outputs for a layer. Throws Error::unsupported when a precondition does not hold, naming
+  // it.
   std::vector<Output> (*outputs)(const LayoutInput& input);
   // Checks that depend on the data of one slot, such as a largest scale; may be null. Given one
-  // granule's loaded bytes of `slot`; throws Error::unsupported, or returns a warning ("" for none).
+  // granule's loaded bytes of `slot`; throws Error::unsupported, or returns a warning ("" for
+  // none).
   std::string (*check_data)(const LayoutInput& input, Slot slot, ConstBytes granule);
 };
 

@@ -21,11 +21,12 @@ class Program {
   [[nodiscard]] int64_t out_bytes() const;
   [[nodiscard]] bool is_identity() const { return steps_.empty(); }
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
-  // Bytes of scratch that forward and inverse need (two buffers of the largest intermediate result).
+  // Bytes of scratch that forward and inverse need (two buffers of the largest intermediate
+  // result).
   [[nodiscard]] int64_t scratch_bytes() const;
 
-  // `in`, `out` and `scratch` have in_bytes(), out_bytes() and at least scratch_bytes() bytes and do
-  // not overlap. Thread-safe.
+  // `in`, `out` and `scratch` have in_bytes(), out_bytes() and at least scratch_bytes() bytes and
+  // do not overlap. Thread-safe.
   void forward(ConstBytes in, MutableBytes out, MutableBytes scratch) const;
   // From out_bytes() bytes back to in_bytes().
   void inverse(ConstBytes in, MutableBytes out, MutableBytes scratch) const;

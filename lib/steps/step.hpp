@@ -1,5 +1,5 @@
-// Reversible steps on one expert's bytes. Each step knows its input and output size and runs in both
-// directions, so a layout states its permutation once and the inverse cannot drift from it.
+// Reversible steps on one expert's bytes. Each step knows its input and output size and runs in
+// both directions, so a layout states its permutation once and the inverse cannot drift from it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace mxfp4 {
 
-// What moves as a whole. A nibble is one e2m1 code: element 2j of a row is the low nibble of byte j.
+// What moves as a whole. A nibble is one e2m1 code: element 2j of a row is the low nibble of byte
+// j.
 enum class Unit : uint8_t { kNibble, kByte, kWord16, kWord32 };
 [[nodiscard]] int64_t unit_bits(Unit unit);
 

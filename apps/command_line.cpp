@@ -1,0 +1,253 @@
+#include "apps/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "apps/commands.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+void add_global_flags(CLI::App& command, GlobalOptions& options) {
+  command.add_flag("--json", options.json, "One JSON document on stdout")->group("Output");
+  command.add_option("--progress", options.progress, "When to draw a progress bar")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->option_text("auto|always|never")
+      ->group("Output");
+  command.add_option("--color", options.color, "When to use colour (NO_COLOR is honoured)")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->option_text("auto|always|never")
+      ->group("Output");
+  command.add_flag("-v", options.verbose, "Say more; with convert, the oracle's trace")
+      ->group("Output");
+  command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")->group("Output");
+}
+
+void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
+  const std::string group = "The machine that will serve";
+  const auto add = [&](const std::string& name, auto& value, const std::string& text,
+                       const std::string& kind) {
+    return command.add_option(name, value, text)->option_text(kind)->group(group);
+  };
+  add("--arch", options.arch, "GPU or CPU architecture: sm90, gfx950, x86_64", "ARCH");
+  add("--platform", options.platform, "Follows from --arch where it can",
+      "cuda|rocm|xpu|cpu|other");
+  add("--target", options.target_file, "The same facts as JSON, from scripts/probe-target", "FILE");
+  add("--moe-backend", options.moe_backend, "The engine's --moe-backend; default auto", "NAME");
+  add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM");
+  add("--family", options.family, "Converter family; default: from the checkpoint",
+      "gpt_oss|generic");
+  add("--selector", options.selector, "Selection function; default: from the checkpoint",
+      "gpt_oss|deepseek_v4");
+  add("--quantization-config", options.quantization_config,
+      "The engine's override object, e.g. {\"moe\": {\"activation\": \"mxfp8\"}}", "FILE|JSON");
+  add("--libs", options.libs, "Kernel packages on that machine; default: the stock set", "LIST");
+  add("--no-lib", options.no_libs, "This package is not there; repeatable", "NAME");
+  add("--activation", options.activation, "Activation function of the experts", "NAME");
+  add("--routing-method", options.routing_method, "Default: from the checkpoint", "NAME");
+  add("--env", options.env, "Environment variable of the serving process; repeatable",
+      "NAME=VALUE");
+  add("--knob", options.knobs,
+      "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, tp_size; "
+      "repeatable",
+      "NAME=VALUE");
+  add("--pad", options.pad, "Round sizes as the backend wants, or take them as they are",
+      "auto|none");
+  add("--revision", options.revision, "Engine revision (list revisions)", "NAME");
+}
+
+void add_parallel_flags(CLI::App& command, DeploymentOptions& options) {
+  const std::string group = "Parallelism";
+  const auto size = [&](const std::string& name, int64_t& value, const std::string& text) {
+    command.add_option(name, value, text)
+        ->check(CLI::Range(int64_t{1}, int64_t{65536}))
+        ->option_text("N")
+        ->group(group);
+  };
+  size("--tp-size", options.tp_size, "Tensor parallel size");
+  size("--dp-size", options.dp_size, "Data parallel size");
+  size("--pcp-size", options.pcp_size, "Prefill context parallel size");
+  const auto flag = [&](const std::string& name, bool& value, const std::string& text) {
+    command.add_flag(name, value, text)->group(group);
+  };
+  command.add_option("--all2all-backend", options.all2all_backend, "All-to-all kernels")
+      ->option_text("NAME")
+      ->group(group);
+  flag("--enable-expert-parallel", options.enable_expert_parallel,
+       "Split by experts instead of rows");
+  flag("--enable-eplb", options.enable_eplb, "Expert load balancing");
+  flag("--sequence-parallel", options.sequence_parallel, "Sequence parallel MoE");
+  flag("--enable-lora", options.enable_lora, "LoRA adapters");
+  command.add_option("--expert-placement", options.expert_placement, "Which experts a rank holds")
+      ->option_text("linear|round_robin")
+      ->group(group);
+  command.add_option("--rank", options.rank, "Only this rank's blob")
+      ->option_text("R")
+      ->group(group);
+}
+
+void add_input_flags(CLI::App& command, InputOptions& options) {
+  const std::string group = "Input";
+  command.add_option("--style", options.style, "Naming style (list styles); default: detected")
+      ->option_text("NAME")
+      ->group(group);
+  command
+      .add_option("--model-config", options.model_config,
+                  "config.json for an input that carries none")
+      ->option_text("FILE")
+      ->group(group);
+  command.add_option("--layers", options.layers, "Only these layers: 0-3,7")
+      ->option_text("LIST")
+      ->group(group);
+}
+
+void add_resource_flags(CLI::App& command, ResourceOptions& options) {
+  const std::string group = "Resources";
+  command.add_option("--threads", options.threads, "Workers; default: the CPUs of this process")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N")
+      ->group(group);
+  command
+      .add_option_function<std::string>(
+          "--memory", [&options](const std::string& text) { options.memory = parse_size(text); },
+          "Budget for buffers; default 256MiB")
+      ->option_text("SIZE")
+      ->group(group);
+}
+
+void declare_convert(CLI::App& app, CommandLine& line) {
+  ConvertOptions& options = line.convert;
+  CLI::App* command =
+      app.add_subcommand("convert", "Repack the expert weights of a checkpoint for one backend");
+  command->add_option("INPUT", options.input.path, "Checkpoint: directory, file or manifest")
+      ->required();
+  command->add_option("-o,--output", options.output, "Directory to write")
+      ->required()
+      ->option_text("OUT");
+  add_machine_flags(*command, options.deployment);
+  add_parallel_flags(*command, options.deployment);
+  add_input_flags(*command, options.input);
+  const std::string group = "What is written";
+  command->add_option("--compress", options.compress, "Seekable zstd or plain safetensors")
+      ->check(CLI::IsMember({"zstd", "none"}))
+      ->option_text("zstd|none")
+      ->group(group);
+  command->add_option("--level", options.level, "zstd level; default 1")
+      ->check(CLI::Range(1, 19))
+      ->option_text("L")
+      ->group(group);
+  command
+      ->add_option("--emit", options.emit,
+                   "packed: for the kernel; loaded: stop after slicing and padding")
+      ->check(CLI::IsMember({"packed", "loaded"}))
+      ->option_text("packed|loaded")
+      ->group(group);
+  command
+      ->add_flag("--allow-known-defects", options.allow_known_defects,
+                 "Write bytes that the reference is known to get wrong")
+      ->group(group);
+  command->add_flag("--dry-run", options.dry_run, "Plan only")->group(group);
+  command->add_flag("--force", options.force, "Replace an earlier result in OUT")->group(group);
+  add_resource_flags(*command, options.resources);
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return run_convert(line.convert, console); };
+  });
+}
+
+void declare_inspect(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what is in a checkpoint or a blob; reads headers only");
+  command->add_option("INPUT", line.inspect.input.path, "Checkpoint or blob")->required();
+  add_machine_flags(*command, line.inspect.deployment);
+  add_parallel_flags(*command, line.inspect.deployment);
+  add_input_flags(*command, line.inspect.input);
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return run_inspect(line.inspect, console); };
+  });
+}
+
+void declare_explain(CLI::App& app, CommandLine& line) {
+  ExplainFlags& options = line.explain;
+  CLI::App* command = app.add_subcommand(
+      "explain", "Say which backend a deployment gets, and why: every candidate with its reason");
+  command->add_option("INPUT", options.input.path, "Checkpoint; without one the flags decide");
+  command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
+      ->option_text("FILE|-");
+  add_machine_flags(*command, options.deployment);
+  add_parallel_flags(*command, options.deployment);
+  add_input_flags(*command, options.input);
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return explain_command(line.explain, console); };
+  });
+}
+
+void declare_verify(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "verify", "Check a blob's checksums; with --against, make every byte anew and compare");
+  command->add_option("OUT", line.verify.blob, "Blob")->required();
+  command->add_option("--against", line.verify.against.path, "The checkpoint it was made from")
+      ->option_text("INPUT");
+  command->add_option("--style", line.verify.against.style, "Naming style of INPUT")
+      ->option_text("NAME");
+  command
+      ->add_option("--model-config", line.verify.against.model_config,
+                   "config.json for an INPUT that carries none")
+      ->option_text("FILE");
+  add_resource_flags(*command, line.verify.resources);
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return run_verify(line.verify, console); };
+  });
+}
+
+void declare_unpack(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      app.add_subcommand("unpack", "Give back the loaded-layout tensors, padding cropped");
+  command->add_option("OUT", line.unpack.blob, "Blob")->required();
+  command->add_option("-o,--output", line.unpack.output, "Directory to write")
+      ->required()
+      ->option_text("DIR");
+  command->add_flag("--force", line.unpack.force, "Replace an earlier result in DIR");
+  add_resource_flags(*command, line.unpack.resources);
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return run_unpack(line.unpack, console); };
+  });
+}
+
+void declare_list(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("list", "Show the tables the program decides by");
+  command->add_option("WHAT", line.list.what, "backends, layouts, revisions or styles")
+      ->required()
+      ->check(CLI::IsMember({"backends", "layouts", "revisions", "styles"}));
+  command->add_option("--revision", line.list.revision, "Engine revision (list revisions)")
+      ->option_text("NAME");
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return run_list(line.list, console); };
+  });
+}
+
+}  // namespace
+
+void declare_commands(CLI::App& app, CommandLine& line) {
+  app.require_subcommand(1);
+  app.set_version_flag("-V,--version", "mxfp4-repack " MXFP4_REPACK_VERSION);
+  app.footer(
+      "Examples:\n"
+      "  mxfp4-repack explain gpt-oss-120b/ --arch sm90\n"
+      "  mxfp4-repack convert gpt-oss-120b/ -o packed/ --arch sm90\n"
+      "  mxfp4-repack verify packed/ --against gpt-oss-120b/\n"
+      "  mxfp4-repack unpack packed/ -o loaded/");
+  declare_convert(app, line);
+  declare_inspect(app, line);
+  declare_explain(app, line);
+  declare_verify(app, line);
+  declare_unpack(app, line);
+  declare_list(app, line);
+}
+
+}  // namespace mxfp4

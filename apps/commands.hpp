@@ -1,0 +1,28 @@
+// One function a command. Each returns the exit code of a result (0 or 1) and throws Error for
+// everything else.
+#pragma once
+
+#include "apps/console.hpp"
+#include "apps/options.hpp"
+
+namespace mxfp4 {
+
+// Exit codes are a contract (cli, "Exit codes"); errors get theirs from ErrorKind in main.
+enum ExitCode : int {
+  kOk = 0,
+  kDifference = 1,
+  kUsage = 2,
+  kInput = 3,
+  kUnsupported = 4,
+  kOutput = 5,
+  kInternal = 6,
+};
+
+[[nodiscard]] int run_convert(const ConvertOptions& options, const Console& console);
+[[nodiscard]] int run_inspect(const InspectOptions& options, const Console& console);
+[[nodiscard]] int explain_command(const ExplainFlags& options, const Console& console);
+[[nodiscard]] int run_verify(const VerifyOptions& options, const Console& console);
+[[nodiscard]] int run_unpack(const UnpackOptions& options, const Console& console);
+[[nodiscard]] int run_list(const ListOptions& options, const Console& console);
+
+}  // namespace mxfp4

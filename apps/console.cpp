@@ -1,0 +1,145 @@
+#include "apps/console.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kWidth = 80;
+constexpr int kBarWidth = 24;
+
+bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
+
+// Columns of UTF-8 text: bytes that do not continue a character.
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+// `text` in lines of at most `width` columns, broken at spaces where it can be.
+std::vector<std::string> wrap(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  while (columns(text) > width) {
+    size_t cut = text.rfind(' ', width);
+    if (cut == std::string_view::npos || cut == 0) {
+      cut = text.find(' ', width);
+      if (cut == std::string_view::npos) break;
+    }
+    lines.emplace_back(text.substr(0, cut));
+    text.remove_prefix(cut + 1);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
+}  // namespace
+
+Console::Console(const GlobalOptions& options) : options_(options) {
+  const bool plain = std::getenv("NO_COLOR") != nullptr;
+  color_ = options.color == "always" ||
+           (options.color == "auto" && !plain && is_terminal(STDOUT_FILENO));
+}
+
+void Console::say(std::string_view line) const {
+  if (!options_.quiet && !options_.json) fmt::print("{}\n", line);
+}
+
+void Console::result(std::string_view text) const { fmt::print("{}", text); }
+
+void Console::warn(std::string_view text) const {
+  std::fflush(stdout);
+  fmt::print(stderr, "mxfp4-repack: warning: {}\n", text);
+}
+
+void Console::detail(std::string_view line) const {
+  if (options_.verbose > 0) fmt::print(stderr, "{}\n", line);
+}
+
+std::string Console::bold(std::string_view text) const {
+  return color_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
+}
+
+bool Console::progress_wanted() const {
+  if (options_.progress == "auto") return !options_.quiet && is_terminal(STDERR_FILENO);
+  return options_.progress == "always";
+}
+
+Progress::Progress(const Console& console, int64_t total_bytes)
+    : shown_(console.progress_wanted()),
+      total_(total_bytes),
+      start_(std::chrono::steady_clock::now()) {}
+
+Progress::~Progress() {
+  if (drawn_) fmt::print(stderr, "\r\033[K");
+}
+
+double Progress::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void Progress::advance(int64_t bytes) {
+  done_ += bytes;
+  if (!shown_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (drawn_ && now - last_draw_ < std::chrono::milliseconds(100) && done_ < total_) return;
+  last_draw_ = now;
+  draw();
+}
+
+void Progress::draw() {
+  drawn_ = true;
+  const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1.0;
+  const double elapsed = std::max(seconds(), 1e-6);
+  const double rate = static_cast<double>(done_) / elapsed;
+  const auto left = static_cast<int64_t>(static_cast<double>(total_ - done_) / std::max(rate, 1.0));
+  const auto filled = static_cast<size_t>(share * kBarWidth);
+  fmt::print(stderr, "\r\033[K[{:<{}}] {:3.0f} %  {} of {}  {}/s  ETA {}:{:02}",
+             std::string(filled, '#'), kBarWidth, share * 100, human_bytes(done_),
+             human_bytes(total_), human_bytes(static_cast<int64_t>(rate)), left / 60, left % 60);
+  std::fflush(stderr);
+}
+
+std::string human_bytes(int64_t bytes) {
+  static constexpr std::array<std::string_view, 6> kUnits = {"B",   "KiB", "MiB",
+                                                             "GiB", "TiB", "PiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+std::string table(const Console& console, const std::vector<std::vector<std::string>>& rows) {
+  if (rows.empty()) return "";
+  std::vector<size_t> width(rows.front().size(), 0);
+  for (const auto& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], columns(row[c]));
+  }
+  size_t indent = 0;
+  for (size_t c = 0; c + 1 < width.size(); ++c) indent += width[c] + 2;
+  const size_t last_width = indent + 20 < kWidth ? kWidth - indent : 20;
+  std::string out;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (size_t c = 0; c + 1 < width.size(); ++c) {
+      line += rows[r][c] + std::string(width[c] - columns(rows[r][c]) + 2, ' ');
+    }
+    const std::vector<std::string> last = wrap(rows[r].back(), last_width);
+    for (size_t i = 0; i < last.size(); ++i) {
+      std::string text = (i == 0 ? line : std::string(indent, ' ')) + last[i];
+      text.resize(text.find_last_not_of(' ') + 1);
+      out += (r == 0 ? console.bold(text) : text) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace mxfp4

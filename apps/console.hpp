@@ -1,0 +1,72 @@
+// What a person sees: warnings and progress on stderr, results on stdout, tables that fit 80
+// columns.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/options.hpp"
+
+namespace mxfp4 {
+
+class Console {
+ public:
+  explicit Console(const GlobalOptions& options);
+
+  [[nodiscard]] bool json() const { return options_.json; }
+  [[nodiscard]] int verbose() const { return options_.verbose; }
+
+  // One line on stdout, unless --quiet.
+  void say(std::string_view line) const;
+  // Raw text on stdout, always: a result that was asked for.
+  void result(std::string_view text) const;
+  // "mxfp4-repack: warning: <text>" on stderr, always.
+  void warn(std::string_view text) const;
+  // On stderr with -v.
+  void detail(std::string_view line) const;
+
+  // `text` in bold where stdout is a terminal that may show it.
+  [[nodiscard]] std::string bold(std::string_view text) const;
+  [[nodiscard]] bool progress_wanted() const;
+
+ private:
+  GlobalOptions options_;
+  bool color_ = false;
+};
+
+// A bar with bytes, rate and time left on stderr; nothing where no terminal looks at it. The bar is
+// wiped when it is destroyed.
+class Progress {
+ public:
+  Progress(const Console& console, int64_t total_bytes);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `bytes` more are done. One thread at a time.
+  void advance(int64_t bytes);
+  [[nodiscard]] double seconds() const;
+
+ private:
+  void draw();
+
+  bool shown_;
+  bool drawn_ = false;
+  int64_t total_;
+  int64_t done_ = 0;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point last_draw_;
+};
+
+// "1.50 GiB"
+[[nodiscard]] std::string human_bytes(int64_t bytes);
+
+// Rows of equal length as aligned columns two spaces apart, the first row being the heading. The
+// last column is wrapped so that no line is longer than 80 characters.
+[[nodiscard]] std::string table(const Console& console,
+                                const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace mxfp4

@@ -1,0 +1,220 @@
+// inspect: what is in a checkpoint or a blob. Reads headers only.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.hpp"
+#include "apps/session.hpp"
+#include "formats/blob_reader.hpp"
+#include "lib/core/error.hpp"
+#include "lib/plan/plan.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::string>>;
+
+// "0-35" or "0-3, 7".
+std::string ranges(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
+    if (last > i) out += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+int64_t expert_bytes(const ModelLayers& model) {
+  int64_t total = 0;
+  for (const ExpertLayer& layer : model.layers) {
+    for (const SlotSource& slot : layer.slots) {
+      for (const auto& expert : slot.experts) {
+        for (const Extent& extent : expert) total += extent.bytes;
+      }
+    }
+  }
+  return total;
+}
+
+int64_t rest_bytes(const OpenInput& input) {
+  int64_t total = 0;
+  for (size_t index : input.model.rest) total += input.source->tensors()[index].spec.bytes();
+  return total;
+}
+
+std::vector<int64_t> layer_numbers(const ModelLayers& model) {
+  std::vector<int64_t> numbers;
+  for (const ExpertLayer& layer : model.layers) numbers.push_back(layer.index);
+  return numbers;
+}
+
+Json describe_input(const OpenInput& input) {
+  const LayerDims dims = common_dims(input.model);
+  Json json;
+  json["kind"] = input.source->kind();
+  json["files"] = input.source->files().size();
+  if (input.config) json["model_type"] = input.config->model_type;
+  json["style"] = style_name(input.model.style);
+  json["family"] = family_name(input.model.family);
+  json["w13_order"] = w13_order_name(input.model.order);
+  json["layers"] = layer_numbers(input.model);
+  json["num_experts"] = dims.num_experts;
+  json["hidden_size"] = dims.hidden_size;
+  json["intermediate_size"] = dims.intermediate_size;
+  json["expert_bytes"] = expert_bytes(input.model);
+  json["other_tensors"] = input.model.rest.size();
+  json["other_bytes"] = rest_bytes(input);
+  json["warnings"] = input.model.warnings;
+  return json;
+}
+
+Rows input_rows(const OpenInput& input) {
+  const LayerDims dims = common_dims(input.model);
+  const ModelLayers& model = input.model;
+  Rows rows{{"what", "value"}};
+  rows.push_back(
+      {"container", fmt::format("{}, {} file{}", input.source->kind(), input.source->files().size(),
+                                input.source->files().size() == 1 ? "" : "s")});
+  if (input.config && !input.config->model_type.empty()) {
+    rows.push_back({"model type", input.config->model_type});
+  }
+  rows.push_back({"style", std::string(style_name(model.style))});
+  rows.push_back({"family", fmt::format("{}, w13 rows {}", family_name(model.family),
+                                        w13_order_name(model.order))});
+  rows.push_back(
+      {"MoE layers", fmt::format("{} ({})", model.layers.size(), ranges(layer_numbers(model)))});
+  rows.push_back({"experts", fmt::format("{}", dims.num_experts)});
+  rows.push_back({"hidden size H", fmt::format("{}", dims.hidden_size)});
+  rows.push_back({"intermediate I", fmt::format("{}", dims.intermediate_size)});
+  rows.push_back({"expert weights", human_bytes(expert_bytes(model))});
+  rows.push_back({"not converted", fmt::format("{} other tensors, {}", model.rest.size(),
+                                               human_bytes(rest_bytes(input)))});
+  return rows;
+}
+
+// The tensors of one planned layer.
+Rows tensor_rows(const Plan& plan) {
+  Rows rows{{"output tensor", "dtype", "bytes a layer", "shape"}};
+  for (const PlannedTensor& tensor : plan.files.front().tensors) {
+    rows.push_back({(*plan.files.front().outputs)[tensor.output].name,
+                    std::string(dtype_name(tensor.spec.dtype)), human_bytes(tensor.bytes),
+                    tensor.spec.shape.to_string()});
+  }
+  return rows;
+}
+
+// What convert would do with these flags.
+void inspect_target(const InspectOptions& options, const OpenInput& input, const Console& console,
+                    Json& json) {
+  const Choice choice = choose_backend(options.deployment, input);
+  const Layout* layout = require_layout(choice);
+  const std::vector<RankSlice> ranks = plan_ranks(options.deployment, input, choice);
+  const Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});
+  const int64_t loaded = expert_bytes(input.model);
+  const double overhead =
+      100.0 * (static_cast<double>(plan.output_bytes) / static_cast<double>(loaded) - 1.0);
+  const std::vector<std::string> defects = known_defects(choice, input.model, ranks.front());
+  for (const std::string& defect : defects) console.warn(defect);
+  const LayerDims& padded = ranks.front().padded;
+  if (console.json()) {
+    Json& target = json["target"];
+    target["backend"] = backend_name(choice.target.backend);
+    target["layout"] = layout->id;
+    target["ranks"] = ranks.size();
+    target["padded_hidden_size"] = padded.hidden_size;
+    target["padded_intermediate_size"] = padded.intermediate_size;
+    target["output_bytes"] = plan.output_bytes;
+    target["overhead_percent"] = overhead;
+    target["defects"] = defects;
+    Json& tensors = target["tensors"] = Json::array();
+    for (const PlannedTensor& tensor : plan.files.front().tensors) {
+      tensors.push_back({{"name", tensor.name},
+                         {"dtype", dtype_name(tensor.spec.dtype)},
+                         {"shape", std::vector<int64_t>(tensor.spec.shape.dims().begin(),
+                                                        tensor.spec.shape.dims().end())},
+                         {"bytes", tensor.bytes}});
+    }
+    return;
+  }
+  Rows rows{{"target", "value"}};
+  rows.push_back({"backend", std::string(backend_name(choice.target.backend))});
+  rows.push_back({"layout", std::string(layout->id)});
+  rows.push_back({"padded sizes",
+                  fmt::format("H {}, I {} a rank", padded.hidden_size, padded.intermediate_size)});
+  rows.push_back({"ranks", fmt::format("{}", ranks.size())});
+  rows.push_back(
+      {"output",
+       fmt::format("{} before compression ({:+.1f} %), {} a rank", human_bytes(plan.output_bytes),
+                   overhead, human_bytes(plan.output_bytes / static_cast<int64_t>(ranks.size())))});
+  console.result("\n" + table(console, rows) + "\n" + table(console, tensor_rows(plan)));
+}
+
+int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Console& console) {
+  Json list = Json::array();
+  Rows rows{{"blob", "value"}};
+  for (const std::filesystem::path& blob : blobs) {
+    const Manifest manifest = read_manifest(blob);
+    int64_t size = 0;
+    int64_t decoded = 0;
+    std::vector<int64_t> numbers;
+    for (const ManifestLayer& layer : manifest.layers) {
+      size += layer.size;
+      numbers.push_back(layer.index);
+      for (const ManifestTensor& tensor : layer.tensors) decoded += tensor.spec.bytes();
+    }
+    Json item;
+    item["path"] = blob.string();
+    item["backend"] = backend_name(manifest.target.backend);
+    item["layout"] = manifest.layout;
+    item["revision"] = manifest.revision;
+    item["rank"] = manifest.rank.rank;
+    item["num_ranks"] = manifest.rank.num_ranks;
+    item["layers"] = numbers;
+    item["stored_bytes"] = size;
+    item["data_bytes"] = decoded;
+    item["warnings"] = manifest.warnings;
+    list.push_back(std::move(item));
+    rows.push_back({"path", blob.string()});
+    rows.push_back({"backend", fmt::format("{}, layout {}", backend_name(manifest.target.backend),
+                                           manifest.layout)});
+    rows.push_back({"made for", fmt::format("{} {}, {}", platform_name(manifest.target.platform),
+                                            manifest.target.arch, manifest.revision)});
+    rows.push_back({"rank", fmt::format("{} of {}, {} experts", manifest.rank.rank,
+                                        manifest.rank.num_ranks, manifest.rank.experts.size())});
+    rows.push_back({"layers", fmt::format("{} ({})", numbers.size(), ranges(numbers))});
+    rows.push_back(
+        {"stored", fmt::format("{}, {} of tensors", human_bytes(size), human_bytes(decoded))});
+    for (const std::string& warning : manifest.warnings) rows.push_back({"warning", warning});
+  }
+  console.result(console.json() ? list.dump(2) + "\n" : table(console, rows));
+  return kOk;
+}
+
+}  // namespace
+
+int run_inspect(const InspectOptions& options, const Console& console) {
+  const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
+  if (!blobs.empty()) return inspect_blob(blobs, console);
+  const OpenInput input = open_input(options.input, options.deployment.family);
+  Json json;
+  if (console.json()) {
+    json = describe_input(input);
+  } else {
+    console.result(table(console, input_rows(input)));
+    for (const std::string& warning : input.model.warnings) console.warn(warning);
+  }
+  const DeploymentOptions& deployment = options.deployment;
+  if (!deployment.platform.empty() || !deployment.arch.empty() || !deployment.target_file.empty() ||
+      !deployment.backend.empty()) {
+    inspect_target(options, input, console, json);
+  }
+  if (console.json()) console.result(json.dump(2) + "\n");
+  return kOk;
+}
+
+}  // namespace mxfp4

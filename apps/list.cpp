@@ -1,0 +1,123 @@
+// list: the tables that the program decides by.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.hpp"
+#include "lib/core/error.hpp"
+#include "lib/load/expert_layer.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string condition_of(const LayoutRow& row) {
+  return row.when.text.empty() ? "any" : std::string(row.when.text);
+}
+
+Rows backend_rows(const RuleSet& rules) {
+  Rows rows{{"backend", "family", "when", "layout"}};
+  for (Backend backend : all_backends()) {
+    for (const LayoutRow& row : rules.layouts) {
+      if (row.backend != backend) continue;
+      rows.push_back({std::string(backend_name(backend)),
+                      row.family ? std::string(family_name(*row.family)) : "both",
+                      condition_of(row),
+                      row.layout != nullptr ? std::string(row.layout->id)
+                                            : "refused: " + std::string(row.refusal)});
+    }
+  }
+  return rows;
+}
+
+Rows revision_rows() {
+  Rows rows{{"revision", "vLLM", "kernel libraries"}};
+  for (const RuleSet* rules : all_revisions()) {
+    std::string name(rules->name);
+    if (rules == &default_revision()) name += " (default)";
+    rows.push_back({name, std::string(rules->commit), std::string(rules->kernel_libraries)});
+  }
+  return rows;
+}
+
+Rows style_rows() {
+  return {
+      {"style", "what it is"},
+      {"gpt_oss", "hub form: model.layers.N.mlp.experts.gate_up_proj_blocks, ..._scales, ..._bias"},
+      {"gpt_oss_original", "original form: block.N.mlp.mlp1_weight.blocks, ..."},
+      {"deepseek_v4", "layers.N.ffn.experts.K.w1.weight and .scale, also mtp.N"},
+      {"quark", "...experts.K.gate_proj.weight and .weight_scale; gpt-oss per expert or stacked"},
+      {"compressed_tensors", "...experts.K.gate_proj.weight_packed and .weight_scale"},
+      {"mxfp4", "generic: ...experts.K.gate_proj.weight and .weight_scale"},
+      {"loaded", "already stacked as the engine names them: PREFIX.w13_weight, ..."},
+  };
+}
+
+// For people: one block a layout.
+std::string layouts_text(const Console& console) {
+  std::string out;
+  const auto field = [&](std::string_view name, std::string_view text) {
+    if (text.empty()) return;
+    out += fmt::format("  {}:\n", name);
+    while (!text.empty()) {
+      const size_t end = text.find('\n');
+      out += fmt::format("    {}\n", text.substr(0, end));
+      text = end == std::string_view::npos ? "" : text.substr(end + 1);
+    }
+  };
+  for (const Layout* layout : all_layouts()) {
+    out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(layout->id));
+    field("backends", layout->backends);
+    field("outputs", layout->outputs_doc);
+    field("formula", layout->formula);
+    field("preconditions", layout->preconditions);
+    field("kernel library", layout->kernel_library);
+    field("source", layout->source);
+  }
+  return out;
+}
+
+std::string layouts_json() {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const Layout* layout : all_layouts()) {
+    json.push_back({{"id", layout->id},
+                    {"backends", layout->backends},
+                    {"outputs", layout->outputs_doc},
+                    {"formula", layout->formula},
+                    {"preconditions", layout->preconditions},
+                    {"kernel_library", layout->kernel_library},
+                    {"source", layout->source}});
+  }
+  return json.dump(2) + "\n";
+}
+
+// A table as an array of objects whose keys are the heading.
+std::string rows_json(const Rows& rows) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (size_t r = 1; r < rows.size(); ++r) {
+    nlohmann::ordered_json item;
+    for (size_t c = 0; c < rows[r].size(); ++c) item[rows[0][c]] = rows[r][c];
+    json.push_back(std::move(item));
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+int run_list(const ListOptions& options, const Console& console) {
+  const RuleSet& rules =
+      options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+  if (options.what == "layouts") {
+    console.result(console.json() ? layouts_json() : layouts_text(console));
+    return kOk;
+  }
+  const Rows rows = options.what == "backends"    ? backend_rows(rules)
+                    : options.what == "revisions" ? revision_rows()
+                                                  : style_rows();
+  console.result(console.json() ? rows_json(rows) : table(console, rows));
+  return kOk;
+}
+
+}  // namespace mxfp4

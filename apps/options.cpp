@@ -1,0 +1,111 @@
+#include "apps/options.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// A non-negative integer that takes the whole text.
+std::optional<int64_t> parse_integer(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+constexpr int64_t kMaxLayerNumber = 99999;  // five digits in a file name
+
+}  // namespace
+
+std::set<int64_t> parse_layers(const std::string& text) {
+  std::set<int64_t> layers;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const size_t dash = item.find('-');
+    const auto first = parse_integer(item.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_integer(item.substr(dash + 1));
+    if (!first || !last || *first > *last || *last > kMaxLayerNumber) {
+      throw Error::usage(fmt::format("--layers: '{}' is neither N nor FIRST-LAST", item));
+    }
+    for (int64_t layer = *first; layer <= *last; ++layer) layers.insert(layer);
+    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
+  }
+  return layers;
+}
+
+int64_t parse_size(const std::string& text) {
+  struct Suffix {
+    std::string_view name;
+    int shift;
+  };
+  static constexpr std::array kSuffixes = {
+      Suffix{"kib", 10}, Suffix{"mib", 20}, Suffix{"gib", 30}, Suffix{"k", 10},
+      Suffix{"m", 20},   Suffix{"g", 30},   Suffix{"b", 0},
+  };
+  std::string number = text;
+  std::ranges::transform(number, number.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  int shift = 0;
+  for (const Suffix& suffix : kSuffixes) {
+    if (number.ends_with(suffix.name)) {
+      number.resize(number.size() - suffix.name.size());
+      shift = suffix.shift;
+      break;
+    }
+  }
+  const auto value = parse_integer(number);
+  if (!value || *value == 0) {
+    throw Error::usage(fmt::format("'{}' is not a size such as 256MiB", text));
+  }
+  return checked_mul(*value, int64_t{1} << shift);
+}
+
+int64_t parse_count(const std::string& text, const std::string& flag) {
+  const auto value = parse_integer(text);
+  if (!value || *value == 0) {
+    throw Error::usage(fmt::format("{}: '{}' is not a whole number above 0", flag, text));
+  }
+  return *value;
+}
+
+std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,
+                                               const std::string& flag) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& item : items) {
+    const size_t equals = item.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error::usage(fmt::format("{}: '{}' is not NAME=VALUE", flag, item));
+    }
+    pairs[item.substr(0, equals)] = item.substr(equals + 1);
+  }
+  return pairs;
+}
+
+int available_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  // cgroup v2: "<quota> <period>" in microseconds, or "max <period>".
+  std::ifstream limits("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  int64_t period = 0;
+  if (limits >> quota >> period && period > 0) {
+    if (const auto value = parse_integer(quota)) {
+      threads = std::min<int>(threads, static_cast<int>(ceil_div(*value, period)));
+    }
+  }
+  return std::max(threads, 1);
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,118 @@
+// The command line as plain values. Nothing below apps/ knows a flag.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mxfp4 {
+
+struct GlobalOptions {
+  bool json = false;
+  std::string progress = "auto";  // auto, always, never
+  std::string color = "auto";
+  int verbose = 0;
+  bool quiet = false;
+};
+
+// Flags that describe the machine and process that will serve; as given, not yet resolved.
+struct DeploymentOptions {
+  std::string platform;
+  std::string arch;
+  std::string target_file;
+  std::string moe_backend;
+  std::string backend;
+  std::string selector;
+  std::string family;
+  std::string quantization_config;
+  std::string libs;
+  std::vector<std::string> no_libs;
+  std::string activation;
+  std::string routing_method;
+  std::string all2all_backend;
+  bool enable_eplb = false;
+  bool sequence_parallel = false;
+  bool enable_lora = false;
+  std::vector<std::string> env;    // NAME=VALUE
+  std::vector<std::string> knobs;  // NAME=VALUE
+  int64_t tp_size = 1;
+  int64_t dp_size = 1;
+  int64_t pcp_size = 1;
+  bool enable_expert_parallel = false;
+  std::string expert_placement = "linear";
+  std::optional<int64_t> rank;
+  std::string pad = "auto";
+  std::string revision;
+};
+
+struct InputOptions {
+  std::filesystem::path path;
+  std::string style;
+  std::filesystem::path model_config;
+  std::string layers;  // "0-3,7"
+};
+
+struct ResourceOptions {
+  int threads = 0;                      // 0: as many as this process may use
+  int64_t memory = int64_t{256} << 20;  // bytes for buffers
+};
+
+struct ConvertOptions {
+  InputOptions input;
+  DeploymentOptions deployment;
+  ResourceOptions resources;
+  std::filesystem::path output;
+  std::string compress = "zstd";
+  int level = 1;
+  std::string emit = "packed";
+  bool allow_known_defects = false;
+  bool dry_run = false;
+  bool force = false;
+};
+
+struct InspectOptions {
+  InputOptions input;
+  DeploymentOptions deployment;
+};
+
+struct ExplainFlags {
+  InputOptions input;  // path empty: from flags alone
+  DeploymentOptions deployment;
+  std::string batch;
+};
+
+struct VerifyOptions {
+  std::filesystem::path blob;
+  InputOptions against;  // path empty: checksums only
+  ResourceOptions resources;
+};
+
+struct UnpackOptions {
+  std::filesystem::path blob;
+  std::filesystem::path output;
+  ResourceOptions resources;
+  bool force = false;
+};
+
+struct ListOptions {
+  std::string what;
+  std::string revision;
+};
+
+// "0-3,7" -> {0, 1, 2, 3, 7}; empty text: empty set, meaning all. Throws Error::usage.
+[[nodiscard]] std::set<int64_t> parse_layers(const std::string& text);
+// "256MiB", "1g", "65536" -> bytes. Throws Error::usage.
+[[nodiscard]] int64_t parse_size(const std::string& text);
+// A whole number from 1 on. Throws Error::usage naming the flag.
+[[nodiscard]] int64_t parse_count(const std::string& text, const std::string& flag);
+// {"A=1", ...} -> map. Throws Error::usage naming the flag.
+[[nodiscard]] std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,
+                                                             const std::string& flag);
+// CPUs that this process may use: the affinity mask and the cgroup's quota.
+[[nodiscard]] int available_threads();
+
+}  // namespace mxfp4

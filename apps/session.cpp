@@ -1,0 +1,283 @@
+#include "apps/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "formats/deployment_json.hpp"
+#include "formats/mapped_file.hpp"
+#include "formats/model_config.hpp"
+#include "formats/quant_config.hpp"
+#include "formats/seekable_zstd.hpp"
+#include "lib/core/error.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/oracle/question.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr int64_t kMaxConfigBytes = int64_t{16} << 20;
+
+std::optional<ModelConfig> read_config(const InputOptions& options, const Source& source) {
+  if (!options.model_config.empty()) {
+    const std::string name = options.model_config.string();
+    return parse_model_config(
+        in_context(name, [&] { return read_text_file(options.model_config, kMaxConfigBytes); }),
+        name);
+  }
+  const std::optional<std::string> text = source.config_json();
+  if (!text) return std::nullopt;
+  return parse_model_config(*text, (options.path / "config.json").string());
+}
+
+// The value of a flag, or nothing when it was not given.
+template <class Lookup>
+auto named_flag(const std::string& text, std::string_view flag, Lookup lookup)
+    -> decltype(lookup(std::string_view{})) {
+  if (text.empty()) return std::nullopt;
+  const auto value = lookup(std::string_view(text));
+  if (!value) throw Error::usage(fmt::format("{}: unknown value '{}'", flag, text));
+  return value;
+}
+
+std::optional<std::string> given(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+std::set<std::string> split_list(const std::string& text) {
+  std::set<std::string> items;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) items.insert(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
+DeploymentRequest read_target(const std::string& path) {
+  if (path.empty()) return {};
+  return in_context(path, [&] { return parse_target(read_text_file(path, kMaxConfigBytes)); });
+}
+
+}  // namespace
+
+OpenInput open_input(const InputOptions& options, const std::string& family) {
+  OpenInput input;
+  input.source = open_source(options.path);
+  input.config = read_config(options, *input.source);
+  FindOptions find;
+  find.attributes = input.source->attributes();
+  if (!options.style.empty()) {
+    find.style = style_from_name(options.style);
+    if (!find.style) throw Error::usage(fmt::format("--style: unknown style '{}'", options.style));
+  }
+  if (!family.empty()) {
+    find.family = family_from_name(family);
+    if (!find.family) {
+      throw Error::usage(fmt::format("--family: '{}' is neither gpt_oss nor generic", family));
+    }
+  }
+  std::vector<NamedTensor> tensors;
+  for (const SourceTensor& tensor : input.source->tensors()) {
+    tensors.push_back({tensor.name, tensor.spec, tensor.file});
+  }
+  input.model = find_expert_layers(tensors, input.config ? &*input.config : nullptr, find);
+  if (input.model.layers.empty()) {
+    throw Error::input(fmt::format("{}: no MXFP4 expert layers among its {} tensors",
+                                   options.path.string(), tensors.size()));
+  }
+  select_layers(input.model, options.layers);
+  return input;
+}
+
+void select_layers(ModelLayers& model, const std::string& layers) {
+  const std::set<int64_t> wanted = parse_layers(layers);
+  if (wanted.empty()) return;
+  for (int64_t index : wanted) {
+    if (std::ranges::find(model.layers, index, &ExpertLayer::index) == model.layers.end()) {
+      throw Error::usage(
+          fmt::format("--layers: there is no MoE layer {}; the MoE layers are {} to {}", index,
+                      model.layers.front().index, model.layers.back().index));
+    }
+  }
+  std::erase_if(model.layers,
+                [&](const ExpertLayer& layer) { return !wanted.contains(layer.index); });
+}
+
+LayerDims common_dims(const ModelLayers& model) {
+  const ExpertLayer& first = model.layers.front();
+  for (const ExpertLayer& layer : model.layers) {
+    if (layer.dims == first.dims) continue;
+    throw Error::input(fmt::format("{}: {} experts, H {}, I {}, but {} has {}, {}, {}",
+                                   layer.prefix, layer.dims.num_experts, layer.dims.hidden_size,
+                                   layer.dims.intermediate_size, first.prefix,
+                                   first.dims.num_experts, first.dims.hidden_size,
+                                   first.dims.intermediate_size))
+        .hint("convert layers of different sizes separately, with --layers");
+  }
+  return first.dims;
+}
+
+const RuleSet& rules_for(const DeploymentOptions& options) {
+  return options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+}
+
+DeploymentRequest request_from(const DeploymentOptions& options, const RuleSet& rules) {
+  DeploymentRequest request;
+  request.platform = named_flag(options.platform, "--platform", platform_from_name);
+  request.arch = given(options.arch);
+  request.needs_arch = options.backend.empty();
+  if (!options.libs.empty()) request.libs = split_list(options.libs);
+  request.absent_libs = {options.no_libs.begin(), options.no_libs.end()};
+  request.env = parse_pairs(options.env, "--env");
+  request.selector = named_flag(options.selector, "--selector", selector_from_name);
+  request.moe_backend = given(options.moe_backend);
+  if (!options.quantization_config.empty()) {
+    const auto config =
+        parse_quantization_config(rules, quantization_config_text(options.quantization_config));
+    if (config) request.activation_override = config->moe_activation();
+  }
+  request.activation = given(options.activation);
+  request.routing_method = given(options.routing_method);
+  // Only what differs from the default is said, so that what is shown back is what was typed.
+  const auto size = [](int64_t n) { return n == 1 ? std::nullopt : std::optional(n); };
+  const auto flag = [](bool on) { return on ? std::optional(true) : std::nullopt; };
+  request.lora = flag(options.enable_lora);
+  request.tp_size = size(options.tp_size);
+  request.pcp_size = size(options.pcp_size);
+  request.dp_size = size(options.dp_size);
+  request.enable_expert_parallel = flag(options.enable_expert_parallel);
+  request.all2all_backend = given(options.all2all_backend);
+  request.enable_eplb = flag(options.enable_eplb);
+  request.sequence_parallel = flag(options.sequence_parallel);
+  return merge_requests(std::move(request), read_target(options.target_file));
+}
+
+std::optional<Backend> forced_backend(const DeploymentOptions& options) {
+  if (options.backend.empty()) return std::nullopt;
+  const std::optional<Backend> backend = backend_from_name(options.backend);
+  if (!backend) {
+    throw Error::usage(fmt::format("--backend: unknown backend '{}'", options.backend))
+        .hint("mxfp4-repack list backends shows them");
+  }
+  return backend;
+}
+
+Choice choose_backend(const DeploymentOptions& options, const OpenInput& input) {
+  Choice choice;
+  choice.rules = &rules_for(options);
+  const RuleSet& rules = *choice.rules;
+  const ModelConfig* config = input.config ? &*input.config : nullptr;
+  choice.caller = config != nullptr && input.model.style != Style::kLoaded
+                      ? find_caller(rules, *config)
+                      : nullptr;
+  choice.deployment =
+      resolve_deployment(rules, request_from(options, rules), choice.caller, config);
+  const ExpertLayer& layer = input.model.layers.front();
+  choice.decision = decide(rules, {.deployment = choice.deployment,
+                                   .caller = choice.caller,
+                                   .family = input.model.family,
+                                   .forced = forced_backend(options),
+                                   .biases = layer.has(Slot::kW13Bias),
+                                   .input_scales = layer.has(Slot::kW13InputScale)});
+  if (!choice.decision.backend) return choice;
+  choice.target = make_target(choice.deployment, choice.decision, input.model.family);
+  choice.target.knobs = parse_pairs(options.knobs, "--knob");
+  if (const auto world = choice.target.knobs.find("tp_size"); world != choice.target.knobs.end()) {
+    choice.target.world_size = parse_count(world->second, "--knob tp_size");
+    choice.target.knobs.erase(world);
+  }
+  choice.row = find_layout_row(rules, choice.target);
+  return choice;
+}
+
+void require_backend(const Choice& choice) {
+  if (choice.decision.backend) return;
+  throw Error::unsupported(choice.decision.error_message)
+      .reference_type(choice.decision.error_type)
+      .hint("mxfp4-repack explain shows every candidate and its reason");
+}
+
+const Layout* require_layout(const Choice& choice) {
+  require_backend(choice);
+  const std::string_view name = backend_name(choice.target.backend);
+  if (choice.row == nullptr) {
+    if (choice.target.arch.empty()) {
+      throw Error::usage(
+          fmt::format("the layout of {} differs between architectures: give --arch", name));
+    }
+    throw Error::unsupported(fmt::format(
+        "{} has no layout for family {} on {} {} in {}", name, family_name(choice.target.family),
+        platform_name(choice.target.platform), choice.target.arch, choice.rules->name));
+  }
+  if (choice.row->layout == nullptr) {
+    throw Error::unsupported(std::string(choice.row->refusal))
+        .reference_type(std::string(choice.row->refusal_type));
+  }
+  return choice.row->layout;
+}
+
+std::vector<RankSlice> plan_ranks(const DeploymentOptions& options, const OpenInput& input,
+                                  const Choice& choice) {
+  SliceOptions slice;
+  slice.parallel = choice.deployment.parallel;
+  if (options.expert_placement == "round_robin") {
+    slice.placement = ExpertPlacement::kRoundRobin;
+  } else if (options.expert_placement != "linear") {
+    throw Error::usage(fmt::format("--expert-placement: '{}' is neither linear nor round_robin",
+                                   options.expert_placement));
+  }
+  if (options.pad != "auto" && options.pad != "none") {
+    throw Error::usage(fmt::format("--pad: '{}' is neither auto nor none", options.pad));
+  }
+  slice.round = options.pad == "auto";
+  slice.round_sizes = [&](LayerDims dims) {
+    return round_up_sizes(*choice.rules, choice.target, dims);
+  };
+  if (make_question(*choice.rules, choice.deployment).uses_all2all) {
+    slice.round_hidden = [&](int64_t hidden) {
+      return round_up_all2all_hidden(*choice.rules, choice.deployment.parallel.all2all_backend,
+                                     hidden);
+    };
+  }
+  slice.backend = choice.target.backend;
+  if (input.config) slice.n_group = input.config->n_group;
+  std::vector<RankSlice> ranks = slice_ranks(input.model, common_dims(input.model), slice);
+  if (!options.rank) return ranks;
+  if (*options.rank < 0 || *options.rank >= static_cast<int64_t>(ranks.size())) {
+    throw Error::usage(fmt::format("--rank {}: there are {} ranks", *options.rank, ranks.size()));
+  }
+  return {ranks[static_cast<size_t>(*options.rank)]};
+}
+
+std::vector<std::string> known_defects(const Choice& choice, const ModelLayers& model,
+                                       const RankSlice& rank) {
+  return defect_notes(*choice.rules, {choice.target, rank.padded, model.order});
+}
+
+Manifest describe_conversion(const OpenInput& input, const Choice& choice, const Layout* layout) {
+  Manifest manifest;
+  manifest.tool_version = MXFP4_REPACK_VERSION;
+  manifest.revision = choice.rules->name;
+  manifest.vllm_commit = choice.rules->commit;
+  manifest.layout = layout == nullptr ? kLoadedLayoutId : layout->id;
+  if (layout != nullptr) manifest.kernel_library = layout->kernel_library;
+  manifest.decision = choice.decision;
+  manifest.target = choice.target;
+  manifest.parallel = choice.deployment.parallel;
+  manifest.style = style_name(input.model.style);
+  manifest.loader = input.model.loader;
+  manifest.order = input.model.order;
+  manifest.scale_fill = input.model.scale_fill;
+  manifest.bias_dtype = input.model.bias_dtype;
+  manifest.source.kind = input.source->kind();
+  for (const SourceFile& file : input.source->files()) {
+    manifest.source.files.emplace_back(file.path.filename().string(), file.size);
+  }
+  manifest.warnings = input.model.warnings;
+  return manifest;
+}
+
+}  // namespace mxfp4

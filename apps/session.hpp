@@ -1,0 +1,75 @@
+// Everything that is known about a conversion before bytes move: the opened source, its layers, the
+// backend and why, every rank's slice.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/options.hpp"
+#include "formats/manifest.hpp"
+#include "formats/source.hpp"
+#include "lib/load/expert_layer.hpp"
+#include "lib/load/slice.hpp"
+#include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/resolve.hpp"
+
+namespace mxfp4 {
+
+// An opened input and the MoE layers in it.
+struct OpenInput {
+  std::unique_ptr<Source> source;
+  std::optional<ModelConfig> config;
+  ModelLayers model;
+};
+
+// `family` is --family or empty. Throws Error::input.
+[[nodiscard]] OpenInput open_input(const InputOptions& options, const std::string& family);
+
+// Keeps the layers that `layers` ("0-3,7") names. Throws Error::usage when one does not exist.
+void select_layers(ModelLayers& model, const std::string& layers);
+
+// The size that all layers share. Throws Error::input when they differ.
+[[nodiscard]] LayerDims common_dims(const ModelLayers& model);
+
+// The answer to "which backend, and how": what convert does and inspect tells.
+struct Choice {
+  const RuleSet* rules = nullptr;
+  const CallerRow* caller = nullptr;  // the method class that serves the checkpoint
+  Deployment deployment;
+  Decision decision;
+  Target target;
+  const LayoutRow* row = nullptr;  // null: no such row
+};
+
+// Resolves the flags for this model through the oracle, or by --backend. A refusal is a Choice
+// whose decision has no backend, or whose row has no layout; require_layout turns it into an error.
+[[nodiscard]] Choice choose_backend(const DeploymentOptions& options, const OpenInput& input);
+
+// The rule set that --revision names.
+[[nodiscard]] const RuleSet& rules_for(const DeploymentOptions& options);
+// What the flags and the --target file say.
+[[nodiscard]] DeploymentRequest request_from(const DeploymentOptions& options,
+                                             const RuleSet& rules);
+// --backend, if it was given.
+[[nodiscard]] std::optional<Backend> forced_backend(const DeploymentOptions& options);
+
+// Throws Error::unsupported with the reference's words when the oracle refused.
+void require_backend(const Choice& choice);
+// The layout of a choice. Throws Error::unsupported with the reference's words.
+[[nodiscard]] const Layout* require_layout(const Choice& choice);
+
+// Slices for all ranks, or for --rank alone.
+[[nodiscard]] std::vector<RankSlice> plan_ranks(const DeploymentOptions& options,
+                                                const OpenInput& input, const Choice& choice);
+
+// Known defects of the reference that these weights would have, as one line each.
+[[nodiscard]] std::vector<std::string> known_defects(const Choice& choice, const ModelLayers& model,
+                                                     const RankSlice& rank);
+
+// What every rank's manifest shares.
+[[nodiscard]] Manifest describe_conversion(const OpenInput& input, const Choice& choice,
+                                           const Layout* layout);
+
+}  // namespace mxfp4

@@ -1,0 +1,216 @@
+// verify: checksums, sizes, index and manifest; with --against, every byte made anew and compared.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.hpp"
+#include "apps/session.hpp"
+#include "formats/blob_check.hpp"
+#include "formats/blob_writer.hpp"
+#include "formats/repacker.hpp"
+#include "lib/core/error.hpp"
+#include "lib/exec/pipeline.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Findings = std::vector<std::string>;
+
+int64_t stored_bytes(const std::vector<Manifest>& manifests) {
+  int64_t total = 0;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) total += layer.size;
+  }
+  return total;
+}
+
+// All layer files of one rank, several at a time.
+void check_layers(const fs::path& directory, const Manifest& manifest, int threads,
+                  Progress& progress, Findings& findings) {
+  std::mutex mutex;
+  std::vector<Findings> by_layer(manifest.layers.size());
+  const auto report = [&](int64_t bytes) {
+    const std::scoped_lock lock(mutex);
+    progress.advance(bytes);
+  };
+  run_pipeline(static_cast<int64_t>(manifest.layers.size()), {threads, threads},
+               {.read = [](int64_t, int64_t) {},
+                .work =
+                    [&](int64_t job, int64_t) {
+                      const auto at = static_cast<size_t>(job);
+                      by_layer[at] =
+                          check_layer_file(directory, manifest, manifest.layers[at], report);
+                    },
+                .write = [](int64_t, int64_t) {}});
+  for (const Findings& found : by_layer) {
+    findings.insert(findings.end(), found.begin(), found.end());
+  }
+}
+
+// The planned tensors of a layer against those of the manifest.
+void compare_plan(const ManifestLayer& planned, const ManifestLayer& stored, Findings& findings) {
+  const auto key = [](const ManifestTensor& tensor) {
+    return fmt::format("{} {} {}", tensor.name, dtype_name(tensor.spec.dtype),
+                       tensor.spec.shape.to_string());
+  };
+  for (size_t i = 0; i < std::max(planned.tensors.size(), stored.tensors.size()); ++i) {
+    const std::string want = i < planned.tensors.size() ? key(planned.tensors[i]) : "nothing";
+    const std::string have = i < stored.tensors.size() ? key(stored.tensors[i]) : "nothing";
+    if (want != have) findings.push_back(fmt::format("{} where {} belongs", have, want));
+  }
+}
+
+struct CompareToken {
+  JobBuffers buffers;
+  Buffer stored;
+};
+
+// Makes every planned piece again and compares it with the blob's bytes.
+void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<LayerReader>& readers,
+                   const ResourceOptions& resources, Findings& findings) {
+  int64_t cost = 0;
+  for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);
+  const int64_t tokens = tokens_for(resources.memory, cost, resources.threads);
+  std::vector<CompareToken> in_flight(static_cast<size_t>(tokens));
+  std::mutex mutex;
+  const auto compare = [&](const Job& job, CompareToken& token) {
+    const Piece& piece = job.pieces.front();  // one rank at a time: one piece a job
+    const PlannedTensor& tensor = plan.files[piece.file].tensors[piece.tensor];
+    const MutableBytes stored = token.stored.get(piece.granules * tensor.granule_bytes);
+    readers[piece.file].read(tensor.offset + piece.first_granule * tensor.granule_bytes, stored);
+    const ConstBytes made = token.buffers.pieces.front();
+    const auto differs = std::ranges::mismatch(made, stored).in1;
+    if (differs == made.end()) return;
+    const int64_t at = piece.first_granule * tensor.granule_bytes + (differs - made.begin());
+    const std::scoped_lock lock(mutex);
+    findings.push_back(fmt::format("{}: byte {} is not the repack of the input", tensor.name, at));
+  };
+  run_pipeline(static_cast<int64_t>(plan.jobs.size()), {resources.threads, tokens},
+               {.read =
+                    [&](int64_t job, int64_t token) {
+                      repacker.read(plan.jobs[static_cast<size_t>(job)],
+                                    in_flight[static_cast<size_t>(token)].buffers);
+                    },
+                .work =
+                    [&](int64_t job, int64_t at) {
+                      CompareToken& token = in_flight[static_cast<size_t>(at)];
+                      repacker.work(plan.jobs[static_cast<size_t>(job)], token.buffers);
+                      compare(plan.jobs[static_cast<size_t>(job)], token);
+                    },
+                .write = [](int64_t, int64_t) {}});
+}
+
+// The slice that the manifest states, with the padded sizes of its layers.
+RankSlice stated_slice(const Manifest& manifest) {
+  RankSlice slice = manifest.rank;
+  slice.padded = manifest.layers.front().loaded.dims;
+  return slice;
+}
+
+void check_against(const fs::path& directory, const Manifest& manifest,
+                   const VerifyOptions& options, Findings& findings) {
+  if (manifest.layers.empty()) return;
+  OpenInput input = open_input(options.against, std::string(family_name(manifest.target.family)));
+  std::erase_if(input.model.layers, [&](const ExpertLayer& layer) {
+    return !manifest.all_layers &&
+           std::ranges::find(manifest.layers, layer.index, &ManifestLayer::index) ==
+               manifest.layers.end();
+  });
+  if (input.model.layers.size() != manifest.layers.size()) {
+    findings.push_back(fmt::format("{}: {} layers, the input has {}", directory.string(),
+                                   manifest.layers.size(), input.model.layers.size()));
+    return;
+  }
+  const Layout* layout = nullptr;
+  if (manifest.layout != kLoadedLayoutId) {
+    layout = layout_by_id(manifest.layout);
+    if (layout == nullptr) {
+      throw Error::input(
+          fmt::format("{}: unknown layout '{}'", directory.string(), manifest.layout));
+    }
+  }
+  const Plan plan = make_plan(input.model, {stated_slice(manifest)},
+                              {.layout = layout, .target = manifest.target});
+  std::vector<LayerReader> readers;
+  for (size_t file = 0; file < plan.files.size(); ++file) {
+    compare_plan(describe_layer(plan, input.model, file, manifest.compression.zstd),
+                 manifest.layers[file], findings);
+    readers.emplace_back(directory / manifest.layers[file].file);
+  }
+  if (!findings.empty()) return;
+  Repacker repacker(*input.source, input.model, plan, layout, manifest.target);
+  compare_bytes(repacker, plan, readers, options.resources, findings);
+  input.source->check_unchanged();
+}
+
+// Everything about one rank's directory.
+void verify_blob(const fs::path& directory, const Manifest& manifest, const VerifyOptions& options,
+                 Progress& progress, Findings& findings) {
+  for (std::string& finding : check_blob_files(directory, manifest)) {
+    findings.push_back(std::move(finding));
+  }
+  check_layers(directory, manifest, options.resources.threads, progress, findings);
+  if (findings.empty() && !options.against.path.empty()) {
+    check_against(directory, manifest, options, findings);
+  }
+}
+
+int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
+           const Findings& findings, const Console& console) {
+  size_t layers = 0;
+  for (const Manifest& manifest : manifests) layers += manifest.layers.size();
+  if (console.json()) {
+    nlohmann::ordered_json json;
+    json["blob"] = options.blob.string();
+    json["holds"] = findings.empty();
+    json["ranks"] = manifests.size();
+    json["layer_files"] = layers;
+    json["bytes"] = stored_bytes(manifests);
+    json["findings"] = findings;
+    console.result(json.dump(2) + "\n");
+  } else if (findings.empty()) {
+    console.say(fmt::format("{}: ok, {} layer file{}, {}{}", options.blob.string(), layers,
+                            layers == 1 ? "" : "s", human_bytes(stored_bytes(manifests)),
+                            options.against.path.empty() ? ""
+                                                         : ", every byte is the repack of " +
+                                                               options.against.path.string()));
+  } else {
+    for (const std::string& finding : findings) console.result(finding + "\n");
+    console.result(fmt::format("{}: {} difference{}\n", options.blob.string(), findings.size(),
+                               findings.size() == 1 ? "" : "s"));
+  }
+  return findings.empty() ? kOk : kDifference;
+}
+
+}  // namespace
+
+int run_verify(const VerifyOptions& options, const Console& console) {
+  const std::vector<fs::path> blobs = find_blobs(options.blob);
+  if (blobs.empty()) {
+    throw Error::input(
+        fmt::format("{}: no {} here, so no complete blob", options.blob.string(), kManifestName));
+  }
+  Findings findings;
+  std::vector<Manifest> manifests;
+  std::vector<fs::path> readable;
+  for (const fs::path& blob : blobs) {
+    try {
+      manifests.push_back(read_manifest(blob));
+      readable.push_back(blob);
+    } catch (const Error& error) {
+      findings.emplace_back(error.what());
+    }
+  }
+  Progress progress(console, stored_bytes(manifests));
+  for (size_t i = 0; i < readable.size(); ++i) {
+    verify_blob(readable[i], manifests[i], options, progress, findings);
+  }
+  return report(options, manifests, findings, console);
+}
+
+}  // namespace mxfp4
