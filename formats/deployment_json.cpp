@@ -124,6 +124,9 @@ Deployment parse_deployment(std::string_view text) {
   object.require("platform", name);
   out.platform = parse_platform(name);
   object.require("arch", out.arch);
+  if (out.arch.empty() && (out.platform == Platform::kCuda || out.platform == Platform::kRocm)) {
+    throw Error::input(fmt::format("arch: platform {} needs one", name));
+  }
   out.libs = parse_lib_list(object, required(object, "libs"));
   out.env = parse_env(object, required(object, "env"));
   object.require("selector", name);

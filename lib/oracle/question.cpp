@@ -181,7 +181,10 @@ Question make_question(const RuleSet& rules, const Deployment& deployment) {
       .rules = rules,
       .deployment = deployment,
       .parallel = flatten_parallel(rules, deployment.parallel),
-      .capability = device_capability(deployment.platform, deployment.arch),
+      // Only a forced backend may leave the arch open: then no device test is asked.
+      .capability = deployment.arch.empty()
+                        ? std::nullopt
+                        : device_capability(deployment.platform, deployment.arch),
       .activation = known_name("activation", rules.activations,
                                resolve_alias(rules.activation_aliases, deployment.activation)),
   };
