@@ -75,7 +75,7 @@ void LayerReader::read(int64_t offset, MutableBytes out) const {
   const ConstBytes file = map_.bytes();
   int64_t at = header_.data_start + offset;
   if (!compressed()) {
-    std::ranges::copy(file.subspan(static_cast<size_t>(at), out.size()), out.begin());
+    if (!out.empty()) std::memcpy(out.data(), file.data() + at, out.size());
     return;
   }
   auto entry = std::ranges::upper_bound(entries_, at, {}, &SeekEntry::decoded_offset) - 1;

@@ -53,7 +53,7 @@ int64_t Program::scratch_bytes() const {
 
 void Program::forward(ConstBytes in, MutableBytes out, MutableBytes scratch) const {
   if (steps_.empty()) {
-    std::ranges::copy(in, out.begin());
+    if (!in.empty()) std::memcpy(out.data(), in.data(), in.size());
     return;
   }
   const size_t half = scratch.size() / 2;
@@ -68,7 +68,7 @@ void Program::forward(ConstBytes in, MutableBytes out, MutableBytes scratch) con
 
 void Program::inverse(ConstBytes in, MutableBytes out, MutableBytes scratch) const {
   if (steps_.empty()) {
-    std::ranges::copy(in, out.begin());
+    if (!in.empty()) std::memcpy(out.data(), in.data(), in.size());
     return;
   }
   const size_t half = scratch.size() / 2;

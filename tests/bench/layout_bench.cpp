@@ -1,0 +1,153 @@
+// Every layout beside memcpy of the same bytes, both directions, in one run. Buffers are far larger
+// than the caches and hold random data; scripts/bench turns the result into a table of ratios.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "lib/core/error.hpp"
+#include "lib/layouts/run_output.hpp"
+#include "lib/revisions/revisions.hpp"
+#include "tests/property/target_space.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr int64_t kExperts = 24;  // about 200 MB of w13 on either side
+
+// One output of one layout at the size of a gpt-oss layer, with buffers for all experts.
+struct Case {
+  LayoutInput input;
+  Output output;
+  std::vector<std::vector<std::byte>> in;  // by slot that the output reads
+  std::vector<std::byte> out;
+  std::vector<std::byte> scratch;
+};
+
+std::vector<std::byte> random_bytes(size_t size) {
+  std::vector<std::byte> bytes(size + 8);
+  std::mt19937_64 draw(size);
+  for (size_t i = 0; i < size; i += 8) {
+    const uint64_t word = draw();
+    std::memcpy(bytes.data() + i, &word, sizeof word);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+// The first target that the row is chosen for; empty when none is.
+std::optional<Target> target_of(const RuleSet& rules, const LayoutRow& row) {
+  for (Family family : {Family::kGptOss, Family::kGeneric}) {
+    if (row.family && *row.family != family) continue;
+    for (const Target& target : test::targets_of(row.backend, family, true)) {
+      try {
+        if (find_layout_row(rules, target) == &row) return target;
+      } catch (const Error&) {  // a fact that this row does not need is missing
+        continue;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// The w13 weight output of a layout.
+std::shared_ptr<Case> make_case(const LayoutRow& row, const Target& target) {
+  auto made = std::make_shared<Case>();
+  made->input.target = target;
+  made->input.loaded.dims = {kExperts, 3072, 3072};  // gpt-oss as most backends pad it
+  made->input.loaded.bias = DType::kBF16;
+  made->input.loaded.input_scales = true;
+  const std::vector<Output> outputs = row.layout->outputs(made->input);
+  made->output = outputs.front();
+  return made;
+}
+
+void fill(Case& item) {
+  if (!item.out.empty()) return;
+  for (Slot slot : slots_read(item.output)) {
+    item.in.push_back(random_bytes(static_cast<size_t>(item.input.loaded.tensor(slot).bytes())));
+  }
+  item.out = random_bytes(static_cast<size_t>(item.output.spec.bytes()));
+}
+
+void clear(Case& item) {
+  item.in = {};
+  item.out = {};
+}
+
+SlotBytes granule_of(const Case& item, int64_t granule) {
+  SlotBytes whole;
+  size_t at = 0;
+  for (Slot slot : slots_read(item.output)) whole.set(slot, item.in[at++]);
+  return whole.granule(granule, granule_count(item.output, kExperts));
+}
+
+void run_copy(benchmark::State& state, Case& item) {
+  fill(item);
+  for (auto _ : state) {
+    std::memcpy(item.out.data(), item.in.front().data(),
+                std::min(item.out.size(), item.in.front().size()));
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(item.in.front().size()));
+  clear(item);
+}
+
+void run_layout(benchmark::State& state, Case& item, bool invert) {
+  fill(item);
+  std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(item.output)));
+  const int64_t granules = granule_count(item.output, kExperts);
+  const auto out_bytes = static_cast<size_t>(item.output.program.out_bytes());
+  const auto in_bytes = static_cast<size_t>(item.output.program.in_bytes());
+  for (auto _ : state) {
+    for (int64_t g = 0; g < granules; ++g) {
+      const MutableBytes out =
+          MutableBytes(item.out).subspan(static_cast<size_t>(g) * out_bytes, out_bytes);
+      if (invert) {
+        run_inverse(
+            item.output, out, {},
+            MutableBytes(item.in.front()).subspan(static_cast<size_t>(g) * in_bytes, in_bytes),
+            scratch);
+      } else {
+        run_forward(item.output, granule_of(item, g), out, scratch);
+      }
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(item.in.front().size()));
+  clear(item);
+}
+
+void register_layouts(const RuleSet& rules) {
+  std::set<std::string_view> seen;
+  for (const LayoutRow& row : rules.layouts) {
+    if (row.layout == nullptr || !seen.insert(row.layout->id).second) continue;
+    const std::optional<Target> target = target_of(rules, row);
+    if (!target) continue;
+    const auto item = make_case(row, *target);
+    const auto add = [&](const char* what, auto run) {
+      benchmark::RegisterBenchmark(fmt::format("{}|{}", row.layout->id, what).c_str(),
+                                   [item, run](benchmark::State& state) { run(state, *item); })
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+    };
+    add("memcpy", run_copy);
+    add("forward", [](benchmark::State& state, Case& c) { run_layout(state, c, false); });
+    if (item->output.lost.empty() && item->output.combine.empty()) {
+      add("inverse", [](benchmark::State& state, Case& c) { run_layout(state, c, true); });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mxfp4
+
+int main(int argc, char** argv) {
+  mxfp4::register_layouts(mxfp4::default_revision());
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
