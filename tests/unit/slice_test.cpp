@@ -195,9 +195,6 @@ TEST(Slice, RefusesWhatTheReferenceCannotLoad) {
   expect(refusal(model_of(Loader::kGptOssPerExpert), {4, 64, 64}, ep(2)), "per-expert gpt-oss");
   expect(refusal(generic, {1, 64, 96}, tp(2)), "shards of 48");
   expect(refusal(stacked, {1, 64, 96}, tp(2)), "shards of 48");
-  ModelLayers deepseek = generic;
-  deepseek.style = Style::kDeepseekV4;
-  expect(refusal(deepseek, {3, 64, 64}, tp(2)), "tensor parallel size 2");
 }
 
 TEST(Slice, StackedTensorsUnderQuarkCannotBePadded) {
