@@ -117,6 +117,14 @@ std::string human_bytes(int64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
 
+std::string paragraph(std::string_view text, size_t indent) {
+  std::string out;
+  for (const std::string& line : wrap(text, kWidth - indent)) {
+    out += std::string(indent, ' ') + line + "\n";
+  }
+  return out;
+}
+
 std::string table(const Console& console, const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return "";
   std::vector<size_t> width(rows.front().size(), 0);

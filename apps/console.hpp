@@ -64,6 +64,9 @@ class Progress {
 // "1.50 GiB"
 [[nodiscard]] std::string human_bytes(int64_t bytes);
 
+// `text` in lines of at most 80 columns, each after `indent` blanks, ending with a newline.
+[[nodiscard]] std::string paragraph(std::string_view text, size_t indent);
+
 // Rows of equal length as aligned columns two spaces apart, the first row being the heading. The
 // last column is wrapped so that no line is longer than 80 characters.
 [[nodiscard]] std::string table(const Console& console,

@@ -129,6 +129,15 @@ void print_summary(const ConvertOptions& options, const Plan& plan, const Manife
   console.say(fmt::format("next: mxfp4-repack verify {}", options.output.string()));
 }
 
+// The oracle's trace with -v, and what is known to go wrong when such a checkpoint is loaded.
+void report_decision(const Choice& choice, const Console& console) {
+  for (const TraceStep& step : choice.decision.trace) {
+    console.detail(
+        fmt::format("{}: {}", step.candidate, step.supported ? "yes" : "no, " + step.reason));
+  }
+  for (const std::string& note : choice.decision.notes) console.warn(note);
+}
+
 void check_defects(const ConvertOptions& options, const Choice& choice, const ModelLayers& model,
                    const RankSlice& rank, const Console& console) {
   for (const std::string& defect : known_defects(choice, model, rank)) {
@@ -149,6 +158,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   require_backend(choice);
   const Layout* layout = options.emit == "loaded" ? nullptr : require_layout(choice);
   const std::vector<RankSlice> ranks = plan_ranks(options.deployment, input, choice);
+  report_decision(choice, console);
   if (layout != nullptr) check_defects(options, choice, input.model, ranks.front(), console);
 
   const Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});

@@ -113,6 +113,7 @@ void inspect_target(const InspectOptions& options, const OpenInput& input, const
                     Json& json) {
   const Choice choice = choose_backend(options.deployment, input);
   const Layout* layout = require_layout(choice);
+  for (const std::string& note : choice.decision.notes) console.warn(note);
   const std::vector<RankSlice> ranks = plan_ranks(options.deployment, input, choice);
   const Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});
   const int64_t loaded = expert_bytes(input.model);

@@ -32,6 +32,19 @@ Rows backend_rows(const RuleSet& rules) {
   return rows;
 }
 
+// For people: one block a backend, since refusals are sentences.
+std::string backends_text(const RuleSet& rules, const Console& console) {
+  std::string out;
+  const Rows rows = backend_rows(rules);
+  for (size_t r = 1; r < rows.size(); ++r) {
+    if (rows[r][0] != rows[r - 1][0]) out += console.bold(rows[r][0]) + "\n";
+    const std::string when = rows[r][2] == "any" ? "" : ", " + rows[r][2];
+    const std::string family = rows[r][1] == "both" ? "both families" : "family " + rows[r][1];
+    out += paragraph(fmt::format("{}{}: {}", family, when, rows[r][3]), 2);
+  }
+  return out;
+}
+
 Rows revision_rows() {
   Rows rows{{"revision", "vLLM", "kernel libraries"}};
   for (const RuleSet* rules : all_revisions()) {
@@ -113,9 +126,11 @@ int run_list(const ListOptions& options, const Console& console) {
     console.result(console.json() ? layouts_json() : layouts_text(console));
     return kOk;
   }
-  const Rows rows = options.what == "backends"    ? backend_rows(rules)
-                    : options.what == "revisions" ? revision_rows()
-                                                  : style_rows();
+  if (options.what == "backends") {
+    console.result(console.json() ? rows_json(backend_rows(rules)) : backends_text(rules, console));
+    return kOk;
+  }
+  const Rows rows = options.what == "revisions" ? revision_rows() : style_rows();
   console.result(console.json() ? rows_json(rows) : table(console, rows));
   return kOk;
 }
