@@ -1,0 +1,73 @@
+// The pipeline: order, bounds, and what happens when a stage throws.
+#include "lib/exec/pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace mxfp4 {
+namespace {
+
+TEST(Pipeline, WritesInOrderWhateverTheThreads) {
+  for (int threads : {1, 2, 4}) {
+    std::vector<int64_t> written;
+    std::vector<int64_t> slots(3);
+    run_pipeline(
+        100, {threads, 3},
+        {.read = [&](int64_t job, int64_t token) { slots[static_cast<size_t>(token)] = job; },
+         .work = [&](int64_t job, int64_t token) { slots[static_cast<size_t>(token)] = job * job; },
+         .write =
+             [&](int64_t job, int64_t token) {
+               EXPECT_EQ(slots[static_cast<size_t>(token)], job * job);
+               written.push_back(job);
+             }});
+    ASSERT_EQ(written.size(), 100U);
+    for (size_t i = 0; i < written.size(); ++i) EXPECT_EQ(written[i], static_cast<int64_t>(i));
+  }
+}
+
+TEST(Pipeline, NeverHasMoreJobsInFlightThanTokens) {
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  run_pipeline(200, {4, 2},
+               {.read =
+                    [&](int64_t, int64_t) {
+                      const int now = ++inside;
+                      if (now > most) most = now;
+                    },
+                .work = [](int64_t, int64_t) {},
+                .write = [&](int64_t, int64_t) { --inside; }});
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(inside, 0);
+}
+
+TEST(Pipeline, AnExceptionReachesTheCaller) {
+  for (int threads : {1, 3}) {
+    for (int stage : {0, 1, 2}) {
+      const auto step = [&](int at) {
+        return [stage, at](int64_t job, int64_t) {
+          if (stage == at && job == 7) throw std::runtime_error("job 7");
+        };
+      };
+      EXPECT_THROW(
+          run_pipeline(50, {threads, 4}, {.read = step(0), .work = step(1), .write = step(2)}),
+          std::runtime_error);
+    }
+  }
+}
+
+TEST(Pipeline, NoJobsIsFine) {
+  const auto never = [](int64_t, int64_t) { FAIL(); };
+  run_pipeline(0, {2, 2}, {.read = never, .work = never, .write = never});
+}
+
+TEST(Pipeline, TokensFollowTheBudget) {
+  EXPECT_EQ(tokens_for(100, 1000, 2), 1);  // at least one
+  EXPECT_EQ(tokens_for(100, 30, 2), 3);
+  EXPECT_EQ(tokens_for(int64_t{1} << 40, 1, 2), 6);  // enough to keep two workers busy
+}
+
+}  // namespace
+}  // namespace mxfp4
