@@ -46,7 +46,7 @@ std::vector<Target> targets_of_row(const RowCase& row_case) {
     bool first = true;
     for (bool knobs : {true, false}) {
       for (const Target& target : targets_of(row_case.row->backend, family, knobs)) {
-        if (find_layout_row(*row_case.rules, target) != row_case.row) continue;
+        if (row_of(*row_case.rules, target) != row_case.row) continue;
         // Knobs on the first machine that fits, the others as they are.
         if (knobs && !first && target.arch != hits.back().arch) break;
         if (!knobs && target.arch == hits.front().arch) continue;

@@ -3,6 +3,8 @@
 #include <functional>
 #include <string_view>
 
+#include "lib/core/error.hpp"
+
 namespace mxfp4::test {
 namespace {
 
@@ -45,6 +47,15 @@ const std::vector<Change>& changes() {
 }
 
 }  // namespace
+
+const LayoutRow* row_of(const RuleSet& rules, const Target& target) {
+  try {
+    return find_layout_row(rules, target);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage) throw;
+    return nullptr;
+  }
+}
 
 std::vector<Target> targets_of(Backend backend, Family family, bool knobs) {
   std::vector<Target> targets;

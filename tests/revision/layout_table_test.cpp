@@ -17,7 +17,7 @@ TEST(LayoutTable, EveryRowIsReached) {
     for (Backend backend : all_backends()) {
       for (Family family : {Family::kGptOss, Family::kGeneric}) {
         for (const Target& target : targets_of(backend, family, true)) {
-          reached.insert(find_layout_row(*rules, target));
+          reached.insert(row_of(*rules, target));
         }
       }
     }
@@ -35,8 +35,7 @@ TEST(LayoutTable, EveryBackendAndFamilyHasARow) {
       for (Family family : {Family::kGptOss, Family::kGeneric}) {
         const auto targets = targets_of(backend, family, true);
         EXPECT_TRUE(std::ranges::any_of(
-            targets,
-            [&](const Target& target) { return find_layout_row(*rules, target) != nullptr; }))
+            targets, [&](const Target& target) { return row_of(*rules, target) != nullptr; }))
             << rules->name << " " << backend_name(backend) << " " << family_name(family);
       }
     }
