@@ -14,7 +14,7 @@ int explain_command(const ExplainFlags& flags, const Console& console) {
   if (!options.batch.empty()) return run_explain(options);
   options.request = request_from(flags.deployment, rules_for(flags.deployment));
   options.backend = forced_backend(flags.deployment);
-  options.family = family_from_name(flags.deployment.family);
+  options.family = family_flag(flags.deployment.family);
   options.round_sizes = flags.deployment.pad == "auto";
   if (!flags.input.path.empty()) {
     OpenInput input = open_input(flags.input, flags.deployment.family);

@@ -63,22 +63,22 @@ DeploymentRequest read_target(const std::string& path) {
 
 }  // namespace
 
+std::optional<Family> family_flag(const std::string& family) {
+  return named_flag(family, "--family", family_from_name);
+}
+
 OpenInput open_input(const InputOptions& options, const std::string& family) {
   OpenInput input;
   input.source = open_source(options.path);
   input.config = read_config(options, *input.source);
   FindOptions find;
   find.attributes = input.source->attributes();
+  find.partial = !options.model_config.empty();
   if (!options.style.empty()) {
     find.style = style_from_name(options.style);
     if (!find.style) throw Error::usage(fmt::format("--style: unknown style '{}'", options.style));
   }
-  if (!family.empty()) {
-    find.family = family_from_name(family);
-    if (!find.family) {
-      throw Error::usage(fmt::format("--family: '{}' is neither gpt_oss nor generic", family));
-    }
-  }
+  find.family = family_flag(family);
   std::vector<NamedTensor> tensors;
   for (const SourceTensor& tensor : input.source->tensors()) {
     tensors.push_back({tensor.name, tensor.spec, tensor.file});

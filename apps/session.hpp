@@ -24,6 +24,9 @@ struct OpenInput {
   ModelLayers model;
 };
 
+// The value of --family, or nothing when it is empty. Throws Error::usage.
+[[nodiscard]] std::optional<Family> family_flag(const std::string& family);
+
 // `family` is --family or empty. Throws Error::input.
 [[nodiscard]] OpenInput open_input(const InputOptions& options, const std::string& family);
 

@@ -88,15 +88,16 @@ void check_sizes(const ModelConfig& config, const LayerDims& dims, const NamedTe
   check_size(config, config.num_experts_key, config.num_experts, dims.num_experts, witness);
 }
 
-void check_layers(const ModelConfig& config, const StyleRow& row,
-                  const std::vector<ExpertLayer>& layers, const std::vector<NamedTensor>& tensors,
-                  const std::vector<size_t>& rest, std::vector<std::string>& warnings) {
+void check_layers(const ModelConfig& config, const LayerCheck& check,
+                  const std::vector<ExpertLayer>& layers, std::vector<std::string>& warnings) {
   if (!config.num_hidden_layers) return;
+  const auto& [row, tensors, rest, partial] = check;
   const int64_t count = *config.num_hidden_layers;
   // A model that keeps its prediction layers among the others numbers them on.
   const int64_t more = config.num_nextn_predict_layers.value_or(0);
   std::map<int64_t, OtherTensors> others;
   if (!row.every_layer) others = survey(tensors, rest);
+  int64_t absent = 0;
   auto found = layers.begin();
   for (int64_t index = 0; index < count; ++index) {
     if (found != layers.end() && found->index == index) {
@@ -107,11 +108,17 @@ void check_layers(const ModelConfig& config, const StyleRow& row,
     const OtherTensors seen = other == others.end() ? OtherTensors{} : other->second;
     const bool expected = row.every_layer || count > static_cast<int64_t>(tensors.size()) ||
                           config_has_experts(config, index).value_or(!seen.any);
-    if (expected && !seen.experts) {
+    if (!expected || seen.experts) continue;
+    ++absent;
+    if (!partial) {
       throw Error::input(
           fmt::format("{}: num_hidden_layers: {}, but layer {} has no expert tensors", config.file,
                       count, index));
     }
+  }
+  if (absent > 0) {
+    warnings.push_back(fmt::format("{}: num_hidden_layers: {}, but {} of these layers are not here",
+                                   config.file, count, absent));
   }
   for (; found != layers.end(); ++found) {
     const bool named_draft = found->prefix.starts_with("mtp.") && !config.num_nextn_predict_layers;

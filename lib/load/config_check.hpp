@@ -15,11 +15,17 @@ namespace mxfp4 {
 // Throws Error::input naming the config's file and key.
 void check_sizes(const ModelConfig& config, const LayerDims& dims, const NamedTensor& witness);
 
-// That no layer with experts is missing or beyond the model. `layers` ascends by index; `rest` are
-// the tensors that are not ours, whose names tell dense and unquantized layers from absent ones.
-void check_layers(const ModelConfig& config, const StyleRow& row,
-                  const std::vector<ExpertLayer>& layers, const std::vector<NamedTensor>& tensors,
-                  const std::vector<size_t>& rest, std::vector<std::string>& warnings);
+// What check_layers looks at beside the layers themselves.
+struct LayerCheck {
+  const StyleRow& row;
+  const std::vector<NamedTensor>& tensors;
+  const std::vector<size_t>& rest;  // not ours: their names tell dense layers from absent ones
+  bool partial = false;             // as FindOptions::partial
+};
+
+// That no layer with experts is missing or beyond the model. `layers` ascends by index.
+void check_layers(const ModelConfig& config, const LayerCheck& check,
+                  const std::vector<ExpertLayer>& layers, std::vector<std::string>& warnings);
 
 // The rule that a quantization config has for a module; null when it has none.
 [[nodiscard]] const QuantRule* find_rule(const QuantMethod& quant, std::string_view module);

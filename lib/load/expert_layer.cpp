@@ -287,7 +287,8 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.rest = std::move(found.rest);
   model.warnings = std::move(found.warnings);
   if (config != nullptr) {
-    check_layers(*config, row, model.layers, tensors, model.rest, model.warnings);
+    const LayerCheck check{row, tensors, model.rest, options.partial};
+    check_layers(*config, check, model.layers, model.warnings);
   }
   if (row.bias == BiasRule::kNeverFilled) {
     model.warnings.push_back(

@@ -96,6 +96,9 @@ struct FindOptions {
   std::optional<Style> style{};                     // --style
   std::optional<Family> family{};                   // --family
   std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
+  // The config describes a whole model of which the tensors may be a part (--model-config): layers
+  // that are not there are a warning, not an error.
+  bool partial = false;
 };
 
 // Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks
