@@ -191,6 +191,9 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
       {"format", "pt"},
       {"family", std::string(family_name(manifest.target.family))},
       {"w13_order", std::string(w13_order_name(manifest.order))}};
+  if (manifest.scale_fill != std::byte{0}) {
+    metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
+  }
   if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
   return make_safetensors_header(tensors, metadata, 4096);
 }

@@ -214,6 +214,9 @@ std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
   if (manifest.layout == kLoadedLayoutId) {
     metadata["hidden_size"] = fmt::format("{}", layer.hidden_size);
     metadata["intermediate_size"] = fmt::format("{}", manifest.rank.end - manifest.rank.begin);
+    if (manifest.scale_fill != std::byte{0}) {
+      metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
+    }
     if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
     return metadata;
   }

@@ -40,6 +40,8 @@ std::optional<int64_t> layer_number(std::string_view prefix) {
   return std::nullopt;
 }
 
+bool is_draft(std::string_view prefix) { return prefix.starts_with("mtp."); }
+
 [[noreturn]] void fail(const NamedTensor& tensor, const std::string& message) {
   throw Error::input(fmt::format("{}: {}: {}", tensor.file, tensor.name, message));
 }
@@ -205,6 +207,15 @@ void read_bias_dtype(ModelLayers& model, const ModelConfig* config, const FindOp
   }
 }
 
+// What padded scales hold; a loader of Quark checkpoints leaves 1.
+void read_scale_fill(ModelLayers& model, const FindOptions& options) {
+  const auto fill = number(options, "scale_fill");
+  if (fill && *fill > 255) {
+    throw Error::input(fmt::format("attribute scale_fill: {} is not a byte", *fill));
+  }
+  model.scale_fill = static_cast<std::byte>(fill.value_or(0));
+}
+
 // Sizes that the attributes state. The tensors may be larger, which is padding.
 void check_stated(ModelLayers& model, const FindOptions& options) {
   model.splits_experts = number(options, "ep_size").value_or(1) == 1;
@@ -246,10 +257,23 @@ void check_config(const ModelLayers& model, const ModelConfig& config) {
   }
 }
 
-void number_layers(ModelLayers& model) {
+// Prediction layers ("mtp.0.ffn.experts") count on after the model's own, as in checkpoints.
+int64_t first_draft_index(const ModelLayers& model, const ModelConfig* config) {
+  if (config != nullptr && config->num_hidden_layers) return *config->num_hidden_layers;
+  int64_t next = 0;
+  for (const ExpertLayer& layer : model.layers) {
+    if (is_draft(layer.prefix)) continue;
+    next = std::max(next, layer_number(layer.prefix).value_or(-1) + 1);
+  }
+  return next;
+}
+
+void number_layers(ModelLayers& model, const ModelConfig* config) {
+  const int64_t first_draft = first_draft_index(model, config);
   std::set<int64_t> taken;
   for (ExpertLayer& layer : model.layers) {
-    const auto index = layer_number(layer.prefix);
+    auto index = layer_number(layer.prefix);
+    if (index && is_draft(layer.prefix)) index = checked_add(first_draft, *index);
     layer.index = index.value_or(-1);
     if (index && !taken.insert(*index).second) {
       throw Error::input(
@@ -298,9 +322,10 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
   }
   if (groups.empty()) throw Error::input("no tensors named <prefix>.w13_weight");
   for (const Group& group : groups) model.layers.push_back(read_layer(tensors, group));
-  number_layers(model);
+  number_layers(model, config);
   read_traits(model, options);
   read_bias_dtype(model, config, options);
+  read_scale_fill(model, options);
   check_stated(model, options);
   if (config != nullptr) {
     check_config(model, *config);
