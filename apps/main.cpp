@@ -1,10 +1,13 @@
 // The program: parse, run one command, and turn whatever went wrong into one line and an exit code.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <new>
+#include <string_view>
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
@@ -52,9 +55,26 @@ int fail(const mxfp4::Error& error) {
   return fail(error.what(), hint, exit_code(error.kind()));
 }
 
+// A mapped page that is gone: somebody truncated a file while it was read. No code that reads a map
+// can be told so in another way; only async-signal-safe calls are allowed here.
+extern "C" void end_on_lost_page(int) {
+  constexpr std::string_view kText =
+      "mxfp4-repack: error: an input file: became shorter while it was read\n";
+  const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  (void)written;
+  ::_exit(mxfp4::kInput);
+}
+
+void end_cleanly_on_lost_pages() {
+  struct sigaction action {};
+  action.sa_handler = end_on_lost_page;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  end_cleanly_on_lost_pages();
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
       "mxfp4-repack"};
