@@ -5,14 +5,28 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+
+#include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
 
 constexpr size_t kWidth = 80;
 constexpr int kBarWidth = 24;
+
+// A person who cannot be told is no reason to stop.
+void tell(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
+
+// What was asked for must arrive.
+void answer(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error::output(fmt::format("stdout: cannot be written: {}", std::strerror(errno)));
+  }
+}
 
 bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
 
@@ -47,18 +61,18 @@ Console::Console(const GlobalOptions& options) : options_(options) {
 }
 
 void Console::say(std::string_view line) const {
-  if (!options_.quiet && !options_.json) fmt::print("{}\n", line);
+  if (!options_.quiet && !options_.json) answer(fmt::format("{}\n", line));
 }
 
-void Console::result(std::string_view text) const { fmt::print("{}", text); }
+void Console::result(std::string_view text) const { answer(text); }
 
 void Console::warn(std::string_view text) const {
   std::fflush(stdout);
-  fmt::print(stderr, "mxfp4-repack: warning: {}\n", text);
+  tell(fmt::format("mxfp4-repack: warning: {}\n", text));
 }
 
 void Console::detail(std::string_view line) const {
-  if (options_.verbose > 0) fmt::print(stderr, "{}\n", line);
+  if (options_.verbose > 0) tell(fmt::format("{}\n", line));
 }
 
 std::string Console::bold(std::string_view text) const {
@@ -76,7 +90,7 @@ Progress::Progress(const Console& console, int64_t total_bytes)
       start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) tell("\r\033[K");
 }
 
 double Progress::seconds() const {
@@ -99,9 +113,10 @@ void Progress::draw() {
   const double rate = static_cast<double>(done_) / elapsed;
   const auto left = static_cast<int64_t>(static_cast<double>(total_ - done_) / std::max(rate, 1.0));
   const auto filled = static_cast<size_t>(share * kBarWidth);
-  fmt::print(stderr, "\r\033[K[{:<{}}] {:3.0f} %  {} of {}  {}/s  ETA {}:{:02}",
-             std::string(filled, '#'), kBarWidth, share * 100, human_bytes(done_),
-             human_bytes(total_), human_bytes(static_cast<int64_t>(rate)), left / 60, left % 60);
+  tell(fmt::format("\r\033[K[{:<{}}] {:3.0f} %  {} of {}  {}/s  ETA {}:{:02}",
+                   std::string(filled, '#'), kBarWidth, share * 100, human_bytes(done_),
+                   human_bytes(total_), human_bytes(static_cast<int64_t>(rate)), left / 60,
+                   left % 60));
   std::fflush(stderr);
 }
 

@@ -21,7 +21,7 @@ class Console {
 
   // One line on stdout, unless --quiet.
   void say(std::string_view line) const;
-  // Raw text on stdout, always: a result that was asked for.
+  // Raw text on stdout, always: a result that was asked for. Throws Error::output.
   void result(std::string_view text) const;
   // "mxfp4-repack: warning: <text>" on stderr, always.
   void warn(std::string_view text) const;

@@ -81,7 +81,7 @@ int run_explain(const ExplainOptions& options) {
   write_stdout(options.json ? explanation_json(rules, options, e)
                             : explanation_text(rules, options, e));
   for (const std::string& note : e.decision.notes) {
-    fmt::print(stderr, "mxfp4-repack: warning: {}\n", note);
+    (void)std::fputs(fmt::format("mxfp4-repack: warning: {}\n", note).c_str(), stderr);
   }
   if (e.decision.backend) return 0;
   throw Error::unsupported(e.decision.error_message)

@@ -42,8 +42,9 @@ std::string one_line(std::string text) {
 
 int fail(const std::string& message, const std::string& hint, int code) {
   std::fflush(stdout);
-  fmt::print(stderr, "mxfp4-repack: error: {}\n", one_line(message));
-  if (!hint.empty()) fmt::print(stderr, "hint: {}\n", one_line(hint));
+  std::string text = fmt::format("mxfp4-repack: error: {}\n", one_line(message));
+  if (!hint.empty()) text += fmt::format("hint: {}\n", one_line(hint));
+  (void)std::fputs(text.c_str(), stderr);
   return code;
 }
 

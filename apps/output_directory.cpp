@@ -41,7 +41,9 @@ void clear(const fs::path& directory) {
     if (fs::is_directory(entry)) (void)own_entries(entry);
   }
   // Without its manifest a blob is incomplete for everybody, whatever happens next.
-  for (const fs::path& entry : entries) fs::remove(entry / kManifestName);
+  for (const fs::path& entry : entries) {
+    if (fs::is_directory(entry)) fs::remove(entry / kManifestName);
+  }
   fs::remove(directory / kManifestName);
   for (const fs::path& entry : entries) fs::remove_all(entry);
 }

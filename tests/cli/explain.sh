@@ -1,0 +1,82 @@
+# The oracle for people and for programs.
+model=$TESTDATA/ingest/gptoss_hf
+
+columns() { LC_ALL=C.UTF-8 awk '{ if (length($0) > 80) { print; bad = 1 } } END { exit bad }' "$1"; }
+
+# From flags alone, and with a checkpoint: a table of at most 80 columns that ends with a command.
+for arch in sm80 sm90 sm100 sm103 sm120 gfx942 gfx950; do
+  for input in '' "$model"; do
+    # shellcheck disable=SC2086
+    expect_exit 0 "$BIN" explain $input --arch $arch
+    grep -v "$model" stdout >narrow
+    columns narrow || fail "wider than 80 columns: explain $input --arch $arch"
+    grep -q '^  backend ' stdout || fail "no backend: explain $input --arch $arch"
+    sed -n '/^next$/,$p' stdout | grep -q 'mxfp4-repack convert' || fail 'no next command'
+  done
+done
+
+# The next command works when it is pasted, whatever deployment it came from.
+mkdir bin
+ln -s "$BIN" bin/mxfp4-repack
+PATH=$PWD/bin:$PATH
+cp -r "$model" 'a model'
+printf '{"platform": "cuda", "arch": "sm100", "libs": ["flashinfer"], "env": {}}\n' >target.json
+while read -r flags; do
+  for input in "$model" 'a model'; do
+    eval "set -- $flags"
+    expect_exit 0 "$BIN" explain "$input" "$@"
+    sed '1,/^next$/d' stdout >next.sh
+    rm -rf OUT
+    expect_exit 0 bash -eu next.sh
+    expect_exit 0 "$BIN" verify OUT
+  done
+done <<'EOF'
+--arch sm90
+--arch sm120 --tp-size 2
+--arch sm100 --quantization-config '{"moe": {"activation": "mxfp8"}}'
+--arch sm90 --no-lib triton_kernels --libs flashinfer,deep_gemm
+--arch gfx950 --env VLLM_ROCM_USE_AITER=0
+--arch sm80 --moe-backend marlin --tp-size 2 --enable-expert-parallel
+--target target.json
+--arch sm100 --backend TRITON
+EOF
+
+# JSON says the same; refusals exit 4 with the reference's message.
+expect_exit 0 "$BIN" explain "$model" --arch sm90 --json
+"$python" - <<'PY'
+import json
+answer = json.load(open("stdout"))
+assert answer["backend"] == "TRITON", answer
+PY
+expect_exit 4 "$BIN" explain --arch sm90 --moe-backend xpu
+expect_one_error "Mxfp4 MoE backend 'XPU' does not support the deployment configuration since kernel does not support current device cuda\.$"
+expect_exit 4 "$BIN" explain "$model" --arch sm90 --moe-backend xpu --json
+expect_one_error "Mxfp4 MoE backend 'XPU' does not support"
+"$python" -c 'import json; json.load(open("stdout"))'
+expect_exit 4 "$BIN" convert "$model" -o OUT4 --arch sm90 --moe-backend xpu
+expect_one_error "Mxfp4 MoE backend 'XPU' does not support"
+[ ! -e OUT4 ] || fail 'a refused deployment left an output'
+expect_exit 2 "$BIN" explain
+expect_one_error 'arch|platform'
+expect_exit 2 "$BIN" explain --arch sm90 --family loud
+expect_one_error '--family'
+
+# A batch of executed decisions.
+"$python" - "$TESTDATA/oracle/decisions.jsonl" <<'PY'
+import json, sys
+with open("in.jsonl", "w") as asked, open("want.jsonl", "w") as want:
+    for line in open(sys.argv[1]):
+        case = json.loads(line)
+        asked.write(json.dumps(case["input"]) + "\n")
+        want.write(json.dumps(case["output"]) + "\n")
+PY
+expect_exit 0 "$BIN" explain --batch - <in.jsonl
+"$python" - <<'PY'
+import json
+want = [json.loads(line) for line in open("want.jsonl")]
+got = [json.loads(line) for line in open("stdout")]
+assert len(got) == len(want) > 100, (len(got), len(want))
+for ours, theirs in zip(got, want):
+    for key, value in ours.items():
+        assert theirs.get(key) == value, (ours, theirs)
+PY

@@ -1,0 +1,101 @@
+# OUT: what may be written where, what a failed run leaves, and the exit codes of misuse.
+model=$TESTDATA/ingest/gptoss_hf
+flags='--backend MARLIN --arch sm80'
+# shellcheck disable=SC2086
+convert_quietly "$model" -o out $flags
+cp -r out before
+
+# OUT exists; --force replaces what this program wrote, nothing else.
+expect_exit 5 "$BIN" convert "$model" -o out --arch sm90
+expect_one_error 'out: exists and is not empty$'
+diff -r before out || fail 'a refused run changed OUT'
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --force
+expect_exit 0 "$BIN" verify out
+cmp -s before/mxfp4_repack.json out/mxfp4_repack.json && fail '--force changed nothing'
+echo mine >out/notes.txt
+expect_exit 5 "$BIN" convert "$model" -o out --arch sm90 --force
+expect_one_error 'out: holds notes.txt, which this program did not write$'
+[ "$(cat out/notes.txt)" = mine ] && [ -e out/mxfp4_repack.json ] || fail 'foreign files were touched'
+: >file
+expect_exit 5 "$BIN" convert "$model" -o file --arch sm90 --force
+expect_one_error 'file: exists and is not a directory$'
+[ ! -s file ] || fail 'a file was overwritten'
+mkdir -p empty
+expect_exit 0 "$BIN" convert "$model" -o empty --arch sm90
+expect_exit 5 "$BIN" unpack before -o empty
+expect_one_error 'empty: exists and is not empty$'
+
+# A blob is not a checkpoint.
+expect_exit 3 "$BIN" convert before -o twice --arch sm90
+expect_one_error 'already packed'
+expect_exit 3 "$BIN" convert before/layer-00000.safetensors.zst -o twice --arch sm90
+expect_one_error 'compressed with zstd, expected a checkpoint$'
+# shellcheck disable=SC2086
+convert_quietly "$model" -o plain $flags --compress none
+expect_exit 3 "$BIN" convert plain/layer-00000.safetensors -o twice --family gpt_oss --arch sm90
+expect_one_error 'already packed'
+[ ! -e twice ] || fail 'a refused run left an output'
+
+# Nothing is written by --dry-run, by inspect, or by a deployment that is refused.
+expect_exit 0 "$BIN" convert "$model" -o dry --arch sm90 --dry-run
+grep -q 'would write' stdout || fail 'no plan shown'
+expect_exit 4 "$BIN" convert "$model" -o dry --backend NONE --arch sm90
+expect_one_error 'Unsupported mxfp4_backend'
+[ ! -e dry ] || fail '--dry-run wrote'
+
+# --json is one document; -q says nothing.
+for command in "convert $model -o json1 --arch sm90" "convert $model -o json2 --arch sm90 --dry-run" \
+  "inspect $model" "inspect $model --arch sm90" "inspect before" "explain --arch sm90" \
+  'verify before' 'unpack before -o json3' 'list backends' 'list layouts' 'list revisions' \
+  'list styles'; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" $command --json
+  "$python" -c 'import json, sys; json.load(sys.stdin)' <stdout || fail "$command --json"
+done
+for command in "convert $model -o quiet1 --arch sm90" 'verify before' 'unpack before -o quiet2'; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" $command -q
+  [ ! -s stdout ] && [ ! -s stderr ] || fail "$command -q is not quiet"
+done
+
+# Usage errors: 2, one line, no output.
+while read -r -a arguments; do
+  expect_exit 2 "$BIN" "${arguments[@]}"
+  expect_one_error ''
+  [ ! -s stdout ] || fail "usage error with a result: ${arguments[*]}"
+done <<EOF
+convert
+frobnicate
+convert $model
+convert $model -o bad --arch sm90 --no-such-flag
+convert $model -o bad --arch sm90 --backend TRYTON
+convert $model -o bad --backend TRITON
+convert $model -o bad --arch sm90 --compress gzip
+convert $model -o bad --arch sm90 --memory lots
+convert $model -o bad --arch sm90 --threads 0
+convert $model -o bad --arch sm90 --layers 7
+convert $model -o bad --arch sm90 --layers 1-
+convert $model -o bad --arch sm90 --style loud
+convert $model -o bad --arch sm90 --family loud
+convert $model -o bad --arch sm90 --pad some
+convert $model -o bad --arch sm90 --knob params_dtype
+convert $model -o bad --arch sm90 --env PATH
+convert $model -o bad --arch sm90 --tp-size 2 --rank 2
+convert $model -o bad --arch sm90 --tp-size 0
+convert $model -o bad --arch sm90 --expert-placement random
+convert $model -o bad --arch sm90 --revision yesterday
+explain --arch sm90 --family loud
+explain --arch sm90 --selector loud
+explain --platform abacus
+list everything
+verify
+unpack before
+EOF
+[ ! -e bad ] || fail 'a usage error left an output'
+expect_exit 3 "$BIN" convert missing -o bad --arch sm90
+expect_one_error 'missing: '
+expect_exit 3 "$BIN" unpack "$model" -o bad
+expect_one_error 'no mxfp4_repack.json here'
+expect_exit 0 "$BIN" --help
+expect_exit 0 "$BIN" convert --help
+expect_exit 0 "$BIN" --version

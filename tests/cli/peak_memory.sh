@@ -1,0 +1,31 @@
+# Memory does not grow with experts or layers: anonymous resident memory of a conversion, sampled,
+# stays under 512 MiB. $BIG=1: one layer of gpt-oss-120b (1.6 GB on disk); else a quarter of it.
+need_numpy
+grep -q '__[at]san_init' "$BIN" && skip 'sanitizers have memory of their own'
+experts=32
+[ -z "${BIG:-}" ] || experts=128
+"$python" -c "import layer_files; layer_files.make_gpt_oss('model', 1, $experts, 2880, 2880)"
+cat >sample.py <<'PY'
+import subprocess, sys, time
+run = subprocess.Popen(sys.argv[2:])
+peak = 0
+while run.poll() is None:
+    try:
+        with open(f"/proc/{run.pid}/status") as status:
+            for line in status:
+                if line.startswith("RssAnon:"):
+                    peak = max(peak, int(line.split()[1]))
+    except OSError:
+        pass
+    time.sleep(0.002)
+print(f"{' '.join(sys.argv[3:])}: peak {peak / 1024:.0f} MiB")
+assert run.returncode == 0 and peak > 0, run.returncode
+assert peak < int(sys.argv[1]) << 10, "over the limit"
+PY
+"$python" sample.py 512 "$BIN" convert model -o out --arch sm100 --threads 4 -q
+"$python" sample.py 512 "$BIN" verify out --against model -q
+"$python" sample.py 512 "$BIN" unpack out -o back --threads 4 -q
+rm -rf out back
+"$python" sample.py 512 "$BIN" convert model -o out --arch sm90 --tp-size 8 --threads 4 -q
+rm -rf out
+"$python" sample.py 128 "$BIN" convert model -o out --arch sm90 --threads 2 --memory 32MiB -q
