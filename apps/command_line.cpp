@@ -1,8 +1,12 @@
 #include "apps/command_line.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "apps/commands.hpp"
+#include "apps/suggest.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -231,7 +235,46 @@ void declare_list(CLI::App& app, CommandLine& line) {
   });
 }
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+UnknownWord unknown(std::string_view what, const std::string& word,
+                    const std::vector<std::string>& known) {
+  const std::string nearest = nearest_word(word, known);
+  return {fmt::format("unknown {} '{}'", what, word),
+          nearest.empty() ? "" : fmt::format("did you mean {}?", nearest)};
+}
+
 }  // namespace
+
+UnknownWord find_unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<std::string> commands = command_names(app);
+  const CLI::App* command = nullptr;
+  for (const std::string& word : words) {
+    if (command == nullptr && !word.starts_with('-')) {
+      if (std::ranges::find(commands, word) == commands.end()) {
+        return unknown("command", word, commands);
+      }
+      command = app.get_subcommand(word);
+    } else if (word.starts_with("--") && word.size() > 2) {
+      const std::vector<std::string> flags = flag_names(command != nullptr ? *command : app);
+      const std::string name = word.substr(0, word.find('='));
+      if (std::ranges::find(flags, name) == flags.end()) return unknown("flag", name, flags);
+    }
+  }
+  return {};
+}
 
 void declare_commands(CLI::App& app, CommandLine& line) {
   app.require_subcommand(1);

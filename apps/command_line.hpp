@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "apps/console.hpp"
 #include "apps/options.hpp"
@@ -26,5 +28,14 @@ struct CommandLine {
 
 // Declares commands and flags; parsing sets `line.run`. `line` outlives `app`.
 void declare_commands(CLI::App& app, CommandLine& line);
+
+// The first word of a command line that is no command, flag or argument of `app`, as the message
+// and hint of an error; empty strings when all words are known. For use after parsing failed.
+struct UnknownWord {
+  std::string message;
+  std::string hint;
+};
+[[nodiscard]] UnknownWord find_unknown_word(const CLI::App& app,
+                                            const std::vector<std::string>& words);
 
 }  // namespace mxfp4

@@ -16,7 +16,7 @@ namespace mxfp4 {
 namespace {
 
 constexpr size_t kWidth = 80;
-constexpr int kBarWidth = 24;
+constexpr int kBarWidth = 20;
 
 // A person who cannot be told is no reason to stop.
 void tell(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
@@ -129,7 +129,9 @@ std::string human_bytes(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
+  if (unit == 0) return fmt::format("{} B", bytes);
+  const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;  // three digits that count
+  return fmt::format("{:.{}f} {}", value, decimals, kUnits[unit]);
 }
 
 std::string paragraph(std::string_view text, size_t indent) {

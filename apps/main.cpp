@@ -7,7 +7,9 @@
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
@@ -93,7 +95,12 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return fail(error.what(), "mxfp4-repack --help shows commands and flags", mxfp4::kUsage);
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    const mxfp4::UnknownWord unknown = mxfp4::find_unknown_word(app, words);
+    return fail(
+        unknown.message.empty() ? error.what() : unknown.message,
+        unknown.hint.empty() ? "mxfp4-repack --help shows commands and flags" : unknown.hint,
+        mxfp4::kUsage);
   } catch (const mxfp4::Error& error) {
     return fail(error);
   } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "apps/suggest.hpp"
 #include "formats/deployment_json.hpp"
 #include "formats/mapped_file.hpp"
 #include "formats/model_config.hpp"
@@ -159,8 +160,12 @@ std::optional<Backend> forced_backend(const DeploymentOptions& options) {
   if (options.backend.empty()) return std::nullopt;
   const std::optional<Backend> backend = backend_from_name(options.backend);
   if (!backend) {
+    std::vector<std::string> names;
+    for (Backend known : all_backends()) names.emplace_back(backend_name(known));
+    const std::string nearest = nearest_word(options.backend, names);
     throw Error::usage(fmt::format("--backend: unknown backend '{}'", options.backend))
-        .hint("mxfp4-repack list backends shows them");
+        .hint(nearest.empty() ? "mxfp4-repack list backends shows them"
+                              : fmt::format("did you mean {}?", nearest));
   }
   return backend;
 }
