@@ -21,7 +21,9 @@ struct ExplainOptions {
   std::optional<Backend> backend;  // --backend: the oracle is not asked
   bool round_sizes = true;         // --pad auto
   // What is known of a checkpoint; all empty without one.
-  std::string checkpoint;  // as typed
+  std::string checkpoint;    // as typed
+  std::string style;         // --style
+  std::string model_config;  // --model-config
   std::optional<ModelConfig> config;
   std::optional<LayerDims> dims;  // of the whole model
   std::optional<W13Order> order;

@@ -20,6 +20,8 @@ int explain_command(const ExplainFlags& flags, const Console& console) {
     OpenInput input = open_input(flags.input, flags.deployment.family);
     const ExpertLayer& layer = input.model.layers.front();
     options.checkpoint = flags.input.path.string();
+    options.style = flags.input.style;
+    options.model_config = flags.input.model_config.string();
     options.config = std::move(input.config);
     options.dims = common_dims(input.model);
     options.order = input.model.order;

@@ -52,6 +52,18 @@ void append_wrapped(std::string& out, std::string first, size_t indent, std::str
   out += '\n';
 }
 
+// One word of a shell command that means `text`.
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string word = "'";
+  for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 // A command to copy: broken between arguments, with the shell's line continuation.
 void append_command(std::string& out, std::string_view command) {
   constexpr std::string_view kIndent = "    ";
@@ -192,7 +204,10 @@ std::string further_flags(const ExplainOptions& options) {
   std::string text;
   if (options.family) text += fmt::format(" --family {}", family_name(*options.family));
   if (options.backend) text += fmt::format(" --backend {}", backend_name(*options.backend));
-  if (!options.revision.empty()) text += " --revision " + options.revision;
+  if (!options.revision.empty()) text += " --revision " + shell_word(options.revision);
+  if (!options.round_sizes) text += " --pad none";
+  if (!options.style.empty()) text += " --style " + shell_word(options.style);
+  if (!options.model_config.empty()) text += " --model-config " + shell_word(options.model_config);
   return text;
 }
 
@@ -201,16 +216,17 @@ void append_next(std::string& out, const ExplainOptions& options, const Explanat
   DeploymentRequest request = options.request;
   out += "\nnext\n";
   if (e.decision.backend) {
-    append_command(
-        out, fmt::format("mxfp4-repack convert {} -o OUT{}{}", input.empty() ? "CHECKPOINT" : input,
-                         request_flags(request), further_flags(options)));
+    append_command(out, fmt::format("mxfp4-repack convert {} -o OUT{}{}",
+                                    input.empty() ? "CHECKPOINT" : shell_word(input),
+                                    request_flags(request), further_flags(options)));
     return;
   }
   append_command(out, "mxfp4-repack list backends");
   if (request.moe_backend) {
     request.moe_backend.reset();
-    append_command(out, fmt::format("mxfp4-repack explain{}{}{}{}", input.empty() ? "" : " ", input,
-                                    request_flags(request), further_flags(options)));
+    append_command(out, fmt::format("mxfp4-repack explain{}{}{}{}", input.empty() ? "" : " ",
+                                    input.empty() ? "" : shell_word(input), request_flags(request),
+                                    further_flags(options)));
   }
 }
 
@@ -321,7 +337,7 @@ std::string explanation_json(const RuleSet& rules, const ExplainOptions& options
 std::string request_flags(const DeploymentRequest& r) {
   std::vector<std::string> flags;
   const auto add = [&](std::string_view flag, const auto& value) {
-    if (value) flags.push_back(fmt::format("{} {}", flag, *value));
+    if (value) flags.push_back(fmt::format("{} {}", flag, shell_word(fmt::format("{}", *value))));
   };
   const auto add_switch = [&](std::string_view flag, const std::optional<bool>& value) {
     if (value && *value) flags.emplace_back(flag);
@@ -329,9 +345,10 @@ std::string request_flags(const DeploymentRequest& r) {
   if (r.platform && !r.arch)
     flags.push_back(fmt::format("--platform {}", platform_name(*r.platform)));
   add("--arch", r.arch);
-  if (r.libs) flags.push_back(fmt::format("--libs {}", fmt::join(*r.libs, ",")));
-  for (const std::string& name : r.absent_libs) flags.push_back("--no-lib " + name);
-  for (const auto& [name, value] : r.env) flags.push_back(fmt::format("--env {}={}", name, value));
+  if (r.libs) flags.push_back("--libs " + shell_word(fmt::format("{}", fmt::join(*r.libs, ","))));
+  for (const std::string& name : r.absent_libs) flags.push_back("--no-lib " + shell_word(name));
+  for (const auto& [name, value] : r.env)
+    flags.push_back("--env " + shell_word(fmt::format("{}={}", name, value)));
   if (r.selector) flags.push_back(fmt::format("--selector {}", selector_name(*r.selector)));
   add("--moe-backend", r.moe_backend);
   if (r.activation_override) {
