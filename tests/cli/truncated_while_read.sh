@@ -1,0 +1,20 @@
+# A file that another process cuts off while it is read: one line and exit 3, no crash, no blob.
+need_numpy
+"$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 6, 16, 1024, 1024)'
+cat >race.py <<'PY'
+import os, subprocess, sys, time
+path = "model/model.safetensors"
+size = os.path.getsize(path)
+run = subprocess.Popen([sys.argv[1], "convert", "model", "-o", "out", "--arch", "sm90", "--threads", "1",
+                        "--compress", "none"], stderr=subprocess.PIPE, text=True)
+while run.poll() is None and not os.path.isdir("out"):
+    time.sleep(0.001)
+os.truncate(path, 65536)
+text = run.communicate()[1]
+os.truncate(path, size)
+lines = [line for line in text.splitlines() if line.startswith("mxfp4-repack: error: ")]
+assert run.returncode == 3 and len(lines) == 1, (run.returncode, text)
+assert not os.path.exists("out/mxfp4_repack.json"), "a manifest is left"
+print(lines[0])
+PY
+"$python" race.py "$BIN"
