@@ -48,6 +48,28 @@ TEST(LoadedStyle, Inputs) {
   EXPECT_FALSE(model.splits_intermediate);  // not stated
 }
 
+TEST(LoadedStyle, DraftLayersCountOn) {
+  Tensors tensors = loaded("mtp.0.ffn.experts");
+  for (auto& t : loaded("layers.0.ffn.experts")) tensors.push_back(t);
+  for (auto& t : loaded("layers.1.ffn.experts")) tensors.push_back(t);
+  FindOptions options{.family = Family::kGeneric};
+  const ModelLayers model = find_expert_layers(tensors, nullptr, options);
+  EXPECT_EQ(model.layers.at(2).index, 2);
+  EXPECT_EQ(model.layers.at(2).prefix, "mtp.0.ffn.experts");
+  ModelConfig config;
+  config.num_hidden_layers = 61;
+  EXPECT_EQ(find_expert_layers(tensors, &config, options).layers.at(2).index, 61);
+}
+
+TEST(LoadedStyle, ScaleFill) {
+  FindOptions options{.family = Family::kGptOss};
+  EXPECT_EQ(find_expert_layers(loaded("l.0"), nullptr, options).scale_fill, std::byte{0});
+  options.attributes["scale_fill"] = "1";
+  EXPECT_EQ(find_expert_layers(loaded("l.0"), nullptr, options).scale_fill, std::byte{1});
+  options.attributes["scale_fill"] = "256";
+  expect_has(refusal(loaded("l.0"), nullptr, options), "attribute scale_fill: 256 is not a byte");
+}
+
 TEST(LoadedStyle, InputsSayTheirFamily) {
   const Tensors tensors = loaded("experts");
   expect_has(refusal(tensors, nullptr), "does not say its family");

@@ -385,5 +385,21 @@ TEST(Styles, ALargeModelIsQuick) {
   RecordProperty("seconds", std::to_string(taken.count()));
 }
 
+// --model-config describes a whole model, the file holds a part of it.
+TEST(Styles, PartOfAModel) {
+  ModelConfig config = config_of("mxfp4", "gpt_oss");
+  config.num_hidden_layers = 3;
+  expect_has(refusal(stacked(1), &config), "num_hidden_layers: 3, but layer 0 has no expert");
+  const ModelLayers part = find_expert_layers(stacked(1), &config, {.partial = true});
+  ASSERT_EQ(part.layers.size(), 1U);
+  EXPECT_EQ(part.layers[0].index, 1);
+  ASSERT_EQ(part.warnings.size(), 1U);
+  expect_has(part.warnings[0], "3, but 2 of these layers are not here");
+  config.num_hidden_layers = INT64_MAX;
+  EXPECT_EQ(find_expert_layers(stacked(1), &config, {.partial = true}).warnings.size(), 1U);
+  config.num_hidden_layers = 1;
+  expect_has(refusal(stacked(1), &config, {.partial = true}), "but there are tensors of");
+}
+
 }  // namespace
 }  // namespace mxfp4
