@@ -207,7 +207,8 @@ void LayerTable::check_tensor(size_t tensor, Projection projection, Field field,
   }
   if (field == Field::kScales) want.push_back(columns / kBlock);
   if (field == Field::kCodes && row_->stacked) {
-    want.insert(want.end(), {columns / kBlock, kBlock / codes_per_element(found)});
+    want.push_back(columns / kBlock);
+    want.push_back(kBlock / codes_per_element(found));
   } else if (field == Field::kCodes) {
     want.push_back(columns / codes_per_element(found));
   }
