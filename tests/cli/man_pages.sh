@@ -1,0 +1,10 @@
+# The page of layouts is what the table makes of it, and every page renders without a warning.
+"$BIN" list layouts --json | "$SOURCE_DIR/scripts/make-layouts-man" >layouts.7
+diff "$SOURCE_DIR/man/mxfp4-repack-layouts.7" layouts.7 || fail 'run scripts/make-layouts-man'
+
+command -v man >/dev/null || exit 0
+for page in "$SOURCE_DIR"/man/*; do
+  MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings -l "$page" >page.txt 2>warnings.txt
+  [ ! -s warnings.txt ] || { cat warnings.txt; fail "$page"; }
+  ! grep -nE '^.{81}' page.txt || fail "$page is wider than 80 columns"
+done
