@@ -1,0 +1,118 @@
+# bash completion for mxfp4-repack(1). tests/cli/flags.sh compares it with --help and the man page.
+
+# Values of a flag; returns 1 where there is nothing to propose but the flag takes a value, 2 for
+# files, 3 when it takes none.
+_mxfp4_repack_values() {
+  case $1 in
+    --arch) echo sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 ;;
+    --platform) echo cuda rocm xpu cpu other ;;
+    --moe-backend)
+      echo auto triton triton_unfused marlin humming aiter flashinfer_trtllm flashinfer_cutlass \
+        flashinfer_cutedsl cutlass deep_gemm deep_gemm_mega_moe emulation ;;
+    --backend)
+      echo AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 \
+        EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 \
+        FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_TRTLLM_MXFP4_MXFP8 HUMMING MARLIN NONE TRITON \
+        TRITON_UNFUSED XPU ;;
+    --family) echo gpt_oss generic ;;
+    --selector) echo gpt_oss deepseek_v4 ;;
+    --libs | --no-lib) echo aiter deep_gemm flashinfer flashinfer_cutlass humming triton_kernels ;;
+    --activation)
+      echo silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul \
+        gelu_tanh_no_mul relu2_no_mul ;;
+    --routing-method)
+      echo Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 \
+        Unspecified DeepseekV4 Custom Simulated ;;
+    --all2all-backend)
+      echo allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep \
+        flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided ;;
+    --knob) echo params_dtype= marlin_input_dtype= humming_input_dtype= tp_size= ;;
+    --pad) echo auto none ;;
+    --revision) echo "$(mxfp4-repack list revisions --json 2>/dev/null |
+      sed -n 's/.*"revision": "\([^" ]*\).*/\1/p')" ;;
+    --expert-placement) echo linear round_robin ;;
+    --style)
+      echo gpt_oss gpt_oss_original deepseek_v4 quark compressed_tensors mxfp4 loaded ;;
+    --compress) echo zstd none ;;
+    --emit) echo packed loaded ;;
+    --shard) echo auto ;;
+    --progress | --color) echo auto always never ;;
+    --memory) echo 256MiB 1GiB 4GiB ;;
+    --env | --tp-size | --dp-size | --pcp-size | --rank | --layers | --level | --threads) return 1 ;;
+    --target | --quantization-config | --model-config | --against | --batch | -o | --output)
+      return 2 ;;
+    *) return 3 ;;
+  esac
+}
+
+# Flags of a command; without one, those of the program.
+_mxfp4_repack_flags() {
+  local every='--help --json --progress --color -v --quiet'
+  local machine='--arch --platform --target --moe-backend --backend --family --selector
+    --quantization-config --libs --no-lib --activation --routing-method --env --knob --pad
+    --revision --tp-size --dp-size --pcp-size --all2all-backend --enable-expert-parallel
+    --enable-eplb --sequence-parallel --enable-lora --expert-placement --rank --style
+    --model-config --layers'
+  local resources='--threads --memory'
+  case $1 in
+    convert)
+      echo $every $machine $resources --output --compress --level --emit --allow-known-defects \
+        --include-rest --dry-run --shard --resume --force ;;
+    inspect) echo $every $machine ;;
+    explain) echo $every $machine --batch ;;
+    verify) echo $every $resources --against --style --model-config ;;
+    unpack) echo $every $resources --output --force ;;
+    finalize) echo $every $resources ;;
+    list) echo $every --revision ;;
+    *) echo --help --version ;;
+  esac
+}
+
+# What compgen gives for these arguments, one proposal a line.
+_mxfp4_repack_propose() {
+  mapfile -t COMPREPLY <<<"$(compgen "$@")"
+  [[ -n ${COMPREPLY[0]} ]] || COMPREPLY=()
+}
+
+_mxfp4_repack() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local commands='convert inspect explain verify unpack finalize list' command='' i values status
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    if [[ " $commands " == *" ${COMP_WORDS[i]} "* ]]; then
+      command=${COMP_WORDS[i]}
+      break
+    fi
+  done
+  # readline takes --flag=value apart.
+  if [[ $current == '=' ]]; then
+    current=''
+  elif [[ $previous == '=' ]]; then
+    previous=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  values=$(_mxfp4_repack_values "$previous")
+  status=$?
+  if ((status == 0)); then
+    # A list keeps what stands before the last comma.
+    local head=''
+    if [[ $previous == --libs && $current == *,* ]]; then
+      head=${current%,*},
+      current=${current##*,}
+    fi
+    _mxfp4_repack_propose -P "$head" -W "$values" -- "$current"
+    if [[ $previous == --knob ]]; then compopt -o nospace 2>/dev/null; fi
+  elif ((status == 1)); then
+    return
+  elif ((status == 3)) && [[ $current == -* ]]; then
+    _mxfp4_repack_propose -W "$(_mxfp4_repack_flags "$command")" -- "$current"
+  elif ((status == 3)) && [[ -z $command ]]; then
+    _mxfp4_repack_propose -W "$commands" -- "$current"
+  elif ((status == 3)) && [[ $command == list ]]; then
+    _mxfp4_repack_propose -W 'backends layouts revisions styles' -- "$current"
+  else
+    compopt -o filenames 2>/dev/null
+    _mxfp4_repack_propose -f -- "$current"
+  fi
+}
+
+complete -F _mxfp4_repack mxfp4-repack
