@@ -1,0 +1,67 @@
+# What `cmake --install` puts where, the CMake package and pkg-config file of the static libraries,
+# and Debian packages by `cpack`. Two components, one package each: the program, and what is needed
+# to build against the libraries.
+include(CMakePackageConfigHelpers)
+set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/mxfp4-repack)
+
+# The program.
+install(TARGETS mxfp4-repack RUNTIME COMPONENT program)
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(PROGRAMS scripts/probe-target DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack
+        COMPONENT program)
+install(FILES man/mxfp4-repack.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
+install(FILES man/mxfp4-repack-container.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5
+        COMPONENT program)
+install(FILES man/mxfp4-repack-layouts.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
+        COMPONENT program)
+install(FILES scripts/completions/mxfp4-repack.bash RENAME mxfp4-repack COMPONENT program
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES scripts/completions/mxfp4-repack.zsh RENAME _mxfp4-repack COMPONENT program
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES scripts/completions/mxfp4-repack.fish COMPONENT program
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# The libraries. Headers that speak JSON or HDF5 types are internal to formats.
+set_target_properties(mxfp4_lib PROPERTIES EXPORT_NAME lib)
+set_target_properties(mxfp4_formats PROPERTIES EXPORT_NAME formats)
+install(TARGETS mxfp4_lib mxfp4_formats EXPORT mxfp4-repack-targets
+        ARCHIVE COMPONENT development)
+install(DIRECTORY lib formats DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mxfp4 COMPONENT development
+        FILES_MATCHING PATTERN "*.hpp"
+        REGEX "formats/(hdf5_(chunks|dataset|filters|handle|index|walk)|json_(fields|reader)|quantization_rules|strict_json)\\.hpp$" EXCLUDE)
+install(EXPORT mxfp4-repack-targets NAMESPACE mxfp4:: DESTINATION ${PACKAGE_DIR}
+        COMPONENT development)
+configure_package_config_file(
+  scripts/cmake/mxfp4-repack-config.cmake.in mxfp4-repack-config.cmake
+  INSTALL_DESTINATION ${PACKAGE_DIR})
+write_basic_package_version_file(mxfp4-repack-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+# By the file's own place, as a package's prefix is not the one of this configuration.
+file(RELATIVE_PATH PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(scripts/cmake/mxfp4-repack.pc.in mxfp4-repack.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack-config.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack-config-version.cmake
+        DESTINATION ${PACKAGE_DIR} COMPONENT development)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# Debian packages. Bytes are the same for the same SOURCE_DATE_EPOCH and compiler.
+set(CPACK_GENERATOR DEB)
+set(CPACK_COMPONENTS_ALL program development)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGE_CONTACT "mxfp4-repack maintainers <mxfp4-repack@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
+    GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME mxfp4-repack)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3, bash-completion")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmxfp4-repack-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+    "libfmt-dev, libhdf5-dev, libhwy-dev, libtbb-dev, libxxhash-dev, libzstd-dev, nlohmann-json3-dev, zlib1g-dev, pkg-config")
+include(CPack)
