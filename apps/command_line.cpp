@@ -150,7 +150,18 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->add_flag("--allow-known-defects", options.allow_known_defects,
                  "Write bytes that the reference is known to get wrong")
       ->group(group);
+  command
+      ->add_flag("--include-rest", options.include_rest,
+                 "All other tensors and small files too: OUT is a model directory")
+      ->group(group);
+  command
+      ->add_option("--shard", options.shard,
+                   "Only part I of N (from 0), balanced by bytes; auto asks the batch system")
+      ->option_text("I/N|auto|auto/N")
+      ->group(group);
   command->add_flag("--dry-run", options.dry_run, "Plan only")->group(group);
+  command->add_flag("--resume", options.resume, "Keep what an interrupted run finished in OUT")
+      ->group(group);
   command->add_flag("--force", options.force, "Replace an earlier result in OUT")->group(group);
   add_resource_flags(*command, options.resources);
   add_global_flags(*command, line.global);
@@ -222,6 +233,17 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
   });
 }
 
+void declare_finalize(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "finalize", "After several convert --shard runs: check all files, write the manifest");
+  command->add_option("OUT", line.finalize.output, "Directory that the shards wrote")->required();
+  add_resource_flags(*command, line.finalize.resources);
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return run_finalize(line.finalize, console); };
+  });
+}
+
 void declare_list(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("list", "Show the tables the program decides by");
   command->add_option("WHAT", line.list.what, "backends, layouts, revisions or styles")
@@ -290,6 +312,7 @@ void declare_commands(CLI::App& app, CommandLine& line) {
   declare_explain(app, line);
   declare_verify(app, line);
   declare_unpack(app, line);
+  declare_finalize(app, line);
   declare_list(app, line);
 }
 

@@ -21,6 +21,7 @@ struct CommandLine {
   InspectOptions inspect;
   VerifyOptions verify;
   UnpackOptions unpack;
+  FinalizeOptions finalize;
   ExplainFlags explain;
   ListOptions list;
   std::function<int(const Console&)> run;

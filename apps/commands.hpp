@@ -23,6 +23,7 @@ enum ExitCode : int {
 [[nodiscard]] int explain_command(const ExplainFlags& options, const Console& console);
 [[nodiscard]] int run_verify(const VerifyOptions& options, const Console& console);
 [[nodiscard]] int run_unpack(const UnpackOptions& options, const Console& console);
+[[nodiscard]] int run_finalize(const FinalizeOptions& options, const Console& console);
 [[nodiscard]] int run_list(const ListOptions& options, const Console& console);
 
 }  // namespace mxfp4

@@ -2,16 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.hpp"
-#include "apps/output_directory.hpp"
+#include "apps/conversion_output.hpp"
+#include "apps/interrupt.hpp"
 #include "apps/session.hpp"
+#include "apps/shard_option.hpp"
 #include "formats/blob_writer.hpp"
 #include "formats/repacker.hpp"
+#include "formats/rest_writer.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pipeline.hpp"
 #include "lib/plan/plan.hpp"
+#include "lib/plan/shard.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -40,7 +45,7 @@ void encode(const Plan& plan, const Job& job, Token& token) {
 }
 
 // Moves all bytes: read, work and write of every job.
-void run_jobs(const ConvertOptions& options, Source& source, const Plan& plan, Repacker& repacker,
+void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacker,
               BlobWriter& writer, Progress& progress) {
   const bool zstd = options.compress == "zstd";
   const int threads = options.resources.threads;
@@ -61,8 +66,11 @@ void run_jobs(const ConvertOptions& options, Source& source, const Plan& plan, R
   };
   run_pipeline(
       static_cast<int64_t>(plan.jobs.size()), {threads, tokens},
-      {.read = [&](int64_t job,
-                   int64_t token) { repacker.read(job_at(job), token_at(token).buffers); },
+      {.read =
+           [&](int64_t job, int64_t token) {
+             check_interrupted();
+             repacker.read(job_at(job), token_at(token).buffers);
+           },
        .work =
            [&](int64_t job, int64_t token) {
              repacker.work(job_at(job), token_at(token).buffers);
@@ -77,7 +85,6 @@ void run_jobs(const ConvertOptions& options, Source& source, const Plan& plan, R
                progress.advance(static_cast<int64_t>(decoded.size()));
              }
            }});
-  source.check_unchanged();
 }
 
 void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& model,
@@ -105,28 +112,52 @@ void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& m
   console.say(fmt::format("would write {} before compression", human_bytes(plan.output_bytes)));
 }
 
+struct Result {
+  int64_t files = 0;  // of layers, kept ones included
+  int64_t kept = 0;
+  int64_t data_bytes = 0;     // before compression, kept ones aside
+  int64_t written_bytes = 0;  // of layer files, kept ones aside
+  double seconds = 0;
+};
+
 void print_summary(const ConvertOptions& options, const Plan& plan, const Manifest& manifest,
-                   const BlobWriter& writer, double seconds, const Console& console) {
+                   const Result& result, const Console& console) {
   if (console.json()) {
     nlohmann::ordered_json json;
     json["output"] = options.output.string();
     json["backend"] = backend_name(manifest.target.backend);
     json["layout"] = manifest.layout;
-    json["files"] = plan.files.size();
+    json["files"] = result.files;
+    json["kept_files"] = result.kept;
+    json["rest_files"] = manifest.rest.size();
     json["ranks"] = plan.ranks.size();
-    json["data_bytes"] = plan.output_bytes;
-    json["written_bytes"] = writer.bytes_written();
+    json["data_bytes"] = result.data_bytes;
+    json["written_bytes"] = result.written_bytes;
     json["warnings"] = manifest.warnings;
     console.result(json.dump(2) + "\n");
     return;
   }
   const auto rate =
-      static_cast<int64_t>(static_cast<double>(plan.output_bytes) / std::max(seconds, 1e-6));
-  console.say(fmt::format(
-      "{}: {} layer file{} for {}, {} ({} before compression), {}/s", options.output.string(),
-      plan.files.size(), plan.files.size() == 1 ? "" : "s", backend_name(manifest.target.backend),
-      human_bytes(writer.bytes_written()), human_bytes(plan.output_bytes), human_bytes(rate)));
-  console.say(fmt::format("next: mxfp4-repack verify {}", options.output.string()));
+      static_cast<int64_t>(static_cast<double>(result.data_bytes) / std::max(result.seconds, 1e-6));
+  console.say(fmt::format("{}: {} layer file{} for {}, {} ({} before compression), {}/s{}",
+                          options.output.string(), result.files, result.files == 1 ? "" : "s",
+                          backend_name(manifest.target.backend), human_bytes(result.written_bytes),
+                          human_bytes(result.data_bytes), human_bytes(rate),
+                          result.kept == 0 ? "" : fmt::format("; {} kept", result.kept)));
+  console.say(fmt::format("next: mxfp4-repack {} {}", options.shard.empty() ? "verify" : "finalize",
+                          options.output.string()));
+}
+
+int already_complete(const ConvertOptions& options, const Console& console) {
+  if (console.json()) {
+    nlohmann::ordered_json json;
+    json["output"] = options.output.string();
+    json["complete"] = true;
+    console.result(json.dump(2) + "\n");
+  } else {
+    console.say(fmt::format("{}: complete already, nothing to do", options.output.string()));
+  }
+  return kOk;
 }
 
 // The oracle's trace with -v, and what is known to go wrong when such a checkpoint is loaded.
@@ -150,9 +181,76 @@ void check_defects(const ConvertOptions& options, const Choice& choice, const Mo
   }
 }
 
+// What --include-rest copies. One shard does it for all.
+RestPlan plan_rest_of(const ConvertOptions& options, const OpenInput& input,
+                      std::vector<std::string>& warnings) {
+  if (!options.include_rest) return {};
+  RestPlan rest = plan_rest(*input.source, input.model.rest);
+  std::vector<SideFile> side;
+  if (input.source->kind() == "safetensors" && std::filesystem::is_directory(options.input.path)) {
+    side = find_side_files(options.input.path, warnings);
+  }
+  const std::optional<std::string> config = config_text(options.input, *input.source);
+  std::erase_if(side, [](const SideFile& file) { return file.name == kConfigName; });
+  if (config) {
+    side.push_back({.name = kConfigName,
+                    .from = {},
+                    .text = *config,
+                    .size = static_cast<int64_t>(config->size())});
+  } else {
+    warnings.emplace_back("the input has no config.json, so OUT has none");
+  }
+  rest.side.insert(rest.side.end(), side.begin(), side.end());
+  return rest;
+}
+
+std::vector<ManifestFile> write_rest_of(Source& source, const RestPlan& rest,
+                                        ConversionOutput& output, Progress& progress) {
+  const auto in_blob = [](const std::string& name) { return "../" + name; };
+  return write_rest(source, rest, output.blob().parent_path(),
+                    {.progress =
+                         [&](int64_t bytes) {
+                           check_interrupted();
+                           progress.advance(bytes);
+                         },
+                     .kept = [&](const std::string& name) -> std::optional<ManifestFile> {
+                       const auto kept = output.kept(in_blob(name));
+                       if (!kept) return std::nullopt;
+                       return ManifestFile{name, kept->size, kept->xxh3_128};
+                     },
+                     .finished =
+                         [&](const ManifestFile& file) {
+                           output.finished({in_blob(file.name), file.size, file.xxh3_128, {}}, {});
+                         }});
+}
+
+// Takes over the wanted files that an earlier run finished; the plan keeps the jobs of the others.
+int64_t keep_finished(Plan& plan, std::vector<bool> wanted, const std::vector<Manifest>& planned,
+                      const ConversionOutput& output, BlobWriter& writer) {
+  int64_t kept = 0;
+  std::vector<size_t> next(plan.ranks.size(), 0);
+  for (size_t file = 0; file < plan.files.size(); ++file) {
+    const size_t rank = plan.files[file].rank;
+    const ManifestLayer& layer = planned[rank].layers[next[rank]++];
+    if (!wanted[file]) continue;
+    const auto finished = output.kept(name_in_blob(plan.ranks[rank], layer.file));
+    if (!finished || finished->tensors.size() != layer.tensors.size()) continue;
+    writer.keep(file, *finished);
+    wanted[file] = false;
+    ++kept;
+  }
+  keep_jobs(plan, wanted);
+  return kept;
+}
+
 }  // namespace
 
 int run_convert(const ConvertOptions& options, const Console& console) {
+  if (options.resume && options.force) {
+    throw Error::usage("--resume keeps what --force replaces: give one of them");
+  }
+  std::optional<Shard> shard;
+  if (!options.shard.empty()) shard = parse_shard(options.shard, std::getenv);
   const OpenInput input = open_input(options.input, options.deployment.family);
   const Choice choice = choose_backend(options.deployment, input);
   require_backend(choice);
@@ -161,29 +259,48 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   report_decision(choice, console);
   if (layout != nullptr) check_defects(options, choice, input.model, ranks.front(), console);
 
-  const Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});
+  Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});
   Manifest manifest = describe_conversion(input, choice, layout);
   manifest.all_layers = options.input.layers.empty();
   manifest.compression = {options.compress == "zstd", options.level};
   if (manifest.compression.zstd) manifest.libzstd = zstd_library_version();
+  RestPlan rest = plan_rest_of(options, input, manifest.warnings);
   for (const std::string& warning : manifest.warnings) console.warn(warning);
   if (options.dry_run) {
     print_plan(plan, manifest, input.model, console);
     return kOk;
   }
 
-  OutputDirectory directory(options.output, options.force);
-  directory.reserve(plan.output_bytes);
-  BlobWriter writer(options.output, plan, input.model, manifest);
+  watch_signals();
+  manifest.rest = rest.planned();
+  const std::vector<Manifest> planned = planned_manifests(plan, input.model, manifest);
+  ConversionOutput output(options, shard, planned, *input.source);
+  if (output.complete()) return already_complete(options, console);
+  if (shard && shard->index != 0) rest = {};
+  const std::vector<bool> wanted = files_of_shard(plan, shard.value_or(Shard{}));
+  manifest.rest.clear();
   Repacker repacker(*input.source, input.model, plan, layout, choice.target);
-  Progress progress(console, plan.output_bytes);
-  run_jobs(options, *input.source, plan, repacker, writer, progress);
-  const std::vector<std::string> warnings = repacker.warnings();
+  BlobWriter writer(output.blob(), plan, input.model, manifest, wanted,
+                    [&](const FinishedFile& f) { output.finished(f, repacker.warnings()); });
+  Result result;
+  result.files = std::ranges::count(wanted, true);
+  result.kept = keep_finished(plan, wanted, planned, output, writer);
+  result.data_bytes = job_bytes(plan);
+  output.reserve(result.data_bytes + rest.bytes());
+
+  Progress progress(console, result.data_bytes + rest.bytes());
+  run_jobs(options, plan, repacker, writer, progress);
+  manifest.rest = write_rest_of(*input.source, rest, output, progress);
+  std::vector<Manifest> manifests = writer.finish();
+  for (Manifest& rank : manifests) rank.rest = manifest.rest;
+  input.source->check_unchanged();
+  const std::vector<std::string> warnings =
+      output.commit(std::move(manifests), repacker.warnings());
   for (const std::string& warning : warnings) console.warn(warning);
-  writer.commit(warnings);
-  directory.keep();
   manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
-  print_summary(options, plan, manifest, writer, progress.seconds(), console);
+  result.written_bytes = writer.bytes_written();
+  result.seconds = progress.seconds();
+  print_summary(options, plan, manifest, result, console);
   return kOk;
 }
 

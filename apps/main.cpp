@@ -13,6 +13,7 @@
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
+#include "apps/interrupt.hpp"
 #include "lib/core/error.hpp"
 
 namespace {
@@ -90,6 +91,7 @@ int main(int argc, char** argv) {
       line.convert.resources.threads = threads;
       line.verify.resources.threads = std::max(line.verify.resources.threads, threads);
       line.unpack.resources.threads = std::max(line.unpack.resources.threads, threads);
+      line.finalize.resources.threads = std::max(line.finalize.resources.threads, threads);
     }
     return line.run(mxfp4::Console(line.global));
   } catch (const CLI::Success& success) {  // --help, --version
@@ -101,6 +103,9 @@ int main(int argc, char** argv) {
         unknown.message.empty() ? error.what() : unknown.message,
         unknown.hint.empty() ? "mxfp4-repack --help shows commands and flags" : unknown.hint,
         mxfp4::kUsage);
+  } catch (const mxfp4::Interrupted& interrupted) {
+    fmt::print(stderr, "mxfp4-repack: interrupted; --resume goes on from what is complete\n");
+    return interrupted.exit_code();
   } catch (const mxfp4::Error& error) {
     return fail(error);
   } catch (const std::bad_alloc&) {

@@ -70,8 +70,16 @@ struct ConvertOptions {
   int level = 1;
   std::string emit = "packed";
   bool allow_known_defects = false;
+  bool include_rest = false;
+  std::string shard;  // I/N, auto, auto/N; empty: the whole
   bool dry_run = false;
+  bool resume = false;
   bool force = false;
+};
+
+struct FinalizeOptions {
+  std::filesystem::path output;
+  ResourceOptions resources;
 };
 
 struct InspectOptions {

@@ -1,12 +1,19 @@
 #include "apps/output_directory.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <system_error>
 
-#include "formats/manifest.hpp"
+#include "formats/atomic_file.hpp"
+#include "formats/blob_reader.hpp"
+#include "formats/journal.hpp"
+#include "formats/shard_manifest.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -14,66 +21,103 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_ours(const std::string& name) {
-  return name == kManifestName || name == kIndexName || name == kBlobFolder ||
-         (name.starts_with("layer-") && name.find(".safetensors") != std::string::npos) ||
-         (name.starts_with(".layer-") && name.find(".tmp-") != std::string::npos) ||
+bool is_our_folder(const std::string& name) {
+  return name == kBlobFolder ||
          (name.starts_with("rank-") && name.find("-of-") != std::string::npos);
 }
 
-// Everything in `directory` that convert writes; throws for anything else.
-std::vector<fs::path> own_entries(const fs::path& directory) {
-  std::vector<fs::path> entries;
+bool is_our_file(const std::string& name) {
+  return name == kManifestName || name == kIndexName || is_shard_manifest(name) ||
+         name.starts_with(kJournalPrefix) || is_temporary(name) ||
+         (name.starts_with("layer-") && name.find(".safetensors") != std::string::npos);
+}
+
+void add_names(const Manifest& manifest, std::set<std::string>& names) {
+  for (const ManifestFile& file : manifest.rest) names.insert(file.name);
+}
+
+// The files of a model directory have any names; manifests and journals say which ones are ours.
+std::set<std::string> recorded_names(const fs::path& directory) {
+  std::set<std::string> names;
+  const fs::path blob = directory / kBlobFolder;
+  const auto try_add = [&](const auto& read) {
+    try {
+      read();
+    } catch (const Error&) {
+      // A damaged record speaks for nothing.
+    }
+  };
+  for (const fs::path& rank : find_blobs(blob)) {
+    try_add([&] { add_names(read_manifest(rank), names); });
+  }
+  for (const fs::path& shard : find_shard_manifests(blob)) {
+    try_add([&] { add_names(read_shard_manifest(shard).ranks.front(), names); });
+  }
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(blob, ignored)) {
+    if (!entry.path().filename().string().starts_with(kJournalPrefix)) continue;
+    const std::vector<std::string> rest = read_journal(entry.path()).rest;
+    names.insert(rest.begin(), rest.end());
+  }
+  return names;
+}
+
+// Everything below `directory`, files before their folders; throws for what is not ours.
+void own_entries(const fs::path& directory, const std::set<std::string>& recorded,
+                 std::vector<fs::path>& files, std::vector<fs::path>& folders) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
-    if (!is_ours(entry.path().filename().string())) {
-      throw Error::output(fmt::format("{}: holds {}, which this program did not write",
-                                      directory.string(), entry.path().filename().string()))
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory() && !entry.is_symlink() && is_our_folder(name)) {
+      own_entries(entry.path(), {}, files, folders);
+      folders.push_back(entry.path());
+    } else if (!entry.is_directory() && (is_our_file(name) || recorded.contains(name))) {
+      files.push_back(entry.path());
+    } else {
+      throw Error::output(
+          fmt::format("{}: holds {}, which this program did not write", directory.string(), name))
           .hint("choose an empty directory");
     }
-    entries.push_back(entry.path());
   }
-  return entries;
 }
 
-void clear(const fs::path& directory) {
-  const std::vector<fs::path> entries = own_entries(directory);
-  for (const fs::path& entry : entries) {
-    if (fs::is_directory(entry)) (void)own_entries(entry);
-  }
-  // Without its manifest a blob is incomplete for everybody, whatever happens next.
-  for (const fs::path& entry : entries) {
-    if (fs::is_directory(entry)) fs::remove(entry / kManifestName);
-  }
-  fs::remove(directory / kManifestName);
-  for (const fs::path& entry : entries) fs::remove_all(entry);
-}
-
-// Removes `path` and the directories in it as long as they are empty.
+// Removes `path` and the folders in it as long as they are empty.
 void remove_if_empty(const fs::path& path) {
   std::error_code ignored;
   std::vector<fs::path> folders;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
     if (entry.is_directory(ignored)) folders.push_back(entry.path());
   }
-  for (const fs::path& folder : folders) fs::remove(folder, ignored);
+  for (const fs::path& folder : folders) remove_if_empty(folder);
   fs::remove(path, ignored);
+}
+
+// 0: the last to go. Without its manifest a blob is incomplete for everybody, whatever happens
+// next; without the journal nobody knows whose the other files are.
+int removal_order(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (name == kManifestName) return 2;
+  return name.starts_with(kJournalPrefix) ? 0 : 1;
 }
 
 }  // namespace
 
-OutputDirectory::OutputDirectory(fs::path path, bool force) : path_(std::move(path)) {
+bool is_temporary(const std::string& file_name) {
+  constexpr size_t kRandom = 6;
+  const size_t at = file_name.rfind(".tmp-");
+  return file_name.starts_with('.') && at != std::string::npos &&
+         at + 5 + kRandom == file_name.size();
+}
+
+OutputDirectory::OutputDirectory(fs::path path, OutputMode mode, bool shared)
+    : path_(std::move(path)) {
   try {
     existed_ = fs::exists(path_);
-    if (!existed_) return;
-    if (!fs::is_directory(path_)) {
+    if (existed_ && !fs::is_directory(path_)) {
       throw Error::output(fmt::format("{}: exists and is not a directory", path_.string()));
     }
-    if (fs::is_empty(path_)) return;
-    if (!force) {
-      throw Error::output(fmt::format("{}: exists and is not empty", path_.string()))
-          .hint("--force replaces an earlier result");
-    }
-    clear(path_);
+    make_directories(path_);
+    lock(shared);
+    open(mode);
   } catch (const fs::filesystem_error& error) {
     throw Error::output(fmt::format("{}: {}", path_.string(), error.code().message()));
   }
@@ -81,13 +125,59 @@ OutputDirectory::OutputDirectory(fs::path path, bool force) : path_(std::move(pa
 
 OutputDirectory::~OutputDirectory() {
   if (!keep_ && !existed_) remove_if_empty(path_);
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void OutputDirectory::lock(bool shared) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Where directories cannot be locked, atomic renames still keep every file whole.
+  if (descriptor_ < 0 || flock(descriptor_, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK) return;
+  close(std::exchange(descriptor_, -1));
+  throw Error::output(fmt::format("{}: another process is writing here", path_.string()));
+}
+
+void OutputDirectory::open(OutputMode mode) {
+  if (fs::is_empty(path_)) return;
+  switch (mode) {
+    case OutputMode::kNew:
+      throw Error::output(fmt::format("{}: exists and is not empty", path_.string()))
+          .hint("--force replaces an earlier result");
+    case OutputMode::kReplace:
+      clear();
+      return;
+    case OutputMode::kJoin:
+      (void)files();
+      return;
+  }
+}
+
+std::vector<fs::path> OutputDirectory::files() const {
+  std::vector<fs::path> files;
+  std::vector<fs::path> folders;
+  own_entries(path_, recorded_names(path_), files, folders);
+  for (fs::path& file : files) file = file.lexically_relative(path_);
+  return files;
+}
+
+void OutputDirectory::clear() const {
+  std::vector<fs::path> files;
+  std::vector<fs::path> folders;
+  const std::set<std::string> recorded = recorded_names(path_);
+  own_entries(path_, recorded, files, folders);
+  if (!recorded.empty()) {
+    const fs::path journal = path_ / kBlobFolder / fmt::format("{}cleared", kJournalPrefix);
+    Journal(journal).begin("", {recorded.begin(), recorded.end()});
+    files.push_back(journal);
+  }
+  std::ranges::stable_sort(files, std::greater{}, removal_order);
+  for (const fs::path& file : files) fs::remove(file);
+  for (const fs::path& folder : folders) fs::remove(folder);
 }
 
 void OutputDirectory::reserve(int64_t bytes) const {
-  fs::path probe = fs::absolute(path_);
-  while (!fs::exists(probe)) probe = probe.parent_path();
   std::error_code error;
-  const fs::space_info space = fs::space(probe, error);
+  const fs::space_info space = fs::space(path_, error);
   if (error) return;  // a file system that cannot tell fails at the write
   if (space.available < static_cast<uintmax_t>(bytes)) {
     throw Error::output(fmt::format("{}: needs up to {} bytes, the file system has {} free",

@@ -22,15 +22,11 @@ namespace {
 constexpr int64_t kMaxConfigBytes = int64_t{16} << 20;
 
 std::optional<ModelConfig> read_config(const InputOptions& options, const Source& source) {
-  if (!options.model_config.empty()) {
-    const std::string name = options.model_config.string();
-    return parse_model_config(
-        in_context(name, [&] { return read_text_file(options.model_config, kMaxConfigBytes); }),
-        name);
-  }
-  const std::optional<std::string> text = source.config_json();
+  const std::optional<std::string> text = config_text(options, source);
   if (!text) return std::nullopt;
-  return parse_model_config(*text, (options.path / "config.json").string());
+  const bool flag = !options.model_config.empty();
+  return parse_model_config(*text,
+                            (flag ? options.model_config : options.path / kConfigName).string());
 }
 
 // The value of a flag, or nothing when it was not given.
@@ -66,6 +62,12 @@ DeploymentRequest read_target(const std::string& path) {
 
 std::optional<Family> family_flag(const std::string& family) {
   return named_flag(family, "--family", family_from_name);
+}
+
+std::optional<std::string> config_text(const InputOptions& options, const Source& source) {
+  if (options.model_config.empty()) return source.config_json();
+  return in_context(options.model_config.string(),
+                    [&] { return read_text_file(options.model_config, kMaxConfigBytes); });
 }
 
 OpenInput open_input(const InputOptions& options, const std::string& family) {

@@ -27,6 +27,12 @@ struct OpenInput {
 // The value of --family, or nothing when it is empty. Throws Error::usage.
 [[nodiscard]] std::optional<Family> family_flag(const std::string& family);
 
+inline constexpr const char* kConfigName = "config.json";
+
+// The text of the model's config.json: --model-config, or what the input carries.
+[[nodiscard]] std::optional<std::string> config_text(const InputOptions& options,
+                                                     const Source& source);
+
 // `family` is --family or empty. Throws Error::input.
 [[nodiscard]] OpenInput open_input(const InputOptions& options, const std::string& family);
 

@@ -255,7 +255,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   }
   std::vector<Manifest> manifests;
   for (const fs::path& blob : blobs) manifests.push_back(read_manifest(blob));
-  OutputDirectory output(options.output, options.force);
+  OutputDirectory output(options.output, options.force ? OutputMode::kReplace : OutputMode::kNew);
   output.reserve(unpacked_bytes(manifests));
   Progress progress(console, unpacked_bytes(manifests));
   std::set<std::string> lost;

@@ -161,6 +161,17 @@ void verify_blob(const fs::path& directory, const Manifest& manifest, const Veri
   }
 }
 
+// The model directory around the blob, which all ranks share.
+void check_rest(const std::vector<fs::path>& blobs, const std::vector<Manifest>& manifests,
+                Findings& findings) {
+  if (blobs.empty()) return;
+  const fs::path model = model_directory_of(blobs.front());
+  if (model.empty()) return;
+  for (std::string& finding : check_rest_files(model, manifests.front())) {
+    findings.push_back(std::move(finding));
+  }
+}
+
 int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
            const Findings& findings, const Console& console) {
   size_t layers = 0;
@@ -208,6 +219,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
     }
   }
   Progress progress(console, stored_bytes(manifests));
+  check_rest(readable, manifests, findings);
   for (size_t i = 0; i < readable.size(); ++i) {
     verify_blob(readable[i], manifests[i], options, progress, findings);
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "formats/checksum.hpp"
+#include "formats/mapped_file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -131,6 +132,14 @@ std::vector<std::string> check_blob_files(const fs::path& directory, const Manif
   } catch (const Error& error) {
     findings.push_back(fmt::format("{}: {}", index.string(), error.what()));
   }
+  for (std::string& finding : check_other_files(directory, manifest)) {
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::vector<std::string> check_other_files(const fs::path& directory, const Manifest& manifest) {
+  std::vector<std::string> findings;
   std::set<std::string> known;
   for (const ManifestLayer& layer : manifest.layers) {
     if (!known.insert(layer.file).second) {
@@ -145,6 +154,36 @@ std::vector<std::string> check_blob_files(const fs::path& directory, const Manif
     }
   }
   return findings;
+}
+
+std::vector<std::string> check_rest_files(const fs::path& model_directory,
+                                          const Manifest& manifest) {
+  std::vector<std::string> findings;
+  for (const ManifestFile& file : manifest.rest) {
+    const fs::path path = model_directory / file.name;
+    try {
+      in_context(path.string(), [&] {
+        const MappedFile map(path);
+        if (map.file().size != file.size) {
+          throw Error::input(
+              fmt::format("{} bytes, {} in the manifest", map.file().size, file.size));
+        }
+        Checksum sum;
+        sum.update(map.bytes());
+        if (sum.hex() != file.xxh3_128) throw Error::input("checksum differs");
+      });
+    } catch (const Error& error) {
+      findings.emplace_back(error.what());
+    }
+  }
+  return findings;
+}
+
+fs::path model_directory_of(const fs::path& directory) {
+  std::error_code ignored;
+  fs::path blob = fs::weakly_canonical(directory, ignored);
+  if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // out of a rank's directory
+  return blob.filename() == kBlobFolder ? blob.parent_path() : fs::path();
 }
 
 std::vector<std::string> check_layer_file(const fs::path& directory, const Manifest& manifest,

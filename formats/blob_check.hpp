@@ -14,6 +14,18 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
                                                         const Manifest& manifest);
 
+// The second half of it: no layer files but the manifest's.
+[[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
+                                                         const Manifest& manifest);
+
+// Checks size and checksum of every file of the model directory that the manifest names.
+[[nodiscard]] std::vector<std::string> check_rest_files(
+    const std::filesystem::path& model_directory, const Manifest& manifest);
+
+// The model directory around the blob in `directory`: the parent of the folder mxfp4_repack. Empty
+// when the blob was taken out of it, and stands alone.
+[[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& directory);
+
 // Checks one layer file whole: size, checksum, header and metadata, every tensor's checksum.
 // `progress` is told the bytes read so far, piece by piece. Never throws Error::input: damage is a
 // finding.

@@ -101,14 +101,43 @@ class BlobWriter::LayerFile {
   int64_t data_bytes_ = 0;
 };
 
+std::string name_in_blob(const RankSlice& rank, const std::string& file) {
+  return (rank_directory(rank) / file).lexically_normal().string();
+}
+
+std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
+                                        const Manifest& common) {
+  std::vector<Manifest> manifests;
+  for (const RankSlice& rank : plan.ranks) {
+    manifests.push_back(common);
+    manifests.back().rank = rank;
+  }
+  for (size_t file = 0; file < plan.files.size(); ++file) {
+    manifests[plan.files[file].rank].layers.push_back(
+        describe_layer(plan, model, file, common.compression.zstd));
+  }
+  return manifests;
+}
+
+void write_manifests(const std::filesystem::path& directory,
+                     const std::vector<Manifest>& manifests) {
+  for (const Manifest& manifest : manifests) {
+    const std::filesystem::path home = directory / rank_directory(manifest.rank);
+    write_file_atomically(home / kIndexName, write_index(manifest));
+    write_file_atomically(home / kManifestName, write_manifest(manifest));
+  }
+}
+
 BlobWriter::BlobWriter(std::filesystem::path directory, const Plan& plan, const ModelLayers& model,
-                       Manifest common)
+                       Manifest common, const std::vector<bool>& wanted, OnFinished on_finished)
     : directory_(std::move(directory)),
       plan_(plan),
       common_(std::move(common)),
       header_encoder_(common_.compression.level),
       files_(plan.files.size()),
-      done_(plan.files.size(), false) {
+      wanted_(wanted),
+      done_(plan.files.size(), false),
+      on_finished_(std::move(on_finished)) {
   for (const RankSlice& rank : plan.ranks) make_directories(directory_ / rank_directory(rank));
   for (size_t file = 0; file < plan.files.size(); ++file) {
     layers_.push_back(describe_layer(plan, model, file, common_.compression.zstd));
@@ -145,35 +174,49 @@ void BlobWriter::write(const Piece& piece, const WrittenPiece& bytes) {
     throw Error::internal(fmt::format("{}: a piece came out of order", tensor.name));
   }
   file.append_data(piece.tensor, bytes, common_.compression.zstd);
-  if (file.data_bytes() == planned.data_bytes) finish(piece.file);
+  if (file.data_bytes() == planned.data_bytes) finish_file(piece.file);
 }
 
-void BlobWriter::finish(size_t file) {
-  files_[file]->commit(common_.compression.zstd, layers_[file]);
+void BlobWriter::finish_file(size_t file) {
+  ManifestLayer& layer = layers_[file];
+  files_[file]->commit(common_.compression.zstd, layer);
   files_[file].reset();
   done_[file] = true;
-  bytes_written_ += layers_[file].size;
+  bytes_written_ += layer.size;
+  FinishedFile finished{name_in_blob(plan_.ranks[plan_.files[file].rank], layer.file),
+                        layer.size,
+                        layer.xxh3_128,
+                        {}};
+  for (const ManifestTensor& tensor : layer.tensors) finished.tensors.push_back(tensor.xxh3_128);
+  on_finished_(finished);
 }
 
-void BlobWriter::commit(std::vector<std::string> warnings) {
+void BlobWriter::keep(size_t file, const FinishedFile& finished) {
+  ManifestLayer& layer = layers_[file];
+  layer.size = finished.size;
+  layer.xxh3_128 = finished.xxh3_128;
+  for (size_t i = 0; i < layer.tensors.size(); ++i) {
+    layer.tensors[i].xxh3_128 = finished.tensors.at(i);
+  }
+  done_[file] = true;
+}
+
+std::vector<Manifest> BlobWriter::finish() {
+  std::vector<Manifest> manifests;
+  for (const RankSlice& rank : plan_.ranks) {
+    manifests.push_back(common_);
+    manifests.back().rank = rank;
+  }
   for (size_t file = 0; file < plan_.files.size(); ++file) {
+    if (!wanted_[file]) continue;
     if (plan_.files[file].data_bytes == 0 && !done_[file]) {  // a rank without experts
       open(file);
-      finish(file);
+      finish_file(file);
     }
     if (!done_[file]) throw Error::internal(fmt::format("{} is incomplete", layers_[file].file));
+    manifests[plan_.files[file].rank].layers.push_back(layers_[file]);
   }
-  common_.warnings.insert(common_.warnings.end(), warnings.begin(), warnings.end());
-  for (size_t rank = 0; rank < plan_.ranks.size(); ++rank) {
-    Manifest manifest = common_;
-    manifest.rank = plan_.ranks[rank];
-    for (size_t file = 0; file < plan_.files.size(); ++file) {
-      if (plan_.files[file].rank == rank) manifest.layers.push_back(layers_[file]);
-    }
-    const std::filesystem::path home = directory_ / rank_directory(plan_.ranks[rank]);
-    write_file_atomically(home / kIndexName, write_index(manifest));
-    write_file_atomically(home / kManifestName, write_manifest(manifest));
-  }
+  return manifests;
 }
 
 }  // namespace mxfp4

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "lib/load/slice.hpp"
 
 namespace mxfp4 {
+
+class JsonFields;
 
 inline constexpr std::string_view kManifestName = "mxfp4_repack.json";
 inline constexpr std::string_view kIndexName = "model.safetensors.index.json";
@@ -49,6 +52,14 @@ struct ManifestLayer {
   std::vector<ManifestTensor> tensors;
 };
 
+// A file of the model directory around the blob (convert --include-rest): other tensors,
+// configuration, tokenizer.
+struct ManifestFile {
+  std::string name;
+  int64_t size = 0;
+  std::string xxh3_128;
+};
+
 struct Compression {
   bool zstd = true;
   int level = 1;
@@ -76,6 +87,8 @@ struct Manifest {
   DType bias_dtype = DType::kBF16;
   bool all_layers = true;  // false: --layers or --shard chose some
   std::vector<ManifestLayer> layers;
+  // The same in every rank's manifest; empty: the blob stands alone.
+  std::vector<ManifestFile> rest;
   SourceSummary source;
   Compression compression;
   std::string libzstd;  // version that wrote it; empty without zstd
@@ -86,6 +99,18 @@ struct Manifest {
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);
 // Throws Error::input naming the key; also when the text is not, byte for byte, what was written.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
+
+// The same without seal, as part of another document, and back.
+[[nodiscard]] nlohmann::ordered_json manifest_to_json(const Manifest& manifest);
+[[nodiscard]] Manifest manifest_from_json(const JsonFields& object);
+
+// JSON that ends in a checksum of itself: an object is closed by a last member
+// "manifest_xxh3_128"; check_seal throws Error::input unless the text is as it was sealed.
+[[nodiscard]] std::string seal_json(const nlohmann::ordered_json& json);
+void check_seal(std::string_view text);
+
+// Throws Error::input unless `name` names a file in the directory of the document that says so.
+void check_plain_name(const std::string& name);
 
 // Hugging Face index: weight_map and total_size.
 [[nodiscard]] std::string write_index(const Manifest& manifest);

@@ -128,10 +128,7 @@ ManifestLayer read_layer(const JsonFields& object) {
   layer.prefix = object.string("prefix");
   layer.engine_prefix = object.string_or("engine_prefix", "");
   layer.file = object.string("file");
-  if (layer.file.empty() || layer.file.front() == '.' ||
-      layer.file.find('/') != std::string::npos || layer.file.find('\0') != std::string::npos) {
-    throw Error::input(object.path("file") + ": expected a plain file name");
-  }
+  in_context(object.path("file"), [&] { check_plain_name(layer.file); });
   layer.size = object.integer("size");
   layer.xxh3_128 = object.string("xxh3_128");
   const JsonFields sizes = object.object("sizes");
@@ -155,6 +152,21 @@ void read_model(const JsonFields& object, Manifest& manifest) {
   manifest.all_layers = object.boolean("all_layers");
 }
 
+ManifestFile read_file(const JsonFields& object) {
+  ManifestFile file{object.string("file"), object.integer("size"), object.string("xxh3_128")};
+  in_context(object.path("file"), [&] { check_plain_name(file.name); });
+  return file;
+}
+
+}  // namespace
+
+void check_plain_name(const std::string& name) {
+  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos ||
+      name.find('\0') != std::string::npos) {
+    throw Error::input("expected a plain file name");
+  }
+}
+
 void check_seal(std::string_view text) {
   const size_t at = text.rfind(kManifestSeal);
   if (at == std::string_view::npos) throw Error::input("manifest_xxh3_128: missing");
@@ -165,12 +177,13 @@ void check_seal(std::string_view text) {
   }
 }
 
-}  // namespace
-
 Manifest parse_manifest(std::string_view text) {
   check_seal(text);
   const nlohmann::json json = parse_strict_json(text);
-  const JsonFields object(json);
+  return manifest_from_json(JsonFields(json));
+}
+
+Manifest manifest_from_json(const JsonFields& object) {
   if (object.string("format") != "mxfp4-repack") {
     throw Error::input("format: expected 'mxfp4-repack'");
   }
@@ -193,6 +206,9 @@ Manifest parse_manifest(std::string_view text) {
   read_model(object.object("model"), manifest);
   object.each("layers",
               [&](const JsonFields& item) { manifest.layers.push_back(read_layer(item)); });
+  if (object.has("rest")) {
+    object.each("rest", [&](const JsonFields& item) { manifest.rest.push_back(read_file(item)); });
+  }
   const JsonFields source = object.object("source");
   manifest.source.kind = source.string("kind");
   source.each("files", [&](const JsonFields& item) {

@@ -142,17 +142,21 @@ Json model_to_json(const Manifest& manifest) {
   return json;
 }
 
-// Replaces the closing brace of `text` by a last member, the checksum of all that stands before it.
-std::string seal_manifest(std::string text) {
+}  // namespace
+
+std::string seal_json(const Json& json) {
+  std::string text = json.dump(2);
   text.resize(text.rfind("\n}"));
   Checksum sum;
   sum.update(std::as_bytes(std::span(text)));
   return fmt::format("{}{}{}\"\n}}\n", text, kManifestSeal, sum.hex());
 }
 
-}  // namespace
-
 std::string write_manifest(const Manifest& manifest) {
+  return seal_json(manifest_to_json(manifest));
+}
+
+Json manifest_to_json(const Manifest& manifest) {
   Json json;
   json["format"] = "mxfp4-repack";
   json["format_version"] = kFormatVersion;
@@ -170,6 +174,9 @@ std::string write_manifest(const Manifest& manifest) {
   for (const ManifestLayer& layer : manifest.layers) {
     layers.push_back(to_json(layer, manifest.rank));
   }
+  for (const ManifestFile& file : manifest.rest) {
+    json["rest"].push_back({{"file", file.name}, {"size", file.size}, {"xxh3_128", file.xxh3_128}});
+  }
   Json& source = json["source"];
   source["kind"] = manifest.source.kind;
   Json& files = source["files"] = Json::array();
@@ -184,7 +191,7 @@ std::string write_manifest(const Manifest& manifest) {
     compression["libzstd"] = manifest.libzstd;
   }
   json["warnings"] = manifest.warnings;
-  return seal_manifest(json.dump(2));
+  return json;
 }
 
 std::string write_index(const Manifest& manifest) {

@@ -1,0 +1,228 @@
+#include "apps/conversion_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+#include "apps/interrupt.hpp"
+#include "formats/atomic_file.hpp"
+#include "formats/blob_reader.hpp"
+#include "formats/blob_writer.hpp"
+#include "formats/checksum.hpp"
+#include "formats/mapped_file.hpp"
+#include "formats/shard_manifest.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kHashPiece = int64_t{4} << 20;
+
+OutputMode mode_of(const ConvertOptions& options, bool shard) {
+  if (options.resume || shard) return OutputMode::kJoin;
+  return options.force ? OutputMode::kReplace : OutputMode::kNew;
+}
+
+std::string journal_name(const std::optional<Shard>& shard) {
+  return shard ? fmt::format("{}shard-{:03}-of-{:03}.progress", kJournalPrefix, shard->index,
+                             shard->count)
+               : fmt::format("{}progress", kJournalPrefix);
+}
+
+// A resumed run must read what the earlier one read: files of equal size and mtime. Manifests do
+// not say mtimes, which differ between machines.
+std::string identity_on_this_machine(const std::string& plan, const Source& source) {
+  std::string text = plan;
+  for (const SourceFile& file : source.files()) {
+    text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
+  }
+  Checksum sum;
+  sum.update(std::as_bytes(std::span(text)));
+  return sum.hex();
+}
+
+std::string checksum_of(const fs::path& path) {
+  const MappedFile map(path);
+  Checksum sum;
+  for (ConstBytes rest = map.bytes(); !rest.empty();) {
+    check_interrupted();
+    const ConstBytes piece = rest.first(std::min<size_t>(rest.size(), kHashPiece));
+    sum.update(piece);
+    rest = rest.subspan(piece.size());
+  }
+  return sum.hex();
+}
+
+// The blobs in OUT, finished or not, wherever they may lie.
+std::vector<fs::path> all_blobs(const fs::path& output) {
+  std::vector<fs::path> found = find_blobs(output);
+  for (const fs::path& blob : find_blobs(output / kBlobFolder)) {
+    if (std::ranges::find(found, blob) == found.end()) found.push_back(blob);
+  }
+  return found;
+}
+
+// Whether `blob` is, data aside, the result that one of the planned ranks would have.
+bool is_result_of(const fs::path& blob, const fs::path& home,
+                  const std::vector<Manifest>& planned) {
+  const Manifest found = read_manifest(blob);
+  return std::ranges::any_of(planned, [&](const Manifest& manifest) {
+    std::error_code ignored;
+    return fs::equivalent(home / rank_directory(manifest.rank), blob, ignored) &&
+           write_manifest(without_data(manifest)) == write_manifest(without_data(found));
+  });
+}
+
+}  // namespace
+
+ConversionOutput::ConversionOutput(const ConvertOptions& options, std::optional<Shard> shard,
+                                   const std::vector<Manifest>& planned, const Source& source)
+    : shard_(shard),
+      directory_(options.output, mode_of(options, shard.has_value()), shard.has_value()),
+      path_(options.output),
+      blob_(options.include_rest ? options.output / kBlobFolder : options.output),
+      plan_(plan_identity(planned)) {
+  for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
+  if (options.resume || shard_) {
+    look_for_manifests(planned);
+    if (complete_ && !options.resume) {
+      throw Error::output(fmt::format("{}: complete already", options.output.string()));
+    }
+    if (!complete_) look_for_shards(shard_.has_value());
+    if (!complete_ && shard_) look_for_own_shard(options);
+  }
+  if (!complete_) open_journal(options, planned, source);
+}
+
+ConversionOutput::~ConversionOutput() {
+  if (journal_ && !finished_any_ && earlier_.files.empty()) journal_->remove();
+}
+
+void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) {
+  size_t found = 0;
+  for (const fs::path& blob : all_blobs(path_)) {
+    std::error_code ignored;
+    if (!fs::exists(blob / kManifestName, ignored)) continue;
+    if (!is_result_of(blob, blob_, planned)) {
+      throw Error::output(
+          fmt::format("{}: holds a complete result of another conversion", blob.string()))
+          .hint("choose another directory; --force replaces it");
+    }
+    ++found;
+  }
+  complete_ = found == planned.size();
+  if (complete_) directory_.keep();
+}
+
+void ConversionOutput::look_for_shards(bool shard_wanted) {
+  for (const fs::path& path : find_shard_manifests(blob_)) {
+    if (!shard_wanted) {
+      throw Error::output(fmt::format("{}: holds shards of a conversion", blob_.string()))
+          .hint("finalize puts them together; --force replaces them");
+    }
+    const ShardManifest other = read_shard_manifest(path);
+    if (other.plan != plan_ || other.shard.count != shard_->count) {
+      throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
+          .hint("all shards need the same input, flags and program");
+    }
+  }
+}
+
+void ConversionOutput::look_for_own_shard(const ConvertOptions& options) {
+  const fs::path path = blob_ / shard_manifest_name(*shard_);
+  if (!fs::exists(path)) return;
+  if (options.resume) {
+    complete_ = true;
+  } else if (options.force) {
+    fs::remove(path);
+  } else {
+    throw Error::output(fmt::format("{}: this shard is complete already", path.string()))
+        .hint("--resume accepts it, --force writes it again");
+  }
+}
+
+void ConversionOutput::open_journal(const ConvertOptions& options,
+                                    const std::vector<Manifest>& planned, const Source& source) {
+  const fs::path path = blob_ / journal_name(shard_);
+  const std::string identity = identity_on_this_machine(plan_, source);
+  JournalContent found = read_journal(path);
+  const bool same = options.resume && found.plan == identity;
+  if (!same && options.resume && !shard_) directory_.clear();
+  make_directories(blob_);
+  journal_ = std::make_unique<Journal>(path);
+  if (shard_ && !options.resume && !options.force && !found.files.empty()) {
+    throw Error::output(
+        fmt::format("{}: an earlier run of this shard did not finish", path.string()))
+        .hint("--resume goes on, --force starts again");
+  }
+  if (same) {
+    journal_->resume(found);
+    earlier_ = std::move(found);
+  } else {
+    std::vector<std::string> names;
+    for (const ManifestFile& file : planned.front().rest) names.push_back(file.name);
+    journal_->begin(identity, names);
+  }
+  remove_leftovers(planned);
+}
+
+// What dead runs left: temporaries, and files that no manifest would name.
+void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
+  std::set<std::string> wanted;
+  for (const Manifest& manifest : planned) {
+    for (const ManifestLayer& layer : manifest.layers) {
+      wanted.insert(name_in_blob(manifest.rank, layer.file));
+    }
+  }
+  for (const fs::path& file : directory_.files()) {
+    const std::string name = file.filename().string();
+    const std::string in_blob = (path_ / file).lexically_relative(blob_).string();
+    const bool stray = name.starts_with("layer-") && !wanted.contains(in_blob);
+    // Other shards' temporaries may be alive.
+    if ((is_temporary(name) || stray) && !shard_) fs::remove(path_ / file);
+  }
+}
+
+std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) const {
+  const auto found = earlier_.files.find(name);
+  if (found == earlier_.files.end()) return std::nullopt;
+  try {
+    const fs::path path = blob_ / name;
+    if (describe_file(path).size != found->second.size) return std::nullopt;
+    if (checksum_of(path) != found->second.xxh3_128) return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // gone, or not readable
+  }
+  return found->second;
+}
+
+void ConversionOutput::finished(const FinishedFile& file,
+                                const std::vector<std::string>& warnings) {
+  finished_any_ = true;
+  journal_->add(file, warnings);
+}
+
+std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifests,
+                                                  const std::vector<std::string>& warnings) {
+  std::set<std::string> all = journal_->warnings();
+  all.insert(warnings.begin(), warnings.end());
+  if (shard_) {
+    const ShardManifest manifest{*shard_, plan_, layers_, all, std::move(manifests)};
+    write_file_atomically(blob_ / shard_manifest_name(*shard_), write_shard_manifest(manifest));
+  } else {
+    for (Manifest& manifest : manifests) {
+      manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());
+    }
+    write_manifests(blob_, manifests);
+  }
+  finished_any_ = true;
+  journal_->remove();
+  directory_.keep();
+  return {all.begin(), all.end()};
+}
+
+}  // namespace mxfp4

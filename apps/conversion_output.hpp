@@ -1,0 +1,69 @@
+// Where a conversion writes, and what of it an earlier run has done already: --force, --resume and
+// --shard are decided here. Layout of OUT: man/mxfp4-repack-container.5.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/options.hpp"
+#include "apps/output_directory.hpp"
+#include "formats/journal.hpp"
+#include "formats/manifest.hpp"
+#include "formats/source.hpp"
+#include "lib/plan/shard.hpp"
+
+namespace mxfp4 {
+
+class ConversionOutput {
+ public:
+  // `planned` is what the manifests will say, data aside (planned_manifests). Without --resume and
+  // --shard OUT has to be empty, or --force empties it. With --resume:
+  //   a complete result of this plan      complete() is true, nothing is to be done
+  //   a complete result of another plan   Error::output
+  //   an unfinished run of this plan on an unchanged source: its whole files are kept
+  //   anything else of this program       removed, the run starts anew
+  // A shard joins the others' files in OUT; its own are treated as above.
+  ConversionOutput(const ConvertOptions& options, std::optional<Shard> shard,
+                   const std::vector<Manifest>& planned, const Source& source);
+  ConversionOutput(const ConversionOutput&) = delete;
+  ConversionOutput& operator=(const ConversionOutput&) = delete;
+  // Without commit() and without any finished file nothing stays behind.
+  ~ConversionOutput();
+
+  [[nodiscard]] bool complete() const { return complete_; }
+  // Directory of the blob: OUT, or a folder in it.
+  [[nodiscard]] const std::filesystem::path& blob() const { return blob_; }
+  void reserve(int64_t bytes) const { directory_.reserve(bytes); }
+  // What an earlier run finished under this name, read again and found whole.
+  [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
+  // A file is complete under its name; `warnings` are all that data gave rise to so far.
+  void finished(const FinishedFile& file, const std::vector<std::string>& warnings);
+  // Writes manifests, or the shard's; from then on the result is complete. Returns the warnings of
+  // all runs.
+  std::vector<std::string> commit(std::vector<Manifest> manifests,
+                                  const std::vector<std::string>& warnings);
+
+ private:
+  void look_for_manifests(const std::vector<Manifest>& planned);
+  void look_for_shards(bool shard_wanted);
+  void look_for_own_shard(const ConvertOptions& options);
+  void open_journal(const ConvertOptions& options, const std::vector<Manifest>& planned,
+                    const Source& source);
+  void remove_leftovers(const std::vector<Manifest>& planned) const;
+
+  std::optional<Shard> shard_;
+  OutputDirectory directory_;
+  std::filesystem::path path_;  // OUT
+  std::filesystem::path blob_;
+  std::string plan_;             // identity
+  std::vector<int64_t> layers_;  // numbers
+  JournalContent earlier_;
+  std::unique_ptr<Journal> journal_;
+  bool finished_any_ = false;
+  bool complete_ = false;
+};
+
+}  // namespace mxfp4

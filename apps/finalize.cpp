@@ -1,0 +1,128 @@
+// finalize: after several convert --shard runs into one directory, check that all is there and
+// whole, and write the manifest that one process would have written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.hpp"
+#include "apps/output_directory.hpp"
+#include "formats/blob_check.hpp"
+#include "formats/blob_writer.hpp"
+#include "formats/shard_manifest.hpp"
+#include "lib/core/error.hpp"
+#include "lib/exec/pipeline.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+int64_t stored_bytes(const std::vector<Manifest>& manifests) {
+  int64_t total = 0;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) total += layer.size;
+  }
+  return total;
+}
+
+// The first difference between the files and their checksums is the error.
+void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, int threads,
+                 Progress& progress) {
+  std::mutex mutex;
+  const auto report = [&](int64_t bytes) {
+    const std::scoped_lock lock(mutex);
+    progress.advance(bytes);
+  };
+  const auto require = [](const std::vector<std::string>& findings) {
+    if (!findings.empty()) {
+      throw Error::input(findings.front()).hint("run that shard again, with --force");
+    }
+  };
+  for (const Manifest& manifest : manifests) {
+    const fs::path home = blob / rank_directory(manifest.rank);
+    run_pipeline(static_cast<int64_t>(manifest.layers.size()), {threads, threads},
+                 {.read = [](int64_t, int64_t) {},
+                  .work =
+                      [&](int64_t job, int64_t) {
+                        const ManifestLayer& layer = manifest.layers[static_cast<size_t>(job)];
+                        require(check_layer_file(home, manifest, layer, report));
+                      },
+                  .write = [](int64_t, int64_t) {}});
+    require(check_other_files(home, manifest));
+  }
+  require(check_rest_files(blob.parent_path(), manifests.front()));
+}
+
+// True when a finalize that did not come to its end has written all manifests.
+bool all_written(const fs::path& blob, const ShardManifest& shard) {
+  return std::ranges::all_of(shard.ranks, [&](const Manifest& rank) {
+    return fs::exists(blob / rank_directory(rank.rank) / kManifestName);
+  });
+}
+
+int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
+           const Console& console) {
+  size_t files = 0;
+  for (const Manifest& manifest : manifests) files += manifest.layers.size();
+  if (console.json()) {
+    nlohmann::ordered_json json;
+    json["output"] = options.output.string();
+    json["complete"] = true;
+    json["ranks"] = manifests.size();
+    json["files"] = files;
+    json["bytes"] = stored_bytes(manifests);
+    console.result(json.dump(2) + "\n");
+  } else {
+    console.say(fmt::format("{}: complete, {} layer file{}, {}", options.output.string(), files,
+                            files == 1 ? "" : "s", human_bytes(stored_bytes(manifests))));
+    console.say(fmt::format("next: mxfp4-repack verify {}", options.output.string()));
+  }
+  return kOk;
+}
+
+std::vector<Manifest> read_manifests(const std::vector<fs::path>& blobs) {
+  std::vector<Manifest> manifests;
+  for (const fs::path& blob : blobs) manifests.push_back(read_manifest(blob));
+  return manifests;
+}
+
+}  // namespace
+
+int run_finalize(const FinalizeOptions& options, const Console& console) {
+  if (!fs::is_directory(options.output)) {
+    throw Error::input(fmt::format("{}: not a directory", options.output.string()));
+  }
+  OutputDirectory directory(options.output, OutputMode::kJoin);
+  fs::path blob = options.output;
+  std::vector<fs::path> paths = find_shard_manifests(blob);
+  if (paths.empty()) {
+    blob = options.output / kBlobFolder;
+    paths = find_shard_manifests(blob);
+  }
+  if (paths.empty()) {
+    const std::vector<fs::path> blobs = find_blobs(options.output);
+    if (blobs.empty()) {
+      throw Error::input(fmt::format("{}: no shard is complete here", options.output.string()));
+    }
+    return report(options, read_manifests(blobs), console);
+  }
+  std::vector<ShardManifest> shards;
+  for (const fs::path& path : paths) shards.push_back(read_shard_manifest(path));
+  if (!all_written(blob, shards.front())) {
+    const std::vector<Manifest> manifests =
+        in_context(blob.string(), [&] { return merge_shards(std::move(shards)); });
+    Progress progress(console, stored_bytes(manifests));
+    check_files(blob, manifests, options.resources.threads, progress);
+    write_manifests(blob, manifests);
+  }
+  for (const fs::path& file : directory.files()) {
+    const std::string name = file.filename().string();
+    if (name.starts_with(kJournalPrefix) || is_temporary(name)) fs::remove(options.output / file);
+  }
+  for (const fs::path& path : paths) fs::remove(path);
+  return report(options, read_manifests(find_blobs(options.output)), console);
+}
+
+}  // namespace mxfp4

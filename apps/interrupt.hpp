@@ -1,0 +1,27 @@
+// SIGINT and SIGTERM as an exception at a place where stopping is clean, so that destructors remove
+// what is half done.
+#pragma once
+
+#include <exception>
+
+namespace mxfp4 {
+
+class Interrupted : public std::exception {
+ public:
+  explicit Interrupted(int signal) : signal_(signal) {}
+  // What a shell reports for a process that died of the signal: 130, 143.
+  [[nodiscard]] int exit_code() const { return 128 + signal_; }
+  [[nodiscard]] const char* what() const noexcept override { return "interrupted"; }
+
+ private:
+  int signal_;
+};
+
+// From now on the first SIGINT or SIGTERM is only noted; a second one kills as usual. A signal that
+// the parent chose to ignore stays ignored.
+void watch_signals();
+
+// Throws Interrupted if a signal came.
+void check_interrupted();
+
+}  // namespace mxfp4

@@ -1,0 +1,108 @@
+# convert --include-rest: OUT is a model directory; verify, unpack and inspect take it.
+source_dir=$TESTDATA/ingest/gptoss_hf
+flags=(--arch sm90 --backend MARLIN --compress none)
+
+mkdir input
+cp "$source_dir"/* input/
+printf '{"temperature": 1}\n' >input/generation_config.json
+printf 'tokens\n' >input/tokenizer.json
+ln -s tokenizer.json input/vocab.json
+printf 'secret\n' >input/.hidden
+printf 'other format\n' >input/pytorch_model.bin
+mkdir input/original
+printf 'x' >input/original/config.json
+
+expect_exit 0 "$BIN" convert input -o out "${flags[@]}" --include-rest
+(cd out && find . | LC_ALL=C sort) >listing
+cat >want <<'END'
+.
+./config.json
+./generation_config.json
+./model.safetensors.index.json
+./mxfp4_repack
+./mxfp4_repack/layer-00000.safetensors
+./mxfp4_repack/layer-00001.safetensors
+./mxfp4_repack/model.safetensors.index.json
+./mxfp4_repack/mxfp4_repack.json
+./rest-00001.safetensors
+./tokenizer.json
+./vocab.json
+END
+diff want listing
+cmp input/config.json out/config.json
+[ ! -L out/vocab.json ] || fail 'a link was copied as a link'
+
+# Every tensor that is not expert weights is there, with its very bytes.
+cat >compare.py <<'END'
+import glob, json, struct, sys
+def tensors(path):
+    out = {}
+    for name in glob.glob(path + '/*.safetensors'):
+        raw = open(name, 'rb').read()
+        n = struct.unpack('<Q', raw[:8])[0]
+        for key, t in json.loads(raw[8:8 + n]).items():
+            if key != '__metadata__':
+                b, e = t['data_offsets']
+                out[key] = (t['dtype'], t['shape'], raw[8 + n + b:8 + n + e])
+    return out
+before, after = tensors(sys.argv[1]), tensors(sys.argv[2])
+experts = {k for k in before if '.experts.' in k}
+assert experts and {k: v for k, v in before.items() if k not in experts} == after
+index = json.load(open(sys.argv[2] + '/model.safetensors.index.json'))
+assert set(index['weight_map']) == set(after)
+assert index['metadata']['total_size'] == sum(len(v[2]) for v in after.values())
+END
+python3 compare.py input out
+
+# The blob itself is what it is without the rest, but for the manifest's list of files.
+expect_exit 0 "$BIN" convert input -o alone "${flags[@]}"
+cmp alone/layer-00001.safetensors out/mxfp4_repack/layer-00001.safetensors
+for path in out out/mxfp4_repack; do
+  expect_exit 0 "$BIN" verify "$path" --against input
+  expect_exit 0 "$BIN" inspect "$path"
+done
+expect_exit 0 "$BIN" unpack out -o loaded
+[ -f loaded/layer-00001.safetensors ] || fail 'nothing was unpacked'
+expect_exit 3 "$BIN" convert out -o again "${flags[@]}"
+expect_one_error 'already packed'
+
+# Layers chosen, ranks: the rest is whole, and there once.
+expect_exit 0 "$BIN" convert input -o ranks "${flags[@]}" --include-rest --layers 1 --tp-size 2
+cmp out/rest-00001.safetensors ranks/rest-00001.safetensors
+[ "$(find ranks -name 'rest-*' | wc -l)" = 1 ] || fail 'the rest was written more than once'
+[ -f ranks/mxfp4_repack/rank-01-of-02/layer-00001.safetensors ] || fail 'no rank directory'
+expect_exit 0 "$BIN" verify ranks
+
+# Damage to any file of the model directory is found.
+for file in rest-00001.safetensors tokenizer.json model.safetensors.index.json config.json; do
+  cp -r out broken
+  printf 'X' | dd of="broken/$file" bs=1 seek=9 conv=notrunc status=none
+  expect_exit 1 "$BIN" verify broken
+  grep -q "$file" stdout || fail "the damage to $file was not named"
+  rm "broken/$file"
+  expect_exit 1 "$BIN" verify broken/mxfp4_repack
+  rm -r broken
+done
+# A blob that was taken out of its model directory stands alone.
+cp -r out/mxfp4_repack taken
+expect_exit 0 "$BIN" verify taken
+
+# --force knows its own files, and no others.
+expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest
+expect_exit 0 "$BIN" convert input -o out "${flags[@]}" --include-rest --force
+printf 'mine\n' >out/notes.txt
+expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest --force
+expect_one_error 'holds notes.txt, which this program did not write'
+expect_exit 5 "$BIN" convert input -o input "${flags[@]}" --include-rest --force
+cmp "$source_dir/config.json" input/config.json
+
+# Other containers: the tensors they have, and config.json if they carry one.
+expect_exit 0 "$BIN" convert "$TESTDATA/containers/raw_checkpoint" -o raw --include-rest \
+  --arch sm90 --backend MARLIN
+expect_exit 0 "$BIN" verify raw
+for input in "$TESTDATA"/containers/hdf5/*checkpoint*.h5; do
+  [ -e "$input" ] || continue
+  expect_exit 0 "$BIN" convert "$input" -o h5 --include-rest --arch sm90 --backend MARLIN --force
+  expect_exit 0 "$BIN" verify h5
+done
+[ -f raw/config.json ] || fail 'no config.json from a raw dump'
