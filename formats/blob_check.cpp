@@ -108,7 +108,9 @@ std::vector<std::string> check_open_file(const fs::path& path, const Manifest& m
   if (!findings.empty()) return findings;
   Checksum file_sum;
   TensorSums tensors(layer);
-  (reader.compressed() ? hash_frames : hash_plain)(reader, file_sum, tensors, progress);
+  in_context(path.string(), [&] {
+    (reader.compressed() ? hash_frames : hash_plain)(reader, file_sum, tensors, progress);
+  });
   for (size_t i = 0; i < layer.tensors.size(); ++i) {
     if (tensors.hex(i) != layer.tensors[i].xxh3_128) {
       findings.push_back(fmt::format("{}: checksum differs", layer.tensors[i].name));

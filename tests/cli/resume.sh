@@ -1,0 +1,162 @@
+# An interrupted conversion: never a manifest over an incomplete set, never a wrong file, and
+# --resume ends with the bytes of an undisturbed run. RESUME_KILLS sets how many kills each way.
+kills=${RESUME_KILLS:-12}
+RANDOM=20261121
+
+# Eight layers of a size that takes a while: the goldens' layers, many times over.
+cat >make.py <<'END'
+import json, random, struct
+random.seed(7)
+E, H, I = 8, 256, 128
+tensors, at, blobs = {}, 0, []
+def add(name, dtype, shape, data):
+    global at
+    tensors[name] = {'dtype': dtype, 'shape': shape, 'data_offsets': [at, at + len(data)]}
+    blobs.append(data)
+    at += len(data)
+for layer in range(8):
+    p = f'layers.{layer}.experts.'
+    add(p + 'w13_weight', 'U8', [E, 2 * I, H // 2], random.randbytes(E * I * H))
+    add(p + 'w2_weight', 'U8', [E, H, I // 2], random.randbytes(E * H * I // 2))
+    add(p + 'w13_weight_scale', 'U8', [E, 2 * I, H // 32], bytes(random.choices(range(110, 130), k=E * 2 * I * H // 32)))
+    add(p + 'w2_weight_scale', 'U8', [E, H, I // 32], bytes(random.choices(range(110, 130), k=E * H * I // 32)))
+add('norm.weight', 'BF16', [1000, 8], random.randbytes(16000))
+head = json.dumps(dict(tensors, __metadata__={'family': 'generic', 'intermediate_size': str(I)})).encode()
+open('input.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + b''.join(blobs))
+END
+python3 make.py
+convert=("$BIN" convert input.safetensors --arch sm90 --backend MARLIN)
+
+# The manifests in OUT, if any, hold.
+check_state() {
+  if [ -n "$(find "$1" -name mxfp4_repack.json 2>/dev/null)" ]; then
+    expect_exit 0 "$BIN" verify "$1"
+  fi
+  local file
+  while read -r file; do
+    cmp "$file" "want${file#out}" || fail "$file appeared with wrong bytes"
+  done < <(find "$1" -name '*.safetensors*' ! -name '.*' 2>/dev/null)
+}
+
+kill_loop() {
+  local started took i
+  rm -rf want out
+  started=$(date +%s%N)
+  expect_exit 0 "${convert[@]}" -o want "$@"
+  took=$((($(date +%s%N) - started) / 1000))
+  for ((i = 0; i < kills; ++i)); do
+    # Most kills fall into a run, some before its first file or after its last.
+    local delay=$((RANDOM * took / 30000))
+    "${convert[@]}" -o out "$@" --resume >/dev/null 2>&1 &
+    local pid=$!
+    sleep "$((delay / 1000000)).$(printf %06d $((delay % 1000000)))"
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    check_state out
+    # Half of them go on from the wreck of the one before.
+    if ((RANDOM % 2)); then
+      expect_exit 0 "${convert[@]}" -o out "$@" --resume
+      diff -r want out
+      rm -rf out
+    fi
+  done
+  expect_exit 0 "${convert[@]}" -o out "$@" --resume
+  diff -r want out
+  [ -z "$(find out -name '.*' -type f)" ] || fail 'a temporary or a journal was left'
+}
+kill_loop --compress none
+kill_loop --compress zstd
+kill_loop --compress none --include-rest --tp-size 2
+
+# Complete: nothing to do for the same plan, refused for another.
+flags=(--compress none --include-rest --tp-size 2)
+expect_exit 0 "${convert[@]}" -o out "${flags[@]}" --resume
+grep -q 'complete already' stdout || fail 'it did not say that all is there'
+for other in '--compress zstd' '--compress none --layers 0-3' '--compress none --rank 1' \
+  '--compress none --knob params_dtype=float16' '--compress none --emit loaded'; do
+  # shellcheck disable=SC2086
+  expect_exit 5 "${convert[@]}" -o out --include-rest --tp-size 2 --resume $other
+  expect_one_error 'complete result of another conversion'
+done
+expect_exit 5 "${convert[@]}" -o out "${flags[@]}"
+expect_exit 2 "${convert[@]}" -o out "${flags[@]}" --resume --force
+diff -r want out
+
+# Interrupted by a signal: its exit code, one line, no manifest, and what is there can be resumed.
+# A signal may come before the handler or after the end: such attempts do not count.
+interrupted=
+for signal in INT TERM; do
+  code=143
+  [ "$signal" = TERM ] || code=130
+  for attempt in $(seq 60); do
+    rm -rf out
+    got=0
+    timeout --preserve-status -s "$signal" "0.0$((attempt % 9 + 1))" \
+      "${convert[@]}" -o out --compress zstd --level 9 --threads 1 >/dev/null 2>stderr || got=$?
+    [ "$got" = 0 ] && continue
+    [ "$(wc -l <stderr)" = 1 ] || continue
+    [ "$got" = "$code" ] || fail "exit $got after SIG$signal"
+    grep -q '^mxfp4-repack: interrupted' stderr || fail 'no word about it'
+    [ ! -e out/mxfp4_repack.json ] || fail 'a manifest after an interruption'
+    [ -z "$(find out -name '.*.tmp-*' 2>/dev/null)" ] || fail 'a temporary after an interruption'
+    interrupted+=$signal
+    break
+  done
+done
+[ "$interrupted" = INTTERM ] || fail "no attempt was interrupted: $interrupted"
+rm -rf want
+expect_exit 0 "${convert[@]}" -o want --compress zstd --level 9
+expect_exit 0 "${convert[@]}" -o out --compress zstd --level 9 --resume
+diff -r want out
+
+# An unfinished run: take the manifest away and put back the journal of a killed run.
+unfinished() {
+  rm -rf out
+  local i
+  for i in $(seq 200); do
+    "${convert[@]}" -o out --compress none --threads 1 >/dev/null 2>&1 &
+    local pid=$!
+    while kill -0 "$pid" 2>/dev/null && [ "$(find out -name 'layer-0000*' 2>/dev/null | wc -l)" -lt 2 ]; do :; done
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    [ -e out/mxfp4_repack.json ] || return 0
+    rm -rf out
+  done
+  fail 'no run could be killed in time'
+}
+rm -rf want
+expect_exit 0 "${convert[@]}" -o want --compress none
+
+# A finished file that was damaged since then is made anew.
+unfinished
+printf X | dd of=out/layer-00000.safetensors bs=1 seek=9000 conv=notrunc status=none
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+diff -r want out
+
+# Files of another plan, and of a source that changed, are not taken over.
+unfinished
+expect_exit 0 "${convert[@]}" -o out --compress zstd --resume
+expect_exit 0 "$BIN" verify out --against input.safetensors
+unfinished
+cp input.safetensors saved
+printf X | dd of=input.safetensors bs=1 seek=60000 conv=notrunc status=none
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+expect_exit 0 "$BIN" verify out --against input.safetensors
+cp saved input.safetensors
+
+# Foreign files stay, whatever the flags.
+unfinished
+printf 'mine\n' >out/notes.txt
+for flag in --resume --force; do
+  expect_exit 5 "${convert[@]}" -o out --compress none "$flag"
+  expect_one_error 'holds notes.txt'
+done
+
+# One writer at a time.
+mkdir -p locked
+expect_exit 5 flock locked "${convert[@]}" -o locked
+expect_one_error 'locked: another process is writing here'
+
+# A failed run leaves nothing.
+expect_exit 3 "${convert[@]}" -o fresh --model-config missing.json
+[ ! -e fresh ] || fail 'a directory was left'

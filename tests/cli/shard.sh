@@ -1,0 +1,105 @@
+# Several processes write one blob: convert --shard, then finalize; the bytes of one process.
+input=$TESTDATA/ingest/gptoss_hf
+flags=(--arch sm90 --backend MARLIN)
+shard() { "$BIN" convert "$input" -o out "${flags[@]}" "$@"; }
+
+# One layer a shard, and one shard without any; written at once.
+for extra in '' '--compress none --include-rest --tp-size 2'; do
+  rm -rf want out
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" convert "$input" -o want "${flags[@]}" $extra
+  # shellcheck disable=SC2086
+  for i in 2 0 1; do shard --shard "$i/3" $extra >/dev/null & done
+  wait
+  [ -z "$(find out -name mxfp4_repack.json)" ] || fail 'a manifest before finalize'
+  "$BIN" verify out >/dev/null 2>&1 && fail 'shards alone were taken for a blob'
+  expect_exit 0 "$BIN" finalize out
+  diff -r want out
+  expect_exit 0 "$BIN" finalize out
+  expect_exit 0 "$BIN" verify out --against "$input"
+done
+
+# A shard that is there: accepted, refused, written again.
+rm -rf out
+expect_exit 0 shard --shard 0/2
+expect_exit 0 shard --shard 0/2 --resume
+grep -q 'complete already' stdout || fail 'the shard was not recognised'
+expect_exit 5 shard --shard 0/2
+expect_one_error 'this shard is complete already'
+expect_exit 0 shard --shard 0/2 --force
+
+# A gap; a mixed plan; another count; a whole conversion among shards.
+expect_exit 3 "$BIN" finalize out
+expect_one_error '1 of 2 shards are complete, missing: 1'
+[ ! -e out/mxfp4_repack.json ] || fail 'a manifest over a gap'
+expect_exit 5 shard --shard 1/2 --compress none
+expect_one_error 'a shard of another plan'
+expect_exit 5 shard --shard 1/3
+expect_one_error 'a shard of another plan'
+expect_exit 5 shard --resume
+expect_one_error 'holds shards of a conversion'
+expect_exit 5 shard
+expect_one_error 'exists and is not empty'
+
+# Shards that were mixed afterwards, in another directory.
+mkdir mixed
+"$BIN" convert "$input" -o mixed "${flags[@]}" --compress none --shard 1/2 >/dev/null
+cp out/*.shard-000* out/layer-* mixed/
+expect_exit 3 "$BIN" finalize mixed
+expect_one_error 'shard 0/2 and shard 1/2: made from different plans'
+
+# Damage after the shard was written.
+expect_exit 0 shard --shard 1/2
+for file in out/layer-00000.safetensors.zst out/mxfp4_repack.shard-001-of-002.json; do
+  cp "$file" saved
+  printf X | dd of="$file" bs=1 seek=700 conv=notrunc status=none
+  expect_exit 3 "$BIN" finalize out
+  expect_one_error "$(basename "$file")"
+  cp saved "$file"
+done
+mv out/layer-00001.safetensors.zst saved
+expect_exit 3 "$BIN" finalize out
+expect_one_error 'layer-00001'
+mv saved out/layer-00001.safetensors.zst
+cp out/layer-00001.safetensors.zst out/layer-00007.safetensors.zst
+expect_exit 3 "$BIN" finalize out
+expect_one_error 'layer-00007.safetensors.zst: not in the manifest'
+rm out/layer-00007.safetensors.zst
+
+# Killed between the manifests and the removal of what they replace.
+cp -r out before
+expect_exit 0 "$BIN" finalize out
+cp out/mxfp4_repack.json out/model.safetensors.index.json before/
+rm before/mxfp4_repack.shard-001-of-002.json
+expect_exit 0 "$BIN" finalize before
+diff -r out before
+expect_exit 0 shard --shard 1/2 --resume
+expect_exit 5 shard --shard 1/2
+expect_one_error 'complete already'
+
+# A killed shard goes on with --resume; without it the remains are named.
+rm -rf out
+mkdir out
+expect_exit 3 "$BIN" finalize out
+expect_one_error 'no shard is complete here'
+expect_exit 3 "$BIN" finalize nowhere
+
+# What the batch systems say.
+expect_exit 0 env SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_STEP=2 \
+  SLURM_ARRAY_TASK_COUNT=2 "$BIN" convert "$input" -o out "${flags[@]}" --shard auto
+[ -e out/mxfp4_repack.shard-001-of-002.json ] || fail 'not the shard that Slurm names'
+expect_exit 0 env JOB_COMPLETION_INDEX=0 "$BIN" convert "$input" -o out "${flags[@]}" --shard auto/2
+[ -e out/mxfp4_repack.shard-000-of-002.json ] || fail 'not the shard that Kubernetes names'
+expect_exit 0 "$BIN" finalize out
+expect_exit 0 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 \
+  "$BIN" convert "$input" -o mpi "${flags[@]}" --shard auto
+[ -e mpi/mxfp4_repack.shard-000-of-001.json ] || fail 'not the shard that Open MPI names'
+expect_exit 2 env JOB_COMPLETION_INDEX=0 "$BIN" convert "$input" -o no "${flags[@]}" --shard auto
+expect_one_error 'does not say how many'
+expect_exit 2 env -u SLURM_ARRAY_TASK_ID -u JOB_COMPLETION_INDEX -u OMPI_COMM_WORLD_RANK \
+  "$BIN" convert "$input" -o no "${flags[@]}" --shard auto
+for bad in 2/2 1 x/2 -1/2 0/0 1/ /2 auto/ 0/2x 0/99999999999999999999; do
+  expect_exit 2 "$BIN" convert "$input" -o no "${flags[@]}" "--shard=$bad"
+  expect_one_error '--shard'
+done
+[ ! -e no ] || fail 'a directory was left'
