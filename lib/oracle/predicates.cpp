@@ -109,6 +109,11 @@ Condition arch_contains(std::string_view part) {
           [part](const Question& q) { return q.deployment.arch.find(part) != std::string::npos; }};
 }
 
+Condition arch_in(Names names) {
+  return one_of("arch", std::move(names),
+                [](const Question& q) -> std::string_view { return q.deployment.arch; });
+}
+
 Condition package(std::string_view name) {
   return {fmt::format("package {}", name), [name = std::string(name)](const Question& q) {
             return q.deployment.libs.contains(name);

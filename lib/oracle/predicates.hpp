@@ -28,6 +28,7 @@ namespace mxfp4 {
 [[nodiscard]] Condition capability_below(int major, int minor);
 [[nodiscard]] Condition capability_family(int major);  // major.0 to major.9
 [[nodiscard]] Condition arch_contains(std::string_view part);
+[[nodiscard]] Condition arch_in(std::vector<std::string_view> names);  // "": not told
 [[nodiscard]] Condition package(std::string_view name);
 
 // An environment variable of the serving process. A switch is on when its lower-cased value is

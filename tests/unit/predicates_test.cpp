@@ -44,6 +44,17 @@ TEST(Predicates, CapabilityOfCudaAndRocmNames) {
   }
 }
 
+TEST(Predicates, ArchByNameOrPart) {
+  EXPECT_TRUE(ask(arch_in({"sm80", "sm90"}), cuda("sm90")));
+  EXPECT_FALSE(ask(arch_in({"sm80", "sm9"}), cuda("sm90")));
+  EXPECT_TRUE(ask(arch_contains("m9"), cuda("sm90")));
+  Deployment cpu;
+  cpu.platform = Platform::kCpu;
+  EXPECT_TRUE(ask(arch_in({"", "x86_64"}), cpu));
+  EXPECT_FALSE(ask(arch_in({"x86_64"}), cpu));
+  EXPECT_EQ(arch_in({"sm80", "sm90"}).text, "arch sm80|sm90");
+}
+
 TEST(Predicates, CapabilityConditions) {
   EXPECT_TRUE(ask(capability_is(9, 0), cuda("sm90")));
   EXPECT_FALSE(ask(capability_is(9, 0), cuda("sm100")));
