@@ -106,6 +106,10 @@ void read_fields(const Fields& fields, ModelConfig& config) {
   if (const Json* norm = fields.find("norm_topk_prob"); norm != nullptr && norm->is_boolean()) {
     config.norm_topk_prob = norm->get<bool>();
   }
+  if (const Json* factor = fields.find("routed_scaling_factor");
+      factor != nullptr && factor->is_number()) {
+    config.routed_scaling_factor = factor->get<double>();
+  }
   config.hidden_act = fields.text("hidden_act");
   config.scoring_func = fields.text("scoring_func");
   config.topk_method = fields.text("topk_method");

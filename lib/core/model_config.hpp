@@ -47,6 +47,7 @@ struct ModelConfig {
   std::optional<int64_t> n_group;
   std::optional<int64_t> num_hash_layers;
   std::optional<bool> norm_topk_prob;
+  std::optional<double> routed_scaling_factor;
   std::string hidden_act;
   std::string scoring_func;
   std::string topk_method;

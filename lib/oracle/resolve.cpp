@@ -102,6 +102,7 @@ RoutingFacts routing_facts(const ModelConfig& config) {
   facts.top_k = config.num_experts_per_tok.value_or(1);
   facts.renormalize = config.norm_topk_prob.value_or(true);
   facts.expert_groups = config.n_group.value_or(0);
+  facts.scaling_factor = config.routed_scaling_factor;
   facts.score_bias = config.topk_method == "noaux_tc" || config.num_hash_layers.value_or(0) > 0;
   return facts;
 }
