@@ -251,7 +251,8 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   }
   std::optional<Shard> shard;
   if (!options.shard.empty()) shard = parse_shard(options.shard, std::getenv);
-  const OpenInput input = open_input(options.input, options.deployment.family);
+  const OpenInput input =
+      open_input(options.input, options.deployment.family, rules_for(options.deployment));
   const Choice choice = choose_backend(options.deployment, input);
   require_backend(choice);
   const Layout* layout = options.emit == "loaded" ? nullptr : require_layout(choice);

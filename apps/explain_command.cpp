@@ -17,7 +17,7 @@ int explain_command(const ExplainFlags& flags, const Console& console) {
   options.family = family_flag(flags.deployment.family);
   options.round_sizes = flags.deployment.pad == "auto";
   if (!flags.input.path.empty()) {
-    OpenInput input = open_input(flags.input, flags.deployment.family);
+    OpenInput input = open_input(flags.input, flags.deployment.family, rules_for(flags.deployment));
     const ExpertLayer& layer = input.model.layers.front();
     options.checkpoint = flags.input.path.string();
     options.style = flags.input.style;

@@ -201,7 +201,8 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Console&
 int run_inspect(const InspectOptions& options, const Console& console) {
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) return inspect_blob(blobs, console);
-  const OpenInput input = open_input(options.input, options.deployment.family);
+  const OpenInput input =
+      open_input(options.input, options.deployment.family, rules_for(options.deployment));
   Json json;
   if (console.json()) {
     json = describe_input(input);

@@ -58,6 +58,15 @@ DeploymentRequest read_target(const std::string& path) {
   return in_context(path, [&] { return parse_target(read_text_file(path, kMaxConfigBytes)); });
 }
 
+// The method class may load a style otherwise than the class that the style is known by.
+void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> told) {
+  if (caller == nullptr) return;
+  model.family = told.value_or(caller->family);
+  model.rounds = caller->rounds;
+  model.scale_fill = caller->scale_fill.value_or(model.scale_fill);
+  model.rounds_emulation = caller->never_rounds != Backend::EMULATION;
+}
+
 }  // namespace
 
 std::optional<Family> family_flag(const std::string& family) {
@@ -70,11 +79,12 @@ std::optional<std::string> config_text(const InputOptions& options, const Source
                     [&] { return read_text_file(options.model_config, kMaxConfigBytes); });
 }
 
-OpenInput open_input(const InputOptions& options, const std::string& family) {
+OpenInput open_input(const InputOptions& options, const std::string& family, const RuleSet& rules) {
   OpenInput input;
   input.source = open_source(options.path);
   input.config = read_config(options, *input.source);
   FindOptions find;
+  find.generic_biases = rules.loader.loads_biases;
   find.attributes = input.source->attributes();
   find.partial = !options.model_config.empty();
   if (!options.style.empty()) {
@@ -90,6 +100,9 @@ OpenInput open_input(const InputOptions& options, const std::string& family) {
   if (input.model.layers.empty()) {
     throw Error::input(fmt::format("{}: no MXFP4 expert layers among its {} tensors",
                                    options.path.string(), tensors.size()));
+  }
+  if (input.config && input.model.style != Style::kLoaded) {
+    apply_caller(input.model, find_caller(rules, *input.config), find.family);
   }
   select_layers(input.model, options.layers);
   return input;
@@ -121,6 +134,12 @@ LayerDims common_dims(const ModelLayers& model) {
         .hint("convert layers of different sizes separately, with --layers");
   }
   return first.dims;
+}
+
+const RuleSet& rules_of_blob(const Manifest& manifest) {
+  const auto revisions = all_revisions();
+  const auto found = std::ranges::find(revisions, manifest.revision, &RuleSet::name);
+  return found == revisions.end() ? default_revision() : **found;
 }
 
 const RuleSet& rules_for(const DeploymentOptions& options) {
@@ -250,6 +269,7 @@ std::vector<RankSlice> plan_ranks(const DeploymentOptions& options, const OpenIn
     };
   }
   slice.backend = choice.target.backend;
+  if (choice.rules->loader.strides_by_checkpoint) slice.generic_stride = GenericStride::kCheckpoint;
   if (input.config) slice.n_group = input.config->n_group;
   std::vector<RankSlice> ranks = slice_ranks(input.model, common_dims(input.model), slice);
   if (!options.rank) return ranks;

@@ -33,8 +33,10 @@ inline constexpr const char* kConfigName = "config.json";
 [[nodiscard]] std::optional<std::string> config_text(const InputOptions& options,
                                                      const Source& source);
 
-// `family` is --family or empty. Throws Error::input.
-[[nodiscard]] OpenInput open_input(const InputOptions& options, const std::string& family);
+// `family` is --family or empty; `rules` say what the engine's loader does with the checkpoint.
+// Throws Error::input, Error::unsupported for a checkpoint that no method of the revision serves.
+[[nodiscard]] OpenInput open_input(const InputOptions& options, const std::string& family,
+                                   const RuleSet& rules);
 
 // Keeps the layers that `layers` ("0-3,7") names. Throws Error::usage when one does not exist.
 void select_layers(ModelLayers& model, const std::string& layers);
@@ -55,6 +57,10 @@ struct Choice {
 // Resolves the flags for this model through the oracle, or by --backend. A refusal is a Choice
 // whose decision has no backend, or whose row has no layout; require_layout turns it into an error.
 [[nodiscard]] Choice choose_backend(const DeploymentOptions& options, const OpenInput& input);
+
+// The rule set of a blob, by its manifest; the default one where this program does not know it:
+// bytes follow from the layout id, not from the rules.
+[[nodiscard]] const RuleSet& rules_of_blob(const Manifest& manifest);
 
 // The rule set that --revision names.
 [[nodiscard]] const RuleSet& rules_for(const DeploymentOptions& options);

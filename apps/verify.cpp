@@ -116,7 +116,8 @@ RankSlice stated_slice(const Manifest& manifest) {
 void check_against(const fs::path& directory, const Manifest& manifest,
                    const VerifyOptions& options, Findings& findings) {
   if (manifest.layers.empty()) return;
-  OpenInput input = open_input(options.against, std::string(family_name(manifest.target.family)));
+  OpenInput input = open_input(options.against, std::string(family_name(manifest.target.family)),
+                               rules_of_blob(manifest));
   std::erase_if(input.model.layers, [&](const ExpertLayer& layer) {
     return !manifest.all_layers &&
            std::ranges::find(manifest.layers, layer.index, &ManifestLayer::index) ==

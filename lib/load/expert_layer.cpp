@@ -107,7 +107,8 @@ struct Collected {
   std::vector<std::string> warnings;
 };
 
-Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, bool input_scales) {
+Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, bool input_scales,
+                  bool biases) {
   Collected out;
   std::unordered_map<std::string_view, size_t> by_module;
   std::string_view module;  // of the tensor before: names come in order of modules
@@ -116,7 +117,7 @@ Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, 
   size_t ignored_scales = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto name = parse_expert_name(row, tensors[i].name);
-    const bool bias = name && name->field == Field::kBias && row.bias != BiasRule::kRequired;
+    const bool bias = name && name->field == Field::kBias && !biases;
     const bool scale = name && name->field == Field::kInputScale && !input_scales;
     ignored_biases += bias ? 1 : 0;
     ignored_scales += scale ? 1 : 0;
@@ -206,8 +207,9 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
 }
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
-                                      const ModelConfig* config, bool input_scales) {
+                                      const ModelConfig* config, bool input_scales, bool biases) {
   LayerTable::Wanted wanted;
+  wanted.biases = biases;
   wanted.input_scales = input_scales;
   if (config != nullptr) wanted.num_experts = config->num_experts;
   std::vector<ExpertLayer> layers;
@@ -272,7 +274,8 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
                     "input scales have no known names",
                     config->file));
   }
-  Collected found = collect(tensors, row, input_scales);
+  const bool biases = row.bias == BiasRule::kRequired || options.generic_biases;
+  Collected found = collect(tensors, row, input_scales, biases);
   set_aside(found, row, config);
 
   model.style = row.style;
@@ -283,14 +286,14 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.bias_dtype = row.bias_dtype;
   model.rounds = row.rounds;
   model.rounds_emulation = row.rounds_emulation;
-  model.layers = build_layers(found, row, config, input_scales);
+  model.layers = build_layers(found, row, config, input_scales, biases);
   model.rest = std::move(found.rest);
   model.warnings = std::move(found.warnings);
   if (config != nullptr) {
     const LayerCheck check{row, tensors, model.rest, options.partial};
     check_layers(*config, check, model.layers, model.warnings);
   }
-  if (row.bias == BiasRule::kNeverFilled) {
+  if (row.bias == BiasRule::kNeverFilled && !biases) {
     model.warnings.push_back(
         "quant_method mxfp4 of a model that is not gpt-oss: the reference loads gate and up as "
         "halves and converts them as if they were interleaved");

@@ -276,10 +276,11 @@ ExpertLayer LayerTable::build(const Wanted& wanted) {
   set(Slot::kW2Weight, gather(kDownPart, Field::kCodes, sizes));
   set(Slot::kW13WeightScale, gather(w13, Field::kScales, sizes));
   set(Slot::kW2WeightScale, gather(kDownPart, Field::kScales, sizes));
-  if (row_->bias == BiasRule::kRequired) {
+  const bool some = std::ranges::find(entries_, Field::kBias, &Entry::field) != entries_.end();
+  if (row_->bias == BiasRule::kRequired || (wanted.biases && some)) {
     set(Slot::kW13Bias, gather(w13, Field::kBias, sizes));
     set(Slot::kW2Bias, gather(kDownPart, Field::kBias, sizes));
-  } else if (row_->bias == BiasRule::kNeverFilled) {
+  } else if (row_->bias == BiasRule::kNeverFilled && !wanted.biases) {
     const SlotSource unfilled{row_->bias_dtype,
                               {static_cast<size_t>(sizes.dims.num_experts), std::vector<Extent>{}}};
     set(Slot::kW13Bias, unfilled);

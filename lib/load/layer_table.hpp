@@ -26,6 +26,7 @@ class LayerTable {
   struct Wanted {
     std::optional<int64_t> num_experts;  // of the config; empty: as many as there are
     bool input_scales = false;
+    bool biases = false;  // where there are some, unless the style requires them
   };
   // Sets everything but index and engine_prefix. Throws Error::input naming file and tensor.
   [[nodiscard]] ExpertLayer build(const Wanted& wanted);

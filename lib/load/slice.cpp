@@ -75,6 +75,19 @@ void check_experts(const ModelLayers& model, const LayerDims& dims, const World&
   }
 }
 
+// Which rank adds w2's bias is known of the gpt-oss loaders only.
+void check_biases(const ModelLayers& model, const World& world) {
+  if (world.tp == 1 || model.loader != Loader::kGeneric) return;
+  for (const ExpertLayer& layer : model.layers) {
+    const SlotSource& bias = layer.slot(Slot::kW2Bias);
+    if (bias.experts.empty() || bias.experts.front().empty()) continue;
+    refuse(fmt::format("{}: biases in the generic loader are supported on one tensor-parallel rank "
+                       "only, found {}",
+                       layer.prefix, world.tp),
+           "");
+  }
+}
+
 void check_intermediate(const ModelLayers& model, const LayerDims& dims, const World& world) {
   const int64_t inter = dims.intermediate_size;
   const bool gpt_oss = model.loader != Loader::kLoaded && strides_by_blocks(model);
@@ -136,6 +149,7 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
   const World world = world_of(options.parallel);
   check_experts(model, dims, world);
   check_intermediate(model, dims, world);
+  check_biases(model, world);
 
   LayerDims padded = dims;
   padded.intermediate_size /= world.tp;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -254,6 +255,7 @@ struct CallerRow {
   std::vector<DirectRow> direct{};       // not empty: the oracle is not asked
   bool rounds = true;                    // sizes are rounded
   Backend never_rounds = Backend::NONE;  // except for this backend; NONE: no exception
+  std::optional<std::byte> scale_fill{};  // padding of scales; empty: the style's usual one
   bool first_class_only = false;         // the backend's first class replaces the chosen one
   bool gives_layer = true;               // the converter gets permute cache and layer
   int minimum_capability = 0;            // on CUDA, major * 10 + minor
@@ -269,6 +271,14 @@ struct CallerRow {
 struct StockRow {
   Platform platform;
   std::vector<std::string_view> packages;
+};
+
+// How the engine's generic loader treats experts. The gpt-oss loaders are the same in every
+// revision.
+struct LoaderRules {
+  bool strides_by_checkpoint =
+      false;                  // ranks begin at multiples of I / tp, not of their padded size
+  bool loads_biases = false;  // where a checkpoint has them; false: they stay unread
 };
 
 // Everything that one engine revision decides.
@@ -313,6 +323,7 @@ struct RuleSet {
   std::span<const LoadNoteRow> load_notes;
 
   // Sizes and bytes.
+  LoaderRules loader{};
   std::span<const All2AllHiddenRow> all2all_hidden;
   Refusal all2all_hidden_refusal;         // {hidden}, {largest}
   std::span<const RoundingRow> rounding;  // first match wins; oracle/mxfp4.py,
