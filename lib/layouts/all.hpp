@@ -6,10 +6,14 @@
 namespace mxfp4 {
 
 extern const Layout kIdentityLayout;
+extern const Layout kIdentityInputMaximumLayout;
 extern const Layout kDeepgemmF32Layout;
+extern const Layout kDeepgemmPackedLayout;
 extern const Layout kFlashinferTrtllmLayout;
 extern const Layout kFlashinferCutlassMxfp8Layout;
 extern const Layout kFlashinferCutlassSm90Layout;
+extern const Layout kFlashinferCutlassMxfp8HalvesLayout;
+extern const Layout kFlashinferCutlassSm90HalvesLayout;
 extern const Layout kMarlinW4A16Layout;
 extern const Layout kMarlinW4A8Fp8Layout;
 extern const Layout kHummingMmaLayout;
@@ -19,6 +23,8 @@ extern const Layout kCpuVnni32Layout;
 
 extern const Layout kTritonHopperLayout;
 extern const Layout kTritonHopperKInterleavedLayout;
+extern const Layout kTritonHopperS4Layout;
+extern const Layout kTritonHopperS4KInterleavedLayout;
 extern const Layout kTritonBlackwellLayout;
 extern const Layout kTritonBlackwellKInterleavedLayout;
 extern const Layout kTritonCdna4Layout;
@@ -27,7 +33,11 @@ extern const Layout kTritonStridedLayout;
 extern const Layout kTritonStridedKInterleavedLayout;
 
 extern const Layout kAiterW4a16Layout;
+extern const Layout kAiterBf16HalvesLayout;
+extern const Layout kAiterBf16SituLayout;
+extern const Layout kAiterBf16SituA8w4Layout;
 extern const Layout kAiterW4a8Fp8Layout;
+extern const Layout kAiterW4a8Fp8StridedLayout;
 extern const Layout kAiterW4a4Layout;
 
 }  // namespace mxfp4

@@ -31,6 +31,10 @@ std::vector<int64_t> up_half_gate_half(int64_t rows) {
   return row_table(rows, [half](int64_t r) { return r < half ? 2 * r + 1 : 2 * (r - half); });
 }
 
+std::vector<int64_t> swapped_halves(int64_t rows) {
+  return row_table(rows, [rows](int64_t r) { return (r + rows / 2) % rows; });
+}
+
 void require_flashinfer_sizes(std::string_view layout_id, const LayerDims& dims) {
   require_multiple(layout_id, "the hidden size", dims.hidden_size, 128);
   require_multiple(layout_id, "the intermediate size", dims.intermediate_size, 128);

@@ -13,4 +13,9 @@ namespace mxfp4 {
 // (an F32 bias is rounded to nearest even on the way). w2_bias: as loaded.
 [[nodiscard]] Output cutlass_bias_output(const LoadedSpec& loaded, Slot slot);
 
+// The mixed-input interleave of capability 9.0, stated in flashinfer_cutlass_sm90.cpp, after `rows`
+// has put the rows in order.
+[[nodiscard]] Output sm90_weight_output(const LoadedSpec& loaded, Slot slot, Program rows);
+[[nodiscard]] Output sm90_scale_output(const LoadedSpec& loaded, Slot slot, Program rows);
+
 }  // namespace mxfp4

@@ -36,20 +36,9 @@ Permute interleave_weights(int64_t rows, int64_t elements) {
           {0, 5, 2, 3, 4, 7, 8, 6, 9, 1}};
 }
 
-Output weight_output(const LoadedSpec& loaded, Slot slot) {
-  const auto [rows, row_bytes] = loaded.expert(slot);
-  Program program = cutlass_rows(loaded, slot);
-  program.then(interleave_weights(rows, row_bytes * kCodesPerByte));
-  return slot_output(loaded, slot, loaded.tensor(slot), std::move(program));
-}
-
-Output scale_output(const LoadedSpec& loaded, Slot slot) {
-  const auto [rows, columns] = loaded.expert(slot);
-  const int64_t groups = columns / kScaleGroup;
-  Program program = cutlass_rows(loaded, slot);
-  program.then(Permute{Unit::kByte, {rows, groups, kScaleGroup}, {1, 0, 2}});
-  const TensorSpec spec{DType::kU8, {loaded.dims.num_experts, groups, rows * kScaleGroup}};
-  return slot_output(loaded, slot, spec, std::move(program));
+Output ordered(Output (*finish)(const LoadedSpec&, Slot, Program), const LoadedSpec& loaded,
+               Slot slot) {
+  return finish(loaded, slot, cutlass_rows(loaded, slot));
 }
 
 std::vector<Output> outputs(const LayoutInput& input) {
@@ -57,13 +46,30 @@ std::vector<Output> outputs(const LayoutInput& input) {
   require_flashinfer_sizes(kId, loaded.dims);
   require_biases(kId, loaded);
   return {
-      weight_output(loaded, Slot::kW13Weight),     weight_output(loaded, Slot::kW2Weight),
-      scale_output(loaded, Slot::kW13WeightScale), scale_output(loaded, Slot::kW2WeightScale),
-      cutlass_bias_output(loaded, Slot::kW13Bias), cutlass_bias_output(loaded, Slot::kW2Bias),
+      ordered(sm90_weight_output, loaded, Slot::kW13Weight),
+      ordered(sm90_weight_output, loaded, Slot::kW2Weight),
+      ordered(sm90_scale_output, loaded, Slot::kW13WeightScale),
+      ordered(sm90_scale_output, loaded, Slot::kW2WeightScale),
+      cutlass_bias_output(loaded, Slot::kW13Bias),
+      cutlass_bias_output(loaded, Slot::kW2Bias),
   };
 }
 
 }  // namespace
+
+Output sm90_weight_output(const LoadedSpec& loaded, Slot slot, Program rows) {
+  const auto [count, row_bytes] = loaded.expert(slot);
+  rows.then(interleave_weights(count, row_bytes * kCodesPerByte));
+  return slot_output(loaded, slot, loaded.tensor(slot), std::move(rows));
+}
+
+Output sm90_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
+  const auto [count, columns] = loaded.expert(slot);
+  const int64_t groups = columns / kScaleGroup;
+  rows.then(Permute{Unit::kByte, {count, groups, kScaleGroup}, {1, 0, 2}});
+  const TensorSpec spec{DType::kU8, {loaded.dims.num_experts, groups, count * kScaleGroup}};
+  return slot_output(loaded, slot, spec, std::move(rows));
+}
 
 const Layout kFlashinferCutlassSm90Layout = {
     .id = kId,

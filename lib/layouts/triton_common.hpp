@@ -32,6 +32,8 @@ struct TritonSwizzle {
   Shape (*append)(Program& program, const TritonMatrix& matrix);
   // Bytes that the kernel may read past the end; null: none.
   int64_t (*slack_bytes)(const TritonMatrix& matrix);
+  // The engine adds zero columns up to a multiple of this before it hands the tensor over.
+  int64_t column_multiple = 1;
 };
 
 // Appends zero padding to rows x columns, if there is any.

@@ -43,7 +43,10 @@ const TritonSwizzle kStridedSwizzle = {"StridedLayout", "None", {}, append_nothi
 
 const Layout kTritonStridedLayout = {
     .id = "triton/strided",
-    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on targets without a swizzle",
+    .backends =
+        "TRITON (gpt_oss), TRITON_UNFUSED, on targets without a swizzle; AITER_MXFP4_BF16 "
+        "(generic) "
+        "on gfx1250",
     .outputs_doc = kOutputs,
     .formula = "values and scales as loaded",
     .preconditions = "none",

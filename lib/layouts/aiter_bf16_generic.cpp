@@ -1,0 +1,177 @@
+// AITER_MXFP4_BF16, w13 loaded as gate and up halves: three layouts that differ in whether w13's
+// halves are mixed in blocks of 16 rows, and in how w2's scales are padded. Maps W and S:
+// aiter_common.hpp. Map H puts source row g I + i at r = 32(i / 16) + 16g + i % 16.
+//
+//                      aiter/bf16-halves      aiter/bf16-situ-a8w4   aiter/bf16-situ
+//   w13_weight         H, W                   H, W                   W
+//   w13_weight_scale   H, padded, S           H, padded, S           padded, S
+//   w2_weight          W                      W                      W
+//   w2_weight_scale    padded, S              as one matrix          as one matrix
+//   w13_bias, w2_bias  F32, order kept        same                   same
+//
+// Weights keep their shapes. Scales are U8 [E 2I, up(H/32, 8)] and [E H, up(I/32, 8)]: their
+// columns are padded to a multiple of 8 with 0x7F (1.0) before S. "As one matrix": the E H rows of
+// all experts together, padded to a multiple of 256 rows too; the engine leaves that padding
+// uninitialised, here it is 0x7F.
+//
+// Example: I = 128, H: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
+//
+// Preconditions: H and I multiples of 128.
+// Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py (generic converter), vllm/_aiter_ops.py; AITER
+// 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py.
+#include "lib/core/checked.hpp"
+#include "lib/layouts/aiter_common.hpp"
+#include "lib/layouts/all.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr std::byte kOne{0x7F};
+constexpr int64_t kScaleColumns = 8;
+constexpr int64_t kScaleRows = 256;
+
+enum class HalfRows : uint8_t { kKept, kMixed };
+
+Output weight_output(const LoadedSpec& loaded, Slot slot, HalfRows rows) {
+  Output output = aiter_weight_output(loaded, slot, RowPairs::kKept);
+  if (rows == HalfRows::kKept) return output;
+  const ExpertMatrix expert = loaded.expert(slot);
+  output.program = Program(expert.bytes());
+  output.program.then(
+      Permute{Unit::kByte, {2, expert.rows / 32, 16, expert.row_bytes / 16, 16}, {1, 0, 3, 2, 4}});
+  return output;
+}
+
+// Rows x columns scales, padded, through S; with mixed halves through H before.
+Program scale_program(int64_t rows, int64_t columns, int64_t padded_rows, HalfRows halves) {
+  const int64_t padded = round_up(columns, kScaleColumns);
+  Program program(checked_mul(rows, columns));
+  if (padded != columns || padded_rows != rows) {
+    program.then(PadMatrix{rows, columns, padded_rows, padded, kOne});
+  }
+  if (halves == HalfRows::kMixed) {
+    program.then(
+        Permute{Unit::kByte, {2, padded_rows / 32, 16, padded / 8, 2, 4}, {1, 3, 5, 2, 4, 0}});
+  } else {
+    program.then(cdna4_scale_tiles(padded_rows, padded, RowPairs::kKept));
+  }
+  return program;
+}
+
+Output scale_output(const LoadedSpec& loaded, Slot slot, HalfRows halves) {
+  const auto [rows, columns] = loaded.expert(slot);
+  const Shape shape{checked_mul(loaded.dims.num_experts, rows), round_up(columns, kScaleColumns)};
+  return slot_output(loaded, slot, {DType::kU8, shape}, scale_program(rows, columns, rows, halves));
+}
+
+// All experts' rows as one matrix. Without padding rows the map is the same expert by expert.
+Output joined_scale_output(const LoadedSpec& loaded, Slot slot) {
+  const auto [rows, columns] = loaded.expert(slot);
+  const int64_t all_rows = checked_mul(loaded.dims.num_experts, rows);
+  const int64_t padded_rows = round_up(all_rows, kScaleRows);
+  if (padded_rows == all_rows) return scale_output(loaded, slot, HalfRows::kKept);
+  Output output;
+  output.name = slot_name(slot);
+  output.slot = slot;
+  output.spec = {DType::kU8, {padded_rows, round_up(columns, kScaleColumns)}};
+  output.program = scale_program(all_rows, columns, padded_rows, HalfRows::kKept);
+  output.experts_per_granule = loaded.dims.num_experts;
+  return output;
+}
+
+std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded, HalfRows w13,
+                                 bool joined_w2_scale) {
+  require_multiple(id, "hidden size", loaded.dims.hidden_size, 128);
+  require_multiple(id, "intermediate size", loaded.dims.intermediate_size, 128);
+  std::vector<Output> result = {
+      weight_output(loaded, Slot::kW13Weight, w13),
+      weight_output(loaded, Slot::kW2Weight, HalfRows::kKept),
+      scale_output(loaded, Slot::kW13WeightScale, w13),
+      joined_w2_scale ? joined_scale_output(loaded, Slot::kW2WeightScale)
+                      : scale_output(loaded, Slot::kW2WeightScale, HalfRows::kKept),
+  };
+  if (joined_w2_scale) {
+    for (Output& output : result) {
+      if (output.slot != Slot::kW13WeightScale && output.slot != Slot::kW2WeightScale) continue;
+      output.storage.torch_dtype = "float8_e8m0fnu";
+    }
+  }
+  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    if (loaded.has(slot)) result.push_back(f32_bias_output(loaded, slot));
+  }
+  return result;
+}
+
+constexpr std::string_view kTiles =
+    "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
+    "scale (r,c), columns padded to S = up(columns,8) with 0x7F: offset (r/32)*32S + (c/8)*256 + "
+    "(c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
+constexpr std::string_view kMixedTiles =
+    "w13 row g*I+i -> r = 32*(i/16) + 16*g + i%16; w2 row r stays\n"
+    "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
+    "scale (r,c), columns padded to S = up(columns,8) with 0x7F: offset (r/32)*32S + (c/8)*256 + "
+    "(c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
+constexpr std::string_view kOutputs =
+    "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
+    "w13_weight_scale: U8 [E*2I, up(H/32,8)]\n"
+    "w2_weight_scale: U8 [E*H, up(I/32,8)]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kSituOutputs =
+    "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
+    "w13_weight_scale: U8 [E*2I, up(H/32,8)] (float8_e8m0fnu)\n"
+    "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)] (float8_e8m0fnu)\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kPreconditions = "H and I multiples of 128";
+constexpr std::string_view kSource =
+    "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 017e9f4448 "
+    "fused_moe/oracle/mxfp4.py";
+constexpr std::string_view kLibrary = "AITER 0.1.19";
+
+}  // namespace
+
+const Layout kAiterBf16HalvesLayout = {
+    .id = "aiter/bf16-halves",
+    .backends = "AITER_MXFP4_BF16 (generic)",
+    .outputs_doc = kOutputs,
+    .formula = kMixedTiles,
+    .preconditions = kPreconditions,
+    .source = kSource,
+    .kernel_library = kLibrary,
+    .outputs =
+        [](const LayoutInput& input) {
+          return outputs_with("aiter/bf16-halves", input.loaded, HalfRows::kMixed, false);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kAiterBf16SituA8w4Layout = {
+    .id = "aiter/bf16-situ-a8w4",
+    .backends = "AITER_MXFP4_BF16 (generic, situ, a8w4 switch on)",
+    .outputs_doc = kSituOutputs,
+    .formula = kMixedTiles,
+    .preconditions = kPreconditions,
+    .source = kSource,
+    .kernel_library = kLibrary,
+    .outputs =
+        [](const LayoutInput& input) {
+          return outputs_with("aiter/bf16-situ-a8w4", input.loaded, HalfRows::kMixed, true);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kAiterBf16SituLayout = {
+    .id = "aiter/bf16-situ",
+    .backends = "AITER_MXFP4_BF16 (generic, situ)",
+    .outputs_doc = kSituOutputs,
+    .formula = kTiles,
+    .preconditions = kPreconditions,
+    .source = kSource,
+    .kernel_library = kLibrary,
+    .outputs =
+        [](const LayoutInput& input) {
+          return outputs_with("aiter/bf16-situ", input.loaded, HalfRows::kKept, true);
+        },
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,61 @@
+// AITER_MXFP4_FP8 where scales are not swizzled (world sizes above 2 on gfx950, other ROCm
+// architectures): the tensors of triton/strided, and each projection's input scales reduced to one.
+//
+//   w13_weight, w2_weight              U8 [E, 2I, H/2], [E, H, I/2]           as loaded
+//   w13_weight_scale, w2_weight_scale  U8 [E, 2I, H/32], [E, H, I/32]         as loaded
+//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]                    optional
+//   w13_input_scale, w2_input_scale    F32 []                                 from F32 [E]
+//
+// Input scale: the maximum over the experts, NaN if any is NaN. Example: 0.25, 0.5 -> 0.5.
+//
+// Preconditions: input scales present; at least one expert.
+// Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py (AITER_MXFP4_FP8 branch) and
+// quantization/utils/mxfp4_utils.py, _swizzle_mxfp4.
+#include "lib/core/error.hpp"
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/input_scales.hpp"
+#include "lib/layouts/triton_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  if (!input.loaded.input_scales) {
+    throw Error::unsupported(
+        "W4A8 (AITER_MXFP4_FP8) requires static input scales, but found w13_input_scale or "
+        "w2_input_scale is None.")
+        .reference_type("ValueError");
+  }
+  std::vector<Output> result = triton_outputs(input, kStridedSwizzle, kStridedSwizzle);
+  for (Slot slot : {Slot::kW13InputScale, Slot::kW2InputScale}) {
+    result.push_back(input_scale_maximum(kAiterW4a8Fp8StridedLayout.id, input.loaded, slot));
+  }
+  return result;
+}
+
+std::string check_data(const LayoutInput&, Slot slot, ConstBytes granule) {
+  const bool input_scale = slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
+  return input_scale ? input_scale_warning(granule) : "";
+}
+
+}  // namespace
+
+const Layout kAiterW4a8Fp8StridedLayout = {
+    .id = "aiter/w4a8-fp8-strided",
+    .backends = "AITER_MXFP4_FP8",
+    .outputs_doc =
+        "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, 2I, H/32], [E, H, I/32]\n"
+        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+        "w13_input_scale, w2_input_scale: F32 []",
+    .formula =
+        "values and scales as loaded\n"
+        "input scale: maximum over the experts",
+    .preconditions = "input scales present; at least one expert",
+    .source = "triton_kernels layout_details/strided.py; vLLM 017e9f4448 fused_moe/oracle/mxfp4.py",
+    .kernel_library = "",
+    .outputs = outputs,
+    .check_data = check_data,
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,121 @@
+// FLASHINFER_CUTLASS_* of a w13 that is loaded as gate and up halves: the halves change places, and
+// then everything is as in flashinfer/cutlass-sm90 (capability 9.0) and flashinfer/cutlass-mxfp8
+// (10.x and 12.x).
+//
+//   w13_weight, w2_weight              U8 [E, 2I, H/2], [E, H, I/2]
+//   w13_weight_scale, w2_weight_scale  U8 [E, H/128, 8I], [E, I/128, 4H]     sm90-halves
+//                                      U8 [E, 2I, H/32], [E, H, I/32]        mxfp8-halves
+//   w13_bias, w2_bias                  BF16 [E, 2I], [E, H]; optional
+//
+// w13 rows, scales and bias: output row r is loaded row (r + I) % 2I. Biases are BF16: copied, NaN
+// payloads too; an F32 bias is rounded to nearest even. Example, I = 128: row 5 is loaded row 133.
+//
+// Preconditions: H % 128 == 0, I % 128 == 0.
+// Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py, generic converter; flashinfer 0.6.16.post3,
+// whose interleave is that of 0.6.11.post2.
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/block_scale_swizzle.hpp"
+#include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/steps/float_recodings.hpp"
+
+namespace mxfp4 {
+namespace {
+
+Program swapped_rows(const LoadedSpec& loaded, Slot slot) {
+  const auto [rows, row_bytes] = loaded.expert(slot);
+  Program program(rows * row_bytes);
+  if (slot_is_w13(slot)) program.then(GatherRows{row_bytes, swapped_halves(rows)});
+  return program;
+}
+
+Output bias_output(const LoadedSpec& loaded, Slot slot) {
+  TensorSpec spec = loaded.tensor(slot);
+  Program program = swapped_rows(loaded, slot);
+  const bool rounds = spec.dtype == DType::kF32;
+  if (rounds) program.then(Recode{&kF32ToBf16, loaded.expert(slot).rows});
+  spec.dtype = DType::kBF16;
+  Output output = slot_output(loaded, slot, spec, std::move(program));
+  if (rounds) output.lost = "low bits of the bias, rounded from F32 to BF16";
+  return output;
+}
+
+using Finish = Output (*)(const LoadedSpec&, Slot, Program);
+
+Output unchanged(const LoadedSpec& loaded, Slot slot, Program program) {
+  return slot_output(loaded, slot, loaded.tensor(slot), std::move(program));
+}
+
+Output swizzled_scale(const LoadedSpec& loaded, Slot slot, Program program) {
+  const auto [rows, columns] = loaded.expert(slot);
+  return unchanged(loaded, slot, std::move(swizzle_128x4(program, rows, columns)));
+}
+
+std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded, Finish weight,
+                                 Finish scale) {
+  require_flashinfer_sizes(id, loaded.dims);
+  std::vector<Output> result;
+  for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {
+    result.push_back(weight(loaded, slot, swapped_rows(loaded, slot)));
+  }
+  for (Slot slot : {Slot::kW13WeightScale, Slot::kW2WeightScale}) {
+    result.push_back(scale(loaded, slot, swapped_rows(loaded, slot)));
+  }
+  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    if (loaded.has(slot)) result.push_back(bias_output(loaded, slot));
+  }
+  return result;
+}
+
+constexpr std::string_view kSm90Id = "flashinfer/cutlass-sm90-halves";
+constexpr std::string_view kMxfp8Id = "flashinfer/cutlass-mxfp8-halves";
+
+}  // namespace
+
+const Layout kFlashinferCutlassSm90HalvesLayout = {
+    .id = kSm90Id,
+    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16 (generic)",
+    .outputs_doc =
+        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
+        "w13_weight_scale U8 [E, H/128, 8I], w2_weight_scale U8 [E, I/128, 4H]\n"
+        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H], when loaded",
+    .formula =
+        "w13 row r takes loaded row (r+I)%2I\n"
+        "weight nibble (r, k) goes to row r with bit 3 = k[4], column (k - k%64) + 32*k[5] + "
+        "16*k[2] + 8*k[1] + 4*k[3] + 2*k[0] + r[3]\n"
+        "scale (r, c) goes to (c/4, 4r + c%4)",
+    .preconditions = "H % 128 == 0, I % 128 == 0",
+    .source =
+        "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py; flashinfer 0.6.16.post3 fused_moe/core.py, "
+        "moe_gemm_mixed_utils.cu",
+    .kernel_library = "flashinfer 0.6.16.post3",
+    .outputs =
+        [](const LayoutInput& input) {
+          return outputs_with(kSm90Id, input.loaded, sm90_weight_output, sm90_scale_output);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kFlashinferCutlassMxfp8HalvesLayout = {
+    .id = kMxfp8Id,
+    .backends = "FLASHINFER_CUTLASS_MXFP4_MXFP8 (generic)",
+    .outputs_doc =
+        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
+        "w13_weight_scale U8 [E, 2I, H/32], w2_weight_scale U8 [E, H, I/32]\n"
+        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H], when loaded",
+    .formula =
+        "w13 row r takes loaded row (r+I)%2I\n"
+        "scale (r, c) then goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
+    .preconditions = "H % 128 == 0, I % 128 == 0",
+    .source =
+        "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py; flashinfer 0.6.16.post3 "
+        "quantization/fp4_quantization.py, quantization.cu",
+    .kernel_library = "",
+    .outputs =
+        [](const LayoutInput& input) {
+          return outputs_with(kMxfp8Id, input.loaded, unchanged, swizzled_scale);
+        },
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,84 @@
+// TRITON and TRITON_UNFUSED on capability 9.0, with the scale columns first padded to a multiple of
+// 4: the layouts of triton_hopper.cpp for S4 = up(S, 4) columns instead of S.
+//
+//   w13_weight, w2_weight              as triton/hopper
+//   w13_weight_scale, w2_weight_scale  U8 [E, Np/32, 32 S4]   Np = up(N, 256)
+//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]    optional
+//
+// Scale (n, s) -> R = 8(n / 256) + ((n >> 4) & 7),
+//   col = 64(s >> 1) + 32((n >> 7) & 1) + 4(n & 7) + 2(s & 1) + ((n >> 3) & 1); other bytes are 0.
+// Example: H = 2880 has S = 90 and S4 = 92; the scale (n, s) = (413, 3) goes to R = 9, col = 119.
+//
+// Preconditions: none (H % 64 == 0 for the k-interleaved variant).
+// Source: vLLM 017e9f4448 quantization/utils/mxfp4_utils.py, _swizzle_mxfp4; triton_kernels 3.5.1
+// tensor_details/layout_details/hopper_value.py and hopper_scale.py.
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/triton_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// The kernel's reads of four groups at a time then end inside the tensor.
+const TritonSwizzle& scale_swizzle() {
+  static const TritonSwizzle kSwizzle = [] {
+    TritonSwizzle swizzle = kHopperScaleSwizzle;
+    swizzle.column_multiple = 4;
+    swizzle.slack_bytes = nullptr;
+    return swizzle;
+  }();
+  return kSwizzle;
+}
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  return triton_outputs(input, kHopperValueSwizzle, scale_swizzle());
+}
+
+std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+  return triton_k_interleaved_outputs(kTritonHopperS4KInterleavedLayout.id, input,
+                                      kHopperValueSwizzle, scale_swizzle());
+}
+
+constexpr std::string_view kOutputs =
+    "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,4)]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+    "kernel option to set: split_k=1";
+constexpr std::string_view kFormula =
+    "value byte (n,c): as triton/hopper\n"
+    "scale (n,s), columns padded to a multiple of 4 with 0: row 8*(n/256) + ((n>>4)&7), column "
+    "64*(s>>1) + 32*((n>>7)&1) + 4*(n&7) + 2*(s&1) + ((n>>3)&1)";
+constexpr std::string_view kKFormula =
+    "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
+    "value byte (n,c) and scale (n,s): as triton/hopper-s4";
+constexpr std::string_view kSource =
+    "triton_kernels 3.5.1 layout_details/hopper_value.py, hopper_scale.py; vLLM 017e9f4448 "
+    "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
+constexpr std::string_view kLibrary = "triton_kernels 3.5.1";
+
+}  // namespace
+
+const Layout kTritonHopperS4Layout = {
+    .id = "triton/hopper-s4",
+    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0",
+    .outputs_doc = kOutputs,
+    .formula = kFormula,
+    .preconditions = "none",
+    .source = kSource,
+    .kernel_library = kLibrary,
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+const Layout kTritonHopperS4KInterleavedLayout = {
+    .id = "triton/hopper-s4-k-interleaved",
+    .backends = "TRITON (generic), on capability 9.0",
+    .outputs_doc = kOutputs,
+    .formula = kKFormula,
+    .preconditions = "H a multiple of 64",
+    .source = kSource,
+    .kernel_library = kLibrary,
+    .outputs = k_interleaved_outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4
