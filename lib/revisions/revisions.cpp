@@ -12,7 +12,7 @@
 namespace mxfp4 {
 namespace {
 
-const std::array kRevisions = {&kRules20260518};
+const std::array kRevisions = {&kRules20260518, &kRules20260817};
 
 std::vector<const Layout*> collect_layouts() {
   std::vector<const Layout*> layouts;

@@ -6,5 +6,6 @@
 namespace mxfp4 {
 
 extern const RuleSet kRules20260518;
+extern const RuleSet kRules20260817;
 
 }  // namespace mxfp4

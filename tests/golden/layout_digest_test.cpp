@@ -1,7 +1,6 @@
 // Runs every layout on larger inputs, drawn from a seed, and compares SHA-256 digests of what the
 // reference wrote: one test a row of testdata/golden/<backend>/digests.json. Adding a case is
-// adding a row. A row of digests-newer.json, which only a larger set has, runs with the newest
-// revision.
+// adding a row. A row of digests-newer.json runs with the newest revision.
 #include <gtest/gtest.h>
 
 #include <algorithm>

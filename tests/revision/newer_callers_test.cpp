@@ -1,0 +1,105 @@
+// Which method class serves a checkpoint at vllm-2026-08-17, and the rows whose choice depends on
+// more than backend and arch.
+#include <gtest/gtest.h>
+
+#include "lib/core/error.hpp"
+#include "lib/layouts/all.hpp"
+#include "lib/oracle/checkpoint.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+const RuleSet& rules() { return revision_by_name("vllm-2026-08-17"); }
+
+const CallerRow& caller_of(std::string model_type, std::string method,
+                           std::string activation = "") {
+  ModelConfig config;
+  config.model_type = std::move(model_type);
+  config.quant = QuantMethod{std::move(method), "", std::move(activation)};
+  return *find_caller(rules(), config);
+}
+
+TEST(NewerCallers, GenericModelsHaveTheGenericMethod) {
+  EXPECT_EQ(caller_of("gpt_oss", "mxfp4").family, Family::kGptOss);
+  for (const CallerRow* row :
+       {&caller_of("qwen3_moe", "mxfp4"), &caller_of("deepseek_v4", "fp8"),
+        &caller_of("deepseek_v4", "quark"), &caller_of("kimi_k3", "compressed-tensors")}) {
+    EXPECT_EQ(row->method, "Mxfp4MoEMethod") << row->text;
+    EXPECT_EQ(row->family, Family::kGeneric) << row->text;
+    EXPECT_EQ(row->selector, Selector::kDeepseekV4) << row->text;
+    EXPECT_TRUE(row->rounds) << row->text;
+  }
+}
+
+TEST(NewerCallers, MethodsThatDoNotAskNeverRound) {
+  for (const char* method : {"compressed-tensors", "auto-round", "inc"}) {
+    const CallerRow& row = caller_of("qwen3_moe", method);
+    EXPECT_FALSE(row.rounds) << method;
+    EXPECT_FALSE(row.direct.empty()) << method;
+  }
+  EXPECT_THROW((void)find_caller(default_revision(),
+                                 [] {
+                                   ModelConfig config;
+                                   config.quant = QuantMethod{"auto-round", "", ""};
+                                   return config;
+                                 }()),
+               Error);
+}
+
+TEST(NewerCallers, QuarkRoundsOnTheEmulationToo) {
+  EXPECT_EQ(caller_of("qwen3_moe", "quark", "mxfp4").never_rounds, Backend::NONE);
+}
+
+const Layout* layout_of(Target target) {
+  target.platform = target.arch.starts_with("gfx") ? Platform::kRocm : Platform::kCuda;
+  const LayoutRow* row = find_layout_row(rules(), target);
+  return row == nullptr ? nullptr : row->layout;
+}
+
+TEST(NewerLayouts, AiterFollowsArchActivationAndSwitch) {
+  Target target;
+  target.backend = Backend::AITER_MXFP4_BF16;
+  target.family = Family::kGeneric;
+  target.arch = "gfx950";
+  EXPECT_EQ(layout_of(target), &kAiterBf16HalvesLayout);
+  target.activation = "situ";
+  EXPECT_EQ(layout_of(target), &kAiterBf16SituLayout);
+  target.env = {{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", "1"}};
+  EXPECT_EQ(layout_of(target), &kAiterBf16SituLayout) << "AITER itself is off";
+  target.env["VLLM_ROCM_USE_AITER"] = "1";
+  EXPECT_EQ(layout_of(target), &kAiterBf16SituA8w4Layout);
+  target.env["VLLM_ROCM_USE_AITER_MOE"] = "0";
+  EXPECT_EQ(layout_of(target), &kAiterBf16SituLayout);
+  target.arch = "gfx1250";
+  EXPECT_EQ(layout_of(target), &kTritonStridedLayout);
+  target.family = Family::kGptOss;
+  EXPECT_EQ(layout_of(target), &kAiterW4a16Layout);
+}
+
+TEST(NewerLayouts, LargerWorldsHaveNoSwizzle) {
+  Target target;
+  target.arch = "gfx950";
+  for (const int64_t world : {1, 2, 4}) {
+    target.world_size = world;
+    target.backend = Backend::TRITON;
+    EXPECT_EQ(layout_of(target), world <= 2 ? &kTritonCdna4Layout : &kTritonStridedLayout);
+    target.backend = Backend::AITER_MXFP4_FP8;
+    EXPECT_EQ(layout_of(target), world <= 2 ? &kAiterW4a8Fp8Layout : &kAiterW4a8Fp8StridedLayout);
+  }
+}
+
+TEST(NewerLayouts, UnverifiedBytesAreRefused) {
+  Target target;
+  target.backend = Backend::HUMMING;
+  target.arch = "sm90";
+  EXPECT_EQ(layout_of(target), nullptr);
+  target.backend = Backend::DEEPGEMM_MXFP4;
+  target.arch = "sm120";
+  EXPECT_EQ(layout_of(target), nullptr);
+  target.arch = "sm100";
+  EXPECT_EQ(layout_of(target), &kDeepgemmPackedLayout);
+}
+
+}  // namespace
+}  // namespace mxfp4
