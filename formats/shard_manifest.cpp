@@ -41,6 +41,12 @@ void check_complete(const std::vector<ShardManifest>& shards) {
           .hint("all shards need the same input, flags and program");
     }
   }
+  const auto same_index = [](const ShardManifest& a, const ShardManifest& b) {
+    return a.shard.index == b.shard.index;
+  };
+  if (std::ranges::adjacent_find(shards, same_index) != shards.end()) {
+    throw Error::input("a shard is there twice");
+  }
   std::vector<int64_t> missing;
   size_t at = 0;
   constexpr size_t kNamed = 8;
@@ -59,7 +65,6 @@ void check_complete(const std::vector<ShardManifest>& shards) {
                                    more ? ", ..." : ""))
         .hint("run convert --shard for those, with --resume");
   }
-  if (at != shards.size()) throw Error::input("a shard is there twice");
 }
 
 void sort_layers(Manifest& manifest, const std::vector<int64_t>& expected) {

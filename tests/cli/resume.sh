@@ -27,12 +27,12 @@ END
 python3 make.py
 convert=("$BIN" convert input.safetensors --arch sm90 --backend MARLIN)
 
-# The manifests in OUT, if any, hold.
+# The manifests in OUT, if any, hold: each rank's appears when all files of all ranks are there.
 check_state() {
-  if [ -n "$(find "$1" -name mxfp4_repack.json 2>/dev/null)" ]; then
-    expect_exit 0 "$BIN" verify "$1"
-  fi
   local file
+  while read -r file; do
+    expect_exit 0 "$BIN" verify "$(dirname "$file")"
+  done < <(find "$1" -name mxfp4_repack.json 2>/dev/null)
   while read -r file; do
     cmp "$file" "want${file#out}" || fail "$file appeared with wrong bytes"
   done < <(find "$1" -name '*.safetensors*' ! -name '.*' 2>/dev/null)
