@@ -203,6 +203,26 @@ void read_fp8(const QuantizationText& text, QuantMethod& method) {
   method.expert_dtype = "fp4";
 }
 
+// ---- AutoRound (INC) ----
+
+void read_auto_round(const QuantizationText& text, QuantMethod&) {
+  const Json& root = *text.quantization;
+  if (member(root, "bits") != 4) {
+    throw Error::input(refuse(text.where, "bits", member(root, "bits"), "4"));
+  }
+  if (member(root, "group_size") != 32) {
+    throw Error::input(refuse(text.where, "group_size", member(root, "group_size"), "32"));
+  }
+  const Json& type = member(root, "data_type");
+  if (!type.is_string() || type.get_ref<const std::string&>().find("mx_fp") == std::string::npos) {
+    throw Error::input(refuse(text.where, "data_type", type, "mx_fp"));
+  }
+  const Json& packing = member(root, "packing_format");
+  if (!is_text(packing, "auto_round:llm_compressor")) {
+    throw Error::input(refuse(text.where, "packing_format", packing, "auto_round:llm_compressor"));
+  }
+}
+
 void read_mxfp4(const QuantizationText&, QuantMethod&) {}
 
 struct MethodRow {
@@ -210,9 +230,14 @@ struct MethodRow {
   void (*read)(const QuantizationText&, QuantMethod&);
 };
 constexpr std::array kMethods = {
-    MethodRow{"mxfp4", read_mxfp4}, MethodRow{"gpt_oss_mxfp4", read_mxfp4},
-    MethodRow{"fp8", read_fp8},     MethodRow{"deepseek_v4_fp8", read_fp8},
-    MethodRow{"quark", read_quark}, MethodRow{"compressed-tensors", read_compressed_tensors},
+    MethodRow{"mxfp4", read_mxfp4},
+    MethodRow{"gpt_oss_mxfp4", read_mxfp4},
+    MethodRow{"fp8", read_fp8},
+    MethodRow{"deepseek_v4_fp8", read_fp8},
+    MethodRow{"quark", read_quark},
+    MethodRow{"compressed-tensors", read_compressed_tensors},
+    MethodRow{"auto-round", read_auto_round},
+    MethodRow{"inc", read_auto_round},
 };
 
 }  // namespace

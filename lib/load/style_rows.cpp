@@ -29,7 +29,9 @@ constexpr std::array kSplit = {
 constexpr std::array<std::string_view, 2> kMxfp4Methods = {"mxfp4", "gpt_oss_mxfp4"};
 constexpr std::array<std::string_view, 2> kFp8Methods = {"fp8", "deepseek_v4_fp8"};
 constexpr std::array<std::string_view, 1> kQuarkMethods = {"quark"};
-constexpr std::array<std::string_view, 1> kCompressedTensorsMethods = {"compressed-tensors"};
+// AutoRound exports for llm-compressor store the same tensors.
+constexpr std::array<std::string_view, 3> kCompressedTensorsMethods = {"compressed-tensors",
+                                                                       "auto-round", "inc"};
 
 constexpr std::byte kZero{0};
 constexpr std::byte kOne{1};

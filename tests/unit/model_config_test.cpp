@@ -119,7 +119,7 @@ TEST(ModelConfig, RefusesWhatIsNotAConfig) {
 }
 
 TEST(ModelConfig, RefusesOtherMethodsByName) {
-  for (const char* method : {"gptq", "awq", "auto-round", "inc", "modelopt", "fp_quant"}) {
+  for (const char* method : {"gptq", "awq", "modelopt", "fp_quant"}) {
     json config = model();
     config["quantization_config"] = {{"quant_method", method}};
     expect_refusal(config, std::string("quantization_config.quant_method: ") + method);
@@ -127,6 +127,26 @@ TEST(ModelConfig, RefusesOtherMethodsByName) {
   json config = model();
   config["quantization_config"] = json::object();
   expect_refusal(config, "quantization_config.quant_method: null");
+}
+
+TEST(ModelConfig, AutoRoundIsMxfp4WhereItSaysSo) {
+  json config = model();
+  json& quant = config["quantization_config"];
+  quant = {{"quant_method", "auto-round"},
+           {"bits", 4},
+           {"group_size", 32},
+           {"data_type", "mx_fp"},
+           {"packing_format", "auto_round:llm_compressor"}};
+  EXPECT_EQ(parse_model_config(config.dump(), "c.json").quant->name, "auto-round");
+  const auto refused = [&](const char* key, const json& value) {
+    json other = config;
+    other["quantization_config"][key] = value;
+    expect_refusal(other, std::string("quantization_config.") + key);
+  };
+  refused("bits", 8);
+  refused("group_size", 128);
+  refused("data_type", "int");
+  refused("packing_format", "auto_round:auto_gptq");
 }
 
 TEST(ModelConfig, Fp8MeansFp4ExpertsOfDeepseekV4Only) {
