@@ -104,6 +104,19 @@ TEST(Slice, KeepsTheDownBiasOnTensorParallelRankZeroOnly) {
   EXPECT_TRUE(by_ep[1].w2_bias);
 }
 
+// The loaders that know no biases do not say which rank adds w2's.
+TEST(Slice, GenericBiasesNeedOneTensorParallelRank) {
+  ModelLayers model = model_of(Loader::kGeneric);
+  ExpertLayer& layer = model.layers.emplace_back();
+  SlotSource& bias = layer.slots[static_cast<size_t>(Slot::kW2Bias)];
+  bias.experts.assign(4, {});  // never filled
+  EXPECT_EQ(slice_ranks(model, {4, 64, 64}, tp(2)).size(), 2U);
+  bias.experts.assign(4, {Extent{0, 0, 128}});
+  EXPECT_THROW((void)slice_ranks(model, {4, 64, 64}, tp(2)), Error);
+  EXPECT_EQ(slice_ranks(model, {4, 64, 64}, tp(1)).size(), 1U);
+  EXPECT_EQ(slice_ranks(model, {4, 64, 64}, ep(2)).size(), 2U);
+}
+
 TEST(Slice, RanksAreTheProductOfAllParallelSizes) {
   SliceOptions options = tp(2);
   options.parallel.dp_size = 2;
