@@ -188,6 +188,10 @@ void declare_explain(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "explain", "Say which backend a deployment gets, and why: every candidate with its reason");
   command->add_option("INPUT", options.input.path, "Checkpoint; without one the flags decide");
+  command
+      ->add_option("--against", options.against,
+                   "Show what another engine revision decides otherwise (list revisions)")
+      ->option_text("NAME");
   command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
       ->option_text("FILE|-");
   add_machine_flags(*command, options.deployment);

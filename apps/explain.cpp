@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "apps/explain_against.hpp"
 #include "apps/explain_report.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -71,12 +72,32 @@ void write_stdout(const std::string& text) {
   }
 }
 
+// A name that only the other revision knows is an answer here, not a mistake.
+Side explain_there(const RuleSet& rules, const ExplainOptions& options) {
+  try {
+    return {rules, explain(rules, options)};
+  } catch (const Error& error) {
+    return {rules, Explanation(), error.what()};
+  }
+}
+
+int run_against(const RuleSet& rules, const ExplainOptions& options) {
+  const Side here = explain_there(rules, options);
+  const Side there = explain_there(revision_by_name(options.against), options);
+  if (!here.refused.empty() && !there.refused.empty()) throw Error::input(here.refused);
+  const RevisionComparison comparison = compare_revisions(here, there);
+  write_stdout(options.json ? comparison_json(here, there, comparison)
+                            : comparison_text(here, there, comparison));
+  return 0;
+}
+
 }  // namespace
 
 int run_explain(const ExplainOptions& options) {
   if (!options.batch.empty()) return run_explain_batch(options);
   const RuleSet& rules =
       options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+  if (!options.against.empty()) return run_against(rules, options);
   const Explanation e = explain(rules, options);
   write_stdout(options.json ? explanation_json(rules, options, e)
                             : explanation_text(rules, options, e));

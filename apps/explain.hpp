@@ -13,6 +13,7 @@ namespace mxfp4 {
 
 struct ExplainOptions {
   std::string revision;  // empty: the default one
+  std::string against;   // another one to compare with; empty: none
   std::string batch;     // JSON lines to answer, "-" for stdin; empty: one deployment
   bool verbose = false;  // batch: with traces
   bool json = false;

@@ -8,6 +8,7 @@ namespace mxfp4 {
 int explain_command(const ExplainFlags& flags, const Console& console) {
   ExplainOptions options;
   options.revision = flags.deployment.revision;
+  options.against = flags.against;
   options.batch = flags.batch;
   options.verbose = console.verbose() > 0;
   options.json = console.json();

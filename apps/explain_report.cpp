@@ -20,38 +20,6 @@ size_t columns(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// `text` broken at blanks so that no line passes the width; further lines begin with `indent`
-// blanks. A word that is too long for a line is broken after a comma, or anywhere.
-void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text) {
-  std::string line = std::move(first);
-  bool fresh = true;  // nothing after the indent yet
-  const auto next_line = [&] {
-    out += line;
-    out += '\n';
-    line.assign(indent, ' ');
-    fresh = true;
-  };
-  while (!text.empty()) {
-    std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (!fresh && columns(line) + 1 + columns(word) > kWidth) next_line();
-    if (!fresh) line += ' ';
-    while (columns(line) + columns(word) > kWidth) {
-      const size_t room = kWidth - columns(line);
-      const size_t comma = word.substr(0, room).rfind(',');
-      const size_t cut = comma == std::string_view::npos || comma == 0 ? room : comma + 1;
-      line += word.substr(0, cut);
-      word.remove_prefix(cut);
-      next_line();
-    }
-    line += word;
-    fresh = false;
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  out += line;
-  out += '\n';
-}
-
 // One word of a shell command that means `text`.
 std::string shell_word(std::string_view text) {
   constexpr std::string_view kPlain =
@@ -151,36 +119,6 @@ std::string size_text(std::string_view name, int64_t before, int64_t after) {
 std::string multiple_text(std::string_view name, int64_t multiple) {
   return multiple == 1 ? fmt::format("{} unchanged", name)
                        : fmt::format("{} up to a multiple of {}", name, multiple);
-}
-
-std::string sizes_text(const Explanation& e) {
-  if (!e.sizes) {
-    return fmt::format("{}, {}", multiple_text("H", e.multiples.hidden_size),
-                       multiple_text("I", e.multiples.intermediate_size));
-  }
-  const auto& [rank, padded] = *e.sizes;
-  return fmt::format("E {}, {}, {} (on each rank)", rank.num_experts,
-                     size_text("H", rank.hidden_size, padded.hidden_size),
-                     size_text("I", rank.intermediate_size, padded.intermediate_size));
-}
-
-std::string settings_text(const QuantSettings& s) {
-  std::string text = fmt::format("{}, activations {}", s.constructor,
-                                 s.activation_dtype.empty() ? "bf16" : s.activation_dtype);
-  if (s.activation_shape) text += fmt::format(" {}", *s.activation_shape);
-  if (s.takes_input_scales) text += ", input scales";
-  if (s.mx_alignment != 0) text += fmt::format(", mx_alignment {}", s.mx_alignment);
-  if (!s.scale_swizzled) text += ", scales not swizzled";
-  if (s.alpha) text += fmt::format(", alpha {}", *s.alpha);
-  if (s.beta) text += fmt::format(", beta {}", *s.beta);
-  if (s.clamp_limit) text += fmt::format(", clamp {}", *s.clamp_limit);
-  return text;
-}
-
-std::string layout_text(const LayoutRow* row) {
-  if (row == nullptr) return "none known";
-  if (row->layout == nullptr) return fmt::format("none: {}", row->refusal);
-  return std::string(row->layout->id);
 }
 
 void append_chosen(std::string& out, const Explanation& e) {
@@ -301,6 +239,66 @@ void add_choice(nlohmann::ordered_json& out, const Explanation& e) {
 }
 
 }  // namespace
+
+void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text) {
+  std::string line = std::move(first);
+  bool fresh = true;  // nothing after the indent yet
+  const auto next_line = [&] {
+    out += line;
+    out += '\n';
+    line.assign(indent, ' ');
+    fresh = true;
+  };
+  while (!text.empty()) {
+    std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (!fresh && columns(line) + 1 + columns(word) > kWidth) next_line();
+    if (!fresh) line += ' ';
+    while (columns(line) + columns(word) > kWidth) {
+      const size_t room = kWidth - columns(line);
+      const size_t comma = word.substr(0, room).rfind(',');
+      const size_t cut = comma == std::string_view::npos || comma == 0 ? room : comma + 1;
+      line += word.substr(0, cut);
+      word.remove_prefix(cut);
+      next_line();
+    }
+    line += word;
+    fresh = false;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  out += line;
+  out += '\n';
+}
+
+std::string sizes_text(const Explanation& e) {
+  if (!e.sizes) {
+    return fmt::format("{}, {}", multiple_text("H", e.multiples.hidden_size),
+                       multiple_text("I", e.multiples.intermediate_size));
+  }
+  const auto& [rank, padded] = *e.sizes;
+  return fmt::format("E {}, {}, {} (on each rank)", rank.num_experts,
+                     size_text("H", rank.hidden_size, padded.hidden_size),
+                     size_text("I", rank.intermediate_size, padded.intermediate_size));
+}
+
+std::string settings_text(const QuantSettings& s) {
+  std::string text = fmt::format("{}, activations {}", s.constructor,
+                                 s.activation_dtype.empty() ? "bf16" : s.activation_dtype);
+  if (s.activation_shape) text += fmt::format(" {}", *s.activation_shape);
+  if (s.takes_input_scales) text += ", input scales";
+  if (s.mx_alignment != 0) text += fmt::format(", mx_alignment {}", s.mx_alignment);
+  if (!s.scale_swizzled) text += ", scales not swizzled";
+  if (s.alpha) text += fmt::format(", alpha {}", *s.alpha);
+  if (s.beta) text += fmt::format(", beta {}", *s.beta);
+  if (s.clamp_limit) text += fmt::format(", clamp {}", *s.clamp_limit);
+  return text;
+}
+
+std::string layout_text(const LayoutRow* row) {
+  if (row == nullptr) return "none known";
+  if (row->layout == nullptr) return fmt::format("none: {}", row->refusal);
+  return std::string(row->layout->id);
+}
 
 std::string explanation_text(const RuleSet& rules, const ExplainOptions& options,
                              const Explanation& e) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "apps/explain.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -30,5 +31,15 @@ struct Explanation {
 
 // The flags that say what `request` says, as one would type them, each with a blank in front.
 [[nodiscard]] std::string request_flags(const DeploymentRequest& request);
+
+// Appends `text` broken at blanks so that no line passes 80 columns, behind `first`; further lines
+// begin with `indent` blanks. A word that is too long for a line is broken after a comma, or
+// anywhere.
+void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text);
+
+// Parts of the report, one line each.
+[[nodiscard]] std::string sizes_text(const Explanation& explanation);
+[[nodiscard]] std::string settings_text(const QuantSettings& settings);
+[[nodiscard]] std::string layout_text(const LayoutRow* row);
 
 }  // namespace mxfp4

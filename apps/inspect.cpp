@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/blob_revision.hpp"
 #include "apps/commands.hpp"
 #include "apps/session.hpp"
 #include "formats/blob_reader.hpp"
@@ -155,11 +156,15 @@ void inspect_target(const InspectOptions& options, const OpenInput& input, const
   console.result("\n" + table(console, rows) + "\n" + table(console, tensor_rows(plan)));
 }
 
-int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Console& console) {
+int inspect_blob(const std::vector<std::filesystem::path>& blobs, const DeploymentOptions& options,
+                 const Console& console) {
   Json list = Json::array();
   Rows rows{{"blob", "value"}};
-  for (const std::filesystem::path& blob : blobs) {
-    const Manifest manifest = read_manifest(blob);
+  std::vector<Manifest> manifests;
+  for (const std::filesystem::path& blob : blobs) manifests.push_back(read_manifest(blob));
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const std::filesystem::path& blob = blobs[i];
+    const Manifest& manifest = manifests[i];
     int64_t size = 0;
     int64_t decoded = 0;
     std::vector<int64_t> numbers;
@@ -179,6 +184,13 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Console&
     item["stored_bytes"] = size;
     item["data_bytes"] = decoded;
     item["warnings"] = manifest.warnings;
+    std::vector<std::string> reasons;
+    if (!options.revision.empty()) {
+      reasons = reasons_against(rules_for(options), manifest, manifests);
+      item["asked_revision"] = options.revision;
+      item["serves"] = reasons.empty();
+      item["reasons"] = reasons;
+    }
     list.push_back(std::move(item));
     rows.push_back({"path", blob.string()});
     rows.push_back({"backend", fmt::format("{}, layout {}", backend_name(manifest.target.backend),
@@ -191,6 +203,10 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Console&
     rows.push_back(
         {"stored", fmt::format("{}, {} of tensors", human_bytes(size), human_bytes(decoded))});
     for (const std::string& warning : manifest.warnings) rows.push_back({"warning", warning});
+    if (options.revision.empty()) continue;
+    rows.push_back(
+        {"serves", fmt::format("{}: {}", options.revision, reasons.empty() ? "yes" : "no")});
+    for (const std::string& reason : reasons) rows.push_back({"because", reason});
   }
   console.result(console.json() ? list.dump(2) + "\n" : table(console, rows));
   return kOk;
@@ -200,7 +216,7 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Console&
 
 int run_inspect(const InspectOptions& options, const Console& console) {
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
-  if (!blobs.empty()) return inspect_blob(blobs, console);
+  if (!blobs.empty()) return inspect_blob(blobs, options.deployment, console);
   const OpenInput input =
       open_input(options.input, options.deployment.family, rules_for(options.deployment));
   Json json;

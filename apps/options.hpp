@@ -90,6 +90,7 @@ struct InspectOptions {
 struct ExplainFlags {
   InputOptions input;  // path empty: from flags alone
   DeploymentOptions deployment;
+  std::string against;
   std::string batch;
 };
 
