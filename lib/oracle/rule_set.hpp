@@ -251,14 +251,14 @@ struct CallerRow {
   std::string_view method;  // "GptOssMxfp4MoEMethod"
   Selector selector = Selector::kGptOss;
   Family family = Family::kGptOss;
-  std::string_view model_activation{};   // the checkpoint's own key; empty: none
-  std::vector<DirectRow> direct{};       // not empty: the oracle is not asked
-  bool rounds = true;                    // sizes are rounded
-  Backend never_rounds = Backend::NONE;  // except for this backend; NONE: no exception
+  std::string_view model_activation{};    // the checkpoint's own key; empty: none
+  std::vector<DirectRow> direct{};        // not empty: the oracle is not asked
+  bool rounds = true;                     // sizes are rounded
+  Backend never_rounds = Backend::NONE;   // except for this backend; NONE: no exception
   std::optional<std::byte> scale_fill{};  // padding of scales; empty: the style's usual one
-  bool first_class_only = false;         // the backend's first class replaces the chosen one
-  bool gives_layer = true;               // the converter gets permute cache and layer
-  int minimum_capability = 0;            // on CUDA, major * 10 + minor
+  bool first_class_only = false;          // the backend's first class replaces the chosen one
+  bool gives_layer = true;                // the converter gets permute cache and layer
+  int minimum_capability = 0;             // on CUDA, major * 10 + minor
   std::optional<double> alpha{};
   std::optional<double> beta{};
   std::optional<double> clamp_limit{};
