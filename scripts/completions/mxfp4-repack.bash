@@ -59,7 +59,7 @@ _mxfp4_repack_flags() {
       echo $every $machine $resources --output --compress --level --emit --allow-known-defects \
         --include-rest --dry-run --shard --resume --force ;;
     inspect) echo $every $machine ;;
-    explain) echo $every $machine --batch ;;
+    explain) echo $every $machine --against --batch ;;
     verify) echo $every $resources --against --style --model-config ;;
     unpack) echo $every $resources --output --force ;;
     finalize) echo $every $resources ;;

@@ -82,6 +82,7 @@ _mxfp4_repack() {
         inspect) _arguments $every $machine '1:checkpoint or blob:_files' ;;
         explain)
           _arguments $every $machine \
+            '--against=[what another revision decides otherwise]:revision:' \
             '--batch=[answer JSON lines]:file:_files' \
             '1:checkpoint:_files' ;;
         verify)
