@@ -98,7 +98,7 @@ RevisionComparison compare_revisions(const Side& here, const Side& there) {
 
 std::string comparison_text(const Side& here, const Side& there,
                             const RevisionComparison& comparison) {
-  std::string out = fmt::format("Rules {} (vLLM {}) against {} (vLLM {}).\n", here.rules.name,
+  std::string out = fmt::format("Rules {} ({}) against {} ({}).\n", here.rules.name,
                                 here.rules.commit, there.rules.name, there.rules.commit);
   for (const RevisionChange& change : comparison.changes) {
     out += fmt::format("\n{}\n", change.what);
