@@ -84,6 +84,11 @@ diff -r want out
 
 # Interrupted by a signal: its exit code, one line, no manifest, and what is there can be resumed.
 # A signal may come before the handler or after the end: such attempts do not count.
+slow=("${convert[@]}" -o out --compress zstd --level 9 --threads 1)
+rm -rf out
+started=$(date +%s%N)
+expect_exit 0 "${slow[@]}"
+took=$((($(date +%s%N) - started) / 1000000))
 interrupted=
 for signal in INT TERM; do
   code=143
@@ -91,8 +96,9 @@ for signal in INT TERM; do
   for attempt in $(seq 60); do
     rm -rf out
     got=0
-    timeout --preserve-status -s "$signal" "0.0$((attempt % 9 + 1))" \
-      "${convert[@]}" -o out --compress zstd --level 9 --threads 1 >/dev/null 2>stderr || got=$?
+    delay=$((took * (attempt % 9 + 1) / 10))
+    timeout --preserve-status -s "$signal" "$((delay / 1000)).$(printf %03d $((delay % 1000)))" \
+      "${slow[@]}" >/dev/null 2>stderr || got=$?
     [ "$got" = 0 ] && continue
     [ "$(wc -l <stderr)" = 1 ] || continue
     [ "$got" = "$code" ] || fail "exit $got after SIG$signal"

@@ -48,7 +48,8 @@ TEST(OracleNewerGolden, DecisionsMessagesAndTraces) {
 
 // The activation is null where the method does not tell it to the rounding function.
 TEST(OracleNewerGolden, RoundUp) {
-  for (const json& row : read_table("round_up.json").at("rows")) {
+  const json table = read_table("round_up.json");
+  for (const json& row : table.at("rows")) {
     Target target;
     target.platform = platform_from_name(row[0].get<std::string>()).value();
     target.backend = backend_from_name(row[1].get<std::string>()).value();
@@ -62,7 +63,8 @@ TEST(OracleNewerGolden, RoundUp) {
 TEST(OracleNewerGolden, All2AllHidden) {
   const std::array<std::string, 4> backends = {"deepep_high_throughput", "deepep_low_latency",
                                                "nixl_ep", "deepep_v2"};
-  for (const json& row : read_table("all2all_hidden.json").at("rows")) {
+  const json table = read_table("all2all_hidden.json");
+  for (const json& row : table.at("rows")) {
     for (size_t i = 0; i < backends.size(); ++i) {
       json got;
       try {
@@ -76,7 +78,8 @@ TEST(OracleNewerGolden, All2AllHidden) {
 }
 
 TEST(OracleNewerGolden, Parallel) {
-  for (const json& row : read_table("parallel.json").at("rows")) {
+  const json table = read_table("parallel.json");
+  for (const json& row : table.at("rows")) {
     Deployment deployment;
     deployment.parallel = {.tp_size = row[0],
                            .pcp_size = row[1],
@@ -112,14 +115,16 @@ TEST(OracleNewerGolden, RoutingMethod) {
 }
 
 TEST(OracleNewerGolden, MoeBackendNames) {
-  for (const json& c : read_table("moe_backend_names.json").at("cases")) {
+  const json table = read_table("moe_backend_names.json");
+  for (const json& c : table.at("cases")) {
     const auto name = moe_backend_option(rules(), c.at("input").get<std::string>());
     EXPECT_EQ(name ? json(*name) : json(), c.value("normalized", json())) << c;
   }
 }
 
 TEST(OracleNewerGolden, QuantizationConfig) {
-  for (const json& c : read_table("quantization_config.json").at("cases")) {
+  const json table = read_table("quantization_config.json");
+  for (const json& c : table.at("cases")) {
     const std::string quantization = c.at("quantization").is_null() ? "" : c.at("quantization");
     try {
       const auto config =
