@@ -1,0 +1,176 @@
+"""Moves layers of a blob to a device with torch: mxfp4_repack's Layer.to_device().
+
+To a GPU: a few threads read (from an uncompressed file) or decode (from a compressed one) pieces of
+the tensors straight into pinned slots of a ring that is made once and used for every layer, and
+enqueue the copies on a stream of the loader's own; an event a slot says when it is free again. The
+tensors are allocated once, at their final size; no other GPU memory is used, and no copy to the GPU
+starts from pageable memory.
+
+To the CPU the same threads write straight into the tensors.
+"""
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import torch
+
+from mxfp4_repack import Layer, tensor_view
+
+__all__ = ["Loader", "load", "release"]
+
+DEFAULT_THREADS = 8
+DEFAULT_SLOT_BYTES = 4 << 20  # two frames of a compressed file
+SLOTS_PER_THREAD = 2  # one is filled while the other is copied
+
+_Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
+
+
+class _Slot:
+    """A part of the pinned ring, and the end of the last copy out of it."""
+
+    def __init__(self, pinned: torch.Tensor) -> None:
+        self.tensor = pinned
+        self.array = pinned.numpy()
+        self.free = torch.cuda.Event(blocking=True)
+
+
+class Loader:
+    """Loads layers to one device. The ring and the threads live until close().
+
+    threads: readers, by default one a core that this process may use, 8 at most. slot_bytes: bytes of
+    each of the threads * 2 slots of the ring. One load() runs at a time; others wait.
+    """
+
+    def __init__(self, device: Any, *, threads: Optional[int] = None,
+                 slot_bytes: int = DEFAULT_SLOT_BYTES) -> None:
+        self.device = torch.device(device)
+        self.threads = threads or min(DEFAULT_THREADS, len(os.sched_getaffinity(0)))
+        self.slot_bytes = slot_bytes
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(self.threads, "mxfp4-loader")
+        self._stream: Optional[torch.cuda.Stream] = None
+        self._slots: List[List[_Slot]] = []
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                self.device = torch.device("cuda", torch.cuda.current_device())
+                self._stream = torch.cuda.Stream()
+                ring = torch.empty(self.threads * SLOTS_PER_THREAD * slot_bytes, dtype=torch.uint8,
+                                   pin_memory=True)
+                slots = [_Slot(part) for part in ring.split(slot_bytes)]
+                self._slots = [slots[i::self.threads] for i in range(self.threads)]
+
+    def close(self) -> None:
+        """Ends the threads and frees the ring."""
+        with self._lock:
+            self._pool.shutdown()
+            self._slots.clear()
+
+    def load(self, layer: Layer, names: Optional[Sequence[str]] = None) -> Dict[str, torch.Tensor]:
+        """{name: tensor} of the layer's tensors, or of `names`, as tensor_view makes them.
+
+        Each has storage of its own, info.slack_bytes longer than the tensor and zero there. All bytes
+        have arrived when this returns. Raises what reading raises, torch's out-of-memory error, and
+        DependencyError where torch lacks a type.
+        """
+        infos = [layer.info(name) for name in (layer.tensors if names is None else names)]
+        with self._lock:
+            on_cpu = self.device.type != "cuda"
+            flats = {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8,
+                                            device="cpu" if on_cpu else self.device)
+                     for info in infos}
+            tensors = {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}
+            work: queue.SimpleQueue[_Piece] = queue.SimpleQueue()
+            for info in infos:
+                flats[info.name][info.nbytes:].zero_()
+                for begin, end in layer.pieces(info.name, self.slot_bytes):
+                    work.put((info.name, begin, end))
+            if on_cpu:
+                self._run(work, lambda thread: lambda name, begin, end: layer.read_into(
+                    name, begin, flats[name].numpy()[begin:end]))
+            else:
+                self._run_on_gpu(layer, flats, work)
+        if self.device.type not in ("cpu", "cuda"):
+            return {info.name: tensor_view(info, flats[info.name].to(self.device), layer.path)
+                    for info in infos}
+        return tensors
+
+    def _run(self, work: Any, make_step: Callable[[int], Callable[[str, int, int], None]]) -> None:
+        """Empties `work` in the threads; raises the first error after all have stopped."""
+
+        def drain() -> None:
+            try:
+                while True:
+                    work.get_nowait()
+            except queue.Empty:
+                pass
+
+        def run(thread: int) -> None:
+            step = make_step(thread)
+            try:
+                while True:
+                    step(*work.get_nowait())
+            except queue.Empty:
+                pass
+            except BaseException:
+                drain()  # the others stop after the piece they are at
+                raise
+
+        futures: List[Future[None]] = [self._pool.submit(run, i) for i in range(self.threads)]
+        errors = [future.exception() for future in futures]
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def _run_on_gpu(self, layer: Layer, flats: Dict[str, torch.Tensor], work: Any) -> None:
+        stream = self._stream
+        assert stream is not None
+        # The allocator may hand out memory that kernels of the caller's stream still read.
+        stream.wait_stream(torch.cuda.current_stream(self.device))
+
+        def make_step(thread: int) -> Callable[[str, int, int], None]:
+            slots = self._slots[thread]
+
+            def step(name: str, begin: int, end: int) -> None:
+                slots.append(slots.pop(0))
+                slot = slots[0]
+                slot.free.synchronize()
+                layer.read_into(name, begin, slot.array[:end - begin])
+                with torch.cuda.stream(stream):
+                    flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
+                    slot.free.record(stream)
+
+            return step
+
+        try:
+            self._run(work, make_step)
+        finally:
+            stream.synchronize()  # also before an error lets go of the tensors
+
+
+_loaders: Dict[torch.device, Loader] = {}
+_loaders_lock = threading.Lock()
+
+
+def load(layer: Layer, device: Any, names: Optional[Sequence[str]] = None,
+         ) -> Dict[str, torch.Tensor]:
+    """Loader.load() with a loader that is made at the first call for a device and kept."""
+    key = torch.device(device)
+    if key.type == "cuda" and key.index is None:
+        key = torch.device("cuda", torch.cuda.current_device())
+    with _loaders_lock:
+        if key not in _loaders:
+            _loaders[key] = Loader(key)
+        loader = _loaders[key]
+    return loader.load(layer, names)
+
+
+def release() -> None:
+    """Closes the kept loaders: their threads end, their pinned memory is freed."""
+    with _loaders_lock:
+        for loader in _loaders.values():
+            loader.close()
+        _loaders.clear()
