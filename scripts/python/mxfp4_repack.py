@@ -29,6 +29,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "Blob", "BlobError", "ChecksumError", "DependencyError", "FormatError", "Layer",
@@ -47,6 +48,8 @@ _MAX_FRAME_BYTES = 64 << 20
 _MAX_SLACK_BYTES = 1 << 20
 _MAX_DIMS = 8
 _HASH_PIECE = 4 << 20
+
+_Bytes = NDArray[np.uint8]
 
 
 class BlobError(Exception):
@@ -233,13 +236,15 @@ class _Xxh3:
         if view:
             self._tail = bytes(view[whole:])
 
-    def _stripes(self, stripes: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    def _stripes(self, stripes: NDArray[np.uint64], keys: NDArray[np.uint64],
+                 ) -> NDArray[np.uint64]:
         """What stripes <u8 [..., n, 8] add to the sums, [..., 8]."""
         keyed = stripes ^ keys
         product = keyed >> np.uint64(32)
         keyed &= np.uint64(0xFFFFFFFF)
         product *= keyed
-        return product.sum(axis=-2) + stripes.sum(axis=-2)[..., _XXH3_SWAP]
+        sums: NDArray[np.uint64] = product.sum(axis=-2) + stripes.sum(axis=-2)[..., _XXH3_SWAP]
+        return sums
 
     def _blocks(self, view: memoryview) -> None:
         stripes = np.frombuffer(view, "<u8").reshape(-1, 16, 8)
@@ -295,14 +300,14 @@ def xxh3_128(data: Any) -> str:
     """The manifest's checksum of a contiguous buffer: 32 hexadecimal digits."""
     checksum = _new_checksum()
     checksum.update(data)
-    return checksum.hexdigest()
+    return str(checksum.hexdigest())
 
 
 # --- JSON of which nothing is believed ---
 
 
 class _Fields:
-    """A JSON object of `file` at `path`; every getter raises FormatError unless the type is right."""
+    """A JSON object of `file` at `path`; getters raise FormatError unless the type is right."""
 
     def __init__(self, file: str, value: Any, path: str = "") -> None:
         if not isinstance(value, dict):
@@ -463,17 +468,17 @@ def tensor_view(info: TensorInfo, flat: Any, file: str = "",
 
 # --- zstd frames ---
 
-_FrameDecoder = Callable[[np.ndarray, np.ndarray], None]  # (frame, out) uint8; raises ValueError
+_FrameDecoder = Callable[[_Bytes, _Bytes], None]  # (frame, out); raises ValueError
 
 
 def _zstandard_decoder() -> _FrameDecoder:
     import zstandard
 
-    def decode(frame: np.ndarray, out: np.ndarray) -> None:
+    def decode(frame: _Bytes, out: _Bytes) -> None:
         try:
             # With all of the input and room for all of the output this is one call of libzstd,
             # straight into `out`. What decompress() gives would be a copy more.
-            with zstandard.ZstdDecompressor().stream_reader(frame) as reader:
+            with zstandard.ZstdDecompressor().stream_reader(frame.data) as reader:
                 size, more = reader.readinto(out), reader.read(1)
         except zstandard.ZstdError as error:
             raise ValueError(str(error)) from None
@@ -490,7 +495,7 @@ def _libzstd_decoder() -> _FrameDecoder:
     library.ZSTD_findFrameCompressedSize.argtypes = [pointer, size]
     library.ZSTD_decompress.restype = library.ZSTD_findFrameCompressedSize.restype = size
 
-    def decode(frame: np.ndarray, out: np.ndarray) -> None:
+    def decode(frame: _Bytes, out: _Bytes) -> None:
         if library.ZSTD_findFrameCompressedSize(frame.ctypes.data, frame.size) != frame.size:
             raise ValueError("is no single zstd frame")
         if library.ZSTD_decompress(out.ctypes.data, out.size, frame.ctypes.data,
@@ -514,9 +519,9 @@ def _frame_decoder(file: str) -> _FrameDecoder:
 class _SeekTable:
     """Frame i is bytes [encoded[i], encoded[i + 1]) of the file, and gives [decoded[i], ...)."""
 
-    encoded: np.ndarray  # int64 [frames + 1]
-    decoded: np.ndarray  # int64 [frames + 1]
-    checksums: np.ndarray  # uint32 [frames]: low half of XXH64, as at the end of each frame
+    encoded: NDArray[np.int64]  # [frames + 1]
+    decoded: NDArray[np.int64]  # [frames + 1]
+    checksums: NDArray[np.uint32]  # [frames]: low half of XXH64, as at the end of each frame
 
 
 class _LayerFile:
@@ -547,9 +552,9 @@ class _LayerFile:
     def close(self) -> None:
         self._file.close()
 
-    def read_stored(self, offset: int, out: np.ndarray) -> None:
+    def read_stored(self, offset: int, out: _Bytes) -> None:
         """Fills `out` (uint8) with the file's own bytes from `offset` on. Thread-safe."""
-        view, at = memoryview(out), 0
+        view, at = out.data, 0
         while at < len(view):
             try:
                 count = os.preadv(self._file.fileno(), [view[at:]], offset + at)
@@ -614,8 +619,8 @@ class _LayerFile:
         self.header: Dict[str, Any] = _Fields(
             self.path, _parse_json(self.path, "header", text.tobytes()), "header").value
 
-    def read_into(self, offset: int, out: np.ndarray) -> None:
-        """Fills `out` (uint8) with data bytes from `offset` on, decoding only frames that hold some.
+    def read_into(self, offset: int, out: _Bytes) -> None:
+        """Fills `out` with data bytes from `offset` on, decoding only frames that hold some.
 
         `offset` counts from the start of the data. Thread-safe.
         """
@@ -637,7 +642,7 @@ class _LayerFile:
             yield begin, stop
             begin = stop
 
-    def _read(self, at: int, out: np.ndarray) -> None:
+    def _read(self, at: int, out: _Bytes) -> None:
         if self._frames is None:
             self.read_stored(at, out)
             self._count(out.size)
@@ -658,7 +663,7 @@ class _LayerFile:
                 out[done:done + take] = whole[skip:skip + take]
             done += take
 
-    def _decode_frame(self, i: int, scratch: np.ndarray, out: np.ndarray) -> None:
+    def _decode_frame(self, i: int, scratch: _Bytes, out: _Bytes) -> None:
         assert self._frames is not None and self._decode is not None
         begin, end = int(self._frames.encoded[i]), int(self._frames.encoded[i + 1])
         frame = scratch[:end - begin]
@@ -719,7 +724,7 @@ class Layer:
 
     @property
     def decoded_bytes(self) -> int:
-        """Bytes of the safetensors file inside that were read or decoded so far, header included."""
+        """Bytes of the safetensors file inside that were read or decoded so far, with header."""
         return self._file.decoded_bytes
 
     def info(self, name: str) -> TensorInfo:
@@ -729,7 +734,8 @@ class Layer:
             raise NotFoundError(self.path, f"{self.prefix}.{name}", "no such tensor in this layer")
         return info
 
-    def numpy(self, name: str, expert: Optional[int] = None, *, stored: bool = False) -> np.ndarray:
+    def numpy(self, name: str, expert: Optional[int] = None, *,
+              stored: bool = False) -> NDArray[Any]:
         """A new array [info.shape], or of one local expert [info.shape[1:]], read into memory.
 
         Strides are the kernel's; with `stored` shape is the file's, row-major. bfloat16 comes as
@@ -764,7 +770,7 @@ class Layer:
         import mxfp4_repack_loader
         return mxfp4_repack_loader.load(self, device, names)
 
-    def read_into(self, name: str, begin: int, out: np.ndarray) -> None:
+    def read_into(self, name: str, begin: int, out: _Bytes) -> None:
         """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on. Thread-safe."""
         info = self.info(name)
         if not 0 <= begin <= info.nbytes - out.size:
@@ -1003,9 +1009,10 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
               check: str = "sizes") -> Blob:
     """Opens the blob of `rank` at `path` (see find_blobs) and checks its manifest's seal.
 
-    rank: which one; may be left out where `path` is one rank's blob. check: "none" looks at a layer's
-    file when layer() opens it (size, header and metadata, always), "sizes" at the sizes of all files
-    now, "checksums" also makes layer() hash the file. Raises a BlobError of a kind that says why.
+    rank: which one; may be left out where `path` is one rank's blob. check: "none" looks at a
+    layer's file when layer() opens it (size, header and metadata, always), "sizes" at the sizes of
+    all files now, "checksums" also makes layer() hash the file. Raises a BlobError of a kind that
+    says why.
     """
     if check not in ("none", "sizes", "checksums"):
         raise ValueError(f"check: {check!r}, expected none, sizes or checksums")
@@ -1013,8 +1020,8 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     if None in found:
         directory = found[None]
     elif rank is None:
-        raise RankError(os.fspath(path), "", f"holds ranks {sorted(k for k in found if k is not None)}"
-                                             "; say which")
+        ranks = sorted(key for key in found if key is not None)
+        raise RankError(os.fspath(path), "", f"holds ranks {ranks}; say which")
     elif rank not in found:
         raise RankError(os.fspath(path), "", f"rank {rank} is not there")
     else:
@@ -1023,12 +1030,14 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
     blob = Blob(directory, _read_manifest(os.path.join(directory, MANIFEST_NAME)), check)
     if rank is not None and blob.rank != rank:
-        raise RankError(directory, "rank", f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")
+        raise RankError(directory, "rank",
+                        f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")
     if not 0 <= blob.rank < blob.ranks:
         raise FormatError(directory, "rank", f"{blob.rank} of {blob.ranks}")
     name = re.fullmatch(r"rank-(\d+)-of-(\d+)", os.path.basename(os.path.abspath(directory)))
     if name and (int(name[1]), int(name[2])) != (blob.rank, blob.ranks):
-        raise MismatchError(directory, "rank", f"the manifest is that of rank {blob.rank} of {blob.ranks}")
+        raise MismatchError(directory, "rank",
+                            f"the manifest is that of rank {blob.rank} of {blob.ranks}")
     if check != "none":
         for prefix in blob.layers:
             blob.check_size(prefix)

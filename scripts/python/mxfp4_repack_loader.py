@@ -41,8 +41,8 @@ class _Slot:
 class Loader:
     """Loads layers to one device. The ring and the threads live until close().
 
-    threads: readers, by default one a core that this process may use, 8 at most. slot_bytes: bytes of
-    each of the threads * 2 slots of the ring. One load() runs at a time; others wait.
+    threads: readers, by default one a core that this process may use, 8 at most. slot_bytes: bytes
+    of each of the threads * 2 slots of the ring. One load() runs at a time; others wait.
     """
 
     def __init__(self, device: Any, *, threads: Optional[int] = None,
@@ -72,9 +72,9 @@ class Loader:
     def load(self, layer: Layer, names: Optional[Sequence[str]] = None) -> Dict[str, torch.Tensor]:
         """{name: tensor} of the layer's tensors, or of `names`, as tensor_view makes them.
 
-        Each has storage of its own, info.slack_bytes longer than the tensor and zero there. All bytes
-        have arrived when this returns. Raises what reading raises, torch's out-of-memory error, and
-        DependencyError where torch lacks a type.
+        Each has storage of its own, info.slack_bytes longer than the tensor and zero there. All
+        bytes have arrived when this returns. Raises what reading raises, torch's out-of-memory
+        error, and DependencyError where torch lacks a type.
         """
         infos = [layer.info(name) for name in (layer.tensors if names is None else names)]
         with self._lock:

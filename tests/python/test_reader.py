@@ -1,0 +1,224 @@
+"""What the program packs comes back through the reader: goldens, every backend and revision."""
+import json
+import os
+import shutil
+import unittest
+
+import numpy as np
+
+import blob_maker
+import layer_files
+import mxfp4_repack
+from blob_maker import PREFIX
+
+
+def stored(layer, name):
+    return np.ascontiguousarray(layer.numpy(name, stored=True)).tobytes()
+
+
+def over_file(info, data):
+    """The tensor that info describes, taken from the file's bytes by an index for every element."""
+    array = np.frombuffer(data, f"V{info.nbytes // max(1, np.prod(info.file_shape, dtype=int))}")
+    at = np.zeros(info.shape, int)
+    for axis, (size, step) in enumerate(zip(info.shape, info.strides)):
+        at += (np.arange(size) * step).reshape([-1 if i == axis else 1 for i in range(at.ndim)])
+    return array[at]
+
+
+class Golden(unittest.TestCase):
+    def test_small_cases(self):
+        backends = set()
+        for title, inputs, case, wanted in blob_maker.small_cases():
+            for method in ("zstd", "none"):
+                with self.subTest(title, method=method):
+                    out = blob_maker.convert_case(inputs, case, "case", "--pad", "none",
+                                                  "--compress", method)
+                    self.check(out, case, wanted)
+            backends.add(case["backend"])
+        self.assertGreaterEqual(len(backends), 14, backends)
+
+    def check(self, out, case, wanted):
+        with mxfp4_repack.open_blob(out, check="checksums") as blob, blob.layer(PREFIX) as layer:
+            self.assertEqual(set(layer.tensors), set(wanted))
+            self.assertEqual(blob.manifest["decision"]["backend"], case["backend"])
+            for name, (dtype, shape, data) in wanted.items():
+                info = layer.info(name)
+                self.assertEqual((info.file_dtype, list(info.file_shape)), (dtype, shape), name)
+                self.assertEqual(stored(layer, name), data, name)
+                self.assertEqual(layer.numpy(name).tobytes(), over_file(info, data).tobytes(), name)
+            for name, facts in json.loads(case.get("storage", "{}")).items():
+                info = layer.info(name)  # what the reference's object said
+                self.assertEqual(list(info.shape), facts["storage_shape"], name)
+                self.assertEqual(list(info.strides), facts["storage_strides"], name)
+                for key in ("layout", "layout_kwargs", "layout_init_shape", "logical_shape"):
+                    self.assertEqual(info.storage[key], facts[key], name)
+
+    def test_digests(self):
+        for file_name, flags in (("digests.json", []),
+                                 ("digests-newer.json", ["--revision", blob_maker.NEWER])):
+            count = 0
+            for title, case in blob_maker.digest_cases(file_name):
+                # Padding is the program's matter, and tests/golden has it and the large ones.
+                if case.get("pad_from") or case["E"] * case["H"] * case["I"] > 2 << 20:
+                    continue
+                with self.subTest(title):
+                    out = blob_maker.convert_case(blob_maker.draw(case), case, "case", "--pad",
+                                                  "none", *flags)
+                    self.check_digests(out, case)
+                count += 1
+            self.assertGreaterEqual(count, 20, file_name)
+
+    def check_digests(self, out, case):
+        with mxfp4_repack.open_blob(out) as blob, blob.layer(PREFIX) as layer:
+            self.assertEqual(set(layer.tensors), set(case["out"]))
+            for name, want in case["out"].items():
+                info = layer.info(name)
+                self.assertEqual((info.file_dtype, list(info.file_shape)),
+                                 (want["dtype"], want["shape"]), name)
+                self.assertEqual(blob_maker.sha256(stored(layer, name)), want["sha256"], name)
+
+
+class EveryBackend(unittest.TestCase):
+    """The reader against an independent reading of the uncompressed file."""
+
+    REFUSED = {("HUMMING", blob_maker.NEWER)}  # the program writes no bytes that nobody has seen
+
+    def test_both_revisions(self):
+        model = blob_maker.model("square", layers=2, experts=4, hidden=256, inter=256)
+        for revision in ("vllm-2026-05-18", blob_maker.NEWER):
+            for backend in blob_maker.ARCHES:
+                if (backend, revision) in self.REFUSED:
+                    with self.assertRaisesRegex(AssertionError, "exit 4"):
+                        blob_maker.convert(model, "plain", backend, "--revision", revision)
+                    continue
+                with self.subTest(backend, revision=revision):
+                    source = model
+                    if backend == "AITER_MXFP4_FP8":
+                        source = str(blob_maker.TESTDATA / "ingest" / "quark_gptoss_w4a8")
+                    for out, method in (("plain", "none"), ("packed", "zstd")):
+                        shutil.rmtree(out, ignore_errors=True)
+                        blob_maker.convert(source, out, backend, "--revision", revision,
+                                           "--compress", method)
+                    self.compare("plain", "packed")
+
+    def compare(self, plain, packed):
+        with mxfp4_repack.open_blob(plain) as one, mxfp4_repack.open_blob(packed) as two:
+            self.assertEqual(one.layers, two.layers)
+            self.assertGreater(len(one.layers), 0)
+            two.verify()
+            for prefix in one.layers:
+                wanted, _ = layer_files.read(one.file_of(prefix))
+                for blob in (one, two):
+                    with blob.layer(prefix) as layer:
+                        self.assertEqual(set(layer.tensors),
+                                         {name[len(prefix) + 1:] for name in wanted})
+                        for name in layer.tensors:
+                            self.tensor(layer, name, wanted[f"{prefix}.{name}"])
+
+    def tensor(self, layer, name, want):
+        info, whole = layer.info(name), layer.numpy(name)
+        self.assertEqual(stored(layer, name), want.tobytes(), name)
+        self.assertEqual(whole.shape, info.shape)
+        self.assertEqual(whole.strides, tuple(step * whole.itemsize for step in info.strides))
+        if info.file_shape[:1] != (layer.num_experts,):
+            with self.assertRaises(mxfp4_repack.NotFoundError):
+                layer.numpy(name, expert=0)
+            return
+        for expert in range(layer.num_experts):
+            one = layer.numpy(name, expert=expert)
+            self.assertEqual(one.shape, whole.shape[1:])
+            self.assertTrue(np.array_equal(one, whole[expert]), name)
+            self.assertTrue(np.array_equal(layer.numpy(name, expert=expert, stored=True),
+                                           want[expert]), name)
+
+    def test_untouched_layouts_equal_unpack(self):
+        for backend in ("EMULATION", "XPU"):
+            blob_maker.convert(blob_maker.model("small"), "same", backend)
+            shutil.rmtree("unpacked", ignore_errors=True)
+            blob_maker.run("unpack", "same", "-o", "unpacked", "-q")
+            with mxfp4_repack.open_blob("same") as blob:
+                for index, prefix in enumerate(blob.layers):
+                    wanted, _ = layer_files.read(f"unpacked/layer-{index:05}.safetensors")
+                    with blob.layer(prefix) as layer:
+                        self.assertEqual(len(layer.tensors), len(wanted))
+                        for name in layer.tensors:
+                            want = wanted[f"{prefix}.{name}"]
+                            self.assertTrue(np.array_equal(layer.numpy(name), want), name)
+
+
+class Opening(unittest.TestCase):
+    def test_ranks(self):
+        blob_maker.convert(blob_maker.model("small"), "ranks", "MARLIN", "--tp-size", "2")
+        with self.assertRaisesRegex(mxfp4_repack.RankError, r"holds ranks \[0, 1\]; say which"):
+            mxfp4_repack.open_blob("ranks")
+        with self.assertRaisesRegex(mxfp4_repack.RankError, "rank 2 is not there"):
+            mxfp4_repack.open_blob("ranks", rank=2)
+        for rank in (0, 1):
+            with mxfp4_repack.open_blob("ranks", rank=rank) as blob:
+                self.assertEqual((blob.rank, blob.ranks), (rank, 2))
+                blob.verify()
+            directory = f"ranks/rank-{rank:02}-of-02"
+            self.assertEqual(mxfp4_repack.open_blob(directory).rank, rank)
+            with self.assertRaisesRegex(mxfp4_repack.RankError, f"is rank {rank} of 2, not"):
+                mxfp4_repack.open_blob(directory, rank=1 - rank)
+        os.rename("ranks/rank-00-of-02", "ranks/rank-02-of-02")
+        os.rename("ranks/rank-01-of-02", "ranks/rank-00-of-02")
+        with self.assertRaises(mxfp4_repack.RankError):
+            mxfp4_repack.open_blob("ranks", rank=0)
+        with self.assertRaises(mxfp4_repack.MismatchError):
+            mxfp4_repack.open_blob("ranks/rank-00-of-02")
+        shutil.rmtree("ranks")
+
+    def test_inside_a_model_directory(self):
+        model = blob_maker.model("small")
+        blob_maker.convert(model, "whole", "TRITON", "--include-rest")
+        with mxfp4_repack.open_blob("whole") as blob:
+            self.assertEqual(blob.root, os.path.join("whole", "mxfp4_repack"))
+            blob.verify()
+        blob_maker.convert(model, "whole2", "TRITON", "--include-rest", "--tp-size", "2")
+        self.assertEqual(mxfp4_repack.open_blob("whole2", rank=1).rank, 1)
+
+    def test_loaded_layout(self):
+        blob_maker.convert(blob_maker.model("small"), "loaded", "MARLIN", "--emit", "loaded")
+        with mxfp4_repack.open_blob("loaded", check="checksums") as blob:
+            self.assertEqual(blob.manifest["layout"], "loaded")
+            blob.verify()
+
+    def test_expert_parallel_placement_is_in_the_manifest(self):
+        blob_maker.convert(blob_maker.model("small"), "experts", "MARLIN", "--tp-size", "2",
+                           "--enable-expert-parallel")
+        with mxfp4_repack.open_blob("experts", rank=1) as blob:
+            self.assertEqual(blob.manifest["rank"]["experts"], [2, 3])
+            with blob.layer(blob.layers[0]) as layer:
+                self.assertEqual(layer.num_experts, 2)
+
+
+class LittleIsDecoded(unittest.TestCase):
+    def test_one_expert_under_one_percent(self):
+        # Sparse zeros of 320 MB: what is decoded does not depend on the bytes.
+        experts, hidden, inter = 128, 1280, 1280
+        shapes = {"w13_weight": (experts, 2 * inter, hidden // 2),
+                  "w2_weight": (experts, hidden, inter // 2),
+                  "w13_weight_scale": (experts, 2 * inter, hidden // 32),
+                  "w2_weight_scale": (experts, hidden, inter // 32)}
+        header, at = {"__metadata__": {"family": "gpt_oss"}}, 0
+        for name, shape in shapes.items():
+            end = at + int(np.prod(shape))
+            header[f"{PREFIX}.{name}"] = {"dtype": "U8", "shape": shape, "data_offsets": [at, end]}
+            at = end
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 4096 - 8)
+        with open("large.safetensors", "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            file.truncate(8 + len(text) + at)
+        blob_maker.convert("large.safetensors", "large", "TRITON")
+        with mxfp4_repack.open_blob("large") as blob, blob.layer(PREFIX) as layer:
+            total = sum(layer.info(name).nbytes for name in layer.tensors)
+            self.assertGreater(total, 300 << 20)
+            one = layer.numpy("w13_weight", expert=77)
+            self.assertEqual(one.nbytes * experts, layer.info("w13_weight").nbytes)
+            self.assertLess(layer.decoded_bytes, total / 100)
+
+
+if __name__ == "__main__":
+    unittest.main()
