@@ -51,9 +51,9 @@ class Loader:
         self.threads = threads or min(DEFAULT_THREADS, len(os.sched_getaffinity(0)))
         self.slot_bytes = slot_bytes
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(self.threads, "mxfp4-loader")
         self._stream: Optional[torch.cuda.Stream] = None
         self._slots: List[List[_Slot]] = []
+        prepare: Dict[str, Any] = {}
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 self.device = torch.device("cuda", torch.cuda.current_device())
@@ -62,6 +62,9 @@ class Loader:
                                    pin_memory=True)
                 slots = [_Slot(part) for part in ring.split(slot_bytes)]
                 self._slots = [slots[i::self.threads] for i in range(self.threads)]
+            # The current stream and device belong to a thread.
+            prepare = {"initializer": torch.cuda.set_stream, "initargs": (self._stream,)}
+        self._pool = ThreadPoolExecutor(self.threads, "mxfp4-loader", **prepare)
 
     def close(self) -> None:
         """Ends the threads and frees the ring."""
@@ -139,9 +142,8 @@ class Loader:
                 slot = slots[0]
                 slot.free.synchronize()
                 layer.read_into(name, begin, slot.array[:end - begin])
-                with torch.cuda.stream(stream):
-                    flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
-                    slot.free.record(stream)
+                flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
+                slot.free.record(stream)
 
             return step
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Multiply with bytes packed for TRITON on sm90, through the installed triton_kernels, and compare with the loaded tensors.
+"""Multiply with a blob packed for TRITON on sm90, as the reader of scripts/python puts it on the GPU, through the
+installed triton_kernels, and compare with the loaded tensors.
 
-    triton_matmul_check.py --loaded LOADED.safetensors --blob PACKED.safetensors [--triton-kernels DIR]
+    triton_matmul_check.py --loaded LOADED --blob PACKED [--triton-kernels DIR]
 
-LOADED holds <prefix>.w13_weight, .w2_weight and their _weight_scale (and optionally _bias, BF16) in the loaded layout;
-PACKED is what `mxfp4-repack convert --compress none` wrote from it with --pad none. Needs an sm90 GPU, torch and
-triton_kernels v3.6.0: --triton-kernels names the folder that holds the package, if it is not on the path.
+PACKED and LOADED are blobs that `mxfp4-repack convert` wrote from one checkpoint, LOADED with --emit loaded; the first
+layer of each is used. Needs an sm90 GPU, torch and triton_kernels v3.6.0: --triton-kernels names the folder that holds
+the package, if it is not on the path.
 
 For each projection:
   one-hot   identity rows through matmul_ogs read every weight of every expert; each must equal the dequantized element;
@@ -15,12 +16,9 @@ Then both products with the fused SwiGLU between them. Prints one line for each;
 Scale bytes near 254 overflow f32 in the random product; only the one-hot lines mean something then.
 """
 import argparse
-import json
-import struct
 import sys
+from pathlib import Path
 
-SCALE_SLACK = 64  # the kernel reads scale groups in fours, without a mask
-SLACK_FILL = 0x7F
 F32_LIMIT = 1e-5  # of the largest reference magnitude
 BF16_LIMIT = 1e-2
 ALPHA, LIMIT = 1.702, 7.0  # gpt-oss SwiGLU
@@ -39,7 +37,9 @@ def parse_arguments():
 arguments = parse_arguments()
 if arguments.triton_kernels:
     sys.path.insert(0, arguments.triton_kernels)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "python"))
 
+import mxfp4_repack
 import torch
 from triton_kernels import matmul_ogs as ogs
 from triton_kernels import tensor as tk
@@ -47,26 +47,6 @@ from triton_kernels.matmul_ogs_details.opt_flags import update_opt_flags_constra
 from triton_kernels.numerics import InFlexData
 from triton_kernels.swiglu import swiglu_fn
 from triton_kernels.tensor_details import layout as layouts
-
-TORCH_TYPES = {"U8": torch.uint8, "BF16": torch.bfloat16, "F32": torch.float32}
-
-
-def read_safetensors(path):
-    """Tensors on the CPU under their last name component, and the metadata with the same short names."""
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
-    metadata = header.pop("__metadata__", {})
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        flat = torch.frombuffer(bytearray(data[begin:end]), dtype=TORCH_TYPES[entry["dtype"]])
-        short = name.rsplit(".", 1)[-1]
-        if short in tensors:
-            sys.exit(f"{path}: more than one layer; give a file that holds one")
-        tensors[short] = flat.reshape(entry["shape"])
-    return tensors, metadata
 
 
 def dequantize(weight, scale):
@@ -80,33 +60,32 @@ def dequantize(weight, scale):
 class Projection:
     """One of w13 and w2: the packed bytes as triton_kernels tensors, and the loaded tensors to judge them by."""
 
-    def __init__(self, name, loaded, packed, storage):
+    def __init__(self, name, loaded, packed):
+        """`packed`: an open mxfp4_repack.Layer; `loaded`: tensors by name."""
         self.name = name
         self.codes = loaded[f"{name}_weight"].cuda()
         self.scales = loaded[f"{name}_weight_scale"].cuda()
         self.experts, self.rows, self.columns = self.codes.shape[0], self.codes.shape[1], 2 * self.codes.shape[2]
         bias = loaded.get(f"{name}_bias")
         self.bias = None if bias is None else bias.cuda().float()
-        packed_bias = packed.get(f"{name}_bias")
-        self.packed_bias = None if packed_bias is None else packed_bias.cuda()
-        self.packed = packed
-        self.storage = storage
+        self.tensors = packed.to_device("cuda", [tensor for tensor in packed.tensors if tensor.startswith(name)])
+        self.packed_bias = self.tensors.get(f"{name}_bias")
+        self.facts = {tensor: packed.info(tensor).storage for tensor in self.tensors}
 
-    def wrap(self, name, slack, dtype, change=None):
-        """`change` flips one byte of the copy."""
-        facts, flat = self.storage[name], self.packed[name].flatten()
-        buffer = torch.full((flat.numel() + slack,), SLACK_FILL, dtype=torch.uint8, device="cuda")
-        buffer[:flat.numel()] = flat.cuda()
+    def wrap(self, name, dtype, change=None):
+        """The reader's tensor in triton_kernels' clothes; `change` flips one byte of a copy of it."""
+        facts, view = self.facts[name], self.tensors[name]
         if change is not None:
-            buffer[change] ^= 0xFF
-        view = torch.as_strided(buffer, facts["storage_shape"], facts["storage_strides"])
+            flat = torch.as_strided(view, (view.numel(),), (1,)).clone()
+            flat[change] ^= 0xFF
+            view = torch.as_strided(flat, view.shape, view.stride())
         layout = getattr(layouts, facts["layout"])(facts["layout_init_shape"], **facts["layout_kwargs"])
         return tk.Tensor(tk.Storage(view, layout), dtype=dtype, shape=list(facts["logical_shape"]))
 
     def multiply(self, x, counts, out_dtype, bias=None, activation=None, change=None):
         """Rows of x, grouped by expert, through matmul_ogs; the output buffer is poisoned first."""
-        weight = self.wrap(f"{self.name}_weight", 0, tk.FP4, change)
-        scale = self.wrap(f"{self.name}_weight_scale", SCALE_SLACK, torch.uint8)
+        weight = self.wrap(f"{self.name}_weight", tk.FP4, change)
+        scale = self.wrap(f"{self.name}_weight_scale", torch.uint8)
         histogram = torch.tensor(counts, dtype=torch.int32, device="cuda")
         ragged = tk.make_ragged_tensor_metadata(histogram, x.shape[0])
         routing = ogs.RoutingData(None, histogram, self.experts, 1, ragged)
@@ -166,11 +145,11 @@ def main():
     if torch.cuda.get_device_capability() != (9, 0):
         sys.exit("needs an sm90 GPU")
     torch.manual_seed(arguments.seed)
-    loaded, _ = read_safetensors(arguments.loaded)
-    packed, metadata = read_safetensors(arguments.blob)
-    storage = {name.rsplit(".", 1)[-1]: facts for name, facts in json.loads(metadata["mxfp4_repack.storage"]).items()}
+    with mxfp4_repack.open_blob(arguments.loaded) as blob, blob.layer(blob.layers[0]) as layer:
+        loaded = {name: layer.torch(name) for name in layer.tensors}
     update_opt_flags_constraints({"split_k": 1})
-    w13, w2 = (Projection(name, loaded, packed, storage) for name in ("w13", "w2"))
+    with mxfp4_repack.open_blob(arguments.blob, check="checksums") as blob, blob.layer(blob.layers[0]) as packed:
+        w13, w2 = (Projection(name, loaded, packed) for name in ("w13", "w2"))
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, E={w13.experts} H={w13.columns} I={w2.columns}")
 
     counts = [1 + (37 * (index + 1)) % 150 for index in range(w13.experts)]

@@ -147,7 +147,7 @@ class StandInCuda:
 
         for name, value in {"cuda.Event": event, "cuda.Stream": lambda: stream, "empty": empty,
                             "cuda.device": lambda device: contextlib.nullcontext(),
-                            "cuda.stream": lambda stream: contextlib.nullcontext(),
+                            "cuda.set_stream": lambda stream: None,
                             "cuda.current_device": lambda: 0,
                             "cuda.current_stream": lambda device: None}.items():
             stack.enter_context(mock.patch(f"torch.{name}", value))

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Measure the loader of scripts/python on a GPU, against plain pinned copies, and check its bytes.
+
+    loader_check.py --program MXFP4_REPACK [--work DIR] [--experts 128 --hidden 2880 --inter 2880]
+                    [--layers 2] [--sweep] [--triton-kernels DIR] [--report FILE]
+
+Makes a gpt-oss checkpoint of random bytes in DIR, packs it for TRITON on sm90, plain and compressed,
+and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` where there is a limit:
+
+  bytes     what to_device() gives equals what numpy reads: shape, strides, dtype, every byte;
+  plain     rate of a pinned copy as large, the ceiling; of an ordinary .cuda(); of reading alone;
+  loader    rate of to_device(), uncompressed: at least 0.8 of the pinned copy; compressed;
+  decoding  rate of the same threads into CPU memory, by number of threads: what limits compressed;
+  memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB;
+  matmul    with triton_kernels at hand, triton_matmul_check.py on blobs of the same program.
+
+--sweep also times numbers of threads and slot sizes. --report writes all numbers as JSON. Rates are
+medians of 5, in GB/s of decoded bytes. Needs a GPU, torch, numpy; exits 1 if a limit was missed.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts" / "python"), str(ROOT / "tests" / "cli")]
+
+import numpy as np
+import torch
+
+import layer_files
+import mxfp4_repack
+import mxfp4_repack_loader
+
+SHARE_OF_PINNED = 0.8
+BESIDE_LIMIT = 64 << 20
+REPEATS = 5
+
+report = {"numbers": {}, "failures": []}
+
+
+def say(what, text, good=None):
+    if good is False:
+        report["failures"].append(what)
+    print(f"{'    ' if good is None else 'ok  ' if good else 'FAIL'} {what}: {text}", flush=True)
+
+
+def rate(what, size, action):
+    """GB/s of `action`, the median after one run that does not count."""
+    times = []
+    for _ in range(REPEATS + 1):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        action()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    rates = [size / seconds / 1e9 for seconds in times[1:]]
+    report["numbers"][what] = statistics.median(rates)
+    say(what, f"{statistics.median(rates):.2f} GB/s ({min(rates):.2f} to {max(rates):.2f})")
+    return statistics.median(rates)
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def make_checkpoint(directory, arguments):
+    """As layer_files.make_gpt_oss, one file a layer, so that memory holds one."""
+    directory.mkdir(parents=True)
+    random = np.random.default_rng(1)
+    for layer in range(arguments.layers):
+        layer_files.write(directory / f"model-{layer:05}.safetensors", layer_files.gpt_oss_layer(
+            layer, arguments.experts, arguments.hidden, arguments.inter, random))
+    (directory / "config.json").write_text(json.dumps(layer_files.gpt_oss_config(
+        arguments.layers, arguments.experts, arguments.hidden, arguments.inter)))
+
+
+def pack(program, source, out, *flags):
+    run(program, "convert", source, "-o", out, "--backend", "TRITON", "--arch", "sm90", "-q", *flags)
+    return mxfp4_repack.open_blob(out)
+
+
+def check_bytes(what, layer):
+    tensors = layer.to_device("cuda")
+    wrong = []
+    for name, tensor in tensors.items():
+        info, want = layer.info(name), layer.numpy(name, stored=True)
+        flat = torch.as_strided(tensor, (info.nbytes // tensor.element_size(),), (1,))
+        same = torch.equal(flat.view(torch.uint8),
+                           torch.from_numpy(want.reshape(-1).view("u1")).cuda())
+        if not same or tuple(tensor.shape) != info.shape or tensor.stride() != info.strides:
+            wrong.append(name)
+    say(f"bytes, {what}", f"{len(tensors)} tensors, wrong: {wrong or 'none'}", not wrong)
+
+
+def check_memory(what, layer):
+    """Memory beside the tensors while they are loaded, with a ring that exists already."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    free, before = torch.cuda.mem_get_info()[0], torch.cuda.memory_reserved()
+    tensors = layer.to_device("cuda")
+    size = sum(layer.info(name).nbytes for name in tensors)
+    allocated = torch.cuda.max_memory_allocated() - size
+    reserved = torch.cuda.max_memory_reserved() - before - size
+    driver = free - torch.cuda.mem_get_info()[0] - size
+    beside = max(allocated, reserved, driver)
+    report["numbers"][f"beside the tensors, {what}, bytes"] = beside
+    say(f"memory, {what}", f"{size / 1e6:.0f} MB of tensors; beside them allocated {allocated / 2**20:.1f}, "
+        f"reserved {reserved / 2**20:.1f}, by the driver {driver / 2**20:.1f} MiB", beside < BESIDE_LIMIT)
+
+
+def load_all(loader, layers):
+    """One layer after another, none kept: tensors of one layer's size are on the GPU."""
+    for layer in layers:
+        loader.load(layer)
+
+
+def measure(arguments, plain, packed, size):
+    largest = max(plain[0].tensors, key=lambda name: plain[0].info(name).nbytes)
+    host = torch.empty(plain[0].info(largest).nbytes, dtype=torch.uint8, pin_memory=True)
+    host.random_(0, 255)
+    device = torch.empty_like(host, device="cuda", pin_memory=False)
+    pinned = rate("plain: pinned copy", host.numel(), lambda: device.copy_(host, non_blocking=True))
+    rate("plain: reading into pinned memory, 1 thread", host.numel(),
+         lambda: plain[0].read_into(largest, 0, host.numpy()))
+    pageable = plain[0].numpy(largest, stored=True).reshape(-1).view("u1")
+    rate("plain: pageable copy", host.numel(), lambda: device.copy_(torch.from_numpy(pageable)))
+    del host, device, pageable
+
+    usual = mxfp4_repack_loader.Loader("cuda")
+    say("loader", f"{usual.threads} threads, slots of {usual.slot_bytes >> 20} MiB")
+    got = rate("loader: uncompressed", size, lambda: load_all(usual, plain))
+    say("loader: share of the pinned copy", f"{got / pinned:.2f}, at least {SHARE_OF_PINNED}",
+        got >= SHARE_OF_PINNED * pinned)
+    coded = rate("loader: compressed", size, lambda: load_all(usual, packed))
+    stored = sum(os.path.getsize(layer.path) for layer in packed)
+    say("loader: compressed", f"{stored / size:.3f} of the bytes, {coded / got:.2f} of the rate")
+    usual.close()
+
+    cores = len(os.sched_getaffinity(0))
+    for threads in [count for count in (1, 2, 4, 8, 16, 32) if count <= cores]:
+        cpu = mxfp4_repack_loader.Loader("cpu", threads=threads)
+        for what, layers in (("reading", plain), ("decoding", packed)):
+            rate(f"{what} into CPU memory, {threads} threads", size, lambda: load_all(cpu, layers))
+        cpu.close()
+    if arguments.sweep:
+        for threads in [count for count in (4, 6, 8, 12, 16) if count <= cores]:
+            for slot in (1, 2, 4, 8):
+                loader = mxfp4_repack_loader.Loader("cuda", threads=threads, slot_bytes=slot << 20)
+                for what, layers in (("uncompressed", plain), ("compressed", packed)):
+                    rate(f"sweep: {what}, {threads} threads, {slot} MiB", size,
+                         lambda: load_all(loader, layers))
+                loader.close()
+
+
+def check_matmul(arguments):
+    """triton_kernels multiplies with what the reader gives."""
+    if not arguments.triton_kernels and importlib.util.find_spec("triton_kernels") is None:
+        say("matmul", "not run: no triton_kernels here")
+        return
+    for experts, hidden, inter in ((4, 256, 128), (6, 320, 192), (2, 2880, 2880), (8, 512, 512)):
+        base = arguments.work / f"matmul-{experts}-{hidden}-{inter}"
+        layer_files.make_gpt_oss(str(base / "model"), 1, experts, hidden, inter)
+        pack(arguments.program, base / "model", base / "packed")
+        pack(arguments.program, base / "model", base / "loaded", "--emit", "loaded")
+        command = [sys.executable, str(Path(__file__).with_name("triton_matmul_check.py")),
+                   "--loaded", str(base / "loaded"), "--blob", str(base / "packed")]
+        if arguments.triton_kernels:
+            command += ["--triton-kernels", arguments.triton_kernels]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        print(done.stdout, end="")
+        say(f"matmul E={experts} H={hidden} I={inter}", f"exit {done.returncode}",
+            done.returncode == 0)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, type=Path)
+    parser.add_argument("--work", type=Path, default=Path("/tmp/loader-check"))
+    parser.add_argument("--experts", type=int, default=128)
+    parser.add_argument("--hidden", type=int, default=2880)
+    parser.add_argument("--inter", type=int, default=2880)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--triton-kernels", metavar="DIR")
+    parser.add_argument("--report", type=Path)
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    arguments.program = arguments.program.resolve()
+    if not torch.cuda.is_available():
+        sys.exit("needs a GPU")
+    shutil.rmtree(arguments.work, ignore_errors=True)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
+          f"{len(os.sched_getaffinity(0))} cores", flush=True)
+    begin = time.perf_counter()
+    make_checkpoint(arguments.work / "model", arguments)
+    say("made", f"a checkpoint in {time.perf_counter() - begin:.0f} s")
+    layers = {}
+    for what, method in (("uncompressed", "none"), ("compressed", "zstd")):
+        begin = time.perf_counter()
+        blob = pack(arguments.program, arguments.work / "model", arguments.work / what,
+                    "--compress", method)
+        layers[what] = [blob.layer(prefix) for prefix in blob.layers]
+        for layer in layers[what]:
+            layer.check_file()  # also brings it into the page cache
+        say("made", f"{what} in {time.perf_counter() - begin:.0f} s")
+    size = sum(layer.info(name).nbytes for layer in layers["uncompressed"] for name in layer.tensors)
+    for what in layers:
+        check_bytes(what, layers[what][0])
+        check_memory(what, layers[what][0])
+    mxfp4_repack_loader.release()
+    measure(arguments, layers["uncompressed"], layers["compressed"], size)
+    check_matmul(arguments)
+    if arguments.report:
+        arguments.report.write_text(json.dumps(report, indent=2) + "\n")
+    print(f"{len(report['failures'])} failed", *report["failures"], sep="\n  ")
+    sys.exit(1 if report["failures"] else 0)
+
+
+if __name__ == "__main__":
+    main()
