@@ -157,6 +157,15 @@ _loaders: Dict[torch.device, Loader] = {}
 _loaders_lock = threading.Lock()
 
 
+def _after_fork() -> None:
+    """The child has none of the threads."""
+    global _loaders, _loaders_lock
+    _loaders, _loaders_lock = {}, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def load(layer: Layer, device: Any, names: Optional[Sequence[str]] = None,
          ) -> Dict[str, torch.Tensor]:
     """Loader.load() with a loader that is made at the first call for a device and kept."""
