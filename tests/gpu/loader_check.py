@@ -10,7 +10,7 @@ and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` 
   bytes     what to_device() gives equals what numpy reads: shape, strides, dtype, every byte;
   plain     rate of a pinned copy as large, the ceiling; of an ordinary .cuda(); of reading alone;
   loader    rate of to_device(), uncompressed: at least 0.8 of the pinned copy; compressed;
-  decoding  rate of the same threads into CPU memory, by number of threads: what limits compressed;
+  decoding  rate of threads into a buffer each, by number of threads: what limits the loader;
   memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB;
   matmul    with triton_kernels at hand, triton_matmul_check.py on blobs of the same program.
 
@@ -21,11 +21,13 @@ import argparse
 import importlib.util
 import json
 import os
+import queue
 import shutil
 import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,14 +127,32 @@ def load_all(loader, layers):
         loader.load(layer)
 
 
+def read_pieces(pool, threads, layers):
+    """What the loader's threads do, without the copies: every piece into a buffer of its thread."""
+    work = queue.SimpleQueue()
+    for layer in layers:
+        for name in layer.tensors:
+            for begin, end in layer.pieces(name, mxfp4_repack_loader.DEFAULT_SLOT_BYTES):
+                work.put((layer, name, begin, end))
+
+    def read(_):
+        buffer = np.empty(mxfp4_repack_loader.DEFAULT_SLOT_BYTES, "u1")
+        try:
+            while True:
+                layer, name, begin, end = work.get_nowait()
+                layer.read_into(name, begin, buffer[:end - begin])
+        except queue.Empty:
+            pass
+
+    list(pool.map(read, range(threads)))
+
+
 def measure(arguments, plain, packed, size):
     largest = max(plain[0].tensors, key=lambda name: plain[0].info(name).nbytes)
     host = torch.empty(plain[0].info(largest).nbytes, dtype=torch.uint8, pin_memory=True)
     host.random_(0, 255)
     device = torch.empty_like(host, device="cuda", pin_memory=False)
     pinned = rate("plain: pinned copy", host.numel(), lambda: device.copy_(host, non_blocking=True))
-    rate("plain: reading into pinned memory, 1 thread", host.numel(),
-         lambda: plain[0].read_into(largest, 0, host.numpy()))
     pageable = plain[0].numpy(largest, stored=True).reshape(-1).view("u1")
     rate("plain: pageable copy", host.numel(), lambda: device.copy_(torch.from_numpy(pageable)))
     del host, device, pageable
@@ -149,10 +169,10 @@ def measure(arguments, plain, packed, size):
 
     cores = len(os.sched_getaffinity(0))
     for threads in [count for count in (1, 2, 4, 8, 16, 32) if count <= cores]:
-        cpu = mxfp4_repack_loader.Loader("cpu", threads=threads)
-        for what, layers in (("reading", plain), ("decoding", packed)):
-            rate(f"{what} into CPU memory, {threads} threads", size, lambda: load_all(cpu, layers))
-        cpu.close()
+        with ThreadPoolExecutor(threads) as pool:
+            for what, layers in (("reading", plain), ("decoding", packed)):
+                rate(f"{what}, {threads} threads", size,
+                     lambda: read_pieces(pool, threads, layers))
     if arguments.sweep:
         for threads in [count for count in (4, 6, 8, 12, 16) if count <= cores]:
             for slot in (1, 2, 4, 8):
