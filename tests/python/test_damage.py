@@ -140,7 +140,8 @@ class Damaged(unittest.TestCase):
 
     # flipped bits
 
-    def flips(self, directory, name, check, places):
+    def flips(self, directory, name, check, places, harmless=0):
+        """Each is refused, but for at most `harmless` ones that change no tensor."""
         want, path = read_all(directory), f"{directory}/{name}"
         size = os.path.getsize(path)
         source = random.Random(2026)
@@ -151,8 +152,12 @@ class Damaged(unittest.TestCase):
                 return data[:at] + bytes([data[at] ^ bit]) + data[at + 1:]
 
             edit(path, flip)
-            with self.assertRaises(reader.BlobError, msg=f"bit {bit:#x} of byte {at} of {path}"):
-                read_all(directory, check)
+            try:
+                self.assertEqual(read_all(directory, check), want)
+                harmless -= 1
+                self.assertGreaterEqual(harmless, 0, f"bit {bit:#x} of byte {at} of {path}")
+            except reader.BlobError:
+                pass
             edit(path, flip)
         self.assertEqual(read_all(directory, check), want)
 
@@ -169,10 +174,11 @@ class Damaged(unittest.TestCase):
         self.flips("zstd", ZSTD, "checksums", self.everywhere)
 
     def test_flips_in_frames_without_the_files_checksum(self):
-        # The seek table's sizes and checksums, and the frames, all hold each other.
-        self.flips("zstd", ZSTD, "none", self.everywhere)
+        # The seek table's sizes and checksums, and the frames, all hold each other; a frame header
+        # has one bit that means nothing.
+        self.flips("zstd", ZSTD, "none", self.everywhere, harmless=2)
         with mock.patch.object(reader, "_zstandard_decoder", no_zstandard):
-            self.flips("zstd", ZSTD, "none", self.everywhere)
+            self.flips("zstd", ZSTD, "none", self.everywhere, harmless=2)
 
     def test_flips_in_the_manifest(self):
         self.flips("zstd", "mxfp4_repack.json", "none", self.everywhere)
