@@ -22,8 +22,8 @@ from mxfp4_repack import Layer, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
-DEFAULT_THREADS = 16
-DEFAULT_SLOT_BYTES = 4 << 20  # two frames of a compressed file
+DEFAULT_THREADS = 12
+DEFAULT_SLOT_BYTES = 8 << 20  # four frames of a compressed file
 SLOTS_PER_THREAD = 2  # one is filled while the other is copied
 
 _Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
@@ -41,7 +41,7 @@ class _Slot:
 class Loader:
     """Loads layers to one device. The ring and the threads live until close().
 
-    threads: readers, by default one a core that this process may use, 16 at most. slot_bytes: bytes
+    threads: readers, by default one a core that this process may use, 12 at most. slot_bytes: bytes
     of each of the threads * 2 slots of the ring. One load() runs at a time; others wait.
     """
 

@@ -148,6 +148,7 @@ def read_pieces(pool, threads, layers):
 
 
 def measure(arguments, plain, packed, size):
+    os.sync()  # files just written are still on their way to the disk
     largest = max(plain[0].tensors, key=lambda name: plain[0].info(name).nbytes)
     host = torch.empty(plain[0].info(largest).nbytes, dtype=torch.uint8, pin_memory=True)
     host.random_(0, 255)
@@ -174,8 +175,8 @@ def measure(arguments, plain, packed, size):
                 rate(f"{what}, {threads} threads", size,
                      lambda: read_pieces(pool, threads, layers))
     if arguments.sweep:
-        for threads in [count for count in (4, 6, 8, 12, 16) if count <= cores]:
-            for slot in (1, 2, 4, 8):
+        for threads in [count for count in (4, 6, 8, 10, 12) if count <= cores]:
+            for slot in (4, 8, 16, 32):
                 loader = mxfp4_repack_loader.Loader("cuda", threads=threads, slot_bytes=slot << 20)
                 for what, layers in (("uncompressed", plain), ("compressed", packed)):
                     rate(f"sweep: {what}, {threads} threads, {slot} MiB", size,
