@@ -4,34 +4,12 @@
 #include <array>
 #include <cstring>
 
+#include "lib/kernels/walk.hpp"
+
 namespace mxfp4::kernels {
 namespace {
 
-constexpr size_t kMaxAxes = 16;
 constexpr int64_t kShortAxis = 32;
-
-// Walks the first `outer` axes of `nest` in write order and calls body(in_position, out_position),
-// positions in units.
-template <class Body>
-void walk_outer(const LoopNest& nest, size_t outer, Body&& body) {
-  std::array<int64_t, kMaxAxes> index{};
-  int64_t in_at = 0;
-  int64_t out_at = 0;
-  while (true) {
-    body(in_at, out_at);
-    size_t axis = outer;
-    while (axis-- > 0) {
-      in_at += nest.in_stride[axis];
-      out_at += nest.out_stride[axis];
-      if (++index[axis] < nest.size[axis]) break;
-      in_at -= nest.in_stride[axis] * nest.size[axis];
-      out_at -= nest.out_stride[axis] * nest.size[axis];
-      index[axis] = 0;
-      if (axis == 0) return;
-    }
-    if (outer == 0) return;
-  }
-}
 
 // The innermost axes, as many as fit, as one table: unit i of a block is read `offset[i]` units
 // from the block's start and written at i. Short inner axes would otherwise spend their time in the
@@ -47,7 +25,8 @@ Block innermost_block(const LoopNest& nest) {
   Block block;
   block.outer = nest.size.size();
   block.offset[0] = 0;
-  while (block.outer > 0 && block.units * nest.size[block.outer - 1] <= Block::kMaxUnits) {
+  while (block.outer > 0 && nest.out_stride[block.outer - 1] == block.units &&
+         block.units * nest.size[block.outer - 1] <= Block::kMaxUnits) {
     --block.outer;
     const int64_t repeats = nest.size[block.outer];
     for (int64_t r = 1; r < repeats; ++r) {

@@ -5,12 +5,15 @@
 namespace mxfp4 {
 
 Custom hopper_value_step(int64_t rows, int64_t columns) {
-  return {rows * columns, rows * columns,
+  const auto rows_of = [columns](ConstBytes bytes) {
+    return columns == 0 ? 0 : static_cast<int64_t>(bytes.size()) / columns;
+  };
+  return {rows * columns, rows * columns, 16 * columns,
           [=](ConstBytes in, MutableBytes out) {
-            kernels::hopper_value_pack(rows, columns, in.data(), out.data());
+            kernels::hopper_value_pack(rows_of(in), columns, in.data(), out.data());
           },
           [=](ConstBytes in, MutableBytes out) {
-            kernels::hopper_value_unpack(rows, columns, in.data(), out.data());
+            kernels::hopper_value_unpack(rows_of(in), columns, in.data(), out.data());
           }};
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/steps/stage.hpp"
 #include "lib/steps/step.hpp"
 
 namespace mxfp4 {
@@ -14,15 +15,14 @@ class Program {
   explicit Program(int64_t bytes = 0) : in_bytes_(bytes) {}
 
   // Appends a step. Throws Error::internal when its input size is not the program's output size.
-  // Neighbouring row gathers on equal rows are folded into one.
   Program& then(Step step);
 
   [[nodiscard]] int64_t in_bytes() const { return in_bytes_; }
   [[nodiscard]] int64_t out_bytes() const;
   [[nodiscard]] bool is_identity() const { return steps_.empty(); }
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
-  // Bytes of scratch that forward and inverse need (two buffers of the largest intermediate
-  // result).
+  // Bytes of scratch that forward and inverse need: a strip, and two buffers of the largest result
+  // between stages.
   [[nodiscard]] int64_t scratch_bytes() const;
 
   // `in`, `out` and `scratch` have in_bytes(), out_bytes() and at least scratch_bytes() bytes and
@@ -32,8 +32,11 @@ class Program {
   void inverse(ConstBytes in, MutableBytes out, MutableBytes scratch) const;
 
  private:
+  [[nodiscard]] int64_t strip_bytes() const;
+
   int64_t in_bytes_;
-  std::vector<Step> steps_;
+  std::vector<Step> steps_;    // what is done
+  std::vector<Stage> stages_;  // how it is run
 };
 
 }  // namespace mxfp4

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/kernels/fast_permutes.hpp"
-#include "lib/kernels/nibble_words.hpp"
 #include "lib/kernels/permute.hpp"
 
 namespace mxfp4 {
@@ -25,16 +23,6 @@ int64_t permute_bytes_of(const Permute& step) {
 
 void run_permute(const Permute& step, bool invert, ConstBytes in, MutableBytes out) {
   if (in.empty()) return;
-  if (const auto* fast = kernels::find_fast_permute(unit_bits(step.unit), step.dims, step.order)) {
-    (invert ? fast->inverse : fast->forward)(step.dims, in.data(), out.data());
-    return;
-  }
-  if (step.unit == Unit::kNibble) {
-    if (const auto words = kernels::nibble_words(step.dims, step.order)) {
-      return invert ? kernels::scatter_nibble_words(*words, in.data(), out.data())
-                    : kernels::gather_nibble_words(*words, in.data(), out.data());
-    }
-  }
   const kernels::LoopNest nest = kernels::permutation_nest(step.dims, step.order, invert);
   if (step.unit == Unit::kNibble) {
     kernels::permute_nibbles(nest, in.data(), out.data());

@@ -60,6 +60,9 @@ struct Recode {
 struct Custom {
   int64_t in_bytes = 0;
   int64_t out_bytes = 0;
+  // More than 0: every piece of so many bytes of the input alone gives as many bytes at the same
+  // place of the output; the functions then take any number of pieces.
+  int64_t piece_bytes = 0;
   std::function<void(ConstBytes in, MutableBytes out)> forward;
   std::function<void(ConstBytes in, MutableBytes out)> inverse;
 };
@@ -69,6 +72,7 @@ using Step = std::variant<Permute, GatherRows, PadMatrix, Recode, Custom>;
 [[nodiscard]] int64_t step_in_bytes(const Step& step);
 [[nodiscard]] int64_t step_out_bytes(const Step& step);
 // `in` and `out` have exactly the step's sizes and do not overlap. Every output byte is written.
+// Plain loops: these define the steps; programs run faster forms that equal them.
 void step_forward(const Step& step, ConstBytes in, MutableBytes out);
 void step_inverse(const Step& step, ConstBytes in, MutableBytes out);
 

@@ -6,8 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "lib/kernels/fast_permutes.hpp"
-#include "lib/steps/step.hpp"
+#include "lib/steps/program.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 
 namespace mxfp4::test {
@@ -80,21 +79,6 @@ TEST(Permute, EqualsTheIndexFormulaOnRandomAxes) {
                  << ", order " << testing::PrintToString(step.order));
     expect_permuted(step, random());
     if (HasFailure()) return;
-  }
-}
-
-TEST(Permute, FastFormsEqualTheIndexFormula) {
-  for (int64_t row_tiles : {1, 2, 5}) {
-    for (int64_t column_tiles : {1, 2, 3, 7}) {
-      Permute step{Unit::kNibble,
-                   {row_tiles, 2, 8, column_tiles, 2, 2, 2, 2, 2, 2},
-                   {0, 5, 2, 3, 4, 7, 8, 6, 9, 1}};
-      ASSERT_NE(kernels::find_fast_permute(4, step.dims, step.order), nullptr);
-      expect_permuted(step, 30);
-      std::swap(step.order[8], step.order[9]);
-      ASSERT_EQ(kernels::find_fast_permute(4, step.dims, step.order), nullptr);
-      expect_permuted(step, 31);
-    }
   }
 }
 

@@ -1,0 +1,40 @@
+// Walks a nest of loops, the last axis innermost.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lib/kernels/permute.hpp"
+
+namespace mxfp4::kernels {
+
+constexpr size_t kMaxAxes = 32;
+
+// Walks the first `outer` axes and calls body(in_position, out_position), in the nest's units.
+template <class Body>
+void walk_outer(const LoopNest& nest, size_t outer, Body&& body) {
+  std::array<int64_t, kMaxAxes> index{};
+  int64_t in_at = 0;
+  int64_t out_at = 0;
+  while (true) {
+    body(in_at, out_at);
+    size_t axis = outer;
+    while (axis-- > 0) {
+      in_at += nest.in_stride[axis];
+      out_at += nest.out_stride[axis];
+      if (++index[axis] < nest.size[axis]) break;
+      in_at -= nest.in_stride[axis] * nest.size[axis];
+      out_at -= nest.out_stride[axis] * nest.size[axis];
+      index[axis] = 0;
+      if (axis == 0) return;
+    }
+    if (outer == 0) return;
+  }
+}
+
+template <class Body>
+void walk(const LoopNest& nest, Body&& body) {
+  walk_outer(nest, nest.size.size(), body);
+}
+
+}  // namespace mxfp4::kernels

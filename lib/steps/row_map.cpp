@@ -1,0 +1,95 @@
+#include "lib/steps/row_map.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "lib/kernels/copy.hpp"
+
+namespace mxfp4 {
+
+RowMap::RowMap(const GatherRows& gather)
+    : in_rows_(static_cast<int64_t>(gather.source.size())),
+      in_row_bytes_(gather.row_bytes),
+      out_row_bytes_(gather.row_bytes),
+      copied_(gather.row_bytes),
+      source_(gather.source) {}
+
+RowMap::RowMap(const PadMatrix& pad)
+    : in_rows_(pad.rows),
+      in_row_bytes_(pad.row_bytes),
+      out_row_bytes_(pad.out_row_bytes),
+      copied_(pad.row_bytes),
+      fill_(pad.fill),
+      source_(static_cast<size_t>(pad.out_rows), kFillRow) {
+  std::iota(source_.begin(), source_.begin() + static_cast<ptrdiff_t>(pad.rows), 0);
+}
+
+bool RowMap::append(const GatherRows& gather) {
+  if (gather.row_bytes != out_row_bytes_) return false;
+  std::vector<int64_t> both;
+  both.reserve(gather.source.size());
+  for (int64_t middle : gather.source) both.push_back(source_[static_cast<size_t>(middle)]);
+  source_ = std::move(both);
+  return true;
+}
+
+bool RowMap::append(const PadMatrix& pad) {
+  if (pad.row_bytes != out_row_bytes_ || pad.rows != out_rows()) return false;
+  const bool filled = copied_ != out_row_bytes_ || std::ranges::count(source_, kFillRow) != 0;
+  if (filled && fill_ != pad.fill) return false;
+  fill_ = pad.fill;
+  out_row_bytes_ = pad.out_row_bytes;
+  source_.resize(static_cast<size_t>(pad.out_rows), kFillRow);
+  return true;
+}
+
+int64_t RowMap::rows_together(int64_t row, int64_t end) const {
+  if (copied_ != in_row_bytes_ || copied_ != out_row_bytes_) return 1;
+  int64_t next = row + 1;
+  while (next < end &&
+         source_[static_cast<size_t>(next)] == source_[static_cast<size_t>(row)] + (next - row)) {
+    ++next;
+  }
+  return next - row;
+}
+
+void RowMap::forward(int64_t first, int64_t count, const std::byte* in, bool streaming,
+                     std::byte* out) const {
+  const int64_t end = first + count;
+  for (int64_t row = first; row < end;) {
+    const int64_t source = source_[static_cast<size_t>(row)];
+    if (source == kFillRow) {
+      std::memset(out, std::to_integer<int>(fill_), static_cast<size_t>(out_row_bytes_));
+      out += out_row_bytes_;
+      ++row;
+      continue;
+    }
+    const int64_t rows = rows_together(row, end);
+    // Rows that jump about are not foreseen by the hardware.
+    if (rows == 1 && row + 1 < end && source_[static_cast<size_t>(row + 1)] != kFillRow) {
+      kernels::prefetch(in + source_[static_cast<size_t>(row + 1)] * in_row_bytes_, copied_);
+    }
+    kernels::copy_bytes(in + source * in_row_bytes_, rows * copied_, streaming, out);
+    std::memset(out + rows * copied_, std::to_integer<int>(fill_),
+                static_cast<size_t>(rows * (out_row_bytes_ - copied_)));
+    out += rows * out_row_bytes_;
+    row += rows;
+  }
+}
+
+void RowMap::inverse(int64_t first, int64_t count, const std::byte* in, bool streaming,
+                     std::byte* out) const {
+  const int64_t end = first + count;
+  for (int64_t row = first; row < end;) {
+    const int64_t source = source_[static_cast<size_t>(row)];
+    const int64_t rows = source == kFillRow ? 1 : rows_together(row, end);
+    if (source != kFillRow) {
+      kernels::copy_bytes(in, rows * copied_, streaming, out + source * in_row_bytes_);
+    }
+    in += rows * out_row_bytes_;
+    row += rows;
+  }
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,49 @@
+// Any chain of row gathers and paddings as one table: where each output row comes from. Runs on any
+// range of output rows, so that a following step can take its rows strip by strip while they are in
+// the caches.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/steps/step.hpp"
+
+namespace mxfp4 {
+
+class RowMap {
+ public:
+  explicit RowMap(const GatherRows& gather);
+  explicit RowMap(const PadMatrix& pad);
+
+  // Appends a step that works on the same rows. False, and nothing is changed, when the two cannot
+  // be one table.
+  [[nodiscard]] bool append(const GatherRows& gather);
+  [[nodiscard]] bool append(const PadMatrix& pad);
+
+  [[nodiscard]] int64_t in_bytes() const { return in_rows_ * in_row_bytes_; }
+  [[nodiscard]] int64_t out_bytes() const { return out_rows() * out_row_bytes_; }
+  [[nodiscard]] int64_t out_rows() const { return static_cast<int64_t>(source_.size()); }
+  [[nodiscard]] int64_t out_row_bytes() const { return out_row_bytes_; }
+
+  // Output rows first .. first + count - 1 into `out`, from all of the input.
+  void forward(int64_t first, int64_t count, const std::byte* in, bool streaming,
+               std::byte* out) const;
+  // The same rows of the output, in `in`, back to their places in all of the input.
+  void inverse(int64_t first, int64_t count, const std::byte* in, bool streaming,
+               std::byte* out) const;
+
+ private:
+  static constexpr int64_t kFillRow = -1;
+
+  // How many rows from `row` on are one piece in both; 1 or more.
+  [[nodiscard]] int64_t rows_together(int64_t row, int64_t end) const;
+
+  int64_t in_rows_;
+  int64_t in_row_bytes_;
+  int64_t out_row_bytes_;
+  int64_t copied_;  // bytes of each row; the rest of an output row is fill
+  std::byte fill_{0};
+  std::vector<int64_t> source_;  // input row of each output row, or kFillRow
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,97 @@
+#include "lib/steps/stage.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/kernels/copy.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::optional<RowMap> row_map(const Step& step) {
+  if (const auto* gather = std::get_if<GatherRows>(&step)) return RowMap(*gather);
+  if (const auto* pad = std::get_if<PadMatrix>(&step)) return RowMap(*pad);
+  return std::nullopt;
+}
+
+bool append(RowMap& rows, const Step& step) {
+  if (const auto* gather = std::get_if<GatherRows>(&step)) return rows.append(*gather);
+  if (const auto* pad = std::get_if<PadMatrix>(&step)) return rows.append(*pad);
+  return false;
+}
+
+}  // namespace
+
+std::vector<Stage> Stage::join(const std::vector<Step>& steps) {
+  std::vector<Stage> stages;
+  std::optional<RowMap> rows;  // not yet in a stage
+  const auto finish_rows = [&] {
+    if (!rows) return;
+    const int64_t in = rows->in_bytes();
+    const int64_t out = rows->out_bytes();
+    stages.push_back({std::exchange(rows, std::nullopt), nullptr, in, out});
+  };
+  for (const Step& step : steps) {
+    if (rows && append(*rows, step)) continue;
+    if (auto fresh = row_map(step)) {
+      finish_rows();
+      rows = std::move(fresh);
+      continue;
+    }
+    const int64_t row_bytes = rows ? std::max<int64_t>(1, rows->out_row_bytes()) : 1;
+    std::shared_ptr<const StripWork> work = make_strip_work(step, row_bytes);
+    const bool joins =
+        rows && work->strip_bytes() < rows->out_bytes() && work->strip_bytes() % row_bytes == 0;
+    if (!joins) finish_rows();
+    const int64_t in = joins ? rows->in_bytes() : step_in_bytes(step);
+    stages.push_back({joins ? std::exchange(rows, std::nullopt) : std::nullopt, std::move(work), in,
+                      step_out_bytes(step)});
+  }
+  finish_rows();
+  return stages;
+}
+
+int64_t Stage::scratch_bytes() const { return rows_ && work_ ? work_->strip_bytes() : 0; }
+
+void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
+  if (!work_) {
+    rows_->forward(0, rows_->out_rows(), in.data(), streaming, out.data());
+  } else {
+    const int64_t middle = middle_bytes();
+    for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
+      const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
+      ConstBytes strip;
+      if (rows_) {
+        const int64_t row = rows_->out_row_bytes();
+        rows_->forward(at / row, bytes / row, in.data(), false, scratch.data());
+        strip = scratch.first(static_cast<size_t>(bytes));
+      } else {
+        strip = in.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes));
+      }
+      work_->forward(at, strip, streaming, out);
+    }
+  }
+  if (streaming) kernels::finish_streaming();
+}
+
+void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
+  if (!work_) {
+    rows_->inverse(0, rows_->out_rows(), in.data(), streaming, out.data());
+  } else {
+    const int64_t middle = middle_bytes();
+    for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
+      const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
+      if (rows_) {
+        const int64_t row = rows_->out_row_bytes();
+        work_->inverse(at, in, false, scratch.first(static_cast<size_t>(bytes)));
+        rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
+      } else {
+        work_->inverse(at, in, streaming,
+                       out.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes)));
+      }
+    }
+  }
+  if (streaming) kernels::finish_streaming();
+}
+
+}  // namespace mxfp4

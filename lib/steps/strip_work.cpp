@@ -1,0 +1,212 @@
+// Strips of permutations and of custom steps.
+
+#include "lib/steps/strip_work.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "lib/kernels/permute.hpp"
+#include "lib/kernels/tile_plan.hpp"
+#include "lib/kernels/tiles.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// A strip, its output and the rows it is made of fit the second-level cache.
+constexpr int64_t kStripBytes = 128 << 10;
+
+struct Axis {
+  int64_t size, in, out;  // strides in units
+};
+
+// The axes of the step in input order.
+std::vector<Axis> axes_of(const Permute& step) {
+  std::vector<Axis> axes(step.dims.size());
+  int64_t stride = 1;
+  for (size_t axis = axes.size(); axis-- > 0; stride *= step.dims[axis]) {
+    axes[axis] = {step.dims[axis], stride, 0};
+  }
+  stride = 1;
+  for (size_t i = step.order.size(); i-- > 0;) {
+    Axis& axis = axes[static_cast<size_t>(step.order[i])];
+    axis.out = stride;
+    stride *= axis.size;
+  }
+  std::erase_if(axes, [](const Axis& axis) { return axis.size == 1; });
+  return axes;
+}
+
+int64_t units_of(const std::vector<Axis>& axes) {
+  return std::accumulate(axes.begin(), axes.end(), int64_t{1},
+                         [](int64_t units, const Axis& axis) { return units * axis.size; });
+}
+
+// Loops in the order of `write`, neighbours on both sides joined.
+kernels::LoopNest nest_of(std::vector<Axis> axes, int64_t Axis::*read, int64_t Axis::*write) {
+  std::ranges::sort(axes, std::greater(), write);
+  kernels::LoopNest nest;
+  for (const Axis& axis : axes) {
+    if (!nest.size.empty() && nest.in_stride.back() == axis.*read * axis.size &&
+        nest.out_stride.back() == axis.*write * axis.size) {
+      nest.size.back() *= axis.size;
+      nest.in_stride.back() = axis.*read;
+      nest.out_stride.back() = axis.*write;
+      continue;
+    }
+    nest.size.push_back(axis.size);
+    nest.in_stride.push_back(axis.*read);
+    nest.out_stride.push_back(axis.*write);
+  }
+  if (nest.size.empty()) nest = {{1}, {1}, {1}};
+  return nest;
+}
+
+// Every strip writes whole bytes: its innermost output axis has stride 1 and pairs nibbles.
+bool can_stand_alone(const std::vector<Axis>& axes, int64_t unit_bits) {
+  return std::ranges::any_of(axes, [&](const Axis& axis) {
+    return axis.out == 1 && (unit_bits != 4 || axis.size % 2 == 0);
+  });
+}
+
+class StripPermute : public StripWork {
+ public:
+  StripPermute(const Permute& step, int64_t row_bytes);
+
+  [[nodiscard]] int64_t strip_bytes() const override { return strip_bytes_; }
+
+  void forward(int64_t offset, ConstBytes strip, bool streaming, MutableBytes out) const override {
+    run(forward_, streaming, strip.data(), out.data() + out_offset(offset));
+  }
+  void inverse(int64_t offset, ConstBytes in, bool streaming, MutableBytes strip) const override {
+    run(inverse_, streaming, in.data() + out_offset(offset), strip.data());
+  }
+
+ private:
+  struct Way {
+    kernels::LoopNest nest;
+    std::optional<kernels::TilePlan> plan;
+  };
+  // A loop around the strips, outermost first.
+  struct Around {
+    int64_t size;
+    int64_t out_bytes;  // of a step along it
+  };
+
+  // Takes part of the first axis out of `axes` and puts it around; false when a strip could then
+  // not stand alone.
+  bool cut(std::vector<Axis>& axes, int64_t row_bytes);
+  [[nodiscard]] int64_t out_offset(int64_t offset) const;
+  void run(const Way& way, bool streaming, const std::byte* in, std::byte* out) const;
+
+  int64_t unit_bits_;
+  int64_t strip_bytes_;
+  std::vector<Around> around_;
+  Way forward_;
+  Way inverse_;
+};
+
+StripPermute::StripPermute(const Permute& step, int64_t row_bytes)
+    : unit_bits_(unit_bits(step.unit)) {
+  std::vector<Axis> axes = axes_of(step);
+  strip_bytes_ = units_of(axes) * unit_bits_ / 8;
+  while (strip_bytes_ > kStripBytes && !axes.empty() && cut(axes, row_bytes)) {
+  }
+  forward_.nest = nest_of(axes, &Axis::in, &Axis::out);
+  inverse_.nest = nest_of(axes, &Axis::out, &Axis::in);
+  for (Way* way : {&forward_, &inverse_}) way->plan = kernels::tile_plan(way->nest, unit_bits_);
+}
+
+bool StripPermute::cut(std::vector<Axis>& axes, int64_t row_bytes) {
+  // The odd part goes first, so that the strips keep the powers of two that tiles need.
+  int64_t parts = axes.front().size;
+  while (parts % 2 == 0) parts /= 2;
+  if (parts == 1) parts = 2;
+  std::vector<Axis> rest = axes;
+  rest.front().size /= parts;
+  const int64_t out_bits = rest.front().size * rest.front().out * unit_bits_;
+  if (rest.front().size == 1) rest.erase(rest.begin());
+  const int64_t bytes = strip_bytes_ / parts;
+  if (bytes % row_bytes != 0 || out_bits % 8 != 0 || !can_stand_alone(rest, unit_bits_)) {
+    return false;
+  }
+  around_.push_back({parts, out_bits / 8});
+  axes = std::move(rest);
+  strip_bytes_ = bytes;
+  return true;
+}
+
+int64_t StripPermute::out_offset(int64_t offset) const {
+  int64_t strip = strip_bytes_ == 0 ? 0 : offset / strip_bytes_;
+  int64_t out = 0;
+  for (size_t i = around_.size(); i-- > 0; strip /= around_[i].size) {
+    out += strip % around_[i].size * around_[i].out_bytes;
+  }
+  return out;
+}
+
+void StripPermute::run(const Way& way, bool streaming, const std::byte* in, std::byte* out) const {
+  if (way.plan && kernels::tiles_supported()) {
+    kernels::run_tiles(*way.plan, streaming, in, out);
+  } else if (unit_bits_ == 4) {
+    kernels::permute_nibbles(way.nest, in, out);
+  } else {
+    kernels::permute_bytes(way.nest, unit_bits_ / 8, in, out);
+  }
+}
+
+// Strips of whole pieces of a custom step.
+class StripCustom : public StripWork {
+ public:
+  StripCustom(Custom step, int64_t row_bytes) : step_(std::move(step)) {
+    const int64_t unit = std::lcm(step_.piece_bytes, row_bytes);
+    strip_bytes_ = std::max<int64_t>(1, kStripBytes / unit) * unit;
+  }
+
+  [[nodiscard]] int64_t strip_bytes() const override { return strip_bytes_; }
+
+  void forward(int64_t offset, ConstBytes strip, bool, MutableBytes out) const override {
+    step_.forward(strip, out.subspan(static_cast<size_t>(offset), strip.size()));
+  }
+  void inverse(int64_t offset, ConstBytes in, bool, MutableBytes strip) const override {
+    step_.inverse(in.subspan(static_cast<size_t>(offset), strip.size()), strip);
+  }
+
+ private:
+  Custom step_;
+  int64_t strip_bytes_;
+};
+
+// A step without parts: one strip.
+class WholeStep : public StripWork {
+ public:
+  explicit WholeStep(Step step) : step_(std::move(step)) {}
+
+  [[nodiscard]] int64_t strip_bytes() const override { return step_in_bytes(step_); }
+
+  void forward(int64_t, ConstBytes strip, bool, MutableBytes out) const override {
+    step_forward(step_, strip, out);
+  }
+  void inverse(int64_t, ConstBytes in, bool, MutableBytes strip) const override {
+    step_inverse(step_, in, strip);
+  }
+
+ private:
+  Step step_;
+};
+
+}  // namespace
+
+std::unique_ptr<StripWork> make_strip_work(const Step& step, int64_t row_bytes) {
+  if (const auto* permute = std::get_if<Permute>(&step); permute && step_in_bytes(step) > 0) {
+    return std::make_unique<StripPermute>(*permute, row_bytes);
+  }
+  if (const auto* custom = std::get_if<Custom>(&step); custom && custom->piece_bytes > 0) {
+    return std::make_unique<StripCustom>(*custom, row_bytes);
+  }
+  return std::make_unique<WholeStep>(step);
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,34 @@
+// A step that runs on strips: pieces of consecutive input, small enough to stay in the second-level
+// cache between what makes them and the step itself. Results equal step_forward and step_inverse,
+// which are the definition.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/steps/step.hpp"
+
+namespace mxfp4 {
+
+class StripWork {
+ public:
+  StripWork() = default;
+  StripWork(const StripWork&) = delete;
+  StripWork& operator=(const StripWork&) = delete;
+  virtual ~StripWork() = default;
+
+  // Bytes of input of each strip; the last may be shorter. All of the input when the step has no
+  // smaller parts.
+  [[nodiscard]] virtual int64_t strip_bytes() const = 0;
+
+  // The strip whose input begins at `offset` to its places in `out`, all of the output; and back,
+  // from all of the output. With `streaming` what is written goes past the caches.
+  virtual void forward(int64_t offset, ConstBytes strip, bool streaming,
+                       MutableBytes out) const = 0;
+  virtual void inverse(int64_t offset, ConstBytes in, bool streaming, MutableBytes strip) const = 0;
+};
+
+// Strips are whole multiples of `row_bytes` where the step allows it.
+[[nodiscard]] std::unique_ptr<StripWork> make_strip_work(const Step& step, int64_t row_bytes);
+
+}  // namespace mxfp4

@@ -1,0 +1,176 @@
+// Programs equal their steps run one by one, which are the definition: for every instruction set of
+// this machine, on sizes that take the fast forms and on those that do not, at odd addresses, and
+// past the caches.
+#include "lib/steps/program.hpp"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "lib/kernels/tile_plan.hpp"
+#include "lib/kernels/tiles.hpp"
+#include "tests/golden/drawn_inputs.hpp"
+
+namespace mxfp4::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes forward_by_steps(const std::vector<Step>& steps, Bytes in) {
+  for (const Step& step : steps) {
+    Bytes out(static_cast<size_t>(step_out_bytes(step)));
+    step_forward(step, in, out);
+    in = std::move(out);
+  }
+  return in;
+}
+
+// One byte past an aligned address, with guards on both sides.
+void expect_equal(const std::vector<Step>& steps, uint64_t seed) {
+  Program program(step_in_bytes(steps.front()));
+  for (const Step& step : steps) program.then(step);
+  const Bytes in = drawn_bytes(seed, program.in_bytes() + 1);
+  const ConstBytes odd = ConstBytes(in).subspan(1);
+  const Bytes want = forward_by_steps(steps, Bytes(odd.begin(), odd.end()));
+  Bytes scratch(static_cast<size_t>(program.scratch_bytes()), std::byte{0xEE});
+  for (size_t shift : {0, 1, 32}) {
+    SCOPED_TRACE(testing::Message() << "output shifted by " << shift);
+    Bytes out(want.size() + 33, std::byte{0xEE});
+    program.forward(odd, MutableBytes(out).subspan(shift, want.size()), scratch);
+    EXPECT_EQ(first_difference(Bytes(out.begin() + static_cast<ptrdiff_t>(shift),
+                                     out.begin() + static_cast<ptrdiff_t>(shift + want.size())),
+                               want),
+              -1);
+    Bytes back(in.size() + 1, std::byte{0xEE});
+    program.inverse(ConstBytes(out).subspan(shift, want.size()),
+                    MutableBytes(back).subspan(1, odd.size()), scratch);
+    EXPECT_EQ(back.front(), std::byte{0xEE});
+    EXPECT_EQ(back.back(), std::byte{0xEE});
+    EXPECT_TRUE(std::equal(odd.begin(), odd.end(), back.begin() + 1));
+  }
+}
+
+GatherRows random_rows(int64_t row_bytes, int64_t rows, std::mt19937_64& random) {
+  GatherRows gather{row_bytes, std::vector<int64_t>(static_cast<size_t>(rows))};
+  std::iota(gather.source.begin(), gather.source.end(), 0);
+  std::ranges::shuffle(gather.source, random);
+  return gather;
+}
+
+// Axis permutations of n rows of k nibbles, as tensor-core layouts use them.
+std::vector<Permute> tensor_core_permutes(int64_t n, int64_t k) {
+  return {
+      {Unit::kNibble, {n / 64, 4, 2, 8, k / 16, 2, 4, 2}, {4, 0, 3, 6, 1, 7, 2, 5}},
+      {Unit::kNibble, {n / 64, 4, 2, 8, k / 16, 2, 4, 2}, {4, 0, 3, 6, 1, 7, 5, 2}},
+      {Unit::kNibble, {n / 32, 4, 8, k / 32, 2, 4, 4}, {3, 0, 2, 5, 1, 6, 4}},
+      {Unit::kNibble, {n / 32, 2, 16, k / 2, 2}, {0, 3, 2, 4, 1}},
+      {Unit::kNibble, {n / 16, 2, 8, k / 64, 2, 2, 2, 2, 2, 2}, {0, 5, 2, 3, 4, 7, 8, 6, 9, 1}},
+      {Unit::kByte, {n / 16, 16, k / 64, 2, 16}, {0, 2, 3, 1, 4}},
+      {Unit::kByte, {n, 2, k / 4}, {0, 2, 1}},
+      {Unit::kByte, {n / 32, 32, k / 2}, {0, 2, 1}},
+      {Unit::kWord32, {n, k / 8}, {1, 0}},
+      {Unit::kWord16, {n / 32, 4, 4, 2, k / 4}, {0, 2, 1, 3, 4}},
+  };
+}
+
+class OnEveryTarget : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(GetParam());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+};
+
+TEST_P(OnEveryTarget, TensorCorePermutesAloneAndAfterRows) {
+  std::mt19937_64 random(11);
+  for (const auto& [n, k] :
+       {std::pair<int64_t, int64_t>{64, 64}, {128, 256}, {192, 960}, {576, 1216}}) {
+    for (const Permute& permute : tensor_core_permutes(n, k)) {
+      SCOPED_TRACE(testing::Message()
+                   << n << " x " << k << ", dims " << testing::PrintToString(permute.dims)
+                   << ", order " << testing::PrintToString(permute.order));
+      expect_equal({permute}, random());
+      expect_equal({random_rows(k / 2, n, random), permute}, random());
+      expect_equal({PadMatrix{n - 5, k / 2 - 16, n, k / 2, std::byte{127}}, permute}, random());
+      expect_equal({random_rows(k / 2 - 16, n - 5, random),
+                    PadMatrix{n - 5, k / 2 - 16, n, k / 2, std::byte{1}},
+                    random_rows(k / 2, n, random), permute},
+                   random());
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(OnEveryTarget, RandomPermutes) {
+  std::mt19937_64 random(12);
+  constexpr std::array<int64_t, 10> kSizes = {1, 2, 2, 2, 3, 4, 4, 8, 16, 32};
+  for (int round = 0; round < 600; ++round) {
+    Permute step;
+    step.unit = std::array{Unit::kNibble, Unit::kByte, Unit::kWord16, Unit::kWord32}[round % 4];
+    int64_t units = 1;
+    while (step.dims.size() < 9) {
+      const int64_t size = kSizes.at(random() % kSizes.size());
+      if (units * size > 100000) break;
+      units *= size;
+      step.dims.push_back(size);
+    }
+    step.order.resize(step.dims.size());
+    std::iota(step.order.begin(), step.order.end(), 0);
+    std::ranges::shuffle(step.order, random);
+    if (step.unit == Unit::kNibble) {
+      step.dims.back() = 32;
+      step.dims[static_cast<size_t>(step.order.back())] = 16;
+    }
+    SCOPED_TRACE(testing::Message()
+                 << "round " << round << ", dims " << testing::PrintToString(step.dims)
+                 << ", order " << testing::PrintToString(step.order));
+    expect_equal({step}, random());
+    if (HasFailure()) return;
+  }
+}
+
+// Long enough to be written past the caches.
+TEST_P(OnEveryTarget, LargeOutputs) {
+  constexpr int64_t kRows = 4096;
+  constexpr int64_t kCodes = 3072;
+  std::mt19937_64 random(13);
+  const Permute tiles = tensor_core_permutes(kRows, kCodes).front();
+  expect_equal({random_rows(kCodes / 2, kRows, random), tiles}, random());
+  expect_equal({random_rows(kCodes / 2, kRows, random)}, random());
+}
+
+INSTANTIATE_TEST_SUITE_P(Program, OnEveryTarget,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return hwy::TargetName(target.param); });
+
+// A layout whose permutation has no tiles would still be right, and slow.
+TEST(TilePlan, CoversTheTensorCorePermutes) {
+  for (const Permute& permute : tensor_core_permutes(6144, 3072)) {
+    if (permute.unit == Unit::kWord16) continue;  // moves whole rows
+    for (bool invert : {false, true}) {
+      const auto nest = kernels::permutation_nest(permute.dims, permute.order, invert);
+      EXPECT_TRUE(kernels::tile_plan(nest, unit_bits(permute.unit)).has_value())
+          << testing::PrintToString(permute.dims) << invert;
+    }
+  }
+}
+
+TEST(TilePlan, LeavesShortRunsAlone) {
+  const auto plan = [](const std::vector<int64_t>& dims, const std::vector<int>& order) {
+    return kernels::tile_plan(kernels::permutation_nest(dims, order, false), 8);
+  };
+  EXPECT_FALSE(plan({15, 15}, {1, 0}));
+  EXPECT_FALSE(plan({64, 90}, {1, 0}));
+  EXPECT_FALSE(plan({8, 8}, {1, 0}));          // no second block
+  EXPECT_FALSE(plan({4, 4, 128}, {1, 0, 2}));  // whole lines move: a row gather
+}
+
+}  // namespace
+}  // namespace mxfp4::test
