@@ -1,19 +1,17 @@
 // The program: parse, run one command, and turn whatever went wrong into one line and an exit code.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <new>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
+#include "formats/lost_pages.hpp"
 #include "lib/core/error.hpp"
 
 namespace {
@@ -51,7 +49,11 @@ int fail(const std::string& message, const std::string& hint, int code) {
   return code;
 }
 
+// Zeros where a file was cut off may have led to any other error.
 int fail(const mxfp4::Error& error) {
+  if (const auto file = mxfp4::file_that_lost_pages()) {
+    return fail(*file + ": became shorter while it was read", "", mxfp4::kInput);
+  }
   const std::string hint =
       error.kind() == ErrorKind::kInternal && error.hint_text().empty()
           ? "this is a bug; please report it with the command line and the output of --version"
@@ -59,26 +61,10 @@ int fail(const mxfp4::Error& error) {
   return fail(error.what(), hint, exit_code(error.kind()));
 }
 
-// A mapped page that is gone: somebody truncated a file while it was read. No code that reads a map
-// can be told so in another way; only async-signal-safe calls are allowed here.
-extern "C" void end_on_lost_page(int) {
-  constexpr std::string_view kText =
-      "mxfp4-repack: error: an input file: became shorter while it was read\n";
-  const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
-  (void)written;
-  ::_exit(mxfp4::kInput);
-}
-
-void end_cleanly_on_lost_pages() {
-  struct sigaction action {};
-  action.sa_handler = end_on_lost_page;
-  ::sigaction(SIGBUS, &action, nullptr);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  end_cleanly_on_lost_pages();
+  mxfp4::survive_lost_pages();
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
       "mxfp4-repack"};
@@ -93,7 +79,9 @@ int main(int argc, char** argv) {
       line.unpack.resources.threads = std::max(line.unpack.resources.threads, threads);
       line.finalize.resources.threads = std::max(line.finalize.resources.threads, threads);
     }
-    return line.run(mxfp4::Console(line.global));
+    const int code = line.run(mxfp4::Console(line.global));
+    mxfp4::check_lost_pages();
+    return code;
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
@@ -104,7 +92,7 @@ int main(int argc, char** argv) {
         unknown.hint.empty() ? "mxfp4-repack --help shows commands and flags" : unknown.hint,
         mxfp4::kUsage);
   } catch (const mxfp4::Interrupted& interrupted) {
-    fmt::print(stderr, "mxfp4-repack: interrupted; --resume goes on from what is complete\n");
+    fmt::print(stderr, "mxfp4-repack: interrupted; {}\n", interrupted.what());
     return interrupted.exit_code();
   } catch (const mxfp4::Error& error) {
     return fail(error);

@@ -10,6 +10,7 @@
 #include "apps/session.hpp"
 #include "formats/blob_check.hpp"
 #include "formats/blob_writer.hpp"
+#include "formats/lost_pages.hpp"
 #include "formats/repacker.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pipeline.hpp"
@@ -113,6 +114,19 @@ RankSlice stated_slice(const Manifest& manifest) {
   return slice;
 }
 
+// What decides how bytes are made beside layout, target and sizes.
+void compare_model(const ModelLayers& input, const Manifest& manifest, Findings& findings) {
+  const auto differs = [&](std::string_view what, auto in_manifest, auto in_input) {
+    if (in_manifest == in_input) return;
+    findings.push_back(
+        fmt::format("{}: {} in the manifest, the input has {}", what, in_manifest, in_input));
+  };
+  differs("w13_order", w13_order_name(manifest.order), w13_order_name(input.order));
+  differs("scale_fill", std::to_integer<int>(manifest.scale_fill),
+          std::to_integer<int>(input.scale_fill));
+  differs("bias_dtype", dtype_name(manifest.bias_dtype), dtype_name(input.bias_dtype));
+}
+
 void check_against(const fs::path& directory, const Manifest& manifest,
                    const VerifyOptions& options, Findings& findings) {
   if (manifest.layers.empty()) return;
@@ -128,6 +142,7 @@ void check_against(const fs::path& directory, const Manifest& manifest,
                                    manifest.layers.size(), input.model.layers.size()));
     return;
   }
+  compare_model(input.model, manifest, findings);
   const Layout* layout = nullptr;
   if (manifest.layout != kLoadedLayoutId) {
     layout = layout_by_id(manifest.layout);
@@ -224,6 +239,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   for (size_t i = 0; i < readable.size(); ++i) {
     verify_blob(readable[i], manifests[i], options, progress, findings);
   }
+  check_lost_pages();
   return report(options, manifests, findings, console);
 }
 

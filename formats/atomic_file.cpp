@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/lost_pages.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -42,6 +43,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::append(ConstBytes bytes) {
+  check_lost_pages();
   size_ += static_cast<int64_t>(bytes.size());
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
@@ -54,6 +56,7 @@ void AtomicFile::append(ConstBytes bytes) {
 }
 
 void AtomicFile::commit() {
+  check_lost_pages();
   if (fsync(descriptor_) != 0) fail(target_, "cannot fsync");
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "cannot rename into place");
   const int descriptor = std::exchange(descriptor_, -1);

@@ -10,7 +10,8 @@
 
 namespace mxfp4 {
 
-// Errors are Error::output naming the target path.
+// Errors are Error::output naming the target path; Error::input when a mapped file lost pages, so
+// that nothing made from them is ever published.
 class AtomicFile {
  public:
   // Creates the temporary beside `target`.

@@ -90,16 +90,20 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   // Tensors are read from front to back, once. Advice only: a failure changes no result.
   (void)::madvise(address, size, MADV_SEQUENTIAL);
   bytes_ = {static_cast<const std::byte*>(address), size};
+  watched_ = WatchedMap(bytes_, path.string());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : file_(std::move(other.file_)), bytes_(std::exchange(other.bytes_, {})) {}
+    : file_(std::move(other.file_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      watched_(std::move(other.watched_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this != &other) {
     unmap();
     file_ = std::move(other.file_);
     bytes_ = std::exchange(other.bytes_, {});
+    watched_ = std::move(other.watched_);
   }
   return *this;
 }
@@ -107,6 +111,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 MappedFile::~MappedFile() { unmap(); }
 
 void MappedFile::unmap() noexcept {
+  watched_ = {};
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   bytes_ = {};
 }

@@ -1,15 +1,16 @@
 // Files of a source: their identity (size, mtime), small texts, and read-only maps of large ones.
 //
-// A map is private to the process but not a copy: if another process truncates the file, touching
-// the lost pages raises SIGBUS. Source::check_unchanged detects this and every rewrite, so callers
-// ask it before they trust a long run; replacing a file by rename is harmless, the map keeps the
-// old one.
+// A map is private to the process but not a copy: if another process truncates the file, the lost
+// pages read as zeros and check_lost_pages throws. Source::check_unchanged detects this and every
+// rewrite, so callers ask it before they trust a long run; replacing a file by rename is harmless,
+// the map keeps the old one.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 
+#include "formats/lost_pages.hpp"
 #include "formats/source.hpp"
 #include "lib/core/tensor.hpp"
 
@@ -41,6 +42,7 @@ class MappedFile {
 
   SourceFile file_;
   ConstBytes bytes_;
+  WatchedMap watched_;
 };
 
 }  // namespace mxfp4

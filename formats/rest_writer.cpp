@@ -71,8 +71,8 @@ class SummedFile {
  public:
   explicit SummedFile(const fs::path& path) : name_(path.filename().string()), file_(path) {}
   void append(ConstBytes bytes) {
+    sum_.update(bytes);  // first: a map's lost page shows here, write() would only fail
     file_.append(bytes);
-    sum_.update(bytes);
   }
   ManifestFile commit() {
     file_.commit();

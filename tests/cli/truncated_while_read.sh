@@ -15,6 +15,8 @@ os.truncate(path, size)
 lines = [line for line in text.splitlines() if line.startswith("mxfp4-repack: error: ")]
 assert run.returncode == 3 and len(lines) == 1, (run.returncode, text)
 assert not os.path.exists("out/mxfp4_repack.json"), "a manifest is left"
-print(lines[0])
+assert lines[0] == f"mxfp4-repack: error: {path}: became shorter while it was read", lines[0]
+left = [name for _, _, names in os.walk("out") for name in names]
+assert not [name for name in left if ".tmp-" in name], left
 PY
 "$python" race.py "$BIN"
