@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 #include <system_error>
 
@@ -12,7 +13,6 @@
 #include "formats/blob_writer.hpp"
 #include "formats/checksum.hpp"
 #include "formats/mapped_file.hpp"
-#include "formats/shard_manifest.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -33,16 +33,24 @@ std::string journal_name(const std::optional<Shard>& shard) {
                : fmt::format("{}progress", kJournalPrefix);
 }
 
-// A resumed run must read what the earlier one read: files of equal size and mtime. Manifests do
-// not say mtimes, which differ between machines.
-std::string identity_on_this_machine(const std::string& plan, const Source& source) {
-  std::string text = plan;
-  for (const SourceFile& file : source.files()) {
-    text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
-  }
+std::string sum_of(std::string_view text) {
   Checksum sum;
   sum.update(std::as_bytes(std::span(text)));
   return sum.hex();
+}
+
+// Manifests do not say mtimes, which differ between machines.
+SourceSeen look_at(const fs::path& path, const Source& source) {
+  SourceSeen seen;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
+  std::error_code error;
+  seen.place = sum_of(fs::weakly_canonical(path, error).string());
+  std::string text;
+  for (const SourceFile& file : source.files()) {
+    text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
+  }
+  seen.stamp = sum_of(text);
+  return seen;
 }
 
 std::string checksum_of(const fs::path& path) {
@@ -85,17 +93,18 @@ ConversionOutput::ConversionOutput(const ConvertOptions& options, std::optional<
       directory_(options.output, mode_of(options, shard.has_value()), shard.has_value()),
       path_(options.output),
       blob_(options.include_rest ? options.output / kBlobFolder : options.output),
-      plan_(plan_identity(planned)) {
+      plan_(plan_identity(planned)),
+      source_(look_at(options.input.path, source)) {
   for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
   if (options.resume || shard_) {
     look_for_manifests(planned);
     if (complete_ && !options.resume) {
       throw Error::output(fmt::format("{}: complete already", options.output.string()));
     }
-    if (!complete_) look_for_shards(shard_.has_value());
+    if (!complete_) look_for_shards(options);
     if (!complete_ && shard_) look_for_own_shard(options);
   }
-  if (!complete_) open_journal(options, planned, source);
+  if (!complete_) open_journal(options, planned);
 }
 
 ConversionOutput::~ConversionOutput() {
@@ -118,9 +127,9 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
   if (complete_) directory_.keep();
 }
 
-void ConversionOutput::look_for_shards(bool shard_wanted) {
+void ConversionOutput::look_for_shards(const ConvertOptions& options) {
   for (const fs::path& path : find_shard_manifests(blob_)) {
-    if (!shard_wanted) {
+    if (!shard_) {
       throw Error::output(fmt::format("{}: holds shards of a conversion", blob_.string()))
           .hint("finalize puts them together; --force replaces them");
     }
@@ -128,6 +137,12 @@ void ConversionOutput::look_for_shards(bool shard_wanted) {
     if (other.plan != plan_ || other.shard.count != shard_->count) {
       throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
           .hint("all shards need the same input, flags and program");
+    }
+    const bool replaced = options.force && other.shard.index == shard_->index;
+    if (!replaced && other.source.contradicts(source_)) {
+      throw Error::output(
+          fmt::format("{}: the input changed since that shard was written", path.string()))
+          .hint("run that shard again, with --force");
     }
   }
 }
@@ -146,9 +161,10 @@ void ConversionOutput::look_for_own_shard(const ConvertOptions& options) {
 }
 
 void ConversionOutput::open_journal(const ConvertOptions& options,
-                                    const std::vector<Manifest>& planned, const Source& source) {
+                                    const std::vector<Manifest>& planned) {
   const fs::path path = blob_ / journal_name(shard_);
-  const std::string identity = identity_on_this_machine(plan_, source);
+  // A resumed run must read what the earlier one read.
+  const std::string identity = sum_of(plan_ + source_.stamp);
   JournalContent found = read_journal(path);
   const bool same = options.resume && found.plan == identity;
   if (!same && options.resume && !shard_) directory_.clear();
@@ -211,7 +227,7 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   std::set<std::string> all = journal_->warnings();
   all.insert(warnings.begin(), warnings.end());
   if (shard_) {
-    const ShardManifest manifest{*shard_, plan_, layers_, all, std::move(manifests)};
+    const ShardManifest manifest{*shard_, plan_, source_, layers_, all, std::move(manifests)};
     write_file_atomically(blob_ / shard_manifest_name(*shard_), write_shard_manifest(manifest));
   } else {
     for (Manifest& manifest : manifests) {

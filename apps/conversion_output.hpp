@@ -12,6 +12,7 @@
 #include "apps/output_directory.hpp"
 #include "formats/journal.hpp"
 #include "formats/manifest.hpp"
+#include "formats/shard_manifest.hpp"
 #include "formats/source.hpp"
 #include "lib/plan/shard.hpp"
 
@@ -48,17 +49,17 @@ class ConversionOutput {
 
  private:
   void look_for_manifests(const std::vector<Manifest>& planned);
-  void look_for_shards(bool shard_wanted);
+  void look_for_shards(const ConvertOptions& options);
   void look_for_own_shard(const ConvertOptions& options);
-  void open_journal(const ConvertOptions& options, const std::vector<Manifest>& planned,
-                    const Source& source);
+  void open_journal(const ConvertOptions& options, const std::vector<Manifest>& planned);
   void remove_leftovers(const std::vector<Manifest>& planned) const;
 
   std::optional<Shard> shard_;
   OutputDirectory directory_;
   std::filesystem::path path_;  // OUT
   std::filesystem::path blob_;
-  std::string plan_;             // identity
+  std::string plan_;  // identity
+  SourceSeen source_;
   std::vector<int64_t> layers_;  // numbers
   JournalContent earlier_;
   std::unique_ptr<Journal> journal_;

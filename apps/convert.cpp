@@ -272,7 +272,10 @@ int run_convert(const ConvertOptions& options, const Console& console) {
     return kOk;
   }
 
-  watch_signals();
+  std::vector<std::filesystem::path> inputs;
+  for (const SourceFile& file : input.source->files()) inputs.push_back(file.path);
+  refuse_inputs_in(options.output, inputs);
+  watch_signals("--resume goes on from what is complete");
   manifest.rest = rest.planned();
   const std::vector<Manifest> planned = planned_manifests(plan, input.model, manifest);
   ConversionOutput output(options, shard, planned, *input.source);

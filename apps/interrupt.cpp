@@ -6,6 +6,7 @@
 namespace mxfp4 {
 namespace {
 
+const char* text = "";
 std::atomic<int> noted{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler stores to it");
 
@@ -13,7 +14,8 @@ void note(int signal) { noted.store(signal); }
 
 }  // namespace
 
-void watch_signals() {
+void watch_signals(const char* afterwards) {
+  text = afterwards;
   for (const int signal : {SIGINT, SIGTERM}) {
     struct sigaction action {};
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
@@ -25,7 +27,7 @@ void watch_signals() {
 }
 
 void check_interrupted() {
-  if (const int signal = noted.load(); signal != 0) throw Interrupted(signal);
+  if (const int signal = noted.load(); signal != 0) throw Interrupted(signal, text);
 }
 
 }  // namespace mxfp4

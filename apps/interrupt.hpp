@@ -8,18 +8,20 @@ namespace mxfp4 {
 
 class Interrupted : public std::exception {
  public:
-  explicit Interrupted(int signal) : signal_(signal) {}
+  Interrupted(int signal, const char* afterwards) : signal_(signal), afterwards_(afterwards) {}
   // What a shell reports for a process that died of the signal: 130, 143.
   [[nodiscard]] int exit_code() const { return 128 + signal_; }
-  [[nodiscard]] const char* what() const noexcept override { return "interrupted"; }
+  // In what state that leaves the user.
+  [[nodiscard]] const char* what() const noexcept override { return afterwards_; }
 
  private:
   int signal_;
+  const char* afterwards_;
 };
 
 // From now on the first SIGINT or SIGTERM is only noted; a second one kills as usual. A signal that
-// the parent chose to ignore stays ignored.
-void watch_signals();
+// the parent chose to ignore stays ignored. `afterwards` is a literal: the text of Interrupted.
+void watch_signals(const char* afterwards);
 
 // Throws Interrupted if a signal came.
 void check_interrupted();

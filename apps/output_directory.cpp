@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,6 +92,14 @@ void remove_if_empty(const fs::path& path) {
   fs::remove(path, ignored);
 }
 
+// Whether the name still stands for the open directory.
+bool is_same_directory(int descriptor, const fs::path& path) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(descriptor, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
 // 0: the last to go. Without its manifest a blob is incomplete for everybody, whatever happens
 // next; without the journal nobody knows whose the other files are.
 int removal_order(const fs::path& file) {
@@ -100,6 +109,17 @@ int removal_order(const fs::path& file) {
 }
 
 }  // namespace
+
+void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& inputs) {
+  std::error_code error;
+  const fs::path home = fs::weakly_canonical(output, error);
+  for (const fs::path& input : inputs) {
+    const fs::path relative = fs::weakly_canonical(input, error).lexically_relative(home);
+    if (error || relative.empty() || *relative.begin() == "..") continue;
+    throw Error::output(fmt::format("{}: holds the input {}", output.string(), input.string()))
+        .hint("choose another directory");
+  }
+}
 
 bool is_temporary(const std::string& file_name) {
   constexpr size_t kRandom = 6;
@@ -115,7 +135,6 @@ OutputDirectory::OutputDirectory(fs::path path, OutputMode mode, bool shared)
     if (existed_ && !fs::is_directory(path_)) {
       throw Error::output(fmt::format("{}: exists and is not a directory", path_.string()));
     }
-    make_directories(path_);
     lock(shared);
     open(mode);
   } catch (const fs::filesystem_error& error) {
@@ -129,12 +148,19 @@ OutputDirectory::~OutputDirectory() {
 }
 
 void OutputDirectory::lock(bool shared) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // Where directories cannot be locked, atomic renames still keep every file whole.
-  if (descriptor_ < 0 || flock(descriptor_, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return;
-  if (errno != EWOULDBLOCK) return;
-  close(std::exchange(descriptor_, -1));
-  throw Error::output(fmt::format("{}: another process is writing here", path_.string()));
+  do {
+    if (descriptor_ >= 0) close(descriptor_);
+    make_directories(path_);
+    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor_ < 0) return;
+    if (flock(descriptor_, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+      // Where directories cannot be locked, atomic renames still keep every file whole.
+      if (errno != EWOULDBLOCK) return;
+      close(std::exchange(descriptor_, -1));
+      throw Error::output(fmt::format("{}: another process is writing here", path_.string()));
+    }
+    // The one that had the lock before may have removed what is locked now.
+  } while (!is_same_directory(descriptor_, path_));
 }
 
 void OutputDirectory::open(OutputMode mode) {
@@ -173,6 +199,14 @@ void OutputDirectory::clear() const {
   std::ranges::stable_sort(files, std::greater{}, removal_order);
   for (const fs::path& file : files) fs::remove(file);
   for (const fs::path& folder : folders) fs::remove(folder);
+}
+
+void OutputDirectory::discard() const noexcept {
+  try {
+    clear();
+  } catch (const std::exception&) {
+    // What made the run fail is what the user has to know.
+  }
 }
 
 void OutputDirectory::reserve(int64_t bytes) const {

@@ -29,6 +29,8 @@ class OutputDirectory {
 
   // Removes everything that this program wrote, the manifests first.
   void clear() const;
+  // The same for a run that failed, as far as it can be done.
+  void discard() const noexcept;
   // All its files, relative to it, folders of ranks and of the blob included.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
   // Throws Error::output when the file system has less than `bytes` free.
@@ -44,6 +46,10 @@ class OutputDirectory {
   bool existed_ = true;
   bool keep_ = false;
 };
+
+// Throws Error::output when one of the inputs lies in `output`, where --force would remove it.
+void refuse_inputs_in(const std::filesystem::path& output,
+                      const std::vector<std::filesystem::path>& inputs);
 
 // A temporary of a run that is over, if no process writes the directory any more.
 [[nodiscard]] bool is_temporary(const std::string& file_name);

@@ -6,8 +6,10 @@
 #include <set>
 
 #include "apps/commands.hpp"
+#include "apps/interrupt.hpp"
 #include "apps/output_directory.hpp"
 #include "formats/atomic_file.hpp"
+#include "formats/blob_check.hpp"
 #include "formats/blob_reader.hpp"
 #include "formats/blob_writer.hpp"
 #include "lib/core/error.hpp"
@@ -203,8 +205,10 @@ int64_t unpack_layer(const fs::path& blob, const fs::path& directory, const Mani
                      const ManifestLayer& layer, const ResourceOptions& resources,
                      std::set<std::string>& lost, Progress& progress) {
   const LayerReader reader(blob / layer.file);
-  const PackedLayer packed = in_context((blob / layer.file).string(),
-                                        [&] { return describe(manifest, layer, reader.header()); });
+  const PackedLayer packed = in_context((blob / layer.file).string(), [&] {
+    require_layer_file(reader, manifest, layer);
+    return describe(manifest, layer, reader.header());
+  });
   lost.insert(packed.lost.begin(), packed.lost.end());
   AtomicFile file(directory / layer_file_name(layer.index, false));
   const std::string header = unpacked_header(manifest, layer, packed);
@@ -218,7 +222,7 @@ int64_t unpack_layer(const fs::path& blob, const fs::path& directory, const Mani
   const int64_t tokens = tokens_for(resources.memory, cost, resources.threads);
   std::vector<UnpackToken> in_flight(static_cast<size_t>(tokens));
   run_pipeline(static_cast<int64_t>(jobs.size()), {resources.threads, tokens},
-               {.read = [](int64_t, int64_t) {},
+               {.read = [](int64_t, int64_t) { check_interrupted(); },
                 .work =
                     [&](int64_t job, int64_t token) {
                       const UnpackJob& what = jobs[static_cast<size_t>(job)];
@@ -245,6 +249,34 @@ int64_t unpacked_bytes(const std::vector<Manifest>& manifests) {
   return total;
 }
 
+struct Unpacked {
+  std::set<std::string> lost;
+  int64_t bytes = 0;
+  int64_t files = 0;
+};
+
+// All layers of all ranks, or nothing: no file would tell some layers from all of them.
+Unpacked unpack_all(const UnpackOptions& options, const std::vector<fs::path>& blobs,
+                    const std::vector<Manifest>& manifests, const OutputDirectory& output,
+                    Progress& progress) {
+  Unpacked unpacked;
+  try {
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      const fs::path directory = options.output / rank_directory(manifests[i].rank);
+      make_directories(directory);
+      for (const ManifestLayer& layer : manifests[i].layers) {
+        unpacked.bytes += unpack_layer(blobs[i], directory, manifests[i], layer, options.resources,
+                                       unpacked.lost, progress);
+        ++unpacked.files;
+      }
+    }
+  } catch (...) {
+    output.discard();
+    throw;
+  }
+  return unpacked;
+}
+
 }  // namespace
 
 int run_unpack(const UnpackOptions& options, const Console& console) {
@@ -255,21 +287,12 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   }
   std::vector<Manifest> manifests;
   for (const fs::path& blob : blobs) manifests.push_back(read_manifest(blob));
+  refuse_inputs_in(options.output, blobs);
+  watch_signals("nothing of it is left");
   OutputDirectory output(options.output, options.force ? OutputMode::kReplace : OutputMode::kNew);
   output.reserve(unpacked_bytes(manifests));
   Progress progress(console, unpacked_bytes(manifests));
-  std::set<std::string> lost;
-  int64_t bytes = 0;
-  int64_t files = 0;
-  for (size_t i = 0; i < blobs.size(); ++i) {
-    const fs::path directory = options.output / rank_directory(manifests[i].rank);
-    make_directories(directory);
-    for (const ManifestLayer& layer : manifests[i].layers) {
-      bytes +=
-          unpack_layer(blobs[i], directory, manifests[i], layer, options.resources, lost, progress);
-      ++files;
-    }
-  }
+  const auto [lost, bytes, files] = unpack_all(options, blobs, manifests, output, progress);
   output.keep();
   for (const std::string& text : lost) console.warn(text);
   if (console.json()) {

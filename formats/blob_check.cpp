@@ -7,6 +7,7 @@
 
 #include "formats/checksum.hpp"
 #include "formats/mapped_file.hpp"
+#include "formats/uncleared.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -61,7 +62,7 @@ void hash_plain(const LayerReader& reader, Checksum& file_sum, TensorSums& tenso
 void hash_frames(const LayerReader& reader, Checksum& file_sum, TensorSums& tensors,
                  const std::function<void(int64_t)>& progress) {
   file_sum.update(reader.stored());
-  std::vector<std::byte> frame;
+  UnclearedBytes frame;
   for (const SeekEntry& entry : std::span(reader.frames()).subspan(1)) {
     frame.resize(static_cast<size_t>(entry.frame.decoded));
     reader.read(entry.decoded_offset - reader.header().data_start, frame);
@@ -95,16 +96,22 @@ void compare_header(const LayerReader& reader, const Manifest& manifest, const M
   }
 }
 
-std::vector<std::string> check_open_file(const fs::path& path, const Manifest& manifest,
-                                         const ManifestLayer& layer,
-                                         const std::function<void(int64_t)>& progress) {
+std::vector<std::string> compare_description(const LayerReader& reader, const Manifest& manifest,
+                                             const ManifestLayer& layer) {
   std::vector<std::string> findings;
-  const LayerReader reader(path);
   if (reader.file_bytes() != layer.size) {
     findings.push_back(
         fmt::format("{} bytes, {} in the manifest", reader.file_bytes(), layer.size));
   }
   compare_header(reader, manifest, layer, findings);
+  return findings;
+}
+
+std::vector<std::string> check_open_file(const fs::path& path, const Manifest& manifest,
+                                         const ManifestLayer& layer,
+                                         const std::function<void(int64_t)>& progress) {
+  const LayerReader reader(path);
+  std::vector<std::string> findings = compare_description(reader, manifest, layer);
   if (!findings.empty()) return findings;
   Checksum file_sum;
   TensorSums tensors(layer);
@@ -186,6 +193,15 @@ fs::path model_directory_of(const fs::path& directory) {
   fs::path blob = fs::weakly_canonical(directory, ignored);
   if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // out of a rank's directory
   return blob.filename() == kBlobFolder ? blob.parent_path() : fs::path();
+}
+
+void require_layer_file(const LayerReader& reader, const Manifest& manifest,
+                        const ManifestLayer& layer) {
+  const std::vector<std::string> findings = compare_description(reader, manifest, layer);
+  if (!findings.empty()) throw Error::input(findings.front());
+  Checksum sum;
+  sum.update(reader.stored());
+  if (sum.hex() != layer.xxh3_128) throw Error::input("checksum of the file differs");
 }
 
 std::vector<std::string> check_layer_file(const fs::path& directory, const Manifest& manifest,

@@ -26,6 +26,12 @@ namespace mxfp4 {
 // when the blob was taken out of it, and stands alone.
 [[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& directory);
 
+// What a reader of the data has to know first: the file is the one that the manifest describes,
+// byte for byte. Cheaper than check_layer_file, since nothing is decoded: a tensor's own checksum
+// is not looked at. Throws Error::input, without the file's name.
+void require_layer_file(const LayerReader& reader, const Manifest& manifest,
+                        const ManifestLayer& layer);
+
 // Checks one layer file whole: size, checksum, header and metadata, every tensor's checksum.
 // `progress` is told the bytes read so far, piece by piece. Never throws Error::input: damage is a
 // finding.

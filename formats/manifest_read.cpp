@@ -1,6 +1,9 @@
 // JSON text -> Manifest. The text is untrusted: every field is typed and checked.
 #include <fmt/format.h>
 
+#include <set>
+
+#include "formats/blob_writer.hpp"
 #include "formats/checksum.hpp"
 #include "formats/json_fields.hpp"
 #include "formats/manifest.hpp"
@@ -158,6 +161,25 @@ ManifestFile read_file(const JsonFields& object) {
   return file;
 }
 
+// What names say twice must agree.
+void check_layer_names(const Manifest& manifest) {
+  std::set<int64_t> seen;
+  for (const ManifestLayer& layer : manifest.layers) {
+    if (!seen.insert(layer.index).second) {
+      throw Error::input(fmt::format("layers: layer {} is there twice", layer.index));
+    }
+    for (const ManifestTensor& tensor : layer.tensors) {
+      if (tensor.name.starts_with(layer.prefix + ".")) continue;
+      throw Error::input(fmt::format("layers: layer {}: tensor {} does not begin with {}",
+                                     layer.index, in_quotes(tensor.name), in_quotes(layer.prefix)));
+    }
+    const std::string plain = layer_file_name(layer.index, false);
+    if (layer.file == plain || layer.file == layer_file_name(layer.index, true)) continue;
+    throw Error::input(fmt::format("layers: layer {} is in {}, expected {}", layer.index,
+                                   in_quotes(layer.file), plain));
+  }
+}
+
 }  // namespace
 
 void check_plain_name(const std::string& name) {
@@ -206,6 +228,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   read_model(object.object("model"), manifest);
   object.each("layers",
               [&](const JsonFields& item) { manifest.layers.push_back(read_layer(item)); });
+  check_layer_names(manifest);
   if (object.has("rest")) {
     object.each("rest", [&](const JsonFields& item) { manifest.rest.push_back(read_file(item)); });
   }

@@ -40,6 +40,12 @@ void check_complete(const std::vector<ShardManifest>& shards) {
                                      named(shard.shard)))
           .hint("all shards need the same input, flags and program");
     }
+    for (const ShardManifest& other : shards) {
+      if (!shard.source.contradicts(other.source)) continue;
+      throw Error::input(fmt::format("{} and {}: the input changed in between", named(shard.shard),
+                                     named(other.shard)))
+          .hint("run the older one again, with --force");
+    }
   }
   const auto same_index = [](const ShardManifest& a, const ShardManifest& b) {
     return a.shard.index == b.shard.index;
@@ -93,6 +99,9 @@ std::string write_shard_manifest(const ShardManifest& manifest) {
   json["shard"] = manifest.shard.index;
   json["shards"] = manifest.shard.count;
   json["plan"] = manifest.plan;
+  json["source_seen"] = {{"machine", manifest.source.machine},
+                         {"place", manifest.source.place},
+                         {"stamp", manifest.source.stamp}};
   json["layers"] = manifest.layers;
   json["data_warnings"] = manifest.warnings;
   json["ranks"] = nlohmann::ordered_json::array();
@@ -118,6 +127,8 @@ ShardManifest parse_shard_manifest(std::string_view text) {
     throw Error::input(fmt::format("shard: {} of {}", manifest.shard.index, manifest.shard.count));
   }
   manifest.plan = object.string("plan");
+  const JsonFields seen = object.object("source_seen");
+  manifest.source = {seen.string("machine"), seen.string("place"), seen.string("stamp")};
   manifest.layers = object.integers("layers");
   for (const std::string& warning : object.strings("data_warnings")) {
     manifest.warnings.insert(warning);

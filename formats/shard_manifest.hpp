@@ -14,9 +14,23 @@
 
 namespace mxfp4 {
 
+// What a shard read. The same path on the same machine must look the same to all shards; machines
+// may have copies of their own.
+struct SourceSeen {
+  std::string machine;  // empty: not known
+  std::string place;    // checksum of the absolute path, which may be any bytes
+  std::string stamp;    // of names, sizes and modification times of all files
+  // Whether the source changed between the two.
+  [[nodiscard]] bool contradicts(const SourceSeen& other) const {
+    return !machine.empty() && machine == other.machine && place == other.place &&
+           stamp != other.stamp;
+  }
+};
+
 struct ShardManifest {
   Shard shard;
-  std::string plan;                // identity of the whole plan, equal in all shards
+  std::string plan;  // identity of the whole plan, equal in all shards
+  SourceSeen source;
   std::vector<int64_t> layers;     // numbers of all layers of the plan
   std::set<std::string> warnings;  // that the data of this shard's layers gave rise to
   std::vector<Manifest> ranks;  // one a rank, with this shard's layers; `rest` in shard 0's alone
@@ -36,7 +50,8 @@ struct ShardManifest {
 [[nodiscard]] ShardManifest read_shard_manifest(const std::filesystem::path& path);
 
 // The manifests that one process would have written. Throws Error::input when a shard is missing or
-// there twice, when they are of different plans, or when a layer is missing or there twice.
+// there twice, when they are of different plans or of a source that changed in between, or when a
+// layer is missing or there twice.
 [[nodiscard]] std::vector<Manifest> merge_shards(std::vector<ShardManifest> shards);
 
 // What tells two plans apart: XXH3-128 over all that their manifests will say, data aside.

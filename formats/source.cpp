@@ -8,10 +8,12 @@
 #include <string_view>
 #include <system_error>
 
+#include "formats/blob_reader.hpp"
 #include "formats/hdf5_source.hpp"
 #include "formats/mapped_file.hpp"
 #include "formats/raw_source.hpp"
 #include "formats/safetensors_source.hpp"
+#include "formats/seekable_zstd.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -40,10 +42,23 @@ bool is_blob(const fs::path& dir) {
   return false;
 }
 
+Error already_packed(const fs::path& path, std::string_view why) {
+  return Error::input(fmt::format("{}: already packed: {}", path.string(), why))
+      .hint("unpack it, or convert the checkpoint that it was made from");
+}
+
 void refuse_blob(const fs::path& dir) {
   if (!is_blob(dir) && !is_blob(dir / "mxfp4_repack")) return;
-  throw Error::input(fmt::format("{}: already packed: holds {}", dir.string(), kBlobManifest))
-      .hint("unpack it, or convert the checkpoint that it was made from");
+  throw already_packed(dir, fmt::format("holds {}", kBlobManifest));
+}
+
+// A layer file of a blob, compressed; a plain one is known by its header when it is read.
+bool is_packed_layer(const fs::path& path) {
+  try {
+    return LayerReader(path).header().metadata.contains("mxfp4_repack.layout");
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::unique_ptr<Source> open_directory(const fs::path& dir) {
@@ -98,10 +113,11 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
   if (is_safetensors(bytes)) return open_safetensors_file(path);
   if (has_user_block(bytes)) return open_hdf5(path);
   if (first_visible(bytes) == '{') return open_raw(path);
-  if (begins_with(bytes, "\x28\xB5\x2F\xFD")) {
+  if (is_zstd(bytes)) {
+    if (is_packed_layer(path)) throw already_packed(path, "a layer file that this program wrote");
     throw Error::input(
         fmt::format("{}: compressed with zstd, expected a checkpoint", path.string()))
-        .hint("if it is a packed layer file, it is not an input of convert");
+        .hint("decompress it first");
   }
   throw Error::input(
       fmt::format("{}: unknown content: looked for an HDF5 signature, a safetensors "

@@ -29,12 +29,24 @@ expect_one_error 'empty: exists and is not empty$'
 expect_exit 3 "$BIN" convert before -o twice --arch sm90
 expect_one_error 'already packed'
 expect_exit 3 "$BIN" convert before/layer-00000.safetensors.zst -o twice --arch sm90
-expect_one_error 'compressed with zstd, expected a checkpoint$'
+expect_one_error 'layer-00000.safetensors.zst: already packed: a layer file that this program wrote$'
+echo text >text && zstd -q text
+expect_exit 3 "$BIN" convert text.zst -o twice --arch sm90
+expect_one_error 'text.zst: compressed with zstd, expected a checkpoint$'
 # shellcheck disable=SC2086
 convert_quietly "$model" -o plain $flags --compress none
 expect_exit 3 "$BIN" convert plain/layer-00000.safetensors -o twice --family gpt_oss --arch sm90
 expect_one_error 'already packed'
 [ ! -e twice ] || fail 'a refused run left an output'
+
+# An input in OUT is not what --force may replace.
+expect_exit 0 "$BIN" unpack before -o loaded
+expect_exit 5 "$BIN" convert loaded -o loaded --arch sm90 --force
+expect_one_error 'loaded: holds the input loaded/layer-00000.safetensors$'
+expect_exit 5 "$BIN" unpack before -o before --force
+expect_one_error 'before: holds the input before$'
+expect_exit 0 "$BIN" verify before --against "$model"
+expect_exit 0 "$BIN" convert loaded -o from-loaded --arch sm90 --family gpt_oss
 
 # Nothing is written by --dry-run, by inspect, or by a deployment that is refused.
 expect_exit 0 "$BIN" convert "$model" -o dry --arch sm90 --dry-run

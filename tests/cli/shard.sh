@@ -41,6 +41,21 @@ expect_one_error 'holds shards of a conversion'
 expect_exit 5 shard
 expect_one_error 'exists and is not empty'
 
+# The input changed after a shard was written.
+rm -rf model changed
+cp -r "$input" model
+first() { "$BIN" convert model -o changed "${flags[@]}" --shard 0/2 "$@"; }
+second() { "$BIN" convert model -o changed "${flags[@]}" --shard 1/2 "$@"; }
+expect_exit 0 first
+touch -d '2001-02-03' model/config.json
+expect_exit 5 second
+expect_one_error 'mxfp4_repack.shard-000-of-002.json: the input changed since that shard was written'
+expect_exit 5 first --resume
+expect_one_error 'the input changed since'
+expect_exit 0 first --force
+expect_exit 0 second
+expect_exit 0 "$BIN" finalize changed
+
 # Shards that were mixed afterwards, in another directory.
 mkdir mixed
 "$BIN" convert "$input" -o mixed "${flags[@]}" --compress none --shard 1/2 >/dev/null

@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "formats/blob_writer.hpp"
 #include "formats/shard_manifest.hpp"
 #include "lib/core/error.hpp"
 
@@ -37,7 +38,7 @@ Manifest sample(std::vector<int64_t> layers = {0, 1}) {
     ManifestLayer layer;
     layer.index = index;
     layer.prefix = "layers." + std::to_string(index);
-    layer.file = "layer-" + std::to_string(index);
+    layer.file = layer_file_name(index, true);
     layer.size = 100 + index;
     layer.xxh3_128 = "aa";
     layer.hidden_size = 64;
@@ -96,6 +97,19 @@ TEST(Manifest, NamesFilesOfItsOwnDirectoryOnly) {
   }
 }
 
+TEST(Manifest, RefusesLayersThatNamesContradict) {
+  const auto refused = [](const std::function<void(Manifest&)>& change) {
+    Manifest manifest = sample();
+    change(manifest);
+    return message_of([&] { (void)parse_manifest(write_manifest(manifest)); });
+  };
+  EXPECT_EQ(refused([](Manifest&) {}), "no error");
+  EXPECT_EQ(refused([](Manifest& m) { m.layers[1].index = 0; }), "layers: layer 0 is there twice");
+  EXPECT_EQ(refused([](Manifest& m) { m.layers[0].index = 7; }),
+            "layers: layer 7 is in \"layer-00000.safetensors.zst\", expected "
+            "layer-00007.safetensors");
+}
+
 TEST(Manifest, EveryChangedByteIsSeen) {
   const std::string text = write_manifest(sample());
   for (size_t at = 0; at < text.size(); ++at) {
@@ -106,7 +120,8 @@ TEST(Manifest, EveryChangedByteIsSeen) {
 }
 
 ShardManifest shard(int64_t index, int64_t count, std::vector<int64_t> layers) {
-  return {{index, count}, "plan", {0, 1, 2}, {}, {sample(std::move(layers))}};
+  return {{index, count}, "plan", {"machine", "place", "stamp"},
+          {0, 1, 2},      {},     {sample(std::move(layers))}};
 }
 
 TEST(MergeShards, IsWhatOneProcessWrites) {
@@ -140,6 +155,19 @@ TEST(MergeShards, RefusesGapsOverlapsAndMixtures) {
   other.plan = "another";
   EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}),
             "shard 0/2 and shard 1/2: made from different plans");
+}
+
+TEST(MergeShards, RefusesASourceThatChanged) {
+  ShardManifest other = shard(1, 2, {1});
+  other.source.stamp = "later";
+  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}),
+            "shard 0/2 and shard 1/2: the input changed in between");
+  // Copies differ in what the stamp is made of.
+  other.source.place = "a copy";
+  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}), "no error");
+  other = shard(1, 2, {1});
+  other.source = {"another machine", "place", "later"};
+  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}), "no error");
 }
 
 TEST(PlanIdentity, KnowsThePlanButNotTheData) {
