@@ -6,6 +6,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "formats/uncleared.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -62,7 +63,7 @@ LayerReader::LayerReader(const fs::path& path)
     if (entries_.empty()) throw Error::input("the seek table names no frame");
     const SeekEntry& first = entries_.front();
     const SeekEntry& last = entries_.back();
-    std::vector<std::byte> front(static_cast<size_t>(first.frame.decoded));
+    UnclearedBytes front(static_cast<size_t>(first.frame.decoded));
     decode_frame(file.first(static_cast<size_t>(first.frame.encoded)), first.frame, front);
     header_ = parse_safetensors_header(front, last.decoded_offset + last.frame.decoded);
     if (header_.data_start != first.frame.decoded) {
@@ -79,7 +80,7 @@ void LayerReader::read(int64_t offset, MutableBytes out) const {
     return;
   }
   auto entry = std::ranges::upper_bound(entries_, at, {}, &SeekEntry::decoded_offset) - 1;
-  std::vector<std::byte> partial;
+  UnclearedBytes partial;
   for (; !out.empty(); ++entry) {
     const ConstBytes encoded = file.subspan(static_cast<size_t>(entry->encoded_offset),
                                             static_cast<size_t>(entry->frame.encoded));

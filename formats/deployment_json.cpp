@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "formats/json_reader.hpp"
+#include "formats/strict_json.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -145,7 +146,7 @@ Deployment parse_deployment(std::string_view text) {
 }
 
 DeploymentRequest parse_target(std::string_view text) {
-  const json value = parse_json(text);
+  const json value = parse_strict_json(text);
   DeploymentRequest out;
   JsonObject object(value, "");
   std::string name;

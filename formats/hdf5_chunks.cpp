@@ -84,13 +84,13 @@ class SlabReader {
     });
   }
 
-  static Hdf5ChunkCache::Chunk owning(std::vector<std::byte> bytes) {
-    auto owned = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  static Hdf5ChunkCache::Chunk owning(UnclearedBytes bytes) {
+    auto owned = std::make_shared<const UnclearedBytes>(std::move(bytes));
     return {*owned, owned};
   }
 
-  [[nodiscard]] std::vector<std::byte> filled() const {
-    std::vector<std::byte> out(static_cast<size_t>(d_.chunk_bytes()));
+  [[nodiscard]] UnclearedBytes filled() const {
+    UnclearedBytes out(static_cast<size_t>(d_.chunk_bytes()));
     for (size_t i = 0; i < out.size(); ++i) out[i] = d_.fill[i % d_.fill.size()];
     return out;
   }

@@ -20,7 +20,7 @@ class Hdf5ChunkCache {
   // Decoded bytes; owned, unless they are those of the file.
   struct Chunk {
     ConstBytes bytes;
-    std::shared_ptr<const std::vector<std::byte>> owned;
+    std::shared_ptr<const UnclearedBytes> owned;
   };
 
   // Takes the chunk out; without bytes if it is not there.

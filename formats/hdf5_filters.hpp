@@ -12,9 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/uncleared.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
+
+// As many as the library allows; Hdf5Chunk::skipped has a bit for each.
+inline constexpr size_t kMaxHdf5Filters = 32;
 
 struct Hdf5Filter {
   int id = 0;
@@ -27,9 +31,9 @@ void check_hdf5_filter(int id, std::string_view comment);
 
 // Undoes the filters, last one first, except those whose bit is set in `skipped`. The result has
 // chunk_bytes bytes. Throws Error::input.
-[[nodiscard]] std::vector<std::byte> decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters,
-                                                       uint32_t skipped, ConstBytes stored,
-                                                       int64_t chunk_bytes);
+[[nodiscard]] UnclearedBytes decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters,
+                                               uint32_t skipped, ConstBytes stored,
+                                               int64_t chunk_bytes);
 
 // Checksum of filter 3 over the bytes as big-endian 16-bit words.
 [[nodiscard]] uint32_t hdf5_fletcher32(ConstBytes data);

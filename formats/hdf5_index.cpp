@@ -168,6 +168,10 @@ void Hdf5Dataset::check(int64_t file_size) const {
     return;
   }
   check_chunk_grid();
+  if (filters.size() > kMaxHdf5Filters) {
+    throw Error::input(
+        fmt::format("{} filters, at most {} are possible", filters.size(), kMaxHdf5Filters));
+  }
   for (const Hdf5Filter& filter : filters) check_hdf5_filter(filter.id, "");
   if (!fill.empty() && static_cast<int64_t>(fill.size()) != dtype_bytes(spec.dtype)) {
     throw Error::input("fill value: not of the element's size");

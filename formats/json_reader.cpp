@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "formats/strict_json.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -36,9 +37,12 @@ void check_depth(std::string_view text) {
 
 nlohmann::json parse_json(std::string_view text) {
   check_depth(text);
+  // The parser below would stop there, whatever follows.
+  if (text.find('\0') != std::string_view::npos) check_json_text(text);
   try {
     return nlohmann::json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::exception& error) {
+    check_json_text(text);  // its message would repeat bytes that are not UTF-8
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the tag.
     std::string_view what = error.what();
     if (const size_t tag = what.find("] "); tag != std::string_view::npos)

@@ -296,6 +296,12 @@ SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) 
                     "takes {}",
                     file_size, kSafetensorsLengthBytes));
   }
+  const auto require_front = [&](int64_t bytes) {
+    if (static_cast<int64_t>(front.size()) >= bytes) return;
+    throw Error::input(
+        fmt::format("the header needs {} bytes, its frame has {}", bytes, front.size()));
+  };
+  require_front(kSafetensorsLengthBytes);
   uint64_t length = 0;
   for (size_t i = 0; i < static_cast<size_t>(kSafetensorsLengthBytes); ++i) {
     length |= static_cast<uint64_t>(front[i]) << (8 * i);
@@ -311,6 +317,7 @@ SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) 
                                    length, file_size))
         .hint("the file may be truncated");
   }
+  require_front(header.data_start);
   const std::string_view json(reinterpret_cast<const char*>(front.data()) + kSafetensorsLengthBytes,
                               static_cast<size_t>(length));
   in_context("header", [&] { check_json_text(json); });

@@ -35,8 +35,8 @@ struct SafetensorsHeader {
   int64_t data_start = 0;  // bytes from the start of the file: 8 + N
 };
 
-// `front` holds the first bytes of a file of `file_size` bytes, at least the whole header if the
-// file has one. Everything stated above is checked before anything is allocated for it. Throws
+// `front` holds the first bytes of a file of `file_size` bytes; a header that does not end in them
+// is refused. Everything stated above is checked before anything is allocated for it. Throws
 // Error::input; the message names the tensor or key, not the file.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size);
 

@@ -92,7 +92,9 @@ TEST(DeploymentJson, RefusesNamingTheKey) {
 
 TEST(DeploymentJson, RefusesTextThatIsNoJson) {
   EXPECT_EQ(refusal([] { return parse_json("{"); }).substr(0, 15), "not valid JSON:");
-  EXPECT_EQ(refusal([] { return parse_json("\"\xff\""); }).substr(0, 15), "not valid JSON:");
+  EXPECT_EQ(refusal([] { return parse_json("\"\xff\""); }), "not UTF-8: byte 0xff at position 1");
+  EXPECT_EQ(refusal([] { return parse_json(std::string_view("{}\0{", 4)); }),
+            "not JSON: NUL byte at position 2");
   EXPECT_EQ(refusal([] { return parse_json(std::string(100000, '[')); }),
             "JSON nested deeper than 64 levels");
   EXPECT_NO_THROW((void)parse_json("\"" + std::string(100, '[') + "\\\"[\""));
@@ -115,6 +117,8 @@ TEST(DeploymentJson, TargetFile) {
             "libs: expected versions that are strings or null, found number");
   EXPECT_EQ(refused(R"({"arch":90})"), "arch: expected a string or null, found number");
   EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
+  EXPECT_EQ(refused(R"({"arch":"sm90","arch":"sm100"})"),
+            "key \"arch\" appears twice in one object");
 }
 
 TEST(DeploymentJson, StringsAreAscii) {

@@ -1,0 +1,31 @@
+// Byte vectors whose new elements have unspecified values. Not for speed alone: of memory that a
+// lying size made large, only what is really written becomes resident.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace mxfp4 {
+
+template <class T>
+struct Uncleared : std::allocator<T> {
+  template <class U>
+  struct rebind {  // NOLINT(readability-identifier-naming): the standard's name
+    using other = Uncleared<U>;
+  };
+  template <class U>
+  void construct(U* at) noexcept {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <class U, class... Arguments>
+  void construct(U* at, Arguments&&... arguments) {
+    ::new (static_cast<void*>(at)) U(std::forward<Arguments>(arguments)...);
+  }
+};
+
+using UnclearedBytes = std::vector<std::byte, Uncleared<std::byte>>;
+
+}  // namespace mxfp4
