@@ -22,7 +22,6 @@ namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
-using TensorFiles = std::map<std::string, std::string>;  // tensor name -> file name
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kConsolidated = "consolidated";
@@ -78,32 +77,6 @@ void check_unique_across_files(const std::vector<SourceTensor>& tensors) {
   }
 }
 
-// What a weight map says. Values are plain names of files in the directory.
-TensorFiles parse_weight_map(std::string_view text) {
-  const nlohmann::json index = parse_strict_json(text);
-  const auto map = index.is_object() ? index.find("weight_map") : index.end();
-  if (!index.is_object() || map == index.end()) throw Error::input("weight_map: missing");
-  if (!map->is_object()) throw Error::input("weight_map: not an object");
-  if (map->empty()) throw Error::input("weight_map: empty");
-  TensorFiles files;
-  for (const auto& [name, file] : map->items()) {
-    in_context("weight_map: " + shown(name), [&, &tensor = name, &value = file] {
-      check_tensor_name(tensor);
-      if (!value.is_string()) throw Error::input("not a string, expected a file name");
-      const auto& plain = value.get_ref<const std::string&>();
-      const bool escapes = plain.empty() || plain == "." || plain == ".." ||
-                           plain.find('/') != std::string::npos ||
-                           plain.find('\0') != std::string::npos;
-      if (escapes) {
-        throw Error::input(
-            fmt::format("{} is not a plain file name in the directory", in_quotes(plain)));
-      }
-      files.emplace(tensor, plain);
-    });
-  }
-  return files;
-}
-
 // The files of a weight map, each once. Throws if one is not there.
 std::vector<std::string> indexed_files(const fs::path& dir, const TensorFiles& weight_map) {
   std::set<std::string> names;
@@ -155,6 +128,31 @@ void check_against_index(const MappedTensors& content, const fs::path& dir,
 }
 
 }  // namespace
+
+TensorFiles parse_weight_map(std::string_view text) {
+  const nlohmann::json index = parse_strict_json(text);
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (!index.is_object() || map == index.end()) throw Error::input("weight_map: missing");
+  if (!map->is_object()) throw Error::input("weight_map: not an object");
+  if (map->empty()) throw Error::input("weight_map: empty");
+  TensorFiles files;
+  for (const auto& [name, file] : map->items()) {
+    in_context("weight_map: " + shown(name), [&, &tensor = name, &value = file] {
+      check_tensor_name(tensor);
+      if (!value.is_string()) throw Error::input("not a string, expected a file name");
+      const auto& plain = value.get_ref<const std::string&>();
+      const bool escapes = plain.empty() || plain == "." || plain == ".." ||
+                           plain.find('/') != std::string::npos ||
+                           plain.find('\0') != std::string::npos;
+      if (escapes) {
+        throw Error::input(
+            fmt::format("{} is not a plain file name in the directory", in_quotes(plain)));
+      }
+      files.emplace(tensor, plain);
+    });
+  }
+  return files;
+}
 
 bool holds_safetensors(const fs::path& dir) {
   std::error_code error;

@@ -6,25 +6,13 @@
 #include <string_view>
 
 #include "formats/deployment_json.hpp"
-#include "lib/core/error.hpp"
 #include "lib/oracle/select.hpp"
 #include "lib/revisions/revisions.hpp"
-
-namespace {
-
-template <class Body>
-void only_input_errors(Body&& body) {
-  try {
-    body();
-  } catch (const mxfp4::Error& error) {
-    if (error.kind() != mxfp4::ErrorKind::kInput) std::abort();
-  }
-}
-
-}  // namespace
+#include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  using mxfp4::fuzz::only_input_errors;
+  const std::string_view text = mxfp4::fuzz::text_of(data, size);
   only_input_errors([&] { (void)mxfp4::parse_target(text); });
   only_input_errors([&] {
     const auto deployment = mxfp4::parse_deployment(text);

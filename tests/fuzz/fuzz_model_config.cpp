@@ -1,18 +1,29 @@
-// libFuzzer target: any text as config.json. Only Error::input may come out.
+// libFuzzer target: any text as each of the JSON files beside a checkpoint: config.json, its
+// quantization_config alone, the engine's override of it, the index of safetensors files.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "formats/model_config.hpp"
-#include "lib/core/error.hpp"
+#include "formats/quant_config.hpp"
+#include "formats/safetensors_source.hpp"
+#include "lib/revisions/revisions.hpp"
+#include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  try {
-    (void)mxfp4::parse_model_config(std::string_view(reinterpret_cast<const char*>(data), size),
-                                    "config.json");
-  } catch (const mxfp4::Error& error) {
-    if (error.kind() != mxfp4::ErrorKind::kInput) std::abort();
-  }
+  using mxfp4::fuzz::only_input_errors;
+  const std::string text(mxfp4::fuzz::text_of(data, size));
+  const std::string config = R"({"model_type": "gpt_oss", "quantization_config": )" + text + "}";
+  only_input_errors([&] { (void)mxfp4::parse_model_config(text, "config.json"); });
+  only_input_errors([&] { (void)mxfp4::parse_model_config(config, "config.json"); });
+  only_input_errors(
+      [&] { (void)mxfp4::parse_quantization_config(mxfp4::default_revision(), text); });
+  only_input_errors([&] {
+    for (const auto& [tensor, file] : mxfp4::parse_weight_map(text)) {
+      if (file.find('/') != std::string::npos) std::abort();
+    }
+  });
   return 0;
 }

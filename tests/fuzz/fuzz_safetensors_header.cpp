@@ -4,11 +4,11 @@
 #include <cstdlib>
 
 #include "formats/safetensors_header.hpp"
-#include "lib/core/error.hpp"
+#include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const mxfp4::ConstBytes bytes(reinterpret_cast<const std::byte*>(data), size);
-  try {
+  mxfp4::fuzz::only_input_errors([&] {
     const auto header = mxfp4::parse_safetensors_header(bytes, static_cast<int64_t>(size));
     int64_t position = header.data_start;
     for (const auto& tensor : header.tensors) {
@@ -16,8 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       position = header.data_start + tensor.end;
     }
     if (position != static_cast<int64_t>(size)) std::abort();
-  } catch (const mxfp4::Error& error) {
-    if (error.kind() != mxfp4::ErrorKind::kInput) std::abort();
-  }
+  });
   return 0;
 }

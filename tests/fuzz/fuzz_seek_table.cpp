@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "formats/seekable_zstd.hpp"
-#include "lib/core/error.hpp"
+#include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kDecodeLimit = 1 << 20;
   const mxfp4::ConstBytes file(reinterpret_cast<const std::byte*>(data), size);
-  try {
+  mxfp4::fuzz::only_input_errors([&] {
     int64_t encoded = 0;
     int64_t decoded = 0;
     std::vector<std::byte> out;
@@ -27,8 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           file.subspan(static_cast<size_t>(encoded_offset), static_cast<size_t>(frame.encoded)),
           frame, out);
     }
-  } catch (const mxfp4::Error& error) {
-    if (error.kind() != mxfp4::ErrorKind::kInput) std::abort();
-  }
+  });
   return 0;
 }

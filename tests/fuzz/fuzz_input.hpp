@@ -1,0 +1,69 @@
+// What the fuzz targets share: which errors are right, seals without which nothing would get past
+// the first check, and a file that is only in memory.
+#pragma once
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "formats/checksum.hpp"
+#include "formats/manifest.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4::fuzz {
+
+inline std::string_view text_of(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+// Whatever a file holds, only Error::input may come of it.
+template <class Body>
+void only_input_errors(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInput) std::abort();
+  }
+}
+
+inline std::string checksum_of(std::string_view text) {
+  Checksum sum;
+  sum.update(std::as_bytes(std::span(text)));
+  return sum.hex();
+}
+
+// The text up to its seal, if it has one, with the right seal.
+inline std::string sealed(std::string_view text) {
+  const std::string_view content = text.substr(0, std::min(text.rfind(kManifestSeal), text.size()));
+  return fmt::format("{}{}{}\"\n}}\n", content, kManifestSeal, checksum_of(content));
+}
+
+// A file for code that takes a path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view content) : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)) {
+    if (write(descriptor_, content.data(), content.size()) !=
+        static_cast<ssize_t>(content.size())) {
+      std::abort();
+    }
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { close(descriptor_); }
+
+  [[nodiscard]] std::filesystem::path path() const {
+    return fmt::format("/proc/self/fd/{}", descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace mxfp4::fuzz

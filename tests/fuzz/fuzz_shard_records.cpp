@@ -1,0 +1,54 @@
+// libFuzzer target: any text as the manifest of a shard and as the journal of an unfinished run,
+// the checksums put right, or nothing would get past them. An accepted manifest is written, read
+// and merged again; a journal's sound lines must lie inside it.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "formats/journal.hpp"
+#include "formats/shard_manifest.hpp"
+#include "tests/fuzz/fuzz_input.hpp"
+
+namespace {
+
+using mxfp4::fuzz::checksum_of;
+
+void read_shard(const std::string& text) {
+  mxfp4::fuzz::only_input_errors([&] {
+    const mxfp4::ShardManifest shard = mxfp4::parse_shard_manifest(text);
+    const std::string written = mxfp4::write_shard_manifest(shard);
+    if (mxfp4::write_shard_manifest(mxfp4::parse_shard_manifest(written)) != written) std::abort();
+    (void)mxfp4::merge_shards({shard});
+  });
+}
+
+std::string sealed_lines(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    lines += fmt::format("{} {}\n", checksum_of(line), line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+void read_progress(const std::string& text) {
+  const mxfp4::fuzz::MemoryFile file(text);
+  const mxfp4::JournalContent content = mxfp4::read_journal(file.path());
+  if (content.bytes < 0 || content.bytes > static_cast<int64_t>(text.size())) std::abort();
+  if (content.bytes > 0 && text[static_cast<size_t>(content.bytes) - 1] != '\n') std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(mxfp4::fuzz::text_of(data, size));
+  read_shard(text);
+  read_shard(mxfp4::fuzz::sealed(text));
+  read_progress(text);
+  read_progress(sealed_lines(text));
+  return 0;
+}
