@@ -1,0 +1,114 @@
+"""Every row of every revision's layout table through the program: convert, unpack, convert again.
+Wherever nothing is declared lost, the unpacked tensors are the input's and the second blob's files are
+the first one's. every_layout.py PROGRAM, in an empty directory."""
+import glob
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+
+import layer_files
+import numpy
+
+PROGRAM = sys.argv[1]
+MACHINES = (["--arch", "sm90"], ["--arch", "sm100"], ["--arch", "sm80"], ["--arch", "sm89"], ["--arch", "gfx950"],
+            ["--arch", "gfx942"], ["--arch", "gfx1250"], ["--platform", "xpu"], ["--arch", "x86_64"])
+KNOBS = {"MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
+         "BATCHED_MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
+         "HUMMING": (["--knob", "humming_input_dtype=float8e4m3"], ["--knob", "humming_input_dtype=int8"],
+                     ["--knob", "params_dtype=float16"]),
+         "AITER_MXFP4_BF16": (["--activation", "situ"],
+                              ["--activation", "situ", "--env", "VLLM_ROCM_USE_AITER=1",
+                               "--env", "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1"])}
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def listed(what, *flags):
+    return json.loads(run("list", what, "--json", *flags).stdout)
+
+
+def make_input(path, family, input_scales):
+    """Sizes that most layouts pad, so that cropping is seen too."""
+    experts, hidden, inter = 2, 320, 160
+    random = numpy.random.default_rng(5)
+    codes = lambda *shape: ("U8", random.integers(0, 256, shape, dtype="u1"))
+    scales = lambda *shape: ("U8", random.integers(118, 126, shape, dtype="u1"))
+    bias = lambda *shape: ("BF16", random.integers(0x3C00, 0x3F00, shape, dtype="u2"))
+    tensors = {}
+    for layer in (0, 3):
+        prefix = "model.layers.%d.mlp.experts." % layer
+        tensors.update({prefix + "w13_weight": codes(experts, 2 * inter, hidden // 2),
+                        prefix + "w2_weight": codes(experts, hidden, inter // 2),
+                        prefix + "w13_weight_scale": scales(experts, 2 * inter, hidden // 32),
+                        prefix + "w2_weight_scale": scales(experts, hidden, inter // 32),
+                        prefix + "w13_bias": bias(experts, 2 * inter), prefix + "w2_bias": bias(experts, hidden)})
+        if input_scales:
+            for name in ("w13_input_scale", "w2_input_scale"):
+                tensors[prefix + name] = ("F32", numpy.full(experts, 0.5, "f4"))
+    layer_files.write(path, tensors, {"family": family})
+
+
+def tensors_of(directory):
+    return {name: array for path in glob.glob(directory + "/layer-*")
+            for name, array in layer_files.read(path)[0].items()}
+
+
+def round_trip(source, flags):
+    """What is declared lost, or nothing; raises when it is not what unpack says."""
+    for directory in ("packed", "back", "again"):
+        shutil.rmtree(directory, ignore_errors=True)
+    first = run("convert", source, "-o", "packed", *flags)
+    assert first.returncode == 0, first.stderr
+    unpacked = run("unpack", "packed", "-o", "back")
+    assert unpacked.returncode == 0, unpacked.stderr
+    if "not exact" in unpacked.stderr or "not in the blob" in unpacked.stderr:
+        return unpacked.stderr.splitlines()[0]
+    want, back = layer_files.read(source)[0], tensors_of("back")
+    assert want.keys() == back.keys(), (want.keys(), back.keys())
+    for name in want:
+        assert numpy.array_equal(want[name], back[name]), name + " is not what was packed"
+    second = run("convert", "back", "-o", "again", *flags)
+    assert second.returncode == 0, second.stderr
+    for path in sorted(glob.glob("packed/layer-*")):
+        with open(path, "rb") as one, open(path.replace("packed", "again"), "rb") as other:
+            assert one.read() == other.read(), path + " differs when made from what was unpacked"
+    return ""
+
+
+def main():
+    for family in ("gpt_oss", "generic"):
+        make_input(family + ".safetensors", family, False)
+        make_input(family + "_scales.safetensors", family, True)
+    rows, lossy, missing = set(), 0, {row["id"] for row in listed("layouts")}
+    for revision in [row["revision"].split()[0] for row in listed("revisions")]:
+        served = sorted({(row["backend"], family) for row in listed("backends", "--revision", revision)
+                         for family in ("gpt_oss", "generic")
+                         if row["family"] in (family, "both") and not row["layout"].startswith("refused")})
+        for (backend, family), machine in itertools.product(served, MACHINES):
+            for knobs in ([], *KNOBS.get(backend, ())):
+                source = family + ("_scales" if backend == "AITER_MXFP4_FP8" else "") + ".safetensors"
+                flags = ["--revision", revision, "--backend", backend, *machine, *knobs]
+                planned = run("convert", source, "-o", "packed", "--dry-run", "--json", *flags)
+                if planned.returncode != 0:
+                    assert planned.returncode in (2, 3, 4), planned.stderr
+                    continue
+                layout = json.loads(planned.stdout)["layout"]
+                row = (revision, backend, family, layout, *knobs)
+                if row in rows:
+                    continue
+                rows.add(row)
+                missing.discard(layout)
+                try:
+                    lossy += bool(round_trip(source, flags))
+                except AssertionError as error:
+                    sys.exit("%s: %s" % (" ".join(flags), error))
+    print("%d rows: %d exact, %d declare a loss" % (len(rows), len(rows) - lossy, lossy))
+    if missing:
+        sys.exit("no target reaches %s" % ", ".join(sorted(missing)))
+
+
+main()
