@@ -124,7 +124,17 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
     ++found;
   }
   complete_ = found == planned.size();
-  if (complete_) directory_.keep();
+  if (!complete_) return;
+  directory_.keep();
+  if (!shard_) remove_records();
+}
+
+// A run that was killed after its last manifest leaves its journal, and perhaps temporaries.
+void ConversionOutput::remove_records() const {
+  for (const fs::path& file : directory_.files()) {
+    const std::string name = file.filename().string();
+    if (name.starts_with(kJournalPrefix) || is_temporary(name)) fs::remove(path_ / file);
+  }
 }
 
 void ConversionOutput::look_for_shards(const ConvertOptions& options) {

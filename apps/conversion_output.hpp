@@ -49,6 +49,7 @@ class ConversionOutput {
 
  private:
   void look_for_manifests(const std::vector<Manifest>& planned);
+  void remove_records() const;
   void look_for_shards(const ConvertOptions& options);
   void look_for_own_shard(const ConvertOptions& options);
   void open_journal(const ConvertOptions& options, const std::vector<Manifest>& planned);

@@ -4,14 +4,18 @@ need_numpy
 convert_quietly model -o packed --backend MARLIN --arch sm80 --compress none
 
 # A signal may come before the handler or after the end: such attempts do not count.
+started=$(date +%s%N)
+expect_exit 0 "$BIN" unpack packed -o back --threads 1
+took=$((($(date +%s%N) - started) / 1000000))
 stopped=
 for signal in INT TERM; do
   code=143
   [ "$signal" = TERM ] || code=130
-  for attempt in $(seq 90); do
+  for attempt in $(seq 60); do
     rm -rf back
     got=0
-    timeout --preserve-status -s "$signal" "0.0$((attempt % 9 + 1))" \
+    delay=$((took * (attempt % 9 + 1) / 10))
+    timeout --preserve-status -s "$signal" "$((delay / 1000)).$(printf %03d $((delay % 1000)))" \
       "$BIN" unpack packed -o back --threads 1 >/dev/null 2>stderr || got=$?
     [ "$got" = 0 ] && continue
     [ "$(wc -l <stderr)" = 1 ] || continue
