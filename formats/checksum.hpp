@@ -1,28 +1,80 @@
 // XXH3-128, the checksum of manifests (xxHash 0.8, seed 0, canonical big-endian hex).
+//
+// A stream can be summed in parts by several threads: what is serial is only the folding of a few
+// words a kilobyte. And where a tensor starts at a whole kilobyte of its file, one part serves the
+// sums of both.
 #pragma once
 
-#include <memory>
+#include <array>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lib/core/tensor.hpp"
+#include "lib/kernels/xxh3_blocks.hpp"
 
 namespace mxfp4 {
+
+// Cuts a stream into the blocks of XXH3 and sums them; keeps what is left of the last one.
+class ChecksumBlocks {
+ public:
+  // Calls sink(sums of some whole blocks) for the blocks that `bytes` completes.
+  template <class Sink>
+  void feed(ConstBytes bytes, Sink&& sink);
+  // Takes over after `last`, which ended at a block's end.
+  void continue_from(const ChecksumBlocks& last) { tail_ = last.tail_; }
+  void clear() { open_bytes_ = 0; }
+
+  // The bytes after the last whole block.
+  [[nodiscard]] ConstBytes open() const { return {tail_.data() + kBlock, open_bytes_}; }
+  // The last whole block, if there was one, and behind it open().
+  [[nodiscard]] const std::byte* tail() const { return tail_.data(); }
+
+  static constexpr size_t kBlock = kernels::kXxh3BlockBytes;
+  static constexpr size_t kLanes = kernels::kXxh3Lanes;
+
+ private:
+  std::array<std::byte, 2 * kBlock> tail_;
+  size_t open_bytes_ = 0;
+};
+
+// What a Checksum needs to know of some consecutive bytes; made in any thread, and reusable.
+class ChecksumPart {
+ public:
+  // Starts anew with the bytes from `position` of a stream on.
+  void begin(int64_t position);
+  void update(ConstBytes bytes);
+
+ private:
+  friend class Checksum;
+  int64_t position_ = 0;
+  size_t to_block_ = 0;                                 // bytes before the first block's start
+  std::array<std::byte, ChecksumBlocks::kBlock> head_;  // these bytes
+  size_t head_bytes_ = 0;
+  std::vector<uint64_t> sums_;  // of the blocks behind them
+  ChecksumBlocks blocks_;
+};
 
 // A running checksum. Usage:  Checksum sum; sum.update(bytes); sum.hex();
 class Checksum {
  public:
   Checksum();
-  Checksum(Checksum&&) noexcept;
-  Checksum& operator=(Checksum&&) noexcept;
-  ~Checksum();
 
   void update(ConstBytes bytes);
+  // The bytes of a part whose position is size() modulo 1024.
+  void append(const ChecksumPart& part);
+  [[nodiscard]] int64_t size() const { return size_; }
   // 32 lower-case hex digits of everything seen so far.
   [[nodiscard]] std::string hex() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void add_blocks(const uint64_t* sums, size_t blocks);
+
+  int64_t size_ = 0;
+  kernels::Xxh3Lanes lanes_;
+  kernels::Xxh3Lanes last_{};  // sums of the last whole block: folded when more bytes come
+  bool has_last_ = false;
+  ChecksumBlocks blocks_;
 };
 
 }  // namespace mxfp4

@@ -1,0 +1,107 @@
+// XXH3-128 in parts against xxHash itself, and the vector kernel against its definition.
+#include "formats/checksum.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <random>
+
+namespace mxfp4 {
+namespace {
+
+std::vector<std::byte> random_bytes(size_t size, uint64_t seed) {
+  std::mt19937_64 draw(seed);
+  std::vector<std::byte> bytes(size);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(draw());
+  return bytes;
+}
+
+std::string reference(ConstBytes bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+// Lengths around every rule: short ones, a stripe, a block, several blocks, more than a batch.
+std::vector<size_t> lengths() {
+  std::vector<size_t> sizes;
+  for (size_t size = 0; size <= 2200; ++size) sizes.push_back(size);
+  for (size_t blocks : {3, 255, 256, 257, 600}) {
+    for (int off : {-65, -64, -63, -1, 0, 1, 63, 64, 65, 500}) {
+      sizes.push_back(blocks * 1024 + static_cast<size_t>(off + 100) - 100);
+    }
+  }
+  return sizes;
+}
+
+TEST(Checksum, EqualsXxhashAtEveryLength) {
+  const auto bytes = random_bytes(700 << 10, 1);
+  for (size_t size : lengths()) {
+    Checksum sum;
+    sum.update(ConstBytes(bytes).first(size));
+    EXPECT_EQ(sum.hex(), reference(ConstBytes(bytes).first(size))) << size;
+    EXPECT_EQ(sum.size(), static_cast<int64_t>(size));
+  }
+}
+
+TEST(Checksum, UpdatesAndPartsOfAnySizeGiveTheSame) {
+  const auto bytes = random_bytes(300 << 10, 2);
+  std::mt19937_64 draw(3);
+  for (int round = 0; round < 300; ++round) {
+    const ConstBytes all = ConstBytes(bytes).first(draw() % bytes.size());
+    const size_t longest = round % 3 == 0 ? 100 : round % 3 == 1 ? 3000 : 200'000;
+    Checksum sum;
+    ChecksumPart part;
+    for (ConstBytes rest = all; !rest.empty();) {
+      const size_t take = std::min(rest.size(), draw() % longest + (round % 7 == 0 ? 1024 : 0));
+      ConstBytes piece = rest.first(take);
+      rest = rest.subspan(take);
+      if (draw() % 4 == 0) {
+        sum.update(piece);
+        continue;
+      }
+      part.begin(sum.size() + static_cast<int64_t>(1024 * (draw() % 3)));
+      while (!piece.empty()) {
+        const size_t step = std::min<size_t>(piece.size(), draw() % 50'000);
+        part.update(piece.first(step));
+        piece = piece.subspan(step);
+      }
+      sum.append(part);
+    }
+    EXPECT_EQ(sum.hex(), reference(all)) << "round " << round;
+  }
+}
+
+TEST(Checksum, OnePartServesTwoStreams) {
+  const auto bytes = random_bytes(50'000, 4);
+  ChecksumPart part;
+  part.begin(0);
+  part.update(bytes);
+  Checksum file;
+  file.update(ConstBytes(bytes).first(4096));
+  file.append(part);
+  Checksum tensor;
+  tensor.append(part);
+  EXPECT_EQ(tensor.hex(), reference(bytes));
+  std::vector<std::byte> both(bytes.begin(), bytes.begin() + 4096);
+  both.insert(both.end(), bytes.begin(), bytes.end());
+  EXPECT_EQ(file.hex(), reference(both));
+}
+
+TEST(Xxh3Blocks, SumsEqualTheirDefinition) {
+  const auto bytes = random_bytes(9 * 1024 + 3, 5);
+  for (size_t start : {0, 1, 3}) {
+    std::vector<uint64_t> sums(9 * kernels::kXxh3Lanes);
+    kernels::xxh3_sum_blocks(bytes.data() + start, 9, sums.data());
+    for (size_t b = 0; b < 9; ++b) {
+      kernels::Xxh3Lanes lanes{};
+      for (size_t n = 0; n < 16; ++n) {
+        kernels::xxh3_add_stripe(bytes.data() + start + b * 1024 + n * 64, 8 * n, lanes);
+      }
+      for (size_t i = 0; i < lanes.size(); ++i) EXPECT_EQ(sums[8 * b + i], lanes[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mxfp4
