@@ -2,6 +2,8 @@
 // touching fresh pages costs more than the permutations that fill them.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,9 +21,12 @@ class Buffer {
     const auto wanted = static_cast<size_t>(size);
     if (wanted > capacity_) {
       memory_.reset();
-      const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
-      memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+      const size_t alignment = wanted >= kHugePage ? kHugePage : kAlignment;
+      const size_t rounded = (wanted + alignment - 1) / alignment * alignment;
+      memory_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
       if (!memory_) throw std::bad_alloc();
+      // Advice only: one fault for 2 MiB instead of 512.
+      if (alignment == kHugePage) (void)::madvise(memory_.get(), rounded, MADV_HUGEPAGE);
       capacity_ = rounded;
     }
     return {memory_.get(), wanted};
@@ -29,6 +34,7 @@ class Buffer {
 
  private:
   static constexpr size_t kAlignment = 64;
+  static constexpr size_t kHugePage = size_t{2} << 20;
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };

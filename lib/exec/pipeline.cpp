@@ -26,15 +26,17 @@ class Handoff {
 
 int64_t tokens_for(int64_t memory, int64_t job_cost, int threads) {
   const int64_t fit = memory / std::max<int64_t>(1, job_cost);
-  return std::clamp<int64_t>(fit, 1, 2 * int64_t{threads} + 2);
+  return std::clamp<int64_t>(fit, 1, threads + threads / 2 + 1);
 }
 
 void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages) {
   namespace tbb = oneapi::tbb;
   if (limits.threads <= 1) {  // no scheduler in the way: easier to profile and to debug
     for (int64_t job = 0; job < num_jobs; ++job) {
-      stages.read(job, 0);
+      if (stages.read) stages.read(job, 0);
       stages.work(job, 0);
+      if (stages.place) stages.place(job, 0);
+      if (stages.store) stages.store(job, 0);
       stages.write(job, 0);
     }
     return;
@@ -48,41 +50,53 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
   const auto token = [&](int64_t job) { return job % limits.tokens; };
   Handoff start;
   Handoff reads;   // from one call of the serial read stage to the next
+  Handoff places;  // likewise
   Handoff writes;  // likewise, and from the last write to the caller
   std::vector<Handoff> jobs(static_cast<size_t>(limits.tokens));
   const auto run = [&](const auto& stage, int64_t job) {
+    if (!stage) return job;
     Handoff& handoff = jobs[static_cast<size_t>(token(job))];
     start.take();
     handoff.take();
     stage(job, token(job));
     handoff.give();
+    return job;
   };
+  const auto run_serial = [&](Handoff& last, const auto& stage, int64_t job) {
+    last.take();
+    run(stage, job);
+    last.give();
+    return job;
+  };
+  constexpr auto kSerial = tbb::filter_mode::serial_in_order;
+  constexpr auto kParallel = tbb::filter_mode::parallel;
   start.give();
   arena.execute([&] {
-    tbb::parallel_pipeline(
-        static_cast<size_t>(limits.tokens),
-        tbb::make_filter<void, int64_t>(tbb::filter_mode::serial_in_order,
-                                        [&](tbb::flow_control& flow) {
-                                          reads.take();
-                                          if (next == num_jobs) {
-                                            flow.stop();
-                                            return int64_t{0};
-                                          }
-                                          run(stages.read, next);
-                                          const int64_t job = next++;
-                                          reads.give();
-                                          return job;
-                                        }) &
-            tbb::make_filter<int64_t, int64_t>(tbb::filter_mode::parallel,
-                                               [&](int64_t job) {
-                                                 run(stages.work, job);
-                                                 return job;
-                                               }) &
-            tbb::make_filter<int64_t, void>(tbb::filter_mode::serial_in_order, [&](int64_t job) {
-              writes.take();
-              run(stages.write, job);
-              writes.give();
-            }));
+    const auto read = tbb::make_filter<void, int64_t>(kSerial, [&](tbb::flow_control& flow) {
+      reads.take();
+      if (next == num_jobs) {
+        flow.stop();
+        return int64_t{0};
+      }
+      run(stages.read, next);
+      const int64_t job = next++;
+      reads.give();
+      return job;
+    });
+    const auto work = tbb::make_filter<int64_t, int64_t>(
+        kParallel, [&](int64_t job) { return run(stages.work, job); });
+    const auto place = tbb::make_filter<int64_t, int64_t>(
+        kSerial, [&](int64_t job) { return run_serial(places, stages.place, job); });
+    const auto store = tbb::make_filter<int64_t, int64_t>(
+        kParallel, [&](int64_t job) { return run(stages.store, job); });
+    const auto write = tbb::make_filter<int64_t, void>(
+        kSerial, [&](int64_t job) { run_serial(writes, stages.write, job); });
+    const auto tokens = static_cast<size_t>(limits.tokens);
+    if (stages.place || stages.store) {
+      tbb::parallel_pipeline(tokens, read & work & place & store & write);
+    } else {
+      tbb::parallel_pipeline(tokens, read & work & write);
+    }
   });
   reads.take();
   writes.take();

@@ -1,5 +1,6 @@
-// Jobs flow through three stages: read (serial, in order), work (parallel), write (serial, in
-// order). At most `tokens` jobs are in flight, so buffers are bounded by construction.
+// Jobs flow through stages: read (serial, in order), work (parallel), write (serial, in order), and
+// where results take long to store, between the last two: place (serial, in order) and store
+// (parallel). At most `tokens` jobs are in flight, so buffers are bounded by construction.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,10 @@ namespace mxfp4 {
 struct PipelineStages {
   // Called as stage(job, token): job counts from 0; token in [0, tokens) names the buffers that the
   // job owns from its read to its write.
-  std::function<void(int64_t job, int64_t token)> read;
+  std::function<void(int64_t job, int64_t token)> read;  // may be empty
   std::function<void(int64_t job, int64_t token)> work;
+  std::function<void(int64_t job, int64_t token)> place = {};  // may be empty
+  std::function<void(int64_t job, int64_t token)> store = {};  // may be empty
   std::function<void(int64_t job, int64_t token)> write;
 };
 

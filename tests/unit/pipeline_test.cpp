@@ -45,16 +45,44 @@ TEST(Pipeline, NeverHasMoreJobsInFlightThanTokens) {
 
 TEST(Pipeline, AnExceptionReachesTheCaller) {
   for (int threads : {1, 3}) {
-    for (int stage : {0, 1, 2}) {
+    for (int stage : {0, 1, 2, 3, 4}) {
       const auto step = [&](int at) {
         return [stage, at](int64_t job, int64_t) {
           if (stage == at && job == 7) throw std::runtime_error("job 7");
         };
       };
-      EXPECT_THROW(
-          run_pipeline(50, {threads, 4}, {.read = step(0), .work = step(1), .write = step(2)}),
-          std::runtime_error);
+      EXPECT_THROW(run_pipeline(50, {threads, 4},
+                                {.read = step(0),
+                                 .work = step(1),
+                                 .place = step(3),
+                                 .store = step(4),
+                                 .write = step(2)}),
+                   std::runtime_error);
     }
+  }
+}
+
+TEST(Pipeline, PlacesInOrderBeforeItStores) {
+  for (int threads : {1, 2, 4}) {
+    int64_t end = 0;
+    std::vector<int64_t> places(3);
+    std::vector<int64_t> stored(100, -1);
+    int64_t written = 0;
+    run_pipeline(
+        100, {threads, 3},
+        {.read = [](int64_t, int64_t) {},
+         .work = [](int64_t, int64_t) {},
+         .place = [&](int64_t, int64_t token) { places[static_cast<size_t>(token)] = end++; },
+         .store =
+             [&](int64_t job, int64_t token) {
+               stored[static_cast<size_t>(job)] = places[static_cast<size_t>(token)];
+             },
+         .write =
+             [&](int64_t job, int64_t) {
+               EXPECT_EQ(written++, job);
+               EXPECT_EQ(stored[static_cast<size_t>(job)], job);
+             }});
+    EXPECT_EQ(written, 100);
   }
 }
 
@@ -66,7 +94,7 @@ TEST(Pipeline, NoJobsIsFine) {
 TEST(Pipeline, TokensFollowTheBudget) {
   EXPECT_EQ(tokens_for(100, 1000, 2), 1);  // at least one
   EXPECT_EQ(tokens_for(100, 30, 2), 3);
-  EXPECT_EQ(tokens_for(int64_t{1} << 40, 1, 2), 6);  // enough to keep two workers busy
+  EXPECT_EQ(tokens_for(int64_t{1} << 40, 1, 2), 4);  // enough to keep two workers busy
 }
 
 }  // namespace
