@@ -47,6 +47,17 @@ void convert(const std::byte* from, DType from_type, std::byte* to, DType to_typ
   }
 }
 
+// The `bytes` bytes of elements at `in`, as elements of `to`.
+void copy_row(const std::byte* in, DType from, int64_t bytes, std::byte* out, DType to) {
+  if (from == to) {
+    std::memcpy(out, in, static_cast<size_t>(bytes));
+    return;
+  }
+  for (int64_t i = 0; i < bytes / dtype_bytes(from); ++i) {
+    convert(in + i * dtype_bytes(from), from, out + i * dtype_bytes(to), to);
+  }
+}
+
 bool is_bias(Slot slot) { return slot == Slot::kW13Bias || slot == Slot::kW2Bias; }
 bool is_input_scale(Slot slot) {
   return slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
@@ -100,23 +111,25 @@ void Assembly::forward(ConstBytes in, MutableBytes out) const {
     if (!in.empty()) std::memcpy(out.data(), in.data(), in.size());
     return;
   }
-  std::fill(out.begin(), out.end(), fill);
-  const int64_t from_bytes = dtype_bytes(from);
-  const int64_t to_bytes = dtype_bytes(to);
+  const auto pad = [&](int64_t begin, int64_t end) {
+    std::fill(out.begin() + begin, out.begin() + end, fill);
+  };
+  // The rectangles come in the order of their rows in `out` and do not overlap, so what lies
+  // between them is padding.
+  int64_t done = 0;
   for (const CopyRect& rect : rects) {
+    const int64_t columns = rect.col_bytes / dtype_bytes(from) * dtype_bytes(to);
     for (int64_t row = 0; row < rect.rows; ++row) {
       const std::byte* source =
           in.data() + (rect.from_row + row) * stored.row_bytes + rect.from_col;
-      std::byte* target = out.data() + (rect.to_row + row) * loaded.row_bytes;
-      if (from == to) {
-        std::memcpy(target, source, static_cast<size_t>(rect.col_bytes));
-        continue;
-      }
-      for (int64_t i = 0; i < rect.col_bytes / from_bytes; ++i) {
-        convert(source + i * from_bytes, from, target + i * to_bytes, to);
-      }
+      const int64_t at = (rect.to_row + row) * loaded.row_bytes;
+      if (at < done) throw Error::internal("the rectangles of an assembly are out of order");
+      pad(done, at);
+      copy_row(source, from, rect.col_bytes, out.data() + at, to);
+      done = at + columns;
     }
   }
+  pad(done, loaded.bytes());
 }
 
 Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot slot,
