@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
@@ -27,6 +28,8 @@ constexpr int64_t kMaxBlockBytes = 128 << 10;
 constexpr size_t kSamplePieces = 16;
 constexpr size_t kSamplePieceBytes = 4096;
 
+constexpr size_t kHashPiece = size_t{128} << 10;
+
 void append_u32(std::vector<std::byte>& out, uint32_t value) {
   std::array<std::byte, 4> bytes;
   std::memcpy(bytes.data(), &value, bytes.size());
@@ -39,29 +42,92 @@ uint32_t load_u32(ConstBytes bytes, int64_t offset) {
   return value;
 }
 
+// Whether a frame that starts with its magic number ends with the low half of its content's XXH64.
+bool has_checksum(ConstBytes frame) { return (frame[4] & std::byte{4}) != std::byte{0}; }
+
+struct Decoder {
+  Decoder() : zstd(ZSTD_createDCtx()) {
+    if (zstd == nullptr) throw std::bad_alloc();
+  }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  ~Decoder() { ZSTD_freeDCtx(zstd); }
+
+  ZSTD_DCtx* zstd;
+};
+
 bool shrinks(size_t encoded, size_t decoded) { return encoded <= decoded - decoded / 50; }
 
-// A frame of raw blocks: header with content size and checksum flag, single segment.
-void append_raw_frame(ConstBytes in, uint32_t checksum, std::vector<std::byte>& out) {
-  append_u32(out, kFrameMagic);
-  out.push_back(std::byte{0xA4});  // 4-byte content size, single segment, checksum
-  append_u32(out, static_cast<uint32_t>(in.size()));
-  while (true) {
-    const size_t size = std::min<size_t>(in.size(), kMaxBlockBytes);
-    const bool last = size == in.size();
-    const auto header = static_cast<uint32_t>(size << 3 | (last ? 1U : 0U));
-    for (int shift : {0, 8, 16}) out.push_back(static_cast<std::byte>(header >> shift & 0xFFU));
-    out.insert(out.end(), in.begin(), in.begin() + static_cast<ptrdiff_t>(size));
-    in = in.subspan(size);
-    if (last) break;
+// XXH64 of a frame and, on the way, the part of another checksum: each byte comes into the cache
+// once.
+uint32_t frame_checksum(XXH64_state_t* state, ConstBytes in, ChecksumPart* sum) {
+  XXH64_reset(state, 0);
+  while (!in.empty()) {
+    const ConstBytes piece = in.first(std::min(in.size(), kHashPiece));
+    XXH64_update(state, piece.data(), piece.size());
+    if (sum != nullptr) sum->update(piece);
+    in = in.subspan(piece.size());
   }
-  append_u32(out, checksum);
+  return static_cast<uint32_t>(XXH64_digest(state));
 }
 
 }  // namespace
 
+void EncodedFrames::clear() {
+  frames_.clear();
+  own_.clear();
+  parts_.clear();
+  bytes_ = 0;
+}
+
+void EncodedFrames::add_own(ConstBytes bytes) {
+  own_.insert(own_.end(), bytes.begin(), bytes.end());
+  bytes_ += static_cast<int64_t>(bytes.size());
+  if (!parts_.empty() && parts_.back().raw == nullptr) {
+    parts_.back().size += bytes.size();
+  } else {
+    parts_.push_back({nullptr, bytes.size()});
+  }
+}
+
+void EncodedFrames::add_raw(ConstBytes bytes) {
+  bytes_ += static_cast<int64_t>(bytes.size());
+  if (!bytes.empty()) parts_.push_back({bytes.data(), bytes.size()});
+}
+
+// A frame of raw blocks: header with content size and checksum flag, single segment.
+void EncodedFrames::add_raw_frame(ConstBytes in, uint32_t checksum) {
+  const auto add_number = [this](size_t value, size_t bytes) {
+    add_own({reinterpret_cast<const std::byte*>(&value), bytes});
+  };
+  add_number(kFrameMagic, 4);
+  add_number(0xA4, 1);  // 4-byte content size, single segment, checksum
+  add_number(in.size(), 4);
+  while (true) {
+    const size_t size = std::min<size_t>(in.size(), kMaxBlockBytes);
+    const bool last = size == in.size();
+    add_number(size << 3 | (last ? 1U : 0U), 3);
+    add_raw(in.first(size));
+    in = in.subspan(size);
+    if (last) break;
+  }
+  add_number(checksum, 4);
+}
+
+std::vector<ConstBytes> EncodedFrames::spans() const {
+  std::vector<ConstBytes> spans;
+  spans.reserve(parts_.size());
+  const std::byte* own = own_.data();
+  for (const Part& part : parts_) {
+    spans.emplace_back(part.raw == nullptr ? own : part.raw, part.size);
+    if (part.raw == nullptr) own += part.size;
+  }
+  return spans;
+}
+
 struct FrameEncoder::Context {
-  explicit Context(int level) : zstd(ZSTD_createCCtx()) {
+  explicit Context(int level) : zstd(ZSTD_createCCtx()), hash(XXH64_createState()) {
+    if (hash == nullptr) throw std::bad_alloc();
     if (zstd == nullptr) throw Error::internal("zstd: no memory for a compression context");
     ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
@@ -69,7 +135,10 @@ struct FrameEncoder::Context {
   }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  ~Context() { ZSTD_freeCCtx(zstd); }
+  ~Context() {
+    ZSTD_freeCCtx(zstd);
+    XXH64_freeState(hash);
+  }
 
   // Compresses to `buffer`; the encoded size.
   size_t compress(ConstBytes in) {
@@ -95,6 +164,7 @@ struct FrameEncoder::Context {
   }
 
   ZSTD_CCtx* zstd;
+  XXH64_state_t* hash;
   std::vector<std::byte> buffer;
   std::vector<std::byte> sample;
 };
@@ -104,20 +174,24 @@ FrameEncoder::FrameEncoder(FrameEncoder&&) noexcept = default;
 FrameEncoder& FrameEncoder::operator=(FrameEncoder&&) noexcept = default;
 FrameEncoder::~FrameEncoder() = default;
 
-FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out) {
-  const auto checksum = static_cast<uint32_t>(XXH64(in.data(), in.size(), 0));
-  const size_t before = out.size();
-  bool stored = false;
-  if (context_->worth_trying(in)) {
-    const size_t size = context_->compress(in);
-    if (shrinks(size, in.size())) {
-      const std::byte* frame = context_->buffer.data();
-      out.insert(out.end(), frame, frame + size);
-      stored = true;
-    }
+void FrameEncoder::encode(ConstBytes in, EncodedFrames& out, ChecksumPart* sum) {
+  const uint32_t checksum = frame_checksum(context_->hash, in, sum);
+  const int64_t before = out.bytes();
+  size_t size = in.size();
+  if (context_->worth_trying(in)) size = context_->compress(in);
+  if (shrinks(size, in.size())) {
+    out.add_own({context_->buffer.data(), size});
+  } else {
+    out.add_raw_frame(in, checksum);
   }
-  if (!stored) append_raw_frame(in, checksum, out);
-  return {static_cast<int64_t>(out.size() - before), static_cast<int64_t>(in.size()), checksum};
+  out.frames_.push_back({out.bytes() - before, static_cast<int64_t>(in.size()), checksum});
+}
+
+FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out) {
+  EncodedFrames frames;
+  encode(in, frames);
+  for (ConstBytes span : frames.spans()) out.insert(out.end(), span.begin(), span.end());
+  return frames.frames().front();
 }
 
 std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames) {
@@ -184,11 +258,15 @@ void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out) {
       ZSTD_findFrameCompressedSize(encoded.data(), encoded.size()) != encoded.size()) {
     throw Error::input("a zstd frame disagrees with its entry in the seek table");
   }
-  const size_t size = ZSTD_decompress(out.data(), out.size(), encoded.data(), encoded.size());
+  thread_local const Decoder decoder;
+  const size_t size =
+      ZSTD_decompressDCtx(decoder.zstd, out.data(), out.size(), encoded.data(), encoded.size());
   if (ZSTD_isError(size) != 0U) {
     throw Error::input(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
   }
-  if (size != out.size() || static_cast<uint32_t>(XXH64(out.data(), size, 0)) != info.checksum) {
+  // zstd has compared the content with the checksum at the frame's end.
+  if (size != out.size() || !has_checksum(encoded) ||
+      load_u32(encoded, static_cast<int64_t>(encoded.size()) - 4) != info.checksum) {
     throw Error::input("a zstd frame's checksum does not match the seek table");
   }
 }

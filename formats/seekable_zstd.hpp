@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/checksum.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -23,6 +24,33 @@ struct FrameInfo {
 // Largest decoded frame that is written or accepted.
 inline constexpr int64_t kMaxFrameBytes = int64_t{64} << 20;
 
+// Frames that were encoded one after another. Compressed ones lie here; raw ones refer to the bytes
+// that they were made from, so that storing them costs one copy, into the file. Reusable.
+class EncodedFrames {
+ public:
+  void clear();
+  [[nodiscard]] const std::vector<FrameInfo>& frames() const { return frames_; }
+  [[nodiscard]] int64_t bytes() const { return bytes_; }
+  // Everything in file order; valid until the next change here, and as long as what was encoded.
+  [[nodiscard]] std::vector<ConstBytes> spans() const;
+
+ private:
+  friend class FrameEncoder;
+  // Either bytes of `own_` or, with size alone, the next bytes of a raw frame.
+  struct Part {
+    const std::byte* raw = nullptr;  // null: in `own_`, behind the part before
+    size_t size = 0;
+  };
+  void add_own(ConstBytes bytes);
+  void add_raw(ConstBytes bytes);
+  void add_raw_frame(ConstBytes in, uint32_t checksum);
+
+  std::vector<FrameInfo> frames_;
+  std::vector<std::byte> own_;
+  std::vector<Part> parts_;
+  int64_t bytes_ = 0;
+};
+
 // Encodes frames, one after another; owns a zstd context. Not thread-safe: one encoder a worker.
 class FrameEncoder {
  public:
@@ -33,7 +61,10 @@ class FrameEncoder {
 
   // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`. A frame that would
   // not shrink by 2 % is stored raw, so that decoding it costs a copy; incompressible data is
-  // recognised from a sample. Same bytes for same input, level and zstd release.
+  // recognised from a sample. Same bytes for same input, level and zstd release. `sum`, if there is
+  // one, is updated with `in` while that is in the cache.
+  void encode(ConstBytes in, EncodedFrames& out, ChecksumPart* sum = nullptr);
+  // The same, the frame's bytes appended to `out`.
   FrameInfo encode(ConstBytes in, std::vector<std::byte>& out);
 
  private:
