@@ -78,6 +78,16 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
   return text;
 }
 
+void release_pages(ConstBytes mapped) noexcept {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  // Pages that hold other bytes too stay.
+  const auto begin = reinterpret_cast<uintptr_t>(mapped.data());
+  const size_t skip = (page - begin % page) % page;
+  if (mapped.size() < skip + page) return;
+  const size_t size = (mapped.size() - skip) / page * page;
+  (void)::madvise(const_cast<std::byte*>(mapped.data()) + skip, size, MADV_DONTNEED);
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) {
   const Descriptor descriptor(path);
   file_ = descriptor.describe(path);

@@ -24,6 +24,10 @@ namespace mxfp4 {
 // the path in its text.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
 
+// Advice: these bytes of a map will not be read again soon. The pages stay in the system's cache,
+// but not in this process, which would otherwise take them apart at its end, in one thread.
+void release_pages(ConstBytes mapped) noexcept;
+
 // A regular file mapped read-only; unmapped by the destructor. Movable. The path is not kept open,
 // so that a checkpoint of hundreds of files needs no descriptors.
 class MappedFile {

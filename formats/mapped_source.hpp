@@ -39,6 +39,7 @@ class MappedSource final : public Source {
   void read(size_t index, int64_t offset, MutableBytes out) override;
   // The first touch of a tensor that has a checksum reads all of it and compares.
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override;
+  void release(ConstBytes view) const noexcept override { release_pages(view); }
   [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
     return content_.attributes;
   }

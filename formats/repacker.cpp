@@ -9,19 +9,11 @@
 #include "lib/layouts/run_output.hpp"
 
 namespace mxfp4 {
-namespace {
 
-struct ExpertRange {
-  int64_t first = 0;  // local
-  int64_t count = 0;
-};
-
-ExpertRange experts_of(const Piece& piece, const Output& output) {
+Repacker::ExpertRange Repacker::experts_of(const Piece& piece, const Output& output) {
   return {piece.first_granule * output.experts_per_granule,
           piece.granules * output.experts_per_granule};
 }
-
-}  // namespace
 
 Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
                    const Target& target)
@@ -60,37 +52,59 @@ void Repacker::read(const Job& job, JobBuffers& buffers) {
 
 void Repacker::work(const Job& job, JobBuffers& buffers) {
   buffers.decoded.resize(std::max(buffers.decoded.size(), job.pieces.size()));
-  buffers.joined.resize(std::max(buffers.joined.size(), buffers.read.size()));
-  buffers.loaded.resize(std::max(buffers.loaded.size(), buffers.read.size()));
   buffers.pieces.assign(job.pieces.size(), {});
+  std::unique_ptr<WorkBuffers> work = take_work_buffers();
+  work->joined.resize(std::max(work->joined.size(), buffers.read.size()));
+  work->loaded.resize(std::max(work->loaded.size(), buffers.read.size()));
   for (size_t i = 0; i < job.pieces.size(); ++i) {
     const PlannedFile& file = plan_.files[job.pieces[i].file];
     in_context(file.tensors[job.pieces[i].tensor].name,
-               [&] { make_piece(job.pieces[i], i, buffers); });
+               [&] { make_piece(job.pieces[i], i, buffers, *work); });
+  }
+  give_back(std::move(work));
+}
+
+void Repacker::release(const Job& job, const JobBuffers& buffers) const {
+  const Piece& piece = job.pieces.front();  // speaks for all, as in read()
+  const PlannedFile& file = plan_.files[piece.file];
+  const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
+  const auto slots = slots_read(output);
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (!buffers.read[s].empty()) continue;
+    source_.release(in_one_view(file, slots[s], experts_of(piece, output)));
   }
 }
 
-void Repacker::make_piece(const Piece& piece, size_t index, JobBuffers& buffers) {
+std::unique_ptr<Repacker::WorkBuffers> Repacker::take_work_buffers() {
+  const std::scoped_lock lock(mutex_);
+  if (idle_.empty()) return std::make_unique<WorkBuffers>();
+  std::unique_ptr<WorkBuffers> work = std::move(idle_.back());
+  idle_.pop_back();
+  return work;
+}
+
+void Repacker::give_back(std::unique_ptr<WorkBuffers> work) {
+  const std::scoped_lock lock(mutex_);
+  idle_.push_back(std::move(work));
+}
+
+void Repacker::make_piece(const Piece& piece, size_t index, JobBuffers& buffers,
+                          WorkBuffers& work) {
   const PlannedFile& file = plan_.files[piece.file];
   const PlannedTensor& tensor = file.tensors[piece.tensor];
   const Output& output = (*file.outputs)[tensor.output];
+  buffers.pieces[index] = unchanged(piece, buffers);
+  if (!buffers.pieces[index].empty()) return;
   const MutableBytes out = buffers.decoded[index].get(piece.granules * tensor.granule_bytes);
   buffers.pieces[index] = out;
-  const MutableBytes scratch = buffers.scratch.get(scratch_bytes(output));
+  const MutableBytes scratch = work.scratch.get(scratch_bytes(output));
   const auto slots = slots_read(output);
   for (int64_t g = 0; g < piece.granules; ++g) {
     SlotBytes granule;
     for (size_t s = 0; s < slots.size(); ++s) {
-      granule.set(slots[s], load(piece, piece.first_granule + g, slots[s], s, buffers));
+      granule.set(slots[s], load(piece, piece.first_granule + g, slots[s], s, buffers, work));
     }
-    if (layout_ != nullptr && layout_->check_data != nullptr) {
-      const std::string warning =
-          layout_->check_data({file.loaded, target_}, output.slot, granule[output.slot]);
-      if (!warning.empty()) {
-        const std::scoped_lock lock(mutex_);
-        warnings_.insert(warning);
-      }
-    }
+    check(file, output.slot, granule[output.slot]);
     run_forward(output, granule,
                 out.subspan(static_cast<size_t>(g * tensor.granule_bytes),
                             static_cast<size_t>(tensor.granule_bytes)),
@@ -98,27 +112,66 @@ void Repacker::make_piece(const Piece& piece, size_t index, JobBuffers& buffers)
   }
 }
 
+ConstBytes Repacker::unchanged(const Piece& piece, const JobBuffers& buffers) {
+  const PlannedFile& file = plan_.files[piece.file];
+  const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
+  const auto& assembly = file.assemblies[static_cast<size_t>(output.slot)];
+  if (!output.combine.empty() || !output.program.is_identity() || !assembly->identity()) return {};
+  const ExpertRange range = experts_of(piece, output);
+  const ConstBytes bytes =
+      buffers.read[0].empty() ? in_one_view(file, output.slot, range) : buffers.read[0];
+  if (bytes.empty()) return {};
+  const size_t granule = bytes.size() / static_cast<size_t>(piece.granules);
+  for (size_t at = 0; at < bytes.size(); at += granule) {
+    check(file, output.slot, bytes.subspan(at, granule));
+  }
+  return bytes;
+}
+
+ConstBytes Repacker::in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const {
+  const auto& experts = model_.layers[file.layer].slot(slot).experts;
+  const Extent* first = nullptr;
+  int64_t bytes = 0;
+  for (int64_t e = range.first; e < range.first + range.count; ++e) {
+    const int64_t global = plan_.ranks[file.rank].experts[static_cast<size_t>(e)];
+    for (const Extent& extent : experts[static_cast<size_t>(global)]) {
+      if (first == nullptr) first = &extent;
+      if (extent.tensor != first->tensor || extent.offset != first->offset + bytes) return {};
+      bytes += extent.bytes;
+    }
+  }
+  return first == nullptr ? ConstBytes{} : source_.view(first->tensor, first->offset, bytes);
+}
+
+void Repacker::check(const PlannedFile& file, Slot slot, ConstBytes granule) {
+  if (layout_ == nullptr || layout_->check_data == nullptr) return;
+  const std::string warning = layout_->check_data({file.loaded, target_}, slot, granule);
+  if (warning.empty()) return;
+  const std::scoped_lock lock(mutex_);
+  warnings_.insert(warning);
+}
+
 ConstBytes Repacker::load(const Piece& piece, int64_t granule, Slot slot, size_t slot_index,
-                          JobBuffers& buffers) {
+                          const JobBuffers& buffers, WorkBuffers& work) {
   const PlannedFile& file = plan_.files[piece.file];
   const Assembly& assembly = *file.assemblies[static_cast<size_t>(slot)];
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const int64_t experts = output.experts_per_granule;
   if (experts == 1 && assembly.identity()) {
-    return stored_expert(piece, granule, slot, slot_index, buffers);
+    return stored_expert(piece, granule, slot, slot_index, buffers, work);
   }
   const auto loaded_bytes = static_cast<size_t>(assembly.loaded.bytes());
   const MutableBytes loaded =
-      buffers.loaded[slot_index].get(experts * static_cast<int64_t>(loaded_bytes));
+      work.loaded[slot_index].get(experts * static_cast<int64_t>(loaded_bytes));
   for (int64_t e = 0; e < experts; ++e) {
-    assembly.forward(stored_expert(piece, granule * experts + e, slot, slot_index, buffers),
+    assembly.forward(stored_expert(piece, granule * experts + e, slot, slot_index, buffers, work),
                      loaded.subspan(static_cast<size_t>(e) * loaded_bytes, loaded_bytes));
   }
   return loaded;
 }
 
 ConstBytes Repacker::stored_expert(const Piece& piece, int64_t local, Slot slot, size_t slot_index,
-                                   JobBuffers& buffers) {
+                                   const JobBuffers& buffers, WorkBuffers& work) {
   const PlannedFile& file = plan_.files[piece.file];
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const auto bytes =
@@ -134,7 +187,7 @@ ConstBytes Repacker::stored_expert(const Piece& piece, int64_t local, Slot slot,
   if (extents.size() == 1) {
     return source_.view(extents[0].tensor, extents[0].offset, extents[0].bytes);
   }
-  const MutableBytes joined = buffers.joined[slot_index].get(static_cast<int64_t>(bytes));
+  const MutableBytes joined = work.joined[slot_index].get(static_cast<int64_t>(bytes));
   size_t at = 0;
   for (const Extent& extent : extents) {
     const ConstBytes part = source_.view(extent.tensor, extent.offset, extent.bytes);

@@ -2,6 +2,7 @@
 // by convert, which writes them, and verify --against, which compares them.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -20,9 +21,9 @@ struct JobBuffers {
   std::vector<Buffer> joined;  // by slot: one expert's parts put together
   std::vector<Buffer> loaded;  // by slot: one granule in the loaded layout
   Buffer scratch;
-  std::vector<Buffer> decoded;       // by piece of the job: its bytes as they will be written
-  std::vector<MutableBytes> pieces;  // views of `decoded`
-  std::vector<MutableBytes> read;    // by slot: what the read stage filled; empty when mapped
+  std::vector<Buffer> decoded;     // by piece of the job: its bytes as they will be written
+  std::vector<ConstBytes> pieces;  // views of `decoded`, or of the source where nothing changes
+  std::vector<MutableBytes> read;  // by slot: what the read stage filled; empty when mapped
 };
 
 class Repacker {
@@ -37,16 +38,39 @@ class Repacker {
   // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.
   void work(const Job& job, JobBuffers& buffers);
 
+  // When buffers.pieces are no longer needed: lets go of the source's bytes. Thread-safe.
+  void release(const Job& job, const JobBuffers& buffers) const;
+
   // What layouts had to say about the data ("input scales differ..."), each text once, sorted.
   [[nodiscard]] std::vector<std::string> warnings() const;
 
  private:
-  void make_piece(const Piece& piece, size_t index, JobBuffers& buffers);
+  // What a worker needs besides, while it is at work: there are fewer workers than jobs in flight.
+  struct WorkBuffers {
+    std::vector<Buffer> joined;  // by slot of the job: one expert's parts put together
+    std::vector<Buffer> loaded;  // by slot: one granule in the loaded layout
+    Buffer scratch;
+  };
+  struct ExpertRange {
+    int64_t first = 0;  // local
+    int64_t count = 0;
+  };
+  static ExpertRange experts_of(const Piece& piece, const Output& output);
+
+  [[nodiscard]] std::unique_ptr<WorkBuffers> take_work_buffers();
+  void give_back(std::unique_ptr<WorkBuffers> work);
+  void make_piece(const Piece& piece, size_t index, JobBuffers& buffers, WorkBuffers& work);
+  // The piece as it lies in the source, when it is written as it is; else empty.
+  ConstBytes unchanged(const Piece& piece, const JobBuffers& buffers);
+  // These experts where they lie one behind another in a mapped tensor; else empty.
+  [[nodiscard]] ConstBytes in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const;
+  // What the layout has to say about one granule's loaded bytes.
+  void check(const PlannedFile& file, Slot slot, ConstBytes granule);
   // One granule of `slot` in the loaded layout; `slot_index` picks the buffers.
   ConstBytes load(const Piece& piece, int64_t granule, Slot slot, size_t slot_index,
-                  JobBuffers& buffers);
+                  const JobBuffers& buffers, WorkBuffers& work);
   ConstBytes stored_expert(const Piece& piece, int64_t local, Slot slot, size_t slot_index,
-                           JobBuffers& buffers);
+                           const JobBuffers& buffers, WorkBuffers& work);
 
   Source& source_;
   const ModelLayers& model_;
@@ -55,6 +79,7 @@ class Repacker {
   Target target_;
   mutable std::mutex mutex_;
   std::set<std::string> warnings_;
+  std::vector<std::unique_ptr<WorkBuffers>> idle_;
 };
 
 }  // namespace mxfp4

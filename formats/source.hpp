@@ -52,6 +52,9 @@ class Source {
     return {};
   }
 
+  // Advice: what view() returned will not be read again soon. Thread-safe.
+  virtual void release(ConstBytes view) const noexcept { (void)view; }
+
   // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw
   // manifest entries ("family", "w13_order", "layout", ...).
   [[nodiscard]] virtual const std::map<std::string, std::string>& attributes() const = 0;
