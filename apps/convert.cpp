@@ -15,6 +15,7 @@
 #include "formats/rest_writer.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pipeline.hpp"
+#include "lib/plan/job_order.hpp"
 #include "lib/plan/plan.hpp"
 #include "lib/plan/shard.hpp"
 
@@ -25,8 +26,7 @@ namespace {
 struct Token {
   JobBuffers buffers;
   std::unique_ptr<FrameEncoder> encoder;
-  std::vector<std::vector<std::byte>> encoded;  // by piece
-  std::vector<std::vector<FrameInfo>> frames;   // by piece
+  std::vector<OutgoingPiece> pieces;  // of the job
 };
 
 int64_t largest_cost(const Plan& plan) {
@@ -35,56 +35,68 @@ int64_t largest_cost(const Plan& plan) {
   return cost;
 }
 
-void encode(const Plan& plan, const Job& job, Token& token) {
+void take_pieces(const Plan& plan, const Job& job, Token& token) {
   for (size_t i = 0; i < job.pieces.size(); ++i) {
     const Piece& piece = job.pieces[i];
-    token.encoded[i].clear();
-    token.frames[i] = encode_piece(*token.encoder, plan.files[piece.file].tensors[piece.tensor],
-                                   piece, token.buffers.pieces[i], token.encoded[i]);
+    token.pieces[i].decoded = token.buffers.pieces[i];
+    if (token.encoder) {
+      encode_piece(*token.encoder, plan.files[piece.file].tensors[piece.tensor], piece,
+                   token.pieces[i]);
+    }
   }
 }
 
-// Moves all bytes: read, work and write of every job.
+// Moves all bytes: every job is read, worked on, and its pieces written.
 void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacker,
               BlobWriter& writer, Progress& progress) {
-  const bool zstd = options.compress == "zstd";
   const int threads = options.resources.threads;
   const int64_t tokens = tokens_for(options.resources.memory, largest_cost(plan), threads);
   std::vector<Token> in_flight(static_cast<size_t>(tokens));
   size_t pieces = 0;
   for (const Job& job : plan.jobs) pieces = std::max(pieces, job.pieces.size());
   for (Token& token : in_flight) {
-    if (zstd) token.encoder = std::make_unique<FrameEncoder>(options.level);
-    token.encoded.resize(pieces);
-    token.frames.resize(pieces);
+    if (options.compress == "zstd") token.encoder = std::make_unique<FrameEncoder>(options.level);
+    token.pieces.resize(pieces);
   }
-  const auto job_at = [&](int64_t job) -> const Job& {
-    return plan.jobs[static_cast<size_t>(job)];
+  // Calls stage(piece, outgoing) for the pieces of a job.
+  const auto each_piece = [&](int64_t job, int64_t token, const auto& stage) {
+    const std::vector<Piece>& all = plan.jobs[static_cast<size_t>(job)].pieces;
+    for (size_t i = 0; i < all.size(); ++i) {
+      stage(all[i], in_flight[static_cast<size_t>(token)].pieces[i]);
+    }
   };
-  const auto token_at = [&](int64_t token) -> Token& {
-    return in_flight[static_cast<size_t>(token)];
-  };
-  run_pipeline(
-      static_cast<int64_t>(plan.jobs.size()), {threads, tokens},
-      {.read =
-           [&](int64_t job, int64_t token) {
-             check_interrupted();
-             repacker.read(job_at(job), token_at(token).buffers);
-           },
-       .work =
-           [&](int64_t job, int64_t token) {
-             repacker.work(job_at(job), token_at(token).buffers);
-             if (zstd) encode(plan, job_at(job), token_at(token));
-           },
-       .write =
-           [&](int64_t job, int64_t at) {
-             Token& token = token_at(at);
-             for (size_t i = 0; i < job_at(job).pieces.size(); ++i) {
-               const ConstBytes decoded = token.buffers.pieces[i];
-               writer.write(job_at(job).pieces[i], {decoded, token.encoded[i], token.frames[i]});
-               progress.advance(static_cast<int64_t>(decoded.size()));
-             }
-           }});
+  run_pipeline(static_cast<int64_t>(plan.jobs.size()), {threads, tokens},
+               {.read =
+                    [&](int64_t job, int64_t token) {
+                      check_interrupted();
+                      repacker.read(plan.jobs[static_cast<size_t>(job)],
+                                    in_flight[static_cast<size_t>(token)].buffers);
+                    },
+                .work =
+                    [&](int64_t job, int64_t at) {
+                      Token& token = in_flight[static_cast<size_t>(at)];
+                      repacker.work(plan.jobs[static_cast<size_t>(job)], token.buffers);
+                      take_pieces(plan, plan.jobs[static_cast<size_t>(job)], token);
+                    },
+                .place =
+                    [&](int64_t job, int64_t token) {
+                      each_piece(job, token, [&](const Piece& piece, OutgoingPiece& out) {
+                        writer.place(piece, out);
+                      });
+                    },
+                .store =
+                    [&](int64_t job, int64_t token) {
+                      each_piece(job, token, [&](const Piece& piece, OutgoingPiece& out) {
+                        writer.store(piece, out);
+                      });
+                    },
+                .write =
+                    [&](int64_t job, int64_t token) {
+                      each_piece(job, token, [&](const Piece& piece, const OutgoingPiece& out) {
+                        writer.finish(piece, out);
+                        progress.advance(static_cast<int64_t>(out.decoded.size()));
+                      });
+                    }});
 }
 
 void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& model,
@@ -293,6 +305,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   output.reserve(result.data_bytes + rest.bytes());
 
   Progress progress(console, result.data_bytes + rest.bytes());
+  weave_files(plan, options.resources.threads);
   run_jobs(options, plan, repacker, writer, progress);
   manifest.rest = write_rest_of(*input.source, rest, output, progress);
   std::vector<Manifest> manifests = writer.finish();

@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -17,9 +20,21 @@
 namespace mxfp4 {
 namespace {
 
+// In one call of the system, which takes 1024 at most.
+constexpr size_t kMaxSpans = 64;
+
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view action) {
   const int code = errno;
   throw Error::output(fmt::format("{}: {}: {}", path.string(), action, std::strerror(code)));
+}
+
+// The system refuses to read lost pages of a map where our own reading gets them noted.
+void touch(std::span<const iovec> parts) {
+  constexpr size_t kPage = 4096;
+  for (const iovec& part : parts) {
+    const auto* bytes = static_cast<const volatile std::byte*>(part.iov_base);
+    for (size_t at = 0; at < part.iov_len; at += kPage) (void)bytes[at];
+  }
 }
 
 }  // namespace
@@ -42,17 +57,48 @@ AtomicFile::~AtomicFile() {
   unlink(temporary_.c_str());
 }
 
-void AtomicFile::append(ConstBytes bytes) {
+void AtomicFile::append(ConstBytes bytes) { write_at(size_, {&bytes, 1}); }
+
+void AtomicFile::write_at(int64_t offset, std::span<const ConstBytes> spans) {
   check_lost_pages();
-  size_ += static_cast<int64_t>(bytes.size());
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0) {
+  std::array<iovec, kMaxSpans> parts;
+  while (!spans.empty()) {
+    const size_t count = std::min(spans.size(), parts.size());
+    for (size_t i = 0; i < count; ++i) {
+      // The system only reads from there, but its type serves readers too.
+      parts[i] = {const_cast<std::byte*>(spans[i].data()), spans[i].size()};
+    }
+    offset = write_parts(std::span(parts).first(count), offset);
+    spans = spans.subspan(count);
+  }
+  int64_t size = size_;
+  while (size < offset && !size_.compare_exchange_weak(size, offset)) {
+  }
+}
+
+// Writes all parts and returns the offset behind them.
+int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
+  while (!parts.empty()) {
+    const ssize_t result =
+        pwritev(descriptor_, parts.data(), static_cast<int>(parts.size()), offset);
+    if (result < 0) {
+      if (errno == EFAULT) touch(parts);
+      check_lost_pages();
       if (errno == EINTR) continue;
       fail(target_, "cannot write");
     }
-    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += result;
+    auto written = static_cast<size_t>(result);
+    while (!parts.empty() && written >= parts.front().iov_len) {
+      written -= parts.front().iov_len;
+      parts = parts.subspan(1);
+    }
+    if (!parts.empty()) {
+      parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + written;
+      parts.front().iov_len -= written;
+    }
   }
+  return offset;
 }
 
 void AtomicFile::commit() {

@@ -2,8 +2,12 @@
 // the directory.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 #include "lib/core/tensor.hpp"
@@ -22,15 +26,20 @@ class AtomicFile {
   ~AtomicFile();
 
   void append(ConstBytes bytes);
+  // Writes `spans`, one behind another, from `offset` on; where nothing is written stay zeros.
+  // Several threads may call it at once, for different bytes.
+  void write_at(int64_t offset, std::span<const ConstBytes> spans);
   // Makes the bytes durable and renames the temporary over the target.
   void commit();
   [[nodiscard]] int64_t size() const { return size_; }
 
  private:
+  int64_t write_parts(std::span<iovec> parts, int64_t offset);
+
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   int descriptor_ = -1;
-  int64_t size_ = 0;
+  std::atomic<int64_t> size_ = 0;
 };
 
 // Writes a small file atomically.

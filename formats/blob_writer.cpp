@@ -15,18 +15,21 @@ namespace {
 
 // Data starts at a page, so that mapped tensors of whole pages are aligned.
 constexpr int64_t kDataAlignment = 4096;
+// Half of a small second-level cache.
+constexpr size_t kStoreBytes = size_t{256} << 10;
 
 }  // namespace
 
-std::vector<FrameInfo> encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor,
-                                    const Piece& piece, ConstBytes decoded,
-                                    std::vector<std::byte>& encoded) {
-  std::vector<FrameInfo> frames;
+void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
+                  OutgoingPiece& outgoing) {
+  outgoing.encoded.clear();
+  outgoing.tensor_sum.begin(piece.first_granule * tensor.granule_bytes);
+  ConstBytes decoded = outgoing.decoded;
   for (int64_t size : frame_sizes(piece.granules, tensor.granule_bytes)) {
-    frames.push_back(encoder.encode(decoded.first(static_cast<size_t>(size)), encoded));
+    encoder.encode(decoded.first(static_cast<size_t>(size)), outgoing.encoded,
+                   &outgoing.tensor_sum);
     decoded = decoded.subspan(static_cast<size_t>(size));
   }
-  return frames;
 }
 
 std::filesystem::path rank_directory(const RankSlice& rank) {
@@ -63,42 +66,98 @@ ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t 
   return layer;
 }
 
-// A layer file that is being written.
+// A layer file that is being written. Each stage of a piece has state of its own.
 class BlobWriter::LayerFile {
  public:
-  LayerFile(std::filesystem::path path, size_t tensors) : file_(std::move(path)), sums_(tensors) {}
+  LayerFile(std::filesystem::path path, size_t tensors, bool zstd)
+      : file_(std::move(path)), zstd_(zstd), sums_(tensors) {}
 
-  void append(ConstBytes stored) {
+  void append_header(ConstBytes stored) {
     file_.append(stored);
     file_sum_.update(stored);
+    end_ = static_cast<int64_t>(stored.size());
   }
 
   void add_frame(const FrameInfo& frame) { frames_.push_back(frame); }
 
-  // The next data bytes of the file belong to `tensor`.
-  void append_data(size_t tensor, const WrittenPiece& bytes, bool zstd) {
-    append(zstd ? bytes.encoded : bytes.decoded);
-    frames_.insert(frames_.end(), bytes.frames.begin(), bytes.frames.end());
-    sums_[tensor].update(bytes.decoded);
-    data_bytes_ += static_cast<int64_t>(bytes.decoded.size());
+  // The place of the next piece.
+  void place(OutgoingPiece& piece) {
+    const auto decoded = static_cast<int64_t>(piece.decoded.size());
+    piece.offset = end_;
+    end_ += zstd_ ? piece.encoded.bytes() : decoded;
+    placed_bytes_ += decoded;
   }
 
-  void commit(bool zstd, ManifestLayer& layer) {
-    if (zstd) append(make_seek_table(frames_));
+  void store(int64_t in_tensor, OutgoingPiece& piece) {
+    piece.file_sum.begin(piece.offset);
+    if (zstd_) {
+      store_spans(piece, piece.encoded.spans(), nullptr);
+      return;
+    }
+    piece.shared_sum = (piece.offset - in_tensor) % ChecksumPart::kPeriod == 0;
+    if (!piece.shared_sum) piece.tensor_sum.begin(in_tensor);
+    store_spans(piece, {piece.decoded}, piece.shared_sum ? nullptr : &piece.tensor_sum);
+  }
+
+  void finish(size_t tensor, const OutgoingPiece& piece) {
+    file_sum_.append(piece.file_sum);
+    sums_[tensor].append(piece.shared_sum && !zstd_ ? piece.file_sum : piece.tensor_sum);
+    if (zstd_) {
+      frames_.insert(frames_.end(), piece.encoded.frames().begin(), piece.encoded.frames().end());
+    }
+    finished_bytes_ += static_cast<int64_t>(piece.decoded.size());
+  }
+
+  void commit(ManifestLayer& layer) {
+    if (zstd_) {
+      const std::vector<std::byte> table = make_seek_table(frames_);
+      file_.append(table);
+      file_sum_.update(table);
+    }
     file_.commit();
     layer.size = file_.size();
     layer.xxh3_128 = file_sum_.hex();
     for (size_t i = 0; i < sums_.size(); ++i) layer.tensors[i].xxh3_128 = sums_[i].hex();
   }
 
-  [[nodiscard]] int64_t data_bytes() const { return data_bytes_; }
+  [[nodiscard]] int64_t placed_bytes() const { return placed_bytes_; }
+  [[nodiscard]] int64_t finished_bytes() const { return finished_bytes_; }
 
  private:
+  // Sums and writes by turns, so that the file system copies from the cache.
+  void store_spans(OutgoingPiece& piece, const std::vector<ConstBytes>& spans,
+                   ChecksumPart* tensor_sum) {
+    std::vector<ConstBytes> batch;
+    size_t batch_bytes = 0;
+    int64_t offset = piece.offset;
+    const auto write = [&] {
+      file_.write_at(offset, batch);
+      offset += static_cast<int64_t>(batch_bytes);
+      batch.clear();
+      batch_bytes = 0;
+    };
+    for (ConstBytes span : spans) {
+      while (!span.empty()) {
+        const ConstBytes part = span.first(std::min(span.size(), kStoreBytes - batch_bytes));
+        span = span.subspan(part.size());
+        piece.file_sum.update(part);
+        if (tensor_sum != nullptr) tensor_sum->update(part);
+        batch.push_back(part);
+        batch_bytes += part.size();
+        if (batch_bytes == kStoreBytes) write();
+      }
+    }
+    write();
+  }
+
   AtomicFile file_;
+  bool zstd_;
+  int64_t end_ = 0;           // of what has been placed
+  int64_t placed_bytes_ = 0;  // decoded
   Checksum file_sum_;
   std::vector<Checksum> sums_;
   std::vector<FrameInfo> frames_;
-  int64_t data_bytes_ = 0;
+  int64_t finished_bytes_ = 0;  // decoded
 };
 
 std::string name_in_blob(const RankSlice& rank, const std::string& file) {
@@ -151,7 +210,7 @@ BlobWriter::LayerFile& BlobWriter::open(size_t file) {
   const PlannedFile& planned = plan_.files[file];
   const RankSlice& rank = plan_.ranks[planned.rank];
   files_[file] = std::make_unique<LayerFile>(directory_ / rank_directory(rank) / layers_[file].file,
-                                             planned.tensors.size());
+                                             planned.tensors.size(), common_.compression.zstd);
   Manifest manifest = common_;
   manifest.rank = rank;
   const std::string header = layer_header(manifest, layers_[file]);
@@ -159,27 +218,40 @@ BlobWriter::LayerFile& BlobWriter::open(size_t file) {
   if (common_.compression.zstd) {
     std::vector<std::byte> encoded;
     files_[file]->add_frame(header_encoder_.encode(bytes, encoded));
-    files_[file]->append(encoded);
+    files_[file]->append_header(encoded);
   } else {
-    files_[file]->append(bytes);
+    files_[file]->append_header(bytes);
   }
   return *files_[file];
 }
 
-void BlobWriter::write(const Piece& piece, const WrittenPiece& bytes) {
-  const PlannedFile& planned = plan_.files[piece.file];
-  const PlannedTensor& tensor = planned.tensors[piece.tensor];
+void BlobWriter::expect_position(const Piece& piece, int64_t data_bytes) const {
+  const PlannedTensor& tensor = plan_.files[piece.file].tensors[piece.tensor];
+  if (data_bytes == tensor.offset + piece.first_granule * tensor.granule_bytes) return;
+  throw Error::internal(fmt::format("{}: a piece came out of order", tensor.name));
+}
+
+void BlobWriter::place(const Piece& piece, OutgoingPiece& outgoing) {
   LayerFile& file = open(piece.file);
-  if (file.data_bytes() != tensor.offset + piece.first_granule * tensor.granule_bytes) {
-    throw Error::internal(fmt::format("{}: a piece came out of order", tensor.name));
-  }
-  file.append_data(piece.tensor, bytes, common_.compression.zstd);
-  if (file.data_bytes() == planned.data_bytes) finish_file(piece.file);
+  expect_position(piece, file.placed_bytes());
+  file.place(outgoing);
+}
+
+void BlobWriter::store(const Piece& piece, OutgoingPiece& outgoing) {
+  const PlannedTensor& tensor = plan_.files[piece.file].tensors[piece.tensor];
+  files_[piece.file]->store(piece.first_granule * tensor.granule_bytes, outgoing);
+}
+
+void BlobWriter::finish(const Piece& piece, const OutgoingPiece& outgoing) {
+  LayerFile& file = *files_[piece.file];
+  expect_position(piece, file.finished_bytes());
+  file.finish(piece.tensor, outgoing);
+  if (file.finished_bytes() == plan_.files[piece.file].data_bytes) finish_file(piece.file);
 }
 
 void BlobWriter::finish_file(size_t file) {
   ManifestLayer& layer = layers_[file];
-  files_[file]->commit(common_.compression.zstd, layer);
+  files_[file]->commit(layer);
   files_[file].reset();
   done_[file] = true;
   bytes_written_ += layer.size;

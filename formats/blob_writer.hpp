@@ -14,18 +14,19 @@
 
 namespace mxfp4 {
 
-// One finished piece: its bytes, and with zstd their frames.
-struct WrittenPiece {
+// A piece on its way into its file. One of these is reused for piece after piece.
+struct OutgoingPiece {
   ConstBytes decoded;
-  ConstBytes encoded;             // empty without zstd
-  std::vector<FrameInfo> frames;  // empty without zstd
+  EncodedFrames encoded;  // with zstd: what is written of `decoded`
+  int64_t offset = 0;     // in the file
+  ChecksumPart file_sum;
+  ChecksumPart tensor_sum;
+  bool shared_sum = false;  // file_sum serves the tensor too
 };
 
-// Encodes a piece in the frames that its tensor's plan prescribes; appends to `encoded`.
-[[nodiscard]] std::vector<FrameInfo> encode_piece(FrameEncoder& encoder,
-                                                  const PlannedTensor& tensor, const Piece& piece,
-                                                  ConstBytes decoded,
-                                                  std::vector<std::byte>& encoded);
+// Encodes a piece in the frames that its tensor's plan prescribes, and sums it for the tensor.
+void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
+                  OutgoingPiece& outgoing);
 
 // "rank-03-of-08" with several ranks, "." with one.
 [[nodiscard]] std::filesystem::path rank_directory(const RankSlice& rank);
@@ -53,8 +54,12 @@ class BlobWriter {
 
   // This file is there already: an earlier run finished it.
   void keep(size_t file, const FinishedFile& finished);
-  // The next piece of its file, in file order.
-  void write(const Piece& piece, const WrittenPiece& bytes);
+  // A piece passes three stages. First it gets its place in the file, in file order.
+  void place(const Piece& piece, OutgoingPiece& outgoing);
+  // Then it is written there and summed. Thread-safe for different pieces.
+  void store(const Piece& piece, OutgoingPiece& outgoing);
+  // Then its sums go to the file's, in file order; the last piece completes its file.
+  void finish(const Piece& piece, const OutgoingPiece& outgoing);
   // Checks that every planned byte came; the manifest of each rank, with the wanted layers.
   [[nodiscard]] std::vector<Manifest> finish();
   // Bytes of all finished files so far, kept ones aside.
@@ -64,6 +69,7 @@ class BlobWriter {
   class LayerFile;
 
   LayerFile& open(size_t file);
+  void expect_position(const Piece& piece, int64_t data_bytes) const;
   void finish_file(size_t file);
 
   std::filesystem::path directory_;

@@ -83,7 +83,7 @@ void ChecksumBlocks::feed(ConstBytes bytes, Sink&& sink) {
 
 void ChecksumPart::begin(int64_t position) {
   position_ = position;
-  const auto in_block = static_cast<size_t>(position) % ChecksumBlocks::kBlock;
+  const auto in_block = static_cast<size_t>(position % kPeriod);
   to_block_ = in_block == 0 ? 0 : ChecksumBlocks::kBlock - in_block;
   head_bytes_ = 0;
   sums_.clear();
@@ -121,7 +121,7 @@ void Checksum::update(ConstBytes bytes) {
 }
 
 void Checksum::append(const ChecksumPart& part) {
-  if ((part.position_ - size_) % static_cast<int64_t>(ChecksumBlocks::kBlock) != 0) {
+  if ((part.position_ - size_) % ChecksumPart::kPeriod != 0) {
     throw Error::internal("a part of a checksum came out of order");
   }
   update({part.head_.data(), part.head_bytes_});

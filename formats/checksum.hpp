@@ -41,6 +41,9 @@ class ChecksumBlocks {
 // What a Checksum needs to know of some consecutive bytes; made in any thread, and reusable.
 class ChecksumPart {
  public:
+  // Streams in which the same bytes lie this far apart, or a multiple, can share a part.
+  static constexpr int64_t kPeriod = ChecksumBlocks::kBlock;
+
   // Starts anew with the bytes from `position` of a stream on.
   void begin(int64_t position);
   void update(ConstBytes bytes);
@@ -61,7 +64,7 @@ class Checksum {
   Checksum();
 
   void update(ConstBytes bytes);
-  // The bytes of a part whose position is size() modulo 1024.
+  // The bytes of a part whose position is size() modulo kPeriod.
   void append(const ChecksumPart& part);
   [[nodiscard]] int64_t size() const { return size_; }
   // 32 lower-case hex digits of everything seen so far.

@@ -62,7 +62,7 @@ struct Plan {
 struct PlanOptions {
   const Layout* layout = nullptr;  // null: stop at the loaded layout
   Target target;
-  int64_t job_bytes = int64_t{16} << 20;  // aim for this much output a job; at least one granule
+  int64_t job_bytes = int64_t{8} << 20;  // aim for this much output a job; at least one granule
 };
 
 // Throws Error::unsupported when the layout's preconditions do not hold, Error::input on sizes that

@@ -1,0 +1,44 @@
+#include "lib/plan/job_order.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kMostFiles = 8;
+
+// Jobs [begin, end), which fill the same files.
+struct Run {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+std::vector<Run> runs_of(const std::vector<Job>& jobs) {
+  std::vector<Run> runs;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const bool same = i > 0 && jobs[i].pieces.front().file == jobs[i - 1].pieces.front().file;
+    if (!same) runs.push_back({i, i});
+    runs.back().end = i + 1;
+  }
+  return runs;
+}
+
+}  // namespace
+
+void weave_files(Plan& plan, int threads) {
+  const std::vector<Run> runs = runs_of(plan.jobs);
+  const auto together = std::min(static_cast<size_t>(std::max(threads, 1)), kMostFiles);
+  std::vector<Run> open;
+  size_t next = 0;
+  std::vector<Job> woven;
+  woven.reserve(plan.jobs.size());
+  while (woven.size() < plan.jobs.size()) {
+    while (open.size() < together && next < runs.size()) open.push_back(runs[next++]);
+    for (Run& run : open) woven.push_back(std::move(plan.jobs[run.begin++]));
+    std::erase_if(open, [](const Run& run) { return run.begin == run.end; });
+  }
+  plan.jobs = std::move(woven);
+}
+
+}  // namespace mxfp4
