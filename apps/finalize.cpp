@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.hpp"
@@ -12,7 +11,6 @@
 #include "formats/blob_writer.hpp"
 #include "formats/shard_manifest.hpp"
 #include "lib/core/error.hpp"
-#include "lib/exec/pipeline.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -30,11 +28,6 @@ int64_t stored_bytes(const std::vector<Manifest>& manifests) {
 // The first difference between the files and their checksums is the error.
 void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, int threads,
                  Progress& progress) {
-  std::mutex mutex;
-  const auto report = [&](int64_t bytes) {
-    const std::scoped_lock lock(mutex);
-    progress.advance(bytes);
-  };
   const auto require = [](const std::vector<std::string>& findings) {
     if (!findings.empty()) {
       throw Error::input(findings.front()).hint("run that shard again, with --force");
@@ -42,14 +35,8 @@ void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, i
   };
   for (const Manifest& manifest : manifests) {
     const fs::path home = blob / rank_directory(manifest.rank);
-    run_pipeline(static_cast<int64_t>(manifest.layers.size()), {threads, threads},
-                 {.read = [](int64_t, int64_t) {},
-                  .work =
-                      [&](int64_t job, int64_t) {
-                        const ManifestLayer& layer = manifest.layers[static_cast<size_t>(job)];
-                        require(check_layer_file(home, manifest, layer, report));
-                      },
-                  .write = [](int64_t, int64_t) {}});
+    require(check_layer_files(home, manifest, threads,
+                              [&](int64_t bytes) { progress.advance(bytes); }));
     require(check_other_files(home, manifest));
   }
   require(check_rest_files(blob.parent_path(), manifests.front()));

@@ -31,29 +31,6 @@ int64_t stored_bytes(const std::vector<Manifest>& manifests) {
   return total;
 }
 
-// All layer files of one rank, several at a time.
-void check_layers(const fs::path& directory, const Manifest& manifest, int threads,
-                  Progress& progress, Findings& findings) {
-  std::mutex mutex;
-  std::vector<Findings> by_layer(manifest.layers.size());
-  const auto report = [&](int64_t bytes) {
-    const std::scoped_lock lock(mutex);
-    progress.advance(bytes);
-  };
-  run_pipeline(static_cast<int64_t>(manifest.layers.size()), {threads, threads},
-               {.read = [](int64_t, int64_t) {},
-                .work =
-                    [&](int64_t job, int64_t) {
-                      const auto at = static_cast<size_t>(job);
-                      by_layer[at] =
-                          check_layer_file(directory, manifest, manifest.layers[at], report);
-                    },
-                .write = [](int64_t, int64_t) {}});
-  for (const Findings& found : by_layer) {
-    findings.insert(findings.end(), found.begin(), found.end());
-  }
-}
-
 // The planned tensors of a layer against those of the manifest.
 void compare_plan(const ManifestLayer& planned, const ManifestLayer& stored, Findings& findings) {
   const auto key = [](const ManifestTensor& tensor) {
@@ -171,7 +148,10 @@ void verify_blob(const fs::path& directory, const Manifest& manifest, const Veri
   for (std::string& finding : check_blob_files(directory, manifest)) {
     findings.push_back(std::move(finding));
   }
-  check_layers(directory, manifest, options.resources.threads, progress, findings);
+  for (std::string& finding : check_layer_files(directory, manifest, options.resources.threads,
+                                                [&](int64_t bytes) { progress.advance(bytes); })) {
+    findings.push_back(std::move(finding));
+  }
   if (findings.empty() && !options.against.path.empty()) {
     check_against(directory, manifest, options, findings);
   }

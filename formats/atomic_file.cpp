@@ -82,9 +82,11 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
     const ssize_t result =
         pwritev(descriptor_, parts.data(), static_cast<int>(parts.size()), offset);
     if (result < 0) {
-      if (errno == EFAULT) touch(parts);
+      const int code = errno;
+      if (code == EINTR) continue;
+      if (code == EFAULT) touch(parts);
       check_lost_pages();
-      if (errno == EINTR) continue;
+      errno = code;
       fail(target_, "cannot write");
     }
     offset += result;

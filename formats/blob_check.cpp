@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
+#include <span>
 
 #include "formats/checksum.hpp"
 #include "formats/mapped_file.hpp"
 #include "formats/uncleared.hpp"
 #include "lib/core/error.hpp"
+#include "lib/exec/pipeline.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -17,58 +21,124 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
 // Small enough that both checksums see a piece while it is in the cache.
-constexpr int64_t kHashPiece = int64_t{256} << 10;
+constexpr size_t kHashPiece = size_t{256} << 10;
+// What a worker takes at a time.
+constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
-// Feeds the data of a layer file to the checksums of its tensors, piece by piece.
-class TensorSums {
- public:
-  explicit TensorSums(const ManifestLayer& layer) : sums_(layer.tensors.size()) {
-    for (const ManifestTensor& tensor : layer.tensors) left_.push_back(tensor.spec.bytes());
-  }
-
-  void update(ConstBytes data) {
-    while (!data.empty() && at_ < sums_.size()) {
-      const auto take = std::min(data.size(), static_cast<size_t>(left_[at_]));
-      sums_[at_].update(data.first(take));
-      left_[at_] -= static_cast<int64_t>(take);
-      data = data.subspan(take);
-      while (at_ < sums_.size() && left_[at_] == 0) ++at_;
-    }
-  }
-
-  [[nodiscard]] std::string hex(size_t tensor) const { return sums_[tensor].hex(); }
-
- private:
-  std::vector<Checksum> sums_;
-  std::vector<int64_t> left_;
-  size_t at_ = 0;
+// Some consecutive bytes of one tensor, and how they are stored.
+struct Piece {
+  size_t layer = 0;  // index into the manifest's layers
+  size_t tensor = 0;
+  int64_t in_tensor = 0;   // position of the first byte
+  int64_t bytes = 0;       // decoded
+  int64_t offset = 0;      // in the file
+  int64_t stored = 0;      // bytes there
+  size_t first_frame = 0;  // of a compressed file
+  size_t frames = 0;
 };
 
-// Both checksums of an uncompressed file in one pass.
-void hash_plain(const LayerReader& reader, Checksum& file_sum, TensorSums& tensors,
-                const std::function<void(int64_t)>& progress) {
-  const ConstBytes file = reader.stored();
-  const auto data_start = static_cast<size_t>(reader.header().data_start);
-  file_sum.update(file.first(data_start));
-  for (ConstBytes rest = file.subspan(data_start); !rest.empty();) {
-    const ConstBytes piece = rest.first(std::min<size_t>(rest.size(), kHashPiece));
-    file_sum.update(piece);
-    tensors.update(piece);
-    progress(static_cast<int64_t>(piece.size()));
-    rest = rest.subspan(piece.size());
+// One layer file that is being checked.
+struct OpenLayer {
+  std::unique_ptr<LayerReader> reader;
+  Checksum file_sum;
+  std::vector<Checksum> tensor_sums;
+  size_t pieces_left = 0;
+  std::vector<std::string> findings;
+};
+
+// What a worker finds out about a piece.
+struct PieceSums {
+  ChecksumPart file_part;
+  ChecksumPart tensor_part;
+  bool shared = false;  // file_part serves the tensor too
+  std::string damage;
+  UnclearedBytes decoded;
+};
+
+// The pieces of a plain file.
+void cut_plain(const ManifestLayer& layer, const LayerReader& reader, size_t index,
+               std::vector<Piece>& pieces) {
+  int64_t offset = reader.header().data_start;
+  for (size_t t = 0; t < layer.tensors.size(); ++t) {
+    const int64_t bytes = layer.tensors[t].spec.bytes();
+    for (int64_t at = 0; at < bytes; at += kPieceBytes) {
+      const int64_t size = std::min(kPieceBytes, bytes - at);
+      pieces.push_back({.layer = index,
+                        .tensor = t,
+                        .in_tensor = at,
+                        .bytes = size,
+                        .offset = offset + at,
+                        .stored = size});
+    }
+    offset += bytes;
   }
 }
 
-void hash_frames(const LayerReader& reader, Checksum& file_sum, TensorSums& tensors,
-                 const std::function<void(int64_t)>& progress) {
-  file_sum.update(reader.stored());
-  UnclearedBytes frame;
-  for (const SeekEntry& entry : std::span(reader.frames()).subspan(1)) {
-    frame.resize(static_cast<size_t>(entry.frame.decoded));
-    reader.read(entry.decoded_offset - reader.header().data_start, frame);
-    tensors.update(frame);
-    progress(entry.frame.encoded);
+// The pieces of a compressed file: some frames of one tensor each. Frames begin at tensor starts.
+void cut_frames(const ManifestLayer& layer, const LayerReader& reader, size_t index,
+                std::vector<Piece>& pieces) {
+  const std::vector<SeekEntry>& frames = reader.frames();
+  size_t next = 1;  // the first is the header
+  for (size_t t = 0; t < layer.tensors.size(); ++t) {
+    const int64_t bytes = layer.tensors[t].spec.bytes();
+    for (int64_t at = 0; at < bytes;) {
+      Piece piece{.layer = index, .tensor = t, .in_tensor = at, .first_frame = next};
+      while (piece.bytes < kPieceBytes && at < bytes) {
+        if (next == frames.size() || frames[next].frame.decoded > bytes - at) {
+          throw Error::input(
+              fmt::format("{}: its frames do not end where it does", layer.tensors[t].name));
+        }
+        const FrameInfo& frame = frames[next++].frame;
+        piece.bytes += frame.decoded;
+        piece.stored += frame.encoded;
+        ++piece.frames;
+        at += frame.decoded;
+      }
+      piece.offset = frames[piece.first_frame].encoded_offset;
+      pieces.push_back(piece);
+    }
   }
+  if (next != frames.size()) throw Error::input("more frames than the manifest's tensors fill");
+}
+
+void sum_plain(ConstBytes stored, const Piece& piece, PieceSums& sums) {
+  sums.shared = (piece.offset - piece.in_tensor) % ChecksumPart::kPeriod == 0;
+  while (!stored.empty()) {
+    const ConstBytes part = stored.first(std::min(stored.size(), kHashPiece));
+    sums.file_part.update(part);
+    if (!sums.shared) sums.tensor_part.update(part);
+    stored = stored.subspan(part.size());
+  }
+}
+
+void sum_frames(ConstBytes stored, std::span<const SeekEntry> frames, PieceSums& sums) {
+  sums.shared = false;
+  for (const SeekEntry& entry : frames) {
+    const ConstBytes encoded = stored.first(static_cast<size_t>(entry.frame.encoded));
+    sums.file_part.update(encoded);
+    sums.decoded.resize(static_cast<size_t>(entry.frame.decoded));
+    decode_frame(encoded, entry.frame, sums.decoded);
+    sums.tensor_part.update(sums.decoded);
+    stored = stored.subspan(encoded.size());
+  }
+}
+
+void sum_piece(const LayerReader& reader, const Piece& piece, PieceSums& sums) {
+  sums.damage.clear();
+  sums.file_part.begin(piece.offset);
+  sums.tensor_part.begin(piece.in_tensor);
+  const ConstBytes stored =
+      reader.stored().subspan(static_cast<size_t>(piece.offset), static_cast<size_t>(piece.stored));
+  try {
+    if (reader.compressed()) {
+      sum_frames(stored, std::span(reader.frames()).subspan(piece.first_frame, piece.frames), sums);
+    } else {
+      sum_plain(stored, piece, sums);
+    }
+  } catch (const Error& error) {
+    sums.damage = error.what();
+  }
+  release_pages(stored);
 }
 
 void compare_header(const LayerReader& reader, const Manifest& manifest, const ManifestLayer& layer,
@@ -107,26 +177,48 @@ std::vector<std::string> compare_description(const LayerReader& reader, const Ma
   return findings;
 }
 
-std::vector<std::string> check_open_file(const fs::path& path, const Manifest& manifest,
-                                         const ManifestLayer& layer,
-                                         const std::function<void(int64_t)>& progress) {
-  const LayerReader reader(path);
-  std::vector<std::string> findings = compare_description(reader, manifest, layer);
-  if (!findings.empty()) return findings;
-  Checksum file_sum;
-  TensorSums tensors(layer);
+// Opens a layer file and lists its pieces. None of a file that differs already: it is not read.
+void open_layer(const fs::path& path, const Manifest& manifest, size_t index, OpenLayer& layer,
+                std::vector<Piece>& pieces) {
+  const ManifestLayer& stated = manifest.layers[index];
+  auto reader = std::make_unique<LayerReader>(path);
+  layer.findings = compare_description(*reader, manifest, stated);
+  if (!layer.findings.empty()) return;
+  const size_t before = pieces.size();
   in_context(path.string(), [&] {
-    (reader.compressed() ? hash_frames : hash_plain)(reader, file_sum, tensors, progress);
+    (reader->compressed() ? cut_frames : cut_plain)(stated, *reader, index, pieces);
   });
-  for (size_t i = 0; i < layer.tensors.size(); ++i) {
-    if (tensors.hex(i) != layer.tensors[i].xxh3_128) {
-      findings.push_back(fmt::format("{}: checksum differs", layer.tensors[i].name));
+  const int64_t header =
+      reader->compressed() ? reader->frames().front().frame.encoded : reader->header().data_start;
+  layer.file_sum.update(reader->stored().first(static_cast<size_t>(header)));
+  layer.tensor_sums.resize(stated.tensors.size());
+  layer.pieces_left = pieces.size() - before;
+  layer.reader = std::move(reader);
+}
+
+// The next piece of a layer, in order.
+void add_piece(const Piece& piece, const PieceSums& sums, OpenLayer& layer) {
+  if (!sums.damage.empty()) {
+    if (layer.findings.empty()) layer.findings.push_back(sums.damage);
+  } else if (layer.findings.empty()) {
+    layer.file_sum.append(sums.file_part);
+    layer.tensor_sums[piece.tensor].append(sums.shared ? sums.file_part : sums.tensor_part);
+  }
+  --layer.pieces_left;
+}
+
+// When all pieces are in.
+void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
+  if (!layer.findings.empty()) return;
+  layer.file_sum.update(layer.reader->stored().subspan(static_cast<size_t>(layer.file_sum.size())));
+  for (size_t i = 0; i < stated.tensors.size(); ++i) {
+    if (layer.tensor_sums[i].hex() != stated.tensors[i].xxh3_128) {
+      layer.findings.push_back(fmt::format("{}: checksum differs", stated.tensors[i].name));
     }
   }
-  if (file_sum.hex() != layer.xxh3_128 && findings.empty()) {
-    findings.emplace_back("checksum of the file differs");
+  if (layer.file_sum.hex() != stated.xxh3_128 && layer.findings.empty()) {
+    layer.findings.emplace_back("checksum of the file differs");
   }
-  return findings;
 }
 
 }  // namespace
@@ -204,17 +296,48 @@ void require_layer_file(const LayerReader& reader, const Manifest& manifest,
   if (sum.hex() != layer.xxh3_128) throw Error::input("checksum of the file differs");
 }
 
-std::vector<std::string> check_layer_file(const fs::path& directory, const Manifest& manifest,
-                                          const ManifestLayer& layer,
-                                          const std::function<void(int64_t)>& progress) {
-  const fs::path path = directory / layer.file;
+std::vector<std::string> check_layer_files(const fs::path& directory, const Manifest& manifest,
+                                           int threads,
+                                           const std::function<void(int64_t)>& progress) {
   std::vector<std::string> findings;
-  try {
-    for (const std::string& finding : check_open_file(path, manifest, layer, progress)) {
-      findings.push_back(fmt::format("{}: {}", path.string(), finding));
+  std::vector<OpenLayer> layers(manifest.layers.size());
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    try {
+      open_layer(directory / manifest.layers[i].file, manifest, i, layers[i], pieces);
+    } catch (const Error& error) {
+      findings.emplace_back(error.what());
     }
-  } catch (const Error& error) {
-    findings.emplace_back(error.what());
+  }
+  const int64_t tokens = threads + 1;
+  std::vector<PieceSums> sums(static_cast<size_t>(tokens));
+  const auto piece_at = [&](int64_t job) -> const Piece& {
+    return pieces[static_cast<size_t>(job)];
+  };
+  run_pipeline(static_cast<int64_t>(pieces.size()), {threads, tokens},
+               {.read = {},
+                .work =
+                    [&](int64_t job, int64_t token) {
+                      const Piece& piece = piece_at(job);
+                      sum_piece(*layers[piece.layer].reader, piece,
+                                sums[static_cast<size_t>(token)]);
+                    },
+                .write =
+                    [&](int64_t job, int64_t token) {
+                      const Piece& piece = piece_at(job);
+                      OpenLayer& layer = layers[piece.layer];
+                      add_piece(piece, sums[static_cast<size_t>(token)], layer);
+                      progress(piece.stored);
+                      if (layer.pieces_left > 0) return;
+                      compare_sums(manifest.layers[piece.layer], layer);
+                      layer.reader.reset();
+                    }});
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].reader) compare_sums(manifest.layers[i], layers[i]);  // of a file without data
+    const std::string path = (directory / manifest.layers[i].file).string();
+    for (const std::string& finding : layers[i].findings) {
+      findings.push_back(fmt::format("{}: {}", path, finding));
+    }
   }
   return findings;
 }

@@ -27,16 +27,16 @@ namespace mxfp4 {
 [[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& directory);
 
 // What a reader of the data has to know first: the file is the one that the manifest describes,
-// byte for byte. Cheaper than check_layer_file, since nothing is decoded: a tensor's own checksum
+// byte for byte. Cheaper than check_layer_files, since nothing is decoded: a tensor's own checksum
 // is not looked at. Throws Error::input, without the file's name.
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer);
 
-// Checks one layer file whole: size, checksum, header and metadata, every tensor's checksum.
-// `progress` is told the bytes read so far, piece by piece. Never throws Error::input: damage is a
-// finding.
-[[nodiscard]] std::vector<std::string> check_layer_file(
-    const std::filesystem::path& directory, const Manifest& manifest, const ManifestLayer& layer,
+// Checks the layer files of one rank whole: size, checksum, header and metadata, every tensor's
+// checksum. `progress` is told the stored bytes of piece after piece, one call at a time. Never
+// throws Error::input: damage is a finding.
+[[nodiscard]] std::vector<std::string> check_layer_files(
+    const std::filesystem::path& directory, const Manifest& manifest, int threads,
     const std::function<void(int64_t)>& progress);
 
 }  // namespace mxfp4
