@@ -72,12 +72,9 @@ int main(int argc, char** argv) {
   try {
     mxfp4::declare_commands(app, line);
     app.parse(argc, argv);
-    if (line.convert.resources.threads == 0) {
-      const int threads = mxfp4::available_threads();
-      line.convert.resources.threads = threads;
-      line.verify.resources.threads = std::max(line.verify.resources.threads, threads);
-      line.unpack.resources.threads = std::max(line.unpack.resources.threads, threads);
-      line.finalize.resources.threads = std::max(line.finalize.resources.threads, threads);
+    for (mxfp4::ResourceOptions* resources : {&line.convert.resources, &line.verify.resources,
+                                              &line.unpack.resources, &line.finalize.resources}) {
+      if (resources->threads == 0) resources->threads = mxfp4::available_threads();
     }
     const int code = line.run(mxfp4::Console(line.global));
     mxfp4::check_lost_pages();
