@@ -1,0 +1,28 @@
+# The Kubernetes manifest: what it says is valid, and its own command lines, run for every completion
+# index, give the bytes of one process. No cluster is needed; the fields are checked against a schema.
+"$python" -c 'import yaml' 2>/dev/null || skip 'python3-yaml is not installed'
+manifest=$SOURCE_DIR/scripts/batch/kubernetes-indexed-job.yaml
+check() { "$python" "$SOURCE_DIR/tests/batch/kubernetes_manifest.py" "$manifest" "$@"; }
+check || fail 'the manifest has faults'
+check --self-test || fail 'the check of the manifest misses faults'
+
+# The words of a container, with the mounts in this directory.
+words() { check --args "$1" | sed -E "s#^(--output=)?/(models|blobs)/#\1$PWD/\2/#"; }
+mkdir models blobs
+cp -r "$TESTDATA/ingest/gptoss_hf" models/gpt-oss-120b
+mapfile -t convert < <(words convert)
+mapfile -t finalize < <(words finalize)
+for ((index = $(check --completions) - 1; index >= 0; --index)); do
+  expect_exit 0 env JOB_COMPLETION_INDEX="$index" "$BIN" "${convert[@]}"
+done
+# A pod that is started again for an index that is done.
+expect_exit 0 env JOB_COMPLETION_INDEX=0 "$BIN" "${convert[@]}"
+grep -q 'complete already' stdout || fail 'the shard was not recognised'
+expect_exit 0 "$BIN" "${finalize[@]}"
+expect_exit 0 "$BIN" convert models/gpt-oss-120b -o want --arch sm90
+diff -r want blobs/gpt-oss-120b-sm90
+
+# The exit codes that the manifest calls final are the program's.
+expect_exit 3 env JOB_COMPLETION_INDEX=0 "$BIN" "${convert[@]/gpt-oss-120b/missing}"
+expect_exit 2 env -u JOB_COMPLETION_INDEX -u SLURM_ARRAY_TASK_ID -u OMPI_COMM_WORLD_RANK "$BIN" "${convert[@]}"
+expect_exit 4 env JOB_COMPLETION_INDEX=0 "$BIN" "${convert[@]/sm90/sm10}"

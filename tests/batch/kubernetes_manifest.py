@@ -1,0 +1,222 @@
+"""Checks kubernetes-indexed-job.yaml against the part of the Job API that it uses, which is written
+down here: which fields there are, of which type, and what one field demands of another.
+
+    kubernetes_manifest.py FILE                 each fault on a line; exit 1 if there is one
+    kubernetes_manifest.py FILE --args NAME     the args of the container NAME, one on a line
+    kubernetes_manifest.py FILE --completions   the number of shards
+    kubernetes_manifest.py FILE --self-test     that damaged copies are found faulty
+"""
+import copy
+import re
+import sys
+
+import yaml
+
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti|k|M|G|T)?$")
+
+
+class Choice(tuple):
+    """One of these values."""
+
+
+class Required(dict):
+    """An object with exactly these members; a name that ends in ? may be missing."""
+
+
+LABELS = {str: str}
+SECURITY_OF_POD = Required({
+    "runAsNonRoot": Choice([True]), "runAsUser": int, "runAsGroup": int, "fsGroup": int,
+    "fsGroupChangePolicy": Choice(["OnRootMismatch", "Always"]),
+    "seccompProfile": Required({"type": Choice(["RuntimeDefault"])}),
+})
+SECURITY_OF_CONTAINER = Required({
+    "allowPrivilegeEscalation": Choice([False]), "readOnlyRootFilesystem": Choice([True]),
+    "capabilities": Required({"drop": Choice([["ALL"]])}),
+})
+RESOURCES = Required({"cpu": QUANTITY, "memory": QUANTITY, "ephemeral-storage?": QUANTITY})
+CONTAINER = Required({
+    "name": NAME, "image": str, "command": [str], "args": [str],
+    "resources": Required({"requests": RESOURCES, "limits": RESOURCES}),
+    "securityContext": SECURITY_OF_CONTAINER,
+    "volumeMounts": [Required({"name": NAME, "mountPath": re.compile(r"/"), "readOnly?": bool})],
+})
+POD = Required({
+    "restartPolicy": Choice(["Never"]),  # podFailurePolicy demands it
+    "automountServiceAccountToken": Choice([False]),
+    "terminationGracePeriodSeconds?": int,
+    "securityContext": SECURITY_OF_POD,
+    "containers": [CONTAINER],
+    "volumes": [Required({"name": NAME, "persistentVolumeClaim": Required(
+        {"claimName": NAME, "readOnly?": bool})})],
+})
+RULE_BY_CODE = Required({
+    "action": Choice(["FailJob", "FailIndex", "Ignore", "Count"]),
+    "onExitCodes": Required({"containerName": NAME, "operator": Choice(["In", "NotIn"]),
+                             "values": [int]}),
+})
+RULE_BY_CONDITION = Required({
+    "action": Choice(["FailJob", "FailIndex", "Ignore", "Count"]),
+    "onPodConditions": [Required({"type": str, "status": Choice(["True", "False", "Unknown"])})],
+})
+JOB = Required({
+    "apiVersion": Choice(["batch/v1"]), "kind": Choice(["Job"]),
+    "metadata": Required({"name": NAME, "labels": LABELS}),
+    "spec": Required({
+        "completionMode?": Choice(["Indexed", "NonIndexed"]), "completions?": int,
+        "parallelism?": int, "backoffLimit?": int, "backoffLimitPerIndex?": int,
+        "maxFailedIndexes?": int, "ttlSecondsAfterFinished?": int, "suspend?": bool,
+        "podFailurePolicy": Required({"rules": [(RULE_BY_CODE, RULE_BY_CONDITION)]}),
+        "template": Required({"metadata": Required({"labels": LABELS}), "spec": POD}),
+    }),
+})
+
+
+def faults_of(value, schema, where):
+    if isinstance(schema, Choice):
+        return [] if value in schema else ["%s: %r is none of %s" % (where, value, list(schema))]
+    if isinstance(schema, tuple):
+        tried = [faults_of(value, one, where) for one in schema]
+        return min(tried, key=len)
+    if isinstance(schema, re.Pattern):
+        return [] if isinstance(value, str) and schema.match(value) else ["%s: %r" % (where, value)]
+    if isinstance(schema, list):
+        if not isinstance(value, list) or not value:
+            return ["%s: not a list with something in it" % where]
+        return [fault for i, item in enumerate(value)
+                for fault in faults_of(item, schema[0], "%s[%d]" % (where, i))]
+    if isinstance(schema, Required):
+        if not isinstance(value, dict):
+            return ["%s: not an object" % where]
+        known = {name.rstrip("?"): kind for name, kind in schema.items()}
+        faults = ["%s: unknown member %s" % (where, name) for name in value if name not in known]
+        faults += ["%s: no %s" % (where, name) for name in schema
+                   if not name.endswith("?") and name not in value]
+        return faults + [fault for name, kind in known.items() if name in value
+                         for fault in faults_of(value[name], kind, "%s.%s" % (where, name))]
+    if isinstance(schema, dict):
+        good = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+        return [] if good else ["%s: not an object of strings" % where]
+    good = isinstance(value, schema) and not (schema is int and isinstance(value, bool))
+    return [] if good else ["%s: %r is no %s" % (where, value, schema.__name__)]
+
+
+def pod(job):
+    return job["spec"]["template"]["spec"]
+
+
+def common_faults(job):
+    where, faults = job["metadata"]["name"], []
+    container = pod(job)["containers"][0]
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    if labels != job["metadata"]["labels"]:
+        faults.append("%s: other labels on the pods" % where)
+    volumes = {volume["name"] for volume in pod(job)["volumes"]}
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    if volumes != mounts:
+        faults.append("%s: volumes %s, mounts %s" % (where, sorted(volumes), sorted(mounts)))
+    if container["command"] != ["mxfp4-repack"]:  # no shell: signals reach the program
+        faults.append("%s: command %s" % (where, container["command"]))
+    codes = [rule for rule in job["spec"]["podFailurePolicy"]["rules"] if "onExitCodes" in rule]
+    if [(rule["action"], rule["onExitCodes"]["operator"], rule["onExitCodes"]["values"])
+            for rule in codes] != [("FailJob", "In", [2, 3, 4])]:
+        faults.append("%s: exit codes 2, 3 and 4 are retried, or others are not" % where)
+    if any(rule["onExitCodes"]["containerName"] != container["name"] for rule in codes):
+        faults.append("%s: podFailurePolicy names no container of the pod" % where)
+    return faults
+
+
+def faults(jobs):
+    found = [fault for i, job in enumerate(jobs) for fault in faults_of(job, JOB, "document %d" % i)]
+    if len(jobs) != 2:
+        found.append("%d documents instead of 2" % len(jobs))
+    if found:
+        return found
+    found = [fault for job in jobs for fault in common_faults(job)]
+    shards, final = jobs
+    spec, args = shards["spec"], pod(shards)["containers"][0]["args"]
+    if spec.get("completionMode") != "Indexed":
+        found.append("completionMode: not Indexed, so there is no JOB_COMPLETION_INDEX")
+    if "completions" not in spec or not 1 <= spec.get("parallelism", 0) <= spec["completions"]:
+        found.append("completions and parallelism: not 1 <= parallelism <= completions")
+    if "backoffLimitPerIndex" not in spec or "backoffLimit" in spec:
+        found.append("backoffLimit: not by index")
+    if "--shard=auto/%s" % spec.get("completions") not in args:
+        found.append("args: no --shard=auto/N with N = completions = %s" % spec.get("completions"))
+    if "--resume" not in args:
+        found.append("args: no --resume, so a second attempt would be refused")
+    if args[0] != "convert" or not args[1].startswith("/models/"):
+        found.append("args: not convert /models/...")
+    last = pod(final)["containers"][0]["args"]
+    if "--output=" + last[1] not in args or last[0] != "finalize":
+        found.append("finalize: not the directory that the shards write")
+    if not last[1].startswith("/blobs/"):
+        found.append("finalize: not below the mount /blobs")
+    if final["spec"].get("suspend") is not True:
+        found.append("finalize: would run before the shards")
+    if "backoffLimit" not in final["spec"] or "backoffLimitPerIndex" in final["spec"]:
+        found.append("finalize: backoffLimit is not the whole job's")
+    images = {pod(job)["containers"][0]["image"] for job in jobs}
+    if len(images) != 1:
+        found.append("images differ: %s" % sorted(images))
+    return found
+
+
+def damaged(jobs):
+    """Copies with one fault each, and what it is."""
+    def spoil(what, change):
+        bad = copy.deepcopy(jobs)
+        change(bad)
+        return what, bad
+
+    first, final = 0, 1
+    container = lambda bad, at=first: pod(bad[at])["containers"][0]
+    rules = lambda bad: bad[first]["spec"]["podFailurePolicy"]["rules"]
+    yield spoil("another count", lambda b: b[first]["spec"].update(completions=9))
+    yield spoil("not indexed", lambda b: b[first]["spec"].update(completionMode="NonIndexed"))
+    yield spoil("a number as text", lambda b: b[first]["spec"].update(parallelism="4"))
+    yield spoil("a misspelt member", lambda b: b[first]["spec"].update(backOffLimit=3))
+    yield spoil("an old API", lambda b: b[first].update(apiVersion="batch/v1beta1"))
+    yield spoil("restarted in place", lambda b: pod(b[first]).update(restartPolicy="OnFailure"))
+    yield spoil("root", lambda b: pod(b[first])["securityContext"].update(runAsNonRoot=False))
+    yield spoil("no limits", lambda b: container(b)["resources"].pop("limits"))
+    yield spoil("a size that is none", lambda b: container(b)["resources"]["limits"].update(memory="1GB"))
+    yield spoil("a missing volume", lambda b: pod(b[first])["volumes"].pop())
+    yield spoil("an input error retried", lambda b: rules(b)[0]["onExitCodes"]["values"].remove(3))
+    yield spoil("a full disk not retried", lambda b: rules(b)[0]["onExitCodes"]["values"].append(5))
+    yield spoil("a rule for nobody", lambda b: rules(b)[0]["onExitCodes"].update(containerName="x"))
+    yield spoil("no --resume", lambda b: container(b)["args"].remove("--resume"))
+    yield spoil("finalize at once", lambda b: b[final]["spec"].update(suspend=False))
+    yield spoil("finalize elsewhere", lambda b: container(b, final)["args"].__setitem__(1, "/blobs/x"))
+    yield spoil("two images", lambda b: container(b, final).update(image="mxfp4-repack:0.2.0"))
+    yield spoil("a document too many", lambda b: b.append(b[0]))
+
+
+def report(lines):
+    lines = list(lines)
+    for line in lines:
+        print(line)
+    return 1 if lines else 0
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        jobs = list(yaml.safe_load_all(file))
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    if wanted == "--args":
+        for job in jobs:
+            for container in pod(job)["containers"]:
+                if container["name"] == sys.argv[3]:
+                    print("\n".join(container["args"]))
+        return 0
+    if wanted == "--completions":
+        print(jobs[0]["spec"]["completions"])
+        return 0
+    if wanted == "--self-test":
+        unseen = [what for what, bad in damaged(jobs) if not faults(bad)]
+        return report("not found: " + what for what in unseen)
+    return report(faults(jobs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

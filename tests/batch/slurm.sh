@@ -1,0 +1,92 @@
+# scripts/batch/slurm-array on a real Slurm that this test starts: an array of four; one task's
+# program is killed and one task is requeued by the administrator, both in the middle of their work;
+# the finalize job waits for all; the result has the bytes of one process.
+# shellcheck source=tests/batch/slurm.bash
+source "$SOURCE_DIR/tests/batch/slurm.bash"
+slurm_installed || skip 'Slurm is not installed (Debian: slurmctld slurmd slurm-client munge)'
+need_numpy
+export MXFP4_REPACK=$BIN
+submit=$SOURCE_DIR/scripts/batch/slurm-array
+
+# Twelve layers, three a task; the hard compression makes each take a while.
+"$SOURCE_DIR/scripts/make-checkpoint" model --layers 12 --experts 4 --hidden 704 --intermediate 704 --experts-only
+flags=(--arch sm90 --backend MARLIN --level 19)
+expect_exit 0 "$BIN" convert model -o want "${flags[@]}"
+
+# What no task could do is not queued at all: no daemon is needed to say so.
+expect_exit 3 "$submit" 4 -- nowhere -o out --arch sm90
+expect_exit 4 "$submit" 4 -- model -o out --arch sm10
+for bad in '' '0 -- model -o out' '4 model -o out' '4 -- model' '4 -- model -o out --shard 0/4'; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "$submit" $bad
+done
+
+start_slurm
+expect_exit 0 "$submit" 4 --cpus-per-task=1 -- model -o out "${flags[@]}"
+array=$(sed -n 's/.* are job \([0-9]*\),.*/\1/p' stdout)
+final=$(sed -n 's/.*: job \([0-9]*\) finalizes.*/\1/p' stdout)
+[ -n "$array$final" ] || fail 'no job numbers'
+
+# Shard I is in the middle: some of its files are finished, it is not.
+in_the_middle() {
+  local part
+  part=$(printf 'shard-%03d-of-004' "$1")
+  [ ! -e "out/mxfp4_repack.$part.json" ] || fail "task $1 was too quick to be caught"
+  [ "$(grep -c . "out/.mxfp4_repack.$part.progress" 2>/dev/null)" -ge 2 ]
+}
+# The process of task I that converts. Quick, as the task goes on meanwhile.
+converter() {
+  local process
+  for process in /proc/[0-9]*; do
+    [ "$process/exe" -ef "$BIN" ] || continue
+    if grep -qsaz "^SLURM_CONF=$SLURM_CONF\$" "$process/environ" &&
+      grep -qsaz "^SLURM_ARRAY_TASK_ID=$1\$" "$process/environ"; then
+      echo "${process#/proc/}"
+      return
+    fi
+  done
+  fail "task $1 was too quick to be caught"
+}
+
+wait_for 60 'the first file of task 1' in_the_middle 1
+killed=$(converter 1)
+kill -9 "$killed"
+wait_for 60 'the first file of task 2' in_the_middle 2
+scontrol requeue "${array}_2"
+wait_for 60 'the log of task 1' grep -q 'this task is queued again' "mxfp4-repack-${array}_1.log"
+
+restarts() { scontrol show job "${array}_$1" --oneliner | sed -n 's/.* Restarts=\([0-9]*\) .*/\1/p'; }
+restarted() { [ "$(restarts "$1")" = 1 ]; }
+wait_for 30 'the second start of task 1' restarted 1
+wait_for 30 'the second start of task 2' restarted 2
+# Slurm holds a requeued job back for two minutes; nobody here needs to wait for that.
+for task in 1 2; do scontrol update "jobid=${array}_$task" StartTime=now; done
+[ ! -e out/mxfp4_repack.json ] || fail 'finalized before all shards were there'
+
+state() { scontrol show job "$1" --oneliner | sed -n 's/.* JobState=\([A-Z]*\) .*/\1/p'; }
+ended() { case $(state "$1") in PENDING | RUNNING | COMPLETING) return 1 ;; esac; }
+wait_for 240 'the finalize job' ended "$final"
+for task in 0 1 2 3; do
+  [ "$(state "${array}_$task")" = COMPLETED ] || fail "task $task: $(state "${array}_$task")"
+done
+[ "$(state "$final")" = COMPLETED ] || fail "finalize: $(state "$final")"
+[ "$(restarts 0) $(restarts 1) $(restarts 2) $(restarts 3)" = '0 1 1 0' ] || fail 'other tasks were restarted'
+for task in 1 2; do
+  grep -qE '[,;] [12] kept' "mxfp4-repack-${array}_$task.log" || fail "task $task began from nothing"
+done
+diff -r want out
+expect_exit 0 "$BIN" verify out --against model
+
+# The same words again find all done.
+expect_exit 0 "$submit" --wait 4 -- model -o out "${flags[@]}"
+grep -q 'slurm-array: out is complete' stdout || fail 'no good end'
+diff -r want out
+
+# A task that fails for good ends the finalize job too; the logs say why.
+cp -r model broken
+expect_exit 0 "$BIN" convert broken -o half "${flags[@]}" --shard 0/3
+expect_exit 1 "$submit" --wait 4 -- broken -o half "${flags[@]}"
+grep -q 'error: half: not complete' stderr || fail 'no word about the failure'
+grep -q 'error: .*a shard of another plan' mxfp4-repack-*_0.log || fail 'no reason in the log'
+stop_slurm
+[ -z "$(processes_of_slurm)" ] || fail 'something of Slurm is left'
