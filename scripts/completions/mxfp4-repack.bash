@@ -7,8 +7,9 @@ _mxfp4_repack_values() {
     --arch) echo sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 ;;
     --platform) echo cuda rocm xpu cpu other ;;
     --moe-backend)
-      echo auto triton triton_unfused marlin humming aiter flashinfer_trtllm flashinfer_cutlass \
-        flashinfer_cutedsl cutlass deep_gemm deep_gemm_mega_moe emulation ;;
+      echo auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass \
+        flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 \
+        aiter_mxfp4_mxfp4 xpu cpu emulation ;;
     --backend)
       echo AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 \
         EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 \

@@ -24,7 +24,7 @@ _mxfp4_repack() {
     '--arch=[GPU or CPU architecture]:architecture:(sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64)'
     '--platform=[follows from --arch where it can]:platform:(cuda rocm xpu cpu other)'
     '--target=[facts of the machine as JSON]:file:_files'
-    '--moe-backend=[the option of the engine]:backend:(auto triton triton_unfused marlin humming aiter flashinfer_trtllm flashinfer_cutlass flashinfer_cutedsl cutlass deep_gemm deep_gemm_mega_moe emulation)'
+    '--moe-backend=[the option of the engine]:backend:(auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 xpu cpu emulation)'
     '--backend=[skip the oracle]:backend:(AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_TRTLLM_MXFP4_MXFP8 HUMMING MARLIN NONE TRITON TRITON_UNFUSED XPU)'
     '--family=[converter family]:family:(gpt_oss generic)'
     '--selector=[selection function]:selector:(gpt_oss deepseek_v4)'

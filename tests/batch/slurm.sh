@@ -29,10 +29,11 @@ final=$(sed -n 's/.*: job \([0-9]*\) finalizes.*/\1/p' stdout)
 
 # Shard I is in the middle: some of its files are finished, it is not.
 in_the_middle() {
-  local part
+  local part journal
   part=$(printf 'shard-%03d-of-004' "$1")
+  journal=out/.mxfp4_repack.$part.progress
   [ ! -e "out/mxfp4_repack.$part.json" ] || fail "task $1 was too quick to be caught"
-  [ "$(grep -c . "out/.mxfp4_repack.$part.progress" 2>/dev/null)" -ge 2 ]
+  [ -e "$journal" ] && [ "$(wc -l <"$journal")" -ge 2 ]
 }
 # The process of task I that converts. Quick, as the task goes on meanwhile.
 converter() {

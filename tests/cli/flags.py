@@ -129,9 +129,17 @@ def rows(what, key):
     return set(names)
 
 
+def moe_backends():
+    """What --moe-backend takes, from the refusal of another name."""
+    result = subprocess.run([BIN, "explain", "--arch", "sm90", "--moe-backend", "-", "--json"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return {"auto", *re.findall(r"'(\w+)'", json.loads(result.stdout)["message"].split(" one of ")[1])}
+
+
 def compare_values():
     """The closed lists that completions carry, against the program's tables."""
-    known = {"--backend": rows("backends", "backend"), "--style": rows("styles", "style")}
+    known = {"--backend": rows("backends", "backend"), "--style": rows("styles", "style"),
+             "--moe-backend": moe_backends()}
     texts = {name: read("scripts", "completions", "mxfp4-repack." + name) for name in
              ("bash", "fish", "zsh")}
     differences = []
