@@ -1,25 +1,37 @@
 #include "apps/command_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "apps/commands.hpp"
+#include "apps/help_text.hpp"
 #include "apps/suggest.hpp"
 #include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
 
+// A value out of a short list; another one is refused with the nearest.
+CLI::Validator one_of(std::string what, std::vector<std::string> known) {
+  return {[what = std::move(what), known = std::move(known)](std::string& value) -> std::string {
+            if (std::ranges::find(known, value) != known.end()) return "";
+            throw unknown_value(what, value, known);
+          },
+          ""};
+}
+
 void add_global_flags(CLI::App& command, GlobalOptions& options) {
   command.add_flag("--json", options.json, "One JSON document on stdout")->group("Output");
   command.add_option("--progress", options.progress, "When to draw a progress bar")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->check(one_of("--progress", {"auto", "always", "never"}))
       ->option_text("auto|always|never")
       ->group("Output");
   command.add_option("--color", options.color, "When to use colour (NO_COLOR is honoured)")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->check(one_of("--color", {"auto", "always", "never"}))
       ->option_text("auto|always|never")
       ->group("Output");
   command.add_flag("-v", options.verbose, "Say more; with convert, the oracle's trace")
@@ -123,6 +135,11 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   ConvertOptions& options = line.convert;
   CLI::App* command =
       app.add_subcommand("convert", "Repack the expert weights of a checkpoint for one backend");
+  command->footer(
+      "mxfp4-repack convert gpt-oss-120b/ -o packed/ --arch sm90\n"
+      "mxfp4-repack convert model/ -o packed/ --target facts.json --tp-size 8\n"
+      "mxfp4-repack convert model/ -o packed/ --arch sm120 --dry-run\n"
+      "mxfp4-repack convert model/ -o packed/ --arch sm90 --shard 0/4 --resume");
   command->add_option("INPUT", options.input.path, "Checkpoint: directory, file or manifest")
       ->required();
   command->add_option("-o,--output", options.output, "Directory to write")
@@ -133,7 +150,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   add_input_flags(*command, options.input);
   const std::string group = "What is written";
   command->add_option("--compress", options.compress, "Seekable zstd or plain safetensors")
-      ->check(CLI::IsMember({"zstd", "none"}))
+      ->check(one_of("--compress", {"zstd", "none"}))
       ->option_text("zstd|none")
       ->group(group);
   command->add_option("--level", options.level, "zstd level; default 1")
@@ -143,7 +160,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--emit", options.emit,
                    "packed: for the kernel; loaded: stop after slicing and padding")
-      ->check(CLI::IsMember({"packed", "loaded"}))
+      ->check(one_of("--emit", {"packed", "loaded"}))
       ->option_text("packed|loaded")
       ->group(group);
   command
@@ -173,6 +190,12 @@ void declare_convert(CLI::App& app, CommandLine& line) {
 void declare_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("inspect", "Show what is in a checkpoint or a blob; reads headers only");
+  const std::string newest(all_revisions().back()->name);
+  command->footer(
+      "mxfp4-repack inspect gpt-oss-120b/\n"
+      "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
+      "mxfp4-repack inspect packed/ --revision " +
+      newest + "  # serves there?");
   command->add_option("INPUT", line.inspect.input.path, "Checkpoint or blob")->required();
   add_machine_flags(*command, line.inspect.deployment);
   add_parallel_flags(*command, line.inspect.deployment);
@@ -186,14 +209,21 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
 void declare_explain(CLI::App& app, CommandLine& line) {
   ExplainFlags& options = line.explain;
   CLI::App* command = app.add_subcommand(
-      "explain", "Say which backend a deployment gets, and why: every candidate with its reason");
+      "explain", "Say which backend a deployment gets, and every candidate's reason");
+  command->footer(
+      "mxfp4-repack explain gpt-oss-120b/ --arch sm100\n"
+      "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
+      "mxfp4-repack explain model/ --arch sm90 --against " +
+      std::string(all_revisions().back()->name));
   command->add_option("INPUT", options.input.path, "Checkpoint; without one the flags decide");
   command
       ->add_option("--against", options.against,
                    "Show what another engine revision decides otherwise (list revisions)")
-      ->option_text("NAME");
+      ->option_text("NAME")
+      ->group("Question");
   command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
-      ->option_text("FILE|-");
+      ->option_text("FILE|-")
+      ->group("Question");
   add_machine_flags(*command, options.deployment);
   add_parallel_flags(*command, options.deployment);
   add_input_flags(*command, options.input);
@@ -205,16 +235,22 @@ void declare_explain(CLI::App& app, CommandLine& line) {
 
 void declare_verify(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
-      "verify", "Check a blob's checksums; with --against, make every byte anew and compare");
+      "verify", "Check a blob; with --against, make every byte anew and compare");
+  command->footer(
+      "mxfp4-repack verify packed/\n"
+      "mxfp4-repack verify packed/ --against gpt-oss-120b/");
   command->add_option("OUT", line.verify.blob, "Blob")->required();
   command->add_option("--against", line.verify.against.path, "The checkpoint it was made from")
-      ->option_text("INPUT");
+      ->option_text("INPUT")
+      ->group("Comparison");
   command->add_option("--style", line.verify.against.style, "Naming style of INPUT")
-      ->option_text("NAME");
+      ->option_text("NAME")
+      ->group("Comparison");
   command
       ->add_option("--model-config", line.verify.against.model_config,
                    "config.json for an INPUT that carries none")
-      ->option_text("FILE");
+      ->option_text("FILE")
+      ->group("Comparison");
   add_resource_flags(*command, line.verify.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {
@@ -225,11 +261,13 @@ void declare_verify(CLI::App& app, CommandLine& line) {
 void declare_unpack(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("unpack", "Give back the loaded-layout tensors, padding cropped");
+  command->footer("mxfp4-repack unpack packed/ -o loaded/");
   command->add_option("OUT", line.unpack.blob, "Blob")->required();
   command->add_option("-o,--output", line.unpack.output, "Directory to write")
       ->required()
       ->option_text("DIR");
-  command->add_flag("--force", line.unpack.force, "Replace an earlier result in DIR");
+  command->add_flag("--force", line.unpack.force, "Replace an earlier result in DIR")
+      ->group("What is written");
   add_resource_flags(*command, line.unpack.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {
@@ -239,7 +277,8 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
 
 void declare_finalize(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
-      "finalize", "After several convert --shard runs: check all files, write the manifest");
+      "finalize", "After convert --shard runs: check all files, write the manifest");
+  command->footer("mxfp4-repack finalize packed/");
   command->add_option("OUT", line.finalize.output, "Directory that the shards wrote")->required();
   add_resource_flags(*command, line.finalize.resources);
   add_global_flags(*command, line.global);
@@ -250,11 +289,15 @@ void declare_finalize(CLI::App& app, CommandLine& line) {
 
 void declare_list(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("list", "Show the tables the program decides by");
+  command->footer(
+      "mxfp4-repack list backends\n"
+      "mxfp4-repack list layouts --json");
   command->add_option("WHAT", line.list.what, "backends, layouts, revisions or styles")
       ->required()
-      ->check(CLI::IsMember({"backends", "layouts", "revisions", "styles"}));
+      ->check(one_of("list", {"backends", "layouts", "revisions", "styles"}));
   command->add_option("--revision", line.list.revision, "Engine revision (list revisions)")
-      ->option_text("NAME");
+      ->option_text("NAME")
+      ->group("What is shown");
   add_global_flags(*command, line.global);
   command->callback([&line] {
     line.run = [&line](const Console& console) { return run_list(line.list, console); };
@@ -286,6 +329,10 @@ UnknownWord unknown(std::string_view what, const std::string& word,
 
 UnknownWord find_unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
   const std::vector<std::string> commands = command_names(app);
+  if (words.empty()) {
+    return {fmt::format("no command: one of {}", fmt::join(commands, ", ")),
+            "mxfp4-repack --help shows examples"};
+  }
   const CLI::App* command = nullptr;
   for (const std::string& word : words) {
     if (command == nullptr && !word.starts_with('-')) {
@@ -299,18 +346,20 @@ UnknownWord find_unknown_word(const CLI::App& app, const std::vector<std::string
       if (std::ranges::find(flags, name) == flags.end()) return unknown("flag", name, flags);
     }
   }
-  return {};
+  if (command == nullptr) return {};
+  return {"", fmt::format("mxfp4-repack {} --help shows examples and flags", command->get_name())};
 }
 
 void declare_commands(CLI::App& app, CommandLine& line) {
   app.require_subcommand(1);
   app.set_version_flag("-V,--version", "mxfp4-repack " MXFP4_REPACK_VERSION);
+  app.formatter_fn([](const CLI::App* shown, const std::string&, CLI::AppFormatMode) {
+    return help_text(*shown);
+  });
   app.footer(
-      "Examples:\n"
-      "  mxfp4-repack explain gpt-oss-120b/ --arch sm90\n"
-      "  mxfp4-repack convert gpt-oss-120b/ -o packed/ --arch sm90\n"
-      "  mxfp4-repack verify packed/ --against gpt-oss-120b/\n"
-      "  mxfp4-repack unpack packed/ -o loaded/");
+      "mxfp4-repack explain gpt-oss-120b/ --arch sm90            # which, and why\n"
+      "mxfp4-repack convert gpt-oss-120b/ -o packed/ --arch sm90 # the main job\n"
+      "mxfp4-repack verify packed/ --against gpt-oss-120b/       # every byte again");
   declare_convert(app, line);
   declare_inspect(app, line);
   declare_explain(app, line);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "lib/core/error.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr size_t kWidth = 80;
 constexpr int kBarWidth = 20;
+constexpr std::chrono::milliseconds kBlink{300};
 
 // A person who cannot be told is no reason to stop.
 void tell(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
@@ -36,20 +38,10 @@ size_t columns(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-// `text` in lines of at most `width` columns, broken at spaces where it can be.
-std::vector<std::string> wrap(std::string_view text, size_t width) {
-  std::vector<std::string> lines;
-  while (columns(text) > width) {
-    size_t cut = text.rfind(' ', width);
-    if (cut == std::string_view::npos || cut == 0) {
-      cut = text.find(' ', width);
-      if (cut == std::string_view::npos) break;
-    }
-    lines.emplace_back(text.substr(0, cut));
-    text.remove_prefix(cut + 1);
-  }
-  lines.emplace_back(text);
-  return lines;
+// "1:05", "2:00:00"
+std::string clock_text(int64_t seconds) {
+  if (seconds < 3600) return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
 }  // namespace
@@ -86,21 +78,27 @@ bool Console::progress_wanted() const {
 
 Progress::Progress(const Console& console, int64_t total_bytes)
     : shown_(console.progress_wanted()),
+      patient_(!console.progress_always()),
       total_(total_bytes),
       start_(std::chrono::steady_clock::now()) {}
 
-Progress::~Progress() {
-  if (drawn_) tell("\r\033[K");
+Progress::~Progress() { finish(); }
+
+void Progress::finish() {
+  if (!taken_) taken_ = seconds();
+  if (std::exchange(drawn_, false)) tell("\r\033[K");
 }
 
 double Progress::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return taken_.value_or(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
 }
 
 void Progress::advance(int64_t bytes) {
   done_ += bytes;
   if (!shown_) return;
   const auto now = std::chrono::steady_clock::now();
+  if (patient_ && now - start_ < kBlink) return;
   if (drawn_ && now - last_draw_ < std::chrono::milliseconds(100) && done_ < total_) return;
   last_draw_ = now;
   draw();
@@ -113,10 +111,9 @@ void Progress::draw() {
   const double rate = static_cast<double>(done_) / elapsed;
   const auto left = static_cast<int64_t>(static_cast<double>(total_ - done_) / std::max(rate, 1.0));
   const auto filled = static_cast<size_t>(share * kBarWidth);
-  tell(fmt::format("\r\033[K[{:<{}}] {:3.0f} %  {} of {}  {}/s  ETA {}:{:02}",
-                   std::string(filled, '#'), kBarWidth, share * 100, human_bytes(done_),
-                   human_bytes(total_), human_bytes(static_cast<int64_t>(rate)), left / 60,
-                   left % 60));
+  tell(fmt::format("\r\033[K[{:<{}}] {:3.0f} %  {} of {}  {}/s  ETA {}", std::string(filled, '#'),
+                   kBarWidth, share * 100, human_bytes(done_), human_bytes(total_),
+                   human_bytes(static_cast<int64_t>(rate)), clock_text(left)));
   std::fflush(stderr);
 }
 
@@ -134,12 +131,43 @@ std::string human_bytes(int64_t bytes) {
   return fmt::format("{:.{}f} {}", value, decimals, kUnits[unit]);
 }
 
+std::vector<std::string> wrap(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  while (columns(text) > width) {
+    size_t cut = text.rfind(' ', width);
+    if (cut == std::string_view::npos || cut == 0) {
+      cut = text.find(' ', width);
+      if (cut == std::string_view::npos) break;
+    }
+    lines.emplace_back(text.substr(0, cut));
+    text.remove_prefix(cut + 1);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
 std::string paragraph(std::string_view text, size_t indent) {
   std::string out;
   for (const std::string& line : wrap(text, kWidth - indent)) {
     out += std::string(indent, ' ') + line + "\n";
   }
   return out;
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string word = "'";
+  for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+std::string pace(int64_t written, int64_t moved, double seconds) {
+  const auto rate = static_cast<int64_t>(static_cast<double>(moved) / std::max(seconds, 1e-6));
+  return fmt::format("{} in {:.1f} s, {}/s", human_bytes(written), seconds, human_bytes(rate));
 }
 
 std::string table(const Console& console, const std::vector<std::vector<std::string>>& rows) {

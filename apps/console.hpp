@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +32,16 @@ class Console {
   // `text` in bold where stdout is a terminal that may show it.
   [[nodiscard]] std::string bold(std::string_view text) const;
   [[nodiscard]] bool progress_wanted() const;
+  [[nodiscard]] bool progress_always() const { return options_.progress == "always"; }
 
  private:
   GlobalOptions options_;
   bool color_ = false;
 };
 
-// A bar with bytes, rate and time left on stderr; nothing where no terminal looks at it. The bar is
-// wiped when it is destroyed.
+// A bar with bytes, rate and time left on stderr; nothing where no terminal looks at it, or where
+// all is done in less than a blink. Whatever is said next on the same terminal needs finish()
+// first.
 class Progress {
  public:
   Progress(const Console& console, int64_t total_bytes);
@@ -48,17 +51,22 @@ class Progress {
 
   // `bytes` more are done. One thread at a time.
   void advance(int64_t bytes);
+  // Wipes the bar and stops the clock.
+  void finish();
+  // From construction to finish().
   [[nodiscard]] double seconds() const;
 
  private:
   void draw();
 
   bool shown_;
+  bool patient_;  // draws only what takes a while
   bool drawn_ = false;
   int64_t total_;
   int64_t done_ = 0;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_draw_;
+  std::optional<double> taken_;  // seconds, once finished
 };
 
 // "1.50 GiB"
@@ -71,5 +79,15 @@ class Progress {
 // last column is wrapped so that no line is longer than 80 characters.
 [[nodiscard]] std::string table(const Console& console,
                                 const std::vector<std::vector<std::string>>& rows);
+
+// `text` in lines of at most `width` columns, broken at blanks where it can be.
+[[nodiscard]] std::vector<std::string> wrap(std::string_view text, size_t width);
+
+// One word of a shell command that means `text`, quoted where it has to be.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
+// "11.6 GiB in 10.2 s, 1.14 GiB/s": what was written, how long it took, and how fast `moved` bytes
+// went through.
+[[nodiscard]] std::string pace(int64_t written, int64_t moved, double seconds);
 
 }  // namespace mxfp4

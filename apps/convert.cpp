@@ -121,7 +121,8 @@ void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& m
                           model.layers.size(), dims.num_experts, dims.hidden_size,
                           padded.hidden_size, dims.intermediate_size, padded.intermediate_size,
                           plan.ranks.size(), plan.ranks.size() == 1 ? "" : "s"));
-  console.say(fmt::format("would write {} before compression", human_bytes(plan.output_bytes)));
+  console.say(fmt::format("would write {} before compression; next: the same without --dry-run",
+                          human_bytes(plan.output_bytes)));
 }
 
 struct Result {
@@ -149,15 +150,14 @@ void print_summary(const ConvertOptions& options, const Plan& plan, const Manife
     console.result(json.dump(2) + "\n");
     return;
   }
-  const auto rate =
-      static_cast<int64_t>(static_cast<double>(result.data_bytes) / std::max(result.seconds, 1e-6));
-  console.say(fmt::format("{}: {} layer file{} for {}, {} ({} before compression), {}/s{}",
-                          options.output.string(), result.files, result.files == 1 ? "" : "s",
-                          backend_name(manifest.target.backend), human_bytes(result.written_bytes),
-                          human_bytes(result.data_bytes), human_bytes(rate),
-                          result.kept == 0 ? "" : fmt::format("; {} kept", result.kept)));
-  console.say(fmt::format("next: mxfp4-repack {} {}", options.shard.empty() ? "verify" : "finalize",
-                          options.output.string()));
+  const std::string out = shell_word(options.output.string());
+  console.detail(fmt::format("{} before compression", human_bytes(result.data_bytes)));
+  console.say(fmt::format("{}: {} layer file{} for {}, {}{}; next: mxfp4-repack {} {}", out,
+                          result.files, result.files == 1 ? "" : "s",
+                          backend_name(manifest.target.backend),
+                          pace(result.written_bytes, result.data_bytes, result.seconds),
+                          result.kept == 0 ? "" : fmt::format(", {} kept", result.kept),
+                          options.shard.empty() ? "verify" : "finalize", out));
 }
 
 int already_complete(const ConvertOptions& options, const Console& console) {
@@ -167,7 +167,9 @@ int already_complete(const ConvertOptions& options, const Console& console) {
     json["complete"] = true;
     console.result(json.dump(2) + "\n");
   } else {
-    console.say(fmt::format("{}: complete already, nothing to do", options.output.string()));
+    const std::string out = shell_word(options.output.string());
+    console.say(fmt::format("{}: complete already, nothing to do; next: mxfp4-repack {} {}", out,
+                            options.shard.empty() ? "verify" : "finalize", out));
   }
   return kOk;
 }
@@ -308,6 +310,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   weave_files(plan, options.resources.threads);
   run_jobs(options, plan, repacker, writer, progress);
   manifest.rest = write_rest_of(*input.source, rest, output, progress);
+  progress.finish();
   std::vector<Manifest> manifests = writer.finish();
   for (Manifest& rank : manifests) rank.rest = manifest.rest;
   input.source->check_unchanged();

@@ -10,6 +10,7 @@
 
 #include "apps/explain_against.hpp"
 #include "apps/explain_report.hpp"
+#include "apps/known_names.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -83,7 +84,7 @@ Side explain_there(const RuleSet& rules, const ExplainOptions& options) {
 
 int run_against(const RuleSet& rules, const ExplainOptions& options) {
   const Side here = explain_there(rules, options);
-  const Side there = explain_there(revision_by_name(options.against), options);
+  const Side there = explain_there(rules_named(options.against), options);
   if (!here.refused.empty() && !there.refused.empty()) throw Error::input(here.refused);
   const RevisionComparison comparison = compare_revisions(here, there);
   write_stdout(options.json ? comparison_json(here, there, comparison)
@@ -95,8 +96,7 @@ int run_against(const RuleSet& rules, const ExplainOptions& options) {
 
 int run_explain(const ExplainOptions& options) {
   if (!options.batch.empty()) return run_explain_batch(options);
-  const RuleSet& rules =
-      options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+  const RuleSet& rules = rules_named(options.revision);
   if (!options.against.empty()) return run_against(rules, options);
   const Explanation e = explain(rules, options);
   write_stdout(options.json ? explanation_json(rules, options, e)
@@ -105,11 +105,15 @@ int run_explain(const ExplainOptions& options) {
     (void)std::fputs(fmt::format("mxfp4-repack: warning: {}\n", note).c_str(), stderr);
   }
   if (e.decision.backend) return 0;
+  std::string hint = moe_backend_hint(rules, e.deployment.moe_backend);
+  if (hint.empty()) {
+    hint = e.deployment.moe_backend == "auto"
+               ? "--backend NAME skips the oracle; list backends shows the names"
+               : "--moe-backend auto lets the engine choose";
+  }
   throw Error::unsupported(e.decision.error_message)
       .reference_type(e.decision.error_type)
-      .hint(e.deployment.moe_backend == "auto"
-                ? "--backend NAME skips the oracle; list backends shows the names"
-                : "--moe-backend auto lets the engine choose");
+      .hint(hint);
 }
 
 }  // namespace mxfp4

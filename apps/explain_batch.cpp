@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "apps/explain.hpp"
+#include "apps/known_names.hpp"
 #include "formats/deployment_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/select.hpp"
@@ -67,8 +68,7 @@ void write_out(std::string& text) {
 }  // namespace
 
 int run_explain_batch(const ExplainOptions& options) {
-  const RuleSet& rules =
-      options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+  const RuleSet& rules = rules_named(options.revision);
   const File file = open_lines(options.batch);
   const std::string name = options.batch == "-" ? "stdin" : options.batch;
   std::string out;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/commands.hpp"
 #include "apps/output_directory.hpp"
@@ -49,8 +50,9 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
   });
 }
 
+// `seconds` that checking took; nothing when there was nothing to check.
 int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
-           const Console& console) {
+           std::optional<double> seconds, const Console& console) {
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();
   if (console.json()) {
@@ -62,9 +64,12 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
     json["bytes"] = stored_bytes(manifests);
     console.result(json.dump(2) + "\n");
   } else {
-    console.say(fmt::format("{}: complete, {} layer file{}, {}", options.output.string(), files,
-                            files == 1 ? "" : "s", human_bytes(stored_bytes(manifests))));
-    console.say(fmt::format("next: mxfp4-repack verify {}", options.output.string()));
+    const std::string out = shell_word(options.output.string());
+    const int64_t bytes = stored_bytes(manifests);
+    console.say(
+        fmt::format("{}: complete, {} layer file{}, {}; next: mxfp4-repack verify {}", out, files,
+                    files == 1 ? "" : "s",
+                    seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes), out));
   }
   return kOk;
 }
@@ -93,15 +98,18 @@ int run_finalize(const FinalizeOptions& options, const Console& console) {
     if (blobs.empty()) {
       throw Error::input(fmt::format("{}: no shard is complete here", options.output.string()));
     }
-    return report(options, read_manifests(blobs), console);
+    return report(options, read_manifests(blobs), std::nullopt, console);
   }
   std::vector<ShardManifest> shards;
   for (const fs::path& path : paths) shards.push_back(read_shard_manifest(path));
+  std::optional<double> seconds;
   if (!all_written(blob, shards.front())) {
     const std::vector<Manifest> manifests =
         in_context(blob.string(), [&] { return merge_shards(std::move(shards)); });
     Progress progress(console, stored_bytes(manifests));
     check_files(blob, manifests, options.resources.threads, progress);
+    progress.finish();
+    seconds = progress.seconds();
     write_manifests(blob, manifests);
   }
   for (const fs::path& file : directory.files()) {
@@ -109,7 +117,7 @@ int run_finalize(const FinalizeOptions& options, const Console& console) {
     if (name.starts_with(kJournalPrefix) || is_temporary(name)) fs::remove(options.output / file);
   }
   for (const fs::path& path : paths) fs::remove(path);
-  return report(options, read_manifests(find_blobs(options.output)), console);
+  return report(options, read_manifests(find_blobs(options.output)), seconds, console);
 }
 
 }  // namespace mxfp4

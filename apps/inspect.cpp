@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/blob_revision.hpp"
 #include "apps/commands.hpp"
@@ -156,59 +157,108 @@ void inspect_target(const InspectOptions& options, const OpenInput& input, const
   console.result("\n" + table(console, rows) + "\n" + table(console, tensor_rows(plan)));
 }
 
+// What the files of one rank hold.
+struct BlobSize {
+  int64_t stored = 0;
+  int64_t decoded = 0;
+  std::vector<int64_t> layers;
+};
+
+BlobSize size_of(const Manifest& manifest) {
+  BlobSize size;
+  for (const ManifestLayer& layer : manifest.layers) {
+    size.stored += layer.size;
+    size.layers.push_back(layer.index);
+    for (const ManifestTensor& tensor : layer.tensors) size.decoded += tensor.spec.bytes();
+  }
+  return size;
+}
+
+Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) {
+  const BlobSize size = size_of(manifest);
+  Json item;
+  item["path"] = blob.string();
+  item["backend"] = backend_name(manifest.target.backend);
+  item["layout"] = manifest.layout;
+  item["revision"] = manifest.revision;
+  item["rank"] = manifest.rank.rank;
+  item["num_ranks"] = manifest.rank.num_ranks;
+  item["layers"] = size.layers;
+  item["stored_bytes"] = size.stored;
+  item["data_bytes"] = size.decoded;
+  item["warnings"] = manifest.warnings;
+  return item;
+}
+
+// What all ranks have in common, from the first.
+Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
+               const std::vector<Manifest>& manifests) {
+  const Manifest& first = manifests.front();
+  const BlobSize size = size_of(first);
+  const size_t ranks = manifests.size();
+  Rows rows{{"blob", "value"}};
+  rows.push_back(
+      {"path", ranks == 1 ? blobs.front().string() : blobs.front().parent_path().string()});
+  rows.push_back({"backend", std::string(backend_name(first.target.backend))});
+  rows.push_back({"layout", first.layout});
+  rows.push_back(
+      {"made for", fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)});
+  rows.push_back({"revision", first.revision});
+  rows.push_back({"layers", fmt::format("{} ({})", size.layers.size(), ranges(size.layers))});
+  if (ranks == 1) {
+    rows.push_back({"rank", fmt::format("{} of {}, {} experts", first.rank.rank,
+                                        first.rank.num_ranks, first.rank.experts.size())});
+    rows.push_back({"stored", fmt::format("{}, {} of tensors", human_bytes(size.stored),
+                                          human_bytes(size.decoded))});
+  }
+  std::set<std::string> warnings;
+  for (const Manifest& manifest : manifests) {
+    warnings.insert(manifest.warnings.begin(), manifest.warnings.end());
+  }
+  for (const std::string& warning : warnings) rows.push_back({"warning", warning});
+  return rows;
+}
+
+Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
+               const std::vector<Manifest>& manifests) {
+  Rows rows{{"rank", "experts", "stored", "of tensors", "directory"}};
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const BlobSize size = size_of(manifests[i]);
+    const RankSlice& rank = manifests[i].rank;
+    rows.push_back({fmt::format("{} of {}", rank.rank, rank.num_ranks),
+                    fmt::format("{}", rank.experts.size()), human_bytes(size.stored),
+                    human_bytes(size.decoded), blobs[i].filename().string()});
+  }
+  return rows;
+}
+
 int inspect_blob(const std::vector<std::filesystem::path>& blobs, const DeploymentOptions& options,
                  const Console& console) {
-  Json list = Json::array();
-  Rows rows{{"blob", "value"}};
   std::vector<Manifest> manifests;
   for (const std::filesystem::path& blob : blobs) manifests.push_back(read_manifest(blob));
+  Json list = Json::array();
+  Rows rows = blob_rows(blobs, manifests);
+  std::set<std::string> shown;  // reasons that an earlier rank gave
   for (size_t i = 0; i < blobs.size(); ++i) {
-    const std::filesystem::path& blob = blobs[i];
-    const Manifest& manifest = manifests[i];
-    int64_t size = 0;
-    int64_t decoded = 0;
-    std::vector<int64_t> numbers;
-    for (const ManifestLayer& layer : manifest.layers) {
-      size += layer.size;
-      numbers.push_back(layer.index);
-      for (const ManifestTensor& tensor : layer.tensors) decoded += tensor.spec.bytes();
-    }
-    Json item;
-    item["path"] = blob.string();
-    item["backend"] = backend_name(manifest.target.backend);
-    item["layout"] = manifest.layout;
-    item["revision"] = manifest.revision;
-    item["rank"] = manifest.rank.rank;
-    item["num_ranks"] = manifest.rank.num_ranks;
-    item["layers"] = numbers;
-    item["stored_bytes"] = size;
-    item["data_bytes"] = decoded;
-    item["warnings"] = manifest.warnings;
-    std::vector<std::string> reasons;
+    Json item = describe_blob(blobs[i], manifests[i]);
     if (!options.revision.empty()) {
-      reasons = reasons_against(rules_for(options), manifest, manifests);
+      const std::vector<std::string> reasons =
+          reasons_against(rules_for(options), manifests[i], manifests);
       item["asked_revision"] = options.revision;
       item["serves"] = reasons.empty();
       item["reasons"] = reasons;
+      shown.insert(reasons.begin(), reasons.end());
     }
     list.push_back(std::move(item));
-    rows.push_back({"path", blob.string()});
-    rows.push_back({"backend", fmt::format("{}, layout {}", backend_name(manifest.target.backend),
-                                           manifest.layout)});
-    rows.push_back({"made for", fmt::format("{} {}, {}", platform_name(manifest.target.platform),
-                                            manifest.target.arch, manifest.revision)});
-    rows.push_back({"rank", fmt::format("{} of {}, {} experts", manifest.rank.rank,
-                                        manifest.rank.num_ranks, manifest.rank.experts.size())});
-    rows.push_back({"layers", fmt::format("{} ({})", numbers.size(), ranges(numbers))});
-    rows.push_back(
-        {"stored", fmt::format("{}, {} of tensors", human_bytes(size), human_bytes(decoded))});
-    for (const std::string& warning : manifest.warnings) rows.push_back({"warning", warning});
-    if (options.revision.empty()) continue;
-    rows.push_back(
-        {"serves", fmt::format("{}: {}", options.revision, reasons.empty() ? "yes" : "no")});
-    for (const std::string& reason : reasons) rows.push_back({"because", reason});
   }
-  console.result(console.json() ? list.dump(2) + "\n" : table(console, rows));
+  if (!options.revision.empty()) {
+    rows.push_back(
+        {"serves", fmt::format("{}: {}", options.revision, shown.empty() ? "yes" : "no")});
+    for (const std::string& reason : shown) rows.push_back({"because", reason});
+  }
+  std::string text = table(console, rows);
+  if (blobs.size() > 1) text += "\n" + table(console, rank_rows(blobs, manifests));
+  console.result(console.json() ? list.dump(2) + "\n" : text);
   return kOk;
 }
 

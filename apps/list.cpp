@@ -1,9 +1,13 @@
 // list: the tables that the program decides by.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/commands.hpp"
+#include "apps/explain_report.hpp"
+#include "apps/known_names.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -12,6 +16,10 @@ namespace mxfp4 {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
+
+// Columns of `list backends`, the gap included.
+constexpr size_t kFamily = 9;
+constexpr size_t kLayout = 32;
 
 std::string condition_of(const LayoutRow& row) {
   return row.when.text.empty() ? "any" : std::string(row.when.text);
@@ -32,15 +40,32 @@ Rows backend_rows(const RuleSet& rules) {
   return rows;
 }
 
-// For people: one block a backend, since refusals are sentences.
+// For people: a table with one row a layout under each backend's name, as the names are long. A
+// refusal, which is a sentence, takes the place of layout and condition.
 std::string backends_text(const RuleSet& rules, const Console& console) {
-  std::string out;
-  const Rows rows = backend_rows(rules);
-  for (size_t r = 1; r < rows.size(); ++r) {
-    if (rows[r][0] != rows[r - 1][0]) out += console.bold(rows[r][0]) + "\n";
-    const std::string when = rows[r][2] == "any" ? "" : ", " + rows[r][2];
-    const std::string family = rows[r][1] == "both" ? "both families" : "family " + rows[r][1];
-    out += paragraph(fmt::format("{}{}: {}", family, when, rows[r][3]), 2);
+  const auto cells = [](std::string_view family, std::string_view layout) {
+    return fmt::format("  {:<{}}{:<{}}", family, kFamily, layout, kLayout);
+  };
+  std::string out = console.bold(cells("family", "layout") + "when") + "\n";
+  for (Backend backend : all_backends()) {
+    out += console.bold(backend_name(backend)) + "\n";
+    std::vector<std::optional<Family>> seen;  // of the rows before, the first that fits being taken
+    for (const LayoutRow& row : rules.layouts) {
+      if (row.backend != backend) continue;
+      const std::string_view family = row.family ? family_name(*row.family) : "both";
+      const bool first = std::ranges::find(seen, row.family) == seen.end();
+      seen.push_back(row.family);
+      if (row.layout != nullptr) {
+        append_wrapped(out, cells(family, row.layout->id), 2 + kFamily + kLayout,
+                       !row.when.text.empty() ? row.when.text
+                       : first                ? "always"
+                                              : "otherwise");
+      } else {
+        const std::string when = row.when.text.empty() ? "" : fmt::format(" ({})", row.when.text);
+        append_wrapped(out, fmt::format("  {:<{}}", family, kFamily), 2 + kFamily,
+                       fmt::format("none{}: {}", when, row.refusal));
+      }
+    }
   }
   return out;
 }
@@ -76,7 +101,7 @@ std::string layouts_text(const Console& console) {
     out += fmt::format("  {}:\n", name);
     while (!text.empty()) {
       const size_t end = text.find('\n');
-      out += fmt::format("    {}\n", text.substr(0, end));
+      append_wrapped(out, "    ", 6, text.substr(0, end));
       text = end == std::string_view::npos ? "" : text.substr(end + 1);
     }
   };
@@ -120,8 +145,7 @@ std::string rows_json(const Rows& rows) {
 }  // namespace
 
 int run_list(const ListOptions& options, const Console& console) {
-  const RuleSet& rules =
-      options.revision.empty() ? default_revision() : revision_by_name(options.revision);
+  const RuleSet& rules = rules_named(options.revision);
   if (options.what == "layouts") {
     console.result(console.json() ? layouts_json() : layouts_text(console));
     return kOk;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "apps/known_names.hpp"
 #include "apps/suggest.hpp"
 #include "formats/deployment_json.hpp"
 #include "formats/mapped_file.hpp"
@@ -29,13 +30,13 @@ std::optional<ModelConfig> read_config(const InputOptions& options, const Source
                             (flag ? options.model_config : options.path / kConfigName).string());
 }
 
-// The value of a flag, or nothing when it was not given.
+// The value of a flag, or nothing when it was not given. `known` is what the hint chooses from.
 template <class Lookup>
-auto named_flag(const std::string& text, std::string_view flag, Lookup lookup)
-    -> decltype(lookup(std::string_view{})) {
+auto named_flag(const std::string& text, std::string_view flag, Lookup lookup,
+                const std::vector<std::string>& known) -> decltype(lookup(std::string_view{})) {
   if (text.empty()) return std::nullopt;
   const auto value = lookup(std::string_view(text));
-  if (!value) throw Error::usage(fmt::format("{}: unknown value '{}'", flag, text));
+  if (!value) throw unknown_value(flag, text, known);
   return value;
 }
 
@@ -70,7 +71,7 @@ void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Fam
 }  // namespace
 
 std::optional<Family> family_flag(const std::string& family) {
-  return named_flag(family, "--family", family_from_name);
+  return named_flag(family, "--family", family_from_name, {"gpt_oss", "generic"});
 }
 
 std::optional<std::string> config_text(const InputOptions& options, const Source& source) {
@@ -89,7 +90,10 @@ OpenInput open_input(const InputOptions& options, const std::string& family, con
   find.partial = !options.model_config.empty();
   if (!options.style.empty()) {
     find.style = style_from_name(options.style);
-    if (!find.style) throw Error::usage(fmt::format("--style: unknown style '{}'", options.style));
+    if (!find.style) {
+      throw Error::usage(fmt::format("--style: unknown style '{}'", options.style))
+          .hint(nearest_hint(options.style, known_styles()));
+    }
   }
   find.family = family_flag(family);
   std::vector<NamedTensor> tensors;
@@ -142,19 +146,19 @@ const RuleSet& rules_of_blob(const Manifest& manifest) {
   return found == revisions.end() ? default_revision() : **found;
 }
 
-const RuleSet& rules_for(const DeploymentOptions& options) {
-  return options.revision.empty() ? default_revision() : revision_by_name(options.revision);
-}
+const RuleSet& rules_for(const DeploymentOptions& options) { return rules_named(options.revision); }
 
 DeploymentRequest request_from(const DeploymentOptions& options, const RuleSet& rules) {
   DeploymentRequest request;
-  request.platform = named_flag(options.platform, "--platform", platform_from_name);
+  request.platform = named_flag(options.platform, "--platform", platform_from_name,
+                                {"cuda", "rocm", "xpu", "cpu", "other"});
   request.arch = given(options.arch);
   request.needs_arch = options.backend.empty();
   if (!options.libs.empty()) request.libs = split_list(options.libs);
   request.absent_libs = {options.no_libs.begin(), options.no_libs.end()};
   request.env = parse_pairs(options.env, "--env");
-  request.selector = named_flag(options.selector, "--selector", selector_from_name);
+  request.selector =
+      named_flag(options.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
   request.moe_backend = given(options.moe_backend);
   if (!options.quantization_config.empty()) {
     const auto config =
@@ -183,10 +187,9 @@ std::optional<Backend> forced_backend(const DeploymentOptions& options) {
   if (!backend) {
     std::vector<std::string> names;
     for (Backend known : all_backends()) names.emplace_back(backend_name(known));
-    const std::string nearest = nearest_word(options.backend, names);
+    const std::string hint = nearest_hint(options.backend, names);
     throw Error::usage(fmt::format("--backend: unknown backend '{}'", options.backend))
-        .hint(nearest.empty() ? "mxfp4-repack list backends shows them"
-                              : fmt::format("did you mean {}?", nearest));
+        .hint(hint.empty() ? "mxfp4-repack list backends shows them" : hint);
   }
   return backend;
 }
@@ -221,9 +224,10 @@ Choice choose_backend(const DeploymentOptions& options, const OpenInput& input) 
 
 void require_backend(const Choice& choice) {
   if (choice.decision.backend) return;
+  const std::string hint = moe_backend_hint(*choice.rules, choice.deployment.moe_backend);
   throw Error::unsupported(choice.decision.error_message)
       .reference_type(choice.decision.error_type)
-      .hint("mxfp4-repack explain shows every candidate and its reason");
+      .hint(hint.empty() ? "mxfp4-repack explain shows every candidate and its reason" : hint);
 }
 
 const Layout* require_layout(const Choice& choice) {

@@ -1,5 +1,8 @@
 #include "apps/suggest.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <numeric>
@@ -40,6 +43,19 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
     }
   }
   return best;
+}
+
+std::string nearest_hint(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr size_t kShort = 8;
+  const std::string nearest = nearest_word(word, candidates);
+  if (!nearest.empty()) return fmt::format("did you mean {}?", nearest);
+  return candidates.size() > kShort ? "" : fmt::format("one of {}", fmt::join(candidates, ", "));
+}
+
+Error unknown_value(std::string_view flag, std::string_view value,
+                    const std::vector<std::string>& known) {
+  return Error::usage(fmt::format("{}: unknown value '{}'", flag, value))
+      .hint(nearest_hint(value, known));
 }
 
 }  // namespace mxfp4

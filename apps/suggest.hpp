@@ -5,11 +5,21 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/core/error.hpp"
+
 namespace mxfp4 {
 
 // The candidate at the smallest edit distance from `word`, if at most a third of its letters (but
 // two at least) differ; empty otherwise. Case does not count.
 [[nodiscard]] std::string nearest_word(std::string_view word,
                                        const std::vector<std::string>& candidates);
+
+// "did you mean X?"; without a near one "one of A, B, ...", where that is short, else empty.
+[[nodiscard]] std::string nearest_hint(std::string_view word,
+                                       const std::vector<std::string>& candidates);
+
+// Error::usage "<flag>: unknown value '<value>'" with that hint.
+[[nodiscard]] Error unknown_value(std::string_view flag, std::string_view value,
+                                  const std::vector<std::string>& known);
 
 }  // namespace mxfp4

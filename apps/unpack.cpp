@@ -294,6 +294,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   Progress progress(console, unpacked_bytes(manifests));
   const auto [lost, bytes, files] = unpack_all(options, blobs, manifests, output, progress);
   output.keep();
+  progress.finish();
   for (const std::string& text : lost) console.warn(text);
   if (console.json()) {
     nlohmann::ordered_json json;
@@ -303,8 +304,11 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
     json["warnings"] = lost;
     console.result(json.dump(2) + "\n");
   } else {
-    console.say(fmt::format("{}: {} layer file{} in the loaded layout, {}", options.output.string(),
-                            files, files == 1 ? "" : "s", human_bytes(bytes)));
+    const std::string out = shell_word(options.output.string());
+    console.say(fmt::format(
+        "{}: {} layer file{} in the loaded layout, {}; next: "
+        "mxfp4-repack inspect {}",
+        out, files, files == 1 ? "" : "s", pace(bytes, bytes, progress.seconds()), out));
   }
   return kOk;
 }

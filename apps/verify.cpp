@@ -51,7 +51,7 @@ struct CompareToken {
 
 // Makes every planned piece again and compares it with the blob's bytes.
 void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<LayerReader>& readers,
-                   const ResourceOptions& resources, Findings& findings) {
+                   const ResourceOptions& resources, Progress& progress, Findings& findings) {
   int64_t cost = 0;
   for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);
   const int64_t tokens = tokens_for(resources.memory, cost, resources.threads);
@@ -81,7 +81,11 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
                       repacker.work(plan.jobs[static_cast<size_t>(job)], token.buffers);
                       compare(plan.jobs[static_cast<size_t>(job)], token);
                     },
-                .write = [](int64_t, int64_t) {}});
+                .write =
+                    [&](int64_t, int64_t at) {
+                      const JobBuffers& made = in_flight[static_cast<size_t>(at)].buffers;
+                      progress.advance(static_cast<int64_t>(made.pieces.front().size()));
+                    }});
 }
 
 // The slice that the manifest states, with the padded sizes of its layers.
@@ -105,7 +109,7 @@ void compare_model(const ModelLayers& input, const Manifest& manifest, Findings&
 }
 
 void check_against(const fs::path& directory, const Manifest& manifest,
-                   const VerifyOptions& options, Findings& findings) {
+                   const VerifyOptions& options, Progress& progress, Findings& findings) {
   if (manifest.layers.empty()) return;
   OpenInput input = open_input(options.against, std::string(family_name(manifest.target.family)),
                                rules_of_blob(manifest));
@@ -138,7 +142,7 @@ void check_against(const fs::path& directory, const Manifest& manifest,
   }
   if (!findings.empty()) return;
   Repacker repacker(*input.source, input.model, plan, layout, manifest.target);
-  compare_bytes(repacker, plan, readers, options.resources, findings);
+  compare_bytes(repacker, plan, readers, options.resources, progress, findings);
   input.source->check_unchanged();
 }
 
@@ -153,7 +157,7 @@ void verify_blob(const fs::path& directory, const Manifest& manifest, const Veri
     findings.push_back(std::move(finding));
   }
   if (findings.empty() && !options.against.path.empty()) {
-    check_against(directory, manifest, options, findings);
+    check_against(directory, manifest, options, progress, findings);
   }
 }
 
@@ -168,8 +172,20 @@ void check_rest(const std::vector<fs::path>& blobs, const std::vector<Manifest>&
   }
 }
 
+// What is gone through: every stored byte, and with --against every decoded one too.
+int64_t bytes_to_read(const std::vector<Manifest>& manifests, const VerifyOptions& options) {
+  int64_t total = stored_bytes(manifests);
+  if (options.against.path.empty()) return total;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) {
+      for (const ManifestTensor& tensor : layer.tensors) total += tensor.spec.bytes();
+    }
+  }
+  return total;
+}
+
 int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
-           const Findings& findings, const Console& console) {
+           const Findings& findings, double seconds, const Console& console) {
   size_t layers = 0;
   for (const Manifest& manifest : manifests) layers += manifest.layers.size();
   if (console.json()) {
@@ -182,11 +198,13 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
     json["findings"] = findings;
     console.result(json.dump(2) + "\n");
   } else if (findings.empty()) {
-    console.say(fmt::format("{}: ok, {} layer file{}, {}{}", options.blob.string(), layers,
-                            layers == 1 ? "" : "s", human_bytes(stored_bytes(manifests)),
-                            options.against.path.empty() ? ""
-                                                         : ", every byte is the repack of " +
-                                                               options.against.path.string()));
+    const std::string out = shell_word(options.blob.string());
+    const std::string against = options.against.path.string();
+    console.say(fmt::format(
+        "{}: ok, {} layer file{}, {}{}", out, layers, layers == 1 ? "" : "s",
+        pace(stored_bytes(manifests), bytes_to_read(manifests, options), seconds),
+        against.empty() ? fmt::format("; next: mxfp4-repack verify {} --against INPUT", out)
+                        : ", every byte is the repack of " + shell_word(against)));
   } else {
     for (const std::string& finding : findings) console.result(finding + "\n");
     console.result(fmt::format("{}: {} difference{}\n", options.blob.string(), findings.size(),
@@ -214,13 +232,14 @@ int run_verify(const VerifyOptions& options, const Console& console) {
       findings.emplace_back(error.what());
     }
   }
-  Progress progress(console, stored_bytes(manifests));
+  Progress progress(console, bytes_to_read(manifests, options));
   check_rest(readable, manifests, findings);
   for (size_t i = 0; i < readable.size(); ++i) {
     verify_blob(readable[i], manifests[i], options, progress, findings);
   }
+  progress.finish();
   check_lost_pages();
-  return report(options, manifests, findings, console);
+  return report(options, manifests, findings, progress.seconds(), console);
 }
 
 }  // namespace mxfp4

@@ -1,0 +1,102 @@
+#include "apps/help_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "apps/console.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kTextColumn = 28;
+constexpr size_t kWidth = 80;
+
+// A name of two columns' indent, its text beside it, or below where the name is too long.
+void append_entry(std::string& out, const std::string& name, const std::string& text) {
+  std::string line = "  " + name;
+  if (line.size() + 2 > kTextColumn) {
+    out += line + "\n";
+    line.clear();
+  }
+  for (const std::string& part : wrap(text, kWidth - kTextColumn)) {
+    out += fmt::format("{:<{}}{}\n", line, kTextColumn, part);
+    line.clear();
+  }
+}
+
+// "-o, --output OUT"
+std::string names_of(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_name(true);
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  const std::string& value = option.get_option_text();
+  return fmt::format("{}{}{}", fmt::join(names, ", "), value.empty() ? "" : " ", value);
+}
+
+std::string usage(const CLI::App& app, const std::string& path) {
+  if (!app.get_subcommands({}).empty()) return path + " COMMAND [FLAG...]";
+  std::string text = path;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string name = option->get_name(true);
+    text += option->get_required() ? " " + name : fmt::format(" [{}]", name);
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional() || !option->get_required()) continue;
+    text += fmt::format(" -{} {}", option->get_snames().front(), option->get_option_text());
+  }
+  return text + " [FLAG...]";
+}
+
+// Arguments and required options lead; then the groups as they were declared.
+std::string group_of(const CLI::Option& option) {
+  return option.get_positional() || option.get_required() ? "Arguments" : option.get_group();
+}
+
+void append_options(std::string& out, const CLI::App& app) {
+  std::vector<std::string> groups;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string group = group_of(*option);
+    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  }
+  // --help itself comes last, though it was declared first.
+  if (groups.size() > 1) std::rotate(groups.begin(), groups.begin() + 1, groups.end());
+  for (const std::string& group : groups) {
+    out += fmt::format("\n{}:\n", group);
+    for (const CLI::Option* option : app.get_options()) {
+      if (group_of(*option) == group)
+        append_entry(out, names_of(*option), option->get_description());
+    }
+  }
+}
+
+}  // namespace
+
+std::string help_text(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  const std::string path =
+      parent == nullptr ? app.get_name() : parent->get_name() + " " + app.get_name();
+  std::string out = paragraph(app.get_description(), 0);
+  out += fmt::format("\nUsage: {}\n\nExamples:\n", usage(app, path));
+  const std::string examples = app.get_footer();
+  for (std::string_view lines = examples; !lines.empty();) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    out += fmt::format("  {}\n", line);
+  }
+  const std::vector<const CLI::App*> commands = app.get_subcommands({});
+  if (!commands.empty()) out += "\nCommands:\n";
+  for (const CLI::App* command : commands) {
+    out += fmt::format("  {:<10}{}\n", command->get_name(), command->get_description());
+  }
+  append_options(out, app);
+  out += commands.empty() ? "\nman mxfp4-repack explains them all.\n"
+                          : "\nFlags: mxfp4-repack COMMAND --help. All else: man mxfp4-repack.\n";
+  return out;
+}
+
+}  // namespace mxfp4

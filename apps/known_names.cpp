@@ -1,0 +1,39 @@
+#include "apps/known_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/suggest.hpp"
+#include "lib/core/error.hpp"
+#include "lib/load/expert_layer.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+
+const RuleSet& rules_named(const std::string& name) {
+  if (name.empty()) return default_revision();
+  std::vector<std::string> known;
+  for (const RuleSet* rules : all_revisions()) known.emplace_back(rules->name);
+  try {
+    return revision_by_name(name);
+  } catch (Error& error) {
+    error.hint(nearest_hint(name, known));
+    throw;
+  }
+}
+
+std::string moe_backend_hint(const RuleSet& rules, const std::string& name) {
+  std::vector<std::string> known;
+  for (const AliasRow& alias : rules.aliases) known.emplace_back(alias.name);
+  if (name == "auto" || std::ranges::find(known, name) != known.end()) return "";
+  const std::string nearest = nearest_word(name, known);
+  return nearest.empty() ? "" : fmt::format("did you mean --moe-backend {}?", nearest);
+}
+
+std::vector<std::string> known_styles() {
+  return {"gpt_oss", "gpt_oss_original", "deepseek_v4", "quark", "compressed_tensors", "mxfp4",
+          "loaded"};
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,98 @@
+# What a person sees in a terminal of 80 columns: help, tables, colour, the progress bar, the line at
+# the end, and the nearest word where one is wrong.
+model=$TESTDATA/ingest/gptoss_hf
+
+# on_terminal COMMAND: runs it with a terminal for stdin, stdout and stderr; all output in `seen`.
+on_terminal() {
+  command -v script >/dev/null || skip 'util-linux script is not installed'
+  script -qec "stty cols 80; $1" /dev/null </dev/null >seen
+}
+fits() { [ -z "$(awk 'length > 80' "$1")" ] || { awk 'length > 80' "$1" >&2; fail "$2: wider than 80"; }; }
+
+# Help: examples before flags, every command, nothing wider than the terminal.
+for command in '' convert inspect explain verify unpack finalize list; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" $command --help
+  fits stdout "$command --help"
+  [ "$(grep -n '^Examples:' stdout | cut -d: -f1)" -lt "$(grep -n -m1 '^  -' stdout | cut -d: -f1)" ] ||
+    fail "$command --help: flags before examples"
+  grep -qE "^  mxfp4-repack ${command:-explain} " stdout || fail "$command --help: no example of itself"
+done
+# The examples are ones that parse: none is a usage error.
+for command in convert inspect explain verify unpack finalize list; do
+  "$BIN" "$command" --help | sed -n '/^Examples:/,/^$/s/^  mxfp4-repack //p' | sed 's/ *#.*//' >examples
+  while read -r -a words; do
+    got=0
+    "$BIN" "${words[@]}" >/dev/null 2>stderr </dev/null || got=$?
+    [ "$got" != 2 ] || { cat stderr >&2; fail "an example of $command is a usage error"; }
+  done <examples
+done
+
+# Tables.
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90
+expect_exit 0 "$BIN" convert "$model" -o ranks --arch sm90 --tp-size 2 --backend MARLIN
+for command in 'list backends' 'list layouts' 'list revisions' 'list styles' 'inspect out' \
+  'inspect ranks' "explain --arch sm90" "explain --arch sm100 --moe-backend triton"; do
+  # shellcheck disable=SC2086
+  "$BIN" $command >stdout 2>/dev/null || true
+  fits stdout "$command"
+done
+ln -s "$model" model
+expect_exit 0 "$BIN" inspect model --arch sm90
+fits stdout 'inspect'
+"$BIN" inspect ranks >stdout
+grep -qE '^rank +experts +stored ' stdout || fail 'no table of ranks'
+
+# Colour on a terminal only; NO_COLOR and --color have their say; the words are the same without it.
+escape=$(printf '\033')
+expect_exit 0 "$BIN" inspect out
+! grep -q "$escape" stdout || fail 'colour in a file'
+expect_exit 0 "$BIN" inspect out --color always
+grep -q "$escape" stdout || fail 'no colour with --color always'
+sed "s/$escape\[[0-9;]*m//g" stdout >plain
+"$BIN" inspect out | diff - plain || fail 'colour says more than words'
+on_terminal "$BIN inspect out"
+grep -q "$escape\[1m" seen || fail 'no colour on a terminal'
+on_terminal "NO_COLOR=1 $BIN inspect out"
+! grep -q "$escape" seen || fail 'colour despite NO_COLOR'
+on_terminal "$BIN inspect out --color never"
+! grep -q "$escape" seen || fail 'colour despite --color never'
+
+# The bar: bytes, rate, ETA; wiped before the one line at the end; only on a terminal.
+bar='\[#* *\] +[0-9]+ %  [0-9.]+ [KMG]?i?B of [0-9.]+ [KMG]?i?B  [0-9.]+ [KMG]?i?B/s  ETA [0-9]+:[0-9]{2}'
+wiped="$(printf '\r\033[K')"
+for command in "convert $model -o 'a blank' --arch sm90" "verify 'a blank'" "unpack 'a blank' -o loaded"; do
+  eval "\"\$BIN\" $command --progress always" >both 2>&1
+  tr '\r' '\n' <both | grep -qE "$bar" || fail "$command: no bar"
+  tail -n 1 both | grep -qF "$wiped'a blank': " || tail -n 1 both | grep -qF "${wiped}loaded: " ||
+    fail "$command: the bar is not wiped before the last line"
+  tr '\r' '\n' <both | sed "s/^$escape\[K//" | grep -vF 'next:' >lines
+  fits lines "$command"
+done
+rm -r 'a blank'
+expect_exit 0 "$BIN" convert "$model" -o 'a blank' --arch sm90
+last="^'a blank': 2 layer files for TRITON, .* in [0-9.]+ s, .*/s; next: mxfp4-repack verify 'a blank'\$"
+grep -qE "$last" stdout || fail "the last line is: $(cat stdout)"
+[ "$(wc -l <stdout)" = 1 ] || fail 'not one line'
+[ ! -s stderr ] || fail 'a bar without a terminal'
+
+# The nearest word.
+meant() {
+  local hint=$1
+  shift
+  "$BIN" "$@" >/dev/null 2>stderr && fail "accepted: $*"
+  grep -qx "hint: $hint" stderr || { cat stderr >&2; fail "no hint '$hint': $*"; }
+}
+meant 'did you mean convert?' cnvert
+meant 'did you mean --arch?' convert model --aarch sm90
+meant 'did you mean MARLIN?' convert model -o no --arch sm90 --backend MARLN
+meant 'did you mean --moe-backend marlin?' convert model -o no --arch sm90 --moe-backend marln
+meant 'did you mean --moe-backend triton?' explain --arch sm90 --moe-backend tritom
+meant 'did you mean layouts?' list layout
+meant 'did you mean zstd?' convert model -o no --arch sm90 --compress zst
+meant 'did you mean gpt_oss?' explain --arch sm90 --family gptoss
+meant 'did you mean quark?' convert model -o no --arch sm90 --style quarc
+meant 'did you mean cuda?' explain --platform cud
+meant 'did you mean vllm-.*' list backends --revision vllm-2026-05-19
+meant 'mxfp4-repack convert --help shows examples and flags' convert model
+meant 'mxfp4-repack --help shows examples'
