@@ -7,8 +7,16 @@ set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/mxfp4-repack)
 # The program.
 install(TARGETS mxfp4-repack RUNTIME COMPONENT program)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(FILES scripts/cmake/debian-copyright RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT program)
+install(FILES scripts/cmake/debian-changelog RENAME changelog DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT program)
 install(PROGRAMS scripts/probe-target DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack
         COMPONENT program)
+install(PROGRAMS scripts/batch/parallel scripts/batch/slurm-array
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)
+install(FILES scripts/batch/kubernetes-indexed-job.yaml scripts/batch/README.md
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)
 install(FILES man/mxfp4-repack.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 install(FILES man/mxfp4-repack-container.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5
         COMPONENT program)
@@ -44,18 +52,31 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack-config.cmake
         DESTINATION ${PACKAGE_DIR} COMPONENT development)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT development
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmxfp4-repack-dev)
+install(FILES scripts/cmake/debian-changelog RENAME changelog COMPONENT development
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmxfp4-repack-dev)
 
 # Debian packages. Bytes are the same for the same SOURCE_DATE_EPOCH and compiler.
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL program development)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
+# Man pages and changelogs compressed, as Debian wants them.
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/scripts/cmake/debian-files.cmake)
 set(CPACK_PACKAGE_CONTACT "mxfp4-repack maintainers <mxfp4-repack@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
     GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
+    "Repacks the expert weights of MXFP4 Mixture-of-Experts checkpoints (gpt-oss,
+DeepSeek-V4, Quark, compressed-tensors) into the byte order of the kernel that
+will serve them, on any machine and without a GPU.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+    "Static libraries and headers of mxfp4-repack: rules, layouts and pipeline,
+and on top of them the readers and writers of files.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME mxfp4-repack)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
