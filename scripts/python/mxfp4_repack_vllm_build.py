@@ -1,0 +1,238 @@
+"""Blob -> what vLLM's converters return, and the comparison of both.
+
+Six values: w13, w2, their scales, their biases. For most backends all are plain tensors. For the
+Triton group weights are wrapped tensors of triton_kernels and scales precision configs; there
+vLLM's own converter runs on raw tensors without data, while triton_kernels' convert_layout is
+replaced by a stand-in that wraps the blob's bytes. So vLLM chooses layouts, sets the kernel's
+constraints and builds its objects itself, and each choice is compared with the blob's.
+"""
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from mxfp4_repack_vllm_facts import Mismatch
+
+# In the order in which the converters return them.
+SLOTS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_bias", "w2_bias")
+# In the order in which _swizzle_mxfp4 asks for layouts.
+WRAPPED = ("w13_weight", "w13_weight_scale", "w2_weight", "w2_weight_scale")
+
+# Backend -> how its six values come about.
+PLAIN, AS_LOADED = "plain", "as loaded"
+BUILDERS = {
+    # The original passes the tensors on, and sets what else there is to set.
+    "EMULATION": AS_LOADED, "XPU": AS_LOADED,
+    "DEEPGEMM_MXFP4": PLAIN, "MARLIN": PLAIN, "BATCHED_MARLIN": PLAIN, "CPU": PLAIN,
+    "FLASHINFER_TRTLLM_MXFP4_MXFP8": PLAIN, "FLASHINFER_TRTLLM_MXFP4_BF16": PLAIN,
+    "FLASHINFER_CUTLASS_MXFP4_MXFP8": PLAIN, "FLASHINFER_CUTLASS_MXFP4_BF16": PLAIN,
+    "AITER_MXFP4_BF16": PLAIN, "AITER_MXFP4_MXFP4": PLAIN,
+    "TRITON": PLAIN, "TRITON_UNFUSED": PLAIN, "AITER_MXFP4_FP8": PLAIN,  # wrapped, by their storage
+}
+# vLLM takes the bytes as uint8 where torch lacks the type.
+MAY_LACK_FP4 = ("AITER_MXFP4_MXFP4",)
+
+Convert = Callable[[Mapping[str, Any]], Sequence[Any]]  # replaced arguments -> six values
+
+
+def check_backend(name: str) -> None:
+    if name not in BUILDERS:
+        raise Mismatch("backend", "tensors only", f"{name}, whose conversion does more")
+
+
+def is_wrapped(layer: Any) -> bool:
+    """`layer`: of the reader."""
+    return "layout" in layer.info("w13_weight").storage
+
+
+def read(layer: Any, device: Any, backend: str) -> Dict[str, Any]:
+    """All tensors of a layer, slot -> torch tensor on `device`."""
+    tensors: Dict[str, Any] = layer.to_device(device)
+    for name, tensor in tensors.items():
+        want = layer.info(name).torch_dtype
+        have = str(tensor.dtype).rsplit(".", 1)[-1]
+        if have != want and not (want == "float4_e2m1fn_x2" and backend in MAY_LACK_FP4):
+            raise Mismatch(f"type of {name}", want, f"a torch that gives {have}")
+    return tensors
+
+
+def build(layer: Any, tensors: Mapping[str, Any], raw: Mapping[str, Any], backend: str,
+          convert: Convert) -> Tuple[Any, ...]:
+    """The six values. `convert` calls vLLM's converter with some of its arguments replaced."""
+    import torch
+    values = {slot: tensors.get(slot) for slot in SLOTS}
+    if is_wrapped(layer):
+        # Only their shapes are looked at: the data comes from the stand-in.
+        shapes = {name: torch.empty_like(raw[name], device="meta") for name in WRAPPED}
+        with convert_layout_replaced(_StandIn(layer, tensors)) as stand_in:
+            made = list(convert(shapes))
+        stand_in.finished()
+        made[4:] = values["w13_bias"], values["w2_bias"]
+        return tuple(made)
+    if BUILDERS[backend] is AS_LOADED:
+        return tuple(convert(values))
+    return tuple(values[slot] for slot in SLOTS)
+
+
+# --- the Triton group ---
+
+@contextlib.contextmanager
+def convert_layout_replaced(function: Any) -> Iterator[Any]:
+    import triton_kernels.tensor as tk
+    original = tk.convert_layout
+    function.original = original
+    tk.convert_layout = function
+    try:
+        yield function
+    finally:
+        tk.convert_layout = original
+
+
+class _Asked:
+    """Follows the four calls of convert_layout and compares what they ask for."""
+
+    def __init__(self, layer: Any, tensors: Mapping[str, Any]) -> None:
+        self.original: Any = None
+        self._layer, self._tensors = layer, tensors
+        self._calls = 0
+
+    def _next(self, tensor: Any, layout_class: Any, options: Mapping[str, Any]) -> str:
+        if self._calls == len(WRAPPED):
+            raise Mismatch("calls of convert_layout", len(WRAPPED), "more")
+        name = WRAPPED[self._calls]
+        self._calls += 1
+        want = self._layer.info(name).storage
+        data = tensor.storage.data
+        for what, expected, found in (
+                ("layout class", want["layout"], layout_class.__name__),
+                ("layout options", dict(want["layout_kwargs"]), dict(options)),
+                ("shape before the layout", list(want["layout_init_shape"]), _ints(data.shape)),
+                ("logical shape", list(want["logical_shape"]), _ints(tensor.shape)),
+                ("logical type", want["logical_dtype"], _logical_dtype(tensor.dtype))):
+            if expected != found:
+                raise Mismatch(f"{what} of {name}", expected, found)
+        return name
+
+    def finished(self) -> None:
+        if self._calls != len(WRAPPED):
+            raise Mismatch("calls of convert_layout", len(WRAPPED), self._calls)
+
+
+class _StandIn(_Asked):
+    """convert_layout that gives the blob's bytes."""
+
+    def __call__(self, tensor: Any, layout_class: Any, **options: Any) -> Any:
+        import triton_kernels.tensor as tk
+        name = self._next(tensor, layout_class, options)
+        layout = layout_class(tensor.storage.data.shape, **options)
+        return tk.Tensor(tk.Storage(self._tensors[name], layout), dtype=tensor.dtype,
+                         shape=tensor.shape, shape_max=tensor.shape_max)
+
+
+class LayoutWitness(_Asked):
+    """convert_layout itself; `differences` says where the blob has something else."""
+
+    def __init__(self, layer: Any, tensors: Mapping[str, Any]) -> None:
+        super().__init__(layer, tensors)
+        self.differences: List[str] = []
+
+    def __call__(self, tensor: Any, layout_class: Any, **options: Any) -> Any:
+        made = self.original(tensor, layout_class, **options)
+        try:
+            name = self._next(tensor, layout_class, options)
+            self.differences += tensor_differences(name, self._tensors[name], made.storage.data)
+        except Mismatch as mismatch:
+            self.differences.append(str(mismatch))
+        return made
+
+
+def _ints(shape: Sequence[Any]) -> List[int]:
+    return [int(n) for n in shape]
+
+
+def _logical_dtype(dtype: Any) -> str:
+    """triton_kernels' FP4 is a description: exponent and mantissa bits, and a sign."""
+    bits = tuple(getattr(dtype, name, None)
+                 for name in ("bitwidth_exponent", "bitwidth_mantissa", "is_signed"))
+    return "fp4_e2m1" if bits == (2, 1, True) else str(dtype).rsplit(".", 1)[-1]
+
+
+# --- comparison ---
+
+def differences(layer: Any, tensors: Mapping[str, Any], result: Sequence[Any]) -> List[str]:
+    """Where the six values that vLLM made are not the blob's; of wrapped ones the biases only."""
+    found: List[str] = []
+    for slot, value in zip(SLOTS, result):
+        if slot in WRAPPED and is_wrapped(layer):
+            continue
+        blob = tensors.get(slot)
+        if blob is None or value is None:
+            if blob is not value:
+                found.append(f"{slot}: {'vLLM' if blob is None else 'the blob'} alone has it")
+            continue
+        found += tensor_differences(slot, blob, value)
+    return found
+
+
+def tensor_differences(name: str, blob: Any, live: Any) -> List[str]:
+    import torch
+    for what, ours, theirs in (("type", str(blob.dtype), str(live.dtype)),
+                               ("shape", _ints(blob.shape), _ints(live.shape)),
+                               ("strides", _strides(blob), _strides(live))):
+        if ours != theirs:
+            return [f"{name}: {what} {ours} in the blob, {theirs} in vLLM"]
+    if not torch.equal(_bits(blob), _bits(live)):
+        wrong = int((_bits(blob) != _bits(live)).sum())
+        return [f"{name}: {wrong} of {blob.numel()} elements differ"]
+    return []
+
+
+def _strides(tensor: Any) -> List[Optional[int]]:
+    """Of a dimension of one nobody reads the stride."""
+    return [None if n == 1 else int(step) for n, step in zip(tensor.shape, tensor.stride())]
+
+
+def _bits(tensor: Any) -> Any:
+    """The same elements as integers: NaN equals itself, and types without arithmetic compare."""
+    import torch
+    return tensor.detach().view(
+        {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
+
+
+# --- the same checkpoint ---
+
+# Bytes that padding may have added, or may not.
+FILLS = (0, 1, 127)
+# With them Marlin's layouts change scales.
+RECODING_KNOBS = {"params_dtype", "marlin_input_dtype"}
+
+
+def same_scales(layer: Any, target: Mapping[str, Any], tensors: Mapping[str, Any],
+                raw: Mapping[str, Any]) -> None:
+    """Raises Mismatch when the blob cannot have been made of these raw scales.
+
+    A layout moves scales and pads them, it does not change them, so each value must be there as
+    often as before. Files of another checkpoint of the same sizes are found out by that.
+    `target`: the manifest's.
+    """
+    import torch
+    if RECODING_KNOBS & set(target["knobs"]):
+        return
+    for name in ("w13_weight_scale", "w2_weight_scale"):
+        codes = _scale_codes(tensors[name], layer.info(name).torch_dtype)
+        if codes is None:
+            continue
+        counts = [torch.bincount(t.reshape(-1), minlength=256).tolist()
+                  for t in (codes, raw[name].detach().view(torch.uint8))]
+        for code, (ours, theirs) in enumerate(zip(*counts)):
+            if code not in FILLS and ours != theirs:
+                raise Mismatch(f"checkpoint, by {name}", f"{ours} scales of {code}", theirs)
+
+
+def _scale_codes(tensor: Any, dtype: str) -> Any:
+    import torch
+    if dtype == "float32":  # 2 ** (code - 127): the code is the exponent
+        return ((tensor.reshape(-1).view(torch.int32) >> 23) & 255).to(torch.uint8)
+    # Strides only order the elements; memory order counts the same.
+    flat = torch.as_strided(tensor, (tensor.numel(),), (1,)).view(torch.uint8)
+    return flat if dtype in ("uint8", "int32", "float8_e8m0fnu", "float8_e4m3fn") else None

@@ -1,0 +1,286 @@
+"""The hook: one call of vLLM's converter, answered from the blob or by vLLM's own conversion.
+
+Never half of each: a blob's tensors are all read, checked and built before anything is returned,
+and whatever goes wrong before that ends in the original function with the original arguments.
+Where the raw experts were not loaded there is nothing to convert, and it ends in BlobRefused.
+"""
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+import mxfp4_repack_vllm_build as build
+import mxfp4_repack_vllm_facts as facts
+from mxfp4_repack_vllm_facts import Live, Mismatch, Origin
+from mxfp4_repack_vllm_skip import SkippedLayers
+
+log = logging.getLogger("vllm.mxfp4_repack")
+
+RAW = build.SLOTS[:4]
+BIASES = build.SLOTS[4:]
+ORIGIN = "_mxfp4_repack_origin"  # on the layer
+
+
+class BlobRefused(RuntimeError):
+    """A blob that does not fit, where vLLM must not convert by itself."""
+
+
+class Hook:
+    """State of one process."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+        self.taken: List[str] = []  # names of layers that came from the blob
+        self.converted: List[str] = []  # of those that vLLM converted
+        self._skipped = SkippedLayers(self)
+        self._inside = threading.local()
+        self._blobs: Dict[Optional[int], Any] = {}
+        self._owners: Dict[str, str] = {}  # layer of the blob -> layer of vLLM
+        self._verified: Set[Tuple[Any, ...]] = set()
+        self._refuted = ""  # why the blob is not used any more
+
+    # --- what the wrappers call ---
+
+    def convert(self, family: str, original: Callable[..., Any], oracle: Any,
+                args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Instead of the converter of `family`, which is `original` in the module `oracle`."""
+        if getattr(self._inside, "converting", False):  # one converter calls the other
+            return original(*args, **kwargs)
+        self._inside.converting = True
+        try:
+            return self._convert(_Call(family, original, oracle, args, kwargs))
+        finally:
+            self._inside.converting = False
+
+    def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
+                       kwargs: Mapping[str, Any]) -> Any:
+        """Instead of a method's create_weights: notes where the weights will come from."""
+        try:
+            bound = inspect.signature(original).bind(method, *args, **kwargs)
+            layer = bound.arguments["layer"]
+            setattr(layer, ORIGIN, facts.current_origin())
+        except Exception as error:
+            log.warning("mxfp4-repack: create_weights is not understood: %s", error)
+            return original(method, *args, **kwargs)
+        if self.settings.skip_raw:
+            return self._skipped.create_weights(original, method, layer, bound)
+        return original(method, *args, **kwargs)
+
+    def skips(self, tensor_name: str) -> bool:
+        """Whether a tensor of the checkpoint need not be read."""
+        return self._skipped.covers(tensor_name)
+
+    # --- facts ---
+
+    def blob(self, live: Live) -> Any:
+        """The blob of the layer's rank, opened once. Raises Mismatch."""
+        import mxfp4_repack
+        rank, ranks = live.rank
+        if rank not in self._blobs:
+            try:
+                check = "none" if self.settings.check == "none" else "sizes"
+                self._blobs[rank] = mxfp4_repack.open_blob(
+                    self.settings.blob, rank=rank, check=check)
+            except (mxfp4_repack.BlobError, OSError) as error:
+                self._blobs[rank] = error
+        blob = self._blobs[rank]
+        if isinstance(blob, Exception):
+            raise Mismatch("blob", blob, f"rank {rank} of {ranks}")
+        return blob
+
+    def agree(self, live: Live) -> Tuple[Any, Mapping[str, Any]]:
+        """The blob and its entry for the layer; raises Mismatch unless every fact agrees."""
+        if self._refuted:
+            raise Mismatch("earlier layer", self._refuted, "another result")
+        if live.origin is None:
+            raise Mismatch("configuration", "its own", "none that is current")
+        build.check_backend(live.backend)
+        blob = self.blob(live)
+        entry = facts.find_layer(blob.manifest["layers"], live.layer.layer_name)
+        name, owner = live.layer.layer_name, self._owners.get(entry["prefix"])
+        if owner not in (None, name):  # of another model in this process, with equal names inside
+            raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
+        facts.compare(blob.manifest, entry, live, any_revision=self.verify_mode(live) != "none")
+        if not self.settings.trust_source:
+            facts.compare_source(blob.manifest, blob.root, live.origin)
+        self._owners[entry["prefix"]] = name
+        return blob, entry
+
+    def verify_mode(self, live: Live) -> str:
+        """none, first or all. Code of no known revision has to prove itself once."""
+        if self.settings.verify is not None:
+            return str(self.settings.verify)
+        return "none" if live.revision is not None else "first"
+
+    # --- one layer ---
+
+    def _convert(self, call: "_Call") -> Any:
+        layer, name = call.layer, getattr(call.layer, "layer_name", "a layer")
+        start = time.monotonic()
+        try:
+            if getattr(layer, facts.CONVERTED, False):
+                raise Mismatch("first conversion", "the weights of the first", "a reload")
+            setattr(layer, facts.CONVERTED, True)
+            live = call.live()
+            blob, entry = self.agree(live)
+            verify = self.verify_mode(live)
+            key = (live.backend, live.family, blob.root, tuple(sorted(live.shapes.items())))
+            verify_now = verify == "all" or (verify == "first" and key not in self._verified)
+            if verify_now and call.raw_missing:
+                raise Mismatch("verification", "nothing to compare with", f"the mode {verify}")
+            with blob.layer(entry["prefix"]) as source:
+                if self.settings.check == "checksums":
+                    source.check_tensors()
+                tensors = build.read(source, call.device(), live.backend)
+                if not call.raw_missing:
+                    build.same_scales(source, blob.manifest["target"], tensors, call.arguments)
+                if not verify_now:
+                    result = self._build(call, source, tensors, live.backend)
+        except Exception as error:
+            self._skipped.forget(name)
+            return self._fall_back(call, name, error)
+        self._skipped.forget(name)
+        if verify_now:
+            return self._verify(call, source, tensors, name, key)
+        self.taken.append(name)
+        log.info("mxfp4-repack: %s: taken from %s in %.2f s", name, source.path,
+                 time.monotonic() - start)
+        return result
+
+    def _build(self, call: "_Call", source: Any, tensors: Mapping[str, Any],
+               backend: str) -> Tuple[Any, ...]:
+        saved = call.saved_parameters()
+        try:
+            result = build.build(source, tensors, call.arguments, backend, call)
+        except Exception:
+            call.restore(saved)
+            raise
+        call.after()
+        return result
+
+    def _fall_back(self, call: "_Call", name: str, error: Exception) -> Any:
+        why = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
+        reload = isinstance(error, Mismatch) and error.fact == "first conversion"
+        if call.raw_missing:
+            raise BlobRefused(f"mxfp4-repack: {name}: not from the blob, and its raw experts were "
+                              f"not loaded: {why}") from error
+        if self.settings.strict and not reload:
+            raise BlobRefused(f"mxfp4-repack: {name}: not from the blob: {why}") from error
+        log.log(logging.INFO if reload else logging.WARNING,
+                "mxfp4-repack: %s: vLLM converts it: %s", name, why)
+        self.converted.append(name)
+        return call({})
+
+    def _verify(self, call: "_Call", source: Any, tensors: Mapping[str, Any], name: str,
+                key: Tuple[Any, ...]) -> Any:
+        """vLLM's own result, after it was compared with the blob."""
+        if build.is_wrapped(source):
+            with build.convert_layout_replaced(build.LayoutWitness(source, tensors)) as witness:
+                result = call({})
+            found = witness.differences
+        else:
+            result, found = call({}), []
+        self.converted.append(name)
+        found = found + build.differences(source, tensors, result)
+        if not found:
+            self._verified.add(key)
+            log.info("mxfp4-repack: %s: vLLM's own conversion equals %s", name, source.path)
+            return result
+        self._refuted = f"{name}, {found[0]}"
+        text = f"mxfp4-repack: {name}: {source.path} is not what vLLM makes: {'; '.join(found)}"
+        if self.settings.strict:
+            raise BlobRefused(text)
+        log.error("%s; the blob is not used", text)
+        return result
+
+
+class _Call:
+    """One call of a converter: its arguments by name, and calling it with some replaced."""
+
+    def __init__(self, family: str, original: Callable[..., Any], oracle: Any,
+                 args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.family, self._original, self._oracle = family, original, oracle
+        self._signature = inspect.signature(original)
+        self.arguments = self._signature.bind(*args, **kwargs).arguments
+        self.layer = self.arguments["layer"]
+        self.raw_missing = bool(self.arguments["w13_weight"].is_meta) or self._model_lacks_raw()
+
+    def __call__(self, replaced: Mapping[str, Any]) -> Any:
+        bound = inspect.BoundArguments(self._signature, OrderedDict(self.arguments))
+        bound.arguments.update(replaced)
+        return self._original(*bound.args, **bound.kwargs)
+
+    def live(self) -> Live:
+        arguments = self.arguments
+        scale = arguments.get("w13_input_scale")
+        return Live(
+            self.layer, method=self.layer.quant_method, family=self.family,
+            backend=arguments["mxfp4_backend"].name,
+            shapes={name: arguments[name].shape for name in RAW},
+            biases={name: None if arguments.get(name) is None else
+                    facts.dtype_name(arguments[name].dtype) for name in BIASES},
+            fingerprint=oracle_fingerprint(self._oracle), origin=self._origin(),
+            activation=arguments.get("activation"), input_scales=True if scale is not None else None)
+
+    def device(self) -> Any:
+        raw = self.arguments["w13_weight"]
+        return self.layer.moe_config.device if raw.is_meta else raw.device
+
+    def saved_parameters(self) -> Dict[str, Any]:
+        return {name: getattr(self.layer, name) for name in build.SLOTS
+                if getattr(self.layer, name, None) is not None}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """The original had begun to delete; it shall find all when it is called again."""
+        for name, value in saved.items():
+            if getattr(self.layer, name, None) is not value:
+                if hasattr(self.layer, name):
+                    delattr(self.layer, name)
+                setattr(self.layer, name, value)
+
+    def after(self) -> None:
+        """What else the original does, where it did not run, and what nobody does."""
+        name = self.arguments["mxfp4_backend"].name
+        if name == "AITER_MXFP4_BF16" and "activation" in self._signature.parameters:
+            os.environ["AITER_BF16_FP8_MOE_BOUND"] = "0"  # the generic converter since 2026-08
+        replace_meta_parameters(self.layer, self.device)
+
+    def _origin(self) -> Optional[Origin]:
+        return getattr(self.layer, ORIGIN, None) or facts.current_origin()
+
+    def _model_lacks_raw(self) -> bool:
+        origin = self._origin()
+        return origin is not None and facts.lacks_raw_experts(facts.model_directory(origin))
+
+
+def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:
+    """Raw scales that vLLM keeps beside wrapped tensors, when they have no data: empty ones.
+
+    Only where the weights are no parameters any more: others vLLM replaces itself.
+    """
+    if "w13_weight" in layer._parameters:
+        return
+    import torch
+    for name in ("w13_weight_scale", "w2_weight_scale"):
+        parameter = layer._parameters.get(name)
+        if parameter is not None and parameter.is_meta:
+            empty = torch.empty(0, dtype=parameter.dtype, device=device())
+            layer._parameters[name] = torch.nn.Parameter(empty, requires_grad=False)
+
+
+_fingerprints: Dict[str, str] = {}
+
+
+def oracle_fingerprint(oracle: Any) -> str:
+    """Of the module's converters, which may be wrapped already."""
+    key = f"{oracle.__name__} {getattr(oracle, '__file__', '')}"
+    if key not in _fingerprints:
+        _fingerprints[key] = facts.fingerprint([
+            oracle.convert_gpt_oss_weight_to_mxfp4_moe_kernel_format,
+            oracle.convert_weight_to_mxfp4_moe_kernel_format, oracle._swizzle_mxfp4])
+    return _fingerprints[key]

@@ -1,0 +1,110 @@
+"""Second stage: raw experts of layers that the blob has are neither read nor held.
+
+Decided a layer before loading, when its method creates the parameters: if every fact agrees, they
+are created without data (torch's meta device), and the loader is told to leave out the raw tensors.
+The conversion then finds parameters without data; should the blob fail there, it is an error. A
+layer that is not covered is loaded as ever. Only the first load leaves anything out: a reload, or
+an update of weights, finds no layer covered.
+"""
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from typing import Any, Callable, Dict, Mapping
+
+import mxfp4_repack_vllm_build as build
+import mxfp4_repack_vllm_facts as facts
+from mxfp4_repack_vllm_facts import Live, Mismatch
+
+log = logging.getLogger("vllm.mxfp4_repack")
+
+ORACLE = "vllm.model_executor.layers.fused_moe.oracle.mxfp4"
+FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic",
+            "QuarkOCP_MX_MoEMethod": "gpt_oss"}
+BIAS_DTYPES = {"QuarkOCP_MX_MoEMethod": "float32"}
+
+# Names below a layer's prefix: one expert's, all experts' at once, and those of converted ones.
+RAW_NAMES = re.compile(
+    r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale|bias)"
+    r"|(gate_up_proj|down_proj)(_blocks|_scales|_bias|\.weight|\.weight_scale|\.bias)"
+    r"|(w13|w2)_(weight|weight_scale|bias)")
+
+
+class SkippedLayers:
+    """The covered layers of a process, from the creation of their parameters to conversion."""
+
+    def __init__(self, hook: Any) -> None:
+        self._hook = hook
+        self._prefixes: Dict[str, str] = {}  # prefix in the checkpoint -> name in vLLM
+
+    def covers(self, tensor_name: str) -> bool:
+        """Whether it is a raw tensor of a covered layer."""
+        for prefix in self._prefixes:
+            if tensor_name.startswith(prefix + "."):
+                return RAW_NAMES.fullmatch(tensor_name, len(prefix) + 1) is not None
+        return False
+
+    def forget(self, layer_name: str) -> None:
+        for prefix, name in list(self._prefixes.items()):
+            if name == layer_name:
+                del self._prefixes[prefix]
+
+    def create_weights(self, original: Callable[..., Any], method: Any, layer: Any,
+                       bound: Any) -> Any:
+        """Instead of the method's own, which is called with or without memory behind it."""
+        name = getattr(layer, "layer_name", "a layer")
+        try:
+            prefix = self._covered_prefix(method, layer, bound.arguments)
+        except Exception as error:
+            why = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
+            log.warning("mxfp4-repack: %s: its raw experts are loaded: %s", name, why)
+            return original(*bound.args, **bound.kwargs)
+        before = set(layer._parameters)
+        result = self._without_memory(original, bound)
+        made = {n: p for n, p in layer._parameters.items() if n not in before and p is not None}
+        others = sorted(n for n in made if n not in build.SLOTS)
+        if others:  # they are needed, and a value that they had is lost
+            for n in made:
+                del layer._parameters[n]
+            log.warning("mxfp4-repack: %s: its raw experts are loaded: it has %s too", name,
+                        ", ".join(others))
+            return original(*bound.args, **bound.kwargs)
+        self._prefixes[prefix] = name
+        return result
+
+    @staticmethod
+    def _without_memory(original: Callable[..., Any], bound: Any) -> Any:
+        import torch
+        with torch.device("meta"):
+            return original(*bound.args, **bound.kwargs)
+
+    def _covered_prefix(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> str:
+        live = self._live(method, layer, arguments)
+        if self._hook.verify_mode(live) != "none":
+            raise Mismatch("verification", "no raw experts to compare with", "a wish to compare")
+        if live.origin is not None and live.origin.refusals:
+            raise Mismatch("deployment", "converted experts only", live.origin.refusals[0])
+        blob, entry = self._hook.agree(live)
+        with blob.layer(entry["prefix"]):  # its file is there and whole
+            return str(entry["prefix"])
+
+    def _live(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> Live:
+        # What vLLM imported to get here; its backends' names come from the same module.
+        from mxfp4_repack_vllm_convert import ORIGIN, oracle_fingerprint
+        kind = type(method).__name__
+        if kind not in FAMILIES:
+            raise Mismatch("method class", facts.OneOf(FAMILIES), kind)
+        experts, hidden = arguments["num_experts"], arguments["hidden_size"]
+        inner = arguments["intermediate_size_per_partition"]
+        bias = BIAS_DTYPES.get(kind, "bfloat16") if layer.moe_config.has_bias else None
+        return Live(
+            layer, method=method, family=FAMILIES[kind], backend=method.mxfp4_backend.name,
+            shapes={"w13_weight": (experts, 2 * inner, hidden // 2),
+                    "w2_weight": (experts, hidden, inner // 2),
+                    "w13_weight_scale": (experts, 2 * inner, hidden // facts.BLOCK),
+                    "w2_weight_scale": (experts, hidden, inner // facts.BLOCK)},
+            biases={"w13_bias": bias, "w2_bias": bias},
+            fingerprint=oracle_fingerprint(sys.modules[ORACLE]),
+            origin=getattr(layer, ORIGIN, None),
+            input_scales=bool(getattr(method, "static_input_scales", False)))

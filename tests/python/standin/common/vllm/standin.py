@@ -1,0 +1,71 @@
+"""What tests set and look at: calls of the converters, the gfx name, a layer like vLLM's."""
+from types import SimpleNamespace
+
+import torch
+
+SLOTS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_bias", "w2_bias")
+calls = []  # (family, arguments) of every conversion that vLLM itself did
+gfx = ""
+
+
+def own_conversion(family, layer, values):
+    """vLLM's result: what the test prepared, or the raw tensors with every bit turned."""
+    calls.append((family, values))
+    prepared = getattr(layer, "own_result", None)
+    if prepared is not None:
+        return tuple(prepared[slot] for slot in SLOTS)
+    return tuple(None if v is None else turned(v) for v in values)
+
+
+def turned(tensor):
+    data = tensor.data
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[data.element_size()]
+    return (data.view(bits) ^ (255 if bits is torch.uint8 else -1)).view(data.dtype)
+
+
+class ExpertMapManager:
+    def __init__(self, experts, shared=0):
+        self.experts, self.num_fused_shared_experts = experts, shared
+        self.placement_strategy = "linear"
+
+    def get_local_expert_ids(self):
+        return list(self.experts)
+
+
+class FusedMoE(torch.nn.Module):
+    """The layer; RoutedExperts at the newer revision. Facts as keyword arguments."""
+
+    def __init__(self, name, experts, hidden, inner, **facts):
+        super().__init__()
+        tp, ep = facts.get("tp", (0, 1)), facts.get("ep", (0, 1))
+        ids = facts.get("ids", list(range(experts)))
+        total = facts.get("total", experts * ep[1])
+        self.layer_name = name
+        self.local_num_experts, self.global_num_experts = experts, total
+        self.params_dtype = facts.get("params_dtype", torch.bfloat16)
+        self.activation = facts.get("activation", "swigluoai")
+        self.expert_map_manager = ExpertMapManager(ids, facts.get("shared", 0))
+        self._expert_map = None
+        self.moe_config = SimpleNamespace(
+            moe_parallel_config=SimpleNamespace(
+                tp_rank=tp[0], tp_size=tp[1], ep_rank=ep[0], ep_size=ep[1], use_ep=ep[1] > 1,
+                dp_size=1, pcp_size=1),
+            num_experts=total + facts.get("redundant", 0), num_logical_experts=total,
+            hidden_dim=hidden, intermediate_size_per_partition=inner,
+            hidden_dim_unpadded=facts.get("hidden_unpadded", hidden),
+            intermediate_size_per_partition_unpadded=facts.get("inner_unpadded", inner),
+            has_bias=facts.get("has_bias", True), device=torch.device("cpu"))
+
+
+RoutedExperts = FusedMoE
+
+
+def replace_parameter(layer, name, tensor):
+    """The seed drops attributes of the tensor, the newer revision keeps them."""
+    made = torch.nn.Parameter(tensor, requires_grad=False)
+    for flag in ("is_shuffled",):
+        if hasattr(tensor, flag):
+            setattr(made, flag, getattr(tensor, flag))
+    if name in layer._parameters:
+        del layer._parameters[name]
+    layer.register_parameter(name, made)

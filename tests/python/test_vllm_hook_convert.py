@@ -1,0 +1,316 @@
+"""The vLLM plug-in's substitution: every backend's objects, and what vLLM itself still does."""
+import json
+import logging
+import os
+import platform
+import unittest
+from unittest import mock
+
+import hook_env
+from hook_env import PREFIX, SLOTS, World, bits, goldens, golden, make_blob, torch
+
+TYPES = {"U8": "uint8", "BF16": "bfloat16", "F32": "float32", "F16": "float16", "I32": "int32",
+         "F8_E4M3": "float8_e4m3fn"}
+
+
+def versions(case):
+    """importlib.metadata.version, as on a machine that has what the blob names."""
+    known = {"flashinfer-python": {"seed": "0.6.11.post2", "newer": "0.6.16.post3"},
+             "amd-aiter": {"seed": "0.1.13", "newer": "0.1.19"}}
+
+    def version(name):
+        import importlib.metadata
+        if name in known:
+            return known[name][case]
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    return mock.patch("importlib.metadata.version", version)
+
+
+class Substitution(unittest.TestCase):
+    maxDiff = None
+
+    def each_case(self, revision):
+        ran = 0
+        for case in goldens():
+            made = make_blob(case, revision)
+            if made is None:
+                continue
+            with self.subTest(case=case.name, revision=revision), versions(revision), \
+                    mock.patch("platform.machine", lambda: "x86_64"), \
+                    World(revision, blob=made[1], model=made[0]) as world:
+                world.start()
+                needed = {storage.get("torch_dtype", "uint8")
+                          for _, storage in hook_env.file_tensors(made[1]).values()}
+                lacking = sorted(t for t in needed if not hasattr(torch, t))
+                layer = world.convert(case)
+                if lacking and case.backend != "AITER_MXFP4_MXFP4":
+                    self.assertEqual(world.hook.converted, [PREFIX])
+                    self.assertIn(lacking[0], world.messages.text()[0])
+                    continue
+                self.assertEqual(world.messages.text(), [])
+                self.assertEqual(world.hook.taken, [PREFIX])
+                self.check(case, revision, layer, made[1])
+                ran += 1
+        return ran
+
+    def check(self, case, revision, layer, blob):
+        import vllm.standin
+        method, stored = layer.quant_method, hook_env.file_tensors(blob)
+        wrapped = "layout" in stored["w13_weight"][1]
+        if case.backend not in ("EMULATION", "XPU"):
+            self.assertEqual(vllm.standin.calls, [], "vLLM converted too")
+        for slot, value in zip(SLOTS, method.values):
+            if slot not in stored:
+                self.assertIsNone(value, slot)
+                continue
+            array, storage = stored[slot]
+            tensor = value
+            if wrapped and slot in hook_env.WRAPPED:
+                tensor = self.unwrap(slot, value, storage)
+            shape = storage.get("storage_shape", list(array.shape))
+            strides = storage.get("storage_strides")
+            self.assertEqual(list(tensor.shape), shape, slot)
+            if strides:
+                self.assertEqual(list(tensor.stride()), strides, slot)
+            want_type = storage.get("torch_dtype", TYPES.get(str(array.dtype), None))
+            if want_type:
+                found = str(tensor.dtype)
+                self.assertIn(found, ("torch." + want_type, "torch.uint8"), slot)
+                if hasattr(torch, want_type):
+                    self.assertEqual(found, "torch." + want_type, slot)
+            # The kernel's view, laid out again in the order of memory.
+            order = sorted(range(len(shape)), key=lambda i: -tensor.stride()[i] if shape[i] > 1
+                           else -1 << 60)
+            memory = bits(tensor).transpose(order).tobytes()
+            self.assertEqual(memory, array.tobytes(), slot)
+            if revision == "seed":
+                self.assertEqual(memory, case.outs[slot].tobytes(), slot)
+            for flag in storage.get("flags", ()):
+                self.assertTrue(getattr(value, flag), flag)
+                self.assertTrue(getattr(getattr(layer, slot), flag), flag)
+        if wrapped:
+            self.check_wrapped_layer(case, revision, layer)
+
+    def unwrap(self, slot, value, storage):
+        if slot.endswith("_scale"):
+            self.assertEqual(type(value).__name__, "PrecisionConfig")
+            self.assertIsNotNone(value.flex_ctx.rhs_data)
+            value = value.weight_scale
+        self.assertEqual(list(value.shape), storage["logical_shape"])
+        self.assertEqual(list(value.shape_max), storage["logical_shape"])
+        layout = value.storage.layout
+        self.assertEqual(type(layout).__name__, storage["layout"])
+        self.assertEqual(layout.options, storage["layout_kwargs"])
+        self.assertEqual(layout.initial_shape, storage["layout_init_shape"])
+        return value.storage.data
+
+    def check_wrapped_layer(self, case, revision, layer):
+        from triton_kernels import matmul_ogs, tensor
+        self.assertIs(type(layer.w13_weight), tensor.Tensor)
+        self.assertNotIn("w13_weight", layer._parameters)
+        self.assertEqual("w13_weight_scale" in layer._parameters,
+                         revision == "seed" or case.backend == "AITER_MXFP4_FP8")
+        if case.facts["arch"] == "sm90":
+            self.assertEqual(matmul_ogs.constraints, {"split_k": 1})
+        if case.backend == "AITER_MXFP4_FP8":
+            context = layer.quant_method.w13_precision_config.flex_ctx
+            self.assertEqual(bits(context.lhs_data.scale).tobytes(),
+                             case.outs["w13_input_scale"].tobytes())
+
+    def test_reference_revision(self):
+        backends = {case.backend for case in goldens()}
+        self.assertEqual(len(backends), 15)  # all but NONE and HUMMING
+        self.assertGreaterEqual(self.each_case("seed"), 20 if hook_env.REAL_TORCH else 30)
+
+    def test_newer_revision(self):
+        self.assertGreaterEqual(self.each_case("newer"), 12 if hook_env.REAL_TORCH else 20)
+
+    def test_compressed_blob(self):
+        case = golden("triton/gpt_oss_sm90*")
+        made = make_blob(case, compress="zstd")
+        with World(blob=made[1], model=made[0]) as world:
+            layer = world.start().convert(case)
+            self.assertEqual(world.hook.taken, [PREFIX])
+            data = layer.w13_weight.storage.data
+            self.assertEqual(bits(data).transpose(0, 2, 1).tobytes(),
+                             case.outs["w13_weight"].tobytes())
+
+    def test_slack_behind_hopper_scales_is_mapped_and_zero(self):
+        case = golden("triton/gpt_oss_sm90_e2_h64*")
+        made = make_blob(case)
+        self.assertEqual(hook_env.file_tensors(made[1])["w13_weight_scale"][1]["slack_bytes"], 64)
+        with World(blob=made[1], model=made[0]) as world:
+            layer = world.start().convert(case)
+            data = layer.quant_method.values[2].weight_scale.storage.data
+            behind = torch.as_strided(data, (data.numel() + 64,), (1,))[data.numel():]
+            self.assertEqual(bytes(bits(behind)), bytes(64))
+
+    def test_scalar_input_scales_are_left_to_vllm(self):
+        """The newer EMULATION also sets them on the layer, so the original is called."""
+        case = golden("emulation/gpt_oss*typical")
+        made = make_blob(case, "newer")
+        with World("newer", blob=made[1], model=made[0]) as world:
+            layer = world.start().convert(case)
+            self.assertEqual(world.hook.taken, [PREFIX])
+            self.assertEqual(bits(layer.w13_weight).tobytes(), case.outs["w13_weight"].tobytes())
+
+    def test_nested_call_is_the_originals(self):
+        """The newer generic converter calls the other one, which is wrapped as well."""
+        case = golden("aiter_mxfp4_mxfp4/*")
+        case.family = "generic"
+        made = make_blob(case, "newer")
+        for right in (True, False):
+            with World("newer", blob=made[1], model=made[0]) as world, versions("newer"):
+                world.start()
+                name = "Mxfp4MoEMethod" if right else "GptOssMxfp4MoEMethod"
+                layer = world.layer(case, method=world.method(case, name))
+                world.convert(case, layer)
+                import vllm.standin
+                self.assertEqual(len(world.hook.taken), right)
+                self.assertEqual(len(world.hook.converted), not right)
+                self.assertEqual(len(vllm.standin.calls), not right)
+
+    def test_nested_fall_back_converts_once(self):
+        case = golden("aiter_mxfp4_mxfp4/*")
+        made = make_blob(case, "newer")  # family gpt_oss, the call is generic
+        with World("newer", blob=made[1], model=made[0]) as world, versions("newer"):
+            world.start()
+            layer = world.layer(case, method=world.method(case, "Mxfp4MoEMethod"))
+            world.convert(case, layer)
+            import vllm.standin
+            self.assertEqual(len(vllm.standin.calls), 1)
+            self.assertEqual(world.hook.converted, [PREFIX])
+            self.assertEqual(len(world.messages.text()), 1)
+            self.assertIn("family", world.messages.text()[0])
+
+    def test_reload_is_vllms(self):
+        case = golden("emulation/gpt_oss*typical")
+        made = make_blob(case)
+        with World(blob=made[1], model=made[0], MXFP4_REPACK_STRICT="1") as world:
+            layer = world.start().convert(case)
+            self.assertEqual(bits(layer.w13_weight).tobytes(), case.outs["w13_weight"].tobytes())
+            new = torch.nn.Parameter(torch.zeros(*layer.w13_weight.shape, dtype=torch.uint8),
+                                     requires_grad=False)
+            layer.w13_weight = new
+            layer.quant_method.process_weights_after_loading(layer)
+            self.assertEqual(world.hook.taken, [PREFIX])
+            self.assertEqual(set(bits(layer.w13_weight).tobytes()), {0})
+            self.assertIn("reload", world.messages.text(logging.INFO)[-1])
+
+    def test_gfx1250_style_aiter_is_wrapped(self):
+        """What decides is the storage of the blob, not the backend's name."""
+        import mxfp4_repack_vllm_build as build
+        layer = mock.Mock()
+        layer.info.return_value.storage = {"layout": "StridedLayout"}
+        self.assertTrue(build.is_wrapped(layer))
+
+    def test_generic_aiter_sets_what_its_converter_sets(self):
+        case = golden("aiter_mxfp4_bf16/gpt_oss*")
+        case.family = "generic"
+        made = make_blob(case, "newer")
+        with World("newer", blob=made[1], model=made[0]) as world, versions("newer"):
+            world.start().convert(case)
+            if world.hook.taken:
+                self.assertEqual(os.environ["AITER_BF16_FP8_MOE_BOUND"], "0")
+            else:
+                self.assertTrue(hook_env.REAL_TORCH)
+
+
+class Verification(unittest.TestCase):
+    def run_verified(self, case, mode, damage=None, **environment):
+        """World after a conversion of the right raw experts; vLLM makes the golden ones."""
+        made = make_blob(case)
+        world = World(blob=made[1], model=made[0], MXFP4_REPACK_VERIFY=mode, **environment)
+        with world, versions("seed"):
+            world.start()
+            stored = hook_env.file_tensors(made[1])
+            own = {slot: self.as_reference(stored[slot]) if slot in stored else None
+                   for slot in SLOTS}
+            if damage:
+                array = bits(own[damage])
+                array[tuple(n - 1 for n in array.shape)] ^= 1
+            layer = world.layer(case, right=True)
+            layer.own_result = own
+            if "layout" in stored["w13_weight"][1]:
+                from triton_kernels import tensor
+                tensor.answers = [own[slot] for slot in ("w13_weight", "w13_weight_scale",
+                                                         "w2_weight", "w2_weight_scale")]
+            world.result = world.convert(case, layer)
+            world.outcome = (world.hook.taken, world.hook.converted)
+        return world
+
+    @staticmethod
+    def as_reference(stored):
+        array, storage = stored
+        kind = storage.get("torch_dtype")
+        kinds = {"u1": torch.uint8, "u2": torch.bfloat16, "f4": torch.float32, "i4": torch.int32}
+        tensor = hook_env.to_torch(array, getattr(torch, kind, None) if kind else
+                                   kinds[array.dtype.str[1:]])
+        if "storage_shape" in storage:
+            tensor = tensor.as_strided(storage["storage_shape"], storage["storage_strides"])
+        return tensor
+
+    CASES = ("cpu/gpt_oss_e2_h128*", "flashinfer_cutlass_mxfp4_mxfp8/gpt_oss*", "triton/gpt_oss_sm90*",
+             "deepgemm_mxfp4/gpt_oss*", "triton_unfused/gpt_oss_sm80*")
+
+    def test_equal_result_is_vllms_own(self):
+        for pattern in self.CASES:
+            with self.subTest(case=pattern):
+                world = self.run_verified(golden(pattern), "all")
+                self.assertEqual(world.messages.text(), [])
+                self.assertEqual(world.outcome, ([], [PREFIX]))
+                self.assertIn("equals", world.messages.text(logging.INFO)[-1])
+
+    def test_one_wrong_byte_is_found(self):
+        for pattern in self.CASES:
+            for slot in ("w13_weight", "w2_weight_scale", "w2_bias"):
+                case = golden(pattern)
+                if slot not in case.outs:
+                    continue
+                with self.subTest(case=pattern, slot=slot):
+                    world = self.run_verified(case, "all", damage=slot)
+                    (message,) = world.messages.text(logging.ERROR)
+                    self.assertIn(slot + ": 1 of ", message)
+
+    def test_strict_makes_it_an_error(self):
+        with self.assertRaisesRegex(RuntimeError, "w13_weight: 1 of"):
+            self.run_verified(golden(self.CASES[0]), "all", damage="w13_weight",
+                              MXFP4_REPACK_STRICT="1")
+
+    def test_first_layer_decides(self):
+        """Unknown code of vLLM: the first layer is compared, the next ones come from the blob."""
+        case = golden("cpu/gpt_oss_e2_h128*")
+        for damaged in (False, True):
+            base = make_blob(case)
+            with World(blob=base[1], model=base[0]) as world, \
+                    mock.patch("platform.machine", lambda: "x86_64"):
+                world.start(known=False)
+                manifest_layers = self.two_names(world)
+                first = world.layer(case, right=True)
+                stored = hook_env.file_tensors(base[1])
+                first.own_result = {s: self.as_reference(stored[s]) for s in SLOTS}
+                if damaged:
+                    bits(first.own_result["w2_weight"]).reshape(-1)[0] ^= 1
+                world.convert(case, first)
+                second = world.layer(case, name=manifest_layers[1])
+                world.convert(case, second)
+                self.assertEqual(world.hook.converted,
+                                 list(manifest_layers) if damaged else [PREFIX])
+                self.assertEqual(world.hook.taken, [] if damaged else [manifest_layers[1]])
+                self.assertIs(first.quant_method.values[0], first.own_result["w13_weight"])
+                if damaged:
+                    self.assertIn("earlier layer", world.messages.text()[-1])
+
+    @staticmethod
+    def two_names(world):
+        """Lets the blob's one layer answer to a second name too."""
+        import mxfp4_repack_vllm_convert as convert
+        real = convert.facts.find_layer
+        convert.facts.find_layer = lambda entries, name: real(entries, PREFIX)
+        world.hook._owners = type("Anybodys", (dict,), {"get": lambda self, key: None})()
+        return PREFIX, PREFIX.replace("0", "1")
+
+
+if __name__ == "__main__":
+    unittest.main()
