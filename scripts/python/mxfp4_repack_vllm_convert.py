@@ -90,7 +90,7 @@ class Hook:
                 self._blobs[rank] = error
         blob = self._blobs[rank]
         if isinstance(blob, Exception):
-            raise Mismatch("blob", blob, f"rank {rank} of {ranks}")
+            raise Mismatch(f"rank {rank} of {ranks}", blob)
         return blob
 
     def agree(self, live: Live) -> Tuple[Any, Mapping[str, Any]]:

@@ -42,11 +42,15 @@ PINNED = {
 
 
 class Mismatch(Exception):
-    """A fact, what the blob says and what vLLM says: vLLM converts the layer itself."""
+    """A fact, what the blob says and what vLLM says: vLLM converts the layer itself.
 
-    def __init__(self, fact: str, blob: Any, live: Any) -> None:
+    Without `live`: what is wrong with the blob itself.
+    """
+
+    def __init__(self, fact: str, blob: Any, live: Any = None) -> None:
         self.fact, self.blob, self.live = fact, blob, live
-        super().__init__(f"{fact}: the blob has {_text(blob)}, vLLM has {_text(live)}")
+        super().__init__(f"{fact}: {blob}" if live is None else
+                         f"{fact}: the blob has {_text(blob)}, vLLM has {_text(live)}")
 
 
 class OneOf(tuple):
@@ -347,7 +351,7 @@ def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping
             return found[0]
         if found:
             raise Mismatch("layer", ", ".join(entry["prefix"] for entry in found), layer_name)
-    raise Mismatch("layer", f"{len(entries)} layers, none of this name", layer_name)
+    raise Mismatch("layer", "none of this name", layer_name)
 
 
 def _plain_name(name: str) -> str:

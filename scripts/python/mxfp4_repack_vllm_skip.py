@@ -80,6 +80,9 @@ class SkippedLayers:
             return original(*bound.args, **bound.kwargs)
 
     def _covered_prefix(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> str:
+        import torch
+        if not hasattr(torch.device, "__enter__"):
+            raise Mismatch("torch", "2.0 or newer", torch.__version__)
         live = self._live(method, layer, arguments)
         if self._hook.verify_mode(live) != "none":
             raise Mismatch("verification", "no raw experts to compare with", "a wish to compare")

@@ -120,9 +120,12 @@ def make_blob(case, revision="seed", prefix=PREFIX, compress="none", extra=()):
         base = tempfile.mkdtemp(dir=scratch.name)
         model, out = os.path.join(base, "model"), os.path.join(base, "blob")
         os.mkdir(model)
+        metadata = {"family": case.family}
+        if case.types.get("in.w13_bias") == "F32":
+            metadata["bias_dtype"] = "F32"
         layer_files.write(os.path.join(model, "model.safetensors"),
                           {"%s.%s" % (prefix, n): (case.types["in." + n], t)
-                           for n, t in case.ins.items()}, {"family": case.family})
+                           for n, t in case.ins.items()}, metadata)
         done = subprocess.run(
             [BIN, "convert", os.path.join(model, "model.safetensors"), "-o", out,
              "--compress", compress, *case.flags(revision), *extra], stderr=subprocess.PIPE, text=True)

@@ -16,8 +16,11 @@ class QuarkOCP_MX_MoEMethod(GptOssMxfp4MoEMethod):
         if self.static_input_scales:
             del layer.w13_input_scale, layer.w2_input_scale
             for name in ("w13_input_scale", "w2_input_scale"):
-                layer.register_parameter(name, torch.nn.Parameter(
-                    torch.ones(num_experts, dtype=torch.float32), requires_grad=False))
+                scale = torch.nn.Parameter(torch.ones(num_experts, dtype=torch.float32),
+                                           requires_grad=False)
+                for key, value in extra_weight_attrs.items():
+                    setattr(scale, key, value)
+                layer.register_parameter(name, scale)
 
     def convert(self, **arguments):
         return convert_gpt_oss_weight_to_mxfp4_moe_kernel_format(**arguments)

@@ -1,0 +1,578 @@
+"""Every single fact that differs ends in vLLM's own conversion, untouched, and in one clear line."""
+import glob
+import json
+import os
+import shutil
+import unittest
+from types import SimpleNamespace
+from unittest import mock
+
+import hook_env
+from hook_env import PREFIX, SLOTS, World, bits, copied, golden, make_blob, torch
+
+CASE = "cpu/gpt_oss_e2_h128*"
+TRITON = "triton/gpt_oss_sm90_e3*"
+MARLIN = "marlin/gpt_oss*"
+
+
+def edit_manifest(blob, change):
+    """Changes a manifest and seals it again, as another program would have written it."""
+    import mxfp4_repack
+    path = os.path.join(blob, "mxfp4_repack.json")
+    with open(path) as file:
+        manifest = json.load(file)
+    del manifest["manifest_xxh3_128"]
+    change(manifest)
+    text = json.dumps(manifest, indent=2)
+    text = text[:text.rindex("\n}")]
+    seal = mxfp4_repack.xxh3_128(text.encode())
+    with open(path, "w") as file:
+        file.write(text + ',\n  "manifest_xxh3_128": "%s"\n}\n' % seal)
+
+
+def edit_both(blob, change):
+    """The same change in a manifest and in what the layer's file repeats of it: an honest other blob."""
+    (path,) = glob.glob(os.path.join(blob, "layer-*.safetensors"))
+    with open(path, "rb") as file:
+        data = file.read()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + length])
+    notes = header["__metadata__"]
+
+    def changed(manifest):
+        change(manifest)
+        (entry,) = manifest["layers"]
+        notes["family"] = manifest["target"]["family"]
+        notes["mxfp4_repack.revision"] = manifest["revision"]
+        for key, value in (("target", manifest["target"]), ("rank", manifest["rank"]),
+                           ("sizes", entry["sizes"])):
+            notes["mxfp4_repack." + key] = json.dumps(value)
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (length - len(text) if len(text) <= length else -(len(text) + 8) % 4096)
+        with open(path, "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text + data[8 + length:])
+        entry["size"] = os.path.getsize(path)
+
+    edit_manifest(blob, changed)
+
+
+class FallBack(unittest.TestCase):
+    """`refused` runs one conversion and wants vLLM's result for exactly the raw tensors."""
+
+    def setUp(self):
+        self.enterContext = getattr(self, "enterContext", None) or self._enter
+        self.enterContext(mock.patch("platform.machine", lambda: "x86_64"))
+
+    def _enter(self, context):
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+    def refused(self, fact, made=None, case=None, revision="seed", set_up=None, known=True,
+                layer_facts=None, environment=None):
+        """Both ways: a fall back with one warning that names `fact`, and BlobRefused when strict."""
+        case = case or golden(CASE)
+        made = made or make_blob(case, revision)
+        for strict in (None, "1"):
+            environment = dict(environment or {}, MXFP4_REPACK_STRICT=strict)
+            with self.subTest(fact=fact, strict=strict), \
+                    World(revision, blob=made[1], model=made[0], **environment) as world:
+                world.start(known=known)
+                if set_up:
+                    set_up(world)
+                layer = world.layer(case, **(layer_facts or {}))
+                if callable(getattr(self, "on_layer", None)):
+                    self.on_layer(world, layer)
+                raw = {slot: getattr(layer, slot, None) for slot in SLOTS}
+                before = {slot: None if t is None else bits(t).tobytes() for slot, t in raw.items()}
+                if strict:
+                    import mxfp4_repack_vllm_convert as convert
+                    with self.assertRaisesRegex(RuntimeError, fact) as caught:
+                        world.convert(case, layer)
+                    self.assertIs(type(caught.exception), convert.BlobRefused)
+                    for slot, tensor in raw.items():
+                        self.assertIs(getattr(layer, slot, None), tensor)
+                    continue
+                world.convert(case, layer)
+                self.check_own(world, layer, raw, before)
+                (line,) = world.messages.text()
+                self.assertRegex(line, "vLLM converts it: .*" + fact)
+                self.assertNotIn("\n", line)
+                self.line = line
+
+    def check_own(self, world, layer, raw, before):
+        """The original was called once, with the very arguments, and its result is on the layer."""
+        import vllm.standin
+        method = layer.quant_method
+        self.assertEqual(world.hook.taken, [])
+        self.assertEqual(world.hook.converted, [layer.layer_name])
+        for slot, tensor in raw.items():
+            if tensor is not None:
+                self.assertEqual(bits(tensor).tobytes(), before[slot], "raw bytes were written")
+        if method.mxfp4_backend.name in ("TRITON",):
+            self.assertEqual(bits(method.values[0].storage.data).transpose(0, 2, 1).tobytes(),
+                             before["w13_weight"])
+            return
+        ((_, arguments),) = vllm.standin.calls
+        for value, slot in zip(arguments, SLOTS):
+            self.assertIs(value, raw[slot])
+        for value, slot in zip(method.values, SLOTS):
+            own = None if raw[slot] is None else bits(vllm.standin.turned(raw[slot])).tobytes()
+            self.assertEqual(None if value is None else bits(value).tobytes(), own)
+
+    # --- the blob ---
+
+    def test_control_this_case_is_taken(self):
+        for pattern in (CASE, MARLIN):
+            case = golden(pattern)
+            made = make_blob(case)
+            with World(blob=made[1], model=made[0]) as world:
+                world.start().convert(case)
+                lacks = pattern is MARLIN and not hasattr(torch, "float8_e8m0fnu")
+                self.assertEqual(len(world.hook.taken), 0 if lacks else 1)
+
+    def test_no_blob(self):
+        made = make_blob(golden(CASE))
+        self.refused("NotABlobError|no mxfp4_repack.json", (made[0], made[0]))
+
+    def test_unfinished(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        os.remove(os.path.join(blob, "mxfp4_repack.json"))
+        self.refused("not finished", (model, blob))
+
+    def test_manifest_was_edited(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        path = os.path.join(blob, "mxfp4_repack.json")
+        with open(path) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text.replace('"x86_64"', '"x86_46"'))
+        self.refused("mxfp4_repack.json", (model, blob))
+
+    def test_truncated_file(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        (path,) = glob.glob(os.path.join(blob, "layer-*"))
+        os.truncate(path, os.path.getsize(path) - 1)
+        self.refused("bytes", (model, blob))
+
+    def test_missing_file(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        os.remove(glob.glob(os.path.join(blob, "layer-*"))[0])
+        self.refused("layer-00000", (model, blob))
+
+    def test_missing_layer(self):
+        self.refused("layer: the blob has none of this name, vLLM has "
+                     "model.layers.7.mlp.experts",
+                     layer_facts={"name": "model.layers.7.mlp.experts"})
+
+    def test_flipped_bit_in_a_plain_file(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        (path,) = glob.glob(os.path.join(blob, "layer-*"))
+        self.flip(path, os.path.getsize(path) - 5)
+        self.refused("ChecksumError", (model, blob),
+                     environment={"MXFP4_REPACK_CHECK": "checksums"})
+
+    def test_flipped_bit_in_a_compressed_file(self):
+        model, blob = copied(make_blob(golden(CASE), compress="zstd"))
+        (path,) = glob.glob(os.path.join(blob, "layer-*"))
+        self.flip(path, os.path.getsize(path) // 2)
+        self.refused("ChecksumError", (model, blob))
+
+    def test_flipped_bit_in_a_header(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        (path,) = glob.glob(os.path.join(blob, "layer-*"))
+        self.flip(path, 40)
+        self.refused("Error: ", (model, blob))
+
+    @staticmethod
+    def flip(path, at):
+        with open(path, "r+b") as file:
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 4]))
+
+    def test_tensor_is_missing(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_manifest(blob, lambda m: m["layers"][0]["tensors"].pop())
+        self.refused("Error: ", (model, blob))
+
+    # --- rank, experts, slice ---
+
+    def test_wrong_tensor_parallel_rank(self):
+        self.refused("rank 1 of 2: .*the blob is rank 0 of 1, not 1", layer_facts={"tp": (1, 2)})
+
+    def test_wrong_number_of_ranks(self):
+        self.refused("tensor parallel rank and size: the blob has .0, 1., vLLM has .0, 2.",
+                     layer_facts={"tp": (0, 2)})
+
+    def test_tensor_parallel_blob_for_expert_parallel_ranks(self):
+        self.refused("expert parallel rank and size", layer_facts={"ep": (0, 2)})
+
+    def test_rank_that_is_not_there(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        for name in os.listdir(blob):
+            target = os.path.join(blob, "rank-00-of-02")
+            os.makedirs(target, exist_ok=True)
+            shutil.move(os.path.join(blob, name), target)
+        self.refused("rank", (model, blob), layer_facts={"tp": (1, 2)})
+
+    def test_rank_directory_of_another_rank(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        inner = os.path.join(blob, "rank-01-of-02")
+        names = os.listdir(blob)
+        os.mkdir(inner)
+        for name in names:
+            shutil.move(os.path.join(blob, name), inner)
+        self.refused("rank", (model, blob), layer_facts={"tp": (1, 2)})
+
+    def test_expert_range(self):
+        def change(manifest):
+            manifest["rank"].update(ep_rank=1, ep_size=2, rank=1, num_ranks=2, experts=[0, 1])
+
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_both(blob, change)
+        self.refused("placement of experts: the blob has \\[0, 1\\], vLLM has \\[2, 3\\]",
+                     (model, blob), layer_facts={"ep": (1, 2), "ids": [2, 3]})
+
+    def test_placement(self):
+        def change(manifest):
+            manifest["rank"].update(ep_rank=0, ep_size=2, experts=[0, 2], num_ranks=2)
+
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_both(blob, change)
+        self.refused("placement of experts: the blob has \\[0, 2\\], vLLM has \\[0, 1\\]",
+                     (model, blob), layer_facts={"ep": (0, 2), "ids": [0, 1]})
+
+    def test_expert_map_without_a_manager(self):
+        """As a tensor from global to local numbers."""
+        case = golden(CASE)
+
+        def on_layer(world, layer):
+            layer.expert_map_manager = None
+            layer._expert_map = hook_env.to_torch(
+                hook_env.numpy.array([-1, 0, -1, 1], "i4"), torch.int32)
+
+        self.on_layer = on_layer
+        self.refused("placement of experts: the blob has \\[0, 1\\], vLLM has \\[1, 3\\]", case=case)
+
+    def test_slice_of_the_intermediate_size(self):
+        def change(manifest):
+            manifest["rank"]["intermediate_range"] = [0, 32]
+
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_both(blob, change)
+        self.refused("slice of the intermediate size: the blob has \\[0, 32\\], vLLM has \\[0, 64\\]",
+                     (model, blob))
+
+    def test_redundant_experts(self):
+        self.refused("redundant experts: the blob has 0, vLLM has 4", layer_facts={"redundant": 4})
+
+    def test_fused_shared_experts(self):
+        self.refused("fused shared experts: the blob has 0, vLLM has 1", layer_facts={"shared": 1})
+
+    # --- sizes and types ---
+
+    def test_number_of_experts(self):
+        case = golden(CASE)
+        for slot in case.ins:
+            case.ins[slot] = case.ins[slot][:1]
+        self.refused("number of local experts", make_blob(golden(CASE)), case=case)
+
+    def test_padded_sizes(self):
+        case = golden(CASE)
+        case.ins["w2_weight"] = hook_env.numpy.zeros((2, 128, 48), "u1")
+        self.refused("padded shape of w2_weight: the blob has \\(2, 128, 32\\), "
+                     "vLLM has \\(2, 128, 48\\)", make_blob(golden(CASE)), case=case)
+
+    def test_hidden_size_before_padding(self):
+        self.refused("hidden size: the blob has 128, vLLM has 96", layer_facts={"hidden_unpadded": 96})
+
+    def test_intermediate_size_before_padding(self):
+        self.refused("slice of the intermediate size", layer_facts={"inner_unpadded": 32})
+
+    def test_no_bias(self):
+        case = golden(CASE)
+        del case.ins["w13_bias"], case.ins["w2_bias"]
+        self.refused("w13_bias: the blob has bfloat16, vLLM has none", make_blob(golden(CASE)),
+                     case=case)
+
+    def test_bias_of_another_type(self):
+        case = golden(CASE)
+        for slot in ("w13_bias", "w2_bias"):
+            case.ins[slot] = case.ins[slot].astype("f4")
+            case.types["in." + slot] = "F32"
+        self.refused("w13_bias: the blob has bfloat16, vLLM has float32", make_blob(golden(CASE)),
+                     case=case, set_up=lambda w: None)
+
+    def test_input_scales(self):
+        def on_layer(world, layer):
+            layer.w13_input_scale = layer.w2_input_scale = 1.0
+
+        self.on_layer = on_layer
+        self.refused("input scales: the blob has False, vLLM has True")
+
+    def test_params_dtype(self):
+        self.refused("params dtype: the blob has bfloat16, vLLM has float16",
+                     layer_facts={"params_dtype": torch.float16})
+
+    def test_marlin_input_dtype(self):
+        case = golden(MARLIN)
+        self.refused("VLLM_MARLIN_INPUT_DTYPE: the blob has none, vLLM has fp8", case=case,
+                     environment={"VLLM_MARLIN_INPUT_DTYPE": "fp8"})
+
+    # --- what vLLM chose, and which vLLM ---
+
+    def test_backend(self):
+        def on_layer(world, layer):
+            layer.quant_method.mxfp4_backend = layer.quant_method.mxfp4_backend.__class__["MARLIN"]
+
+        self.on_layer = on_layer
+        self.refused("backend: the blob has CPU, vLLM has MARLIN")
+
+    def test_humming(self):
+        def on_layer(world, layer):
+            layer.quant_method.mxfp4_backend = layer.quant_method.mxfp4_backend.__class__["HUMMING"]
+
+        self.on_layer = on_layer
+        self.refused("HUMMING, whose conversion does more")
+
+    def test_family(self):
+        case = golden(CASE)
+
+        def on_layer(world, layer):
+            layer.quant_method = world.method(case, "Mxfp4MoEMethod")
+
+        self.on_layer = on_layer
+        self.refused("family: the blob has gpt_oss, vLLM has generic")
+
+    def test_method_class(self):
+        case = golden(CASE)
+
+        def on_layer(world, layer):
+            import vllm.model_executor.layers.quantization.online.mxfp4 as online
+            layer.quant_method = online.Mxfp4OnlineMoEMethod(layer.quant_method.mxfp4_backend)
+
+        self.on_layer = on_layer
+        self.refused("method class: .* vLLM has Mxfp4OnlineMoEMethod", case=case)
+
+    def test_architecture(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_both(blob, lambda m: m["target"].update(arch="aarch64"))
+        self.refused("architecture: the blob has aarch64, vLLM has x86_64", (model, blob))
+
+    def test_platform(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_both(blob, lambda m: m["target"].update(platform="xpu", arch=""))
+        self.refused("platform: the blob has xpu, vLLM has cpu", (model, blob))
+
+    def test_gpu_architecture(self):
+        case = golden(TRITON)
+        made = make_blob(case)
+        case.facts["arch"] = "sm100"
+        self.refused("architecture: the blob has sm90, vLLM has sm100", made, case=case)
+
+    def test_revision(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_both(blob, lambda m: m.update(revision="vllm-2026-08-17"))
+        self.refused("code of vLLM's converters: the blob has vllm-2026-08-17, vLLM has "
+                     "vllm-2026-05-18", (model, blob))
+
+    def test_unknown_code_of_vllm(self):
+        self.refused("code of no known revision", known=False,
+                     environment={"MXFP4_REPACK_VERIFY": "none"})
+
+    def test_kernel_library(self):
+        case = golden("flashinfer_cutlass_mxfp4_bf16/*")
+        with mock.patch("importlib.metadata.version", lambda name: "0.7.0"):
+            self.refused("version of flashinfer: the blob has 0.6.11.post2, vLLM has 0.7.0",
+                         case=case)
+
+    def test_kernel_library_is_unknown(self):
+        def version(name):
+            import importlib.metadata
+            raise importlib.metadata.PackageNotFoundError(name)
+
+        with mock.patch("importlib.metadata.version", version):
+            self.refused("version of flashinfer: .*none that could be found",
+                         case=golden("flashinfer_cutlass_mxfp4_bf16/*"))
+
+    # --- where the weights come from ---
+
+    def test_load_formats(self):
+        for name in ("dummy", "sharded_state", "tensorizer", "a_new_one"):
+            def set_up(world, name=name):
+                world.config.load_config.load_format = name
+
+            self.refused("load format: .* vLLM has " + name, set_up=set_up)
+
+    def test_no_configuration(self):
+        def set_up(world):
+            import vllm.config
+            vllm.config.current = None
+
+        self.refused("configuration", set_up=set_up)
+
+    def test_checkpoint_of_another_size(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        with open(os.path.join(model, "model.safetensors"), "ab") as file:
+            file.write(b"\0")
+        self.refused("checkpoint: the blob has model.safetensors of", (model, blob))
+
+    def test_checkpoint_is_elsewhere(self):
+        self.refused("no such file", (hook_env.scratch.name, make_blob(golden(CASE))[1]))
+
+    def test_checkpoint_is_no_directory(self):
+        self.refused("no directory here", ("someone/a-model", make_blob(golden(CASE))[1]))
+
+    def test_other_checkpoint_of_the_same_size(self):
+        """Found out by the raw scales themselves."""
+        case = golden(CASE)
+        case.ins["w13_weight_scale"] = case.ins["w13_weight_scale"] ^ 2
+        self.refused("checkpoint, by w13_weight_scale", make_blob(golden(CASE)), case=case)
+        self.refused("checkpoint, by w13_weight_scale", make_blob(golden(CASE)), case=case,
+                     environment={"MXFP4_REPACK_SOURCE": "trust"})
+
+    # --- triton_kernels ---
+
+    def triton_refused(self, fact, set_up, revision="seed"):
+        self.refused(fact, case=golden(TRITON), set_up=set_up, revision=revision)
+
+    def test_layout_class(self):
+        def set_up(world):
+            from triton_kernels.tensor_details import layout
+            layout.HopperMXScaleLayout = layout.StridedLayout
+
+        self.triton_refused("layout class of w13_weight_scale: the blob has HopperMXScaleLayout, "
+                            "vLLM has StridedLayout", set_up)
+
+    def test_layout_options(self):
+        def set_up(world):
+            import vllm.model_executor.layers.quantization.utils.mxfp4_utils as utils
+            utils._swizzle_mxfp4.__defaults__ = (4,)
+
+        self.triton_refused("layout options of w13_weight_scale", set_up)
+
+    def test_shape_before_the_layout(self):
+        """A seed blob's scales where vLLM pads them to fours."""
+        def set_up(world):
+            import vllm.model_executor.layers.quantization.utils.mxfp4_utils as utils
+            utils.SCALES_IN_FOURS = True
+
+        self.triton_refused("shape before the layout of w13_weight_scale: the blob has "
+                            "\\[3, 3, 128\\], vLLM has \\[3, 4, 128\\]", set_up)
+
+    def test_calls_of_convert_layout(self):
+        def set_up(world):
+            oracle = __import__(hook_env.ORACLE, fromlist=["x"])
+            real = oracle._swizzle_mxfp4
+            oracle._swizzle_mxfp4 = lambda *a: real(*a) and real(*a)
+
+        self.triton_refused("shape before the layout of w2_weight", set_up)
+
+    def test_converter_fails_after_it_began_to_delete(self):
+        """Parameters are put back before vLLM's own conversion runs."""
+        def set_up(world):
+            from triton_kernels import matmul_ogs
+            real, calls = matmul_ogs.PrecisionConfig, []
+
+            def config(**arguments):
+                calls.append(arguments)
+                if len(calls) == 2:
+                    (layer,) = world.layers
+                    del layer.w13_weight
+                    raise ValueError("broken")
+                return real(**arguments)
+
+            matmul_ogs.PrecisionConfig = config
+
+        def on_layer(world, layer):
+            world.layers = [layer]
+
+        self.on_layer = on_layer
+        self.triton_refused("ValueError: broken", set_up)
+
+    def test_convert_layout_is_put_back(self):
+        case = golden(TRITON)
+        made = make_blob(case)
+        with World(blob=made[1], model=made[0]) as world:
+            world.start()
+            import triton_kernels.tensor as tk
+            real = tk.convert_layout
+            world.convert(case)
+            self.assertIs(tk.convert_layout, real)
+            self.assertEqual(world.hook.taken, [PREFIX])
+
+
+class Names(unittest.TestCase):
+    """Which layer of a blob a layer of vLLM is."""
+
+    def setUp(self):
+        import mxfp4_repack_vllm_facts as facts
+        self.facts = facts
+
+    def find(self, name, *layers):
+        entries = [{"prefix": p, "engine_prefix": e} if e else {"prefix": p} for p, e in layers]
+        try:
+            return self.facts.find_layer(entries, name)["prefix"]
+        except self.facts.Mismatch as mismatch:
+            return str(mismatch.fact)
+
+    def test_names(self):
+        gpt_oss = [("model.layers.%d.mlp.experts" % i, "") for i in (1, 11)]
+        self.assertEqual(self.find("model.layers.1.mlp.experts", *gpt_oss), gpt_oss[0][0])
+        self.assertEqual(self.find("model.layers.11.mlp.experts.routed_experts", *gpt_oss),
+                         gpt_oss[1][0])
+        self.assertEqual(self.find("model.layers.1.mlp.experts.base_layer", *gpt_oss),
+                         gpt_oss[0][0])
+        self.assertEqual(self.find("language_model.model.layers.1.mlp.experts", *gpt_oss),
+                         gpt_oss[0][0])
+        self.assertEqual(self.find("model.layers.2.mlp.experts", *gpt_oss), "layer")
+
+    def test_deepseek(self):
+        layers = [("layers.3.ffn.experts", "model.layers.3.ffn.experts"),
+                  ("mtp.0.ffn.experts", "model.layers.61.ffn.experts")]
+        self.assertEqual(self.find("model.layers.3.ffn.experts", *layers), layers[0][0])
+        self.assertEqual(self.find("model.layers.61.ffn.experts", *layers), layers[1][0])
+
+    def test_two_towers(self):
+        layers = [("a.layers.0.mlp.experts", ""), ("b.layers.0.mlp.experts", "")]
+        self.assertEqual(self.find("c.layers.0.mlp.experts", *layers), "layer")
+        self.assertEqual(self.find("b.layers.0.mlp.experts", *layers), layers[1][0])
+
+    def test_a_layer_is_given_once(self):
+        """A draft model with the target's names inside does not get the target's experts."""
+        case = golden(TRITON)
+        made = make_blob(case)
+        with World(blob=made[1], model=made[0]) as world:
+            world.start().convert(case)
+            other = world.layer(case, name="draft." + PREFIX)
+            world.convert(case, other)
+            self.assertEqual(world.hook.taken, [PREFIX])
+            self.assertIn("which " + PREFIX + " took", world.messages.text()[0])
+
+    def test_slices(self):
+        """The loaders' rules, by the examples of the reference."""
+        def live(family, inner, rank, ranks, padded):
+            layer = SimpleNamespace(moe_config=SimpleNamespace(
+                moe_parallel_config=SimpleNamespace(tp_rank=rank, tp_size=ranks),
+                intermediate_size_per_partition_unpadded=inner // ranks))
+            return self.facts.Live(
+                layer, method=None, family=family, backend="", biases={}, fingerprint="",
+                origin=None, activation="", shapes={"w13_weight": (1, 2 * padded, 1)})
+
+        seed, newer = hook_env.REVISIONS["seed"], hook_env.REVISIONS["newer"]
+        for family, loader, revision, inner, rank, ranks, padded, want in (
+                ("gpt_oss", "gpt_oss_stacked", seed, 2880, 7, 8, 512, [2688, 2880]),
+                ("gpt_oss", "gpt_oss_stacked", newer, 2880, 3, 4, 768, [2208, 2880]),
+                ("gpt_oss", "gpt_oss_stacked", seed, 2880, 15, 16, 192, [2880, 2880]),
+                ("generic", "generic", seed, 192, 1, 2, 128, [128, 192]),
+                ("generic", "generic", newer, 192, 1, 2, 128, [96, 192]),
+                ("generic", "generic", seed, 3072, 6, 8, 512, [3072, 3072]),
+                ("generic", "loaded", seed, 2880, 0, 1, 3072, [0, 2880])):
+            found = live(family, inner, rank, ranks, padded).intermediate_range(loader, revision)
+            self.assertEqual(found, want)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,215 @@
+"""How the vLLM plug-in gets into a process: order, repetition, what it must not load or break."""
+import importlib.machinery
+import os
+import subprocess
+import sys
+import textwrap
+import unittest
+from unittest import mock
+
+import hook_env
+from hook_env import METHODS, ORACLE, QUARK, World, golden, make_blob
+
+NAMES = ("convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
+         "convert_weight_to_mxfp4_moe_kernel_format")
+ONLINE = "vllm.model_executor.layers.quantization.online.mxfp4"
+
+
+def load(name):
+    return __import__(name, fromlist=["x"])
+
+
+def is_wrapper(function):
+    return hasattr(function, "_mxfp4_repack")
+
+
+class Order(unittest.TestCase):
+    maxDiff = None
+
+    def check_patched(self):
+        oracle, methods, quark = load(ORACLE), load(METHODS), load(QUARK)
+        for name in NAMES:
+            wrapper = getattr(oracle, name)
+            self.assertTrue(is_wrapper(wrapper))
+            self.assertFalse(is_wrapper(wrapper.__wrapped__), "wrapped twice")
+            self.assertEqual(wrapper.__name__, name)
+            self.assertIs(getattr(methods, name), wrapper)
+        self.assertIs(getattr(quark, NAMES[0]), getattr(oracle, NAMES[0]))
+        for kind in (methods.GptOssMxfp4MoEMethod, methods.Mxfp4MoEMethod,
+                     quark.QuarkOCP_MX_MoEMethod):
+            self.assertTrue(is_wrapper(kind.create_weights))
+            self.assertFalse(is_wrapper(kind.create_weights.__wrapped__))
+
+    def test_registered_before_vllm_imports(self):
+        for first in (ORACLE, METHODS, QUARK):
+            with self.subTest(first=first), World(blob="/nowhere") as world:
+                world.register()
+                self.assertNotIn(ORACLE, sys.modules)
+                load(first)
+                self.check_patched()
+
+    def test_registered_after_vllm_imported(self):
+        for last in (ORACLE, METHODS, QUARK):
+            with self.subTest(last=last), World(blob="/nowhere") as world:
+                load(last)
+                world.register()
+                self.check_patched()
+
+    def test_registered_between(self):
+        with World(blob="/nowhere") as world:
+            load(METHODS)
+            world.register()
+            load(QUARK)
+            load(ONLINE)
+            self.check_patched()
+
+    def test_three_times_patches_once(self):
+        for before in (False, True):
+            with self.subTest(before=before), World(blob="/nowhere") as world:
+                if before:
+                    load(QUARK)
+                for _ in range(3):
+                    world.register()
+                self.check_patched()
+                finders = [f for f in sys.meta_path if type(f).__name__ == "_AfterImport"]
+                self.assertEqual(len(finders), 1)
+
+    def test_plugin_imported_twice_patches_once(self):
+        """As under a second path: other module objects, the same process."""
+        with World(blob="/nowhere") as world:
+            world.register()
+            load(QUARK)
+            for name in [n for n in sys.modules if n.startswith("mxfp4_repack_vllm")]:
+                del sys.modules[name]
+            world.register()
+            self.check_patched()
+
+    def test_both_orders_take_the_layer(self):
+        case = golden("emulation/gpt_oss*typical")
+        made = make_blob(case)
+        for before in (False, True):
+            with self.subTest(before=before), World(blob=made[1], model=made[0]) as world:
+                if before:
+                    load(QUARK)
+                world.start().convert(case)
+                self.assertEqual(len(world.hook.taken), 1)
+
+    def test_modules_keep_no_trace_of_the_loader(self):
+        with World(blob="/nowhere") as world:
+            world.register()
+            oracle = load(ORACLE)
+            for loader in (oracle.__loader__, oracle.__spec__.loader):
+                self.assertIs(type(loader), importlib.machinery.SourceFileLoader)
+
+    def test_other_modules_are_left_alone(self):
+        with World(blob="/nowhere") as world:
+            world.register()
+            (finder,) = [f for f in sys.meta_path if type(f).__name__ == "_AfterImport"]
+            for name in ("json", "vllm", "vllm.platforms", ORACLE + ".x", ORACLE[:-1]):
+                self.assertIsNone(finder.find_spec(name))
+
+    def test_module_that_does_not_exist_or_fails(self):
+        with World(blob="/nowhere") as world:
+            world.register()
+            with mock.patch.object(sys, "path", []), self.assertRaises(ModuleNotFoundError):
+                load(ORACLE)
+            with mock.patch.dict(sys.modules, {"vllm.standin": None}), \
+                    self.assertRaises(ImportError):
+                load(ORACLE)
+            self.assertNotIn(ORACLE, sys.modules)
+            self.check_patched()
+
+    def test_a_vllm_without_the_converters(self):
+        with World(blob="/nowhere") as world:
+            oracle = load(ORACLE)
+            del oracle.convert_weight_to_mxfp4_moe_kernel_format
+            world.register()
+            self.assertTrue(is_wrapper(getattr(oracle, NAMES[0])))
+            self.assertIn("this vLLM is not known", world.messages.text()[0])
+
+
+class Off(unittest.TestCase):
+    def unpatched(self, world):
+        world.register()
+        oracle = load(ORACLE)
+        self.assertFalse(any(is_wrapper(getattr(oracle, name)) for name in NAMES))
+        self.assertFalse([f for f in sys.meta_path if type(f).__name__ == "_AfterImport"])
+
+    def test_without_the_variable_nothing_happens(self):
+        with World() as world:
+            self.unpatched(world)
+            self.assertEqual(world.messages.records, [])
+
+    def test_a_value_that_cannot_be_meant(self):
+        for name, value in (("VERIFY", "frist"), ("CHECK", "crc"), ("STRICT", "yes"),
+                            ("SKIP_RAW", "2"), ("SOURCE", "no")):
+            with self.subTest(name=name), World(
+                    blob="/nowhere", **{"MXFP4_REPACK_" + name: value}) as world:
+                self.unpatched(world)
+                (line,) = world.messages.text()
+                self.assertIn("MXFP4_REPACK_%s is '%s'" % (name, value), line)
+
+    def test_settings(self):
+        import mxfp4_repack_vllm
+        read = mxfp4_repack_vllm.Settings.from_environment
+        self.assertIsNone(read({}))
+        self.assertIsNone(read({"MXFP4_REPACK_BLOB": ""}))
+        self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b"}),
+                         ("/b", None, "sizes", False, False, False))
+        self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b", "MXFP4_REPACK_VERIFY": "ALL",
+                               "MXFP4_REPACK_CHECK": "checksums", "MXFP4_REPACK_STRICT": "1",
+                               "MXFP4_REPACK_SKIP_RAW": "1", "MXFP4_REPACK_SOURCE": "trust"}),
+                         ("/b", "all", "checksums", True, True, True))
+        self.assertTrue(os.path.isabs(read({"MXFP4_REPACK_BLOB": "b"}).blob))
+
+    def test_never_raises(self):
+        with World(blob="/nowhere") as world:
+            import mxfp4_repack_vllm
+            with mock.patch.object(mxfp4_repack_vllm, "_AfterImport", side_effect=OSError("x")):
+                world.register()
+            self.assertIn("the plug-in is off", world.messages.text()[0])
+
+    def test_hook_that_cannot_be_imported(self):
+        """Then vLLM is as it was."""
+        with World(blob="/nowhere") as world, \
+                mock.patch.dict(sys.modules, {"mxfp4_repack_vllm_convert": None}):
+            world.register()
+            oracle = load(ORACLE)
+            self.assertFalse(is_wrapper(getattr(oracle, NAMES[0])))
+            self.assertIn("stays as it is", world.messages.text()[0])
+
+
+class Lean(unittest.TestCase):
+    def test_a_process_that_only_parses_arguments(self):
+        """register() loads neither torch, triton, numpy, vLLM nor the reader."""
+        code = textwrap.dedent("""
+            import sys
+            before = set(sys.modules)
+            import mxfp4_repack_vllm
+            mxfp4_repack_vllm.register()
+            heavy = {"torch", "triton", "triton_kernels", "numpy", "vllm", "mxfp4_repack",
+                     "mxfp4_repack_vllm_convert", "mxfp4_repack_vllm_facts"}
+            print(sorted(heavy & (set(sys.modules) - before)))
+        """)
+        environment = dict(os.environ, MXFP4_REPACK_BLOB="/nowhere", PYTHONPATH=os.pathsep.join(
+            [os.path.join(hook_env.ROOT, "scripts", "python")]))
+        done = subprocess.run([sys.executable, "-c", code], env=environment, text=True,
+                              stdout=subprocess.PIPE, check=True)
+        self.assertEqual(done.stdout.strip(), "[]")
+
+
+class EntryPoint(unittest.TestCase):
+    def test_pyproject_names_register(self):
+        path = os.path.join(hook_env.ROOT, "scripts", "python", "pyproject.toml")
+        with open(path) as file:
+            text = file.read()
+        self.assertIn('[project.entry-points."vllm.general_plugins"]', text)
+        self.assertIn('"mxfp4_repack_vllm:register"', text)
+        here = os.listdir(os.path.dirname(path))
+        for name in here:
+            if name.startswith("mxfp4_repack") and name.endswith(".py"):
+                self.assertIn('"%s"' % name[:-3], text, "not installed")
+
+
+if __name__ == "__main__":
+    unittest.main()
