@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -41,6 +42,7 @@ class Hook:
         self._inside = threading.local()
         self._blobs: Dict[Optional[int], Any] = {}
         self._owners: Dict[str, str] = {}  # layer of the blob -> layer of vLLM
+        self._waiting: Set[str] = set()  # layers that were made and not converted
         self._verified: Set[Tuple[Any, ...]] = set()
         self._refuted = ""  # why the blob is not used any more
 
@@ -53,9 +55,12 @@ class Hook:
             return original(*args, **kwargs)
         self._inside.converting = True
         try:
-            return self._convert(_Call(family, original, oracle, args, kwargs))
+            call = _Call(family, original, oracle, args, kwargs)
+            result = self._convert(call)
         finally:
             self._inside.converting = False
+        self._done(call.name)
+        return result
 
     def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> Any:
@@ -64,6 +69,7 @@ class Hook:
             bound = inspect.signature(original).bind(method, *args, **kwargs)
             layer = bound.arguments["layer"]
             setattr(layer, ORIGIN, facts.current_origin())
+            self._waiting.add(layer.layer_name)
         except Exception as error:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
             return original(method, *args, **kwargs)
@@ -120,7 +126,7 @@ class Hook:
     # --- one layer ---
 
     def _convert(self, call: "_Call") -> Any:
-        layer, name = call.layer, getattr(call.layer, "layer_name", "a layer")
+        layer, name = call.layer, call.name
         start = time.monotonic()
         try:
             if getattr(layer, facts.CONVERTED, False):
@@ -151,6 +157,18 @@ class Hook:
         log.info("mxfp4-repack: %s: taken from %s in %.2f s", name, source.path,
                  time.monotonic() - start)
         return result
+
+    def _done(self, name: str) -> None:
+        """After the last layer of a model: says how it went, and frees the loader's buffers."""
+        if name not in self._waiting:  # a reload
+            return
+        self._waiting.remove(name)
+        if not self._waiting:
+            log.info("mxfp4-repack: %d layers taken from %s, %d converted by vLLM",
+                     len(self.taken), self.settings.blob, len(self.converted))
+            loader = sys.modules.get("mxfp4_repack_loader")
+            if loader is not None:
+                loader.release()
 
     def _build(self, call: "_Call", source: Any, tensors: Mapping[str, Any],
                backend: str) -> Tuple[Any, ...]:
@@ -208,7 +226,9 @@ class _Call:
         self._signature = inspect.signature(original)
         self.arguments = self._signature.bind(*args, **kwargs).arguments
         self.layer = self.arguments["layer"]
-        self.raw_missing = bool(self.arguments["w13_weight"].is_meta) or self._model_lacks_raw()
+        self.name = getattr(self.layer, "layer_name", "a layer")
+        raw = self.arguments["w13_weight"]
+        self.raw_missing = bool(getattr(raw, "is_meta", False)) or self._model_lacks_raw()
 
     def __call__(self, replaced: Mapping[str, Any]) -> Any:
         bound = inspect.BoundArguments(self._signature, OrderedDict(self.arguments))

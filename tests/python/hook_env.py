@@ -109,30 +109,31 @@ def golden(pattern):
     return goldens(pattern)[0]
 
 
-_made = {}
+def make_blob(case, revision="seed", prefix=PREFIX, compress="none"):
+    """(directory of the model, directory of the blob); None where the program refuses the case.
 
-
-def make_blob(case, revision="seed", prefix=PREFIX, compress="none", extra=()):
-    """(directory of the model, directory of the blob); None where the program refuses the case."""
-    need_program()
-    key = (case.name, case.family, revision, prefix, compress, tuple(extra))
-    if key not in _made:
-        base = tempfile.mkdtemp(dir=scratch.name)
-        model, out = os.path.join(base, "model"), os.path.join(base, "blob")
-        os.mkdir(model)
+    MXFP4_TEST_BLOBS names a folder that keeps them, for a machine that cannot run the program.
+    """
+    kept = os.environ.get("MXFP4_TEST_BLOBS") or scratch.name
+    biases = case.types.get("in.w13_bias")
+    base = os.path.join(kept, "-".join((
+        case.name.replace("/", "-"), case.family, str(biases), revision, compress)))
+    model, out = os.path.join(base, "model"), os.path.join(base, "blob")
+    if not os.path.exists(base):
+        need_program()
+        os.makedirs(model)
         metadata = {"family": case.family}
-        if case.types.get("in.w13_bias") == "F32":
+        if biases == "F32":
             metadata["bias_dtype"] = "F32"
         layer_files.write(os.path.join(model, "model.safetensors"),
                           {"%s.%s" % (prefix, n): (case.types["in." + n], t)
                            for n, t in case.ins.items()}, metadata)
         done = subprocess.run(
             [BIN, "convert", os.path.join(model, "model.safetensors"), "-o", out,
-             "--compress", compress, *case.flags(revision), *extra], stderr=subprocess.PIPE, text=True)
+             "--compress", compress, *case.flags(revision)], stderr=subprocess.PIPE, text=True)
         if done.returncode not in (0, 4):
             raise AssertionError(done.stderr)
-        _made[key] = (model, out) if done.returncode == 0 else None
-    return _made[key]
+    return (model, out) if os.path.exists(out) else None
 
 
 def copied(made):

@@ -138,6 +138,30 @@ class SecondStage(unittest.TestCase):
             self.assertTrue(skipped.covers("model.layers.1.mlp.experts.0.w1.weight"))
             self.assertFalse(skipped.covers("model.layers.11.mlp.experts.0.w1.weight"))
 
+    def test_end_of_a_load(self):
+        """A line with both counts, once, and no threads or buffers are kept."""
+        case = golden("cpu/gpt_oss_e2_h128*")
+        with self.world(make_blob(case), MXFP4_REPACK_SKIP_RAW="0") as world:
+            world.start()
+            names = [PREFIX, PREFIX.replace("0", "1")]
+            layers = [self.created(world, case, name=name) for name in names]
+            for count, layer in enumerate(layers):
+                self.load_raw(world, case, layer)
+                world.convert(case, layer)
+                lines = [line for line in world.messages.text(0) if "layers taken" in line]
+                self.assertEqual(len(lines), count)
+            self.assertRegex(lines[0], "1 layers taken from .*, 1 converted by vLLM")
+            import mxfp4_repack_loader
+            self.assertEqual(mxfp4_repack_loader._loaders, {})
+            world.convert(case, layers[0])  # a reload says nothing more
+            self.assertEqual(len([t for t in world.messages.text(0) if "layers taken" in t]), 1)
+
+    @staticmethod
+    def load_raw(world, case, layer):
+        """What a loader does: the raw tensors, with the blob's scales, whatever the rest."""
+        for slot, parameter in world.layer(case)._parameters.items():
+            layer._parameters[slot].data.copy_(parameter.data)
+
     def test_first_stage_skips_nothing(self):
         case = golden("cpu/gpt_oss_e2_h128*")
         made = make_blob(case)
