@@ -1,9 +1,10 @@
 """What the tests of the vLLM plug-in share: a process that looks like vLLM's, and blobs for it.
 
-BIN is the built program, MXFP4_TEST_TORCH `real` for an installed torch instead of the stand-in.
-The modules of vLLM and triton_kernels are stand-ins in standin/; the plug-in, the reader and the
+BIN is the built program, MXFP4_TEST_TORCH `real` for an installed torch instead of the stand-in,
+MXFP4_TEST_DEVICE where the layers lie then (cpu). The modules of vLLM and triton_kernels are stand-ins in standin/; the plug-in, the reader and the
 blobs are real. Blobs are made of testdata/golden, whose tensors `out.*` are what the reference made.
 """
+import atexit
 import contextlib
 import fnmatch
 import glob
@@ -24,6 +25,7 @@ STANDIN = os.path.join(HERE, "standin")
 GOLDEN = os.path.join(os.environ.get("TESTDATA", os.path.join(ROOT, "testdata")), "golden")
 BIN = os.environ.get("BIN", "")
 REAL_TORCH = os.environ.get("MXFP4_TEST_TORCH") == "real"
+DEVICE = os.environ.get("MXFP4_TEST_DEVICE", "cpu")
 
 sys.path[:0] = [os.path.join(ROOT, "scripts", "python"), os.path.join(ROOT, "tests", "cli")]
 if not REAL_TORCH:
@@ -48,6 +50,7 @@ TORCH_TYPES = {"U8": torch.uint8, "BF16": torch.bfloat16, "F32": torch.float32,
                "F8_E4M3": getattr(torch, "float8_e4m3fn", None)}
 
 scratch = tempfile.TemporaryDirectory(prefix="mxfp4-hook-")
+atexit.register(scratch.cleanup)
 
 
 def need_program():
@@ -155,8 +158,15 @@ def bits(tensor):
     """A tensor's elements as unsigned integers of its width, a numpy array of its shape."""
     data = tensor.data
     kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[data.element_size()]
-    array = data.view(kind).numpy()
+    array = data.view(kind).cpu().numpy()
     return array.view("u%d" % array.itemsize)
+
+
+def damage(tensor):
+    """Turns one bit of the last element."""
+    data = tensor.data.view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
+    last = tuple(n - 1 for n in data.shape)
+    data[last] = data[last] ^ 1
 
 
 def to_torch(array, kind):
@@ -165,7 +175,7 @@ def to_torch(array, kind):
         raise unittest.SkipTest("this torch lacks a type")
     array = numpy.ascontiguousarray(array)
     flat = numpy.frombuffer(array.tobytes(), "u1").copy()
-    return torch.from_numpy(flat).view(kind).reshape(array.shape)
+    return torch.from_numpy(flat).to(DEVICE).view(kind).reshape(array.shape)
 
 
 class Messages(logging.Handler):
@@ -274,6 +284,7 @@ class World:
         from vllm.standin import FusedMoE
         experts, hidden, inner = case.sizes
         facts.setdefault("has_bias", "w13_bias" in case.ins)
+        facts.setdefault("device", DEVICE)
         if case.facts.get("params_dtype") == "float16":
             facts.setdefault("params_dtype", torch.float16)
         layer = FusedMoE(name, experts, hidden, inner, **facts)

@@ -190,8 +190,9 @@ class Substitution(unittest.TestCase):
         with World(blob=made[1], model=made[0], MXFP4_REPACK_STRICT="1") as world:
             layer = world.start().convert(case)
             self.assertEqual(bits(layer.w13_weight).tobytes(), case.outs["w13_weight"].tobytes())
-            new = torch.nn.Parameter(torch.zeros(*layer.w13_weight.shape, dtype=torch.uint8),
-                                     requires_grad=False)
+            new = torch.nn.Parameter(torch.zeros(
+                *layer.w13_weight.shape, dtype=torch.uint8, device=hook_env.DEVICE),
+                requires_grad=False)
             layer.w13_weight = new
             layer.quant_method.process_weights_after_loading(layer)
             self.assertEqual(world.hook.taken, [PREFIX])
@@ -228,8 +229,7 @@ class Verification(unittest.TestCase):
             own = {slot: self.as_reference(stored[slot]) if slot in stored else None
                    for slot in SLOTS}
             if damage:
-                array = bits(own[damage])
-                array[tuple(n - 1 for n in array.shape)] ^= 1
+                hook_env.damage(own[damage])
             layer = world.layer(case, right=True)
             layer.own_result = own
             if "layout" in stored["w13_weight"][1]:
@@ -291,7 +291,7 @@ class Verification(unittest.TestCase):
                 stored = hook_env.file_tensors(base[1])
                 first.own_result = {s: self.as_reference(stored[s]) for s in SLOTS}
                 if damaged:
-                    bits(first.own_result["w2_weight"]).reshape(-1)[0] ^= 1
+                    hook_env.damage(first.own_result["w2_weight"])
                 world.convert(case, first)
                 second = world.layer(case, name=manifest_layers[1])
                 world.convert(case, second)

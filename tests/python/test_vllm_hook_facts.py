@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import unittest
 from types import SimpleNamespace
@@ -44,6 +45,7 @@ def edit_both(blob, change):
         (entry,) = manifest["layers"]
         notes["family"] = manifest["target"]["family"]
         notes["mxfp4_repack.revision"] = manifest["revision"]
+        notes["mxfp4_repack.layout"] = manifest["layout"]
         for key, value in (("target", manifest["target"]), ("rank", manifest["rank"]),
                            ("sizes", entry["sizes"])):
             notes["mxfp4_repack." + key] = json.dumps(value)
@@ -280,10 +282,18 @@ class FallBack(unittest.TestCase):
         self.refused("number of local experts", make_blob(golden(CASE)), case=case)
 
     def test_padded_sizes(self):
-        case = golden(CASE)
-        case.ins["w2_weight"] = hook_env.numpy.zeros((2, 128, 48), "u1")
-        self.refused("padded shape of w2_weight: the blob has \\(2, 128, 32\\), "
-                     "vLLM has \\(2, 128, 48\\)", make_blob(golden(CASE)), case=case)
+        for slot, shape in (("w13_weight", (2, 128, 80)), ("w2_weight", (2, 128, 48)),
+                            ("w13_weight_scale", (2, 128, 8)), ("w2_weight_scale", (2, 96, 2))):
+            case = golden(CASE)
+            was = str(case.ins[slot].shape)
+
+            def on_layer(world, layer, slot=slot, shape=shape):
+                layer._parameters[slot] = torch.nn.Parameter(
+                    torch.zeros(*shape, dtype=torch.uint8), requires_grad=False)
+
+            self.on_layer = on_layer
+            self.refused(re.escape("padded shape of %s: the blob has %s, vLLM has %s" %
+                                   (slot, was, shape)))
 
     def test_hidden_size_before_padding(self):
         self.refused("hidden size: the blob has 128, vLLM has 96", layer_facts={"hidden_unpadded": 96})
@@ -296,6 +306,28 @@ class FallBack(unittest.TestCase):
         del case.ins["w13_bias"], case.ins["w2_bias"]
         self.refused("w13_bias: the blob has bfloat16, vLLM has none", make_blob(golden(CASE)),
                      case=case)
+
+    def test_one_bias_alone(self):
+        for slot in ("w13_bias", "w2_bias"):
+            case = golden(CASE)
+            del case.ins[slot]
+            self.refused(slot + ": the blob has bfloat16, vLLM has none", make_blob(golden(CASE)),
+                         case=case)
+
+    def test_activation(self):
+        """situ has layouts of its own, one more with FP8 activations."""
+        case = golden("aiter_mxfp4_bf16/gpt_oss*")
+        case.family = "generic"
+        with mock.patch("importlib.metadata.version", lambda name: "0.1.19"):
+            self.refused("activation: the blob has another, vLLM has situ", case=case,
+                         revision="newer", layer_facts={"activation": "situ"})
+            model, blob = copied(make_blob(case, "newer"))
+            edit_both(blob, lambda m: m.update(layout="aiter/bf16-situ"))
+            self.refused("activation: the blob has situ, vLLM has another", (model, blob),
+                         case=case, revision="newer", layer_facts={"activation": "silu"})
+            self.refused("activation: the blob has situ, vLLM has situ with a8w4", (model, blob),
+                         case=case, revision="newer", layer_facts={"activation": "situ"},
+                         environment={"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4": "1"})
 
     def test_bias_of_another_type(self):
         case = golden(CASE)

@@ -1,4 +1,5 @@
 """Second stage of the vLLM plug-in: raw experts of covered layers are neither read nor held."""
+import contextlib
 import os
 import shutil
 import sys
@@ -55,12 +56,14 @@ class SecondStage(unittest.TestCase):
         arch = case.facts.get("arch")
         world.set_machine(case.facts["platform"], arch if arch not in ("any", "xpu") else "")
         facts.setdefault("has_bias", "w13_bias" in case.ins)
+        facts.setdefault("device", hook_env.DEVICE)
         layer = FusedMoE(name, experts, hidden, inner, **facts)
         layer.quant_method = method or world.method(case)
-        layer.quant_method.create_weights(
-            layer=layer, num_experts=experts, hidden_size=hidden,
-            intermediate_size_per_partition=inner, params_dtype=torch.bfloat16,
-            weight_loader="loader")
+        with torch.device(hook_env.DEVICE) if HAS_META_CONTEXT else contextlib.nullcontext():
+            layer.quant_method.create_weights(
+                layer=layer, num_experts=experts, hidden_size=hidden,
+                intermediate_size_per_partition=inner, params_dtype=torch.bfloat16,
+                weight_loader="loader")
         return layer
 
     @staticmethod
@@ -270,7 +273,8 @@ class SecondStage(unittest.TestCase):
             for slot in SLOTS:
                 parameter = layer._parameters[slot]
                 setattr(layer, slot, torch.nn.Parameter(torch.zeros(
-                    *parameter.shape, dtype=parameter.dtype), requires_grad=False))
+                    *parameter.shape, dtype=parameter.dtype, device=hook_env.DEVICE),
+                    requires_grad=False))
             world.convert(case, layer)
             self.assertEqual(world.hook.taken, [PREFIX])
             self.assertEqual(set(bits(layer.w13_weight).tobytes()), {0})

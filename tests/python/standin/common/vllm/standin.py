@@ -54,7 +54,7 @@ class FusedMoE(torch.nn.Module):
             hidden_dim=hidden, intermediate_size_per_partition=inner,
             hidden_dim_unpadded=facts.get("hidden_unpadded", hidden),
             intermediate_size_per_partition_unpadded=facts.get("inner_unpadded", inner),
-            has_bias=facts.get("has_bias", True), device=torch.device("cpu"))
+            has_bias=facts.get("has_bias", True), device=torch.device(facts.get("device", "cpu")))
 
 
 RoutedExperts = FusedMoE
