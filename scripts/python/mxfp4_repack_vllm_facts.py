@@ -8,11 +8,14 @@ RoutedExperts); both have them.
 """
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import inspect
+import json
 import os
 import platform
+import re
 import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -108,7 +111,7 @@ class Live:
     def __init__(self, layer: Any, *, method: Any, family: str, backend: str,
                  shapes: Mapping[str, Sequence[int]], biases: Mapping[str, Optional[str]],
                  fingerprint: str, origin: Optional[Origin], activation: Any = None,
-                 input_scales: Optional[bool] = None) -> None:
+                 input_scales: Optional[bool] = None, params_dtype: Any = None) -> None:
         self.layer, self.family, self.backend = layer, family, backend
         self.method = type(method).__name__
         self.shapes = {name: tuple(int(n) for n in shape) for name, shape in shapes.items()}
@@ -119,7 +122,7 @@ class Live:
         if activation is None:
             activation = getattr(layer, "activation", None)
         self.activation = str(getattr(activation, "value", activation)).lower()
-        self._input_scales = input_scales
+        self._input_scales, self._params_dtype = input_scales, params_dtype
 
     @property
     def parallel(self) -> Any:
@@ -154,6 +157,11 @@ class Live:
         if self._input_scales is not None:
             return self._input_scales
         return getattr(self.layer, "w13_input_scale", None) is not None
+
+    @property
+    def params_dtype(self) -> str:
+        own = self._params_dtype
+        return dtype_name(self.layer.params_dtype if own is None else own)
 
     @property
     def padded_intermediate(self) -> int:
@@ -254,7 +262,7 @@ FACTS: Tuple[Fact, ...] = (
          lambda v, m: v.biases["w2_bias"] or "none"),
     Fact("input scales", lambda m, e: e["sizes"]["input_scales"], lambda v, m: v.input_scales),
     Fact("params dtype", lambda m, e: m["target"]["knobs"].get("params_dtype", "bfloat16"),
-         lambda v, m: dtype_name(v.layer.params_dtype)),
+         lambda v, m: v.params_dtype),
     Fact("VLLM_MARLIN_INPUT_DTYPE",
          lambda m, e: m["target"]["knobs"].get("marlin_input_dtype", "none"),
          lambda v, m: os.environ.get("VLLM_MARLIN_INPUT_DTYPE") or "none", _is_marlin),
@@ -381,9 +389,32 @@ def model_directory(origin: Origin) -> Optional[str]:
     return os.path.dirname(file) if isinstance(file, str) else None
 
 
+@functools.lru_cache(maxsize=None)
 def lacks_raw_experts(directory: Optional[str]) -> bool:
     """Whether it is a model directory of `convert --include-rest`: blob and other tensors only."""
-    return directory is not None and os.path.isdir(os.path.join(directory, "mxfp4_repack"))
+    if directory is None or not os.path.isdir(os.path.join(directory, "mxfp4_repack")):
+        return False
+    try:
+        with open(os.path.join(directory, "model.safetensors.index.json")) as file:
+            names = json.load(file)["weight_map"]
+    except (OSError, ValueError, KeyError):
+        return False  # --include-rest writes one
+    return not any(is_raw_name(name.rpartition(".experts.")[2]) for name in names)
+
+
+# Names below a layer's prefix: one expert's, all experts' at once, and those of converted ones.
+_RAW_NAME = re.compile(
+    r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale|bias)"
+    r"|(gate_up_proj|down_proj)(_blocks|_scales|_bias|\.weight|\.weight_scale|\.bias)"
+    r"|(w13|w2)_(weight|weight_scale|bias)")
+
+
+def is_raw_name(name: str) -> bool:
+    """Whether a tensor of a checkpoint, its name without the layer's prefix, is what is converted.
+
+    Input scales are not: vLLM needs them.
+    """
+    return _RAW_NAME.fullmatch(name) is not None
 
 
 def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> None:

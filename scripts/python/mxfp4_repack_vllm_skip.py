@@ -9,7 +9,6 @@ an update of weights, finds no layer covered.
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from typing import Any, Callable, Dict, Mapping
 
@@ -24,12 +23,6 @@ FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic",
             "QuarkOCP_MX_MoEMethod": "gpt_oss"}
 BIAS_DTYPES = {"QuarkOCP_MX_MoEMethod": "float32"}
 
-# Names below a layer's prefix: one expert's, all experts' at once, and those of converted ones.
-RAW_NAMES = re.compile(
-    r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale|bias)"
-    r"|(gate_up_proj|down_proj)(_blocks|_scales|_bias|\.weight|\.weight_scale|\.bias)"
-    r"|(w13|w2)_(weight|weight_scale|bias)")
-
 
 class SkippedLayers:
     """The covered layers of a process, from the creation of their parameters to conversion."""
@@ -42,7 +35,7 @@ class SkippedLayers:
         """Whether it is a raw tensor of a covered layer."""
         for prefix in self._prefixes:
             if tensor_name.startswith(prefix + "."):
-                return RAW_NAMES.fullmatch(tensor_name, len(prefix) + 1) is not None
+                return facts.is_raw_name(tensor_name[len(prefix) + 1:])
         return False
 
     def forget(self, layer_name: str) -> None:
@@ -110,4 +103,5 @@ class SkippedLayers:
             biases={"w13_bias": bias, "w2_bias": bias},
             fingerprint=oracle_fingerprint(sys.modules[ORACLE]),
             origin=getattr(layer, ORIGIN, None),
-            input_scales=bool(getattr(method, "static_input_scales", False)))
+            input_scales=bool(getattr(method, "static_input_scales", False)),
+            params_dtype=arguments["params_dtype"])

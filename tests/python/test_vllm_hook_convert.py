@@ -1,12 +1,15 @@
 """The vLLM plug-in's substitution: every backend's objects, and what vLLM itself still does."""
-import json
+import glob
 import logging
 import os
-import platform
+import subprocess
+import sys
+import tempfile
 import unittest
 from unittest import mock
 
 import hook_env
+import layer_files
 from hook_env import PREFIX, SLOTS, World, bits, goldens, golden, make_blob, torch
 
 TYPES = {"U8": "uint8", "BF16": "bfloat16", "F32": "float32", "F16": "float16", "I32": "int32",
@@ -216,6 +219,72 @@ class Substitution(unittest.TestCase):
                 self.assertEqual(os.environ["AITER_BF16_FP8_MOE_BOUND"], "0")
             else:
                 self.assertTrue(hook_env.REAL_TORCH)
+
+
+class Ranks(unittest.TestCase):
+    """A checkpoint with gpt-oss's names, split over ranks: each layer of each rank."""
+
+    @classmethod
+    def setUpClass(cls):
+        hook_env.need_program()
+        cls.base = tempfile.mkdtemp(dir=hook_env.scratch.name)
+        cls.model = os.path.join(cls.base, "model")
+        subprocess.run([sys.executable, os.path.join(hook_env.ROOT, "scripts", "make-checkpoint"),
+                        cls.model], check=True, stdout=subprocess.DEVNULL)
+
+    def convert(self, name, *flags):
+        out = os.path.join(self.base, name)
+        subprocess.run([hook_env.BIN, "convert", self.model, "-o", out, "-q", "--backend", "TRITON",
+                        "--arch", "sm90", *flags], check=True)
+        return out
+
+    def loaded(self, directory, index):
+        """What vLLM's loader would hold for a layer, as a case; `directory` of --emit loaded."""
+        tensors, _ = layer_files.read(os.path.join(directory, "layer-%05d.safetensors" % index))
+        case = golden("triton/gpt_oss_sm90_e3*")
+        prefix = PREFIX.replace("0", str(index))
+        case.ins = {name[len(prefix) + 1:]: tensor for name, tensor in tensors.items()}
+        return case, prefix
+
+    def check(self, flags, directories, facts):
+        blob = self.convert("blob" + flags[-1], *flags)
+        loaded = self.convert("loaded" + flags[-1], "--emit", "loaded", "--compress", "none", *flags)
+        for rank, directory in enumerate(directories):
+            with World(blob=blob, model=self.model) as world:
+                world.start()
+                for index in range(2):
+                    case, prefix = self.loaded(os.path.join(loaded, directory), index)
+                    layer = world.convert(case, name=prefix, hidden_unpadded=704, **facts(rank))
+                    (path,) = glob.glob(os.path.join(blob, directory, "layer-%05d.*" % index))
+                    stored, _ = layer_files.read(path)
+                    data = layer.w13_weight.storage.data
+                    self.assertEqual(bits(data).transpose(0, 2, 1).tobytes(),
+                                     stored[prefix + ".w13_weight"].tobytes())
+                self.assertEqual(world.messages.text(), [])
+                self.assertEqual(len(world.hook.taken), 2)
+
+    def test_one_rank(self):
+        self.check(["--tp-size", "1"], [""], lambda rank: {"inner_unpadded": 704})
+
+    def test_tensor_parallel(self):
+        self.check(["--tp-size", "2"], ["rank-00-of-02", "rank-01-of-02"],
+                   lambda rank: {"tp": (rank, 2), "inner_unpadded": 352})
+
+    def test_expert_parallel(self):
+        self.check(["--enable-expert-parallel", "--tp-size", "4"],
+                   ["rank-%02d-of-04" % rank for rank in range(4)],
+                   lambda rank: {"ep": (rank, 4), "ids": [rank], "inner_unpadded": 704})
+
+    def test_ranks_swapped(self):
+        """Names and manifests that claim rank 0 around rank 1's bytes: the scales tell."""
+        blob = self.convert("swapped", "--tp-size", "2")
+        case, prefix = self.loaded(os.path.join(self.convert(
+            "raw", "--tp-size", "2", "--emit", "loaded", "--compress", "none"), "rank-01-of-02"), 0)
+        with World(blob=blob, model=self.model) as world:
+            world.start().convert(case, name=prefix, hidden_unpadded=704, tp=(0, 2),
+                                  inner_unpadded=352)
+            self.assertEqual(world.hook.taken, [])
+            self.assertIn("checkpoint, by w13_weight_scale", world.messages.text()[0])
 
 
 class Verification(unittest.TestCase):

@@ -1,5 +1,6 @@
 """Second stage of the vLLM plug-in: raw experts of covered layers are neither read nor held."""
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -279,6 +280,22 @@ class SecondStage(unittest.TestCase):
             self.assertEqual(world.hook.taken, [PREFIX])
             self.assertEqual(set(bits(layer.w13_weight).tobytes()), {0})
 
+    def test_blob_beside_raw_experts(self):
+        """A folder of that name does not mean that raw experts are missing."""
+        case = golden("cpu/gpt_oss_e2_h128*")
+        model, blob = copied(make_blob(case))
+        shutil.move(blob, os.path.join(model, "mxfp4_repack"))
+        for names in (None, {PREFIX + ".gate_up_proj_blocks": "x"},
+                      {"model.layers.0.ffn.experts.3.w1.weight": "x"}):
+            if names:
+                with open(os.path.join(model, "model.safetensors.index.json"), "w") as file:
+                    json.dump({"weight_map": names}, file)
+            with self.world((model, model), MXFP4_REPACK_SKIP_RAW="0") as world:
+                world.start().convert(case, hidden_unpadded=64)
+                self.assertEqual(world.hook.converted, [PREFIX])
+                world.convert(case, name=PREFIX)
+                self.assertEqual(world.hook.taken, [PREFIX])
+
     def test_model_directory_without_raw_experts(self):
         """convert --include-rest: covered, served, and never converted from nothing."""
         case = golden("cpu/gpt_oss_e2_h128*")
@@ -286,6 +303,8 @@ class SecondStage(unittest.TestCase):
         shutil.copytree(make_blob(case)[1], os.path.join(base, "mxfp4_repack"))
         with open(os.path.join(base, "rest-00001.safetensors"), "wb") as file:
             file.write(b"rest")
+        with open(os.path.join(base, "model.safetensors.index.json"), "w") as file:
+            json.dump({"weight_map": {"model.embed_tokens.weight": "rest-00001.safetensors"}}, file)
         from test_vllm_hook_facts import edit_manifest
         edit_manifest(os.path.join(base, "mxfp4_repack"), lambda m: m.update(
             rest=[{"file": "rest-00001.safetensors", "size": 4, "xxh3_128": "0" * 32}]))
