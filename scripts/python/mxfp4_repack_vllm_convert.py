@@ -245,7 +245,8 @@ class _Call:
             biases={name: None if arguments.get(name) is None else
                     facts.dtype_name(arguments[name].dtype) for name in BIASES},
             fingerprint=oracle_fingerprint(self._oracle), origin=self._origin(),
-            activation=arguments.get("activation"), input_scales=True if scale is not None else None)
+            activation=arguments.get("activation"),
+            input_scales=None if scale is None else True)
 
     def device(self) -> Any:
         raw = self.arguments["w13_weight"]

@@ -241,7 +241,7 @@ FACTS: Tuple[Fact, ...] = (
          lambda m, v: bool(m["target"]["arch"])),
     Fact("expert parallel rank and size",
          lambda m, e: (m["rank"]["ep_rank"], m["rank"]["ep_size"]),
-         lambda v, m: (v.parallel.ep_rank, v.parallel.ep_size) if v.parallel.ep_size > 1 else (0, 1)),
+         lambda v, m: (v.parallel.ep_rank if v.parallel.ep_size > 1 else 0, v.parallel.ep_size)),
     Fact("tensor parallel rank and size",
          lambda m, e: (m["rank"]["tp_rank"], m["rank"]["tp_size"]),
          lambda v, m: (v.parallel.tp_rank, v.parallel.tp_size)),

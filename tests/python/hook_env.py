@@ -1,8 +1,9 @@
 """What the tests of the vLLM plug-in share: a process that looks like vLLM's, and blobs for it.
 
 BIN is the built program, MXFP4_TEST_TORCH `real` for an installed torch instead of the stand-in,
-MXFP4_TEST_DEVICE where the layers lie then (cpu). The modules of vLLM and triton_kernels are stand-ins in standin/; the plug-in, the reader and the
-blobs are real. Blobs are made of testdata/golden, whose tensors `out.*` are what the reference made.
+MXFP4_TEST_DEVICE where the layers lie then (cpu). The modules of vLLM and triton_kernels are
+stand-ins in standin/; the plug-in, the reader and the blobs are real. Blobs are made of
+testdata/golden, whose tensors `out.*` are what the reference made.
 """
 import atexit
 import contextlib
@@ -26,6 +27,7 @@ GOLDEN = os.path.join(os.environ.get("TESTDATA", os.path.join(ROOT, "testdata"))
 BIN = os.environ.get("BIN", "")
 REAL_TORCH = os.environ.get("MXFP4_TEST_TORCH") == "real"
 DEVICE = os.environ.get("MXFP4_TEST_DEVICE", "cpu")
+TRITON_KERNELS = ""  # where the real one is, for tests/gpu
 
 sys.path[:0] = [os.path.join(ROOT, "scripts", "python"), os.path.join(ROOT, "tests", "cli")]
 if not REAL_TORCH:
@@ -191,7 +193,7 @@ class Messages(logging.Handler):
 
 
 class World:
-    """A fresh process of vLLM, nearly: its modules unloaded, this machine and this configuration."""
+    """A fresh process of vLLM, nearly: modules unloaded, this machine and configuration."""
 
     def __init__(self, revision="seed", blob=None, model="", **environment):
         self.revision = revision
@@ -213,6 +215,7 @@ class World:
         self._stack.enter_context(mock.patch.dict(os.environ, cleared, clear=True))
         os.environ.update(self.environment)
         parts = [os.path.join(STANDIN, part) for part in (self.revision, "common")]
+        parts[:0] = [TRITON_KERNELS] if TRITON_KERNELS else []
         self._stack.enter_context(mock.patch.object(sys, "path", parts + sys.path))
         self._stack.enter_context(mock.patch.object(sys, "meta_path", list(sys.meta_path)))
         logger = logging.getLogger("vllm.mxfp4_repack")

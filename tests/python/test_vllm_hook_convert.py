@@ -109,13 +109,14 @@ class Substitution(unittest.TestCase):
         return value.storage.data
 
     def check_wrapped_layer(self, case, revision, layer):
-        from triton_kernels import matmul_ogs, tensor
+        from triton_kernels import tensor
+        from triton_kernels.matmul_ogs_details import opt_flags
         self.assertIs(type(layer.w13_weight), tensor.Tensor)
         self.assertNotIn("w13_weight", layer._parameters)
         self.assertEqual("w13_weight_scale" in layer._parameters,
                          revision == "seed" or case.backend == "AITER_MXFP4_FP8")
         if case.facts["arch"] == "sm90":
-            self.assertEqual(matmul_ogs.constraints, {"split_k": 1})
+            self.assertEqual(opt_flags.constraints, {"split_k": 1})
         if case.backend == "AITER_MXFP4_FP8":
             context = layer.quant_method.w13_precision_config.flex_ctx
             self.assertEqual(bits(context.lhs_data.scale).tobytes(),
@@ -248,7 +249,8 @@ class Ranks(unittest.TestCase):
 
     def check(self, flags, directories, facts):
         blob = self.convert("blob" + flags[-1], *flags)
-        loaded = self.convert("loaded" + flags[-1], "--emit", "loaded", "--compress", "none", *flags)
+        loaded = self.convert("loaded" + flags[-1], "--emit", "loaded", "--compress", "none",
+                              *flags)
         for rank, directory in enumerate(directories):
             with World(blob=blob, model=self.model) as world:
                 world.start()
@@ -320,8 +322,8 @@ class Verification(unittest.TestCase):
             tensor = tensor.as_strided(storage["storage_shape"], storage["storage_strides"])
         return tensor
 
-    CASES = ("cpu/gpt_oss_e2_h128*", "flashinfer_cutlass_mxfp4_mxfp8/gpt_oss*", "triton/gpt_oss_sm90*",
-             "deepgemm_mxfp4/gpt_oss*", "triton_unfused/gpt_oss_sm80*")
+    CASES = ("cpu/gpt_oss_e2_h128*", "flashinfer_cutlass_mxfp4_mxfp8/gpt_oss*",
+             "triton/gpt_oss_sm90*", "deepgemm_mxfp4/gpt_oss*", "triton_unfused/gpt_oss_sm80*")
 
     def test_equal_result_is_vllms_own(self):
         for pattern in self.CASES:

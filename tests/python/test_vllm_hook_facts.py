@@ -1,4 +1,4 @@
-"""Every single fact that differs ends in vLLM's own conversion, untouched, and in one clear line."""
+"""Each fact that differs ends in vLLM's own conversion, untouched, and in one clear line."""
 import glob
 import json
 import os
@@ -32,7 +32,7 @@ def edit_manifest(blob, change):
 
 
 def edit_both(blob, change):
-    """The same change in a manifest and in what the layer's file repeats of it: an honest other blob."""
+    """The same change in a manifest and in what the layer's file repeats of it."""
     (path,) = glob.glob(os.path.join(blob, "layer-*.safetensors"))
     with open(path, "rb") as file:
         data = file.read()
@@ -72,7 +72,7 @@ class FallBack(unittest.TestCase):
 
     def refused(self, fact, made=None, case=None, revision="seed", set_up=None, known=True,
                 layer_facts=None, environment=None):
-        """Both ways: a fall back with one warning that names `fact`, and BlobRefused when strict."""
+        """A fall back with one warning that names `fact`, and BlobRefused when strict."""
         case = case or golden(CASE)
         made = made or make_blob(case, revision)
         for strict in (None, "1"):
@@ -264,8 +264,8 @@ class FallBack(unittest.TestCase):
 
         model, blob = copied(make_blob(golden(CASE)))
         edit_both(blob, change)
-        self.refused("slice of the intermediate size: the blob has \\[0, 32\\], vLLM has \\[0, 64\\]",
-                     (model, blob))
+        self.refused("slice of the intermediate size: the blob has \\[0, 32\\], "
+                     "vLLM has \\[0, 64\\]", (model, blob))
 
     def test_redundant_experts(self):
         self.refused("redundant experts: the blob has 0, vLLM has 4", layer_facts={"redundant": 4})
@@ -296,7 +296,8 @@ class FallBack(unittest.TestCase):
                                    (slot, was, shape)))
 
     def test_hidden_size_before_padding(self):
-        self.refused("hidden size: the blob has 128, vLLM has 96", layer_facts={"hidden_unpadded": 96})
+        self.refused("hidden size: the blob has 128, vLLM has 96",
+                     layer_facts={"hidden_unpadded": 96})
 
     def test_intermediate_size_before_padding(self):
         self.refused("slice of the intermediate size", layer_facts={"inner_unpadded": 32})

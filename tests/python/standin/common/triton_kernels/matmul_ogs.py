@@ -1,11 +1,6 @@
 """Stand-in."""
 
 
-class InFlexData:
-    def __init__(self, scale=None):
-        self.scale = scale
-
-
 class FlexCtx:
     def __init__(self, lhs_data=None, rhs_data=None):
         self.lhs_data, self.rhs_data = lhs_data, rhs_data
@@ -14,6 +9,3 @@ class FlexCtx:
 class PrecisionConfig:
     def __init__(self, weight_scale=None, flex_ctx=None):
         self.weight_scale, self.flex_ctx = weight_scale, flex_ctx
-
-
-constraints = {}

@@ -6,7 +6,8 @@ SCALES_IN_FOURS = False  # the newer revision pads the scales for sm90
 
 
 def _swizzle_mxfp4(quant_tensor, scale, num_warps=8):
-    from triton_kernels import matmul_ogs
+    from triton_kernels.matmul_ogs_details.opt_flags import update_opt_flags_constraints
+    from triton_kernels.numerics import InFlexData
     from triton_kernels.tensor import FP4, convert_layout, wrap_torch_tensor
     from triton_kernels.tensor_details import layout
     value, scales, value_options, scale_options = layout.StridedLayout, layout.StridedLayout, {}, {}
@@ -16,7 +17,7 @@ def _swizzle_mxfp4(quant_tensor, scale, num_warps=8):
             value, scales = layout.HopperMXValueLayout, layout.HopperMXScaleLayout
             value_options = {"mx_axis": 1, "mma_version": 3}
             scale_options = {"mx_axis": 1, "num_warps": num_warps}
-            matmul_ogs.constraints["split_k"] = 1
+            update_opt_flags_constraints({"split_k": 1})
             if SCALES_IN_FOURS:
                 scale = padded_to_fours(scale)
         elif number >= 100:
@@ -27,7 +28,7 @@ def _swizzle_mxfp4(quant_tensor, scale, num_warps=8):
         wrap_torch_tensor(quant_tensor.data.transpose(-2, -1), dtype=FP4), value, **value_options)
     scale = convert_layout(wrap_torch_tensor(scale.data.transpose(-2, -1)), scales,
                            **scale_options)
-    return quant_tensor, matmul_ogs.InFlexData(), scale
+    return quant_tensor, InFlexData(), scale
 
 
 def padded_to_fours(scale):

@@ -1,4 +1,4 @@
-"""Stand-in for the oracle's module, a2c8fc6657 (2026-05-18): its two converters with their signatures.
+"""Stand-in for the module of both converters, with their signatures of a2c8fc6657.
 
 The Triton group is converted through triton_kernels as in the reference, all else by standin.py.
 """
@@ -14,9 +14,10 @@ Mxfp4MoeBackend = Enum("Mxfp4MoeBackend", """NONE FLASHINFER_TRTLLM_MXFP4_MXFP8
     TRITON TRITON_UNFUSED XPU CPU EMULATION""")
 
 
-def _wrapped(mxfp4_backend, layer, w13_weight, w2_weight, w13_weight_scale, w2_weight_scale, w13_bias,
-             w2_bias):
-    from triton_kernels.matmul_ogs import FlexCtx, InFlexData, PrecisionConfig
+def _wrapped(mxfp4_backend, layer, w13_weight, w2_weight, w13_weight_scale, w2_weight_scale,
+             w13_bias, w2_bias):
+    from triton_kernels.matmul_ogs import FlexCtx, PrecisionConfig
+    from triton_kernels.numerics import InFlexData
     w13, _, w13_scale = _swizzle_mxfp4(w13_weight, w13_weight_scale)
     w2, _, w2_scale = _swizzle_mxfp4(w2_weight, w2_weight_scale)
     configs = []

@@ -1,0 +1,6 @@
+"""Stand-in."""
+
+
+class InFlexData:
+    def __init__(self, scale=None):
+        self.scale = scale
