@@ -6,13 +6,13 @@ Where the raw experts were not loaded there is nothing to convert, and it ends i
 """
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import os
 import sys
 import threading
 import time
-from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import mxfp4_repack_vllm_build as build
@@ -65,17 +65,18 @@ class Hook:
     def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> Any:
         """Instead of a method's create_weights: notes where the weights will come from."""
+        unchanged = functools.partial(original, method, *args, **kwargs)
         try:
-            bound = inspect.signature(original).bind(method, *args, **kwargs)
-            layer = bound.arguments["layer"]
+            arguments = inspect.signature(original).bind(method, *args, **kwargs).arguments
+            layer = arguments["layer"]
             setattr(layer, ORIGIN, facts.current_origin())
             self._waiting.add(layer.layer_name)
         except Exception as error:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
-            return original(method, *args, **kwargs)
+            return unchanged()
         if self.settings.skip_raw:
-            return self._skipped.create_weights(original, method, layer, bound)
-        return original(method, *args, **kwargs)
+            return self._skipped.create_weights(unchanged, method, layer, arguments)
+        return unchanged()
 
     def skips(self, tensor_name: str) -> bool:
         """Whether a tensor of the checkpoint need not be read."""
@@ -224,6 +225,7 @@ class _Call:
                  args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self.family, self._original, self._oracle = family, original, oracle
         self._signature = inspect.signature(original)
+        self._args, self._kwargs = args, kwargs
         self.arguments = self._signature.bind(*args, **kwargs).arguments
         self.layer = self.arguments["layer"]
         self.name = getattr(self.layer, "layer_name", "a layer")
@@ -231,9 +233,11 @@ class _Call:
         self.raw_missing = bool(getattr(raw, "is_meta", False)) or self._model_lacks_raw()
 
     def __call__(self, replaced: Mapping[str, Any]) -> Any:
-        bound = inspect.BoundArguments(self._signature, OrderedDict(self.arguments))
-        bound.arguments.update(replaced)
-        return self._original(*bound.args, **bound.kwargs)
+        # As they were passed: the original may be another plug-in's wrapper.
+        names = list(self._signature.parameters)[:len(self._args)]
+        args = [replaced.get(name, value) for name, value in zip(names, self._args)]
+        others = {name: value for name, value in replaced.items() if name not in names}
+        return self._original(*args, **{**self._kwargs, **others})
 
     def live(self) -> Live:
         arguments = self.arguments

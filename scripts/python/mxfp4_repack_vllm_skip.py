@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, List, Mapping
 
 import mxfp4_repack_vllm_build as build
 import mxfp4_repack_vllm_facts as facts
@@ -43,34 +43,36 @@ class SkippedLayers:
             if name == layer_name:
                 del self._prefixes[prefix]
 
-    def create_weights(self, original: Callable[..., Any], method: Any, layer: Any,
-                       bound: Any) -> Any:
-        """Instead of the method's own, which is called with or without memory behind it."""
+    def create_weights(self, original: Callable[[], Any], method: Any, layer: Any,
+                       arguments: Mapping[str, Any]) -> Any:
+        """Instead of the method's own, which is called with or without memory behind it.
+
+        `original` has its `arguments` already.
+        """
         name = getattr(layer, "layer_name", "a layer")
         try:
-            prefix = self._covered_prefix(method, layer, bound.arguments)
+            prefix = self._covered_prefix(method, layer, arguments)
         except Exception as error:
             why = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
             log.warning("mxfp4-repack: %s: its raw experts are loaded: %s", name, why)
-            return original(*bound.args, **bound.kwargs)
-        before = set(layer._parameters)
-        result = self._without_memory(original, bound)
-        made = {n: p for n, p in layer._parameters.items() if n not in before and p is not None}
-        others = sorted(n for n in made if n not in build.SLOTS)
-        if others:  # they are needed, and a value that they had is lost
-            for n in made:
-                del layer._parameters[n]
+            return original()
+        result = self._without_memory(original)
+        empty = _without_data(layer)
+        others = sorted(n for n in empty if n not in build.SLOTS)
+        if others:  # they are needed, and a value that they had is lost: once more, with memory
+            for n in empty:
+                delattr(layer, n)
             log.warning("mxfp4-repack: %s: its raw experts are loaded: it has %s too", name,
                         ", ".join(others))
-            return original(*bound.args, **bound.kwargs)
+            return original()
         self._prefixes[prefix] = name
         return result
 
     @staticmethod
-    def _without_memory(original: Callable[..., Any], bound: Any) -> Any:
+    def _without_memory(original: Callable[[], Any]) -> Any:
         import torch
         with torch.device("meta"):
-            return original(*bound.args, **bound.kwargs)
+            return original()
 
     def _covered_prefix(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> str:
         import torch
@@ -105,3 +107,9 @@ class SkippedLayers:
             origin=getattr(layer, ORIGIN, None),
             input_scales=bool(getattr(method, "static_input_scales", False)),
             params_dtype=arguments["params_dtype"])
+
+
+def _without_data(layer: Any) -> List[str]:
+    """Names of the layer's parameters, buffers and other tensors on the meta device."""
+    places = (layer._parameters, layer._buffers, vars(layer))
+    return [n for place in places for n, value in place.items() if getattr(value, "is_meta", False)]

@@ -83,7 +83,8 @@ class Golden:
 
     def flags(self, revision="seed"):
         flags = ["--backend", self.backend, "--family", self.family, "--platform",
-                 self.facts["platform"], "--pad", "none", "--allow-known-defects", "--revision", REVISIONS[revision], "-q"]
+                 self.facts["platform"], "--pad", "none", "--allow-known-defects", "-q",
+                 "--revision", REVISIONS[revision]]
         if self.facts.get("arch") not in (None, "any", "xpu"):
             flags += ["--arch", self.facts["arch"]]
         for knob in ("params_dtype", "marlin_input_dtype"):

@@ -203,6 +203,25 @@ class Substitution(unittest.TestCase):
             self.assertEqual(set(bits(layer.w13_weight).tobytes()), {0})
             self.assertIn("reload", world.messages.text(logging.INFO)[-1])
 
+    def test_positional_arguments(self):
+        """vLLM passes all by keyword; another caller need not."""
+        case = golden("emulation/gpt_oss*typical")
+        made = make_blob(case)
+        with World(blob=made[1], model=made[0]) as world:
+            world.start()
+            oracle = sys.modules[hook_env.ORACLE]
+            for count in range(9):
+                layer = world.layer(case)
+                world.set_machine("cuda", "")
+                values = [layer.quant_method.mxfp4_backend, layer,
+                          *(getattr(layer, slot) for slot in SLOTS), {}]
+                names = ["mxfp4_backend", "layer", *SLOTS, "_cache_permute_indices"]
+                made = oracle.convert_gpt_oss_weight_to_mxfp4_moe_kernel_format(
+                    *values[:count], **dict(zip(names[count:], values[count:])))
+                for slot, value in zip(SLOTS, made):
+                    self.assertEqual(bits(value).tobytes(), case.outs[slot].tobytes())
+            self.assertEqual(world.hook.taken, [PREFIX] * 9)
+
     def test_gfx1250_style_aiter_is_wrapped(self):
         """What decides is the storage of the blob, not the backend's name."""
         import mxfp4_repack_vllm_build as build

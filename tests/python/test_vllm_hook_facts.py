@@ -256,7 +256,8 @@ class FallBack(unittest.TestCase):
                 hook_env.numpy.array([-1, 0, -1, 1], "i4"), torch.int32)
 
         self.on_layer = on_layer
-        self.refused("placement of experts: the blob has \\[0, 1\\], vLLM has \\[1, 3\\]", case=case)
+        self.refused("placement of experts: the blob has \\[0, 1\\], vLLM has \\[1, 3\\]",
+                     case=case)
 
     def test_slice_of_the_intermediate_size(self):
         def change(manifest):

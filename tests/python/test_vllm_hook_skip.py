@@ -212,7 +212,8 @@ class SecondStage(unittest.TestCase):
         self.uncovered("offloaded", set_up=config("offload_config.uva.cpu_offload_gb", 4))
         self.uncovered("offloaded", set_up=config("offload_config.prefetch.offload_group_size", 2))
         self.uncovered("enable_eplb", set_up=config("parallel_config.enable_eplb", True))
-        self.uncovered("enable_elastic_ep", set_up=config("parallel_config.enable_elastic_ep", True))
+        self.uncovered("enable_elastic_ep",
+                       set_up=config("parallel_config.enable_elastic_ep", True))
         self.uncovered("load format", set_up=config("load_config.load_format", "dummy"))
         self.uncovered("compare", known=False)
         self.uncovered("compare", MXFP4_REPACK_VERIFY="all")
@@ -243,6 +244,29 @@ class SecondStage(unittest.TestCase):
             case.ins[slot] = case.ins[slot].astype("f4")
         case.name += "-f32"
         self.uncovered("it has w13_input_scale, w2_input_scale", case=case, method=method)
+
+    def test_other_tensors_keep_the_raw_experts(self):
+        """A buffer or an attribute that create_weights makes would be without data too."""
+        for register in (lambda layer, t: layer._buffers.update(table=t),
+                         lambda layer, t: setattr(layer, "table", t)):
+            def method(world, register=register):
+                made = world.method(golden("cpu/gpt_oss_e2_h128*"))
+                real = made.create_weights.__func__.__wrapped__
+                import functools
+
+                @functools.wraps(real)
+                def create_weights(self, layer, **arguments):
+                    real(self, layer, **arguments)
+                    register(layer, torch.ones(3, dtype=torch.float32))
+
+                import mxfp4_repack_vllm
+                kind = type("GptOssMxfp4MoEMethod", (type(made),),
+                            {"create_weights": create_weights})
+                module = SimpleNamespace(__name__=hook_env.METHODS, GptOssMxfp4MoEMethod=kind)
+                mxfp4_repack_vllm._patch_methods(module, world.hook)
+                return kind(made.mxfp4_backend)
+
+            self.uncovered("it has table too", method=method)
 
     # --- nothing to fall back to ---
 

@@ -23,6 +23,11 @@ def turned(tensor):
     return (data.view(bits) ^ (255 if bits is torch.uint8 else -1)).view(data.dtype)
 
 
+def widened(bias):
+    """F32, where torch can."""
+    return bias.data.float() if hasattr(bias, "float") else bias.data
+
+
 class ExpertMapManager:
     def __init__(self, experts, shared=0):
         self.experts, self.num_fused_shared_experts = experts, shared

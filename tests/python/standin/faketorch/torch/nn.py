@@ -46,7 +46,8 @@ class Module:
             self.__dict__[name] = value
 
     def __delattr__(self, name):
-        if name in self._parameters:
-            del self._parameters[name]
-        else:
-            object.__delattr__(self, name)
+        for place in (self._parameters, self._buffers):
+            if name in place:
+                del place[name]
+                return
+        object.__delattr__(self, name)

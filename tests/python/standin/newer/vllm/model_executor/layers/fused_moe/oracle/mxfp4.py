@@ -5,7 +5,7 @@ The Triton group is converted through triton_kernels as in the reference, all el
 from enum import Enum
 
 from vllm.model_executor.layers.quantization.utils.mxfp4_utils import _swizzle_mxfp4
-from vllm.standin import own_conversion
+from vllm.standin import own_conversion, widened
 
 TRITON_BACKENDS = ("TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8")
 Mxfp4MoeBackend = Enum("Mxfp4MoeBackend", """NONE FLASHINFER_TRTLLM_MXFP4_MXFP8
@@ -31,8 +31,8 @@ def _wrapped(mxfp4_backend, layer, w13_weight, w2_weight, w13_weight_scale, w2_w
         del layer.w13_weight_scale, layer.w2_weight_scale
     if w13_bias is not None:
         prepared = getattr(layer, "own_result", {})
-        w13_bias = prepared.get("w13_bias", w13_bias.data)
-        w2_bias = prepared.get("w2_bias", w2_bias.data)
+        w13_bias = prepared.get("w13_bias", widened(w13_bias))
+        w2_bias = prepared.get("w2_bias", widened(w2_bias))
     return w13, w2, configs[0], configs[1], w13_bias, w2_bias
 
 
