@@ -216,7 +216,7 @@ def _patch_weight_utils(module: Any, hook: Any) -> None:
 
     @functools.wraps(original)
     def wrapper(weight_name: str, *args: Any, **kwargs: Any) -> bool:
-        return hook.skips(weight_name) or original(weight_name, *args, **kwargs)
+        return hook.skips(weight_name) or bool(original(weight_name, *args, **kwargs))
 
     module.should_skip_weight = _mark(wrapper)
 

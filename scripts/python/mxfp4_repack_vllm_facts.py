@@ -56,7 +56,7 @@ class Mismatch(Exception):
                          f"{fact}: the blob has {_text(blob)}, vLLM has {_text(live)}")
 
 
-class OneOf(tuple):
+class OneOf(Tuple[Any, ...]):
     """Several values that would all do."""
 
 
@@ -123,6 +123,10 @@ class Live:
             activation = getattr(layer, "activation", None)
         self.activation = str(getattr(activation, "value", activation)).lower()
         self._input_scales, self._params_dtype = input_scales, params_dtype
+
+    @property
+    def load_format(self) -> str:
+        return "unknown" if self.origin is None else self.origin.load_format
 
     @property
     def parallel(self) -> Any:
@@ -194,20 +198,15 @@ class Fact(NamedTuple):
     applies: Callable[[Mapping[str, Any], Live], bool] = lambda manifest, live: True
 
 
-def _shape_facts() -> List[Fact]:
-    """The raw tensors' shapes, each of which says two padded sizes."""
-    def sizes(entry: Mapping[str, Any]) -> Tuple[int, int, int]:
-        s = entry["sizes"]
-        return s["num_experts"], s["padded_hidden_size"], s["padded_intermediate_size"]
+def _padded_shape(slot: str) -> Fact:
+    """Of a raw tensor, each of which says two padded sizes."""
+    def blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Tuple[int, ...]:
+        sizes = entry["sizes"]
+        hidden, inner = sizes["padded_hidden_size"], sizes["padded_intermediate_size"]
+        rows, columns = (2 * inner, hidden) if slot.startswith("w13") else (hidden, inner)
+        return sizes["num_experts"], rows, columns // (BLOCK if slot.endswith("scale") else 2)
 
-    shapes: Dict[str, Callable[[int, int, int], Tuple[int, ...]]] = {
-        "w13_weight": lambda e, h, i: (e, 2 * i, h // 2),
-        "w2_weight": lambda e, h, i: (e, h, i // 2),
-        "w13_weight_scale": lambda e, h, i: (e, 2 * i, h // BLOCK),
-        "w2_weight_scale": lambda e, h, i: (e, h, i // BLOCK),
-    }
-    return [Fact(f"padded shape of {name}", lambda m, e, rule=rule: rule(*sizes(e)),
-                 lambda v, m, name=name: v.shapes[name]) for name, rule in shapes.items()]
+    return Fact(f"padded shape of {slot}", blob, lambda v, m: v.shapes[slot])
 
 
 def _is_marlin(manifest: Mapping[str, Any], live: Live) -> bool:
@@ -234,7 +233,7 @@ FACTS: Tuple[Fact, ...] = (
     Fact("method class", lambda m, e: OneOf(METHOD_CLASSES), lambda v, m: v.method),
     Fact("backend", lambda m, e: m["target"]["backend"], lambda v, m: v.backend),
     Fact("family", lambda m, e: m["target"]["family"], lambda v, m: v.family),
-    Fact("load format", lambda m, e: OneOf(LOAD_FORMATS), lambda v, m: v.origin.load_format),
+    Fact("load format", lambda m, e: OneOf(LOAD_FORMATS), lambda v, m: v.load_format),
     Fact("platform", lambda m, e: m["target"]["platform"], lambda v, m: live_platform()),
     # Empty: nothing in the layout depends on it.
     Fact("architecture", lambda m, e: m["target"]["arch"], lambda v, m: live_arch(),
@@ -251,7 +250,8 @@ FACTS: Tuple[Fact, ...] = (
     Fact("number of local experts", lambda m, e: e["sizes"]["num_experts"],
          lambda v, m: v.layer.local_num_experts),
     Fact("placement of experts", lambda m, e: list(m["rank"]["experts"]), lambda v, m: v.experts),
-    *_shape_facts(),
+    _padded_shape("w13_weight"), _padded_shape("w2_weight"),
+    _padded_shape("w13_weight_scale"), _padded_shape("w2_weight_scale"),
     Fact("hidden size", lambda m, e: e["sizes"]["hidden_size"],
          lambda v, m: v.layer.moe_config.hidden_dim_unpadded),
     Fact("slice of the intermediate size", lambda m, e: list(m["rank"]["intermediate_range"]),
@@ -334,7 +334,8 @@ def live_arch() -> str:
     if kind == "rocm":
         import torch
         index = torch.cuda.current_device()
-        return torch.cuda.get_device_properties(index).gcnArchName.partition(":")[0]
+        properties: Any = torch.cuda.get_device_properties(index)
+        return str(properties.gcnArchName).partition(":")[0]
     return platform.machine().lower() if kind == "cpu" else ""
 
 
@@ -351,10 +352,10 @@ def dtype_name(dtype: Any) -> str:
 
 def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:
     """The one entry of the manifest's layers that is this layer; raises Mismatch."""
-    name = _plain_name(layer_name)
     names = [_plain_name(entry.get("engine_prefix") or entry["prefix"]) for entry in entries]
-    for same in (str.__eq__, lambda a, b: _tail(a) == _tail(b)):
-        found = [entry for entry, other in zip(entries, names) if same(name, other)]
+    for key in (str, _tail):
+        name = key(_plain_name(layer_name))
+        found = [entry for entry, other in zip(entries, names) if key(other) == name]
         if len(found) == 1:
             return found[0]
         if found:

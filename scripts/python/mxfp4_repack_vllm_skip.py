@@ -71,7 +71,8 @@ class SkippedLayers:
     @staticmethod
     def _without_memory(original: Callable[[], Any]) -> Any:
         import torch
-        with torch.device("meta"):
+        meta: Any = torch.device("meta")
+        with meta:
             return original()
 
     def _covered_prefix(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> str:

@@ -4,8 +4,8 @@
     vllm_hook_check.py --triton-kernels DIR [--device cuda]
 
 DIR holds the package triton_kernels (v3.6.0). BIN names the program, or MXFP4_TEST_BLOBS a folder
-of blobs that an earlier run of tests/python/test_vllm_hook_*.py kept. Needs torch; vLLM's modules are
-the stand-ins of tests/python. For the Triton goldens: an unpatched conversion of the right raw
+of blobs that an earlier run of tests/python/test_vllm_hook_*.py kept. Needs torch; vLLM's modules
+are the stand-ins of tests/python. For the Triton goldens: an unpatched conversion of the right raw
 experts, a patched one of wrong ones, both compared field by field; a verification that agrees, and
 one that finds a turned bit. Prints one line for each; exits 1 if any failed.
 

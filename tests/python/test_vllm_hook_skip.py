@@ -3,7 +3,6 @@ import contextlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 import unittest
 from types import SimpleNamespace
