@@ -353,7 +353,8 @@ def dtype_name(dtype: Any) -> str:
 def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:
     """The one entry of the manifest's layers that is this layer; raises Mismatch."""
     names = [_plain_name(entry.get("engine_prefix") or entry["prefix"]) for entry in entries]
-    for key in (str, _tail):
+    keys: Tuple[Callable[[str], str], ...] = (str, _tail)
+    for key in keys:
         name = key(_plain_name(layer_name))
         found = [entry for entry, other in zip(entries, names) if key(other) == name]
         if len(found) == 1:
