@@ -129,6 +129,7 @@ class Hook:
     def _convert(self, call: "_Call") -> Any:
         layer, name = call.layer, call.name
         start = time.monotonic()
+        self._skipped.forget(name)  # a later load is not the first
         try:
             if getattr(layer, facts.CONVERTED, False):
                 raise Mismatch("first conversion", "the weights of the first", "a reload")
@@ -149,9 +150,7 @@ class Hook:
                 if not verify_now:
                     result = self._build(call, source, tensors, live.backend)
         except Exception as error:
-            self._skipped.forget(name)
             return self._fall_back(call, name, error)
-        self._skipped.forget(name)
         if verify_now:
             return self._verify(call, source, tensors, name, key)
         self.taken.append(name)

@@ -363,6 +363,16 @@ class Verification(unittest.TestCase):
                     (message,) = world.messages.text(logging.ERROR)
                     self.assertIn(slot + ": 1 of ", message)
 
+    def test_other_strides_are_found(self):
+        import mxfp4_repack_vllm_build as build
+        one = torch.zeros(2, 3, 4, dtype=torch.int32)
+        for other, what in ((torch.zeros(2, 4, 3, dtype=torch.int32).transpose(1, 2), "strides"),
+                            (torch.zeros(2, 3, 5, dtype=torch.int32), "shape"),
+                            (torch.zeros(2, 3, 4, dtype=torch.float32), "type")):
+            (found,) = build.tensor_differences("w13_weight", one, other)
+            self.assertIn("w13_weight: %s " % what, found)
+        self.assertEqual(build.tensor_differences("x", one, one), [])
+
     def test_strict_makes_it_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "w13_weight: 1 of"):
             self.run_verified(golden(self.CASES[0]), "all", damage="w13_weight",

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import unittest
 from types import SimpleNamespace
 from unittest import mock
@@ -456,6 +457,18 @@ class FallBack(unittest.TestCase):
     def test_checkpoint_is_elsewhere(self):
         self.refused("no such file", (hook_env.scratch.name, make_blob(golden(CASE))[1]))
 
+    def test_model_with_a_blob_of_its_own(self):
+        """A directory of --include-rest, and another blob named: nothing there can be converted."""
+        case = golden(CASE)
+        model = tempfile.mkdtemp(dir=hook_env.scratch.name)
+        os.mkdir(os.path.join(model, "mxfp4_repack"))
+        with open(os.path.join(model, "model.safetensors.index.json"), "w") as file:
+            json.dump({"weight_map": {}}, file)
+        with World(blob=make_blob(case)[1], model=model) as world:
+            world.start()
+            with self.assertRaisesRegex(RuntimeError, "checkpoint: .* which has another blob"):
+                world.convert(case)
+
     def test_checkpoint_is_no_directory(self):
         self.refused("no directory here", ("someone/a-model", make_blob(golden(CASE))[1]))
 
@@ -503,6 +516,15 @@ class FallBack(unittest.TestCase):
             oracle._swizzle_mxfp4 = lambda *a: real(*a) and real(*a)
 
         self.triton_refused("shape before the layout of w2_weight", set_up)
+
+    def test_too_few_calls_of_convert_layout(self):
+        def set_up(world):
+            oracle = __import__(hook_env.ORACLE, fromlist=["x"])
+            real, results = oracle._swizzle_mxfp4, []
+            oracle._swizzle_mxfp4 = lambda *a: results.pop() if results else (  # w2 gets w13's
+                results.append(real(*a)) or results[0])
+
+        self.triton_refused("calls of convert_layout: the blob has 4, vLLM has 2", set_up)
 
     def test_converter_fails_after_it_began_to_delete(self):
         """Parameters are put back before vLLM's own conversion runs."""

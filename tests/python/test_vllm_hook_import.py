@@ -84,6 +84,15 @@ class Order(unittest.TestCase):
             world.register()
             self.check_patched()
 
+    def test_acting_twice_on_a_module_patches_once(self):
+        with World(blob="/nowhere") as world:
+            world.register()
+            load(QUARK)
+            (finder,) = [f for f in sys.meta_path if type(f).__name__ == "_AfterImport"]
+            for name in (ORACLE, METHODS, QUARK):
+                finder.act(sys.modules[name])
+            self.check_patched()
+
     def test_both_orders_take_the_layer(self):
         case = golden("emulation/gpt_oss*typical")
         made = make_blob(case)

@@ -11,6 +11,7 @@ from unittest import mock
 import hook_env
 from hook_env import PREFIX, SLOTS, World, bits, copied, golden, make_blob, torch
 from test_vllm_hook_convert import versions
+import test_vllm_hook_facts
 
 CASES = ("emulation/gpt_oss*typical", "xpu/gpt_oss*typical", "cpu/gpt_oss_e2_h128*",
          "flashinfer_cutlass_mxfp4_bf16/*", "flashinfer_trtllm_mxfp4_bf16/gpt_oss*",
@@ -226,6 +227,11 @@ class SecondStage(unittest.TestCase):
                 os.truncate(os.path.join(blob, name), 5000)
         self.uncovered("bytes", made=(model, blob))
         model, blob = copied(make_blob(case))
+        for name in os.listdir(blob):
+            if name.startswith("layer-"):
+                test_vllm_hook_facts.FallBack.flip(os.path.join(blob, name), 40)
+        self.uncovered("Error: ", made=(model, blob))
+        model, blob = copied(make_blob(case))
         os.remove(os.path.join(model, "model.safetensors"))
         self.uncovered("no such file", made=(model, blob))
 
@@ -328,8 +334,7 @@ class SecondStage(unittest.TestCase):
             file.write(b"rest")
         with open(os.path.join(base, "model.safetensors.index.json"), "w") as file:
             json.dump({"weight_map": {"model.embed_tokens.weight": "rest-00001.safetensors"}}, file)
-        from test_vllm_hook_facts import edit_manifest
-        edit_manifest(os.path.join(base, "mxfp4_repack"), lambda m: m.update(
+        test_vllm_hook_facts.edit_manifest(os.path.join(base, "mxfp4_repack"), lambda m: m.update(
             rest=[{"file": "rest-00001.safetensors", "size": 4, "xxh3_128": "0" * 32}]))
         with self.world((base, base)) as world:
             layer = self.created(world.start(), case)
