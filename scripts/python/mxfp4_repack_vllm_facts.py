@@ -17,7 +17,7 @@ import os
 import platform
 import re
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 # First 16 digits of SHA-256 over the source of both converters and of _swizzle_mxfp4.
 FINGERPRINTS = {
@@ -317,6 +317,22 @@ def fingerprint(functions: Sequence[Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def fingerprint_of_tree(root: str) -> str:
+    """The same of a source tree or an installed package, without importing it."""
+    layers = os.path.join(root, "vllm", "model_executor", "layers")
+    found = []
+    for file, names in ((("fused_moe", "oracle", "mxfp4.py"),
+                         ("convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
+                          "convert_weight_to_mxfp4_moe_kernel_format")),
+                        (("quantization", "utils", "mxfp4_utils.py"), ("_swizzle_mxfp4",))):
+        with open(os.path.join(layers, *file), encoding="utf-8") as source:
+            lines = source.readlines()
+        for name in names:
+            (start,) = (i for i, line in enumerate(lines) if line.startswith(f"def {name}("))
+            found.append("".join(inspect.getblock(lines[start:])))
+    return hashlib.sha256("".join(found).encode()).hexdigest()[:16]
+
+
 def live_platform() -> str:
     current = _current_platform()
     for name in ("cuda", "rocm", "xpu", "cpu"):
@@ -460,3 +476,10 @@ def _text(value: Any) -> str:
         shown = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs[:6])
         return f"[{shown}{', ...' if len(runs) > 6 else ''}]"
     return str(value)
+
+
+if __name__ == "__main__":
+    # python3 mxfp4_repack_vllm_facts.py DIR...: which revision's converters a vLLM tree has
+    for tree in sys.argv[1:]:
+        text = fingerprint_of_tree(tree)
+        print(tree, text, FINGERPRINTS.get(text, "no known revision"))

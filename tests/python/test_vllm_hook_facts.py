@@ -607,6 +607,21 @@ class Names(unittest.TestCase):
             self.assertEqual(world.hook.taken, [PREFIX])
             self.assertIn("which " + PREFIX + " took", world.messages.text()[0])
 
+    def test_fingerprint_of_a_tree(self):
+        """Read as text, the code gives what it gives when it is imported and wrapped."""
+        found = set()
+        for revision in hook_env.REVISIONS:
+            with World(revision, blob="/nowhere") as world:
+                world.start()
+                import mxfp4_repack_vllm_convert as convert
+                running = convert.oracle_fingerprint(__import__(hook_env.ORACLE, fromlist=["x"]))
+            tree = tempfile.mkdtemp(dir=hook_env.scratch.name)
+            for part in (revision, "common"):
+                shutil.copytree(os.path.join(hook_env.STANDIN, part), tree, dirs_exist_ok=True)
+            self.assertEqual(self.facts.fingerprint_of_tree(tree), running)
+            found.add(running)
+        self.assertEqual(len(found), 2)
+
     def test_slices(self):
         """The loaders' rules, by the examples of the reference."""
         def live(family, inner, rank, ranks, padded):
