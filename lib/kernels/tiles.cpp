@@ -21,7 +21,7 @@ namespace {
 #if HWY_TARGET == HWY_SCALAR
 
 bool supported() { return false; }
-void run(const TilePlan&, bool, const uint8_t*, uint8_t*) {}
+void run(const TilePlan&, const TileHints&, const uint8_t*, uint8_t*) {}
 
 #else
 
@@ -150,49 +150,52 @@ void copy_run(const uint8_t* from, size_t bytes, bool past_caches, uint8_t* to) 
 }
 
 template <int kExchanges, size_t kCount>
-void run_all(const TilePlan& plan, bool streaming, const uint8_t* in, uint8_t* out) {
+void run_all(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
   constexpr size_t kLine = 64;
   alignas(kLine) uint8_t staged[TilePlan::kMaxTileBytes];
   const Orders orders(plan.network);
   const auto run = static_cast<size_t>(plan.run_bytes);
-  const int64_t ahead = plan.tiles.size.empty() ? 0 : plan.tiles.in_stride.back();
   walk(plan.tiles, [&](int64_t in_at, int64_t out_at) HWY_ATTR {
-    for (int64_t line : plan.line_offset) hwy::Prefetch(in + in_at + ahead + line);
+    if (hints.ahead != 0) {
+      // To the second-level cache: the first is for this tile.
+      const uint8_t* next = in + in_at + hints.ahead;
+      for (int64_t line : plan.line_offset) __builtin_prefetch(next + line, 0, 2);
+    }
     run_tile<kExchanges, kCount>(plan, orders, in + in_at, staged);
     const uint8_t* from = staged;
     for (int64_t offset : plan.run_offset) {
       uint8_t* to = out + out_at + offset;
       const bool whole_lines = (reinterpret_cast<uintptr_t>(to) | run) % kLine == 0;
-      copy_run(from, run, streaming && whole_lines, to);
+      copy_run(from, run, hints.streaming && whole_lines, to);
       from += run;
     }
   });
-  if (streaming) hwy::FlushStream();
+  if (hints.streaming) hwy::FlushStream();
 }
 
 template <int kExchanges>
-void run_exchanges(const TilePlan& plan, bool streaming, const uint8_t* in, uint8_t* out) {
+void run_exchanges(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
   constexpr size_t kLeast = size_t{1} << kExchanges;
   constexpr size_t kUsual = std::max(kLeast, size_t{1} << TilePlan::kRegisterBits);
   if (plan.load_offset.size() == kUsual) {
-    run_all<kExchanges, kUsual>(plan, streaming, in, out);
+    run_all<kExchanges, kUsual>(plan, hints, in, out);
   } else {
-    run_all<kExchanges, kLeast>(plan, streaming, in, out);
+    run_all<kExchanges, kLeast>(plan, hints, in, out);
   }
 }
 
-void run(const TilePlan& plan, bool streaming, const uint8_t* in, uint8_t* out) {
+void run(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
   switch (plan.network.exchanges) {
     case 0:
-      return run_exchanges<0>(plan, streaming, in, out);
+      return run_exchanges<0>(plan, hints, in, out);
     case 1:
-      return run_exchanges<1>(plan, streaming, in, out);
+      return run_exchanges<1>(plan, hints, in, out);
     case 2:
-      return run_exchanges<2>(plan, streaming, in, out);
+      return run_exchanges<2>(plan, hints, in, out);
     case 3:
-      return run_exchanges<3>(plan, streaming, in, out);
+      return run_exchanges<3>(plan, hints, in, out);
     default:
-      return run_exchanges<TilePlan::kMaxExchanges>(plan, streaming, in, out);
+      return run_exchanges<TilePlan::kMaxExchanges>(plan, hints, in, out);
   }
 }
 
@@ -212,9 +215,10 @@ HWY_EXPORT(run);
 
 bool tiles_supported() noexcept { return HWY_DYNAMIC_DISPATCH(supported)(); }
 
-void run_tiles(const TilePlan& plan, bool streaming, const std::byte* in, std::byte* out) noexcept {
+void run_tiles(const TilePlan& plan, const TileHints& hints, const std::byte* in,
+               std::byte* out) noexcept {
   HWY_DYNAMIC_DISPATCH(run)
-  (plan, streaming, reinterpret_cast<const uint8_t*>(in), reinterpret_cast<uint8_t*>(out));
+  (plan, hints, reinterpret_cast<const uint8_t*>(in), reinterpret_cast<uint8_t*>(out));
 }
 
 }  // namespace mxfp4::kernels

@@ -10,8 +10,13 @@ namespace mxfp4::kernels {
 // False on a target without vectors; the caller then uses the definition (permute.hpp).
 [[nodiscard]] bool tiles_supported() noexcept;
 
-// `in` and `out` do not overlap; no alignment needed. Output lines that are whole and aligned are
-// written past the caches when `streaming`.
-void run_tiles(const TilePlan& plan, bool streaming, const std::byte* in, std::byte* out) noexcept;
+struct TileHints {
+  bool streaming = false;  // output lines that are whole and aligned go past the caches
+  int64_t ahead = 0;       // what lies so many bytes after the input will be next; 0: nothing known
+};
+
+// `in` and `out` do not overlap; no alignment needed.
+void run_tiles(const TilePlan& plan, const TileHints& hints, const std::byte* in,
+               std::byte* out) noexcept;
 
 }  // namespace mxfp4::kernels

@@ -60,6 +60,7 @@ void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableByte
     const int64_t middle = middle_bytes();
     for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
       const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
+      const bool more = !rows_ && at + bytes < middle;
       ConstBytes strip;
       if (rows_) {
         const int64_t row = rows_->out_row_bytes();
@@ -68,7 +69,7 @@ void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableByte
       } else {
         strip = in.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes));
       }
-      work_->forward(at, strip, streaming, out);
+      work_->forward(at, strip, {streaming, more}, out);
     }
   }
   if (streaming) kernels::finish_streaming();
@@ -81,12 +82,13 @@ void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableByte
     const int64_t middle = middle_bytes();
     for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
       const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
+      const bool more = at + bytes < middle;
       if (rows_) {
         const int64_t row = rows_->out_row_bytes();
-        work_->inverse(at, in, false, scratch.first(static_cast<size_t>(bytes)));
+        work_->inverse(at, in, {false, more}, scratch.first(static_cast<size_t>(bytes)));
         rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
       } else {
-        work_->inverse(at, in, streaming,
+        work_->inverse(at, in, {streaming, more},
                        out.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes)));
       }
     }

@@ -77,11 +77,15 @@ class StripPermute : public StripWork {
 
   [[nodiscard]] int64_t strip_bytes() const override { return strip_bytes_; }
 
-  void forward(int64_t offset, ConstBytes strip, bool streaming, MutableBytes out) const override {
-    run(forward_, streaming, strip.data(), out.data() + out_offset(offset));
+  void forward(int64_t offset, ConstBytes strip, StripHints hints,
+               MutableBytes out) const override {
+    const int64_t ahead = hints.more ? strip_bytes_ : 0;
+    run(forward_, {hints.streaming, ahead}, strip.data(), out.data() + out_offset(offset));
   }
-  void inverse(int64_t offset, ConstBytes in, bool streaming, MutableBytes strip) const override {
-    run(inverse_, streaming, in.data() + out_offset(offset), strip.data());
+  void inverse(int64_t offset, ConstBytes in, StripHints hints, MutableBytes strip) const override {
+    const int64_t at = out_offset(offset);
+    const int64_t ahead = hints.more ? out_offset(offset + strip_bytes_) - at : 0;
+    run(inverse_, {hints.streaming, ahead}, in.data() + at, strip.data());
   }
 
  private:
@@ -99,7 +103,8 @@ class StripPermute : public StripWork {
   // not stand alone.
   bool cut(std::vector<Axis>& axes, int64_t row_bytes);
   [[nodiscard]] int64_t out_offset(int64_t offset) const;
-  void run(const Way& way, bool streaming, const std::byte* in, std::byte* out) const;
+  void run(const Way& way, const kernels::TileHints& hints, const std::byte* in,
+           std::byte* out) const;
 
   int64_t unit_bits_;
   int64_t strip_bytes_;
@@ -147,9 +152,10 @@ int64_t StripPermute::out_offset(int64_t offset) const {
   return out;
 }
 
-void StripPermute::run(const Way& way, bool streaming, const std::byte* in, std::byte* out) const {
+void StripPermute::run(const Way& way, const kernels::TileHints& hints, const std::byte* in,
+                       std::byte* out) const {
   if (way.plan && kernels::tiles_supported()) {
-    kernels::run_tiles(*way.plan, streaming, in, out);
+    kernels::run_tiles(*way.plan, hints, in, out);
   } else if (unit_bits_ == 4) {
     kernels::permute_nibbles(way.nest, in, out);
   } else {
@@ -167,10 +173,10 @@ class StripCustom : public StripWork {
 
   [[nodiscard]] int64_t strip_bytes() const override { return strip_bytes_; }
 
-  void forward(int64_t offset, ConstBytes strip, bool, MutableBytes out) const override {
+  void forward(int64_t offset, ConstBytes strip, StripHints, MutableBytes out) const override {
     step_.forward(strip, out.subspan(static_cast<size_t>(offset), strip.size()));
   }
-  void inverse(int64_t offset, ConstBytes in, bool, MutableBytes strip) const override {
+  void inverse(int64_t offset, ConstBytes in, StripHints, MutableBytes strip) const override {
     step_.inverse(in.subspan(static_cast<size_t>(offset), strip.size()), strip);
   }
 
@@ -186,10 +192,10 @@ class WholeStep : public StripWork {
 
   [[nodiscard]] int64_t strip_bytes() const override { return step_in_bytes(step_); }
 
-  void forward(int64_t, ConstBytes strip, bool, MutableBytes out) const override {
+  void forward(int64_t, ConstBytes strip, StripHints, MutableBytes out) const override {
     step_forward(step_, strip, out);
   }
-  void inverse(int64_t, ConstBytes in, bool, MutableBytes strip) const override {
+  void inverse(int64_t, ConstBytes in, StripHints, MutableBytes strip) const override {
     step_inverse(step_, in, strip);
   }
 

@@ -10,6 +10,11 @@
 
 namespace mxfp4 {
 
+struct StripHints {
+  bool streaming = false;  // what is written goes past the caches
+  bool more = false;       // the next strip follows at once, from the same input
+};
+
 class StripWork {
  public:
   StripWork() = default;
@@ -22,10 +27,11 @@ class StripWork {
   [[nodiscard]] virtual int64_t strip_bytes() const = 0;
 
   // The strip whose input begins at `offset` to its places in `out`, all of the output; and back,
-  // from all of the output. With `streaming` what is written goes past the caches.
-  virtual void forward(int64_t offset, ConstBytes strip, bool streaming,
+  // from all of the output.
+  virtual void forward(int64_t offset, ConstBytes strip, StripHints hints,
                        MutableBytes out) const = 0;
-  virtual void inverse(int64_t offset, ConstBytes in, bool streaming, MutableBytes strip) const = 0;
+  virtual void inverse(int64_t offset, ConstBytes in, StripHints hints,
+                       MutableBytes strip) const = 0;
 };
 
 // Strips are whole multiples of `row_bytes` where the step allows it.
