@@ -132,6 +132,7 @@ struct UnpackToken {
   Buffer scratch;
   Buffer out;
   MutableBytes result;
+  int64_t offset = 0;  // of `result` in the file
 };
 
 constexpr int64_t kJobBytes = int64_t{8} << 20;
@@ -221,6 +222,7 @@ int64_t unpack_layer(const fs::path& blob, const fs::path& directory, const Mani
   }
   const int64_t tokens = tokens_for(resources.memory, cost, resources.threads);
   std::vector<UnpackToken> in_flight(static_cast<size_t>(tokens));
+  int64_t end = file.size();
   run_pipeline(static_cast<int64_t>(jobs.size()), {resources.threads, tokens},
                {.read = [](int64_t, int64_t) { check_interrupted(); },
                 .work =
@@ -229,11 +231,22 @@ int64_t unpack_layer(const fs::path& blob, const fs::path& directory, const Mani
                       restore(reader, packed.restored[what.restored], what,
                               in_flight[static_cast<size_t>(token)]);
                     },
+                .place =
+                    [&](int64_t, int64_t at) {
+                      UnpackToken& token = in_flight[static_cast<size_t>(at)];
+                      token.offset = end;
+                      end += static_cast<int64_t>(token.result.size());
+                    },
+                .store =
+                    [&](int64_t, int64_t at) {
+                      const UnpackToken& token = in_flight[static_cast<size_t>(at)];
+                      const ConstBytes result = token.result;
+                      file.write_at(token.offset, {&result, 1});
+                    },
                 .write =
-                    [&](int64_t, int64_t token) {
-                      const ConstBytes result = in_flight[static_cast<size_t>(token)].result;
-                      file.append(result);
-                      progress.advance(static_cast<int64_t>(result.size()));
+                    [&](int64_t, int64_t at) {
+                      const UnpackToken& token = in_flight[static_cast<size_t>(at)];
+                      progress.advance(static_cast<int64_t>(token.result.size()));
                     }});
   file.commit();
   return file.size();
