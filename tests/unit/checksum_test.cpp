@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 #include <xxhash.h>
 
 #include <random>
@@ -88,19 +89,28 @@ TEST(Checksum, OnePartServesTwoStreams) {
   EXPECT_EQ(file.hex(), reference(both));
 }
 
-TEST(Xxh3Blocks, SumsEqualTheirDefinition) {
+TEST(Xxh3Blocks, EveryTargetEqualsTheDefinition) {
   const auto bytes = random_bytes(9 * 1024 + 3, 5);
-  for (size_t start : {0, 1, 3}) {
-    std::vector<uint64_t> sums(9 * kernels::kXxh3Lanes);
-    kernels::xxh3_sum_blocks(bytes.data() + start, 9, sums.data());
-    for (size_t b = 0; b < 9; ++b) {
-      kernels::Xxh3Lanes lanes{};
-      for (size_t n = 0; n < 16; ++n) {
-        kernels::xxh3_add_stripe(bytes.data() + start + b * 1024 + n * 64, 8 * n, lanes);
+  const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  ASSERT_FALSE(targets.empty());
+  for (int64_t target : targets) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    for (size_t start : {0, 1, 3}) {
+      std::vector<uint64_t> sums(9 * kernels::kXxh3Lanes);
+      kernels::xxh3_sum_blocks(bytes.data() + start, 9, sums.data());
+      for (size_t b = 0; b < 9; ++b) {
+        kernels::Xxh3Lanes lanes{};
+        for (size_t n = 0; n < 16; ++n) {
+          kernels::xxh3_add_stripe(bytes.data() + start + b * 1024 + n * 64, 8 * n, lanes);
+        }
+        for (size_t i = 0; i < lanes.size(); ++i) EXPECT_EQ(sums[8 * b + i], lanes[i]);
       }
-      for (size_t i = 0; i < lanes.size(); ++i) EXPECT_EQ(sums[8 * b + i], lanes[i]);
     }
   }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
 }
 
 }  // namespace
