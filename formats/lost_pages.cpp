@@ -36,13 +36,13 @@ static_assert(std::atomic<uintptr_t>::is_always_lock_free, "the handler reads th
 // system call.
 void replace_lost_pages(int signal, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  const uintptr_t page = address / page_bytes * page_bytes;
+  const uintptr_t in_page = address % page_bytes;
   for (WatchedMap::Entry* at = entries; at != nullptr; at = at->next) {
     const uintptr_t end = at->end;
     if (address < at->begin || address >= end) continue;
     // All that follows is lost too: one signal a file, not one a page.
-    void* zeros = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    void* zeros = ::mmap(static_cast<char*>(info->si_addr) - in_page, end - address + in_page,
+                         PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) break;
     WatchedMap::Entry* none = nullptr;
     lost.compare_exchange_strong(none, at);
