@@ -1,10 +1,11 @@
 """Moves layers of a blob to a device with torch: mxfp4_repack's Layer.to_device().
 
 To a GPU: a few threads read (from an uncompressed file) or decode (from a compressed one) pieces of
-the tensors straight into pinned slots of a ring that is made once and used for every layer, and
-enqueue the copies on a stream of the loader's own; an event a slot says when it is free again. The
-tensors are allocated once, at their final size; no other GPU memory is used, and no copy to the GPU
-starts from pageable memory.
+the tensors straight into pinned slots of a ring that is made once and used for every layer. The
+calling thread enqueues the copies on a stream of the loader's own, and gives slots back when an event
+says that they are free: it alone calls torch, since every call of torch hands the interpreter's lock
+around. The tensors are allocated once, at their final size; no other GPU memory is used, and no copy
+to the GPU starts from pageable memory.
 
 To the CPU the same threads write straight into the tensors.
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -22,9 +24,10 @@ from mxfp4_repack import Layer, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
-DEFAULT_THREADS = 12
-DEFAULT_SLOT_BYTES = 8 << 20  # four frames of a compressed file
+DEFAULT_THREADS = 10
+DEFAULT_SLOT_BYTES = 4 << 20  # two frames of a compressed file
 SLOTS_PER_THREAD = 2  # one is filled while the other is copied
+POLL_SECONDS = 0.0001  # between looks for slots whose copies have arrived
 
 _Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
 
@@ -35,13 +38,13 @@ class _Slot:
     def __init__(self, pinned: torch.Tensor) -> None:
         self.tensor = pinned
         self.array = pinned.numpy()
-        self.free = torch.cuda.Event(blocking=True)
+        self.free = torch.cuda.Event()
 
 
 class Loader:
     """Loads layers to one device. The ring and the threads live until close().
 
-    threads: readers, by default one a core that this process may use, 12 at most. slot_bytes: bytes
+    threads: readers, by default one a core that this process may use, 10 at most. slot_bytes: bytes
     of each of the threads * 2 slots of the ring. One load() runs at a time; others wait.
     """
 
@@ -52,19 +55,15 @@ class Loader:
         self.slot_bytes = slot_bytes
         self._lock = threading.Lock()
         self._stream: Optional[torch.cuda.Stream] = None
-        self._slots: List[List[_Slot]] = []
-        prepare: Dict[str, Any] = {}
+        self._slots: List[_Slot] = []
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 self.device = torch.device("cuda", torch.cuda.current_device())
                 self._stream = torch.cuda.Stream()
                 ring = torch.empty(self.threads * SLOTS_PER_THREAD * slot_bytes, dtype=torch.uint8,
                                    pin_memory=True)
-                slots = [_Slot(part) for part in ring.split(slot_bytes)]
-                self._slots = [slots[i::self.threads] for i in range(self.threads)]
-            # The current stream and device belong to a thread.
-            prepare = {"initializer": torch.cuda.set_stream, "initargs": (self._stream,)}
-        self._pool = ThreadPoolExecutor(self.threads, "mxfp4-loader", **prepare)
+                self._slots = [_Slot(part) for part in ring.split(slot_bytes)]
+        self._pool = ThreadPoolExecutor(self.threads, "mxfp4-loader")
 
     def close(self) -> None:
         """Ends the threads and frees the ring."""
@@ -92,7 +91,7 @@ class Loader:
                 for begin, end in layer.pieces(info.name, self.slot_bytes):
                     work.put((info.name, begin, end))
             if on_cpu:
-                self._run(work, lambda thread: lambda name, begin, end: layer.read_into(
+                self._run(work, lambda name, begin, end: layer.read_into(
                     name, begin, flats[name].numpy()[begin:end]))
             else:
                 self._run_on_gpu(layer, flats, work)
@@ -101,29 +100,29 @@ class Loader:
                     for info in infos}
         return tensors
 
-    def _run(self, work: Any, make_step: Callable[[int], Callable[[str, int, int], None]]) -> None:
-        """Empties `work` in the threads; raises the first error after all have stopped."""
+    def _run(self, work: Any, step: Callable[[str, int, int], None],
+             meanwhile: Callable[[], None] = lambda: None,
+             at_end: Callable[[], None] = lambda: None) -> None:
+        """Empties `work` in the threads, each calling at_end() when it stops, while this thread does
+        `meanwhile`; raises the first error after all have stopped."""
 
-        def drain() -> None:
-            try:
-                while True:
-                    work.get_nowait()
-            except queue.Empty:
-                pass
-
-        def run(thread: int) -> None:
-            step = make_step(thread)
+        def run() -> None:
             try:
                 while True:
                     step(*work.get_nowait())
             except queue.Empty:
                 pass
             except BaseException:
-                drain()  # the others stop after the piece they are at
+                _drain(work)  # the others stop after the piece they are at
                 raise
+            finally:
+                at_end()
 
-        futures: List[Future[None]] = [self._pool.submit(run, i) for i in range(self.threads)]
-        errors = [future.exception() for future in futures]
+        futures: List[Future[None]] = [self._pool.submit(run) for _ in range(self.threads)]
+        try:
+            meanwhile()
+        finally:
+            errors = [future.exception() for future in futures]
         for error in errors:
             if error is not None:
                 raise error
@@ -133,24 +132,61 @@ class Loader:
         assert stream is not None
         # The allocator may hand out memory that kernels of the caller's stream still read.
         stream.wait_stream(torch.cuda.current_stream(self.device))
+        free: queue.SimpleQueue[_Slot] = queue.SimpleQueue()
+        full: queue.SimpleQueue[Optional[Tuple[_Slot, _Piece]]] = queue.SimpleQueue()
+        for slot in self._slots:
+            free.put(slot)
 
-        def make_step(thread: int) -> Callable[[str, int, int], None]:
-            slots = self._slots[thread]
-
-            def step(name: str, begin: int, end: int) -> None:
-                slots.append(slots.pop(0))
-                slot = slots[0]
-                slot.free.synchronize()
+        def read(name: str, begin: int, end: int) -> None:
+            slot = free.get()
+            try:
                 layer.read_into(name, begin, slot.array[:end - begin])
-                flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
-                slot.free.record(stream)
+            except BaseException:
+                free.put(slot)
+                raise
+            full.put((slot, (name, begin, end)))
 
-            return step
+        def copy() -> None:
+            copying: Deque[_Slot] = deque()
+            running = self.threads
+            failed: Optional[BaseException] = None
+            while running:
+                while copying and copying[0].free.query():
+                    free.put(copying.popleft())
+                try:
+                    item = full.get(timeout=POLL_SECONDS if copying else None)
+                except queue.Empty:
+                    continue
+                if item is None:
+                    running -= 1
+                    continue
+                slot, (name, begin, end) = item
+                try:
+                    if failed is None:
+                        flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
+                        slot.free.record(stream)
+                        copying.append(slot)
+                        continue
+                except BaseException as error:  # the threads wait for slots: they come first
+                    failed = error
+                    _drain(work)
+                free.put(slot)
+            if failed is not None:
+                raise failed
 
         try:
-            self._run(work, make_step)
+            with torch.cuda.stream(stream):
+                self._run(work, read, copy, lambda: full.put(None))
         finally:
             stream.synchronize()  # also before an error lets go of the tensors
+
+
+def _drain(work: Any) -> None:
+    try:
+        while True:
+            work.get_nowait()
+    except queue.Empty:
+        pass
 
 
 _loaders: Dict[torch.device, Loader] = {}

@@ -176,7 +176,7 @@ def measure(arguments, plain, packed, size):
                      lambda: read_pieces(pool, threads, layers))
     if arguments.sweep:
         for threads in [count for count in (4, 6, 8, 10, 12) if count <= cores]:
-            for slot in (4, 8, 16, 32):
+            for slot in (1, 2, 4, 8):
                 loader = mxfp4_repack_loader.Loader("cuda", threads=threads, slot_bytes=slot << 20)
                 for what, layers in (("uncompressed", plain), ("compressed", packed)):
                     rate(f"sweep: {what}, {threads} threads, {slot} MiB", size,

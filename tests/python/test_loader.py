@@ -94,13 +94,21 @@ class Cpu(Blobs):
 
 
 class StandInEvent:
-    """Done when the copy it was recorded after was made, which here is at synchronize()."""
+    """Done when the copy it was recorded after was made: at synchronize(), or when asked a while."""
 
-    def __init__(self, blocking=False):
-        self.copies = []
+    def __init__(self):
+        self.copies, self.asked = [], 0
 
     def record(self, stream):
         self.copies, stream.waiting = stream.waiting, []
+        self.asked = 0
+
+    def query(self):
+        self.asked += 1
+        if self.asked < 4:
+            return False
+        self.synchronize()
+        return True
 
     def synchronize(self):
         for copy in self.copies:
@@ -126,7 +134,7 @@ class StandInCuda:
     events = []
 
     def __init__(self, stack):
-        def event(blocking=False):
+        def event():
             StandInCuda.events.append(StandInEvent())
             return StandInCuda.events[-1]
 
@@ -148,7 +156,7 @@ class StandInCuda:
 
         for name, value in {"cuda.Event": event, "cuda.Stream": lambda: stream, "empty": empty,
                             "cuda.device": lambda device: contextlib.nullcontext(),
-                            "cuda.set_stream": lambda stream: None,
+                            "cuda.stream": lambda stream: contextlib.nullcontext(),
                             "cuda.current_device": lambda: 0,
                             "cuda.current_stream": lambda device: None}.items():
             stack.enter_context(mock.patch(f"torch.{name}", value))
