@@ -253,8 +253,8 @@ bool fill_tables(const std::vector<Bit>& bits, const Lanes& from, const Network&
   }
   const auto sums = [&]<class Int>(const std::vector<Label>& labels, auto stride,
                                    std::vector<Int>& into) {
-    std::vector<int64_t> each;
-    for (Label label : labels) each.push_back(stride(label));
+    std::vector<int64_t> each(labels.size());
+    std::ranges::transform(labels, each.begin(), stride);
     into = subset_sums<Int>(each);
   };
   const auto in_bytes = [&](Label label) { return bits[label].in / 2; };
