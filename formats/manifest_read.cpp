@@ -8,6 +8,7 @@
 #include "formats/json_fields.hpp"
 #include "formats/manifest.hpp"
 #include "formats/strict_json.hpp"
+#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -180,6 +181,20 @@ void check_layer_names(const Manifest& manifest) {
   }
 }
 
+// Totals are shown and counted with: whatever a manifest says, they do not overflow.
+void check_sizes(const Manifest& manifest) {
+  constexpr int64_t kMost = int64_t{1} << 53;  // what JSON's readers tell apart
+  int64_t total = 0;
+  for (const ManifestLayer& layer : manifest.layers) {
+    total = checked_add(total, layer.size);
+    for (const ManifestTensor& tensor : layer.tensors) {
+      total = checked_add(total, tensor.spec.bytes());
+    }
+  }
+  for (const ManifestFile& file : manifest.rest) total = checked_add(total, file.size);
+  if (total > kMost) throw Error::input("layers: their sizes add up to more than 2^53 bytes");
+}
+
 }  // namespace
 
 void check_plain_name(const std::string& name) {
@@ -232,6 +247,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   if (object.has("rest")) {
     object.each("rest", [&](const JsonFields& item) { manifest.rest.push_back(read_file(item)); });
   }
+  check_sizes(manifest);
   const JsonFields source = object.object("source");
   manifest.source.kind = source.string("kind");
   source.each("files", [&](const JsonFields& item) {
