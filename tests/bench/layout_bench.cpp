@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lib/core/error.hpp"
+#include "lib/exec/buffer.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/property/target_space.hpp"
@@ -22,20 +23,20 @@ constexpr int64_t kExperts = 24;  // about 200 MB of w13 on either side
 struct Case {
   LayoutInput input;
   Output output;
-  std::vector<std::vector<std::byte>> in;  // by slot that the output reads
-  std::vector<std::byte> out;
-  std::vector<std::byte> scratch;
+  std::vector<Buffer> memory;    // of `in`, then of `out`
+  std::vector<MutableBytes> in;  // by slot that the output reads
+  MutableBytes out;
 };
 
-std::vector<std::byte> random_bytes(size_t size) {
-  std::vector<std::byte> bytes(size + 8);
-  std::mt19937_64 draw(size);
-  for (size_t i = 0; i < size; i += 8) {
+// Fills `buffer` with `size` random bytes, where the pipeline's own buffers would have them.
+MutableBytes random_bytes(Buffer& buffer, int64_t size) {
+  const MutableBytes bytes = buffer.get(size + 8);
+  std::mt19937_64 draw(static_cast<uint64_t>(size));
+  for (int64_t i = 0; i < size; i += 8) {
     const uint64_t word = draw();
     std::memcpy(bytes.data() + i, &word, sizeof word);
   }
-  bytes.resize(size);
-  return bytes;
+  return bytes.first(static_cast<size_t>(size));
 }
 
 // The first target that the row is chosen for; empty when none is.
@@ -67,15 +68,18 @@ std::shared_ptr<Case> make_case(const LayoutRow& row, const Target& target) {
 
 void fill(Case& item) {
   if (!item.out.empty()) return;
-  for (Slot slot : slots_read(item.output)) {
-    item.in.push_back(random_bytes(static_cast<size_t>(item.input.loaded.tensor(slot).bytes())));
+  const auto slots = slots_read(item.output);
+  item.memory = std::vector<Buffer>(slots.size() + 1);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    item.in.push_back(random_bytes(item.memory[i], item.input.loaded.tensor(slots[i]).bytes()));
   }
-  item.out = random_bytes(static_cast<size_t>(item.output.spec.bytes()));
+  item.out = random_bytes(item.memory.back(), item.output.spec.bytes());
 }
 
 void clear(Case& item) {
   item.in = {};
   item.out = {};
+  item.memory.clear();
 }
 
 SlotBytes granule_of(const Case& item, int64_t granule) {
@@ -104,13 +108,10 @@ void run_layout(benchmark::State& state, Case& item, bool invert) {
   const auto in_bytes = static_cast<size_t>(item.output.program.in_bytes());
   for (auto _ : state) {
     for (int64_t g = 0; g < granules; ++g) {
-      const MutableBytes out =
-          MutableBytes(item.out).subspan(static_cast<size_t>(g) * out_bytes, out_bytes);
+      const MutableBytes out = item.out.subspan(static_cast<size_t>(g) * out_bytes, out_bytes);
       if (invert) {
-        run_inverse(
-            item.output, out, {},
-            MutableBytes(item.in.front()).subspan(static_cast<size_t>(g) * in_bytes, in_bytes),
-            scratch);
+        run_inverse(item.output, out, {},
+                    item.in.front().subspan(static_cast<size_t>(g) * in_bytes, in_bytes), scratch);
       } else {
         run_forward(item.output, granule_of(item, g), out, scratch);
       }
