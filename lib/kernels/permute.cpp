@@ -83,6 +83,19 @@ unsigned nibble(const std::byte* bytes, int64_t at) {
 
 }  // namespace
 
+void add_loop(LoopNest& nest, int64_t size, int64_t in_stride, int64_t out_stride) {
+  if (!nest.size.empty() && nest.in_stride.back() == in_stride * size &&
+      nest.out_stride.back() == out_stride * size) {
+    nest.size.back() *= size;
+    nest.in_stride.back() = in_stride;
+    nest.out_stride.back() = out_stride;
+    return;
+  }
+  nest.size.push_back(size);
+  nest.in_stride.push_back(in_stride);
+  nest.out_stride.push_back(out_stride);
+}
+
 LoopNest permutation_nest(const std::vector<int64_t>& dims, const std::vector<int>& order,
                           bool invert) {
   const size_t rank = dims.size();

@@ -15,6 +15,9 @@ struct LoopNest {
   std::vector<int64_t> out_stride;
 };
 
+// Adds an innermost loop, joined with the one around it where the two are neighbours on both sides.
+void add_loop(LoopNest& nest, int64_t size, int64_t in_stride, int64_t out_stride);
+
 // Nest for out = in.reshape(dims).permute(order), writing in ascending order; neighbouring axes
 // that stay neighbours are merged. With `invert` the roles of in and out are exchanged, still
 // writing in ascending order.

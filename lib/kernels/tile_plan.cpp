@@ -168,17 +168,16 @@ class Network {
 };
 
 // All sums of subsets of `strides`, the first varying fastest.
-template <class Int>
-std::vector<Int> subset_sums(const std::vector<int64_t>& strides) {
-  std::vector<Int> sums = {0};
+std::vector<int64_t> subset_sums(const std::vector<int64_t>& strides) {
+  std::vector<int64_t> sums = {0};
   for (int64_t stride : strides) {
     const size_t count = sums.size();
-    for (size_t i = 0; i < count; ++i) sums.push_back(static_cast<Int>(sums[i] + stride));
+    for (size_t i = 0; i < count; ++i) sums.push_back(sums[i] + stride);
   }
   return sums;
 }
 
-// The loops around the tiles: what lengthens the written pieces innermost, then in input order.
+// The loops around the tiles, in input order: a strip's rows are read as they lie.
 LoopNest tile_loops(const LoopNest& rest, const std::vector<Bit>& pool) {
   struct Loop {
     int64_t size, in, out;
@@ -190,20 +189,7 @@ LoopNest tile_loops(const LoopNest& rest, const std::vector<Bit>& pool) {
   for (const Bit& bit : pool) loops.push_back({2, bit.in, bit.out});
   std::ranges::sort(loops, std::greater(), &Loop::in);
   LoopNest nest;
-  for (const Loop& loop : loops) {
-    const int64_t in = loop.in / 2;
-    const int64_t out = loop.out / 2;
-    if (!nest.size.empty() && nest.in_stride.back() == in * loop.size &&
-        nest.out_stride.back() == out * loop.size) {
-      nest.size.back() *= loop.size;
-      nest.in_stride.back() = in;
-      nest.out_stride.back() = out;
-      continue;
-    }
-    nest.size.push_back(loop.size);
-    nest.in_stride.push_back(in);
-    nest.out_stride.push_back(out);
-  }
+  for (const Loop& loop : loops) add_loop(nest, loop.size, loop.in / 2, loop.out / 2);
   return nest;
 }
 
@@ -226,7 +212,7 @@ bool fill_tables(const std::vector<Bit>& bits, const Lanes& from, const Network&
   std::vector<int64_t> strides;
   for (size_t i = run_bits; i < by_output.size(); ++i)
     strides.push_back(bits[by_output[i]].out / 2);
-  plan.run_offset = subset_sums<int64_t>(strides);
+  plan.run_offset = subset_sums(strides);
 
   std::vector<Label> others;
   std::vector<int64_t> lines;
@@ -234,7 +220,7 @@ bool fill_tables(const std::vector<Bit>& bits, const Lanes& from, const Network&
     if (bits[label].in >= int64_t{1} << kLineBits) lines.push_back(bits[label].in / 2);
     if (!contains(from, label) && !contains(network.entering, label)) others.push_back(label);
   }
-  plan.line_offset = subset_sums<int64_t>(lines);
+  plan.line_offset = subset_sums(lines);
   if (others.empty()) return false;
   // Whole registers are stored where that is possible: the tile's buffer is read again at once.
   std::ranges::sort(others, {}, [&](Label label) { return stored[label]; });
@@ -251,18 +237,17 @@ bool fill_tables(const std::vector<Bit>& bits, const Lanes& from, const Network&
     }
     others.erase(others.begin(), others.begin() + static_cast<ptrdiff_t>(more));
   }
-  const auto sums = [&]<class Int>(const std::vector<Label>& labels, auto stride,
-                                   std::vector<Int>& into) {
+  const auto sums = [](const std::vector<Label>& labels, auto stride) {
     std::vector<int64_t> each(labels.size());
     std::ranges::transform(labels, each.begin(), stride);
-    into = subset_sums<Int>(each);
+    return subset_sums(each);
   };
   const auto in_bytes = [&](Label label) { return bits[label].in / 2; };
   const auto stored_bytes = [&](Label label) { return stored[label]; };
-  sums(before, in_bytes, plan.load_offset);
-  sums(after, stored_bytes, plan.store_offset);
-  sums(others, in_bytes, plan.group_load);
-  sums(others, stored_bytes, plan.group_store);
+  plan.load_offset = sums(before, in_bytes);
+  plan.store_offset = sums(after, stored_bytes);
+  plan.group_load = sums(others, in_bytes);
+  plan.group_store = sums(others, stored_bytes);
   return true;
 }
 

@@ -37,11 +37,11 @@ struct TilePlan {
 
   TileNetwork network;
   std::vector<int64_t> load_offset;   // of each register of a group
-  std::vector<int32_t> store_offset;  // into the tile's buffer
+  std::vector<int64_t> store_offset;  // into the tile's buffer
   int64_t load_block = 0;             // from a register's first block to its second
   int64_t store_block = 0;
   std::vector<int64_t> group_load;  // of each group of registers
-  std::vector<int32_t> group_store;
+  std::vector<int64_t> group_store;
   int64_t tile_bytes = 0;
   int64_t run_bytes = 0;
   std::vector<int64_t> run_offset;   // in the output

@@ -170,7 +170,6 @@ void run_all(const TilePlan& plan, const TileHints& hints, const uint8_t* in, ui
       from += run;
     }
   });
-  if (hints.streaming) hwy::FlushStream();
 }
 
 template <int kExchanges>

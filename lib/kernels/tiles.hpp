@@ -11,8 +11,10 @@ namespace mxfp4::kernels {
 [[nodiscard]] bool tiles_supported() noexcept;
 
 struct TileHints {
-  bool streaming = false;  // output lines that are whole and aligned go past the caches
-  int64_t ahead = 0;       // what lies so many bytes after the input will be next; 0: nothing known
+  // Output lines that are whole and aligned go past the caches: finish_streaming() (copy.hpp) must
+  // follow before another thread may look.
+  bool streaming = false;
+  int64_t ahead = 0;  // what lies so many bytes after the input will be next; 0: nothing known
 };
 
 // `in` and `out` do not overlap; no alignment needed.

@@ -1,5 +1,4 @@
 // Strips of permutations and of custom steps.
-
 #include "lib/steps/strip_work.hpp"
 
 #include <algorithm>
@@ -48,18 +47,7 @@ int64_t units_of(const std::vector<Axis>& axes) {
 kernels::LoopNest nest_of(std::vector<Axis> axes, int64_t Axis::*read, int64_t Axis::*write) {
   std::ranges::sort(axes, std::greater(), write);
   kernels::LoopNest nest;
-  for (const Axis& axis : axes) {
-    if (!nest.size.empty() && nest.in_stride.back() == axis.*read * axis.size &&
-        nest.out_stride.back() == axis.*write * axis.size) {
-      nest.size.back() *= axis.size;
-      nest.in_stride.back() = axis.*read;
-      nest.out_stride.back() = axis.*write;
-      continue;
-    }
-    nest.size.push_back(axis.size);
-    nest.in_stride.push_back(axis.*read);
-    nest.out_stride.push_back(axis.*write);
-  }
+  for (const Axis& axis : axes) kernels::add_loop(nest, axis.size, axis.*read, axis.*write);
   if (nest.size.empty()) nest = {{1}, {1}, {1}};
   return nest;
 }

@@ -11,7 +11,7 @@
 namespace mxfp4 {
 
 struct StripHints {
-  bool streaming = false;  // what is written goes past the caches
+  bool streaming = false;  // what is written goes past the caches; the caller ends that
   bool more = false;       // the next strip follows at once, from the same input
 };
 
