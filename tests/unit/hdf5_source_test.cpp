@@ -14,6 +14,7 @@
 #include "formats/hdf5_filters.hpp"
 #include "formats/sha256.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -255,7 +256,7 @@ TEST(Hdf5Source, SurvivesRandomCorruption) {
   constexpr unsigned kSeed = 20260518;
   SCOPED_TRACE(kSeed);
   std::mt19937 random(kSeed);
-  const fs::path path = fs::path(testing::TempDir()) / "hdf5_source.corrupt.h5";
+  const fs::path path = test::scratch_path("hdf5_source.corrupt.h5");
   int refused = 0;
   constexpr int kRounds = 150;
   for (int round = 0; round < kRounds; ++round) {

@@ -11,6 +11,7 @@
 
 #include "formats/sha256.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -163,7 +164,7 @@ class RawSource : public testing::Test {
  protected:
   RawSource() {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = fs::path(testing::TempDir()) / (std::string("raw_source.") + info->name());
+    dir_ = test::scratch_path(std::string("raw_source.") + info->name());
     fs::remove_all(dir_);
     fs::create_directories(dir_);
     write("x.bin", "abcdef--BBBB");

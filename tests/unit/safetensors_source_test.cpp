@@ -13,6 +13,7 @@
 #include "formats/safetensors_header.hpp"
 #include "formats/sha256.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -24,7 +25,7 @@ class SafetensorsSource : public testing::Test {
  protected:
   SafetensorsSource() {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = fs::path(testing::TempDir()) / (std::string("safetensors_source.") + info->name());
+    dir_ = test::scratch_path(std::string("safetensors_source.") + info->name());
     fs::remove_all(dir_);
     fs::create_directories(dir_);
   }
