@@ -790,10 +790,11 @@ class Layer:
                                                        f"{info.nbytes} were asked for")
         self._file.read_into(info.offset + begin, out)
 
-    def pieces(self, name: str, limit: int) -> Iterator[Tuple[int, int]]:
-        """Cuts a tensor's bytes into (begin, end) of at most `limit` bytes that decode alone."""
+    def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
+        """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at ends
+        of what decodes alone where `limit` lets it."""
         info = self.info(name)
-        for begin, end in self._file.cuts(info.offset, info.offset + info.nbytes, limit):
+        for begin, end in self._file.cuts(info.offset + begin, info.offset + info.nbytes, limit):
             yield begin - info.offset, end - info.offset
 
     def check_file(self) -> None:

@@ -2,43 +2,174 @@
 
 To a GPU: a few threads read (from an uncompressed file) or decode (from a compressed one) pieces of
 the tensors straight into pinned slots of a ring that is made once and used for every layer. The
-calling thread enqueues the copies on a stream of the loader's own, and gives slots back when an event
-says that they are free: it alone calls torch, since every call of torch hands the interpreter's lock
-around. The tensors are allocated once, at their final size; no other GPU memory is used, and no copy
-to the GPU starts from pageable memory.
+calling thread enqueues the copies on a stream of the loader's own, and gives slots back once their
+copies have arrived: it alone calls torch, since every call of torch hands the interpreter's lock
+around. For the same reason pieces are large; only the first are small, so that copying begins early,
+and the last, so that the threads end together. The tensors are allocated once, at their final size;
+no other GPU memory is used, and no copy to the GPU starts from pageable memory.
 
 To the CPU the same threads write straight into the tensors.
 """
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+from queue import SimpleQueue
+from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
-from mxfp4_repack import Layer, tensor_view
+from mxfp4_repack import Layer, TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
 DEFAULT_THREADS = 10
-DEFAULT_SLOT_BYTES = 4 << 20  # two frames of a compressed file
+DEFAULT_SLOT_BYTES = 8 << 20
 SLOTS_PER_THREAD = 2  # one is filled while the other is copied
-POLL_SECONDS = 0.0001  # between looks for slots whose copies have arrived
+STEPS_TO_SLOT = 4  # the smallest pieces are a 4th of a slot: a frame of a compressed file
 
 _Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
+
+
+class _Pieces:
+    """The pieces of some tensors, each given to the one thread that takes it."""
+
+    def __init__(self, layer: Layer, infos: Sequence[TensorInfo], slot_bytes: int,
+                 threads: int) -> None:
+        self._lock = threading.Lock()
+        self._rest = _cut(layer, infos, slot_bytes, threads)
+
+    def take(self) -> Optional[_Piece]:
+        """None when there are no more."""
+        with self._lock:
+            return next(self._rest, None)
+
+    def stop(self) -> None:
+        """There are no more."""
+        with self._lock:
+            self._rest = iter(())
+
+
+def _cut(layer: Layer, infos: Sequence[TensorInfo], slot_bytes: int,
+         threads: int) -> Iterator[_Piece]:
+    """Pieces of at most slot_bytes, of at most a share of a thread in what is before and after."""
+    step = max(1, slot_bytes // STEPS_TO_SLOT)
+    before, after = 0, sum(info.nbytes for info in infos)
+    for info in infos:
+        end = 0
+        while end < info.nbytes:
+            share = min(before, after) // threads // step * step
+            begin, end = next(layer.pieces(info.name, min(slot_bytes, max(step, share)), end))
+            before, after = before + end - begin, after - (end - begin)
+            yield info.name, begin, end
+
+
+class _ToCpu:
+    """Where the threads' pieces go: here, straight into the tensors."""
+
+    def __init__(self, layer: Layer, infos: Sequence[TensorInfo]) -> None:
+        self.layer = layer
+        self.tensors, self.flats = _allocate(layer, infos, "cpu")
+        for info in infos:
+            self.flats[info.name][info.nbytes:].zero_()
+        self.arrays = {name: flat.numpy() for name, flat in self.flats.items()}
+
+    def read(self, name: str, begin: int, end: int) -> None:
+        """A thread's part: one piece."""
+        self.layer.read_into(name, begin, self.arrays[name][begin:end])
+
+    def ended(self) -> None:
+        """Each thread calls it when it stops."""
+
+    def work(self) -> None:
+        """The calling thread's part."""
+
+    def give_up(self) -> None:
+        """Lets threads end that wait for the calling thread, which failed, in read()."""
 
 
 class _Slot:
     """A part of the pinned ring, and the end of the last copy out of it."""
 
-    def __init__(self, pinned: torch.Tensor) -> None:
-        self.tensor = pinned
-        self.array = pinned.numpy()
-        self.free = torch.cuda.Event()
+    def __init__(self, size: int) -> None:
+        self.tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        self.array = self.tensor.numpy()
+        self.copied = torch.cuda.Event()
+
+
+class _ToGpu:
+    """As _ToCpu, by way of the ring.
+
+    A slot is in `free`, with a thread, in `full`, or in `copying`. Nothing waits with a timeout, and
+    putting never waits; what waits is always woken:
+    - a thread waits only for a free slot, so only while all slots are elsewhere. Those with threads
+      come to `full`; work() takes all from there, and as soon as `full` is empty waits for copies
+      until each thread can have a slot. If it fails, give_up() wakes every thread that waits, or is
+      about to, without a slot: none is written while a copy may still read it.
+    - work() waits for `full` only while each thread that runs has a slot or can take one, and so will
+      put that one there or, at its end, whatever ends it, None.
+    """
+
+    def __init__(self, layer: Layer, infos: Sequence[TensorInfo], device: torch.device,
+                 stream: torch.cuda.Stream, slots: Sequence[_Slot], threads: int) -> None:
+        self.layer, self.infos, self.device, self.stream = layer, infos, device, stream
+        self.threads, self.spare = threads, len(slots) - threads
+        self.free: SimpleQueue[Optional[_Slot]] = SimpleQueue()
+        self.full: SimpleQueue[Optional[Tuple[_Slot, _Piece]]] = SimpleQueue()
+        for slot in slots:
+            self.free.put(slot)
+
+    def read(self, name: str, begin: int, end: int) -> None:
+        slot = self.free.get()
+        if slot is not None:
+            self.layer.read_into(name, begin, slot.array[:end - begin])
+            self.full.put((slot, (name, begin, end)))
+
+    def ended(self) -> None:
+        self.full.put(None)
+
+    def work(self) -> None:
+        # The threads are reading already. Memory comes from the caller's stream, kernels of which
+        # may still read what lay there.
+        self.tensors, flats = _allocate(self.layer, self.infos, self.device)
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream):
+            for info in self.infos:
+                if info.slack_bytes:
+                    flats[info.name][info.nbytes:].zero_()
+            self._copy(flats)
+
+    def _copy(self, flats: Dict[str, torch.Tensor]) -> None:
+        copying: Deque[_Slot] = deque()
+        running = self.threads
+        while running:
+            if len(copying) > self.spare and self.full.empty():
+                slot = copying.popleft()
+                slot.copied.synchronize()
+                self.free.put(slot)
+                continue
+            item = self.full.get()
+            if item is None:
+                running -= 1
+                continue
+            slot, (name, begin, end) = item
+            flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
+            slot.copied.record(self.stream)
+            copying.append(slot)
+
+    def give_up(self) -> None:
+        for _ in range(self.threads):
+            self.free.put(None)
+
+
+def _allocate(layer: Layer, infos: Sequence[TensorInfo], device: Any,
+              ) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
+    """The tensors, and the bytes that each lies in."""
+    flats = {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8,
+                                    device=device) for info in infos}
+    return {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}, flats
 
 
 class Loader:
@@ -60,13 +191,12 @@ class Loader:
             with torch.cuda.device(self.device):
                 self.device = torch.device("cuda", torch.cuda.current_device())
                 self._stream = torch.cuda.Stream()
-                ring = torch.empty(self.threads * SLOTS_PER_THREAD * slot_bytes, dtype=torch.uint8,
-                                   pin_memory=True)
-                self._slots = [_Slot(part) for part in ring.split(slot_bytes)]
+                # One by one: torch rounds pinned memory up to a power of two.
+                self._slots = [_Slot(slot_bytes) for _ in range(self.threads * SLOTS_PER_THREAD)]
         self._pool = ThreadPoolExecutor(self.threads, "mxfp4-loader")
 
     def close(self) -> None:
-        """Ends the threads and frees the ring."""
+        """Ends the threads and gives the ring back to torch."""
         with self._lock:
             self._pool.shutdown()
             self._slots.clear()
@@ -80,113 +210,49 @@ class Loader:
         """
         infos = [layer.info(name) for name in (layer.tensors if names is None else names)]
         with self._lock:
-            on_cpu = self.device.type != "cuda"
-            flats = {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8,
-                                            device="cpu" if on_cpu else self.device)
-                     for info in infos}
-            tensors = {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}
-            work: queue.SimpleQueue[_Piece] = queue.SimpleQueue()
-            for info in infos:
-                flats[info.name][info.nbytes:].zero_()
-                for begin, end in layer.pieces(info.name, self.slot_bytes):
-                    work.put((info.name, begin, end))
-            if on_cpu:
-                self._run(work, lambda name, begin, end: layer.read_into(
-                    name, begin, flats[name].numpy()[begin:end]))
-            else:
-                self._run_on_gpu(layer, flats, work)
-        if self.device.type not in ("cpu", "cuda"):
-            return {info.name: tensor_view(info, flats[info.name].to(self.device), layer.path)
-                    for info in infos}
-        return tensors
+            pieces = _Pieces(layer, infos, self.slot_bytes, self.threads)
+            if self._stream is not None:
+                gpu = _ToGpu(layer, infos, self.device, self._stream, self._slots, self.threads)
+                try:
+                    self._run(pieces, gpu)
+                finally:
+                    self._stream.synchronize()  # also before an error lets go of the tensors
+                return gpu.tensors
+            cpu = _ToCpu(layer, infos)
+            self._run(pieces, cpu)
+        if self.device.type == "cpu":
+            return cpu.tensors
+        return {info.name: tensor_view(info, cpu.flats[info.name].to(self.device), layer.path)
+                for info in infos}
 
-    def _run(self, work: Any, step: Callable[[str, int, int], None],
-             meanwhile: Callable[[], None] = lambda: None,
-             at_end: Callable[[], None] = lambda: None) -> None:
-        """Empties `work` in the threads, each calling at_end() when it stops, while this thread does
-        `meanwhile`; raises the first error after all have stopped."""
+    def _run(self, pieces: _Pieces, target: "_ToCpu | _ToGpu") -> None:
+        """The threads read all pieces while this thread does target.work(); the first error comes
+        out after all have stopped."""
 
         def run() -> None:
             try:
-                while True:
-                    step(*work.get_nowait())
-            except queue.Empty:
-                pass
+                for piece in iter(pieces.take, None):
+                    target.read(*piece)
             except BaseException:
-                _drain(work)  # the others stop after the piece they are at
+                pieces.stop()  # the others end after the piece they are at
                 raise
             finally:
-                at_end()
+                target.ended()
 
-        futures: List[Future[None]] = [self._pool.submit(run) for _ in range(self.threads)]
+        futures: List[Future[None]] = []
         try:
-            meanwhile()
+            for _ in range(self.threads):
+                futures.append(self._pool.submit(run))
+            target.work()
+        except BaseException:
+            pieces.stop()
+            target.give_up()
+            raise
         finally:
             errors = [future.exception() for future in futures]
         for error in errors:
             if error is not None:
                 raise error
-
-    def _run_on_gpu(self, layer: Layer, flats: Dict[str, torch.Tensor], work: Any) -> None:
-        stream = self._stream
-        assert stream is not None
-        # The allocator may hand out memory that kernels of the caller's stream still read.
-        stream.wait_stream(torch.cuda.current_stream(self.device))
-        free: queue.SimpleQueue[_Slot] = queue.SimpleQueue()
-        full: queue.SimpleQueue[Optional[Tuple[_Slot, _Piece]]] = queue.SimpleQueue()
-        for slot in self._slots:
-            free.put(slot)
-
-        def read(name: str, begin: int, end: int) -> None:
-            slot = free.get()
-            try:
-                layer.read_into(name, begin, slot.array[:end - begin])
-            except BaseException:
-                free.put(slot)
-                raise
-            full.put((slot, (name, begin, end)))
-
-        def copy() -> None:
-            copying: Deque[_Slot] = deque()
-            running = self.threads
-            failed: Optional[BaseException] = None
-            while running:
-                while copying and copying[0].free.query():
-                    free.put(copying.popleft())
-                try:
-                    item = full.get(timeout=POLL_SECONDS if copying else None)
-                except queue.Empty:
-                    continue
-                if item is None:
-                    running -= 1
-                    continue
-                slot, (name, begin, end) = item
-                try:
-                    if failed is None:
-                        flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
-                        slot.free.record(stream)
-                        copying.append(slot)
-                        continue
-                except BaseException as error:  # the threads wait for slots: they come first
-                    failed = error
-                    _drain(work)
-                free.put(slot)
-            if failed is not None:
-                raise failed
-
-        try:
-            with torch.cuda.stream(stream):
-                self._run(work, read, copy, lambda: full.put(None))
-        finally:
-            stream.synchronize()  # also before an error lets go of the tensors
-
-
-def _drain(work: Any) -> None:
-    try:
-        while True:
-            work.get_nowait()
-    except queue.Empty:
-        pass
 
 
 _loaders: Dict[torch.device, Loader] = {}
@@ -216,7 +282,7 @@ def load(layer: Layer, device: Any, names: Optional[Sequence[str]] = None,
 
 
 def release() -> None:
-    """Closes the kept loaders: their threads end, their pinned memory is freed."""
+    """Closes the kept loaders: their threads end, torch gets their pinned memory back."""
     with _loaders_lock:
         for loader in _loaders.values():
             loader.close()

@@ -1,6 +1,10 @@
 """to_device() against numpy(); the ring of the GPU path with stand-ins for CUDA's objects."""
 import contextlib
+import itertools
 import os
+import random
+import threading
+import time
 import unittest
 from unittest import mock
 
@@ -94,62 +98,66 @@ class Cpu(Blobs):
 
 
 class StandInEvent:
-    """Done when the copy it was recorded after was made: at synchronize(), or when asked a while."""
+    """Done when somebody waits for it, no sooner: then the copies before it are made."""
 
-    def __init__(self):
-        self.copies, self.asked = [], 0
+    def __init__(self, cuda):
+        self.cuda, self.copies = cuda, []
 
     def record(self, stream):
+        self.cuda.called("record")
         self.copies, stream.waiting = stream.waiting, []
-        self.asked = 0
-
-    def query(self):
-        self.asked += 1
-        if self.asked < 4:
-            return False
-        self.synchronize()
-        return True
 
     def synchronize(self):
+        self.cuda.called("synchronize")
+        self.finish()
+
+    def finish(self):
         for copy in self.copies:
             copy()
         self.copies = []
 
 
 class StandInStream:
-    def __init__(self):
-        self.waiting = []
+    def __init__(self, cuda):
+        self.cuda, self.waiting = cuda, []
 
     def wait_stream(self, other):
-        pass
+        self.cuda.called("wait_stream")
 
     def synchronize(self):
-        for event in StandInCuda.events:
-            event.synchronize()
+        for event in self.cuda.events:
+            event.finish()
+        self.waiting = []
 
 
 class StandInCuda:
-    """Patches torch so that a "GPU" is memory here, and its copies are as late as they may be."""
+    """Patches torch so that a "GPU" is memory here, and its copies are as late as they may be.
 
-    events = []
+    fail = (what, n, error): the n-th call of what raises. pause: seconds that each call may take.
+    """
 
-    def __init__(self, stack):
+    def __init__(self, stack, pause=0.0):
         def event():
-            StandInCuda.events.append(StandInEvent())
-            return StandInCuda.events[-1]
+            self.events.append(StandInEvent(self))
+            return self.events[-1]
 
-        stream = StandInStream()
+        stream = StandInStream(self)
         real_empty, real_copy = torch.empty, torch.Tensor.copy_
-        StandInCuda.events = []
-        self.pinned = []
+        self.events, self.pinned = [], []
+        self.fail, self.calls, self.pause = None, {}, pause
+        self.thread = threading.get_ident()
+        self.random = random.Random(1)
 
         def empty(size, *, dtype, device=None, pin_memory=False):
+            if not pin_memory:
+                self.called("empty")
             tensor = real_empty(size, dtype=dtype)
             if pin_memory:
                 self.pinned.append(tensor)
             return tensor
 
         def copy(target, source, non_blocking=False):
+            self.called("copy_")
             assert non_blocking and any(
                 0 <= source.data_ptr() - pin.data_ptr() < pin.numel() for pin in self.pinned)
             stream.waiting.append(lambda: real_copy(target, source))
@@ -162,21 +170,116 @@ class StandInCuda:
             stack.enter_context(mock.patch(f"torch.{name}", value))
         stack.enter_context(mock.patch.object(torch.Tensor, "copy_", copy))
 
+    def called(self, what):
+        """Every call of torch: from one thread, and not in vain."""
+        assert threading.get_ident() == self.thread, f"{what} in another thread"
+        at = self.calls[what] = self.calls.get(what, -1) + 1
+        if self.pause:
+            time.sleep(self.random.random() * self.pause)
+        if self.fail is not None and self.fail[:2] == (what, at):
+            raise self.fail[2]
+
+
+class Unwilling:
+    """A layer, reads of which may be late, or raise from the n-th on."""
+
+    def __init__(self, layer, fail_at=None, pause=0.0):
+        self.layer, self.fail_at, self.pause = layer, fail_at, pause
+        self.calls = itertools.count()
+        self.random = random.Random(2)
+
+    def __getattr__(self, name):
+        return getattr(self.layer, name)
+
+    def read_into(self, name, begin, out):
+        at = next(self.calls)
+        if self.pause:
+            time.sleep(self.random.random() * self.pause)
+        if self.fail_at is not None and at >= self.fail_at:
+            raise mxfp4_repack.ReadError(self.layer.path, name, f"read {at}")
+        self.layer.read_into(name, begin, out)
+
 
 class Ring(Blobs):
+    """A hang here ends with the stacks of all threads: see run beside this file."""
+
     def test_slots_are_reused_only_when_free(self):
-        for slot_bytes in (100, 4096, 1 << 20):
+        for threads, slot_bytes in ((1, 700), (2, 1 << 20), (7, 4096)):
             for layer in self.layers:
                 with contextlib.ExitStack() as stack:
                     cuda = StandInCuda(stack)
-                    # One thread: the stand-in's stream has no lock.
-                    ring = loader.Loader("cuda", threads=1, slot_bytes=slot_bytes)
+                    ring = loader.Loader("cuda", threads=threads, slot_bytes=slot_bytes)
                     tensors = ring.load(layer)
                     again = ring.load(layer)
                     ring.close()
-                    self.assertEqual(sum(pin.numel() for pin in cuda.pinned), 2 * slot_bytes)
+                    self.assertEqual(sum(pin.numel() for pin in cuda.pinned),
+                                     threads * 2 * slot_bytes)
                 self.compare(layer, tensors)
                 self.compare(layer, again)
+
+    def test_late_reads_and_copies(self):
+        for read, copy in ((0.002, 0.0), (0.0, 0.0005), (0.001, 0.0002)):
+            layer = self.layers[1]
+            size = sum(layer.info(name).nbytes for name in layer.tensors)
+            with contextlib.ExitStack() as stack:
+                StandInCuda(stack, copy)
+                ring = loader.Loader("cuda", threads=5, slot_bytes=size // 100)
+                tensors = ring.load(Unwilling(layer, None, read))
+                ring.close()
+            self.compare(layer, tensors)
+
+    def fails(self, cuda, ring, layer, kind):
+        """A load fails, and one after it does not."""
+        with self.assertRaises(kind):
+            ring.load(layer)
+        cuda.fail = None
+        return ring.load(self.layers[0])
+
+    def test_failing_copies(self):
+        count = len(self.layers[0].tensors)
+        for what, at in (("empty", 0), ("empty", count - 1), ("wait_stream", 0), ("copy_", 0),
+                         ("copy_", 1), ("copy_", 13), ("copy_", 40), ("record", 0), ("record", 25),
+                         ("synchronize", 0), ("synchronize", 9)):
+            for threads, kind in ((1, RuntimeError), (3, KeyboardInterrupt), (8, RuntimeError)):
+                with self.subTest(what=what, at=at, threads=threads), \
+                        contextlib.ExitStack() as stack:
+                    cuda = StandInCuda(stack)
+                    ring = loader.Loader("cuda", threads=threads, slot_bytes=1000)
+                    cuda.fail = (what, at, kind("no " + what))
+                    tensors = self.fails(cuda, ring, self.layers[0], kind)
+                    ring.close()
+                self.compare(self.layers[0], tensors)
+
+    def test_failing_reads(self):
+        for threads, at, pause in itertools.product((1, 3, 8), (0, 1, 5, 50), (0.0, 0.001)):
+            for copies_fail in (False, True):
+                with self.subTest(threads=threads, at=at, pause=pause, copies_fail=copies_fail), \
+                        contextlib.ExitStack() as stack:
+                    cuda = StandInCuda(stack)
+                    ring = loader.Loader("cuda", threads=threads, slot_bytes=1000)
+                    if copies_fail:
+                        cuda.fail = ("copy_", at, mxfp4_repack.ReadError("", "", "no copy"))
+                    tensors = self.fails(cuda, ring, Unwilling(self.layers[0], at, pause),
+                                         mxfp4_repack.ReadError)
+                    ring.close()
+                self.compare(self.layers[0], tensors)
+
+    def test_no_thread_can_start(self):
+        for at in (0, 1, 3):
+            with contextlib.ExitStack() as stack:
+                cuda = StandInCuda(stack)
+                ring = loader.Loader("cuda", threads=4, slot_bytes=100)
+                started, real = itertools.count(), ring._pool.submit
+
+                def submit(run):
+                    if next(started) == at:
+                        raise RuntimeError("can't start new thread")
+                    return real(run)
+
+                with mock.patch.object(ring._pool, "submit", submit):
+                    tensors = self.fails(cuda, ring, self.layers[0], RuntimeError)
+                ring.close()
+            self.compare(self.layers[0], tensors)
 
 
 if __name__ == "__main__":
