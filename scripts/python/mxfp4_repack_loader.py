@@ -4,9 +4,9 @@ To a GPU: a few threads read (from an uncompressed file) or decode (from a compr
 the tensors straight into pinned slots of a ring that is made once and used for every layer. The
 calling thread enqueues the copies on a stream of the loader's own, and gives slots back once their
 copies have arrived: it alone calls torch, since every call of torch hands the interpreter's lock
-around. For the same reason pieces are large; only the first are small, so that copying begins early,
-and the last, so that the threads end together. The tensors are allocated once, at their final size;
-no other GPU memory is used, and no copy to the GPU starts from pageable memory.
+around. For the same reason pieces are large; only the first are small, so that copying begins
+early, and the last, so that the threads end together. The tensors are allocated once, at their
+final size; no other GPU memory is used, and no copy to the GPU starts from pageable memory.
 
 To the CPU the same threads write straight into the tensors.
 """
@@ -25,9 +25,10 @@ from mxfp4_repack import Layer, TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
-DEFAULT_THREADS = 10
+DEFAULT_THREADS = 12
 DEFAULT_SLOT_BYTES = 8 << 20
-SLOTS_PER_THREAD = 2  # one is filled while the other is copied
+SPARE_SLOTS = 8  # beside one a thread: those that are copied, and those that wait for a thread
+COPIES_AHEAD = 2  # so that one begins when one ends, whatever the calling thread does
 STEPS_TO_SLOT = 4  # the smallest pieces are a 4th of a slot: a frame of a compressed file
 
 _Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
@@ -54,15 +55,17 @@ class _Pieces:
 
 def _cut(layer: Layer, infos: Sequence[TensorInfo], slot_bytes: int,
          threads: int) -> Iterator[_Piece]:
-    """Pieces of at most slot_bytes, of at most a share of a thread in what is before and after."""
+    """Pieces of a slot, but the threads' first, from small to large, so that they come to be copied
+    one after another, and the last, of half a thread's share in the rest."""
     step = max(1, slot_bytes // STEPS_TO_SLOT)
-    before, after = 0, sum(info.nbytes for info in infos)
+    count, rest = 0, sum(info.nbytes for info in infos)
     for info in infos:
         end = 0
         while end < info.nbytes:
-            share = min(before, after) // threads // step * step
-            begin, end = next(layer.pieces(info.name, min(slot_bytes, max(step, share)), end))
-            before, after = before + end - begin, after - (end - begin)
+            steps = min(1 + count * STEPS_TO_SLOT // threads, rest * 2 // (threads * step))
+            limit = min(slot_bytes, max(1, steps) * step)
+            begin, end = next(layer.pieces(info.name, limit, end))
+            count, rest = count + 1, rest - (end - begin)
             yield info.name, begin, end
 
 
@@ -102,20 +105,22 @@ class _Slot:
 class _ToGpu:
     """As _ToCpu, by way of the ring.
 
-    A slot is in `free`, with a thread, in `full`, or in `copying`. Nothing waits with a timeout, and
-    putting never waits; what waits is always woken:
+    A slot is in `free`, with a thread, in `full`, or in `copying`. Nothing waits with a timeout,
+    putting never waits, and what waits is always woken:
     - a thread waits only for a free slot, so only while all slots are elsewhere. Those with threads
-      come to `full`; work() takes all from there, and as soon as `full` is empty waits for copies
-      until each thread can have a slot. If it fails, give_up() wakes every thread that waits, or is
-      about to, without a slot: none is written while a copy may still read it.
-    - work() waits for `full` only while each thread that runs has a slot or can take one, and so will
-      put that one there or, at its end, whatever ends it, None.
+      come to `full`; work() takes all from there, and as soon as `full` is empty waits for the
+      oldest copies until COPIES_AHEAD are left. If it fails, give_up() wakes every thread that
+      waits, or is about to, without a slot: none is written while a copy may still read it.
+    - work() waits for `full` only while at most COPIES_AHEAD slots are being copied. Then each
+      thread that runs has a slot or can take one, and so will put that one there or, at its end,
+      whatever ends it, None. (A slot whose read failed is lost till the next load; so is its
+      thread.)
     """
 
     def __init__(self, layer: Layer, infos: Sequence[TensorInfo], device: torch.device,
                  stream: torch.cuda.Stream, slots: Sequence[_Slot], threads: int) -> None:
         self.layer, self.infos, self.device, self.stream = layer, infos, device, stream
-        self.threads, self.spare = threads, len(slots) - threads
+        self.threads = threads
         self.free: SimpleQueue[Optional[_Slot]] = SimpleQueue()
         self.full: SimpleQueue[Optional[Tuple[_Slot, _Piece]]] = SimpleQueue()
         for slot in slots:
@@ -145,7 +150,7 @@ class _ToGpu:
         copying: Deque[_Slot] = deque()
         running = self.threads
         while running:
-            if len(copying) > self.spare and self.full.empty():
+            if len(copying) > COPIES_AHEAD and self.full.empty():
                 slot = copying.popleft()
                 slot.copied.synchronize()
                 self.free.put(slot)
@@ -175,8 +180,8 @@ def _allocate(layer: Layer, infos: Sequence[TensorInfo], device: Any,
 class Loader:
     """Loads layers to one device. The ring and the threads live until close().
 
-    threads: readers, by default one a core that this process may use, 10 at most. slot_bytes: bytes
-    of each of the threads * 2 slots of the ring. One load() runs at a time; others wait.
+    threads: readers, by default one a core that this process may use, 12 at most. slot_bytes: bytes
+    of each of the threads + 8 slots of the ring. One load() runs at a time; others wait.
     """
 
     def __init__(self, device: Any, *, threads: Optional[int] = None,
@@ -192,7 +197,7 @@ class Loader:
                 self.device = torch.device("cuda", torch.cuda.current_device())
                 self._stream = torch.cuda.Stream()
                 # One by one: torch rounds pinned memory up to a power of two.
-                self._slots = [_Slot(slot_bytes) for _ in range(self.threads * SLOTS_PER_THREAD)]
+                self._slots = [_Slot(slot_bytes) for _ in range(self.threads + SPARE_SLOTS)]
         self._pool = ThreadPoolExecutor(self.threads, "mxfp4-loader")
 
     def close(self) -> None:

@@ -2,7 +2,8 @@
 """Measure the loader of scripts/python on a GPU, against plain pinned copies, and check its bytes.
 
     loader_check.py --program MXFP4_REPACK [--work DIR] [--experts 128 --hidden 2880 --inter 2880]
-                    [--layers 2] [--sweep] [--triton-kernels DIR] [--report FILE]
+                    [--layers 2] [--reuse] [--brief | --sweep] [--triton-kernels DIR]
+                    [--report FILE]
 
 Makes a gpt-oss checkpoint of random bytes in DIR, packs it for TRITON on sm90, plain and compressed,
 and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` where there is a limit:
@@ -14,8 +15,9 @@ and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` 
   memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB;
   matmul    with triton_kernels at hand, triton_matmul_check.py on blobs of the same program.
 
---sweep also times numbers of threads and slot sizes. --report writes all numbers as JSON. Rates are
-medians of 5, in GB/s of decoded bytes. Needs a GPU, torch, numpy; exits 1 if a limit was missed.
+--reuse takes the blobs that an earlier run left in DIR. --brief leaves out `decoding`; --sweep also
+times numbers of threads and slot sizes. --report writes all numbers as JSON. Rates are medians of 5,
+in GB/s of decoded bytes. Needs a GPU, torch, numpy; exits 1 if a limit was missed.
 """
 import argparse
 import importlib.util
@@ -43,6 +45,7 @@ import mxfp4_repack_loader
 SHARE_OF_PINNED = 0.8
 BESIDE_LIMIT = 64 << 20
 REPEATS = 5
+METHODS = {"uncompressed": "none", "compressed": "zstd"}
 
 report = {"numbers": {}, "failures": []}
 
@@ -90,6 +93,25 @@ def make_checkpoint(directory, arguments):
 def pack(program, source, out, *flags):
     run(program, "convert", source, "-o", out, "--backend", "TRITON", "--arch", "sm90", "-q", *flags)
     return mxfp4_repack.open_blob(out)
+
+
+def make_layers(arguments, reuse):
+    """{how compressed: its layers}, files in the page cache."""
+    layers = {}
+    if not reuse:
+        begin = time.perf_counter()
+        make_checkpoint(arguments.work / "model", arguments)
+        say("made", f"a checkpoint in {time.perf_counter() - begin:.0f} s")
+    for what, method in METHODS.items():
+        begin = time.perf_counter()
+        blob = mxfp4_repack.open_blob(arguments.work / what) if reuse else pack(
+            arguments.program, arguments.work / "model", arguments.work / what,
+            "--compress", method)
+        layers[what] = [blob.layer(prefix) for prefix in blob.layers]
+        for layer in layers[what]:
+            layer.check_file()  # also brings it into the page cache
+        say("opened" if reuse else "made", f"{what} in {time.perf_counter() - begin:.0f} s")
+    return layers
 
 
 def check_bytes(what, layer):
@@ -167,7 +189,11 @@ def measure(arguments, plain, packed, size):
     stored = sum(os.path.getsize(layer.path) for layer in packed)
     say("loader: compressed", f"{stored / size:.3f} of the bytes, {coded / got:.2f} of the rate")
     usual.close()
+    if not arguments.brief:
+        measure_parts(arguments, plain, packed, size)
 
+
+def measure_parts(arguments, plain, packed, size):
     cores = len(os.sched_getaffinity(0))
     for threads in [count for count in (1, 2, 4, 8, 16, 32) if count <= cores]:
         with ThreadPoolExecutor(threads) as pool:
@@ -175,8 +201,8 @@ def measure(arguments, plain, packed, size):
                 rate(f"{what}, {threads} threads", size,
                      lambda: read_pieces(pool, threads, layers))
     if arguments.sweep:
-        for threads in [count for count in (4, 6, 8, 10, 12) if count <= cores]:
-            for slot in (1, 2, 4, 8):
+        for threads in [count for count in (4, 6, 8, 10, 12, 14) if count <= cores]:
+            for slot in (2, 4, 8, 16):
                 loader = mxfp4_repack_loader.Loader("cuda", threads=threads, slot_bytes=slot << 20)
                 for what, layers in (("uncompressed", plain), ("compressed", packed)):
                     rate(f"sweep: {what}, {threads} threads, {slot} MiB", size,
@@ -213,6 +239,8 @@ def parse_arguments():
     parser.add_argument("--hidden", type=int, default=2880)
     parser.add_argument("--inter", type=int, default=2880)
     parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--reuse", action="store_true")
+    parser.add_argument("--brief", action="store_true")
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--triton-kernels", metavar="DIR")
     parser.add_argument("--report", type=Path)
@@ -224,21 +252,13 @@ def main():
     arguments.program = arguments.program.resolve()
     if not torch.cuda.is_available():
         sys.exit("needs a GPU")
-    shutil.rmtree(arguments.work, ignore_errors=True)
+    reuse = arguments.reuse and all(
+        (arguments.work / what / mxfp4_repack.MANIFEST_NAME).exists() for what in METHODS)
+    if not reuse:
+        shutil.rmtree(arguments.work, ignore_errors=True)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
           f"{len(os.sched_getaffinity(0))} cores", flush=True)
-    begin = time.perf_counter()
-    make_checkpoint(arguments.work / "model", arguments)
-    say("made", f"a checkpoint in {time.perf_counter() - begin:.0f} s")
-    layers = {}
-    for what, method in (("uncompressed", "none"), ("compressed", "zstd")):
-        begin = time.perf_counter()
-        blob = pack(arguments.program, arguments.work / "model", arguments.work / what,
-                    "--compress", method)
-        layers[what] = [blob.layer(prefix) for prefix in blob.layers]
-        for layer in layers[what]:
-            layer.check_file()  # also brings it into the page cache
-        say("made", f"{what} in {time.perf_counter() - begin:.0f} s")
+    layers = make_layers(arguments, reuse)
     size = sum(layer.info(name).nbytes for layer in layers["uncompressed"] for name in layer.tensors)
     for what in layers:
         check_bytes(what, layers[what][0])
