@@ -16,6 +16,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import mxfp4_repack_vllm_build as build
+import mxfp4_repack_vllm_checkpoint as checkpoint
 import mxfp4_repack_vllm_facts as facts
 from mxfp4_repack_vllm_facts import Live, Mismatch, Origin
 from mxfp4_repack_vllm_skip import SkippedLayers
@@ -108,13 +109,13 @@ class Hook:
             raise Mismatch("configuration", "its own", "none that is current")
         build.check_backend(live.backend)
         blob = self.blob(live)
-        entry = facts.find_layer(blob.manifest["layers"], live.layer.layer_name)
+        entry = checkpoint.find_layer(blob.manifest["layers"], live.layer.layer_name)
         name, owner = live.layer.layer_name, self._owners.get(entry["prefix"])
         if owner not in (None, name):  # of another model in this process, with equal names inside
             raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
         facts.compare(blob.manifest, entry, live, any_revision=self.verify_mode(live) != "none")
         if not self.settings.trust_source:
-            facts.compare_source(blob.manifest, blob.root, live.origin)
+            checkpoint.compare_source(blob.manifest, blob.root, live.origin)
         self._owners[entry["prefix"]] = name
         return blob, entry
 
@@ -279,7 +280,8 @@ class _Call:
 
     def _model_lacks_raw(self) -> bool:
         origin = self._origin()
-        return origin is not None and facts.lacks_raw_experts(facts.model_directory(origin))
+        return origin is not None and checkpoint.lacks_raw_experts(
+            checkpoint.model_directory(origin))
 
 
 def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:

@@ -13,6 +13,7 @@ import sys
 from typing import Any, Callable, Dict, List, Mapping
 
 import mxfp4_repack_vllm_build as build
+import mxfp4_repack_vllm_checkpoint as checkpoint
 import mxfp4_repack_vllm_facts as facts
 from mxfp4_repack_vllm_facts import Live, Mismatch
 
@@ -35,7 +36,7 @@ class SkippedLayers:
         """Whether it is a raw tensor of a covered layer."""
         for prefix in self._prefixes:
             if tensor_name.startswith(prefix + "."):
-                return facts.is_raw_name(tensor_name[len(prefix) + 1:])
+                return checkpoint.is_raw_name(tensor_name[len(prefix) + 1:])
         return False
 
     def forget(self, layer_name: str) -> None:

@@ -406,8 +406,8 @@ class Verification(unittest.TestCase):
     def two_names(world):
         """Lets the blob's one layer answer to a second name too."""
         import mxfp4_repack_vllm_convert as convert
-        real = convert.facts.find_layer
-        convert.facts.find_layer = lambda entries, name: real(entries, PREFIX)
+        real = convert.checkpoint.find_layer
+        convert.checkpoint.find_layer = lambda entries, name: real(entries, PREFIX)
         world.hook._owners = type("Anybodys", (dict,), {"get": lambda self, key: None})()
         return PREFIX, PREFIX.replace("0", "1")
 

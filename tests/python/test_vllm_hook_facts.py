@@ -564,13 +564,14 @@ class Names(unittest.TestCase):
     """Which layer of a blob a layer of vLLM is."""
 
     def setUp(self):
+        import mxfp4_repack_vllm_checkpoint as checkpoint
         import mxfp4_repack_vllm_facts as facts
-        self.facts = facts
+        self.checkpoint, self.facts = checkpoint, facts
 
     def find(self, name, *layers):
         entries = [{"prefix": p, "engine_prefix": e} if e else {"prefix": p} for p, e in layers]
         try:
-            return self.facts.find_layer(entries, name)["prefix"]
+            return self.checkpoint.find_layer(entries, name)["prefix"]
         except self.facts.Mismatch as mismatch:
             return str(mismatch.fact)
 

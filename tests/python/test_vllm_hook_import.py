@@ -197,7 +197,8 @@ class Lean(unittest.TestCase):
             import mxfp4_repack_vllm
             mxfp4_repack_vllm.register()
             heavy = {"torch", "triton", "triton_kernels", "numpy", "vllm", "mxfp4_repack",
-                     "mxfp4_repack_vllm_convert", "mxfp4_repack_vllm_facts"}
+                     "mxfp4_repack_vllm_checkpoint", "mxfp4_repack_vllm_convert",
+                     "mxfp4_repack_vllm_facts"}
             print(sorted(heavy & (set(sys.modules) - before)))
         """)
         environment = dict(os.environ, MXFP4_REPACK_BLOB="/nowhere", PYTHONPATH=os.pathsep.join(

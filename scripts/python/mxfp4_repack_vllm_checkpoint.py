@@ -1,0 +1,108 @@
+"""Which layer of a blob a layer of vLLM is, and whether it was made from vLLM's checkpoint.
+
+The names and sizes of the checkpoint's files are compared, not their bytes.
+"""
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
+
+from mxfp4_repack_vllm_facts import Mismatch, Origin
+
+
+def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:
+    """The one entry of the manifest's layers that is this layer; raises Mismatch."""
+    names = [_plain_name(entry.get("engine_prefix") or entry["prefix"]) for entry in entries]
+    keys: Tuple[Callable[[str], str], ...] = (str, _tail)
+    for key in keys:
+        name = key(_plain_name(layer_name))
+        found = [entry for entry, other in zip(entries, names) if key(other) == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise Mismatch("layer", ", ".join(entry["prefix"] for entry in found), layer_name)
+    raise Mismatch("layer", "none of this name", layer_name)
+
+
+def _plain_name(name: str) -> str:
+    parts = name.split(".")
+    if parts[-1] == "routed_experts":
+        parts.pop()
+    return ".".join(part for part in parts if part != "base_layer")
+
+
+def _tail(name: str) -> str:
+    """From the last list of layers on: wrappers differ in what stands before it."""
+    parts = name.split(".")
+    starts = [i for i, part in enumerate(parts) if part in ("layers", "h", "block", "blocks")]
+    return ".".join(parts[starts[-1]:]) if starts else name
+
+
+def model_directory(origin: Origin) -> Optional[str]:
+    """Where the checkpoint's files are, if they are on this machine."""
+    if os.path.isdir(origin.model):
+        return origin.model
+    try:
+        from huggingface_hub import try_to_load_from_cache
+        file = try_to_load_from_cache(origin.model, "config.json", cache_dir=origin.download_dir,
+                                      revision=origin.revision)
+    except Exception:  # not installed, or not the name of a repository
+        return None
+    return os.path.dirname(file) if isinstance(file, str) else None
+
+
+@functools.lru_cache(maxsize=None)
+def lacks_raw_experts(directory: Optional[str]) -> bool:
+    """Whether it is a model directory of `convert --include-rest`: blob and other tensors only."""
+    if directory is None or not os.path.isdir(os.path.join(directory, "mxfp4_repack")):
+        return False
+    try:
+        with open(os.path.join(directory, "model.safetensors.index.json")) as file:
+            names = json.load(file)["weight_map"]
+    except (OSError, ValueError, KeyError):
+        return False  # --include-rest writes one
+    return not any(is_raw_name(name.rpartition(".experts.")[2]) for name in names)
+
+
+# Names below a layer's prefix: one expert's, all experts' at once, and those of converted ones.
+_RAW_NAME = re.compile(
+    r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale|bias)"
+    r"|(gate_up_proj|down_proj)(_blocks|_scales|_bias|\.weight|\.weight_scale|\.bias)"
+    r"|(w13|w2)_(weight|weight_scale|bias)")
+
+
+def is_raw_name(name: str) -> bool:
+    """Whether a tensor of a checkpoint, its name without the layer's prefix, is what is converted.
+
+    Input scales are not: vLLM needs them.
+    """
+    return _RAW_NAME.fullmatch(name) is not None
+
+
+def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> None:
+    """The model that vLLM loads is the one that was converted: names and sizes of its files."""
+    directory = model_directory(origin)
+    if directory is None:
+        raise Mismatch("checkpoint", "the files that it was made from",
+                       f"{origin.model}, which is no directory here")
+    if lacks_raw_experts(directory):
+        inside = os.path.realpath(os.path.join(directory, "mxfp4_repack"))
+        if os.path.commonpath([inside, os.path.realpath(root)]) != inside:
+            raise Mismatch("checkpoint", root, f"{directory}, which has another blob")
+        expected = [(item["file"], item["size"]) for item in manifest.get("rest", ())]
+    else:
+        expected = [(item["name"], item["size"]) for item in manifest["source"]["files"]]
+    # Configuration may be edited; what it says about sizes is compared elsewhere.
+    weights = [(n, s) for n, s in expected if not n.endswith(".json")]
+    for name, size in weights:
+        try:
+            found: Any = os.path.getsize(os.path.join(directory, name))
+        except OSError:
+            found = "no such file"
+        if found != size:
+            raise Mismatch("checkpoint", f"{name} of {size} bytes", f"{found} in {directory}")
+    if not weights and not lacks_raw_experts(directory):
+        raise Mismatch("checkpoint", "no file of weights", directory)
