@@ -4,8 +4,8 @@ To a GPU: a few threads read (from an uncompressed file) or decode (from a compr
 the tensors straight into pinned slots of a ring that is made once and used for every layer. The
 calling thread enqueues the copies on a stream of the loader's own, and gives slots back once their
 copies have arrived: it alone calls torch, since every call of torch hands the interpreter's lock
-around. For the same reason pieces are large; only the first are small, so that copying begins
-early, and the last, so that the threads end together. The tensors are allocated once, at their
+around. Pieces are large for the same reason, but small enough to be copied out of the caches; the
+first are smaller, so that copying begins early, and the last, so that the threads end together. The tensors are allocated once, at their
 final size; no other GPU memory is used, and no copy to the GPU starts from pageable memory.
 
 To the CPU the same threads write straight into the tensors.
@@ -26,10 +26,10 @@ from mxfp4_repack import Layer, TensorInfo, tensor_view
 __all__ = ["Loader", "load", "release"]
 
 DEFAULT_THREADS = 12
-DEFAULT_SLOT_BYTES = 8 << 20
-SPARE_SLOTS = 8  # beside one a thread: those that are copied, and those that wait for a thread
+DEFAULT_SLOT_BYTES = 4 << 20  # larger ones leave the caches before they are copied
+SPARE_SLOTS = 12  # beside one a thread: those that are copied, and those that wait for a thread
 COPIES_AHEAD = 2  # so that one begins when one ends, whatever the calling thread does
-STEPS_TO_SLOT = 4  # the smallest pieces are a 4th of a slot: a frame of a compressed file
+STEPS_TO_SLOT = 2  # the smallest pieces are half a slot: a frame of a compressed file
 
 _Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
 
@@ -181,7 +181,7 @@ class Loader:
     """Loads layers to one device. The ring and the threads live until close().
 
     threads: readers, by default one a core that this process may use, 12 at most. slot_bytes: bytes
-    of each of the threads + 8 slots of the ring. One load() runs at a time; others wait.
+    of each of the threads + 12 slots of the ring. One load() runs at a time; others wait.
     """
 
     def __init__(self, device: Any, *, threads: Optional[int] = None,
