@@ -22,6 +22,29 @@ class Handoff {
   std::atomic<int64_t> count_{0};
 };
 
+// From a caller to the stages, and back. Of all pipelines: a stage takes before it looks at what
+// its caller made, be it only where to look.
+Handoff entries;
+Handoff exits;
+
+// While a stage runs; it may end by an exception.
+class Visit {
+ public:
+  Visit() { entries.take(); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  ~Visit() { exits.give(); }
+};
+
+// While the caller waits for the stages.
+class Wait {
+ public:
+  Wait() { entries.give(); }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+  ~Wait() { exits.take(); }
+};
+
 }  // namespace
 
 int64_t tokens_for(int64_t memory, int64_t job_cost, int threads) {
@@ -48,15 +71,13 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
   // Jobs leave in order and at most `tokens` are inside, so those inside are consecutive and
   // job % tokens is free when a job enters.
   const auto token = [&](int64_t job) { return job % limits.tokens; };
-  Handoff start;
-  Handoff reads;   // from one call of the serial read stage to the next
-  Handoff places;  // likewise
-  Handoff writes;  // likewise, and from the last write to the caller
+  Handoff reads;  // from one call of the serial read stage to the next
+  Handoff places;
+  Handoff writes;
   std::vector<Handoff> jobs(static_cast<size_t>(limits.tokens));
   const auto run = [&](const auto& stage, int64_t job) {
     if (!stage) return job;
     Handoff& handoff = jobs[static_cast<size_t>(token(job))];
-    start.take();
     handoff.take();
     stage(job, token(job));
     handoff.give();
@@ -70,9 +91,9 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
   };
   constexpr auto kSerial = tbb::filter_mode::serial_in_order;
   constexpr auto kParallel = tbb::filter_mode::parallel;
-  start.give();
   arena.execute([&] {
     const auto read = tbb::make_filter<void, int64_t>(kSerial, [&](tbb::flow_control& flow) {
+      const Visit visit;
       reads.take();
       if (next == num_jobs) {
         flow.stop();
@@ -83,14 +104,23 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
       reads.give();
       return job;
     });
-    const auto work = tbb::make_filter<int64_t, int64_t>(
-        kParallel, [&](int64_t job) { return run(stages.work, job); });
-    const auto place = tbb::make_filter<int64_t, int64_t>(
-        kSerial, [&](int64_t job) { return run_serial(places, stages.place, job); });
-    const auto store = tbb::make_filter<int64_t, int64_t>(
-        kParallel, [&](int64_t job) { return run(stages.store, job); });
-    const auto write = tbb::make_filter<int64_t, void>(
-        kSerial, [&](int64_t job) { run_serial(writes, stages.write, job); });
+    const auto work = tbb::make_filter<int64_t, int64_t>(kParallel, [&](int64_t job) {
+      const Visit visit;
+      return run(stages.work, job);
+    });
+    const auto place = tbb::make_filter<int64_t, int64_t>(kSerial, [&](int64_t job) {
+      const Visit visit;
+      return run_serial(places, stages.place, job);
+    });
+    const auto store = tbb::make_filter<int64_t, int64_t>(kParallel, [&](int64_t job) {
+      const Visit visit;
+      return run(stages.store, job);
+    });
+    const auto write = tbb::make_filter<int64_t, void>(kSerial, [&](int64_t job) {
+      const Visit visit;
+      run_serial(writes, stages.write, job);
+    });
+    const Wait wait;
     const auto tokens = static_cast<size_t>(limits.tokens);
     if (stages.place || stages.store) {
       tbb::parallel_pipeline(tokens, read & work & place & store & write);
@@ -98,8 +128,6 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
       tbb::parallel_pipeline(tokens, read & work & write);
     }
   });
-  reads.take();
-  writes.take();
 }
 
 }  // namespace mxfp4
