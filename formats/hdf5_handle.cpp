@@ -18,13 +18,13 @@ herr_t keep_first(unsigned n, const H5E_error2_t* entry, void* text) {
 }  // namespace
 
 void prepare_hdf5() {
-  static const bool once = [] {
+  static const bool kOnce = [] {
     H5open();
     H5PLset_loading_state(0);
     register_zstd_filter();
     return true;
   }();
-  (void)once;
+  (void)kOnce;
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 

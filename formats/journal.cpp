@@ -65,7 +65,7 @@ JournalContent read_journal(const std::filesystem::path& path) {
     for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
       end = text.find('\n', begin);
       if (end == std::string::npos) break;
-      const std::string_view line = std::string_view(text).substr(begin, end - begin);
+      const std::string_view line(text.data() + begin, end - begin);
       if (line.size() <= kSumDigits) break;
       const std::string_view body = line.substr(kSumDigits + 1);
       if (line.substr(0, kSumDigits) != sum_of(body)) break;

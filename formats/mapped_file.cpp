@@ -79,12 +79,12 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
 }
 
 void release_pages(ConstBytes mapped) noexcept {
-  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  static const auto kPage = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   // Pages that hold other bytes too stay.
   const auto begin = reinterpret_cast<uintptr_t>(mapped.data());
-  const size_t skip = (page - begin % page) % page;
-  if (mapped.size() < skip + page) return;
-  const size_t size = (mapped.size() - skip) / page * page;
+  const size_t skip = (kPage - begin % kPage) % kPage;
+  if (mapped.size() < skip + kPage) return;
+  const size_t size = (mapped.size() - skip) / kPage * kPage;
   (void)::madvise(const_cast<std::byte*>(mapped.data()) + skip, size, MADV_DONTNEED);
 }
 

@@ -258,9 +258,9 @@ void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out) {
       ZSTD_findFrameCompressedSize(encoded.data(), encoded.size()) != encoded.size()) {
     throw Error::input("a zstd frame disagrees with its entry in the seek table");
   }
-  thread_local const Decoder decoder;
+  thread_local const Decoder kDecoder;
   const size_t size =
-      ZSTD_decompressDCtx(decoder.zstd, out.data(), out.size(), encoded.data(), encoded.size());
+      ZSTD_decompressDCtx(kDecoder.zstd, out.data(), out.size(), encoded.data(), encoded.size());
   if (ZSTD_isError(size) != 0U) {
     throw Error::input(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
   }

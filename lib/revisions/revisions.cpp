@@ -42,8 +42,8 @@ const RuleSet& revision_by_name(std::string_view name) {
 }
 
 std::span<const Layout* const> all_layouts() {
-  static const std::vector<const Layout*> layouts = collect_layouts();
-  return layouts;
+  static const std::vector<const Layout*> kLayouts = collect_layouts();
+  return kLayouts;
 }
 
 const Layout* layout_by_id(std::string_view id) {
