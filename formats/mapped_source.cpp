@@ -13,7 +13,7 @@ namespace mxfp4 {
 
 MappedSource::MappedSource(MappedTensors content) : content_(std::move(content)) {
   if (!content_.checksums.empty()) {
-    verified_ = std::make_unique<std::once_flag[]>(content_.tensors.size());
+    comparisons_ = std::make_unique<Comparison[]>(content_.tensors.size());
   }
 }
 
@@ -35,14 +35,16 @@ ConstBytes MappedSource::view(size_t index, int64_t offset, int64_t size) const 
 
 void MappedSource::verify_once(size_t index) const {
   if (content_.checksums.empty() || !content_.checksums[index]) return;
-  // If the comparison throws, the flag stays unset and the next touch throws again.
-  std::call_once(verified_[index], [&] {
-    if (sha256(content_.data[index]) == *content_.checksums[index]) return;
-    const SourceTensor& tensor = content_.tensors[index];
-    throw Error::input(
-        fmt::format("{}: {}: its bytes do not have the sha256 that the manifest states",
-                    tensor.file, shown(tensor.name)));
-  });
+  Comparison& comparison = comparisons_[index];
+  const std::scoped_lock lock(comparison.mutex);
+  if (!comparison.equal) {
+    comparison.equal = sha256(content_.data[index]) == *content_.checksums[index];
+  }
+  if (*comparison.equal) return;
+  const SourceTensor& tensor = content_.tensors[index];
+  throw Error::input(
+      fmt::format("{}: {}: its bytes do not have the sha256 that the manifest states", tensor.file,
+                  shown(tensor.name)));
 }
 
 }  // namespace mxfp4

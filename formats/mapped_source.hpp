@@ -49,10 +49,16 @@ class MappedSource final : public Source {
   [[nodiscard]] const std::vector<SourceFile>& files() const override { return content_.files; }
 
  private:
+  // Not std::call_once: after an exception some implementations of it wait for ever (GCC's 66146).
+  struct Comparison {
+    std::mutex mutex;
+    std::optional<bool> equal;
+  };
+
   void verify_once(size_t index) const;
 
   MappedTensors content_;
-  std::unique_ptr<std::once_flag[]> verified_;  // of each tensor, if there are checksums
+  std::unique_ptr<Comparison[]> comparisons_;  // of each tensor, if there are checksums
 };
 
 }  // namespace mxfp4
