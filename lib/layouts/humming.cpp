@@ -101,6 +101,7 @@ std::vector<Output> outputs(const LayoutInput& input, Permute (*weight_tiles)(in
     matrices.emplace_back(m);
   }
   std::vector<Output> result;
+  result.reserve(3 * matrices.size());
   for (const PaddedMatrix& m : matrices) {
     result.push_back(weight_output(input, m, weight_tiles(m.padded_n, m.padded_k), tile_rows));
   }

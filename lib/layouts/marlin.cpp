@@ -129,6 +129,7 @@ std::vector<Output> outputs(const LayoutInput& input, Activation activation) {
     require_multiple("marlin", fmt::format("columns of {}", slot_name(m.weight)), m.k, kBlock);
   }
   std::vector<Output> result;
+  result.reserve(3 * matrices.size());
   for (const MoeMatrix& m : matrices) result.push_back(weight_output(input, m, activation));
   for (const MoeMatrix& m : matrices) result.push_back(scale_output(input, m, activation));
   if (!input.loaded.bias) return result;
