@@ -85,7 +85,8 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
   if (d.activation_override) append_field(out, "override key", *d.activation_override);
   append_field(out, "parallel", parallel_text(d.parallel));
   if (d.lora) append_field(out, "LoRA", "enabled");
-  for (const auto& [name, value] : d.env) append_field(out, "env", name + "=" + value);
+  for (const auto& [name, value] : d.env)
+    append_field(out, "env", fmt::format("{}={}", name, value));
 }
 
 void append_tried(std::string& out, const Decision& decision) {

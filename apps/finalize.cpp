@@ -76,6 +76,7 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
 
 std::vector<Manifest> read_manifests(const std::vector<fs::path>& blobs) {
   std::vector<Manifest> manifests;
+  manifests.reserve(blobs.size());
   for (const fs::path& blob : blobs) manifests.push_back(read_manifest(blob));
   return manifests;
 }
@@ -101,6 +102,7 @@ int run_finalize(const FinalizeOptions& options, const Console& console) {
     return report(options, read_manifests(blobs), std::nullopt, console);
   }
   std::vector<ShardManifest> shards;
+  shards.reserve(paths.size());
   for (const fs::path& path : paths) shards.push_back(read_shard_manifest(path));
   std::optional<double> seconds;
   if (!all_written(blob, shards.front())) {

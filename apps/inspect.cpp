@@ -235,6 +235,7 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
 int inspect_blob(const std::vector<std::filesystem::path>& blobs, const DeploymentOptions& options,
                  const Console& console) {
   std::vector<Manifest> manifests;
+  manifests.reserve(blobs.size());
   for (const std::filesystem::path& blob : blobs) manifests.push_back(read_manifest(blob));
   Json list = Json::array();
   Rows rows = blob_rows(blobs, manifests);

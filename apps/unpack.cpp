@@ -299,6 +299,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
         fmt::format("{}: no {} here, so no complete blob", options.blob.string(), kManifestName));
   }
   std::vector<Manifest> manifests;
+  manifests.reserve(blobs.size());
   for (const fs::path& blob : blobs) manifests.push_back(read_manifest(blob));
   refuse_inputs_in(options.output, blobs);
   watch_signals("nothing of it is left");

@@ -41,6 +41,7 @@ std::vector<Output> outputs(const LayoutInput& input) {
     require_multiple("cpu/vnni32", "rows", m.n, kRowBlock);
   }
   std::vector<Output> result;
+  result.reserve(3 * matrices.size());
   for (const MoeMatrix& m : matrices) result.push_back(weight_output(loaded, m.weight));
   for (const MoeMatrix& m : matrices) result.push_back(scale_output(loaded, m.scale));
   if (!loaded.bias) return result;
