@@ -7,16 +7,16 @@
 
 namespace mxfp4::kernels {
 
-// As memcpy. With `streaming`, whole lines of `out` go past the caches; call finish_streaming()
-// before another thread may look.
-void copy_bytes(const std::byte* in, int64_t bytes, bool streaming, std::byte* out) noexcept;
+struct CopyHints {
+  // Whole lines of `out` go past the caches; call finish_streaming() before another thread may
+  // look.
+  bool streaming = false;
+  const std::byte* next = nullptr;  // as many bytes will be read from here next; null: not known
+};
+
+// As memcpy.
+void copy_bytes(const std::byte* in, int64_t bytes, CopyHints hints, std::byte* out) noexcept;
 
 void finish_streaming() noexcept;
-
-// Hints that `bytes` bytes will be read soon.
-inline void prefetch(const std::byte* in, int64_t bytes) noexcept {
-  constexpr int64_t kLine = 64;
-  for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(in + at);
-}
 
 }  // namespace mxfp4::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <span>
+#include <utility>
 
 #include "lib/kernels/walk.hpp"
 
@@ -11,9 +12,9 @@ namespace {
 
 constexpr size_t kLaneBits = 5;  // 32 nibbles: one 16-byte block
 constexpr size_t kLineBits = 7;  // 128 nibbles: one cache line
+constexpr int64_t kLineBytes = 64;
 constexpr size_t kRunBits = 10;  // pieces of 512 bytes are long enough to write
 constexpr size_t kTileBits = 14;
-static_assert((int64_t{1} << kTileBits) / 2 <= TilePlan::kMaxTileBytes);
 
 // One address bit on both sides, in nibbles.
 struct Bit {
@@ -88,15 +89,11 @@ bool contains(std::span<const Label> labels, Label label) {
 // nibble, 1 to 4 number the byte.
 class Network {
  public:
-  // Empty when the network would need more exchanges than there are registers, or every byte bit
-  // has to leave together with the nibble bit.
+  // Empty when it would need more exchanges than there are registers.
   static std::optional<Network> make(const Lanes& from, const Lanes& to) {
     Network made(from);
     for (Label label : to) {
       if (!contains(from, label)) made.entering.push_back(label);
-    }
-    for (Label label : from) {
-      if (!contains(to, label)) made.exiting.push_back(label);
     }
     if (made.entering.size() > TilePlan::kMaxExchanges || !made.build(to)) return std::nullopt;
     return made;
@@ -110,44 +107,47 @@ class Network {
   explicit Network(const Lanes& from) : lanes_(from) {}
 
   bool build(const Lanes& to) {
-    const bool nibble_is_inside = contains({lanes_.data() + 1, kLaneBits - 1}, to[0]);
-    if (nibble_is_inside || contains(exiting, lanes_[0])) {
-      Lanes wanted = lanes_;
-      const auto chosen = nibble_is_inside
-                              ? std::ranges::find(wanted, to[0])
-                              : std::find_if(wanted.begin() + 1, wanted.end(),
-                                             [&](Label l) { return !contains(exiting, l); });
-      if (chosen == wanted.end()) return false;
-      std::iter_swap(chosen, wanted.begin() + 1);
-      steps.first_order = reorder(wanted);
-      steps.first_swap = swap();
+    // The wanted nibble comes from register bit 0, or through it from among the bytes: both cost
+    // less than a swap inside a register.
+    const auto entering_nibble = std::ranges::find(entering, to[0]);
+    if (entering_nibble != entering.end()) {
+      std::iter_swap(entering.begin(), entering_nibble);
+    } else if (lanes_[0] != to[0]) {
+      steps.lead_exchange = !entering.empty();
+      steps.swap = entering.empty();
     }
-    put_exits_on_top(steps.first_swap ? steps.second_order : steps.first_order);
-    // What enters last comes to position 1, next to the nibble.
-    const auto nibble = std::ranges::find(entering, to[0]);
-    if (nibble != entering.end()) std::iter_swap(nibble, entering.end() - 1);
-    exiting.clear();
-    for (Label label : entering) {
-      exiting.push_back(lanes_[kLaneBits - 1]);
-      std::shift_right(lanes_.begin() + 1, lanes_.end(), 1);
-      lanes_[1] = label;
+    exiting = entering;
+    arrange(to);
+    if (steps.swap) std::swap(lanes_[0], lanes_[1]);
+    if (steps.lead_exchange) exchange(0);
+    if (lanes_[0] != to[0]) {
+      steps.nibble_exchange = true;
+      std::swap(lanes_[0], exiting.front());
     }
-    steps.exchanges = static_cast<int>(entering.size());
-    if (lanes_[0] != to[0]) steps.last_swap = swap();
+    steps.exchanges = static_cast<int>(exiting.size());
+    steps.first_exchange = !exiting.empty() && !contains(to, exiting.front()) ? 1 : 0;
+    for (size_t bit = static_cast<size_t>(steps.first_exchange); bit < exiting.size(); ++bit) {
+      exchange(bit);
+    }
     steps.last_order = reorder(to);
     return lanes_ == to;
   }
 
-  void put_exits_on_top(std::optional<TileNetwork::ByteOrder>& order) {
+  // Byte bits that leave come to the top, the first of them highest; for a swap, beside the nibble.
+  void arrange(const Lanes& to) {
     Lanes wanted = lanes_;
-    std::stable_partition(wanted.begin() + 1, wanted.end(),
-                          [&](Label label) { return !contains(exiting, label); });
-    order = reorder(wanted);
+    const auto rank = [&](Label label) {
+      if (label == to[0]) return steps.swap ? 0 : 3;
+      return contains(to, label) ? 1 : 2;
+    };
+    std::ranges::stable_sort(wanted.begin() + 1, wanted.end(), {}, rank);
+    steps.first_order = reorder(wanted);
   }
 
-  bool swap() {
-    std::swap(lanes_[0], lanes_[1]);
-    return true;
+  void exchange(size_t bit) {
+    const Label leaves = lanes_[kLaneBits - 1];
+    std::shift_right(lanes_.begin() + 1, lanes_.end(), 1);
+    lanes_[1] = std::exchange(exiting[bit], leaves);
   }
 
   // The byte order that brings the lanes into the order `wanted`; position 0 stays.
@@ -193,62 +193,100 @@ LoopNest tile_loops(const LoopNest& rest, const std::vector<Bit>& pool) {
   return nest;
 }
 
-// Fills in the tables once the tile's bits and its network are known. False when no bit is left for
-// the second block of a register.
-bool fill_tables(const std::vector<Bit>& bits, const Lanes& from, const Network& network,
-                 TilePlan& plan) {
-  std::vector<Label> by_output(bits.size());
-  for (Label label = 0; label < bits.size(); ++label) by_output[label] = label;
-  std::ranges::sort(by_output, {}, [&](Label label) { return bits[label].out; });
-  std::vector<int64_t> stored(bits.size());  // a bit's place in the tile's buffer, in bytes
-  for (size_t i = 1; i < by_output.size(); ++i) stored[by_output[i]] = int64_t{1} << (i - 1);
+// Which bits of a tile a group of registers holds, and where: as they are loaded and as they are
+// stored.
+struct Group {
+  std::vector<Label> before;  // register bits
+  std::vector<Label> after;
+  Label block = 0;  // tells a register's second block from its first
+  Label stored_block = 0;
+  std::optional<int> block_exchange;
+  std::vector<Label> others;  // the bits of the group's number
+};
 
-  size_t run_bits = 0;
-  while (run_bits < bits.size() && bits[by_output[run_bits]].out == int64_t{1} << run_bits) {
-    ++run_bits;
-  }
-  plan.tile_bytes = int64_t{1} << (bits.size() - 1);
-  plan.run_bytes = int64_t{1} << (run_bits - 1);
-  std::vector<int64_t> strides;
-  for (size_t i = run_bits; i < by_output.size(); ++i)
-    strides.push_back(bits[by_output[i]].out / 2);
-  plan.run_offset = subset_sums(strides);
+std::optional<Label> with_out_bit(const std::vector<Bit>& bits, size_t bit) {
+  const auto has = [&](const Bit& b) { return b.out == int64_t{1} << bit; };
+  const auto found = std::ranges::find_if(bits, has);
+  if (found == bits.end()) return std::nullopt;
+  return static_cast<Label>(found - bits.begin());
+}
 
-  std::vector<Label> others;
-  std::vector<int64_t> lines;
+// Output bits 5 and 6 complete a line: the first belongs into the block, the second into a
+// register. Empty when no bit is left for the second block of a register.
+std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
+                                const Network& network) {
+  Group group = {network.entering, network.exiting, 0, 0, {}, {}};
+  std::vector<Label>& others = group.others;
   for (Label label = 0; label < bits.size(); ++label) {
-    if (bits[label].in >= int64_t{1} << kLineBits) lines.push_back(bits[label].in / 2);
-    if (!contains(from, label) && !contains(network.entering, label)) others.push_back(label);
+    if (!contains(from, label) && !contains(group.before, label)) others.push_back(label);
   }
-  plan.line_offset = subset_sums(lines);
-  if (others.empty()) return false;
-  // Whole registers are stored where that is possible: the tile's buffer is read again at once.
-  std::ranges::sort(others, {}, [&](Label label) { return stored[label]; });
-  plan.load_block = bits[others.front()].in / 2;
-  plan.store_block = stored[others.front()];
-  others.erase(others.begin());
+  if (others.empty()) return std::nullopt;
+  std::ranges::sort(others, {}, [&](Label label) { return bits[label].out; });
 
-  std::vector<Label> before = network.entering;
-  std::vector<Label> after = network.exiting;
-  const size_t more = TilePlan::kRegisterBits - std::min(TilePlan::kRegisterBits, before.size());
-  if (others.size() >= more) {
-    for (std::vector<Label>* labels : {&before, &after}) {
-      labels->insert(labels->end(), others.begin(), others.begin() + static_cast<ptrdiff_t>(more));
-    }
-    others.erase(others.begin(), others.begin() + static_cast<ptrdiff_t>(more));
+  const std::optional<Label> half_line = with_out_bit(bits, kLaneBits);
+  const std::optional<Label> line = with_out_bit(bits, kLaneBits + 1);
+  const bool line_is_left = line && contains(others, *line);
+  group.block = others.front();  // bit 5, if it is left
+  if (half_line && contains(group.after, *half_line)) {
+    group.block_exchange =
+        static_cast<int>(std::ranges::find(group.after, *half_line) - group.after.begin());
+    // Neighbours on the input side are one load.
+    group.block = *std::ranges::min_element(others, {}, [&](Label l) { return bits[l].in; });
+    if (line_is_left && group.before.size() >= TilePlan::kRegisterBits) group.block = *line;
   }
-  const auto sums = [](const std::vector<Label>& labels, auto stride) {
-    std::vector<int64_t> each(labels.size());
-    std::ranges::transform(labels, each.begin(), stride);
-    return subset_sums(each);
+  std::erase(others, group.block);
+
+  const auto add = [&](Label label) {
+    group.before.push_back(label);
+    group.after.push_back(label);
+    std::erase(others, label);
   };
-  const auto in_bytes = [&](Label label) { return bits[label].in / 2; };
-  const auto stored_bytes = [&](Label label) { return stored[label]; };
-  plan.load_offset = sums(before, in_bytes);
-  plan.store_offset = sums(after, stored_bytes);
-  plan.group_load = sums(others, in_bytes);
-  plan.group_store = sums(others, stored_bytes);
-  return true;
+  // All or none: the runner knows full groups and the least.
+  if (group.before.size() + others.size() >= TilePlan::kRegisterBits) {
+    if (line && contains(others, *line) && group.before.size() < TilePlan::kMaxRegisterBits) {
+      add(*line);
+    }
+    while (group.before.size() < TilePlan::kRegisterBits) add(others.front());
+  }
+  group.stored_block = group.block;
+  if (group.block_exchange) {
+    std::swap(group.after[static_cast<size_t>(*group.block_exchange)], group.stored_block);
+  }
+  return group;
+}
+
+// The register bit that tells the second half of an output line, when all lines of the output lie
+// in one group each and begin at whole lines.
+std::optional<int> line_bit(const std::vector<Bit>& bits, const Group& group) {
+  const std::optional<Label> half_line = with_out_bit(bits, kLaneBits);
+  const std::optional<Label> line = with_out_bit(bits, kLaneBits + 1);
+  if (!half_line || !line || group.stored_block != *half_line) return std::nullopt;
+  const auto at = std::ranges::find(group.after, *line);
+  if (at == group.after.end()) return std::nullopt;
+  const auto whole = [&](Label label) {
+    return label == *line || bits[label].out % (int64_t{1} << kLineBits) == 0;
+  };
+  if (!std::ranges::all_of(group.after, whole) || !std::ranges::all_of(group.others, whole)) {
+    return std::nullopt;
+  }
+  return static_cast<int>(at - group.after.begin());
+}
+
+void fill_tables(const std::vector<Bit>& bits, const Group& group, TilePlan& plan) {
+  const auto sums = [&](const std::vector<Label>& labels, int64_t Bit::*side) {
+    std::vector<int64_t> strides(labels.size());
+    const auto bytes = [&](Label label) { return bits[label].*side / 2; };
+    std::ranges::transform(labels, strides.begin(), bytes);
+    return subset_sums(strides);
+  };
+  plan.load_offset = sums(group.before, &Bit::in);
+  plan.store_offset = sums(group.after, &Bit::out);
+  plan.load_block = bits[group.block].in / 2;
+  plan.store_block = bits[group.stored_block].out / 2;
+  plan.block_exchange = group.block_exchange;
+  plan.group_load = sums(group.others, &Bit::in);
+  plan.group_store = sums(group.others, &Bit::out);
+  plan.line_bit = line_bit(bits, group);
 }
 
 }  // namespace
@@ -270,9 +308,13 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
 
   TilePlan plan;
   plan.network = network->steps;
-  if (!fill_tables(tile.bits, from, *network, plan)) return std::nullopt;
+  const std::optional<Group> group = make_group(tile.bits, from, *network);
+  if (!group) return std::nullopt;
+  fill_tables(tile.bits, *group, plan);
   plan.tiles = tile_loops(axes.rest, tile.pool());
   if (plan.tiles.size.size() > kMaxAxes) return std::nullopt;
+  const auto whole_lines = [](int64_t bytes) { return bytes % kLineBytes == 0; };
+  if (!std::ranges::all_of(plan.tiles.out_stride, whole_lines)) plan.line_bit.reset();
   return plan;
 }
 

@@ -21,32 +21,34 @@ namespace mxfp4::kernels {
 struct TileNetwork {
   using ByteOrder = std::array<uint8_t, 16>;  // byte i of a block is taken from byte order[i]
   std::optional<ByteOrder> first_order;
-  bool first_swap = false;  // nibbles 1 and 2 of every four change places
-  std::optional<ByteOrder> second_order;
-  int exchanges = 0;  // register bit i, from 0, against the highest byte bit
-  bool last_swap = false;
+  bool swap = false;  // without exchanges only: nibbles 1 and 2 of every four change places
+  // Register bit 0 against the highest byte bit, then against the nibble bit.
+  bool lead_exchange = false;
+  bool nibble_exchange = false;
+  // Register bits from first_exchange to exchanges - 1 against the highest byte bit.
+  int first_exchange = 0;
+  int exchanges = 0;
   std::optional<ByteOrder> last_order;
 };
 
-// All offsets in bytes. The output of a tile is gathered in its own small buffer, `tile_bytes`
-// long, and leaves it as `runs` pieces of `run_bytes`.
+// All offsets in bytes. A tile is done in groups of registers of two 16-byte blocks.
 struct TilePlan {
   static constexpr int kMaxExchanges = 4;
-  static constexpr size_t kRegisterBits = 3;  // a group has at least 8 registers where it can
-  static constexpr int64_t kMaxTileBytes = 8192;
+  static constexpr size_t kRegisterBits = 3;     // a group has at least 8 registers where it can,
+  static constexpr size_t kMaxRegisterBits = 4;  // 16 where that makes its output whole lines
 
   TileNetwork network;
-  std::vector<int64_t> load_offset;   // of each register of a group
-  std::vector<int64_t> store_offset;  // into the tile's buffer
-  int64_t load_block = 0;             // from a register's first block to its second
+  std::vector<int64_t> load_offset;  // of each register of a group
+  std::vector<int64_t> store_offset;
+  int64_t load_block = 0;  // from a register's first block to its second
   int64_t store_block = 0;
-  std::vector<int64_t> group_load;  // of each group of registers
+  std::optional<int> block_exchange;  // this register bit changes places with the block at the end
+  std::vector<int64_t> group_load;    // of each group of a tile
   std::vector<int64_t> group_store;
-  int64_t tile_bytes = 0;
-  int64_t run_bytes = 0;
-  std::vector<int64_t> run_offset;   // in the output
-  std::vector<int64_t> line_offset;  // in the input: what a tile reads, for prefetching
-  LoopNest tiles;                    // walked in this order
+  // Every group writes whole lines of an aligned output, their halves in registers that differ in
+  // this bit; empty when it does not.
+  std::optional<int> line_bit;
+  LoopNest tiles;  // walked in this order
 };
 
 // The plan for moving units of `unit_bits` (4, 8, 16, 32) as `nest` says; empty when the nest has

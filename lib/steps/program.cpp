@@ -28,7 +28,7 @@ Scratch split(MutableBytes scratch, int64_t strip_bytes) {
 }
 
 void copy_all(ConstBytes in, bool streaming, MutableBytes out) {
-  kernels::copy_bytes(in.data(), static_cast<int64_t>(in.size()), streaming, out.data());
+  kernels::copy_bytes(in.data(), static_cast<int64_t>(in.size()), {streaming, nullptr}, out.data());
   if (streaming) kernels::finish_streaming();
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "lib/kernels/copy.hpp"
 
@@ -13,7 +12,9 @@ RowMap::RowMap(const GatherRows& gather)
       in_row_bytes_(gather.row_bytes),
       out_row_bytes_(gather.row_bytes),
       copied_(gather.row_bytes),
-      source_(gather.source) {}
+      source_(gather.source) {
+  for (int64_t& row : source_) row *= in_row_bytes_;
+}
 
 RowMap::RowMap(const PadMatrix& pad)
     : in_rows_(pad.rows),
@@ -22,7 +23,9 @@ RowMap::RowMap(const PadMatrix& pad)
       copied_(pad.row_bytes),
       fill_(pad.fill),
       source_(static_cast<size_t>(pad.out_rows), kFillRow) {
-  std::iota(source_.begin(), source_.begin() + static_cast<ptrdiff_t>(pad.rows), 0);
+  for (int64_t row = 0; row < pad.rows; ++row) {
+    source_[static_cast<size_t>(row)] = row * in_row_bytes_;
+  }
 }
 
 bool RowMap::append(const GatherRows& gather) {
@@ -47,8 +50,8 @@ bool RowMap::append(const PadMatrix& pad) {
 int64_t RowMap::rows_together(int64_t row, int64_t end) const {
   if (copied_ != in_row_bytes_ || copied_ != out_row_bytes_) return 1;
   int64_t next = row + 1;
-  while (next < end &&
-         source_[static_cast<size_t>(next)] == source_[static_cast<size_t>(row)] + (next - row)) {
+  while (next < end && source_[static_cast<size_t>(next)] ==
+                           source_[static_cast<size_t>(row)] + (next - row) * in_row_bytes_) {
     ++next;
   }
   return next - row;
@@ -67,15 +70,20 @@ void RowMap::forward(int64_t first, int64_t count, const std::byte* in, bool str
     }
     const int64_t rows = rows_together(row, end);
     // Rows that jump about are not foreseen by the hardware.
-    if (rows == 1 && row + 1 < end && source_[static_cast<size_t>(row + 1)] != kFillRow) {
-      kernels::prefetch(in + source_[static_cast<size_t>(row + 1)] * in_row_bytes_, copied_);
-    }
-    kernels::copy_bytes(in + source * in_row_bytes_, rows * copied_, streaming, out);
+    const bool jumps = row + rows < end && source_[static_cast<size_t>(row + rows)] != kFillRow;
+    const std::byte* next = jumps ? in + source_[static_cast<size_t>(row + rows)] : nullptr;
+    kernels::copy_bytes(in + source, rows * copied_, {streaming, next}, out);
     std::memset(out + rows * copied_, std::to_integer<int>(fill_),
                 static_cast<size_t>(rows * (out_row_bytes_ - copied_)));
     out += rows * out_row_bytes_;
     row += rows;
   }
+}
+
+kernels::Upcoming RowMap::upcoming(int64_t first, int64_t count, const std::byte* in) const {
+  const auto begin = static_cast<size_t>(std::min(first, out_rows()));
+  const auto rows = static_cast<size_t>(std::min(count, out_rows() - std::min(first, out_rows())));
+  return {rows == 0 ? nullptr : in, std::span(source_).subspan(begin, rows), copied_};
 }
 
 void RowMap::inverse(int64_t first, int64_t count, const std::byte* in, bool streaming,
@@ -85,7 +93,7 @@ void RowMap::inverse(int64_t first, int64_t count, const std::byte* in, bool str
     const int64_t source = source_[static_cast<size_t>(row)];
     const int64_t rows = source == kFillRow ? 1 : rows_together(row, end);
     if (source != kFillRow) {
-      kernels::copy_bytes(in, rows * copied_, streaming, out + source * in_row_bytes_);
+      kernels::copy_bytes(in, rows * copied_, {streaming, nullptr}, out + source);
     }
     in += rows * out_row_bytes_;
     row += rows;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/kernels/tiles.hpp"
 #include "lib/steps/step.hpp"
 
 namespace mxfp4 {
@@ -28,6 +29,8 @@ class RowMap {
   // Output rows first .. first + count - 1 into `out`, from all of the input.
   void forward(int64_t first, int64_t count, const std::byte* in, bool streaming,
                std::byte* out) const;
+  // What forward() will read for these rows, or fewer at the end.
+  [[nodiscard]] kernels::Upcoming upcoming(int64_t first, int64_t count, const std::byte* in) const;
   // The same rows of the output, in `in`, back to their places in all of the input.
   void inverse(int64_t first, int64_t count, const std::byte* in, bool streaming,
                std::byte* out) const;
@@ -43,7 +46,7 @@ class RowMap {
   int64_t out_row_bytes_;
   int64_t copied_;  // bytes of each row; the rest of an output row is fill
   std::byte fill_{0};
-  std::vector<int64_t> source_;  // input row of each output row, or kFillRow
+  std::vector<int64_t> source_;  // where each output row lies in the input, in bytes, or kFillRow
 };
 
 }  // namespace mxfp4

@@ -62,14 +62,16 @@ void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableByte
       const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
       const bool more = !rows_ && at + bytes < middle;
       ConstBytes strip;
+      kernels::Upcoming next;
       if (rows_) {
         const int64_t row = rows_->out_row_bytes();
         rows_->forward(at / row, bytes / row, in.data(), false, scratch.data());
         strip = scratch.first(static_cast<size_t>(bytes));
+        next = rows_->upcoming((at + bytes) / row, work_->strip_bytes() / row, in.data());
       } else {
         strip = in.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes));
       }
-      work_->forward(at, strip, {streaming, more}, out);
+      work_->forward(at, strip, {streaming, more, next}, out);
     }
   }
   if (streaming) kernels::finish_streaming();
@@ -85,10 +87,10 @@ void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableByte
       const bool more = at + bytes < middle;
       if (rows_) {
         const int64_t row = rows_->out_row_bytes();
-        work_->inverse(at, in, {false, more}, scratch.first(static_cast<size_t>(bytes)));
+        work_->inverse(at, in, {false, more, {}}, scratch.first(static_cast<size_t>(bytes)));
         rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
       } else {
-        work_->inverse(at, in, {streaming, more},
+        work_->inverse(at, in, {streaming, more, {}},
                        out.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes)));
       }
     }

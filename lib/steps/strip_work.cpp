@@ -5,6 +5,8 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "lib/kernels/permute.hpp"
@@ -52,6 +54,25 @@ kernels::LoopNest nest_of(std::vector<Axis> axes, int64_t Axis::*read, int64_t A
   return nest;
 }
 
+// The runs of consecutive bytes that the axes cover on one side, ascending, and their length.
+std::pair<std::vector<int64_t>, int64_t> runs_of(std::vector<Axis> axes, int64_t Axis::*side,
+                                                 int64_t unit_bits) {
+  std::ranges::sort(axes, {}, side);
+  int64_t run = 1;
+  size_t axis = 0;
+  for (; axis < axes.size() && axes[axis].*side == run; ++axis) run *= axes[axis].size;
+  std::vector<int64_t> starts = {0};
+  for (; axis < axes.size(); ++axis) {
+    const size_t count = starts.size();
+    for (int64_t i = 1; i < axes[axis].size; ++i) {
+      for (size_t at = 0; at < count; ++at) {
+        starts.push_back(starts[at] + i * (axes[axis].*side) * unit_bits / 8);
+      }
+    }
+  }
+  return {std::move(starts), run * unit_bits / 8};
+}
+
 // Every strip writes whole bytes: its innermost output axis has stride 1 and pairs nibbles.
 bool can_stand_alone(const std::vector<Axis>& axes, int64_t unit_bits) {
   return std::ranges::any_of(axes, [&](const Axis& axis) {
@@ -67,19 +88,20 @@ class StripPermute : public StripWork {
 
   void forward(int64_t offset, ConstBytes strip, StripHints hints,
                MutableBytes out) const override {
-    const int64_t ahead = hints.more ? strip_bytes_ : 0;
-    run(forward_, {hints.streaming, ahead}, strip.data(), out.data() + out_offset(offset));
+    run(forward_, hints, hints.more ? strip.data() + strip_bytes_ : nullptr, strip.data(),
+        out.data() + out_offset(offset));
   }
   void inverse(int64_t offset, ConstBytes in, StripHints hints, MutableBytes strip) const override {
-    const int64_t at = out_offset(offset);
-    const int64_t ahead = hints.more ? out_offset(offset + strip_bytes_) - at : 0;
-    run(inverse_, {hints.streaming, ahead}, in.data() + at, strip.data());
+    const std::byte* next = hints.more ? in.data() + out_offset(offset + strip_bytes_) : nullptr;
+    run(inverse_, hints, next, in.data() + out_offset(offset), strip.data());
   }
 
  private:
   struct Way {
     kernels::LoopNest nest;
     std::optional<kernels::TilePlan> plan;
+    std::vector<int64_t> runs;  // of consecutive bytes that a strip reads
+    int64_t run_bytes = 0;
   };
   // A loop around the strips, outermost first.
   struct Around {
@@ -91,7 +113,8 @@ class StripPermute : public StripWork {
   // not stand alone.
   bool cut(std::vector<Axis>& axes, int64_t row_bytes);
   [[nodiscard]] int64_t out_offset(int64_t offset) const;
-  void run(const Way& way, const kernels::TileHints& hints, const std::byte* in,
+  // `next` is where the next strip will be read; null when nobody knows.
+  void run(const Way& way, const StripHints& hints, const std::byte* next, const std::byte* in,
            std::byte* out) const;
 
   int64_t unit_bits_;
@@ -109,7 +132,12 @@ StripPermute::StripPermute(const Permute& step, int64_t row_bytes)
   }
   forward_.nest = nest_of(axes, &Axis::in, &Axis::out);
   inverse_.nest = nest_of(axes, &Axis::out, &Axis::in);
-  for (Way* way : {&forward_, &inverse_}) way->plan = kernels::tile_plan(way->nest, unit_bits_);
+  for (Way* way : {&forward_, &inverse_}) {
+    way->plan = kernels::tile_plan(way->nest, unit_bits_);
+    const bool forward = way == &forward_;
+    std::tie(way->runs, way->run_bytes) =
+        runs_of(axes, forward ? &Axis::in : &Axis::out, unit_bits_);
+  }
 }
 
 bool StripPermute::cut(std::vector<Axis>& axes, int64_t row_bytes) {
@@ -140,10 +168,11 @@ int64_t StripPermute::out_offset(int64_t offset) const {
   return out;
 }
 
-void StripPermute::run(const Way& way, const kernels::TileHints& hints, const std::byte* in,
-                       std::byte* out) const {
+void StripPermute::run(const Way& way, const StripHints& hints, const std::byte* next,
+                       const std::byte* in, std::byte* out) const {
   if (way.plan && kernels::tiles_supported()) {
-    kernels::run_tiles(*way.plan, hints, in, out);
+    const kernels::Upcoming strip = {next, way.runs, way.run_bytes};
+    kernels::run_tiles(*way.plan, {hints.streaming, next == nullptr ? hints.next : strip}, in, out);
   } else if (unit_bits_ == 4) {
     kernels::permute_nibbles(way.nest, in, out);
   } else {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "lib/kernels/tiles.hpp"
 #include "lib/steps/step.hpp"
 
 namespace mxfp4 {
@@ -13,6 +14,7 @@ namespace mxfp4 {
 struct StripHints {
   bool streaming = false;  // what is written goes past the caches; the caller ends that
   bool more = false;       // the next strip follows at once, from the same input
+  kernels::Upcoming next;  // what the caller will read before the next strip
 };
 
 class StripWork {
