@@ -134,6 +134,7 @@ StripPermute::StripPermute(const Permute& step, int64_t row_bytes)
   inverse_.nest = nest_of(axes, &Axis::out, &Axis::in);
   for (Way* way : {&forward_, &inverse_}) {
     way->plan = kernels::tile_plan(way->nest, unit_bits_);
+    if (!way->plan) continue;  // runs may be single bytes then, and nobody asks for them
     const bool forward = way == &forward_;
     std::tie(way->runs, way->run_bytes) =
         runs_of(axes, forward ? &Axis::in : &Axis::out, unit_bits_);
