@@ -4,9 +4,10 @@ To a GPU: a few threads read (from an uncompressed file) or decode (from a compr
 the tensors straight into pinned slots of a ring that is made once and used for every layer. The
 calling thread enqueues the copies on a stream of the loader's own, and gives slots back once their
 copies have arrived: it alone calls torch, since every call of torch hands the interpreter's lock
-around. Pieces are large for the same reason, but small enough to be copied out of the caches; the
-first are smaller, so that copying begins early, and the last, so that the threads end together. The tensors are allocated once, at their
-final size; no other GPU memory is used, and no copy to the GPU starts from pageable memory.
+around, and it waits once for several copies. Pieces are large for the same reason, but small enough
+to be copied out of the caches; the first are smaller, so that copying begins early, and the last, so
+that the threads end together. The tensors are allocated once, at their final size; no other GPU
+memory is used, and no copy to the GPU starts from pageable memory.
 
 To the CPU the same threads write straight into the tensors.
 """
@@ -28,7 +29,8 @@ __all__ = ["Loader", "load", "release"]
 DEFAULT_THREADS = 12
 DEFAULT_SLOT_BYTES = 4 << 20  # larger ones leave the caches before they are copied
 SPARE_SLOTS = 12  # beside one a thread: those that are copied, and those that wait for a thread
-COPIES_AHEAD = 2  # so that one begins when one ends, whatever the calling thread does
+BATCH_SLOTS = 4  # copied before one event at most
+BATCHES = 2  # being copied: one goes on while the calling thread sees to what the other leaves
 STEPS_TO_SLOT = 2  # the smallest pieces are half a slot: a frame of a compressed file
 
 _Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
@@ -94,7 +96,7 @@ class _ToCpu:
 
 
 class _Slot:
-    """A part of the pinned ring, and the end of the last copy out of it."""
+    """A part of the pinned ring, and an event for the end of copies out of it and others."""
 
     def __init__(self, size: int) -> None:
         self.tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True)
@@ -108,13 +110,13 @@ class _ToGpu:
     A slot is in `free`, with a thread, in `full`, or in `copying`. Nothing waits with a timeout,
     putting never waits, and what waits is always woken:
     - a thread waits only for a free slot, so only while all slots are elsewhere. Those with threads
-      come to `full`; work() takes all from there, and as soon as `full` is empty waits for the
-      oldest copies until COPIES_AHEAD are left. If it fails, give_up() wakes every thread that
-      waits, or is about to, without a slot: none is written while a copy may still read it.
-    - work() waits for `full` only while at most COPIES_AHEAD slots are being copied. Then each
-      thread that runs has a slot or can take one, and so will put that one there or, at its end,
-      whatever ends it, None. (A slot whose read failed is lost till the next load; so is its
-      thread.)
+      come to `full`; work() takes all from there, and before it would start another batch than
+      BATCHES waits for the oldest and frees its slots. If it fails, give_up() wakes every thread
+      that waits, or is about to, without a slot: none is written while a copy may still read it.
+    - work() waits for `full` only while less than BATCHES batches are being copied, which are fewer
+      slots than SPARE_SLOTS. Then each thread that runs has a slot or can take one, and so will put
+      that one there or, at its end, whatever ends it, None. (A slot whose read failed is lost till
+      the next load; so is its thread.)
     """
 
     def __init__(self, layer: Layer, infos: Sequence[TensorInfo], device: torch.device,
@@ -147,22 +149,32 @@ class _ToGpu:
             self._copy(flats)
 
     def _copy(self, flats: Dict[str, torch.Tensor]) -> None:
-        copying: Deque[_Slot] = deque()
+        copying: Deque[List[_Slot]] = deque()
         running = self.threads
         while running:
-            if len(copying) > COPIES_AHEAD and self.full.empty():
-                slot = copying.popleft()
-                slot.copied.synchronize()
-                self.free.put(slot)
-                continue
-            item = self.full.get()
-            if item is None:
-                running -= 1
-                continue
-            slot, (name, begin, end) = item
-            flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
-            slot.copied.record(self.stream)
-            copying.append(slot)
+            if len(copying) == BATCHES:
+                copied = copying.popleft()
+                copied[-1].copied.synchronize()
+                for slot in copied:
+                    self.free.put(slot)
+            batch: List[_Slot] = []
+            for item in self._take_full():
+                if item is None:
+                    running -= 1
+                    continue
+                slot, (name, begin, end) = item
+                flats[name][begin:end].copy_(slot.tensor[:end - begin], non_blocking=True)
+                batch.append(slot)
+            if batch:
+                batch[-1].copied.record(self.stream)
+                copying.append(batch)
+
+    def _take_full(self) -> List[Optional[Tuple[_Slot, _Piece]]]:
+        """Waits for one, and takes those too that are there already."""
+        items = [self.full.get()]
+        while len(items) < BATCH_SLOTS and not self.full.empty():
+            items.append(self.full.get())
+        return items
 
     def give_up(self) -> None:
         for _ in range(self.threads):
