@@ -9,11 +9,11 @@ Custom hopper_value_step(int64_t rows, int64_t columns) {
     return columns == 0 ? 0 : static_cast<int64_t>(bytes.size()) / columns;
   };
   return {rows * columns, rows * columns, 16 * columns,
-          [=](ConstBytes in, MutableBytes out) {
-            kernels::hopper_value_pack(rows_of(in), columns, in.data(), out.data());
+          [=](ConstBytes in, bool streaming, MutableBytes out) {
+            kernels::hopper_value_pack(rows_of(in), columns, in.data(), streaming, out.data());
           },
-          [=](ConstBytes in, MutableBytes out) {
-            kernels::hopper_value_unpack(rows_of(in), columns, in.data(), out.data());
+          [=](ConstBytes in, bool streaming, MutableBytes out) {
+            kernels::hopper_value_unpack(rows_of(in), columns, in.data(), streaming, out.data());
           }};
 }
 

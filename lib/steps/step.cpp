@@ -106,7 +106,7 @@ void step_forward(const Step& step, ConstBytes in, MutableBytes out) {
                  [&](const GatherRows& s) { run_gather(s, false, in, out); },
                  [&](const PadMatrix& s) { run_pad(s, in, out); },
                  [&](const Recode& s) { s.recoding->forward(in, out); },
-                 [&](const Custom& s) { s.forward(in, out); },
+                 [&](const Custom& s) { s.forward(in, false, out); },
              },
              step);
 }
@@ -117,7 +117,7 @@ void step_inverse(const Step& step, ConstBytes in, MutableBytes out) {
                  [&](const GatherRows& s) { run_gather(s, true, in, out); },
                  [&](const PadMatrix& s) { run_crop(s, in, out); },
                  [&](const Recode& s) { s.recoding->inverse(in, out); },
-                 [&](const Custom& s) { s.inverse(in, out); },
+                 [&](const Custom& s) { s.inverse(in, false, out); },
              },
              step);
 }

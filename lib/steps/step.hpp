@@ -63,8 +63,10 @@ struct Custom {
   // More than 0: every piece of so many bytes of the input alone gives as many bytes at the same
   // place of the output; the functions then take any number of pieces.
   int64_t piece_bytes = 0;
-  std::function<void(ConstBytes in, MutableBytes out)> forward;
-  std::function<void(ConstBytes in, MutableBytes out)> inverse;
+  // With `streaming` what is written may go past the caches; the caller ends that
+  // (finish_streaming() of lib/kernels/copy.hpp).
+  std::function<void(ConstBytes in, bool streaming, MutableBytes out)> forward;
+  std::function<void(ConstBytes in, bool streaming, MutableBytes out)> inverse;
 };
 
 using Step = std::variant<Permute, GatherRows, PadMatrix, Recode, Custom>;

@@ -191,11 +191,12 @@ class StripCustom : public StripWork {
 
   [[nodiscard]] int64_t strip_bytes() const override { return strip_bytes_; }
 
-  void forward(int64_t offset, ConstBytes strip, StripHints, MutableBytes out) const override {
-    step_.forward(strip, out.subspan(static_cast<size_t>(offset), strip.size()));
+  void forward(int64_t offset, ConstBytes strip, StripHints hints,
+               MutableBytes out) const override {
+    step_.forward(strip, hints.streaming, out.subspan(static_cast<size_t>(offset), strip.size()));
   }
-  void inverse(int64_t offset, ConstBytes in, StripHints, MutableBytes strip) const override {
-    step_.inverse(in.subspan(static_cast<size_t>(offset), strip.size()), strip);
+  void inverse(int64_t offset, ConstBytes in, StripHints hints, MutableBytes strip) const override {
+    step_.inverse(in.subspan(static_cast<size_t>(offset), strip.size()), hints.streaming, strip);
   }
 
  private:
