@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "lib/kernels/copy.hpp"
 
@@ -78,6 +79,18 @@ void RowMap::forward(int64_t first, int64_t count, const std::byte* in, bool str
     out += rows * out_row_bytes_;
     row += rows;
   }
+}
+
+std::optional<RowMap::EvenRows> RowMap::even_rows(int64_t first, int64_t count) const {
+  if (copied_ != out_row_bytes_ || count < 1 || first + count > out_rows()) return std::nullopt;
+  const auto source =
+      std::span(source_).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  const int64_t stride = count == 1 ? in_row_bytes_ : source[1] - source[0];
+  if (source[0] == kFillRow || stride < copied_) return std::nullopt;
+  for (size_t row = 1; row < source.size(); ++row) {
+    if (source[row] != source[row - 1] + stride) return std::nullopt;
+  }
+  return EvenRows{source[0], stride};
 }
 
 kernels::Upcoming RowMap::upcoming(int64_t first, int64_t count, const std::byte* in) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/kernels/tiles.hpp"
@@ -29,6 +30,12 @@ class RowMap {
   // Output rows first .. first + count - 1 into `out`, from all of the input.
   void forward(int64_t first, int64_t count, const std::byte* in, bool streaming,
                std::byte* out) const;
+  // Where rows first .. first + count - 1 begin in the input and how far apart they are, in bytes,
+  // when they are whole, evenly spaced and ascending there. Empty also past the end.
+  struct EvenRows {
+    int64_t begin, stride;
+  };
+  [[nodiscard]] std::optional<EvenRows> even_rows(int64_t first, int64_t count) const;
   // What forward() will read for these rows, or fewer at the end.
   [[nodiscard]] kernels::Upcoming upcoming(int64_t first, int64_t count, const std::byte* in) const;
   // The same rows of the output, in `in`, back to their places in all of the input.

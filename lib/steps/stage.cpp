@@ -39,7 +39,7 @@ std::vector<Stage> Stage::join(const std::vector<Step>& steps) {
       continue;
     }
     const int64_t row_bytes = rows ? std::max<int64_t>(1, rows->out_row_bytes()) : 1;
-    std::shared_ptr<const StripWork> work = make_strip_work(step, row_bytes);
+    std::shared_ptr<StripWork> work = make_strip_work(step, row_bytes);
     const bool joins =
         rows && work->strip_bytes() < rows->out_bytes() && work->strip_bytes() % row_bytes == 0;
     if (!joins) finish_rows();
@@ -49,6 +49,23 @@ std::vector<Stage> Stage::join(const std::vector<Step>& steps) {
   }
   finish_rows();
   return stages;
+}
+
+Stage::Stage(std::optional<RowMap> rows, std::shared_ptr<StripWork> work, int64_t in_bytes,
+             int64_t out_bytes)
+    : rows_(std::move(rows)), work_(work), in_bytes_(in_bytes), out_bytes_(out_bytes) {
+  if (!rows_ || !work_) return;
+  const auto first = rows_->even_rows(0, strip_rows());
+  if (first && work->spread_rows(rows_->out_row_bytes(), first->stride)) spread_ = first->stride;
+}
+
+int64_t Stage::strip_rows() const { return work_->strip_bytes() / rows_->out_row_bytes(); }
+
+std::optional<int64_t> Stage::spread_strip(int64_t at) const {
+  if (spread_ == 0) return std::nullopt;
+  const auto rows = rows_->even_rows(at / rows_->out_row_bytes(), strip_rows());
+  if (!rows || rows->stride != spread_) return std::nullopt;
+  return rows->begin;
 }
 
 int64_t Stage::scratch_bytes() const { return rows_ && work_ ? work_->strip_bytes() : 0; }
@@ -61,6 +78,12 @@ void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableByte
     for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
       const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
       const bool more = !rows_ && at + bytes < middle;
+      if (const auto begin = spread_strip(at)) {
+        const auto after = spread_strip(at + bytes);
+        work_->forward_spread(at, in.data() + *begin, after ? in.data() + *after : nullptr,
+                              streaming, out);
+        continue;
+      }
       ConstBytes strip;
       kernels::Upcoming next;
       if (rows_) {
@@ -85,7 +108,9 @@ void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableByte
     for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
       const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
       const bool more = at + bytes < middle;
-      if (rows_) {
+      if (const auto begin = spread_strip(at)) {
+        work_->inverse_spread(at, in, streaming, more, out.data() + *begin);
+      } else if (rows_) {
         const int64_t row = rows_->out_row_bytes();
         work_->inverse(at, in, {false, more, {}}, scratch.first(static_cast<size_t>(bytes)));
         rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());

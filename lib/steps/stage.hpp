@@ -28,18 +28,20 @@ class Stage {
   void inverse(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const;
 
  private:
-  Stage(std::optional<RowMap> rows, std::shared_ptr<const StripWork> work, int64_t in_bytes,
-        int64_t out_bytes)
-      : rows_(std::move(rows)),
-        work_(std::move(work)),
-        in_bytes_(in_bytes),
-        out_bytes_(out_bytes) {}
+  Stage(std::optional<RowMap> rows, std::shared_ptr<StripWork> work, int64_t in_bytes,
+        int64_t out_bytes);
 
   // Between rows and work; the input or output itself when the other is absent.
   [[nodiscard]] int64_t middle_bytes() const { return rows_ ? rows_->out_bytes() : in_bytes_; }
 
+  [[nodiscard]] int64_t strip_rows() const;
+  // Where the strip at `at` of the middle begins in the input, when the work can take it from
+  // there: its rows lie spread_ bytes apart.
+  [[nodiscard]] std::optional<int64_t> spread_strip(int64_t at) const;
+
   std::optional<RowMap> rows_;             // first,
   std::shared_ptr<const StripWork> work_;  // then; one of the two may be absent
+  int64_t spread_ = 0;                     // 0: every strip is gathered
   int64_t in_bytes_;
   int64_t out_bytes_;
 };

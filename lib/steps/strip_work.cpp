@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/core/error.hpp"
 #include "lib/kernels/permute.hpp"
 #include "lib/kernels/tile_plan.hpp"
 #include "lib/kernels/tiles.hpp"
@@ -88,12 +89,23 @@ class StripPermute : public StripWork {
 
   void forward(int64_t offset, ConstBytes strip, StripHints hints,
                MutableBytes out) const override {
-    run(forward_, hints, hints.more ? strip.data() + strip_bytes_ : nullptr, strip.data(),
+    run(ways_.forward, hints, hints.more ? strip.data() + strip_bytes_ : nullptr, strip.data(),
         out.data() + out_offset(offset));
   }
   void inverse(int64_t offset, ConstBytes in, StripHints hints, MutableBytes strip) const override {
     const std::byte* next = hints.more ? in.data() + out_offset(offset + strip_bytes_) : nullptr;
-    run(inverse_, hints, next, in.data() + out_offset(offset), strip.data());
+    run(ways_.inverse, hints, next, in.data() + out_offset(offset), strip.data());
+  }
+
+  bool spread_rows(int64_t row_bytes, int64_t stride) override;
+  void forward_spread(int64_t offset, const std::byte* rows, const std::byte* next, bool streaming,
+                      MutableBytes out) const override {
+    run(spread_->forward, {streaming, false, {}}, next, rows, out.data() + out_offset(offset));
+  }
+  void inverse_spread(int64_t offset, ConstBytes in, bool streaming, bool more,
+                      std::byte* rows) const override {
+    const std::byte* next = more ? in.data() + out_offset(offset + strip_bytes_) : nullptr;
+    run(spread_->inverse, {streaming, false, {}}, next, in.data() + out_offset(offset), rows);
   }
 
  private:
@@ -102,6 +114,9 @@ class StripPermute : public StripWork {
     std::optional<kernels::TilePlan> plan;
     std::vector<int64_t> runs;  // of consecutive bytes that a strip reads
     int64_t run_bytes = 0;
+  };
+  struct Ways {
+    Way forward, inverse;
   };
   // A loop around the strips, outermost first.
   struct Around {
@@ -112,6 +127,7 @@ class StripPermute : public StripWork {
   // Takes part of the first axis out of `axes` and puts it around; false when a strip could then
   // not stand alone.
   bool cut(std::vector<Axis>& axes, int64_t row_bytes);
+  [[nodiscard]] Ways ways_of(const std::vector<Axis>& axes) const;
   [[nodiscard]] int64_t out_offset(int64_t offset) const;
   // `next` is where the next strip will be read; null when nobody knows.
   void run(const Way& way, const StripHints& hints, const std::byte* next, const std::byte* in,
@@ -120,25 +136,55 @@ class StripPermute : public StripWork {
   int64_t unit_bits_;
   int64_t strip_bytes_;
   std::vector<Around> around_;
-  Way forward_;
-  Way inverse_;
+  std::vector<Axis> axes_;  // of a strip
+  Ways ways_;
+  std::optional<Ways> spread_;
 };
 
 StripPermute::StripPermute(const Permute& step, int64_t row_bytes)
     : unit_bits_(unit_bits(step.unit)) {
-  std::vector<Axis> axes = axes_of(step);
-  strip_bytes_ = units_of(axes) * unit_bits_ / 8;
-  while (strip_bytes_ > kStripBytes && !axes.empty() && cut(axes, row_bytes)) {
+  axes_ = axes_of(step);
+  strip_bytes_ = units_of(axes_) * unit_bits_ / 8;
+  while (strip_bytes_ > kStripBytes && !axes_.empty() && cut(axes_, row_bytes)) {
   }
-  forward_.nest = nest_of(axes, &Axis::in, &Axis::out);
-  inverse_.nest = nest_of(axes, &Axis::out, &Axis::in);
-  for (Way* way : {&forward_, &inverse_}) {
+  ways_ = ways_of(axes_);
+}
+
+StripPermute::Ways StripPermute::ways_of(const std::vector<Axis>& axes) const {
+  Ways ways;
+  ways.forward.nest = nest_of(axes, &Axis::in, &Axis::out);
+  ways.inverse.nest = nest_of(axes, &Axis::out, &Axis::in);
+  for (Way* way : {&ways.forward, &ways.inverse}) {
     way->plan = kernels::tile_plan(way->nest, unit_bits_);
     if (!way->plan) continue;  // runs may be single bytes then, and nobody asks for them
-    const bool forward = way == &forward_;
+    const bool forward = way == &ways.forward;
     std::tie(way->runs, way->run_bytes) =
         runs_of(axes, forward ? &Axis::in : &Axis::out, unit_bits_);
   }
+  return ways;
+}
+
+bool StripPermute::spread_rows(int64_t row_bytes, int64_t stride) {
+  const int64_t row_units = row_bytes * 8 / unit_bits_;
+  const int64_t stride_units = stride * 8 / unit_bits_;
+  std::vector<Axis> axes;
+  for (const Axis& axis : axes_) {
+    // An axis of columns and rows is two.
+    int64_t inner = axis.in < row_units ? std::min(axis.size, row_units / axis.in) : 1;
+    if (axis.in < row_units ? axis.size % inner != 0 || row_units % axis.in != 0
+                            : axis.in % row_units != 0) {
+      return false;
+    }
+    if (inner > 1) axes.push_back({inner, axis.in, axis.out});
+    if (inner < axis.size) {
+      const int64_t in = axis.in * inner / row_units * stride_units;
+      axes.push_back({axis.size / inner, in, axis.out * inner});
+    }
+  }
+  Ways ways = ways_of(axes);
+  if (!ways.forward.plan || !ways.inverse.plan) return false;
+  spread_ = std::move(ways);
+  return true;
 }
 
 bool StripPermute::cut(std::vector<Axis>& axes, int64_t row_bytes) {
@@ -223,6 +269,15 @@ class WholeStep : public StripWork {
 };
 
 }  // namespace
+
+bool StripWork::spread_rows(int64_t, int64_t) { return false; }
+void StripWork::forward_spread(int64_t, const std::byte*, const std::byte*, bool,
+                               MutableBytes) const {
+  throw Error::internal("this step has no spread rows");
+}
+void StripWork::inverse_spread(int64_t, ConstBytes, bool, bool, std::byte*) const {
+  throw Error::internal("this step has no spread rows");
+}
 
 std::unique_ptr<StripWork> make_strip_work(const Step& step, int64_t row_bytes) {
   if (const auto* permute = std::get_if<Permute>(&step); permute && step_in_bytes(step) > 0) {

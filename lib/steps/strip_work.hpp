@@ -34,6 +34,16 @@ class StripWork {
                        MutableBytes out) const = 0;
   virtual void inverse(int64_t offset, ConstBytes in, StripHints hints,
                        MutableBytes strip) const = 0;
+
+  // Prepares for strips whose rows lie `stride` bytes apart, not one after another. False where the
+  // step cannot run on such.
+  virtual bool spread_rows(int64_t row_bytes, int64_t stride);
+  // As above, with a strip that begins at `rows` and is spread so; `next`: where the next is,
+  // spread too, or null.
+  virtual void forward_spread(int64_t offset, const std::byte* rows, const std::byte* next,
+                              bool streaming, MutableBytes out) const;
+  virtual void inverse_spread(int64_t offset, ConstBytes in, bool streaming, bool more,
+                              std::byte* rows) const;
 };
 
 // Strips are whole multiples of `row_bytes` where the step allows it.
