@@ -73,6 +73,12 @@ class TileBits {
     return labels;
   }
 
+  // Takes the lowest of the bits that are left.
+  void take_any() {
+    const auto lowest = std::ranges::min_element(pool_, {}, &Bit::in);
+    if (lowest != pool_.end()) (void)take(&Bit::in, lowest->in);
+  }
+
   [[nodiscard]] const std::vector<Bit>& pool() const { return pool_; }
 
   std::vector<Bit> bits;
@@ -247,6 +253,14 @@ std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
       add(*line);
     }
     while (group.before.size() < TilePlan::kRegisterBits) add(others.front());
+    // Two lines side by side: rows of the output can lie in the same bank of memory, and each
+    // change from one to the next then costs.
+    const std::optional<Label> next_line = with_out_bit(bits, kLineBits);
+    if (next_line && contains(others, *next_line) &&
+        network.steps.exchanges >= static_cast<int>(TilePlan::kRegisterBits) &&
+        group.before.size() < TilePlan::kMaxRegisterBits) {
+      add(*next_line);
+    }
   }
   group.stored_block = group.block;
   if (group.block_exchange) {
@@ -305,6 +319,10 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
   const std::optional<Network> network = Network::make(from, to);
   if (!network) return std::nullopt;
   if (out_chain.size() == kLineBits) (void)tile.chain(&Bit::out, kRunBits);
+
+  // Axes of few powers of two: at least the second block of a register is wanted.
+  const size_t wanted = kLaneBits + 1 + std::max(network->entering.size(), TilePlan::kRegisterBits);
+  for (size_t i = tile.bits.size(); i < wanted; ++i) tile.take_any();
 
   TilePlan plan;
   plan.network = network->steps;

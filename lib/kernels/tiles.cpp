@@ -225,8 +225,10 @@ HWY_INLINE void run_network(const Tables& plan, const Orders& orders, const uint
 // Whole lines past the caches, both halves of each at once: buffers for such stores are few.
 template <size_t kBit, size_t kCount>
 HWY_INLINE void stream_lines(const Tables& plan, const Bytes* v, uint8_t* out) {
-  unrolled<kCount>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
+  unrolled<kCount>([&](auto n) HWY_ATTR __attribute__((always_inline)) {
     constexpr size_t bit = size_t{1} << kBit;
+    // The highest register bit first: it may tell a line from the next.
+    constexpr size_t i = n / 2 + n % 2 * (kCount / 2);
     if constexpr ((i & bit) == 0 && (i | bit) < kCount) {
       uint8_t* line = out + plan.store_offset[0][i];
       hn::Stream(v[i], kBytes, line);

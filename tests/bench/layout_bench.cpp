@@ -39,31 +39,32 @@ MutableBytes random_bytes(Buffer& buffer, int64_t size) {
   return bytes.first(static_cast<size_t>(size));
 }
 
-// The first target that the row is chosen for; empty when none is.
-std::optional<Target> target_of(const RuleSet& rules, const LayoutRow& row) {
+// The w13 weight output of a row, at the sizes that gpt-oss has with it; null when it is not chosen
+// for this target, or refuses.
+std::shared_ptr<Case> try_case(const RuleSet& rules, const LayoutRow& row, const Target& target) {
+  try {
+    if (find_layout_row(rules, target) != &row) return nullptr;
+    auto made = std::make_shared<Case>();
+    made->input.target = target;
+    made->input.loaded.dims = round_up_sizes(rules, target, {kExperts, 2880, 2880});
+    made->input.loaded.bias = DType::kBF16;
+    made->input.loaded.input_scales = true;
+    made->output = row.layout->outputs(made->input).front();
+    return made;
+  } catch (const Error&) {  // a fact that this row does not need is missing, or sizes do not fit
+    return nullptr;
+  }
+}
+
+// With the first target that a row accepts.
+std::shared_ptr<Case> make_case(const RuleSet& rules, const LayoutRow& row) {
   for (Family family : {Family::kGptOss, Family::kGeneric}) {
     if (row.family && *row.family != family) continue;
     for (const Target& target : test::targets_of(row.backend, family, true)) {
-      try {
-        if (find_layout_row(rules, target) == &row) return target;
-      } catch (const Error&) {  // a fact that this row does not need is missing
-        continue;
-      }
+      if (auto made = try_case(rules, row, target)) return made;
     }
   }
-  return std::nullopt;
-}
-
-// The w13 weight output of a layout.
-std::shared_ptr<Case> make_case(const LayoutRow& row, const Target& target) {
-  auto made = std::make_shared<Case>();
-  made->input.target = target;
-  made->input.loaded.dims = {kExperts, 3072, 3072};  // gpt-oss as most backends pad it
-  made->input.loaded.bias = DType::kBF16;
-  made->input.loaded.input_scales = true;
-  const std::vector<Output> outputs = row.layout->outputs(made->input);
-  made->output = outputs.front();
-  return made;
+  return nullptr;
 }
 
 void fill(Case& item) {
@@ -126,9 +127,8 @@ void register_layouts(const RuleSet& rules) {
   std::set<std::string_view> seen;
   for (const LayoutRow& row : rules.layouts) {
     if (row.layout == nullptr || !seen.insert(row.layout->id).second) continue;
-    const std::optional<Target> target = target_of(rules, row);
-    if (!target) continue;
-    const auto item = make_case(row, *target);
+    const std::shared_ptr<Case> item = make_case(rules, row);
+    if (!item) continue;
     const auto add = [&](const char* what, auto run) {
       benchmark::RegisterBenchmark(fmt::format("{}|{}", row.layout->id, what).c_str(),
                                    [item, run](benchmark::State& state) { run(state, *item); })

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "lib/exec/buffer.hpp"
+#include "lib/kernels/copy.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 #include "tests/unit/layout_runner.hpp"
@@ -37,6 +40,27 @@ void expect_equal(int64_t rows, int64_t columns, unsigned seed) {
   EXPECT_EQ(got, want) << "inverse";
 }
 
+// Past the caches, to whole lines.
+void expect_equal_streamed(int64_t rows, int64_t columns, unsigned seed) {
+  SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
+  const Custom fast = hopper_value_step(rows, columns);
+  const auto size = static_cast<size_t>(rows * columns);
+  const Bytes in = layout_test::drawn_bytes(rows * columns, seed);
+  Bytes want(size);
+  step_forward(Step(fast), in, want);
+  Buffer packed;
+  const MutableBytes out = packed.get(rows * columns);
+  fast.forward(in, true, out);
+  kernels::finish_streaming();
+  EXPECT_TRUE(std::ranges::equal(out, want)) << "forward";
+
+  Buffer unpacked;
+  const MutableBytes back = unpacked.get(rows * columns);
+  fast.inverse(out, true, back);
+  kernels::finish_streaming();
+  EXPECT_TRUE(std::ranges::equal(back, in)) << "inverse";
+}
+
 TEST(HopperValueStep, EqualsItsDefinitionOnEveryTarget) {
   const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
   ASSERT_FALSE(targets.empty());
@@ -47,6 +71,7 @@ TEST(HopperValueStep, EqualsItsDefinitionOnEveryTarget) {
     unsigned seed = 1;
     for (int64_t rows : {0, 16, 32, 80, 256}) {
       for (int64_t columns : {0, 32, 64, 96, 160, 1440}) expect_equal(rows, columns, seed++);
+      for (int64_t columns : {32, 64, 96, 192}) expect_equal_streamed(rows, columns, seed++);
     }
   }
   hwy::SetSupportedTargetsForTest(0);

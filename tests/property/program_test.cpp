@@ -60,6 +60,16 @@ GatherRows random_rows(int64_t row_bytes, int64_t rows, std::mt19937_64& random)
   return gather;
 }
 
+// All odd rows, then all even ones: strips of either half are evenly spaced. Of the last `mixed`
+// rows some are not.
+GatherRows odd_rows_first(int64_t row_bytes, int64_t rows, int64_t mixed) {
+  GatherRows gather{row_bytes, {}};
+  for (int64_t row = 1; row < rows; row += 2) gather.source.push_back(row);
+  for (int64_t row = 0; row < rows; row += 2) gather.source.push_back(row);
+  std::reverse(gather.source.end() - mixed, gather.source.end());
+  return gather;
+}
+
 // Axis permutations of n rows of k nibbles, as tensor-core layouts use them.
 std::vector<Permute> tensor_core_permutes(int64_t n, int64_t k) {
   return {
@@ -91,13 +101,16 @@ class OnEveryTarget : public testing::TestWithParam<int64_t> {
 TEST_P(OnEveryTarget, TensorCorePermutesAloneAndAfterRows) {
   std::mt19937_64 random(11);
   for (const auto& [n, k] :
-       {std::pair<int64_t, int64_t>{64, 64}, {128, 256}, {192, 960}, {576, 1216}}) {
+       {std::pair<int64_t, int64_t>{64, 64}, {128, 256}, {192, 960}, {576, 1216}, {192, 2880}}) {
     for (const Permute& permute : tensor_core_permutes(n, k)) {
       SCOPED_TRACE(testing::Message()
                    << n << " x " << k << ", dims " << testing::PrintToString(permute.dims)
                    << ", order " << testing::PrintToString(permute.order));
       expect_equal({permute}, random());
       expect_equal({random_rows(k / 2, n, random), permute}, random());
+      expect_equal({odd_rows_first(k / 2, n, 0), permute}, random());
+      expect_equal({odd_rows_first(k / 2, n, n / 3), permute}, random());
+      expect_equal({PadMatrix{n - 5, k / 2, n, k / 2, std::byte{3}}, permute}, random());
       expect_equal({PadMatrix{n - 5, k / 2 - 16, n, k / 2, std::byte{127}}, permute}, random());
       expect_equal({random_rows(k / 2 - 16, n - 5, random),
                     PadMatrix{n - 5, k / 2 - 16, n, k / 2, std::byte{1}},
