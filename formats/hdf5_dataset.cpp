@@ -207,6 +207,7 @@ std::vector<int64_t> read_chunk_shape(hid_t properties, int rank) {
     throw Error::input("chunk shape: not of the dataset's rank");
   }
   std::vector<int64_t> shape;
+  shape.reserve(static_cast<size_t>(rank));
   for (int axis = 0; axis < rank; ++axis) {
     shape.push_back(as_size(dims[static_cast<size_t>(axis)], "chunk dimension"));
   }
