@@ -15,6 +15,7 @@ RowMap::RowMap(const GatherRows& gather)
       copied_(gather.row_bytes),
       source_(gather.source) {
   for (int64_t& row : source_) row *= in_row_bytes_;
+  find_destinations();
 }
 
 RowMap::RowMap(const PadMatrix& pad)
@@ -27,6 +28,7 @@ RowMap::RowMap(const PadMatrix& pad)
   for (int64_t row = 0; row < pad.rows; ++row) {
     source_[static_cast<size_t>(row)] = row * in_row_bytes_;
   }
+  find_destinations();
 }
 
 bool RowMap::append(const GatherRows& gather) {
@@ -35,6 +37,7 @@ bool RowMap::append(const GatherRows& gather) {
   both.reserve(gather.source.size());
   for (int64_t middle : gather.source) both.push_back(source_[static_cast<size_t>(middle)]);
   source_ = std::move(both);
+  find_destinations();
   return true;
 }
 
@@ -45,7 +48,17 @@ bool RowMap::append(const PadMatrix& pad) {
   fill_ = pad.fill;
   out_row_bytes_ = pad.out_row_bytes;
   source_.resize(static_cast<size_t>(pad.out_rows), kFillRow);
+  find_destinations();
   return true;
+}
+
+void RowMap::find_destinations() {
+  destination_.resize(static_cast<size_t>(in_rows_));
+  if (in_row_bytes_ == 0) return;
+  for (int64_t row = 0; row < out_rows(); ++row) {
+    const int64_t source = source_[static_cast<size_t>(row)];
+    if (source != kFillRow) destination_[static_cast<size_t>(source / in_row_bytes_)] = row;
+  }
 }
 
 int64_t RowMap::rows_together(int64_t row, int64_t end) const {
@@ -56,6 +69,31 @@ int64_t RowMap::rows_together(int64_t row, int64_t end) const {
     ++next;
   }
   return next - row;
+}
+
+void RowMap::forward_all(const std::byte* in, bool streaming, std::byte* out) const {
+  const auto fill = [&](std::byte* at, int64_t bytes) {
+    std::memset(at, std::to_integer<int>(fill_), static_cast<size_t>(bytes));
+  };
+  if (in_row_bytes_ == 0) return fill(out, out_bytes());
+  const bool whole = copied_ == in_row_bytes_ && copied_ == out_row_bytes_;
+  for (size_t row = 0; row < destination_.size();) {
+    size_t rows = 1;  // that are one piece on both sides
+    while (whole && row + rows < destination_.size() &&
+           destination_[row + rows] == destination_[row] + static_cast<int64_t>(rows)) {
+      ++rows;
+    }
+    std::byte* to = out + destination_[row] * out_row_bytes_;
+    const int64_t bytes = static_cast<int64_t>(rows) * copied_;
+    kernels::copy_bytes(in, bytes, {streaming, nullptr}, to);
+    fill(to + bytes, out_row_bytes_ - copied_);
+    in += static_cast<int64_t>(rows) * in_row_bytes_;
+    row += rows;
+  }
+  for (int64_t row = 0; row < out_rows(); ++row) {
+    if (source_[static_cast<size_t>(row)] != kFillRow) continue;
+    fill(out + row * out_row_bytes_, out_row_bytes_);
+  }
 }
 
 void RowMap::forward(int64_t first, int64_t count, const std::byte* in, bool streaming,

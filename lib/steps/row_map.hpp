@@ -27,6 +27,9 @@ class RowMap {
   [[nodiscard]] int64_t out_rows() const { return static_cast<int64_t>(source_.size()); }
   [[nodiscard]] int64_t out_row_bytes() const { return out_row_bytes_; }
 
+  // All output rows, from first to last input row: rows that jump about cost less where they are
+  // written past the caches than where they are read.
+  void forward_all(const std::byte* in, bool streaming, std::byte* out) const;
   // Output rows first .. first + count - 1 into `out`, from all of the input.
   void forward(int64_t first, int64_t count, const std::byte* in, bool streaming,
                std::byte* out) const;
@@ -45,6 +48,7 @@ class RowMap {
  private:
   static constexpr int64_t kFillRow = -1;
 
+  void find_destinations();
   // How many rows from `row` on are one piece in both; 1 or more.
   [[nodiscard]] int64_t rows_together(int64_t row, int64_t end) const;
 
@@ -54,6 +58,7 @@ class RowMap {
   int64_t copied_;  // bytes of each row; the rest of an output row is fill
   std::byte fill_{0};
   std::vector<int64_t> source_;  // where each output row lies in the input, in bytes, or kFillRow
+  std::vector<int64_t> destination_;  // the output row that each input row becomes
 };
 
 }  // namespace mxfp4

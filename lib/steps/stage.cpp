@@ -72,7 +72,7 @@ int64_t Stage::scratch_bytes() const { return rows_ && work_ ? work_->strip_byte
 
 void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
   if (!work_) {
-    rows_->forward(0, rows_->out_rows(), in.data(), streaming, out.data());
+    rows_->forward_all(in.data(), streaming, out.data());
   } else {
     const int64_t middle = middle_bytes();
     for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
