@@ -53,17 +53,19 @@ std::vector<Stage> Stage::join(const std::vector<Step>& steps) {
 
 Stage::Stage(std::optional<RowMap> rows, std::shared_ptr<StripWork> work, int64_t in_bytes,
              int64_t out_bytes)
-    : rows_(std::move(rows)), work_(work), in_bytes_(in_bytes), out_bytes_(out_bytes) {
-  if (!rows_ || !work_) return;
-  const auto first = rows_->even_rows(0, strip_rows());
-  if (first && work->spread_rows(rows_->out_row_bytes(), first->stride)) spread_ = first->stride;
+    : rows_(std::move(rows)), in_bytes_(in_bytes), out_bytes_(out_bytes) {
+  if (rows_ && work) {
+    const int64_t row_bytes = rows_->out_row_bytes();
+    const auto first = rows_->even_rows(0, work->strip_bytes() / row_bytes);
+    if (first && work->spread_rows(row_bytes, first->stride)) spread_ = first->stride;
+  }
+  work_ = std::move(work);
 }
-
-int64_t Stage::strip_rows() const { return work_->strip_bytes() / rows_->out_row_bytes(); }
 
 std::optional<int64_t> Stage::spread_strip(int64_t at) const {
   if (spread_ == 0) return std::nullopt;
-  const auto rows = rows_->even_rows(at / rows_->out_row_bytes(), strip_rows());
+  const int64_t row_bytes = rows_->out_row_bytes();
+  const auto rows = rows_->even_rows(at / row_bytes, work_->strip_bytes() / row_bytes);
   if (!rows || rows->stride != spread_) return std::nullopt;
   return rows->begin;
 }

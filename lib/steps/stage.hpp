@@ -34,7 +34,6 @@ class Stage {
   // Between rows and work; the input or output itself when the other is absent.
   [[nodiscard]] int64_t middle_bytes() const { return rows_ ? rows_->out_bytes() : in_bytes_; }
 
-  [[nodiscard]] int64_t strip_rows() const;
   // Where the strip at `at` of the middle begins in the input, when the work can take it from
   // there: its rows lie spread_ bytes apart.
   [[nodiscard]] std::optional<int64_t> spread_strip(int64_t at) const;
