@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "apps/interrupt.hpp"
 #include "formats/lost_pages.hpp"
 #include "lib/core/error.hpp"
+#include "lib/kernels/instruction_sets.hpp"
 
 namespace {
 
@@ -61,6 +63,14 @@ int fail(const mxfp4::Error& error) {
   return fail(error.what(), hint, exit_code(error.kind()));
 }
 
+void choose_instruction_set() {
+  constexpr const char* kVariable = "MXFP4_REPACK_SIMD";
+  const char* name = std::getenv(kVariable);
+  if (name == nullptr || mxfp4::kernels::use_instruction_set(name)) return;
+  throw mxfp4::Error::usage(fmt::format("{}: expected one of {}, found {}", kVariable,
+                                        fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,6 +82,7 @@ int main(int argc, char** argv) {
   try {
     mxfp4::declare_commands(app, line);
     app.parse(argc, argv);
+    choose_instruction_set();
     for (mxfp4::ResourceOptions* resources : {&line.convert.resources, &line.verify.resources,
                                               &line.unpack.resources, &line.finalize.resources}) {
       if (resources->threads == 0) resources->threads = mxfp4::available_threads();

@@ -1,0 +1,18 @@
+// Which vector instructions the kernels use. They take the best that this machine has; results are
+// the same with all.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mxfp4::kernels {
+
+// Names of those that this build and this machine both have, best first: "AVX2", "SSE4" ...
+[[nodiscard]] std::vector<std::string> instruction_sets();
+
+// Kernels use this one, or less, from now on. False, and nothing changes, when it is not among
+// instruction_sets(). To be called before any kernel runs.
+[[nodiscard]] bool use_instruction_set(std::string_view name);
+
+}  // namespace mxfp4::kernels
