@@ -141,8 +141,8 @@ HWY_INLINE void each(Bytes* v, F f) {
 template <size_t kBit, size_t kCount, class F>
 HWY_INLINE void each_pair(Bytes* v, F f) {
   unrolled<kCount>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
-    constexpr size_t bit = size_t{1} << kBit;
-    if constexpr ((i & bit) == 0 && (i | bit) < kCount) f(v[i], v[i | bit]);
+    constexpr size_t kMask = size_t{1} << kBit;
+    if constexpr ((i & kMask) == 0 && (i | kMask) < kCount) f(v[i], v[i | kMask]);
   });
 }
 
@@ -226,13 +226,14 @@ HWY_INLINE void run_network(const Tables& plan, const Orders& orders, const uint
 template <size_t kBit, size_t kCount>
 HWY_INLINE void stream_lines(const Tables& plan, const Bytes* v, uint8_t* out) {
   unrolled<kCount>([&](auto n) HWY_ATTR __attribute__((always_inline)) {
-    constexpr size_t bit = size_t{1} << kBit;
+    constexpr size_t kMask = size_t{1} << kBit;
     // The highest register bit first: it may tell a line from the next.
-    constexpr size_t i = n / 2 + n % 2 * (kCount / 2);
-    if constexpr ((i & bit) == 0 && (i | bit) < kCount) {
-      uint8_t* line = out + plan.store_offset[0][i];
-      hn::Stream(v[i], kBytes, line);
-      hn::Stream(v[i | bit], kBytes, line + 32);
+    constexpr size_t kFirst = n / 2 + n % 2 * (kCount / 2);
+    constexpr size_t kSecond = kFirst | kMask;
+    if constexpr (kFirst != kSecond && kSecond < kCount) {
+      uint8_t* line = out + plan.store_offset[0][kFirst];
+      hn::Stream(v[kFirst], kBytes, line);
+      hn::Stream(v[kSecond], kBytes, line + 32);
     }
   });
 }
