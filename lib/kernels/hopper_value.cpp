@@ -7,8 +7,7 @@
 // contributes: 16 values a code, so a table in a register.
 #include "lib/kernels/hopper_value.hpp"
 
-#include <algorithm>
-#include <array>
+#include "lib/kernels/hopper_mix.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/kernels/hopper_value.cpp"
@@ -22,23 +21,12 @@ namespace mxfp4::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
+using hopper::Codes;
+using hopper::mix;
+using hopper::unmix;
+
 constexpr int64_t kPatchColumns = 32;
 constexpr int64_t kPackedBytes = 64;  // of two rows of a patch
-
-struct Codes {
-  uint32_t a, b, c, d;
-};
-
-constexpr uint32_t mix(const Codes& codes) {
-  const auto [a, b, c, d] = codes;
-  return (a & 8) << 12 | (d & 8) << 11 | (d & 1) << 13 | (b & 8) << 9 | (d & 6) << 9 |
-         (c & 8) << 6 | (a & 7) << 6 | (b & 7) << 3 | (c & 7);
-}
-
-constexpr Codes unmix(uint32_t half) {
-  return {(half >> 12 & 8) | (half >> 6 & 7), (half >> 9 & 8) | (half >> 3 & 7),
-          (half >> 6 & 8) | (half & 7), (half >> 11 & 8) | (half >> 9 & 6) | (half >> 13 & 1)};
-}
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -90,6 +78,8 @@ void unpack_row_pairs(int64_t columns, const uint8_t* in, bool, uint8_t* out) {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+using hopper::Table;
+
 const hn::CappedTag<uint8_t, 32> kBytes;
 const hn::Repartition<uint16_t, decltype(kBytes)> kHalves;
 const hn::Repartition<uint32_t, decltype(kBytes)> kWords;
@@ -98,39 +88,10 @@ using Bytes = hn::Vec<decltype(kBytes)>;
 constexpr int64_t kBlocks =
     hn::MaxLanes(kBytes) / 16;  // rows n and n + 1 at once, or one after another
 
-using Table = std::array<uint8_t, 16>;
-
-template <class F>
-constexpr Table table(F entry) {
-  Table made{};
-  for (uint32_t i = 0; i < made.size(); ++i) made[i] = static_cast<uint8_t>(entry(i));
-  return made;
-}
-
-// What code i contributes to the low and to the high byte of its half; c gives its low byte its
-// three low bits, d nothing.
-constexpr Table kLowOfA = table([](uint32_t i) { return mix({i, 0, 0, 0}); });
-constexpr Table kLowOfB = table([](uint32_t i) { return mix({0, i, 0, 0}); });
-constexpr Table kHighOfA = table([](uint32_t i) { return mix({i, 0, 0, 0}) >> 8; });
-constexpr Table kHighOfB = table([](uint32_t i) { return mix({0, i, 0, 0}) >> 8; });
-constexpr Table kHighOfC = table([](uint32_t i) { return mix({0, 0, i, 0}) >> 8; });
-constexpr Table kHighOfD = table([](uint32_t i) { return mix({0, 0, 0, i}) >> 8; });
-// What nibbles 0 to 3 of a half contribute to each code: all that is not nothing. Nibble 0 gives c
-// its three low bits.
-constexpr Table kAOf1 = table([](uint32_t i) { return unmix(i << 4).a; });
-constexpr Table kAOf2 = table([](uint32_t i) { return unmix(i << 8).a; });
-constexpr Table kAOf3 = table([](uint32_t i) { return unmix(i << 12).a; });
-constexpr Table kBOf0 = table([](uint32_t i) { return unmix(i).b; });
-constexpr Table kBOf1 = table([](uint32_t i) { return unmix(i << 4).b; });
-constexpr Table kBOf3 = table([](uint32_t i) { return unmix(i << 12).b; });
-constexpr Table kCOf2 = table([](uint32_t i) { return unmix(i << 8).c; });
-constexpr Table kDOf2 = table([](uint32_t i) { return unmix(i << 8).d; });
-constexpr Table kDOf3 = table([](uint32_t i) { return unmix(i << 12).d; });
-
 // Byte orders of a block. Of two values of j of a row: first a by (t, j), then c; and back.
 constexpr Table kRowToCodes = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
 // A code by (t, j) to (j, t).
-constexpr Table kTurn = table([](uint32_t i) { return i % 4 * 4 + i / 4; });
+constexpr Table kTurn = hopper::table([](uint32_t i) { return i % 4 * 4 + i / 4; });
 
 HWY_INLINE Bytes register_of(const Table& bytes) { return hn::LoadDup128(kBytes, bytes.data()); }
 
@@ -195,12 +156,12 @@ class Packer {
  public:
   Packer()
       : order_(register_of(kRowToCodes)),
-        low_of_a_(register_of(kLowOfA)),
-        low_of_b_(register_of(kLowOfB)),
-        high_of_a_(register_of(kHighOfA)),
-        high_of_b_(register_of(kHighOfB)),
-        high_of_c_(register_of(kHighOfC)),
-        high_of_d_(register_of(kHighOfD)) {}
+        low_of_a_(register_of(hopper::kLowOfA)),
+        low_of_b_(register_of(hopper::kLowOfB)),
+        high_of_a_(register_of(hopper::kHighOfA)),
+        high_of_b_(register_of(hopper::kHighOfB)),
+        high_of_c_(register_of(hopper::kHighOfC)),
+        high_of_d_(register_of(hopper::kHighOfD)) {}
 
   HWY_INLINE Packed run(const uint8_t* row, const uint8_t* row8, int64_t columns) const {
     const Bytes x = hn::TableLookupBytes(load_rows(row, columns), order_);
@@ -243,15 +204,15 @@ class Unpacker {
  public:
   Unpacker()
       : turn_(register_of(kTurn)),
-        a_of_1_(register_of(kAOf1)),
-        a_of_2_(register_of(kAOf2)),
-        a_of_3_(register_of(kAOf3)),
-        b_of_0_(register_of(kBOf0)),
-        b_of_1_(register_of(kBOf1)),
-        b_of_3_(register_of(kBOf3)),
-        c_of_2_(register_of(kCOf2)),
-        d_of_2_(register_of(kDOf2)),
-        d_of_3_(register_of(kDOf3)) {}
+        a_of_1_(register_of(hopper::kAOf1)),
+        a_of_2_(register_of(hopper::kAOf2)),
+        a_of_3_(register_of(hopper::kAOf3)),
+        b_of_0_(register_of(hopper::kBOf0)),
+        b_of_1_(register_of(hopper::kBOf1)),
+        b_of_3_(register_of(hopper::kBOf3)),
+        c_of_2_(register_of(hopper::kCOf2)),
+        d_of_2_(register_of(hopper::kDOf2)),
+        d_of_3_(register_of(hopper::kDOf3)) {}
 
   HWY_INLINE Rows run(const Packed& words) const {
     // Bytes 0 to 3 of every word, by (t, j).
