@@ -21,14 +21,14 @@ namespace mxfp4::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-using hopper::Codes;
-using hopper::mix;
-using hopper::unmix;
-
 constexpr int64_t kPatchColumns = 32;
 constexpr int64_t kPackedBytes = 64;  // of two rows of a patch
 
 #if HWY_TARGET == HWY_SCALAR
+
+using hopper::Codes;
+using hopper::mix;
+using hopper::unmix;
 
 void pack_rows(const uint8_t* row, const uint8_t* row8, uint8_t* out) {
   for (int t = 0; t < 4; ++t) {
