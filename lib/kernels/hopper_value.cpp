@@ -88,7 +88,7 @@ using Bytes = hn::Vec<decltype(kBytes)>;
 constexpr int64_t kBlocks =
     hn::MaxLanes(kBytes) / 16;  // rows n and n + 1 at once, or one after another
 
-// Byte orders of a block. Of two values of j of a row: first a by (t, j), then c; and back.
+// Byte orders of a block. Of two values of j of a row: first a by (t, j), then c.
 constexpr Table kRowToCodes = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
 // A code by (t, j) to (j, t).
 constexpr Table kTurn = hopper::table([](uint32_t i) { return i % 4 * 4 + i / 4; });
