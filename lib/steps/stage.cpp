@@ -70,7 +70,9 @@ std::optional<int64_t> Stage::spread_strip(int64_t at) const {
   return rows->begin;
 }
 
-int64_t Stage::scratch_bytes() const { return rows_ && work_ ? work_->strip_bytes() : 0; }
+int64_t Stage::scratch_bytes() const {
+  return work_ && (rows_ || copies_inverse()) ? work_->strip_bytes() : 0;
+}
 
 void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
   if (!work_) {
@@ -110,12 +112,16 @@ void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableByte
     for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
       const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
       const bool more = at + bytes < middle;
-      if (const auto begin = spread_strip(at)) {
+      if (const auto begin = spread_strip(at);
+          begin && !(streaming && work_->inverse_writes_parts())) {
         work_->inverse_spread(at, in, streaming, more, out.data() + *begin);
       } else if (rows_) {
         const int64_t row = rows_->out_row_bytes();
         work_->inverse(at, in, {false, more, {}}, scratch.first(static_cast<size_t>(bytes)));
         rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
+      } else if (streaming && copies_inverse()) {
+        work_->inverse(at, in, {false, more, {}}, scratch.first(static_cast<size_t>(bytes)));
+        kernels::copy_bytes(scratch.data(), bytes, {true, nullptr}, out.data() + at);
       } else {
         work_->inverse(at, in, {streaming, more, {}},
                        out.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes)));

@@ -97,6 +97,10 @@ class StripPermute : public StripWork {
     run(ways_.inverse, hints, next, in.data() + out_offset(offset), strip.data());
   }
 
+  [[nodiscard]] bool inverse_writes_parts() const override {
+    return ways_.inverse.plan && !ways_.inverse.plan->line_bit;
+  }
+
   bool spread_rows(int64_t row_bytes, int64_t stride) override;
   void forward_spread(int64_t offset, const std::byte* rows, const std::byte* next, bool streaming,
                       MutableBytes out) const override {

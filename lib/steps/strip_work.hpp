@@ -35,6 +35,10 @@ class StripWork {
   virtual void inverse(int64_t offset, ConstBytes in, StripHints hints,
                        MutableBytes strip) const = 0;
 
+  // The inverse writes parts of lines: rather to a strip in the caches, which is then copied, than
+  // to memory.
+  [[nodiscard]] virtual bool inverse_writes_parts() const { return false; }
+
   // Prepares for strips whose rows lie `stride` bytes apart, not one after another. False where the
   // step cannot run on such.
   virtual bool spread_rows(int64_t row_bytes, int64_t stride);

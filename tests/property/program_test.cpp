@@ -163,6 +163,13 @@ TEST_P(OnEveryTarget, LargeOutputs) {
   const Permute tiles = tensor_core_permutes(kRows, kCodes).front();
   expect_equal({random_rows(kCodes / 2, kRows, random), tiles}, random());
   expect_equal({random_rows(kCodes / 2, kRows, random)}, random());
+
+  // Rows of 22.5 lines: what goes back to them is parts of lines.
+  constexpr int64_t kOddRows = 3072;
+  constexpr int64_t kOddCodes = 2880;
+  const Permute halves = tensor_core_permutes(kOddRows, kOddCodes).at(3);
+  expect_equal({halves}, random());
+  expect_equal({odd_rows_first(kOddCodes / 2, kOddRows, 0), halves}, random());
 }
 
 INSTANTIATE_TEST_SUITE_P(Program, OnEveryTarget,
