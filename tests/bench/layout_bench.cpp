@@ -1,5 +1,7 @@
 // Every layout beside memcpy of the same bytes, both directions, in one run. Buffers are far larger
-// than the caches and hold random data; scripts/bench turns the result into a table of ratios.
+// than the caches and hold random data; scripts/bench turns the result into a table of ratios. Each
+// layout also runs within the caches: what of its time is computing, and no way to memory could
+// save.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -17,9 +19,12 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kExperts = 24;  // about 200 MB of w13 on either side
+// gpt-oss's: about 200 MB of w13 on either side.
+constexpr LayerDims kSizes = {24, 2880, 2880};
+// Rows as long, as few as a layout takes: 64 for most, 90 KB.
+constexpr LayerDims kCachedSizes = {1, 2880, 32};
 
-// One output of one layout at the size of a gpt-oss layer, with buffers for all experts.
+// One output of one layout, with buffers for all experts.
 struct Case {
   LayoutInput input;
   Output output;
@@ -39,14 +44,15 @@ MutableBytes random_bytes(Buffer& buffer, int64_t size) {
   return bytes.first(static_cast<size_t>(size));
 }
 
-// The w13 weight output of a row, at the sizes that gpt-oss has with it; null when it is not chosen
-// for this target, or refuses.
-std::shared_ptr<Case> try_case(const RuleSet& rules, const LayoutRow& row, const Target& target) {
+// The w13 weight output of a row, at `sizes` rounded as the row wants them; null when it is not
+// chosen for this target, or refuses.
+std::shared_ptr<Case> try_case(const RuleSet& rules, const LayoutRow& row, const Target& target,
+                               const LayerDims& sizes) {
   try {
     if (find_layout_row(rules, target) != &row) return nullptr;
     auto made = std::make_shared<Case>();
     made->input.target = target;
-    made->input.loaded.dims = round_up_sizes(rules, target, {kExperts, 2880, 2880});
+    made->input.loaded.dims = round_up_sizes(rules, target, sizes);
     made->input.loaded.bias = DType::kBF16;
     made->input.loaded.input_scales = true;
     made->output = row.layout->outputs(made->input).front();
@@ -57,11 +63,12 @@ std::shared_ptr<Case> try_case(const RuleSet& rules, const LayoutRow& row, const
 }
 
 // With the first target that a row accepts.
-std::shared_ptr<Case> make_case(const RuleSet& rules, const LayoutRow& row) {
+std::shared_ptr<Case> make_case(const RuleSet& rules, const LayoutRow& row,
+                                const LayerDims& sizes) {
   for (Family family : {Family::kGptOss, Family::kGeneric}) {
     if (row.family && *row.family != family) continue;
     for (const Target& target : test::targets_of(row.backend, family, true)) {
-      if (auto made = try_case(rules, row, target)) return made;
+      if (auto made = try_case(rules, row, target, sizes)) return made;
     }
   }
   return nullptr;
@@ -87,7 +94,7 @@ SlotBytes granule_of(const Case& item, int64_t granule) {
   SlotBytes whole;
   size_t at = 0;
   for (Slot slot : slots_read(item.output)) whole.set(slot, item.in[at++]);
-  return whole.granule(granule, granule_count(item.output, kExperts));
+  return whole.granule(granule, granule_count(item.output, item.input.loaded.dims.num_experts));
 }
 
 void run_copy(benchmark::State& state, Case& item) {
@@ -104,7 +111,7 @@ void run_copy(benchmark::State& state, Case& item) {
 void run_layout(benchmark::State& state, Case& item, bool invert) {
   fill(item);
   std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(item.output)));
-  const int64_t granules = granule_count(item.output, kExperts);
+  const int64_t granules = granule_count(item.output, item.input.loaded.dims.num_experts);
   const auto out_bytes = static_cast<size_t>(item.output.program.out_bytes());
   const auto in_bytes = static_cast<size_t>(item.output.program.in_bytes());
   for (auto _ : state) {
@@ -127,18 +134,23 @@ void register_layouts(const RuleSet& rules) {
   std::set<std::string_view> seen;
   for (const LayoutRow& row : rules.layouts) {
     if (row.layout == nullptr || !seen.insert(row.layout->id).second) continue;
-    const std::shared_ptr<Case> item = make_case(rules, row);
-    if (!item) continue;
-    const auto add = [&](const char* what, auto run) {
+    const std::shared_ptr<Case> item = make_case(rules, row, kSizes);
+    const std::shared_ptr<Case> cached = make_case(rules, row, kCachedSizes);
+    if (!item || !cached) continue;
+    const auto add = [&](const char* what, const std::shared_ptr<Case>& taken, auto run) {
       benchmark::RegisterBenchmark(fmt::format("{}|{}", row.layout->id, what).c_str(),
-                                   [item, run](benchmark::State& state) { run(state, *item); })
+                                   [taken, run](benchmark::State& state) { run(state, *taken); })
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
     };
-    add("memcpy", run_copy);
-    add("forward", [](benchmark::State& state, Case& c) { run_layout(state, c, false); });
+    const auto forward = [](benchmark::State& state, Case& c) { run_layout(state, c, false); };
+    const auto inverse = [](benchmark::State& state, Case& c) { run_layout(state, c, true); };
+    add("memcpy", item, run_copy);
+    add("forward", item, forward);
+    add("forward in the caches", cached, forward);
     if (item->output.lost.empty() && item->output.combine.empty()) {
-      add("inverse", [](benchmark::State& state, Case& c) { run_layout(state, c, true); });
+      add("inverse", item, inverse);
+      add("inverse in the caches", cached, inverse);
     }
   }
 }
