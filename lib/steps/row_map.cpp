@@ -96,8 +96,7 @@ void RowMap::forward_all(const std::byte* in, bool streaming, std::byte* out) co
   }
 }
 
-void RowMap::forward(int64_t first, int64_t count, const std::byte* in, bool streaming,
-                     std::byte* out) const {
+void RowMap::forward(int64_t first, int64_t count, const std::byte* in, std::byte* out) const {
   const int64_t end = first + count;
   for (int64_t row = first; row < end;) {
     const int64_t source = source_[static_cast<size_t>(row)];
@@ -111,7 +110,7 @@ void RowMap::forward(int64_t first, int64_t count, const std::byte* in, bool str
     // Rows that jump about are not foreseen by the hardware.
     const bool jumps = row + rows < end && source_[static_cast<size_t>(row + rows)] != kFillRow;
     const std::byte* next = jumps ? in + source_[static_cast<size_t>(row + rows)] : nullptr;
-    kernels::copy_bytes(in + source, rows * copied_, {streaming, next}, out);
+    kernels::copy_bytes(in + source, rows * copied_, {false, next}, out);
     std::memset(out + rows * copied_, std::to_integer<int>(fill_),
                 static_cast<size_t>(rows * (out_row_bytes_ - copied_)));
     out += rows * out_row_bytes_;

@@ -31,8 +31,7 @@ class RowMap {
   // written past the caches than where they are read.
   void forward_all(const std::byte* in, bool streaming, std::byte* out) const;
   // Output rows first .. first + count - 1 into `out`, from all of the input.
-  void forward(int64_t first, int64_t count, const std::byte* in, bool streaming,
-               std::byte* out) const;
+  void forward(int64_t first, int64_t count, const std::byte* in, std::byte* out) const;
   // Where rows first .. first + count - 1 begin in the input and how far apart they are, in bytes,
   // when they are whole, evenly spaced and ascending there. Empty also past the end.
   struct EvenRows {

@@ -1,6 +1,7 @@
 #include "lib/steps/stage.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "lib/kernels/copy.hpp"
@@ -54,20 +55,28 @@ std::vector<Stage> Stage::join(const std::vector<Step>& steps) {
 Stage::Stage(std::optional<RowMap> rows, std::shared_ptr<StripWork> work, int64_t in_bytes,
              int64_t out_bytes)
     : rows_(std::move(rows)), in_bytes_(in_bytes), out_bytes_(out_bytes) {
-  if (rows_ && work) {
-    const int64_t row_bytes = rows_->out_row_bytes();
-    const auto first = rows_->even_rows(0, work->strip_bytes() / row_bytes);
-    if (first && work->spread_rows(row_bytes, first->stride)) spread_ = first->stride;
-  }
+  if (work) strips_ = strips(rows_, *work, middle_bytes());
   work_ = std::move(work);
 }
 
-std::optional<int64_t> Stage::spread_strip(int64_t at) const {
-  if (spread_ == 0) return std::nullopt;
-  const int64_t row_bytes = rows_->out_row_bytes();
-  const auto rows = rows_->even_rows(at / row_bytes, work_->strip_bytes() / row_bytes);
-  if (!rows || rows->stride != spread_) return std::nullopt;
-  return rows->begin;
+std::vector<Stage::Strip> Stage::strips(const std::optional<RowMap>& rows, StripWork& work,
+                                        int64_t middle) {
+  const int64_t strip_bytes = work.strip_bytes();
+  std::vector<Strip> strips;
+  int64_t stride = 0;  // of the first evenly spaced rows, and all others
+  for (int64_t at = 0; at < middle; at += strip_bytes) {
+    Strip& strip = strips.emplace_back(Strip{at, std::min(strip_bytes, middle - at), {}});
+    if (!rows || (stride == 0 && at > 0)) continue;
+    const int64_t row_bytes = rows->out_row_bytes();
+    const auto even = rows->even_rows(at / row_bytes, strip_bytes / row_bytes);
+    if (even && stride == 0 && work.spread_rows(row_bytes, even->stride)) stride = even->stride;
+    if (even && even->stride == stride) strip.begin = even->begin;
+  }
+  // Halves of woven rows in turn: each pulls what lies between its rows into the caches.
+  std::ranges::stable_sort(strips, {}, [](const Strip& strip) {
+    return strip.begin.value_or(std::numeric_limits<int64_t>::max());
+  });
+  return strips;
 }
 
 int64_t Stage::scratch_bytes() const {
@@ -75,57 +84,47 @@ int64_t Stage::scratch_bytes() const {
 }
 
 void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
-  if (!work_) {
-    rows_->forward_all(in.data(), streaming, out.data());
-  } else {
-    const int64_t middle = middle_bytes();
-    for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
-      const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
-      const bool more = !rows_ && at + bytes < middle;
-      if (const auto begin = spread_strip(at)) {
-        const auto after = spread_strip(at + bytes);
-        work_->forward_spread(at, in.data() + *begin, after ? in.data() + *after : nullptr,
-                              streaming, out);
-        continue;
-      }
-      ConstBytes strip;
-      kernels::Upcoming next;
-      if (rows_) {
-        const int64_t row = rows_->out_row_bytes();
-        rows_->forward(at / row, bytes / row, in.data(), false, scratch.data());
-        strip = scratch.first(static_cast<size_t>(bytes));
-        next = rows_->upcoming((at + bytes) / row, work_->strip_bytes() / row, in.data());
-      } else {
-        strip = in.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes));
-      }
-      work_->forward(at, strip, {streaming, more, next}, out);
+  if (!work_) rows_->forward_all(in.data(), streaming, out.data());
+  for (size_t i = 0; i < strips_.size(); ++i) {
+    const auto& [at, bytes, begin] = strips_[i];
+    const Strip* after = i + 1 < strips_.size() ? &strips_[i + 1] : nullptr;
+    if (begin) {
+      const bool spread = after != nullptr && after->begin;
+      work_->forward_spread(at, in.data() + *begin, spread ? in.data() + *after->begin : nullptr,
+                            streaming, out);
+    } else if (rows_) {
+      const int64_t row = rows_->out_row_bytes();
+      rows_->forward(at / row, bytes / row, in.data(), scratch.data());
+      const auto next = rows_->upcoming((at + bytes) / row, work_->strip_bytes() / row, in.data());
+      work_->forward(at, scratch.first(static_cast<size_t>(bytes)), {streaming, false, next}, out);
+    } else {
+      const ConstBytes strip = in.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes));
+      work_->forward(at, strip, {streaming, after != nullptr, {}}, out);
     }
   }
   if (streaming) kernels::finish_streaming();
 }
 
 void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
-  if (!work_) {
-    rows_->inverse(0, rows_->out_rows(), in.data(), streaming, out.data());
-  } else {
-    const int64_t middle = middle_bytes();
-    for (int64_t at = 0; at < middle; at += work_->strip_bytes()) {
-      const int64_t bytes = std::min(work_->strip_bytes(), middle - at);
-      const bool more = at + bytes < middle;
-      if (const auto begin = spread_strip(at);
-          begin && !(streaming && work_->inverse_writes_parts())) {
-        work_->inverse_spread(at, in, streaming, more, out.data() + *begin);
-      } else if (rows_) {
-        const int64_t row = rows_->out_row_bytes();
-        work_->inverse(at, in, {false, more, {}}, scratch.first(static_cast<size_t>(bytes)));
-        rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
-      } else if (streaming && copies_inverse()) {
-        work_->inverse(at, in, {false, more, {}}, scratch.first(static_cast<size_t>(bytes)));
-        kernels::copy_bytes(scratch.data(), bytes, {true, nullptr}, out.data() + at);
-      } else {
-        work_->inverse(at, in, {streaming, more, {}},
-                       out.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes)));
-      }
+  if (!work_) rows_->inverse(0, rows_->out_rows(), in.data(), streaming, out.data());
+  for (size_t i = 0; i < strips_.size(); ++i) {
+    const auto& [at, bytes, begin] = strips_[i];
+    const bool last = i + 1 == strips_.size();
+    const bool more = !last && strips_[i + 1].at == at + bytes;
+    const bool parts = streaming && work_->inverse_writes_parts();
+    const auto size = static_cast<size_t>(bytes);
+    if (begin && !parts) {
+      const auto next = last ? std::nullopt : std::optional(strips_[i + 1].at);
+      work_->inverse_spread(at, in, streaming, next, out.data() + *begin);
+    } else if (rows_) {
+      const int64_t row = rows_->out_row_bytes();
+      work_->inverse(at, in, {false, more, {}}, scratch.first(size));
+      rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
+    } else if (parts) {
+      work_->inverse(at, in, {false, more, {}}, scratch.first(size));
+      kernels::copy_bytes(scratch.data(), bytes, {true, nullptr}, out.data() + at);
+    } else {
+      work_->inverse(at, in, {streaming, more, {}}, out.subspan(static_cast<size_t>(at), size));
     }
   }
   if (streaming) kernels::finish_streaming();

@@ -37,13 +37,17 @@ class Stage {
   // Whether inverse strips are made in scratch and copied from there.
   [[nodiscard]] bool copies_inverse() const { return !rows_ && work_->inverse_writes_parts(); }
 
-  // Where the strip at `at` of the middle begins in the input, when the work can take it from
-  // there: its rows lie spread_ bytes apart.
-  [[nodiscard]] std::optional<int64_t> spread_strip(int64_t at) const;
+  struct Strip {
+    int64_t at, bytes;             // of the middle
+    std::optional<int64_t> begin;  // in the input, where the work takes it from there
+  };
+  // The strips in the order in which they run.
+  [[nodiscard]] static std::vector<Strip> strips(const std::optional<RowMap>& rows, StripWork& work,
+                                                 int64_t middle);
 
   std::optional<RowMap> rows_;             // first,
   std::shared_ptr<const StripWork> work_;  // then; one of the two may be absent
-  int64_t spread_ = 0;                     // 0: every strip is gathered
+  std::vector<Strip> strips_;
   int64_t in_bytes_;
   int64_t out_bytes_;
 };

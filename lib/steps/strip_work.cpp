@@ -106,10 +106,10 @@ class StripPermute : public StripWork {
                       MutableBytes out) const override {
     run(spread_->forward, {streaming, false, {}}, next, rows, out.data() + out_offset(offset));
   }
-  void inverse_spread(int64_t offset, ConstBytes in, bool streaming, bool more,
+  void inverse_spread(int64_t offset, ConstBytes in, bool streaming, std::optional<int64_t> next,
                       std::byte* rows) const override {
-    const std::byte* next = more ? in.data() + out_offset(offset + strip_bytes_) : nullptr;
-    run(spread_->inverse, {streaming, false, {}}, next, in.data() + out_offset(offset), rows);
+    const std::byte* upcoming = next ? in.data() + out_offset(*next) : nullptr;
+    run(spread_->inverse, {streaming, false, {}}, upcoming, in.data() + out_offset(offset), rows);
   }
 
  private:
@@ -279,7 +279,8 @@ void StripWork::forward_spread(int64_t, const std::byte*, const std::byte*, bool
                                MutableBytes) const {
   throw Error::internal("this step has no spread rows");
 }
-void StripWork::inverse_spread(int64_t, ConstBytes, bool, bool, std::byte*) const {
+void StripWork::inverse_spread(int64_t, ConstBytes, bool, std::optional<int64_t>,
+                               std::byte*) const {
   throw Error::internal("this step has no spread rows");
 }
 

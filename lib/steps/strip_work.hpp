@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "lib/kernels/tiles.hpp"
 #include "lib/steps/step.hpp"
@@ -42,12 +43,12 @@ class StripWork {
   // Prepares for strips whose rows lie `stride` bytes apart, not one after another. False where the
   // step cannot run on such.
   virtual bool spread_rows(int64_t row_bytes, int64_t stride);
-  // As above, with a strip that begins at `rows` and is spread so; `next`: where the next is,
-  // spread too, or null.
+  // As above, with a strip that begins at `rows` and is spread so. `next`: where the next is,
+  // spread too, or null; back: its offset.
   virtual void forward_spread(int64_t offset, const std::byte* rows, const std::byte* next,
                               bool streaming, MutableBytes out) const;
-  virtual void inverse_spread(int64_t offset, ConstBytes in, bool streaming, bool more,
-                              std::byte* rows) const;
+  virtual void inverse_spread(int64_t offset, ConstBytes in, bool streaming,
+                              std::optional<int64_t> next, std::byte* rows) const;
 };
 
 // Strips are whole multiples of `row_bytes` where the step allows it.
