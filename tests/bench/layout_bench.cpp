@@ -1,7 +1,7 @@
 // Every layout beside memcpy of the same bytes, both directions, in one run. Buffers are far larger
 // than the caches and hold random data; scripts/bench turns the result into a table of ratios. Each
-// layout also runs within the caches, with ordinary stores: where that is no faster than from memory,
-// memory is not what it waits for.
+// layout also runs within the caches, with ordinary stores: where that is no faster than from
+// memory, memory is not what it waits for.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
