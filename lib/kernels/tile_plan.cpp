@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kLaneBits = 5;  // 32 nibbles: one 16-byte block
 constexpr size_t kLineBits = 7;  // 128 nibbles: one cache line
-constexpr int64_t kLineBytes = 64;
 constexpr size_t kRunBits = 10;  // pieces of 512 bytes are long enough to write
 constexpr size_t kTileBits = 14;
 
@@ -24,19 +23,22 @@ struct Bit {
 using Label = size_t;  // of a bit of the tile
 using Lanes = std::array<Label, kLaneBits>;
 
+struct Loop {
+  int64_t size = 0;
+  int64_t in = 0;
+  int64_t out = 0;
+};
+
 struct Axes {
   std::vector<Bit> bits;
-  LoopNest rest;  // loops of odd size
+  std::vector<Loop> rest;  // of odd size
 };
 
 Axes split_axes(const LoopNest& nest, int64_t unit_nibbles) {
   Axes axes;
   const auto add = [&](int64_t size, int64_t in, int64_t out) {
     for (; size % 2 == 0; size /= 2, in *= 2, out *= 2) axes.bits.push_back({in, out});
-    if (size == 1) return;
-    axes.rest.size.push_back(size);
-    axes.rest.in_stride.push_back(in);
-    axes.rest.out_stride.push_back(out);
+    if (size > 1) axes.rest.push_back({size, in, out});
   };
   for (size_t axis = 0; axis < nest.size.size(); ++axis) {
     add(nest.size[axis], nest.in_stride[axis] * unit_nibbles, nest.out_stride[axis] * unit_nibbles);
@@ -173,26 +175,8 @@ class Network {
   Lanes lanes_;
 };
 
-// All sums of subsets of `strides`, the first varying fastest.
-std::vector<int64_t> subset_sums(const std::vector<int64_t>& strides) {
-  std::vector<int64_t> sums = {0};
-  for (int64_t stride : strides) {
-    const size_t count = sums.size();
-    for (size_t i = 0; i < count; ++i) sums.push_back(sums[i] + stride);
-  }
-  return sums;
-}
-
 // The loops around the tiles, in input order: a strip's rows are read as they lie.
-LoopNest tile_loops(const LoopNest& rest, const std::vector<Bit>& pool) {
-  struct Loop {
-    int64_t size, in, out;
-  };
-  std::vector<Loop> loops;
-  for (size_t i = 0; i < rest.size.size(); ++i) {
-    loops.push_back({rest.size[i], rest.in_stride[i], rest.out_stride[i]});
-  }
-  for (const Bit& bit : pool) loops.push_back({2, bit.in, bit.out});
+LoopNest tile_loops(std::vector<Loop> loops) {
   std::ranges::sort(loops, std::greater(), &Loop::in);
   LoopNest nest;
   for (const Loop& loop : loops) add_loop(nest, loop.size, loop.in / 2, loop.out / 2);
@@ -217,8 +201,8 @@ std::optional<Label> with_out_bit(const std::vector<Bit>& bits, size_t bit) {
   return static_cast<Label>(found - bits.begin());
 }
 
-// Output bits 5 and 6 complete a line: the first belongs into the block, the second into a
-// register. Empty when no bit is left for the second block of a register.
+// Output bit 5 belongs into the block, so that a register is half a line. Empty when no bit is left
+// for the second block of a register.
 std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
                                 const Network& network) {
   Group group = {network.entering, network.exiting, 0, 0, {}, {}};
@@ -230,36 +214,21 @@ std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
   std::ranges::sort(others, {}, [&](Label label) { return bits[label].out; });
 
   const std::optional<Label> half_line = with_out_bit(bits, kLaneBits);
-  const std::optional<Label> line = with_out_bit(bits, kLaneBits + 1);
-  const bool line_is_left = line && contains(others, *line);
   group.block = others.front();  // bit 5, if it is left
   if (half_line && contains(group.after, *half_line)) {
     group.block_exchange =
         static_cast<int>(std::ranges::find(group.after, *half_line) - group.after.begin());
     // Neighbours on the input side are one load.
     group.block = *std::ranges::min_element(others, {}, [&](Label l) { return bits[l].in; });
-    if (line_is_left && group.before.size() >= TilePlan::kRegisterBits) group.block = *line;
   }
   std::erase(others, group.block);
 
-  const auto add = [&](Label label) {
-    group.before.push_back(label);
-    group.after.push_back(label);
-    std::erase(others, label);
-  };
   // All or none: the runner knows full groups and the least.
   if (group.before.size() + others.size() >= TilePlan::kRegisterBits) {
-    if (line && contains(others, *line) && group.before.size() < TilePlan::kMaxRegisterBits) {
-      add(*line);
-    }
-    while (group.before.size() < TilePlan::kRegisterBits) add(others.front());
-    // Two lines side by side: where rows of the output lie a multiple of 2 KiB apart, each change
-    // from one to the next costs (tests/bench/README.md). Fewer exchanges run on 8 registers only.
-    const std::optional<Label> next_line = with_out_bit(bits, kLineBits);
-    if (next_line && contains(others, *next_line) &&
-        network.steps.exchanges >= static_cast<int>(TilePlan::kRegisterBits) &&
-        group.before.size() < TilePlan::kMaxRegisterBits) {
-      add(*next_line);
+    while (group.before.size() < TilePlan::kRegisterBits) {
+      group.before.push_back(others.front());
+      group.after.push_back(others.front());
+      others.erase(others.begin());
     }
   }
   group.stored_block = group.block;
@@ -269,38 +238,103 @@ std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
   return group;
 }
 
-// The register bit that tells the second half of an output line, when all lines of the output lie
-// in one group each and begin at whole lines.
-std::optional<int> line_bit(const std::vector<Bit>& bits, const Group& group) {
-  const std::optional<Label> half_line = with_out_bit(bits, kLaneBits);
-  const std::optional<Label> line = with_out_bit(bits, kLaneBits + 1);
-  if (!half_line || !line || group.stored_block != *half_line) return std::nullopt;
-  const auto at = std::ranges::find(group.after, *line);
-  if (at == group.after.end()) return std::nullopt;
-  const auto whole = [&](Label label) {
-    return label == *line || bits[label].out % (int64_t{1} << kLineBits) == 0;
-  };
-  if (!std::ranges::all_of(group.after, whole) || !std::ranges::all_of(group.others, whole)) {
+// How a tile lies in its stage.
+struct Staging {
+  std::vector<Loop> taken;   // into the tile
+  std::vector<Loop> around;  // the others
+  int64_t piece = 1;         // nibbles
+};
+
+// Takes loops into the tile until its output is pieces of whole lines. Empty when it cannot be.
+std::optional<Staging> make_staging(const std::vector<Bit>& bits, std::vector<Loop> around) {
+  constexpr int64_t kLine = int64_t{1} << kLineBits;
+  constexpr int64_t kRun = int64_t{1} << kRunBits;
+  Staging staging = {{}, std::move(around), 1};
+  int64_t& piece = staging.piece;
+  int64_t tile = int64_t{1} << bits.size();
+  while (true) {
+    if (std::ranges::find(bits, piece, &Bit::out) != bits.end()) {
+      piece *= 2;
+      continue;
+    }
+    if (piece % kLine == 0 && piece >= kRun) break;
+    const auto longer = std::ranges::find(staging.around, piece, &Loop::out);
+    if (longer == staging.around.end() || longer->size > 2 * TilePlan::kStageBytes / tile) break;
+    tile *= longer->size;
+    piece *= longer->size;
+    staging.taken.push_back(*longer);
+    staging.around.erase(longer);
+  }
+  const auto whole = [&](const auto& loop) { return loop.out < piece || loop.out % kLine == 0; };
+  if (piece % kLine != 0 || !std::ranges::all_of(bits, whole) ||
+      !std::ranges::all_of(staging.around, whole)) {
     return std::nullopt;
   }
-  return static_cast<int>(at - group.after.begin());
+  return staging;
 }
 
-void fill_tables(const std::vector<Bit>& bits, const Group& group, TilePlan& plan) {
-  const auto sums = [&](const std::vector<Label>& labels, int64_t Bit::*side) {
-    std::vector<int64_t> strides(labels.size());
-    const auto bytes = [&](Label label) { return bits[label].*side / 2; };
-    std::ranges::transform(labels, strides.begin(), bytes);
-    return subset_sums(strides);
+// A bit or a loop of a tile, strides in nibbles.
+struct TileAxis {
+  int64_t size = 2;
+  int64_t in = 0;
+  int64_t out = 0;
+  int64_t staged = 0;
+};
+
+// The bits, numbered as their labels, then the loops.
+std::vector<TileAxis> tile_axes(const std::vector<Bit>& bits, const std::vector<Loop>& taken) {
+  std::vector<TileAxis> axes;
+  axes.reserve(bits.size() + taken.size());
+  for (const Bit& bit : bits) axes.push_back({2, bit.in, bit.out, 0});
+  for (const Loop& loop : taken) axes.push_back({loop.size, loop.in, loop.out, 0});
+  std::vector<TileAxis*> by_out;
+  by_out.reserve(axes.size());
+  for (TileAxis& axis : axes) by_out.push_back(&axis);
+  std::ranges::sort(by_out, {}, [](const TileAxis* axis) { return axis->out; });
+  int64_t stride = 1;
+  for (TileAxis* axis : by_out) {
+    axis->staged = stride;
+    stride *= axis->size;
+  }
+  return axes;
+}
+
+// Every position that steps along the axes reach, in bytes; the first axis varies fastest.
+std::vector<int64_t> positions(const std::vector<TileAxis>& axes, const std::vector<Label>& labels,
+                               int64_t TileAxis::*side) {
+  std::vector<int64_t> positions = {0};
+  for (Label label : labels) {
+    const size_t count = positions.size();
+    for (int64_t step = 1; step < axes[label].size; ++step) {
+      for (size_t i = 0; i < count; ++i) {
+        positions.push_back(positions[i] + step * (axes[label].*side) / 2);
+      }
+    }
+  }
+  return positions;
+}
+
+void fill_tables(const std::vector<TileAxis>& axes, const Group& group, TilePlan& plan) {
+  const auto stores = [&](int64_t TileAxis::*side) {
+    return TileStores{positions(axes, group.after, side), axes[group.stored_block].*side / 2,
+                      positions(axes, group.others, side)};
   };
-  plan.load_offset = sums(group.before, &Bit::in);
-  plan.store_offset = sums(group.after, &Bit::out);
-  plan.load_block = bits[group.block].in / 2;
-  plan.store_block = bits[group.stored_block].out / 2;
+  plan.load_offset = positions(axes, group.before, &TileAxis::in);
+  plan.load_block = axes[group.block].in / 2;
+  plan.group_load = positions(axes, group.others, &TileAxis::in);
   plan.block_exchange = group.block_exchange;
-  plan.group_load = sums(group.others, &Bit::in);
-  plan.group_store = sums(group.others, &Bit::out);
-  plan.line_bit = line_bit(bits, group);
+  plan.stores = stores(&TileAxis::out);
+  if (plan.stage) plan.stage->stores = stores(&TileAxis::staged);
+}
+
+void fill_pieces(const std::vector<TileAxis>& axes, int64_t piece, TileStage& stage) {
+  std::vector<Label> far;
+  for (Label label = 0; label < axes.size(); ++label) {
+    if (axes[label].out >= piece) far.push_back(label);
+  }
+  std::ranges::sort(far, {}, [&](Label label) { return axes[label].out; });
+  stage.piece_bytes = piece / 2;
+  stage.pieces = positions(axes, far, &TileAxis::out);
 }
 
 }  // namespace
@@ -326,13 +360,23 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
 
   TilePlan plan;
   plan.network = network->steps;
-  const std::optional<Group> group = make_group(tile.bits, from, *network);
+  std::optional<Group> group = make_group(tile.bits, from, *network);
   if (!group) return std::nullopt;
-  fill_tables(tile.bits, *group, plan);
-  plan.tiles = tile_loops(axes.rest, tile.pool());
+  std::vector<Loop> around = axes.rest;
+  for (const Bit& bit : tile.pool()) around.push_back({2, bit.in, bit.out});
+  const std::optional<Staging> staging = make_staging(tile.bits, around);
+  if (staging) plan.stage.emplace();
+  const auto all = tile_axes(tile.bits, staging ? staging->taken : std::vector<Loop>());
+  for (Label label = tile.bits.size(); label < all.size(); ++label) group->others.push_back(label);
+  // Groups in input order: a line that two of them take in parts is still near.
+  std::ranges::sort(group->others, {}, [&](Label label) { return all[label].in; });
+  fill_tables(all, *group, plan);
+  if (staging) {
+    fill_pieces(all, staging->piece, *plan.stage);
+    around = staging->around;
+  }
+  plan.tiles = tile_loops(std::move(around));
   if (plan.tiles.size.size() > kMaxAxes) return std::nullopt;
-  const auto whole_lines = [](int64_t bytes) { return bytes % kLineBytes == 0; };
-  if (!std::ranges::all_of(plan.tiles.out_stride, whole_lines)) plan.line_bit.reset();
   return plan;
 }
 

@@ -31,23 +31,36 @@ struct TileNetwork {
   std::optional<ByteOrder> last_order;
 };
 
+// Where the registers of a tile's groups are stored, in bytes from the tile's first.
+struct TileStores {
+  std::vector<int64_t> offset;  // of each register of a group
+  int64_t block = 0;            // from a register's first block to its second
+  std::vector<int64_t> group;   // of each group
+};
+
+// A tile's output with its pieces of consecutive bytes side by side: made in a buffer that stays in
+// the first-level cache, then stored past the caches piece by piece. Stores that jump from row to
+// row cost more than this copy (tests/bench/README.md).
+struct TileStage {
+  TileStores stores;
+  int64_t piece_bytes = 0;      // whole lines
+  std::vector<int64_t> pieces;  // where they belong in the output
+};
+
 // All offsets in bytes. A tile is done in groups of registers of two 16-byte blocks.
 struct TilePlan {
   static constexpr int kMaxExchanges = 4;
-  static constexpr size_t kRegisterBits = 3;     // a group has at least 8 registers where it can,
-  static constexpr size_t kMaxRegisterBits = 4;  // 16 where that makes its output whole lines
+  static constexpr size_t kRegisterBits = 3;  // a group has at least 8 registers where it can
+  static constexpr int64_t kStageBytes = 64 << 10;
 
   TileNetwork network;
-  std::vector<int64_t> load_offset;  // of each register of a group
-  std::vector<int64_t> store_offset;
-  int64_t load_block = 0;  // from a register's first block to its second
-  int64_t store_block = 0;
-  std::optional<int> block_exchange;  // this register bit changes places with the block at the end
+  std::vector<int64_t> load_offset;   // of each register of a group
+  int64_t load_block = 0;             // from a register's first block to its second
   std::vector<int64_t> group_load;    // of each group of a tile
-  std::vector<int64_t> group_store;
-  // Every group writes whole lines of an aligned output, their halves in registers that differ in
-  // this bit; empty when it does not.
-  std::optional<int> line_bit;
+  std::optional<int> block_exchange;  // this register bit changes places with the block at the end
+  TileStores stores;
+  // Empty when not every tile writes whole lines of an aligned output.
+  std::optional<TileStage> stage;
   LoopNest tiles;  // walked in this order
 };
 

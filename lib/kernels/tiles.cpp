@@ -2,8 +2,11 @@
 #include "lib/kernels/tiles.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
+#include <optional>
 #include <utility>
+
+#include "lib/kernels/tile_shapes.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/kernels/tiles.cpp"
@@ -33,32 +36,31 @@ const hn::CappedTag<uint16_t, 16> kHalves;
 using Bytes = hn::Vec<decltype(kBytes)>;
 constexpr size_t kLanes = hn::MaxLanes(kBytes);
 constexpr size_t kBlocks = kLanes / 16;
+constexpr int64_t kLine = 64;
 
 bool supported() { return true; }
 
-// The two blocks of a register lie `second` bytes apart, or side by side; a register of one block
+// Two blocks from two places, or from one where they lie side by side; a register of one block
 // takes the first.
 template <bool kSideBySide, class D>
-HWY_INLINE hn::Vec<D> load(D d, const uint8_t* from, int64_t second) {
+HWY_INLINE hn::Vec<D> load(D d, const uint8_t* first, const uint8_t* second) {
   if constexpr (hn::MaxLanes(D()) == 16 || kSideBySide) {
-    return hn::LoadU(d, from);
+    return hn::LoadU(d, first);
   } else {
     const hn::Half<D> half;
-    return hn::Combine(d, hn::LoadU(half, from + second), hn::LoadU(half, from));
+    return hn::Combine(d, hn::LoadU(half, second), hn::LoadU(half, first));
   }
 }
 
-template <class D>
-HWY_INLINE void store(D d, hn::Vec<D> bytes, uint8_t* to, int64_t second) {
-  if constexpr (hn::MaxLanes(D()) > 16) {
-    if (second != 16) {
-      const hn::Half<D> half;
-      hn::StoreU(hn::LowerHalf(half, bytes), half, to);
-      hn::StoreU(hn::UpperHalf(half, bytes), half, to + second);
-      return;
-    }
+template <bool kSideBySide, class D>
+HWY_INLINE void store(D d, hn::Vec<D> bytes, uint8_t* first, uint8_t* second) {
+  if constexpr (hn::MaxLanes(D()) == 16 || kSideBySide) {
+    hn::StoreU(bytes, d, first);
+  } else {
+    const hn::Half<D> half;
+    hn::StoreU(hn::LowerHalf(half, bytes), half, first);
+    hn::StoreU(hn::UpperHalf(half, bytes), half, second);
   }
-  hn::StoreU(bytes, d, to);
 }
 
 Bytes swap_nibbles(Bytes bytes) {
@@ -85,42 +87,56 @@ struct Orders {
 
 // The plan's tables, where the compiler sees that no store changes them.
 struct Tables {
-  explicit Tables(const TilePlan& plan)
-      : network(plan.network),
-        load_offset(plan.load_offset.data()),
+  Tables(const TilePlan& plan, const TileStores& stores)
+      : load_offset(plan.load_offset.data()),
         group_load(plan.group_load.data()),
-        group_store(plan.group_store.data()),
+        group_store(stores.group.data()),
         groups(plan.group_load.size()),
         load_block(plan.load_block),
-        store_block(plan.store_block),
-        block_exchange(plan.block_exchange.value_or(-1)),
-        line_bit(plan.line_bit.value_or(0)) {
+        store_block(stores.block) {
     for (size_t block = 0; block < 2; ++block) {
-      for (size_t i = 0; i < plan.store_offset.size(); ++i) {
-        store_offset[block][i] = offset_of(plan, i, block);
+      for (size_t i = 0; i < stores.offset.size(); ++i) {
+        store_offset[block][i] = offset_of(plan.block_exchange, stores, i, block);
       }
     }
   }
 
   // Of block `block` of register i. A register of one block is stored without the exchange.
-  static int64_t offset_of(const TilePlan& plan, size_t i, size_t block) {
-    if (kBlocks == 1 && plan.block_exchange) {
-      const size_t bit = static_cast<size_t>(*plan.block_exchange);
-      const size_t exchanged = (i & ~(size_t{1} << bit)) | block << bit;
-      block = i >> bit & 1;
+  static int64_t offset_of(std::optional<int> block_exchange, const TileStores& stores, size_t i,
+                           size_t block) {
+    if (kBlocks == 1 && block_exchange) {
+      const size_t exchanged = (i & ~(size_t{1} << *block_exchange)) | block << *block_exchange;
+      block = i >> *block_exchange & 1;
       i = exchanged;
     }
-    return plan.store_offset[i] + (block == 0 ? 0 : plan.store_block);
+    return stores.offset[i] + (block == 0 ? 0 : stores.block);
   }
 
-  TileNetwork network;
   const int64_t* HWY_RESTRICT load_offset;
   const int64_t* HWY_RESTRICT group_load;
   const int64_t* HWY_RESTRICT group_store;
   size_t groups;
-  int64_t store_offset[2][size_t{1} << TilePlan::kMaxRegisterBits];
+  int64_t store_offset[2][size_t{1} << TilePlan::kMaxExchanges];
   int64_t load_block, store_block;
-  int block_exchange, line_bit;
+};
+
+// A shape that the compiler knows, and one that each group looks at.
+template <TileShape kShape>
+struct KnownShape {
+  static constexpr int kExchanges = kShape.exchanges;
+  static constexpr size_t kRegisters = kShape.registers;
+  static constexpr bool kLoadsWhole = kShape.loads_whole;
+  static constexpr bool kStoresWhole = kShape.stores_whole;
+  [[nodiscard]] static constexpr TileShape shape() { return kShape; }
+};
+template <int kSomeExchanges, size_t kSomeRegisters>
+struct AnyShape {
+  static constexpr int kExchanges = kSomeExchanges;
+  static constexpr size_t kRegisters = kSomeRegisters;
+  static constexpr bool kLoadsWhole = false;
+  static constexpr bool kStoresWhole = false;
+  [[nodiscard]] TileShape shape() const { return looked_at; }
+  TileShape looked_at;
 };
 
 // Loops over registers have to vanish, or the registers live in memory.
@@ -182,88 +198,78 @@ HWY_INLINE void exchange_nibbles(Bytes* v) {
 }
 
 // Registers through the network; the low bits of a register's number are exchanged.
-template <int kExchanges, bool kSideBySide, size_t kCount>
-HWY_INLINE void run_network(const Tables& plan, const Orders& orders, const uint8_t* in,
-                            const int64_t* HWY_RESTRICT load_offset, Bytes* v) {
-  const TileNetwork& network = plan.network;
+template <class Shape>
+HWY_INLINE void run_network(const Shape& known, const Tables& plan, const Orders& orders,
+                            const uint8_t* in, Bytes* v) {
+  constexpr int kExchanges = Shape::kExchanges;
+  constexpr size_t kCount = Shape::kRegisters;
+  const TileShape shape = known.shape();
+  const int64_t* HWY_RESTRICT load_offset = plan.load_offset;
+  const uint8_t* second = in + plan.load_block;
   unrolled<kCount>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
-    v[i] = load<kSideBySide>(kBytes, in + load_offset[i], plan.load_block);
+    const int64_t at = load_offset[i];
+    v[i] = load<Shape::kLoadsWhole>(kBytes, in + at, second + at);
   });
-  if (network.first_order) {
+  if (shape.first_order) {
     each<kCount>(
         v, [&](Bytes x) HWY_ATTR
         __attribute__((always_inline)) { return hn::TableLookupBytes(x, orders.first); });
   }
-  if (network.swap) {
+  if (shape.swap) {
     each<kCount>(
         v, [](Bytes x) HWY_ATTR __attribute__((always_inline)) { return swap_nibbles(x); });
   }
   if constexpr (kExchanges > 0) {
-    if (network.lead_exchange) exchange_bytes<0, kCount>(v);
-    if (network.nibble_exchange) exchange_nibbles<0, kCount>(v);
-    if (network.first_exchange == 0) exchange_bytes<0, kCount>(v);
+    if (shape.lead_exchange) exchange_bytes<0, kCount>(v);
+    if (shape.nibble_exchange) exchange_nibbles<0, kCount>(v);
+    if (shape.first_exchange == 0) exchange_bytes<0, kCount>(v);
     unrolled<kExchanges - 1>([&](auto bit) HWY_ATTR __attribute__((always_inline)) {
       exchange_bytes<bit + 1, kCount>(v);
     });
   }
-  if (network.last_order) {
+  if (shape.last_order) {
     each<kCount>(
         v, [&](Bytes x) HWY_ATTR
         __attribute__((always_inline)) { return hn::TableLookupBytes(x, orders.last); });
   }
-  if (plan.block_exchange == 0) {
+  if (shape.block_exchange == 0) {
     exchange_blocks<0, kCount>(v);
-  } else if (plan.block_exchange == 1) {
+  } else if (shape.block_exchange == 1) {
     exchange_blocks<1, kCount>(v);
-  } else if (plan.block_exchange == 2) {
+  } else if (shape.block_exchange == 2) {
     exchange_blocks<2, kCount>(v);
-  } else if (plan.block_exchange == 3) {
+  } else if (shape.block_exchange == 3) {
     exchange_blocks<3, kCount>(v);
   }
 }
 
-// Whole lines past the caches, both halves of each at once: buffers for such stores are few.
-template <size_t kBit, size_t kCount>
-HWY_INLINE void stream_lines(const Tables& plan, const Bytes* v, uint8_t* out) {
-  unrolled<kCount>([&](auto n) HWY_ATTR __attribute__((always_inline)) {
-    constexpr size_t kMask = size_t{1} << kBit;
-    // The highest register bit first: it may tell a line from the next.
-    constexpr size_t kFirst = n / 2 + n % 2 * (kCount / 2);
-    constexpr size_t kSecond = kFirst | kMask;
-    if constexpr (kFirst != kSecond && kSecond < kCount) {
-      uint8_t* line = out + plan.store_offset[0][kFirst];
-      hn::Stream(v[kFirst], kBytes, line);
-      hn::Stream(v[kSecond], kBytes, line + 32);
-    }
+// One group of registers.
+template <class Shape>
+HWY_INLINE void run_group(const Shape& shape, const Tables& plan, const Orders& orders,
+                          size_t block, const uint8_t* in, uint8_t* out) {
+  const int64_t* HWY_RESTRICT store_offset = plan.store_offset[block];
+  uint8_t* second = out + plan.store_block;
+  Bytes v[Shape::kRegisters];
+  run_network(shape, plan, orders, in, v);
+  unrolled<Shape::kRegisters>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
+    const int64_t at = store_offset[i];
+    store<Shape::kStoresWhole>(kBytes, v[i], out + at, second + at);
   });
 }
 
-// One group of registers.
-template <int kExchanges, bool kSideBySide, size_t kCount>
-HWY_INLINE void run_group(const Tables& plan, const Orders& orders, bool streaming, size_t block,
-                          const uint8_t* in, uint8_t* out) {
-  const int64_t* HWY_RESTRICT store_offset = plan.store_offset[block];
-  // What fits the register file at once.
-  constexpr size_t kPart = std::min(kCount, std::max<size_t>(8, size_t{1} << kExchanges));
-  Bytes v[kCount];
-  unrolled<kCount / kPart>([&](auto part) HWY_ATTR __attribute__((always_inline)) {
-    run_network<kExchanges, kSideBySide, kPart>(plan, orders, in, plan.load_offset + part * kPart,
-                                                v + part * kPart);
-  });
-  if (streaming) {
-    if (plan.line_bit == 0) {
-      stream_lines<0, kCount>(plan, v, out);
-    } else if (plan.line_bit == 1) {
-      stream_lines<1, kCount>(plan, v, out);
-    } else if (plan.line_bit == 2) {
-      stream_lines<2, kCount>(plan, v, out);
-    } else {
-      stream_lines<3, kCount>(plan, v, out);
+// A stage to its places, past the caches.
+void stream_pieces(const TileStage& plan, const uint8_t* HWY_RESTRICT stage,
+                   uint8_t* HWY_RESTRICT out) {
+  const int64_t bytes = plan.piece_bytes;
+  for (const int64_t piece : plan.pieces) {
+    uint8_t* HWY_RESTRICT to = out + piece;
+    for (int64_t i = 0; i < bytes; i += kLine) {
+      unrolled<kLine / kLanes>([&](auto part) HWY_ATTR __attribute__((always_inline)) {
+        const auto at = i + static_cast<int64_t>(part * kLanes);
+        hn::Stream(hn::Load(kBytes, stage + at), kBytes, to + at);
+      });
     }
-  } else {
-    unrolled<kCount>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
-      store(kBytes, v[i], out + store_offset[i], plan.store_block);
-    });
+    stage += bytes;
   }
 }
 
@@ -276,7 +282,23 @@ class Fetcher {
         end_(base_ == nullptr ? run_ : run_ + next.runs.size()),
         run_bytes_(next.run_bytes) {}
 
-  HWY_INLINE void fetch(size_t lines) {
+  template <int64_t kLines>
+  HWY_INLINE void fetch() {
+    if (left_ >= kLines * kLine) {
+      const uint8_t* at = at_;
+      unrolled<kLines>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
+        __builtin_prefetch(at + i * kLine, 0, 2);
+      });
+      at_ = at + kLines * kLine;
+      left_ -= kLines * kLine;
+    } else if (run_ != end_ || left_ > 0) {
+      fetch_some(kLines);
+    }
+  }
+
+ private:
+  // To a run's end and on in the next.
+  HWY_NOINLINE void fetch_some(int64_t lines) {
     while (lines > 0) {
       if (left_ <= 0) {
         if (run_ == end_) return;
@@ -291,8 +313,6 @@ class Fetcher {
     }
   }
 
- private:
-  static constexpr int64_t kLine = 64;
   const uint8_t* base_;
   const int64_t* run_;
   const int64_t* end_;
@@ -301,64 +321,78 @@ class Fetcher {
   int64_t left_ = 0;
 };
 
-template <int kExchanges, bool kSideBySide, size_t kCount>
-void run_all(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
-  constexpr size_t kLine = 64;
+struct Job {
+  const TilePlan& plan;
+  const TileHints& hints;
+  const uint8_t* in;
+  uint8_t* out;
+};
+
+template <class Shape>
+void run_tiles_of(const Shape& shape, const Job& job) {
+  const TilePlan& plan = job.plan;
+  const bool staged =
+      job.hints.streaming && plan.stage && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
+  const Tables tables(plan, staged ? plan.stage->stores : plan.stores);
   const Orders orders(plan.network);
-  const Tables tables(plan);
-  Fetcher fetcher(hints.next);
-  const bool streaming = hints.streaming && plan.line_bit && kBlocks == 2 &&
-                         reinterpret_cast<uintptr_t>(out) % kLine == 0;
+  Fetcher fetcher(job.hints.next);
+  HWY_ALIGN_MAX uint8_t stage[TilePlan::kStageBytes];
   walk(plan.tiles, [&](int64_t in_at, int64_t out_at) HWY_ATTR {
+    uint8_t* tile = staged ? stage : job.out + out_at;
     for (size_t g = 0; g < tables.groups; ++g) {
-      const uint8_t* from = in + in_at + tables.group_load[g];
-      uint8_t* to = out + out_at + tables.group_store[g];
-      run_group<kExchanges, kSideBySide, kCount>(tables, orders, streaming, 0, from, to);
+      const uint8_t* from = job.in + in_at + tables.group_load[g];
+      uint8_t* to = tile + tables.group_store[g];
+      run_group(shape, tables, orders, 0, from, to);
       if constexpr (kBlocks == 1) {
-        run_group<kExchanges, kSideBySide, kCount>(tables, orders, streaming, 1,
-                                                   from + tables.load_block, to);
+        run_group(shape, tables, orders, 1, from + tables.load_block, to);
       }
-      fetcher.fetch(kCount * 32 / kLine);
+      fetcher.fetch<std::max<int64_t>(1, Shape::kRegisters * 32 / kLine)>();
     }
+    if (staged) stream_pieces(*plan.stage, stage, job.out + out_at);
   });
 }
 
-template <int kExchanges, size_t kCount>
-void run_count(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
-  if (plan.load_block == 16 && kBlocks == 2) {
-    run_all<kExchanges, true, kCount>(plan, hints, in, out);
+template <int kExchanges>
+void run_exchanges(const TileShape& shape, const Job& job) {
+  constexpr size_t kLeast = size_t{1} << kExchanges;
+  constexpr size_t kUsual = std::max(kLeast, size_t{1} << TilePlan::kRegisterBits);
+  if (shape.registers == kUsual) {
+    run_tiles_of(AnyShape<kExchanges, kUsual>{shape}, job);
   } else {
-    run_all<kExchanges, false, kCount>(plan, hints, in, out);
+    run_tiles_of(AnyShape<kExchanges, kLeast>{shape}, job);
   }
 }
 
-template <int kExchanges>
-void run_exchanges(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
-  constexpr size_t kLeast = size_t{1} << kExchanges;
-  constexpr size_t kUsual = std::max(kLeast, size_t{1} << TilePlan::kRegisterBits);
-  constexpr size_t kMost = std::max(kUsual, size_t{1} << TilePlan::kMaxRegisterBits);
-  if (plan.load_offset.size() == kUsual) {
-    run_count<kExchanges, kUsual>(plan, hints, in, out);
-  } else if (plan.load_offset.size() == kLeast) {
-    run_count<kExchanges, kLeast>(plan, hints, in, out);
-  } else if constexpr (kExchanges >= 3) {  // fewer leave room for a whole line in the usual ones
-    run_count<kExchanges, kMost>(plan, hints, in, out);
+void run_any(const TileShape& shape, const Job& job) {
+  switch (shape.exchanges) {
+    case 0:
+      return run_exchanges<0>(shape, job);
+    case 1:
+      return run_exchanges<1>(shape, job);
+    case 2:
+      return run_exchanges<2>(shape, job);
+    case 3:
+      return run_exchanges<3>(shape, job);
+    default:
+      return run_exchanges<TilePlan::kMaxExchanges>(shape, job);
   }
+}
+
+template <TileShape kShape>
+bool run_known(const TileShape& shape, const Job& job) {
+  if (shape != kShape) return false;
+  run_tiles_of(KnownShape<kShape>(), job);
+  return true;
 }
 
 void run(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
-  switch (plan.network.exchanges) {
-    case 0:
-      return run_exchanges<0>(plan, hints, in, out);
-    case 1:
-      return run_exchanges<1>(plan, hints, in, out);
-    case 2:
-      return run_exchanges<2>(plan, hints, in, out);
-    case 3:
-      return run_exchanges<3>(plan, hints, in, out);
-    default:
-      return run_exchanges<TilePlan::kMaxExchanges>(plan, hints, in, out);
+  const Job job = {plan, hints, in, out};
+  const TileShape shape = shape_of(plan);
+  const bool known = [&]<size_t... I>(std::index_sequence<I...>) {
+    return (run_known<kKnownTileShapes[I]>(shape, job) || ...);
   }
+  (std::make_index_sequence<std::size(kKnownTileShapes)>());
+  if (!known) run_any(shape, job);
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR

@@ -79,9 +79,7 @@ std::vector<Stage::Strip> Stage::strips(const std::optional<RowMap>& rows, Strip
   return strips;
 }
 
-int64_t Stage::scratch_bytes() const {
-  return work_ && (rows_ || copies_inverse()) ? work_->strip_bytes() : 0;
-}
+int64_t Stage::scratch_bytes() const { return work_ && rows_ ? work_->strip_bytes() : 0; }
 
 void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
   if (!work_) rows_->forward_all(in.data(), streaming, out.data());
@@ -111,18 +109,14 @@ void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableByte
     const auto& [at, bytes, begin] = strips_[i];
     const bool last = i + 1 == strips_.size();
     const bool more = !last && strips_[i + 1].at == at + bytes;
-    const bool parts = streaming && work_->inverse_writes_parts();
     const auto size = static_cast<size_t>(bytes);
-    if (begin && !parts) {
+    if (begin && !(streaming && work_->spread_writes_parts())) {
       const auto next = last ? std::nullopt : std::optional(strips_[i + 1].at);
       work_->inverse_spread(at, in, streaming, next, out.data() + *begin);
     } else if (rows_) {
       const int64_t row = rows_->out_row_bytes();
       work_->inverse(at, in, {false, more, {}}, scratch.first(size));
       rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
-    } else if (parts) {
-      work_->inverse(at, in, {false, more, {}}, scratch.first(size));
-      kernels::copy_bytes(scratch.data(), bytes, {true, nullptr}, out.data() + at);
     } else {
       work_->inverse(at, in, {streaming, more, {}}, out.subspan(static_cast<size_t>(at), size));
     }

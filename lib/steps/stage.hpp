@@ -19,7 +19,7 @@ class Stage {
 
   [[nodiscard]] int64_t in_bytes() const { return in_bytes_; }
   [[nodiscard]] int64_t out_bytes() const { return out_bytes_; }
-  // For one strip between the rows and what follows, or before it is copied.
+  // For one strip between the rows and what follows.
   [[nodiscard]] int64_t scratch_bytes() const;
 
   // `in` and `out` have the stage's sizes, `scratch` at least scratch_bytes(); none overlap. With
@@ -33,9 +33,6 @@ class Stage {
 
   // Between rows and work; the input or output itself when the other is absent.
   [[nodiscard]] int64_t middle_bytes() const { return rows_ ? rows_->out_bytes() : in_bytes_; }
-
-  // Whether inverse strips are made in scratch and copied from there.
-  [[nodiscard]] bool copies_inverse() const { return !rows_ && work_->inverse_writes_parts(); }
 
   struct Strip {
     int64_t at, bytes;             // of the middle

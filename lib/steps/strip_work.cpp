@@ -97,10 +97,6 @@ class StripPermute : public StripWork {
     run(ways_.inverse, hints, next, in.data() + out_offset(offset), strip.data());
   }
 
-  [[nodiscard]] bool inverse_writes_parts() const override {
-    return ways_.inverse.plan && !ways_.inverse.plan->line_bit;
-  }
-
   bool spread_rows(int64_t row_bytes, int64_t stride) override;
   void forward_spread(int64_t offset, const std::byte* rows, const std::byte* next, bool streaming,
                       MutableBytes out) const override {
@@ -110,6 +106,9 @@ class StripPermute : public StripWork {
                       std::byte* rows) const override {
     const std::byte* upcoming = next ? in.data() + out_offset(*next) : nullptr;
     run(spread_->inverse, {streaming, false, {}}, upcoming, in.data() + out_offset(offset), rows);
+  }
+  [[nodiscard]] bool spread_writes_parts() const override {
+    return spread_ && !spread_->inverse.plan->stage;
   }
 
  private:

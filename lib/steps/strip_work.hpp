@@ -36,10 +36,6 @@ class StripWork {
   virtual void inverse(int64_t offset, ConstBytes in, StripHints hints,
                        MutableBytes strip) const = 0;
 
-  // The inverse writes parts of lines: rather to a strip in the caches, which is then copied, than
-  // to memory.
-  [[nodiscard]] virtual bool inverse_writes_parts() const { return false; }
-
   // Prepares for strips whose rows lie `stride` bytes apart, not one after another. False where the
   // step cannot run on such.
   virtual bool spread_rows(int64_t row_bytes, int64_t stride);
@@ -49,6 +45,9 @@ class StripWork {
                               bool streaming, MutableBytes out) const;
   virtual void inverse_spread(int64_t offset, ConstBytes in, bool streaming,
                               std::optional<int64_t> next, std::byte* rows) const;
+  // inverse_spread() would write parts of lines to memory: a strip in the caches, whose rows are
+  // then copied, costs less.
+  [[nodiscard]] virtual bool spread_writes_parts() const { return false; }
 };
 
 // Strips are whole multiples of `row_bytes` where the step allows it.

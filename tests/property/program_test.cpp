@@ -12,6 +12,7 @@
 
 #include "lib/kernels/tile_plan.hpp"
 #include "lib/kernels/tiles.hpp"
+#include "lib/steps/stage.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 
 namespace mxfp4::test {
@@ -28,28 +29,58 @@ Bytes forward_by_steps(const std::vector<Step>& steps, Bytes in) {
   return in;
 }
 
-// One byte past an aligned address, with guards on both sides.
+// `size` bytes that begin `shift` bytes after a line does, with guards on both sides.
+class Guarded {
+ public:
+  Guarded(size_t size, size_t shift) : all_(size + 2 * kLine + shift + 1, kGuard), size_(size) {
+    begin_ = kLine - reinterpret_cast<uintptr_t>(all_.data()) % kLine + shift;
+  }
+
+  [[nodiscard]] MutableBytes bytes() { return MutableBytes(all_).subspan(begin_, size_); }
+  [[nodiscard]] Bytes copy() { return {bytes().begin(), bytes().end()}; }
+  [[nodiscard]] bool intact() const {
+    return all_[begin_ - 1] == kGuard && all_[begin_ + size_] == kGuard;
+  }
+
+ private:
+  static constexpr size_t kLine = 64;
+  static constexpr std::byte kGuard{0xEE};
+  Bytes all_;
+  size_t size_;
+  size_t begin_;
+};
+
+// One stage also past the caches, which programs choose for large outputs only.
+void run(const Program& program, const std::vector<Stage>& stages, bool streaming, bool invert,
+         ConstBytes in, MutableBytes out) {
+  Bytes scratch(static_cast<size_t>(program.scratch_bytes()), std::byte{0xEE});
+  if (!streaming || stages.size() != 1) {
+    invert ? program.inverse(in, out, scratch) : program.forward(in, out, scratch);
+  } else {
+    invert ? stages.front().inverse(in, true, out, scratch)
+           : stages.front().forward(in, true, out, scratch);
+  }
+}
+
 void expect_equal(const std::vector<Step>& steps, uint64_t seed) {
   Program program(step_in_bytes(steps.front()));
   for (const Step& step : steps) program.then(step);
+  const std::vector<Stage> stages = Stage::join(steps);
   const Bytes in = drawn_bytes(seed, program.in_bytes() + 1);
   const ConstBytes odd = ConstBytes(in).subspan(1);
-  const Bytes want = forward_by_steps(steps, Bytes(odd.begin(), odd.end()));
-  Bytes scratch(static_cast<size_t>(program.scratch_bytes()), std::byte{0xEE});
+  const Bytes source(odd.begin(), odd.end());
+  const Bytes want = forward_by_steps(steps, source);
   for (size_t shift : {0, 1, 32}) {
     SCOPED_TRACE(testing::Message() << "output shifted by " << shift);
-    Bytes out(want.size() + 33, std::byte{0xEE});
-    program.forward(odd, MutableBytes(out).subspan(shift, want.size()), scratch);
-    EXPECT_EQ(first_difference(Bytes(out.begin() + static_cast<ptrdiff_t>(shift),
-                                     out.begin() + static_cast<ptrdiff_t>(shift + want.size())),
-                               want),
-              -1);
-    Bytes back(in.size() + 1, std::byte{0xEE});
-    program.inverse(ConstBytes(out).subspan(shift, want.size()),
-                    MutableBytes(back).subspan(1, odd.size()), scratch);
-    EXPECT_EQ(back.front(), std::byte{0xEE});
-    EXPECT_EQ(back.back(), std::byte{0xEE});
-    EXPECT_TRUE(std::equal(odd.begin(), odd.end(), back.begin() + 1));
+    const bool streaming = shift != 1;
+    Guarded out(want.size(), shift);
+    run(program, stages, streaming, false, odd, out.bytes());
+    EXPECT_EQ(first_difference(out.copy(), want), -1);
+    EXPECT_TRUE(out.intact());
+    Guarded back(odd.size(), shift);
+    run(program, stages, streaming, true, out.bytes(), back.bytes());
+    EXPECT_EQ(first_difference(back.copy(), source), -1);
+    EXPECT_TRUE(back.intact());
   }
 }
 
