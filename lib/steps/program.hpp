@@ -2,17 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "lib/steps/stage.hpp"
 #include "lib/steps/step.hpp"
 
 namespace mxfp4 {
 
+class Stage;  // of lib/steps/stage.hpp, which only program.cpp has to see
+
 class Program {
  public:
   // The identity on `bytes` bytes.
-  explicit Program(int64_t bytes = 0) : in_bytes_(bytes) {}
+  explicit Program(int64_t bytes = 0);
 
   // Appends a step. Throws Error::internal when its input size is not the program's output size.
   Program& then(Step step);
@@ -35,8 +37,9 @@ class Program {
   [[nodiscard]] int64_t strip_bytes() const;
 
   int64_t in_bytes_;
-  std::vector<Step> steps_;    // what is done
-  std::vector<Stage> stages_;  // how it is run
+  std::vector<Step> steps_;                           // what is done
+  int64_t bands_ = 1;                                 // parts that run one after another,
+  std::shared_ptr<const std::vector<Stage>> stages_;  // and how each of them does; never changed
 };
 
 }  // namespace mxfp4

@@ -81,47 +81,49 @@ std::vector<Stage::Strip> Stage::strips(const std::optional<RowMap>& rows, Strip
 
 int64_t Stage::scratch_bytes() const { return work_ && rows_ ? work_->strip_bytes() : 0; }
 
-void Stage::forward(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
-  if (!work_) rows_->forward_all(in.data(), streaming, out.data());
+void Stage::forward(ConstBytes in, StageHints hints, MutableBytes out, MutableBytes scratch) const {
+  if (!work_) rows_->forward_all(in.data(), hints.streaming, out.data());
   for (size_t i = 0; i < strips_.size(); ++i) {
     const auto& [at, bytes, begin] = strips_[i];
     const Strip* after = i + 1 < strips_.size() ? &strips_[i + 1] : nullptr;
     if (begin) {
       const bool spread = after != nullptr && after->begin;
       work_->forward_spread(at, in.data() + *begin, spread ? in.data() + *after->begin : nullptr,
-                            streaming, out);
+                            hints.streaming, out);
     } else if (rows_) {
       const int64_t row = rows_->out_row_bytes();
       rows_->forward(at / row, bytes / row, in.data(), scratch.data());
       const auto next = rows_->upcoming((at + bytes) / row, work_->strip_bytes() / row, in.data());
-      work_->forward(at, scratch.first(static_cast<size_t>(bytes)), {streaming, false, next}, out);
+      work_->forward(at, scratch.first(static_cast<size_t>(bytes)), {hints.streaming, false, next},
+                     out);
     } else {
       const ConstBytes strip = in.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes));
-      work_->forward(at, strip, {streaming, after != nullptr, {}}, out);
+      work_->forward(at, strip, {hints.streaming, after != nullptr || hints.more, {}}, out);
     }
   }
-  if (streaming) kernels::finish_streaming();
+  if (hints.streaming) kernels::finish_streaming();
 }
 
-void Stage::inverse(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const {
-  if (!work_) rows_->inverse(0, rows_->out_rows(), in.data(), streaming, out.data());
+void Stage::inverse(ConstBytes in, StageHints hints, MutableBytes out, MutableBytes scratch) const {
+  if (!work_) rows_->inverse(0, rows_->out_rows(), in.data(), hints.streaming, out.data());
   for (size_t i = 0; i < strips_.size(); ++i) {
     const auto& [at, bytes, begin] = strips_[i];
     const bool last = i + 1 == strips_.size();
-    const bool more = !last && strips_[i + 1].at == at + bytes;
+    const bool more = last ? hints.more : strips_[i + 1].at == at + bytes;
     const auto size = static_cast<size_t>(bytes);
-    if (begin && !(streaming && work_->spread_writes_parts())) {
+    if (begin && !(hints.streaming && work_->spread_writes_parts())) {
       const auto next = last ? std::nullopt : std::optional(strips_[i + 1].at);
-      work_->inverse_spread(at, in, streaming, next, out.data() + *begin);
+      work_->inverse_spread(at, in, hints.streaming, next, out.data() + *begin);
     } else if (rows_) {
       const int64_t row = rows_->out_row_bytes();
       work_->inverse(at, in, {false, more, {}}, scratch.first(size));
-      rows_->inverse(at / row, bytes / row, scratch.data(), streaming, out.data());
+      rows_->inverse(at / row, bytes / row, scratch.data(), hints.streaming, out.data());
     } else {
-      work_->inverse(at, in, {streaming, more, {}}, out.subspan(static_cast<size_t>(at), size));
+      work_->inverse(at, in, {hints.streaming, more, {}},
+                     out.subspan(static_cast<size_t>(at), size));
     }
   }
-  if (streaming) kernels::finish_streaming();
+  if (hints.streaming) kernels::finish_streaming();
 }
 
 }  // namespace mxfp4

@@ -12,6 +12,11 @@
 
 namespace mxfp4 {
 
+struct StageHints {
+  bool streaming = false;  // the output goes past the caches; it is complete when the call returns
+  bool more = false;       // the next call's input begins where this one's ends
+};
+
 class Stage {
  public:
   // The stages of a list of steps, in order.
@@ -22,10 +27,9 @@ class Stage {
   // For one strip between the rows and what follows.
   [[nodiscard]] int64_t scratch_bytes() const;
 
-  // `in` and `out` have the stage's sizes, `scratch` at least scratch_bytes(); none overlap. With
-  // `streaming` the output goes past the caches; it is complete when the call returns.
-  void forward(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const;
-  void inverse(ConstBytes in, bool streaming, MutableBytes out, MutableBytes scratch) const;
+  // `in` and `out` have the stage's sizes, `scratch` at least scratch_bytes(); none overlap.
+  void forward(ConstBytes in, StageHints hints, MutableBytes out, MutableBytes scratch) const;
+  void inverse(ConstBytes in, StageHints hints, MutableBytes out, MutableBytes scratch) const;
 
  private:
   Stage(std::optional<RowMap> rows, std::shared_ptr<StripWork> work, int64_t in_bytes,

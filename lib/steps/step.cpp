@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/core/overloaded.hpp"
 #include "lib/kernels/permute.hpp"
 
 namespace mxfp4 {
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 int64_t permute_bytes_of(const Permute& step) {
   int64_t units = 1;

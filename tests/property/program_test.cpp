@@ -12,6 +12,9 @@
 
 #include "lib/kernels/tile_plan.hpp"
 #include "lib/kernels/tiles.hpp"
+#include "lib/steps/bands.hpp"
+#include "lib/steps/hopper_value_step.hpp"
+#include "lib/steps/recodings.hpp"
 #include "lib/steps/stage.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 
@@ -57,8 +60,8 @@ void run(const Program& program, const std::vector<Stage>& stages, bool streamin
   if (!streaming || stages.size() != 1) {
     invert ? program.inverse(in, out, scratch) : program.forward(in, out, scratch);
   } else {
-    invert ? stages.front().inverse(in, true, out, scratch)
-           : stages.front().forward(in, true, out, scratch);
+    invert ? stages.front().inverse(in, {.streaming = true}, out, scratch)
+           : stages.front().forward(in, {.streaming = true}, out, scratch);
   }
 }
 
@@ -201,6 +204,42 @@ TEST_P(OnEveryTarget, LargeOutputs) {
   const Permute halves = tensor_core_permutes(kOddRows, kOddCodes).at(3);
   expect_equal({halves}, random());
   expect_equal({odd_rows_first(kOddCodes / 2, kOddRows, 0), halves}, random());
+
+  // Band by band.
+  const Permute woven = tensor_core_permutes(kOddRows, kOddCodes).at(6);
+  const PadMatrix longer = {kOddRows, kOddCodes / 2, kOddRows, kOddCodes / 2 + 96, std::byte{5}};
+  expect_equal({woven, longer}, random());
+  expect_equal({woven, hopper_value_step(kOddRows, kOddCodes / 2)}, random());
+  expect_equal({longer, Recode{&kE8m0ToF32, step_out_bytes(longer)},
+                Permute{Unit::kWord32, {kOddRows, 2, 16, 48}, {0, 3, 2, 1}}},
+               random());
+}
+
+TEST(Bands, HoldWhatLiesBetweenSteps) {
+  constexpr int64_t kRows = 5760;
+  constexpr int64_t kColumns = 1440;
+  const Permute woven = {Unit::kByte, {kRows, 2, kColumns / 2}, {0, 2, 1}};
+  const std::vector<Step> steps = {woven, hopper_value_step(kRows, kColumns)};
+  const Bands bands = cut_into_bands(steps);
+  EXPECT_EQ(bands.count, 72);  // of five patches of 16 rows, 115,200 bytes
+  ASSERT_EQ(bands.steps.size(), 2);
+  EXPECT_EQ(step_in_bytes(bands.steps[0]), kRows * kColumns / 72);
+  EXPECT_EQ(step_out_bytes(bands.steps[1]), kRows * kColumns / 72);
+  Program program(kRows * kColumns);
+  for (const Step& step : steps) program.then(step);
+  EXPECT_LE(program.scratch_bytes(), 2 * kRows * kColumns / 72);
+}
+
+TEST(Bands, AreOneWhereAStepLooksFurther) {
+  const auto count = [](const Step& second) {
+    return cut_into_bands({Permute{Unit::kByte, {4096, 2, 1024}, {0, 2, 1}}, second}).count;
+  };
+  EXPECT_GT(count(PadMatrix{4096, 2048, 4096, 2112, std::byte{0}}), 1);
+  EXPECT_EQ(count(PadMatrix{4096, 2048, 4096, 2049, std::byte{0}}), 1);  // parts of lines
+  EXPECT_EQ(count(PadMatrix{4096, 2048, 4097, 2048, std::byte{0}}), 1);
+  EXPECT_EQ(count(Permute{Unit::kByte, {4096, 2048}, {1, 0}}), 1);
+  EXPECT_EQ(count(Permute{Unit::kByte, {8388608}, {0}}), 1);
+  EXPECT_EQ(count(odd_rows_first(2048, 4096, 0)), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Program, OnEveryTarget,
