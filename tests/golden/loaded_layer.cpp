@@ -154,8 +154,9 @@ void expect_restored(const std::vector<Output>& outputs, const LoadedLayer& laye
 }
 
 int64_t first_difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  if (a == b) return -1;  // at memcmp's speed
   const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  return at == a.end() && other == b.end() ? -1 : at - a.begin();
+  return at - a.begin();
 }
 
 }  // namespace mxfp4::test
