@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "formats/json_reader.hpp"
+#include "formats/json_fields.hpp"
+#include "formats/python_json.hpp"
 #include "formats/strict_json.hpp"
 #include "lib/core/error.hpp"
 
@@ -24,7 +25,7 @@ Selector parse_selector(const std::string& name) {
   throw Error::input(fmt::format("selector: expected gpt_oss or deepseek_v4, found '{}'", name));
 }
 
-std::set<std::string> parse_lib_list(const JsonObject& object, const json& list) {
+std::set<std::string> parse_lib_list(const JsonFields& object, const json& list) {
   if (!list.is_array()) object.wrong_type("libs", "a list of strings", list);
   std::set<std::string> libs;
   for (const json& item : list) {
@@ -35,7 +36,7 @@ std::set<std::string> parse_lib_list(const JsonObject& object, const json& list)
 }
 
 // A list of names, or an object from names to versions.
-std::set<std::string> parse_lib_versions(const JsonObject& object, const json& value) {
+std::set<std::string> parse_lib_versions(const JsonFields& object, const json& value) {
   if (value.is_array()) return parse_lib_list(object, value);
   if (!value.is_object()) object.wrong_type("libs", "a list or an object", value);
   std::set<std::string> libs;
@@ -48,7 +49,7 @@ std::set<std::string> parse_lib_versions(const JsonObject& object, const json& v
   return libs;
 }
 
-std::map<std::string, std::string> parse_env(const JsonObject& object, const json& value) {
+std::map<std::string, std::string> parse_env(const JsonFields& object, const json& value) {
   if (!value.is_object()) object.wrong_type("env", "an object of strings", value);
   std::map<std::string, std::string> env;
   for (const auto& item : value.items()) {
@@ -58,24 +59,18 @@ std::map<std::string, std::string> parse_env(const JsonObject& object, const jso
   return env;
 }
 
-ParallelConfig parse_parallel(const json& value) {
+ParallelConfig parse_parallel(const JsonFields& object) {
   ParallelConfig config;
-  JsonObject object(value, "parallel");
-  object.require("tp", config.tp_size);
-  object.require("pcp", config.pcp_size);
-  object.require("dp", config.dp_size);
-  object.require("enable_expert_parallel", config.enable_expert_parallel);
-  object.require("all2all_backend", config.all2all_backend);
-  object.require("enable_eplb", config.enable_eplb);
-  object.require("sequence_parallel", config.sequence_parallel);
-  object.finish();
+  config.tp_size = object.integer("tp");
+  config.pcp_size = object.integer("pcp");
+  config.dp_size = object.integer("dp");
+  config.enable_expert_parallel = object.boolean("enable_expert_parallel");
+  config.all2all_backend = object.string("all2all_backend");
+  config.enable_eplb = object.boolean("enable_eplb");
+  config.sequence_parallel = object.boolean("sequence_parallel");
+  object.only({"tp", "pcp", "dp", "enable_expert_parallel", "all2all_backend", "enable_eplb",
+               "sequence_parallel"});
   return config;
-}
-
-const json& required(JsonObject& object, std::string_view key) {
-  const json* member = object.find(key);
-  if (member == nullptr) object.missing(key);
-  return *member;
 }
 
 // The code point that starts at text[i], which moves past it; U+FFFD for an invalid byte.
@@ -119,42 +114,41 @@ void append_optional(std::string& out, bool present, std::string_view text) {
 
 Deployment parse_deployment(std::string_view text) {
   const json value = parse_json(text);
+  const JsonFields object(value);
   Deployment out;
-  JsonObject object(value, "");
-  std::string name;
-  object.require("platform", name);
-  out.platform = parse_platform(name);
-  object.require("arch", out.arch);
+  const std::string platform = object.string("platform");
+  out.platform = parse_platform(platform);
+  out.arch = object.string("arch");
   if (out.arch.empty() && (out.platform == Platform::kCuda || out.platform == Platform::kRocm)) {
-    throw Error::input(fmt::format("arch: platform {} needs one", name));
+    throw Error::input(fmt::format("arch: platform {} needs one", platform));
   }
-  out.libs = parse_lib_list(object, required(object, "libs"));
-  out.env = parse_env(object, required(object, "env"));
-  object.require("selector", name);
-  out.selector = parse_selector(name);
-  object.require("moe_backend", out.moe_backend);
-  object.require("activation_override", out.activation_override);
-  object.require("model_activation", out.model_activation);
-  object.require("activation", out.activation);
-  object.require("is_act_and_mul", out.is_act_and_mul);
-  object.require("routing_method", out.routing_method);
-  object.require("lora", out.lora);
-  object.read("num_experts", out.num_experts);
-  out.parallel = parse_parallel(required(object, "parallel"));
-  object.finish();
+  out.libs = parse_lib_list(object, object.at("libs"));
+  out.env = parse_env(object, object.at("env"));
+  out.selector = parse_selector(object.string("selector"));
+  out.moe_backend = object.string("moe_backend");
+  out.activation_override = object.string_or_null("activation_override");
+  out.model_activation = object.string_or_null("model_activation");
+  out.activation = object.string("activation");
+  out.is_act_and_mul = object.boolean("is_act_and_mul");
+  out.routing_method = object.string("routing_method");
+  out.lora = object.boolean("lora");
+  if (object.has("num_experts")) out.num_experts = object.integer("num_experts");
+  out.parallel = parse_parallel(object.object("parallel"));
+  object.only({"platform", "arch", "libs", "env", "selector", "moe_backend", "activation_override",
+               "model_activation", "activation", "is_act_and_mul", "routing_method", "lora",
+               "num_experts", "parallel"});
   return out;
 }
 
 DeploymentRequest parse_target(std::string_view text) {
   const json value = parse_strict_json(text);
+  const JsonFields object(value);
   DeploymentRequest out;
-  JsonObject object(value, "");
-  std::string name;
-  if (object.read("platform", name)) out.platform = parse_platform(name);
-  object.read("arch", out.arch);
-  if (const json* libs = object.find("libs")) out.libs = parse_lib_versions(object, *libs);
-  if (const json* env = object.find("env")) out.env = parse_env(object, *env);
-  object.finish();
+  if (object.has("platform")) out.platform = parse_platform(object.string("platform"));
+  if (object.has("arch")) out.arch = object.string("arch");
+  if (object.has("libs")) out.libs = parse_lib_versions(object, object.at("libs"));
+  if (object.has("env")) out.env = parse_env(object, object.at("env"));
+  object.only({"platform", "arch", "libs", "env"});
   return out;
 }
 

@@ -11,9 +11,10 @@ namespace {
 
 using nlohmann::json;
 
-[[noreturn]] void wrong_type(const std::string& path, std::string_view expected,
-                             const json& found) {
-  throw Error::input(fmt::format("{}: expected {}, found {}", path, expected, found.type_name()));
+[[noreturn]] void refuse_type(const std::string& path, std::string_view expected,
+                              const json& found) {
+  throw Error::input(fmt::format("{}{}expected {}, found {}", path, path.empty() ? "" : ": ",
+                                 expected, found.type_name()));
 }
 
 int64_t integer_value(const json& value, const std::string& path) {
@@ -21,14 +22,14 @@ int64_t integer_value(const json& value, const std::string& path) {
     const auto number = value.get<uint64_t>();
     if (number <= static_cast<uint64_t>(INT64_MAX)) return static_cast<int64_t>(number);
   }
-  wrong_type(path, "a non-negative integer of 63 bits", value);
+  refuse_type(path, "a non-negative integer of 63 bits", value);
 }
 
 }  // namespace
 
 JsonFields::JsonFields(const json& value, std::string where)
     : json_(&value), where_(std::move(where)) {
-  if (!value.is_object()) wrong_type(where_.empty() ? "top level" : where_, "an object", value);
+  if (!value.is_object()) refuse_type(where_, "a JSON object", value);
 }
 
 std::string JsonFields::path(std::string_view key) const {
@@ -48,12 +49,19 @@ const nlohmann::json& JsonFields::at(std::string_view key) const {
 
 std::string JsonFields::string(std::string_view key) const {
   const json& value = at(key);
-  if (!value.is_string()) wrong_type(path(key), "a string", value);
+  if (!value.is_string()) wrong_type(key, "a string", value);
   return value.get<std::string>();
 }
 
 std::string JsonFields::string_or(std::string_view key, std::string_view fallback) const {
   return has(key) ? string(key) : std::string(fallback);
+}
+
+std::optional<std::string> JsonFields::string_or_null(std::string_view key) const {
+  const json& value = at(key);
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_string()) wrong_type(key, "a string or null", value);
+  return value.get<std::string>();
 }
 
 int64_t JsonFields::integer(std::string_view key) const {
@@ -66,7 +74,7 @@ int64_t JsonFields::integer_or(std::string_view key, int64_t fallback) const {
 
 bool JsonFields::boolean(std::string_view key) const {
   const json& value = at(key);
-  if (!value.is_boolean()) wrong_type(path(key), "true or false", value);
+  if (!value.is_boolean()) wrong_type(key, "true or false", value);
   return value.get<bool>();
 }
 
@@ -74,10 +82,10 @@ JsonFields JsonFields::object(std::string_view key) const { return JsonFields(at
 
 std::vector<std::string> JsonFields::strings(std::string_view key) const {
   const json& value = at(key);
-  if (!value.is_array()) wrong_type(path(key), "an array", value);
+  if (!value.is_array()) wrong_type(key, "an array", value);
   std::vector<std::string> out;
   for (const json& item : value) {
-    if (!item.is_string()) wrong_type(path(key), "an array of strings", item);
+    if (!item.is_string()) wrong_type(key, "an array of strings", item);
     out.push_back(item.get<std::string>());
   }
   return out;
@@ -85,7 +93,7 @@ std::vector<std::string> JsonFields::strings(std::string_view key) const {
 
 std::vector<int64_t> JsonFields::integers(std::string_view key) const {
   const json& value = at(key);
-  if (!value.is_array()) wrong_type(path(key), "an array", value);
+  if (!value.is_array()) wrong_type(key, "an array", value);
   std::vector<int64_t> out;
   for (const json& item : value) out.push_back(integer_value(item, path(key)));
   return out;
@@ -94,7 +102,7 @@ std::vector<int64_t> JsonFields::integers(std::string_view key) const {
 void JsonFields::each(std::string_view key,
                       const std::function<void(const JsonFields&)>& body) const {
   const json& value = at(key);
-  if (!value.is_array()) wrong_type(path(key), "an array", value);
+  if (!value.is_array()) wrong_type(key, "an array", value);
   for (size_t i = 0; i < value.size(); ++i) {
     body(JsonFields(value[i], fmt::format("{}[{}]", path(key), i)));
   }
@@ -106,6 +114,11 @@ void JsonFields::only(std::initializer_list<std::string_view> known) const {
       throw Error::input(fmt::format("{}: unknown key", path(item.key())));
     }
   }
+}
+
+void JsonFields::wrong_type(std::string_view key, std::string_view expected,
+                            const json& found) const {
+  refuse_type(path(key), expected, found);
 }
 
 }  // namespace mxfp4

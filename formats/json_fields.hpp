@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@
 namespace mxfp4 {
 
 // A view of a JSON object for field-by-field reading. Every getter throws Error::input
-// "<key>: expected <type>, found <type>". The json outlives the view.
+// "<key>: expected <type>, found <type>" or "<key>: missing". The json outlives the view.
 class JsonFields {
  public:
   // `where` is the key path of this object for messages, "" at the top.
@@ -22,6 +23,7 @@ class JsonFields {
   [[nodiscard]] const nlohmann::json& at(std::string_view key) const;
   [[nodiscard]] std::string string(std::string_view key) const;
   [[nodiscard]] std::string string_or(std::string_view key, std::string_view fallback) const;
+  [[nodiscard]] std::optional<std::string> string_or_null(std::string_view key) const;
   [[nodiscard]] int64_t integer(std::string_view key) const;  // fits int64_t, not negative
   [[nodiscard]] int64_t integer_or(std::string_view key, int64_t fallback) const;
   [[nodiscard]] bool boolean(std::string_view key) const;
@@ -35,6 +37,8 @@ class JsonFields {
   [[nodiscard]] const nlohmann::json& value() const { return *json_; }
   // "<where>.<key>", for messages.
   [[nodiscard]] std::string path(std::string_view key) const;
+  [[noreturn]] void wrong_type(std::string_view key, std::string_view expected,
+                               const nlohmann::json& found) const;
 
  private:
   const nlohmann::json* json_;

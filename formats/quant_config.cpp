@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
-#include "formats/json_reader.hpp"
+#include "formats/python_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/question.hpp"
 

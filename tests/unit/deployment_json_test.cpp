@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/json_reader.hpp"
+#include "formats/python_json.hpp"
 #include "formats/quant_config.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -77,11 +77,11 @@ TEST(DeploymentJson, RefusesNamingTheKey) {
             }),
             "env: expected an object of strings, found number");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = "2"; }),
-            "parallel.tp: expected a whole number, found string");
+            "parallel.tp: expected a non-negative integer of 63 bits, found string");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = 1.0; }),
-            "parallel.tp: expected a whole number, found number");
+            "parallel.tp: expected a non-negative integer of 63 bits, found number");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = UINT64_MAX; }),
-            "parallel.tp: expected a whole number, found number");
+            "parallel.tp: expected a non-negative integer of 63 bits, found number");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"]["rank"] = 0; }), "parallel.rank: unknown key");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"] = json::array(); }),
             "parallel: expected a JSON object, found array");
@@ -115,7 +115,7 @@ TEST(DeploymentJson, TargetFile) {
   EXPECT_EQ(refused(R"({"libs":"aiter"})"), "libs: expected a list or an object, found string");
   EXPECT_EQ(refused(R"({"libs":{"aiter":1}})"),
             "libs: expected versions that are strings or null, found number");
-  EXPECT_EQ(refused(R"({"arch":90})"), "arch: expected a string or null, found number");
+  EXPECT_EQ(refused(R"({"arch":90})"), "arch: expected a string, found number");
   EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
   EXPECT_EQ(refused(R"({"arch":"sm90","arch":"sm100"})"),
             "key \"arch\" appears twice in one object");

@@ -1,0 +1,16 @@
+// JSON as an engine's Python reads it: of equal keys in one object the last counts. What is ours is
+// read by strict_json.hpp.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace mxfp4 {
+
+// Throws Error::input for malformed text or nesting deeper than kMaxJsonDepth.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text);
+
+// What Python calls the value's type: "str", "int", "list", ...
+[[nodiscard]] std::string_view python_type_name(const nlohmann::json& value);
+
+}  // namespace mxfp4
