@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kHashPiece = int64_t{4} << 20;
-
 OutputMode mode_of(const ConvertOptions& options, bool shard) {
   if (options.resume || shard) return OutputMode::kJoin;
   return options.force ? OutputMode::kReplace : OutputMode::kNew;
@@ -51,18 +49,6 @@ SourceSeen look_at(const fs::path& path, const Source& source) {
   }
   seen.stamp = sum_of(text);
   return seen;
-}
-
-std::string checksum_of(const fs::path& path) {
-  const MappedFile map(path);
-  Checksum sum;
-  for (ConstBytes rest = map.bytes(); !rest.empty();) {
-    check_interrupted();
-    const ConstBytes piece = rest.first(std::min<size_t>(rest.size(), kHashPiece));
-    sum.update(piece);
-    rest = rest.subspan(piece.size());
-  }
-  return sum.hex();
 }
 
 // The blobs in OUT, finished or not, wherever they may lie.
@@ -219,7 +205,8 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
   try {
     const fs::path path = blob_ / name;
     if (describe_file(path).size != found->second.size) return std::nullopt;
-    if (checksum_of(path) != found->second.xxh3_128) return std::nullopt;
+    if (checksum_of_mapped(MappedFile(path).bytes(), check_interrupted) != found->second.xxh3_128)
+      return std::nullopt;
   } catch (const Error&) {
     return std::nullopt;  // gone, or not readable
   }

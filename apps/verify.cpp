@@ -80,6 +80,7 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
                       CompareToken& token = in_flight[static_cast<size_t>(at)];
                       repacker.work(plan.jobs[static_cast<size_t>(job)], token.buffers);
                       compare(plan.jobs[static_cast<size_t>(job)], token);
+                      repacker.release(plan.jobs[static_cast<size_t>(job)], token.buffers);
                     },
                 .write =
                     [&](int64_t, int64_t at) {

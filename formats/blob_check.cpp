@@ -269,9 +269,8 @@ std::vector<std::string> check_rest_files(const fs::path& model_directory,
           throw Error::input(
               fmt::format("{} bytes, {} in the manifest", map.file().size, file.size));
         }
-        Checksum sum;
-        sum.update(map.bytes());
-        if (sum.hex() != file.xxh3_128) throw Error::input("checksum differs");
+        if (checksum_of_mapped(map.bytes()) != file.xxh3_128)
+          throw Error::input("checksum differs");
       });
     } catch (const Error& error) {
       findings.emplace_back(error.what());
@@ -291,9 +290,9 @@ void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer) {
   const std::vector<std::string> findings = compare_description(reader, manifest, layer);
   if (!findings.empty()) throw Error::input(findings.front());
-  Checksum sum;
-  sum.update(reader.stored());
-  if (sum.hex() != layer.xxh3_128) throw Error::input("checksum of the file differs");
+  if (checksum_of_mapped(reader.stored()) != layer.xxh3_128) {
+    throw Error::input("checksum of the file differs");
+  }
 }
 
 std::vector<std::string> check_layer_files(const fs::path& directory, const Manifest& manifest,

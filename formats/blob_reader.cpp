@@ -76,7 +76,9 @@ void LayerReader::read(int64_t offset, MutableBytes out) const {
   const ConstBytes file = map_.bytes();
   int64_t at = header_.data_start + offset;
   if (!compressed()) {
-    if (!out.empty()) std::memcpy(out.data(), file.data() + at, out.size());
+    const ConstBytes stored = file.subspan(static_cast<size_t>(at), out.size());
+    std::ranges::copy(stored, out.begin());
+    release_pages(stored);
     return;
   }
   auto entry = std::ranges::upper_bound(entries_, at, {}, &SeekEntry::decoded_offset) - 1;
@@ -94,6 +96,7 @@ void LayerReader::read(int64_t offset, MutableBytes out) const {
       decode_frame(encoded, entry->frame, partial);
       std::memcpy(out.data(), partial.data() + skip, take);
     }
+    release_pages(encoded);
     out = out.subspan(take);
     at += static_cast<int64_t>(take);
   }

@@ -33,7 +33,8 @@ class LayerReader {
   [[nodiscard]] const std::vector<SeekEntry>& frames() const { return entries_; }
 
   // Copies data bytes [offset, offset + out.size()), counted from the start of the data, decoding
-  // only the frames that hold them. Throws Error::input. Thread-safe.
+  // only the frames that hold them. What was read no longer takes memory of this process. Throws
+  // Error::input. Thread-safe.
   void read(int64_t offset, MutableBytes out) const;
 
  private:

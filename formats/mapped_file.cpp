@@ -6,14 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
+#include "formats/checksum.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
+
+constexpr size_t kHashPiece = size_t{4} << 20;
 
 std::string errno_text(int error) { return std::generic_category().message(error); }
 
@@ -86,6 +90,18 @@ void release_pages(ConstBytes mapped) noexcept {
   if (mapped.size() < skip + kPage) return;
   const size_t size = (mapped.size() - skip) / kPage * kPage;
   (void)::madvise(const_cast<std::byte*>(mapped.data()) + skip, size, MADV_DONTNEED);
+}
+
+std::string checksum_of_mapped(ConstBytes mapped, const std::function<void()>& between) {
+  Checksum sum;
+  while (!mapped.empty()) {
+    if (between) between();
+    const ConstBytes piece = mapped.first(std::min(mapped.size(), kHashPiece));
+    sum.update(piece);
+    release_pages(piece);
+    mapped = mapped.subspan(piece.size());
+  }
+  return sum.hex();
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "formats/lost_pages.hpp"
@@ -27,6 +28,11 @@ namespace mxfp4 {
 // Advice: these bytes of a map will not be read again soon. The pages stay in the system's cache,
 // but not in this process, which would otherwise take them apart at its end, in one thread.
 void release_pages(ConstBytes mapped) noexcept;
+
+// The checksum (checksum.hpp) of bytes of a map; their pages are released on the way. `between`,
+// where given, is called every few MB and may throw.
+[[nodiscard]] std::string checksum_of_mapped(ConstBytes mapped,
+                                             const std::function<void()>& between = {});
 
 // A regular file mapped read-only; unmapped by the destructor. Movable. The path is not kept open,
 // so that a checkpoint of hundreds of files needs no descriptors.

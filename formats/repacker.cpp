@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lib/core/error.hpp"
 #include "lib/layouts/run_output.hpp"
@@ -29,22 +30,17 @@ void Repacker::read(const Job& job, JobBuffers& buffers) {
   buffers.stored.resize(std::max(buffers.stored.size(), slots.size()));
   buffers.read.assign(slots.size(), {});
   for (size_t s = 0; s < slots.size(); ++s) {
-    const auto& experts = model_.layers[file.layer].slot(slots[s]).experts;
     const int64_t expert_bytes = file.assemblies[static_cast<size_t>(slots[s])]->stored.bytes();
-    if (expert_bytes == 0) continue;  // a parameter that the reference never fills
-    const auto global = [&](int64_t local) {
-      return static_cast<size_t>(plan_.ranks[file.rank].experts[static_cast<size_t>(local)]);
-    };
-    const Extent& probe = experts[global(range.first)].front();
+    const std::vector<Extent> extents = extents_of(file, slots[s], range);
+    if (extents.empty()) continue;  // a parameter that the reference never fills
+    const Extent& probe = extents.front();
     if (!source_.view(probe.tensor, probe.offset, probe.bytes).empty()) continue;
     const MutableBytes target = buffers.stored[s].get(range.count * expert_bytes);
     size_t at = 0;
-    for (int64_t e = 0; e < range.count; ++e) {
-      for (const Extent& extent : experts[global(range.first + e)]) {
-        const auto size = static_cast<size_t>(extent.bytes);
-        source_.read(extent.tensor, extent.offset, target.subspan(at, size));
-        at += size;
-      }
+    for (const Extent& extent : extents) {
+      const auto size = static_cast<size_t>(extent.bytes);
+      source_.read(extent.tensor, extent.offset, target.subspan(at, size));
+      at += size;
     }
     buffers.read[s] = target;
   }
@@ -71,7 +67,16 @@ void Repacker::release(const Job& job, const JobBuffers& buffers) const {
   const auto slots = slots_read(output);
   for (size_t s = 0; s < slots.size(); ++s) {
     if (!buffers.read[s].empty()) continue;
-    source_.release(in_one_view(file, slots[s], experts_of(piece, output)));
+    ConstBytes together;  // parts of experts that lie side by side
+    for (const Extent& extent : extents_of(file, slots[s], experts_of(piece, output))) {
+      const ConstBytes part = source_.view(extent.tensor, extent.offset, extent.bytes);
+      if (part.data() == together.data() + together.size()) {
+        together = {together.data(), together.size() + part.size()};
+      } else {
+        source_.release(std::exchange(together, part));
+      }
+    }
+    source_.release(together);
   }
 }
 
@@ -128,19 +133,29 @@ ConstBytes Repacker::unchanged(const Piece& piece, const JobBuffers& buffers) {
   return bytes;
 }
 
-ConstBytes Repacker::in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const {
+std::vector<Extent> Repacker::extents_of(const PlannedFile& file, Slot slot,
+                                         ExpertRange range) const {
   const auto& experts = model_.layers[file.layer].slot(slot).experts;
-  const Extent* first = nullptr;
-  int64_t bytes = 0;
+  std::vector<Extent> extents;
+  if (experts.empty()) return extents;  // the slot is absent
   for (int64_t e = range.first; e < range.first + range.count; ++e) {
     const int64_t global = plan_.ranks[file.rank].experts[static_cast<size_t>(e)];
-    for (const Extent& extent : experts[static_cast<size_t>(global)]) {
-      if (first == nullptr) first = &extent;
-      if (extent.tensor != first->tensor || extent.offset != first->offset + bytes) return {};
-      bytes += extent.bytes;
-    }
+    const auto& parts = experts[static_cast<size_t>(global)];
+    extents.insert(extents.end(), parts.begin(), parts.end());
   }
-  return first == nullptr ? ConstBytes{} : source_.view(first->tensor, first->offset, bytes);
+  return extents;
+}
+
+ConstBytes Repacker::in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const {
+  const std::vector<Extent> extents = extents_of(file, slot, range);
+  if (extents.empty()) return {};
+  const Extent& first = extents.front();
+  int64_t bytes = 0;
+  for (const Extent& extent : extents) {
+    if (extent.tensor != first.tensor || extent.offset != first.offset + bytes) return {};
+    bytes += extent.bytes;
+  }
+  return source_.view(first.tensor, first.offset, bytes);
 }
 
 void Repacker::check(const PlannedFile& file, Slot slot, ConstBytes granule) {

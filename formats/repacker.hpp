@@ -17,10 +17,7 @@ namespace mxfp4 {
 
 // Buffers of one job in flight; reused by the next job of the same token.
 struct JobBuffers {
-  std::vector<Buffer> stored;  // by slot of the job: bytes read from the source
-  std::vector<Buffer> joined;  // by slot: one expert's parts put together
-  std::vector<Buffer> loaded;  // by slot: one granule in the loaded layout
-  Buffer scratch;
+  std::vector<Buffer> stored;      // by slot of the job: bytes read from the source
   std::vector<Buffer> decoded;     // by piece of the job: its bytes as they will be written
   std::vector<ConstBytes> pieces;  // views of `decoded`, or of the source where nothing changes
   std::vector<MutableBytes> read;  // by slot: what the read stage filled; empty when mapped
@@ -62,6 +59,9 @@ class Repacker {
   void make_piece(const Piece& piece, size_t index, JobBuffers& buffers, WorkBuffers& work);
   // The piece as it lies in the source, when it is written as it is; else empty.
   ConstBytes unchanged(const Piece& piece, const JobBuffers& buffers);
+  // Where the source has these experts, one after another.
+  [[nodiscard]] std::vector<Extent> extents_of(const PlannedFile& file, Slot slot,
+                                               ExpertRange range) const;
   // These experts where they lie one behind another in a mapped tensor; else empty.
   [[nodiscard]] ConstBytes in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const;
   // What the layout has to say about one granule's loaded bytes.
