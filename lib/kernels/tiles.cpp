@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/kernels/fetcher.hpp"
 #include "lib/kernels/tile_shapes.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -127,6 +128,7 @@ struct KnownShape {
   static constexpr size_t kRegisters = kShape.registers;
   static constexpr bool kLoadsWhole = kShape.loads_whole;
   static constexpr bool kStoresWhole = kShape.stores_whole;
+  static constexpr bool kStoresRun = kShape.stores_run;
   [[nodiscard]] static constexpr TileShape shape() { return kShape; }
 };
 template <int kSomeExchanges, size_t kSomeRegisters>
@@ -135,6 +137,7 @@ struct AnyShape {
   static constexpr size_t kRegisters = kSomeRegisters;
   static constexpr bool kLoadsWhole = false;
   static constexpr bool kStoresWhole = false;
+  static constexpr bool kStoresRun = false;
   [[nodiscard]] TileShape shape() const { return looked_at; }
   TileShape looked_at;
 };
@@ -243,8 +246,8 @@ HWY_INLINE void run_network(const Shape& known, const Tables& plan, const Orders
   }
 }
 
-// One group of registers.
-template <class Shape>
+// One group of registers. Past the caches: registers of a run, where each is half a line.
+template <bool kStream, class Shape>
 HWY_INLINE void run_group(const Shape& shape, const Tables& plan, const Orders& orders,
                           size_t block, const uint8_t* in, uint8_t* out) {
   const int64_t* HWY_RESTRICT store_offset = plan.store_offset[block];
@@ -253,7 +256,11 @@ HWY_INLINE void run_group(const Shape& shape, const Tables& plan, const Orders& 
   run_network(shape, plan, orders, in, v);
   unrolled<Shape::kRegisters>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
     const int64_t at = store_offset[i];
-    store<Shape::kStoresWhole>(kBytes, v[i], out + at, second + at);
+    if constexpr (kStream) {
+      hn::Stream(v[i], kBytes, out + at);
+    } else {
+      store<Shape::kStoresWhole>(kBytes, v[i], out + at, second + at);
+    }
   });
 }
 
@@ -273,54 +280,6 @@ void stream_pieces(const TileStage& plan, const uint8_t* HWY_RESTRICT stage,
   }
 }
 
-// Fetches what comes next into the second-level cache: the first is for the tiles at work.
-class Fetcher {
- public:
-  explicit Fetcher(const Upcoming& next)
-      : base_(reinterpret_cast<const uint8_t*>(next.base)),
-        run_(next.runs.data()),
-        end_(base_ == nullptr ? run_ : run_ + next.runs.size()),
-        run_bytes_(next.run_bytes) {}
-
-  template <int64_t kLines>
-  HWY_INLINE void fetch() {
-    if (left_ >= kLines * kLine) {
-      const uint8_t* at = at_;
-      unrolled<kLines>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
-        __builtin_prefetch(at + i * kLine, 0, 2);
-      });
-      at_ = at + kLines * kLine;
-      left_ -= kLines * kLine;
-    } else if (run_ != end_ || left_ > 0) {
-      fetch_some(kLines);
-    }
-  }
-
- private:
-  // To a run's end and on in the next.
-  HWY_NOINLINE void fetch_some(int64_t lines) {
-    while (lines > 0) {
-      if (left_ <= 0) {
-        if (run_ == end_) return;
-        const int64_t run = *run_++;
-        if (run < 0) continue;
-        at_ = base_ + run;
-        left_ = run_bytes_;
-      }
-      for (; lines > 0 && left_ > 0; --lines, at_ += kLine, left_ -= kLine) {
-        __builtin_prefetch(at_, 0, 2);
-      }
-    }
-  }
-
-  const uint8_t* base_;
-  const int64_t* run_;
-  const int64_t* end_;
-  int64_t run_bytes_;
-  const uint8_t* at_ = nullptr;
-  int64_t left_ = 0;
-};
-
 struct Job {
   const TilePlan& plan;
   const TileHints& hints;
@@ -328,28 +287,38 @@ struct Job {
   uint8_t* out;
 };
 
-template <class Shape>
-void run_tiles_of(const Shape& shape, const Job& job) {
+// By way of the stage, where there is one.
+template <bool kStream, class Shape>
+void run_tiles_by(const Shape& shape, const Job& job, const TileStage* staging) {
   const TilePlan& plan = job.plan;
-  const bool staged =
-      job.hints.streaming && plan.stage && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
-  const Tables tables(plan, staged ? plan.stage->stores : plan.stores);
+  const Tables tables(plan, staging != nullptr ? staging->stores : plan.stores);
   const Orders orders(plan.network);
   Fetcher fetcher(job.hints.next);
   HWY_ALIGN_MAX uint8_t stage[TilePlan::kStageBytes];
   walk(plan.tiles, [&](int64_t in_at, int64_t out_at) HWY_ATTR {
-    uint8_t* tile = staged ? stage : job.out + out_at;
+    uint8_t* tile = staging != nullptr ? stage : job.out + out_at;
     for (size_t g = 0; g < tables.groups; ++g) {
       const uint8_t* from = job.in + in_at + tables.group_load[g];
       uint8_t* to = tile + tables.group_store[g];
-      run_group(shape, tables, orders, 0, from, to);
+      run_group<kStream>(shape, tables, orders, 0, from, to);
       if constexpr (kBlocks == 1) {
-        run_group(shape, tables, orders, 1, from + tables.load_block, to);
+        run_group<kStream>(shape, tables, orders, 1, from + tables.load_block, to);
       }
       fetcher.fetch<std::max<int64_t>(1, Shape::kRegisters * 32 / kLine)>();
     }
-    if (staged) stream_pieces(*plan.stage, stage, job.out + out_at);
+    if (staging != nullptr) stream_pieces(*staging, stage, job.out + out_at);
   });
+}
+
+template <class Shape>
+void run_tiles_of(const Shape& shape, const Job& job) {
+  const TilePlan& plan = job.plan;
+  const bool streaming =
+      job.hints.streaming && plan.stage && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
+  if constexpr (Shape::kStoresRun && kBlocks == 2) {  // where a stage fits, a run is whole lines
+    if (streaming) return run_tiles_by<true>(shape, job, nullptr);
+  }
+  run_tiles_by<false>(shape, job, streaming ? &*plan.stage : nullptr);
 }
 
 template <int kExchanges>

@@ -49,9 +49,10 @@ std::optional<kernels::TileShape> shape_of(const Permute& step, bool invert) {
 
 // As a row of the table.
 std::string row_of(const kernels::TileShape& s) {
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}},", s.exchanges, s.registers,
-                     s.loads_whole, s.stores_whole, s.first_order, s.swap, s.lead_exchange,
-                     s.nibble_exchange, s.first_exchange, s.last_order, s.block_exchange);
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}},", s.exchanges,
+                     s.registers, s.loads_whole, s.stores_whole, s.stores_run, s.first_order,
+                     s.swap, s.lead_exchange, s.nibble_exchange, s.first_exchange, s.last_order,
+                     s.block_exchange);
 }
 
 // The shapes of all large permutations, with who takes them.

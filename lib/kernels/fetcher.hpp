@@ -1,0 +1,58 @@
+// Fetches what will be read next while something else is at work.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/kernels/tiles.hpp"
+
+namespace mxfp4::kernels {
+
+// Goes along what is upcoming, into the second-level cache: the first is for the tiles at work.
+class Fetcher {
+ public:
+  explicit Fetcher(const Upcoming& next)
+      : base_(next.base),
+        run_(next.runs.data()),
+        end_(base_ == nullptr ? run_ : run_ + next.runs.size()),
+        run_bytes_(next.run_bytes) {}
+
+  // The next kLines lines, or those that are left.
+  template <int64_t kLines>
+  void fetch() {
+    if (left_ >= kLines * kLine) {
+      for (int64_t i = 0; i < kLines; ++i) fetch_line(at_ + i * kLine);
+      at_ += kLines * kLine;
+      left_ -= kLines * kLine;
+    } else if (run_ != end_ || left_ > 0) {
+      fetch_some(kLines);
+    }
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  static void fetch_line(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
+
+  // To a run's end and on in the next.
+  [[gnu::noinline]] void fetch_some(int64_t lines) {
+    while (lines > 0) {
+      if (left_ <= 0) {
+        if (run_ == end_) return;
+        const int64_t run = *run_++;
+        if (run < 0) continue;
+        at_ = base_ + run;
+        left_ = run_bytes_;
+      }
+      for (; lines > 0 && left_ > 0; --lines, at_ += kLine, left_ -= kLine) fetch_line(at_);
+    }
+  }
+
+  const std::byte* base_;
+  const int64_t* run_;
+  const int64_t* end_;
+  int64_t run_bytes_;
+  const std::byte* at_ = nullptr;
+  int64_t left_ = 0;
+};
+
+}  // namespace mxfp4::kernels
