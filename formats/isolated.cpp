@@ -6,10 +6,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -22,7 +24,9 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int kStallMilliseconds = 10'000;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr uint64_t kChildMemory = uint64_t{1} << 30;
 
@@ -114,6 +118,14 @@ class Child {
     ::kill(pid_, SIGKILL);
     (void)wait();
   }
+  // Processor time so far; zero where the kernel does not tell.
+  [[nodiscard]] milliseconds computed() const {
+    clockid_t clock{};
+    timespec time{};
+    if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return {};
+    return std::chrono::duration_cast<milliseconds>(std::chrono::seconds(time.tv_sec) +
+                                                    std::chrono::nanoseconds(time.tv_nsec));
+  }
   int wait() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -126,14 +138,33 @@ class Child {
   pid_t pid_;
 };
 
-std::string receive(int fd, std::string_view what) {
+// Returns when there is something to read.
+void wait_for_life(int fd, const Child& child, std::string_view what, Patience patience) {
+  const auto begin = Clock::now();
+  const milliseconds computed = child.computed();
+  const milliseconds look = std::min(patience.computing, patience.waiting) / 10;
+  while (true) {
+    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+    const int events = ::poll(&ready, 1, static_cast<int>(look.count()));
+    if (events > 0) return;
+    if (events < 0 && errno != EINTR) {
+      throw Error::input(fmt::format("{}: poll: {}", what, std::strerror(errno)));
+    }
+    if (child.computed() - computed >= patience.computing) {
+      throw Error::input(fmt::format("{} came to no end: damaged file", what));
+    }
+    if (Clock::now() - begin >= patience.waiting) {
+      throw Error::input(fmt::format("{} gave no answer", what))
+          .hint("does the storage that holds the file answer?");
+    }
+  }
+}
+
+std::string receive(int fd, const Child& child, std::string_view what, Patience patience) {
   std::string stream;
   std::array<char, 1 << 16> buffer;
   while (true) {
-    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-    const int events = ::poll(&ready, 1, kStallMilliseconds);
-    if (events < 0 && errno == EINTR) continue;
-    if (events <= 0) throw Error::input(fmt::format("{} gave no answer: damaged file", what));
+    wait_for_life(fd, child, what, patience);
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return stream;
@@ -170,7 +201,8 @@ std::pair<std::string, bool> unpack_stream(std::string_view stream) {
 
 }  // namespace
 
-std::string run_isolated(std::string_view what, const std::function<void(const Emit&)>& body) {
+std::string run_isolated(std::string_view what, const std::function<void(const Emit&)>& body,
+                         Patience patience) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw Error::input(fmt::format("no pipe: {}", std::strerror(errno)));
@@ -182,7 +214,7 @@ std::string run_isolated(std::string_view what, const std::function<void(const E
   if (pid == 0) run_child(to_parent.get(), body);
   Child child(pid);
   to_parent.close();
-  const std::string stream = receive(from_child.get(), what);
+  const std::string stream = receive(from_child.get(), child, what, patience);
   const int status = child.wait();
   auto [data, complete] = unpack_stream(stream);
   if (complete) return std::move(data);

@@ -2,8 +2,11 @@
 #include "formats/isolated.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <stdexcept>
 
 #include "lib/core/error.hpp"
@@ -11,9 +14,9 @@
 namespace mxfp4 {
 namespace {
 
-std::string refusal(const std::function<void(const Emit&)>& body) {
+std::string refusal(const std::function<void(const Emit&)>& body, Patience patience = {}) {
   try {
-    (void)run_isolated("the parser", body);
+    (void)run_isolated("the parser", body, patience);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     return std::string(error.what()) + "|" + error.hint_text();
@@ -53,6 +56,31 @@ TEST(Isolated, SurvivesACrash) {
               (void)::raise(SIGKILL);
             }),
             "the parser failed (signal 9): damaged file|");
+}
+
+// What computes without end is cut off by its processor time, what sleeps by the clock.
+TEST(Isolated, LosesPatience) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(refusal(
+                [](const Emit& emit) {
+                  emit("partial");
+                  while (true) (void)::clock();
+                },
+                {.computing = 50ms, .waiting = 300s}),
+            "the parser came to no end: damaged file|");
+  EXPECT_EQ(refusal([](const Emit&) { ::pause(); }, {.computing = 300s, .waiting = 50ms}),
+            "the parser gave no answer|does the storage that holds the file answer?");
+}
+
+TEST(Isolated, WaitsForWhatIsSlow) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(run_isolated("the parser",
+                         [](const Emit& emit) {
+                           ::usleep(200'000);
+                           emit("a");
+                         },
+                         {.computing = 100ms, .waiting = 300s}),
+            "a");
 }
 
 }  // namespace
