@@ -81,8 +81,13 @@ std::optional<std::string> config_text(const InputOptions& options, const Source
 }
 
 OpenInput open_input(const InputOptions& options, const std::string& family, const RuleSet& rules) {
+  return open_input(open_source(options.path), options, family, rules);
+}
+
+OpenInput open_input(std::shared_ptr<Source> source, const InputOptions& options,
+                     const std::string& family, const RuleSet& rules) {
   OpenInput input;
-  input.source = open_source(options.path);
+  input.source = std::move(source);
   input.config = read_config(options, *input.source);
   FindOptions find;
   find.generic_biases = rules.loader.loads_biases;

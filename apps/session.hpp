@@ -19,7 +19,7 @@ namespace mxfp4 {
 
 // An opened input and the MoE layers in it.
 struct OpenInput {
-  std::unique_ptr<Source> source;
+  std::shared_ptr<Source> source;
   std::optional<ModelConfig> config;
   ModelLayers model;
 };
@@ -37,6 +37,9 @@ inline constexpr const char* kConfigName = "config.json";
 // Throws Error::input, Error::unsupported for a checkpoint that no method of the revision serves.
 [[nodiscard]] OpenInput open_input(const InputOptions& options, const std::string& family,
                                    const RuleSet& rules);
+// The same of a source that open_source gave for `options`.
+[[nodiscard]] OpenInput open_input(std::shared_ptr<Source> source, const InputOptions& options,
+                                   const std::string& family, const RuleSet& rules);
 
 // Keeps the layers that `layers` ("0-3,7") names. Throws Error::usage when one does not exist.
 void select_layers(ModelLayers& model, const std::string& layers);

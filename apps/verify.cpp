@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -109,11 +110,13 @@ void compare_model(const ModelLayers& input, const Manifest& manifest, Findings&
   differs("bias_dtype", dtype_name(manifest.bias_dtype), dtype_name(input.bias_dtype));
 }
 
-void check_against(const fs::path& directory, const Manifest& manifest,
-                   const VerifyOptions& options, Progress& progress, Findings& findings) {
+void check_against(const std::shared_ptr<Source>& source, const fs::path& directory,
+                   const Manifest& manifest, const VerifyOptions& options, Progress& progress,
+                   Findings& findings) {
   if (manifest.layers.empty()) return;
-  OpenInput input = open_input(options.against, std::string(family_name(manifest.target.family)),
-                               rules_of_blob(manifest));
+  OpenInput input =
+      open_input(source, options.against, std::string(family_name(manifest.target.family)),
+                 rules_of_blob(manifest));
   std::erase_if(input.model.layers, [&](const ExpertLayer& layer) {
     return !manifest.all_layers &&
            std::ranges::find(manifest.layers, layer.index, &ManifestLayer::index) ==
@@ -147,9 +150,10 @@ void check_against(const fs::path& directory, const Manifest& manifest,
   input.source->check_unchanged();
 }
 
-// Everything about one rank's directory.
-void verify_blob(const fs::path& directory, const Manifest& manifest, const VerifyOptions& options,
-                 Progress& progress, Findings& findings) {
+// Everything about one rank's directory. `source` is null without --against.
+void verify_blob(const std::shared_ptr<Source>& source, const fs::path& directory,
+                 const Manifest& manifest, const VerifyOptions& options, Progress& progress,
+                 Findings& findings) {
   for (std::string& finding : check_blob_files(directory, manifest)) {
     findings.push_back(std::move(finding));
   }
@@ -157,8 +161,8 @@ void verify_blob(const fs::path& directory, const Manifest& manifest, const Veri
                                                 [&](int64_t bytes) { progress.advance(bytes); })) {
     findings.push_back(std::move(finding));
   }
-  if (findings.empty() && !options.against.path.empty()) {
-    check_against(directory, manifest, options, progress, findings);
+  if (findings.empty() && source != nullptr) {
+    check_against(source, directory, manifest, options, progress, findings);
   }
 }
 
@@ -233,10 +237,13 @@ int run_verify(const VerifyOptions& options, const Console& console) {
       findings.emplace_back(error.what());
     }
   }
+  // Before there are threads: a container may be opened in a process of its own (isolated.hpp).
+  std::shared_ptr<Source> source;
+  if (!options.against.path.empty()) source = open_source(options.against.path);
   Progress progress(console, bytes_to_read(manifests, options));
   check_rest(readable, manifests, findings);
   for (size_t i = 0; i < readable.size(); ++i) {
-    verify_blob(readable[i], manifests[i], options, progress, findings);
+    verify_blob(source, readable[i], manifests[i], options, progress, findings);
   }
   progress.finish();
   check_lost_pages();
