@@ -12,7 +12,6 @@
 // Preconditions: input scales present; at least one expert; H and I multiples of 256.
 // Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py (AITER_MXFP4_FP8 branch of the gpt_oss
 // converter), with triton_kernels 3.6.0.
-#include "lib/core/error.hpp"
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/input_scales.hpp"
@@ -22,23 +21,11 @@ namespace mxfp4 {
 namespace {
 
 std::vector<Output> outputs(const LayoutInput& input) {
-  if (!input.loaded.input_scales) {
-    throw Error::unsupported(
-        "W4A8 (AITER_MXFP4_FP8) requires static input scales, but found w13_input_scale or "
-        "w2_input_scale is None.")
-        .reference_type("ValueError");
-  }
+  require_input_scales(input.loaded);
   require_cdna4_sizes(kAiterW4a8Fp8Layout.id, input.loaded);
   std::vector<Output> result = triton_outputs(input, kStridedSwizzle, kCdna4ScaleSwizzle);
-  for (Slot slot : {Slot::kW13InputScale, Slot::kW2InputScale}) {
-    result.push_back(input_scale_maximum(kAiterW4a8Fp8Layout.id, input.loaded, slot));
-  }
+  append_input_scale_maxima(kAiterW4a8Fp8Layout.id, input.loaded, result);
   return result;
-}
-
-std::string check_data(const LayoutInput&, Slot slot, ConstBytes granule) {
-  const bool input_scale = slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
-  return input_scale ? input_scale_warning(granule) : "";
 }
 
 }  // namespace
@@ -62,7 +49,7 @@ const Layout kAiterW4a8Fp8Layout = {
         "fused_moe/oracle/mxfp4.py",
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = outputs,
-    .check_data = check_data,
+    .check_data = check_input_scales,
 };
 
 }  // namespace mxfp4

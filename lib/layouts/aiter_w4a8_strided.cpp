@@ -11,7 +11,6 @@
 // Preconditions: input scales present; at least one expert.
 // Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py (AITER_MXFP4_FP8 branch) and
 // quantization/utils/mxfp4_utils.py, _swizzle_mxfp4.
-#include "lib/core/error.hpp"
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/triton_common.hpp"
@@ -20,22 +19,10 @@ namespace mxfp4 {
 namespace {
 
 std::vector<Output> outputs(const LayoutInput& input) {
-  if (!input.loaded.input_scales) {
-    throw Error::unsupported(
-        "W4A8 (AITER_MXFP4_FP8) requires static input scales, but found w13_input_scale or "
-        "w2_input_scale is None.")
-        .reference_type("ValueError");
-  }
+  require_input_scales(input.loaded);
   std::vector<Output> result = triton_outputs(input, kStridedSwizzle, kStridedSwizzle);
-  for (Slot slot : {Slot::kW13InputScale, Slot::kW2InputScale}) {
-    result.push_back(input_scale_maximum(kAiterW4a8Fp8StridedLayout.id, input.loaded, slot));
-  }
+  append_input_scale_maxima(kAiterW4a8Fp8StridedLayout.id, input.loaded, result);
   return result;
-}
-
-std::string check_data(const LayoutInput&, Slot slot, ConstBytes granule) {
-  const bool input_scale = slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
-  return input_scale ? input_scale_warning(granule) : "";
 }
 
 }  // namespace
@@ -55,7 +42,7 @@ const Layout kAiterW4a8Fp8StridedLayout = {
     .source = "triton_kernels layout_details/strided.py; vLLM 017e9f4448 fused_moe/oracle/mxfp4.py",
     .kernel_library = "",
     .outputs = outputs,
-    .check_data = check_data,
+    .check_data = check_input_scales,
 };
 
 }  // namespace mxfp4

@@ -16,16 +16,10 @@ namespace {
 
 std::vector<Output> outputs(const LayoutInput& input) {
   std::vector<Output> result = kIdentityLayout.outputs(input);
-  if (!input.loaded.input_scales) return result;
-  for (Slot slot : {Slot::kW13InputScale, Slot::kW2InputScale}) {
-    result.push_back(input_scale_maximum(kIdentityInputMaximumLayout.id, input.loaded, slot));
+  if (input.loaded.input_scales) {
+    append_input_scale_maxima(kIdentityInputMaximumLayout.id, input.loaded, result);
   }
   return result;
-}
-
-std::string check_data(const LayoutInput&, Slot slot, ConstBytes granule) {
-  const bool input_scale = slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
-  return input_scale ? input_scale_warning(granule) : "";
 }
 
 }  // namespace
@@ -41,7 +35,7 @@ const Layout kIdentityInputMaximumLayout = {
     .source = "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py",
     .kernel_library = "",
     .outputs = outputs,
-    .check_data = check_data,
+    .check_data = check_input_scales,
 };
 
 }  // namespace mxfp4

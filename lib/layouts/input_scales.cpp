@@ -45,6 +45,14 @@ bool close(float x0, float xi) {
 
 }  // namespace
 
+void require_input_scales(const LoadedSpec& loaded) {
+  if (loaded.input_scales) return;
+  throw Error::unsupported(
+      "W4A8 (AITER_MXFP4_FP8) requires static input scales, but found w13_input_scale or "
+      "w2_input_scale is None.")
+      .reference_type("ValueError");
+}
+
 Output input_scale_maximum(std::string_view layout_id, const LoadedSpec& loaded, Slot slot) {
   const int64_t experts = loaded.dims.num_experts;
   if (experts == 0) {
@@ -69,9 +77,17 @@ Output input_scale_maximum(std::string_view layout_id, const LoadedSpec& loaded,
   return output;
 }
 
-std::string input_scale_warning(ConstBytes scales) {
-  for (size_t i = 0; i < count_f32(scales); ++i) {
-    if (!close(read_f32(scales, 0), read_f32(scales, i))) {
+void append_input_scale_maxima(std::string_view layout_id, const LoadedSpec& loaded,
+                               std::vector<Output>& outputs) {
+  for (Slot slot : {Slot::kW13InputScale, Slot::kW2InputScale}) {
+    outputs.push_back(input_scale_maximum(layout_id, loaded, slot));
+  }
+}
+
+std::string check_input_scales(const LayoutInput& /*input*/, Slot slot, ConstBytes granule) {
+  if (slot != Slot::kW13InputScale && slot != Slot::kW2InputScale) return "";
+  for (size_t i = 0; i < count_f32(granule); ++i) {
+    if (!close(read_f32(granule, 0), read_f32(granule, i))) {
       return "Found input_scales that are not equal for fp8 MoE layer. Using the maximum across "
              "experts for each layer.";
     }

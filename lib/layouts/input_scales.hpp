@@ -5,10 +5,14 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
+
+// Throws Error::unsupported, in the reference's words, when none are loaded.
+void require_input_scales(const LoadedSpec& loaded);
 
 // F32 scalar (shape []) = maximum over all experts; NaN if any is NaN. The inverse gives every
 // expert the maximum. `slot` is one of the input scales and is loaded. Throws Error::unsupported
@@ -16,10 +20,15 @@ namespace mxfp4 {
 [[nodiscard]] Output input_scale_maximum(std::string_view layout_id, const LoadedSpec& loaded,
                                          Slot slot);
 
-// `scales`: native-endian F32, all experts of one projection. The reference's warning unless each
-// scale x[i] is close to x[0]:
+// The same for both projections, at the end of `outputs`.
+void append_input_scale_maxima(std::string_view layout_id, const LoadedSpec& loaded,
+                               std::vector<Output>& outputs);
+
+// Layout::check_data for layouts with such maxima. For a slot of input scales, whose granule is the
+// native-endian F32 of all experts, the reference's warning unless each x[i] is close to x[0]:
 //   x[0] == x[i]  or  |x[0] - x[i]| finite and <= 1e-8f + |1e-5f * x[i]|,  each operation in F32
 // Example: 1.0 and 1.0 + 83 ulp are close, 1.0 and 1.0 + 84 ulp are not.
-[[nodiscard]] std::string input_scale_warning(ConstBytes scales);
+[[nodiscard]] std::string check_input_scales(const LayoutInput& input, Slot slot,
+                                             ConstBytes granule);
 
 }  // namespace mxfp4
