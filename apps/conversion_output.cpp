@@ -31,23 +31,17 @@ std::string journal_name(const std::optional<Shard>& shard) {
                : fmt::format("{}progress", kJournalPrefix);
 }
 
-std::string sum_of(std::string_view text) {
-  Checksum sum;
-  sum.update(std::as_bytes(std::span(text)));
-  return sum.hex();
-}
-
 // Manifests do not say mtimes, which differ between machines.
 SourceSeen look_at(const fs::path& path, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
   std::error_code error;
-  seen.place = sum_of(fs::weakly_canonical(path, error).string());
+  seen.place = checksum_of(fs::weakly_canonical(path, error).string());
   std::string text;
   for (const SourceFile& file : source.files()) {
     text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
   }
-  seen.stamp = sum_of(text);
+  seen.stamp = checksum_of(text);
   return seen;
 }
 
@@ -160,7 +154,7 @@ void ConversionOutput::open_journal(const ConvertOptions& options,
                                     const std::vector<Manifest>& planned) {
   const fs::path path = blob_ / journal_name(shard_);
   // A resumed run must read what the earlier one read.
-  const std::string identity = sum_of(plan_ + source_.stamp);
+  const std::string identity = checksum_of(plan_ + source_.stamp);
   JournalContent found = read_journal(path);
   const bool same = options.resume && found.plan == identity;
   if (!same && options.resume && !shard_) directory_.clear();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "lib/core/error.hpp"
 
@@ -155,6 +156,12 @@ std::string Checksum::hex() const {
   const auto size = static_cast<uint64_t>(size_);
   return to_hex(merge(lanes, kHighSecret, ~(size * kPrime64B)),
                 merge(lanes, kLowSecret, size * kPrime64A));
+}
+
+std::string checksum_of(std::string_view text) {
+  Checksum sum;
+  sum.update(std::as_bytes(std::span(text)));
+  return sum.hex();
 }
 
 }  // namespace mxfp4

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/core/tensor.hpp"
@@ -79,5 +80,8 @@ class Checksum {
   bool has_last_ = false;
   ChecksumBlocks blocks_;
 };
+
+// The checksum of a text.
+[[nodiscard]] std::string checksum_of(std::string_view text);
 
 }  // namespace mxfp4

@@ -23,15 +23,9 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxJournalBytes = int64_t{256} << 20;
 constexpr size_t kSumDigits = 32;
 
-std::string sum_of(std::string_view text) {
-  Checksum sum;
-  sum.update(std::as_bytes(std::span(text)));
-  return sum.hex();
-}
-
 std::string line_of(const Json& json) {
   const std::string text = json.dump();
-  return fmt::format("{} {}\n", sum_of(text), text);
+  return fmt::format("{} {}\n", checksum_of(text), text);
 }
 
 Json to_json(const FinishedFile& file) {
@@ -68,7 +62,7 @@ JournalContent read_journal(const std::filesystem::path& path) {
       const std::string_view line(text.data() + begin, end - begin);
       if (line.size() <= kSumDigits) break;
       const std::string_view body = line.substr(kSumDigits + 1);
-      if (line.substr(0, kSumDigits) != sum_of(body)) break;
+      if (line.substr(0, kSumDigits) != checksum_of(body)) break;
       const nlohmann::json json = parse_strict_json(body);
       read_line(JsonFields(json), content);
       content.bytes = static_cast<int64_t>(end) + 1;

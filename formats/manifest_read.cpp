@@ -207,9 +207,7 @@ void check_plain_name(const std::string& name) {
 void check_seal(std::string_view text) {
   const size_t at = text.rfind(kManifestSeal);
   if (at == std::string_view::npos) throw Error::input("manifest_xxh3_128: missing");
-  Checksum sum;
-  sum.update(std::as_bytes(std::span(text.substr(0, at))));
-  if (text.substr(at + kManifestSeal.size()) != sum.hex() + "\"\n}\n") {
+  if (text.substr(at + kManifestSeal.size()) != checksum_of(text.substr(0, at)) + "\"\n}\n") {
     throw Error::input("manifest_xxh3_128: the manifest was changed after it was written");
   }
 }

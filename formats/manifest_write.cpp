@@ -147,9 +147,7 @@ Json model_to_json(const Manifest& manifest) {
 std::string seal_json(const Json& json) {
   std::string text = json.dump(2);
   text.resize(text.rfind("\n}"));
-  Checksum sum;
-  sum.update(std::as_bytes(std::span(text)));
-  return fmt::format("{}{}{}\"\n}}\n", text, kManifestSeal, sum.hex());
+  return fmt::format("{}{}{}\"\n}}\n", text, kManifestSeal, checksum_of(text));
 }
 
 std::string write_manifest(const Manifest& manifest) {
