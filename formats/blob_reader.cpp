@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
+#include <utility>
 
 #include "formats/uncleared.hpp"
 #include "lib/core/error.hpp"
@@ -22,6 +25,30 @@ bool has_manifest(const fs::path& directory) {
   return fs::exists(directory / kManifestName, ignored);
 }
 
+// The last name of a path, also of "." and with a slash behind it.
+std::string name_of(const fs::path& directory) {
+  std::error_code ignored;
+  const fs::path whole = fs::absolute(directory, ignored).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+// What two ranks of one conversion share, and these do not.
+std::vector<std::string> differing_keys(const Manifest& first, const Manifest& other) {
+  std::vector<std::string> keys;
+  const auto one = manifest_to_json(first);
+  const auto two = manifest_to_json(other);
+  for (const char* key : {"revision", "layout", "target", "deployment", "model"}) {
+    if (one.at(key) != two.at(key)) keys.emplace_back(key);
+  }
+  const auto layers = [](const Manifest& manifest) {
+    std::vector<std::pair<int64_t, std::string>> all;
+    for (const ManifestLayer& layer : manifest.layers) all.emplace_back(layer.index, layer.prefix);
+    return all;
+  };
+  if (layers(first) != layers(other)) keys.emplace_back("layers");
+  return keys;
+}
+
 // `path` itself, or its rank directories in order.
 std::vector<fs::path> blobs_in(const fs::path& path) {
   if (has_manifest(path)) return {path};
@@ -29,10 +56,7 @@ std::vector<fs::path> blobs_in(const fs::path& path) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
     // Also one without a manifest: it is incomplete, and reading it will say so.
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("rank-") && name.find("-of-") != std::string::npos) {
-      found.push_back(entry.path());
-    }
+    if (is_rank_directory(entry.path().filename().string())) found.push_back(entry.path());
   }
   std::ranges::sort(found);
   return found;
@@ -43,6 +67,41 @@ std::vector<fs::path> blobs_in(const fs::path& path) {
 std::vector<fs::path> find_blobs(const fs::path& path) {
   std::vector<fs::path> found = blobs_in(path);
   return found.empty() ? blobs_in(path / kBlobFolder) : found;
+}
+
+bool is_rank_directory(const std::string& name) {
+  return name.starts_with("rank-") && name.find("-of-") != std::string::npos;
+}
+
+std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,
+                                     const std::vector<Manifest>& manifests) {
+  std::vector<std::string> findings;
+  for (size_t i = 0; i < manifests.size(); ++i) {
+    const RankSlice& rank = manifests[i].rank;
+    const std::string name = name_of(directories[i]);
+    if (is_rank_directory(name) && name != rank_directory(rank)) {
+      findings.push_back(fmt::format("{}: the manifest is that of rank {} of {}",
+                                     directories[i].string(), rank.rank, rank.num_ranks));
+    }
+    for (const std::string& key : differing_keys(manifests.front(), manifests[i])) {
+      findings.push_back(fmt::format("{}: {}: not that of {}", directories[i].string(), key,
+                                     directories.front().string()));
+    }
+  }
+  return findings;
+}
+
+std::string missing_ranks(const fs::path& path, const std::vector<Manifest>& manifests) {
+  if (manifests.empty() || has_manifest(path)) return "";
+  const int64_t all = manifests.front().rank.num_ranks;
+  std::set<int64_t> here;
+  for (const Manifest& manifest : manifests) here.insert(manifest.rank.rank);
+  const auto count = static_cast<int64_t>(here.size());
+  if (count >= all) return "";
+  int64_t first = 0;
+  while (here.contains(first)) ++first;
+  return fmt::format("{}: {} of {} ranks {} here; rank {} is not", path.string(), count, all,
+                     count == 1 ? "is" : "are", first);
 }
 
 Manifest read_manifest(const fs::path& directory) {

@@ -17,6 +17,19 @@ namespace mxfp4 {
 // directory (in its mxfp4_repack folder). Empty when `path` is no blob.
 [[nodiscard]] std::vector<std::filesystem::path> find_blobs(const std::filesystem::path& path);
 
+// Whether a directory of this name would be one rank's: "rank-00-of-08".
+[[nodiscard]] bool is_rank_directory(const std::string& name);
+
+// What the ranks at `directories`, with manifests in the same order, contradict each other in: a
+// directory named after another rank, ranks of different conversions.
+[[nodiscard]] std::vector<std::string> check_ranks(
+    const std::vector<std::filesystem::path>& directories, const std::vector<Manifest>& manifests);
+
+// Which ranks of the blob at `path` are not there, as one line; empty when none is missing, or when
+// `path` is one rank's directory.
+[[nodiscard]] std::string missing_ranks(const std::filesystem::path& path,
+                                        const std::vector<Manifest>& manifests);
+
 // The manifest in `directory`. Throws Error::input naming the file.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& directory);
 

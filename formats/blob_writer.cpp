@@ -32,15 +32,6 @@ void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piec
   }
 }
 
-std::filesystem::path rank_directory(const RankSlice& rank) {
-  if (rank.num_ranks == 1) return ".";
-  return fmt::format("rank-{:02}-of-{:02}", rank.rank, rank.num_ranks);
-}
-
-std::string layer_file_name(int64_t index, bool zstd) {
-  return fmt::format("layer-{:05}.safetensors{}", index, zstd ? ".zst" : "");
-}
-
 std::string layer_header(const Manifest& manifest, const ManifestLayer& layer) {
   std::vector<SafetensorsTensor> tensors;
   for (const ManifestTensor& tensor : layer.tensors) {

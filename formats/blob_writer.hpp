@@ -28,11 +28,6 @@ struct OutgoingPiece {
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing);
 
-// "rank-03-of-08" with several ranks, "." with one.
-[[nodiscard]] std::filesystem::path rank_directory(const RankSlice& rank);
-// "layer-00003.safetensors" or "layer-00003.safetensors.zst".
-[[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
-
 // The bytes before a layer file's data. `layer` needs no checksums yet.
 [[nodiscard]] std::string layer_header(const Manifest& manifest, const ManifestLayer& layer);
 

@@ -95,6 +95,11 @@ struct Manifest {
   std::vector<std::string> warnings;
 };
 
+// "rank-03-of-08" with several ranks, "." with one.
+[[nodiscard]] std::filesystem::path rank_directory(const RankSlice& rank);
+// "layer-00003.safetensors" or "layer-00003.safetensors.zst".
+[[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
+
 // JSON text, two-space indent, ends with a newline. Deterministic.
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);
 // Throws Error::input naming the key; also when the text is not, byte for byte, what was written.
@@ -114,6 +119,10 @@ void check_plain_name(const std::string& name);
 
 // Hugging Face index: weight_map and total_size.
 [[nodiscard]] std::string write_index(const Manifest& manifest);
+
+// The __metadata__ of a file in the loaded layout: what a reader of it as an input has to know.
+[[nodiscard]] std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
+                                                                 const ManifestLayer& layer);
 
 // What stands in a layer file's __metadata__.
 [[nodiscard]] std::map<std::string, std::string> layer_metadata(const Manifest& manifest,

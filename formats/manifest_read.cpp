@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "formats/blob_writer.hpp"
 #include "formats/checksum.hpp"
 #include "formats/json_fields.hpp"
 #include "formats/manifest.hpp"
@@ -151,7 +150,9 @@ void read_model(const JsonFields& object, Manifest& manifest) {
   manifest.style = object.string("style");
   manifest.loader = named(object, "loader", loader_from_name);
   manifest.order = named(object, "w13_order", w13_order_from_name);
-  manifest.scale_fill = static_cast<std::byte>(object.integer("scale_fill") & 0xFF);
+  const int64_t fill = object.integer("scale_fill");
+  if (fill < 0 || fill > 0xFF) throw Error::input(object.path("scale_fill") + ": not a byte");
+  manifest.scale_fill = static_cast<std::byte>(fill);
   manifest.bias_dtype = named(object, "bias_dtype", dtype_from_name);
   manifest.all_layers = object.boolean("all_layers");
 }
@@ -178,6 +179,40 @@ void check_layer_names(const Manifest& manifest) {
     if (layer.file == plain || layer.file == layer_file_name(layer.index, true)) continue;
     throw Error::input(fmt::format("layers: layer {} is in {}, expected {}", layer.index,
                                    in_quotes(layer.file), plain));
+  }
+}
+
+// A rank is one of its set, and what it holds of the model fits into what its layers hold.
+void check_rank(const Manifest& manifest) {
+  const RankSlice& rank = manifest.rank;
+  const auto one_of = [](std::string_view what, int64_t index, int64_t count) {
+    if (index >= 0 && index < count) return;
+    throw Error::input(fmt::format("rank: {} {} of {}", what, index, count));
+  };
+  one_of("rank", rank.rank, rank.num_ranks);
+  one_of("tp_rank", rank.tp_rank, rank.tp_size);
+  one_of("ep_rank", rank.ep_rank, rank.ep_size);
+  for (size_t i = 0; i < rank.experts.size(); ++i) {
+    if (rank.experts[i] > (i == 0 ? -1 : rank.experts[i - 1])) continue;
+    throw Error::input("rank: experts: not in ascending order");
+  }
+  if (rank.begin < 0) throw Error::input("rank: intermediate_range: negative");
+  for (const ManifestLayer& layer : manifest.layers) {
+    const LayerDims& padded = layer.loaded.dims;
+    const LayerDims held{static_cast<int64_t>(rank.experts.size()), layer.hidden_size,
+                         rank.end - rank.begin};
+    const bool fits = held.num_experts == padded.num_experts &&
+                      held.hidden_size <= padded.hidden_size &&
+                      held.intermediate_size <= padded.intermediate_size;
+    if (!fits) {
+      throw Error::input(fmt::format(
+          "layers: layer {}: {} experts, H {}, I {} of the rank do not fit into {}, {}, {}",
+          layer.index, held.num_experts, held.hidden_size, held.intermediate_size,
+          padded.num_experts, padded.hidden_size, padded.intermediate_size));
+    }
+    in_context(fmt::format("layers: layer {}", layer.index), [&] {
+      LoadedSpec{held, layer.loaded.bias, layer.loaded.input_scales}.check();
+    });
   }
 }
 
@@ -242,6 +277,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   object.each("layers",
               [&](const JsonFields& item) { manifest.layers.push_back(read_layer(item)); });
   check_layer_names(manifest);
+  check_rank(manifest);
   if (object.has("rest")) {
     object.each("rest", [&](const JsonFields& item) { manifest.rest.push_back(read_file(item)); });
   }

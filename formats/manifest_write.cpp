@@ -131,6 +131,14 @@ Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
   return json;
 }
 
+std::map<std::string, std::string> common_metadata(const Manifest& manifest) {
+  return {
+      {"format", "pt"},
+      {"family", std::string(family_name(manifest.target.family))},
+      {"w13_order", std::string(w13_order_name(manifest.order))},
+  };
+}
+
 Json model_to_json(const Manifest& manifest) {
   Json json;
   json["style"] = manifest.style;
@@ -143,6 +151,15 @@ Json model_to_json(const Manifest& manifest) {
 }
 
 }  // namespace
+
+std::filesystem::path rank_directory(const RankSlice& rank) {
+  if (rank.num_ranks == 1) return ".";
+  return fmt::format("rank-{:02}-of-{:02}", rank.rank, rank.num_ranks);
+}
+
+std::string layer_file_name(int64_t index, bool zstd) {
+  return fmt::format("layer-{:05}.safetensors{}", index, zstd ? ".zst" : "");
+}
 
 std::string seal_json(const Json& json) {
   std::string text = json.dump(2);
@@ -207,24 +224,26 @@ std::string write_index(const Manifest& manifest) {
   return json.dump(2) + "\n";
 }
 
+std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
+                                                   const ManifestLayer& layer) {
+  std::map<std::string, std::string> metadata = common_metadata(manifest);
+  metadata["hidden_size"] = fmt::format("{}", layer.hidden_size);
+  metadata["intermediate_size"] = fmt::format("{}", manifest.rank.end - manifest.rank.begin);
+  // A slice is not to be sliced again.
+  if (manifest.rank.tp_size > 1) metadata["tp_size"] = fmt::format("{}", manifest.rank.tp_size);
+  if (manifest.rank.ep_size > 1) metadata["ep_size"] = fmt::format("{}", manifest.rank.ep_size);
+  if (manifest.scale_fill != std::byte{0}) {
+    metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
+  }
+  if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
+  return metadata;
+}
+
 std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
                                                   const ManifestLayer& layer) {
-  std::map<std::string, std::string> metadata{
-      {"format", "pt"},
-      {"family", std::string(family_name(manifest.target.family))},
-      {"w13_order", std::string(w13_order_name(manifest.order))},
-  };
-  // A loaded layer is an ordinary input, and says what a reader of it has to know; only packed
-  // ones carry the mark that refuses them as such.
-  if (manifest.layout == kLoadedLayoutId) {
-    metadata["hidden_size"] = fmt::format("{}", layer.hidden_size);
-    metadata["intermediate_size"] = fmt::format("{}", manifest.rank.end - manifest.rank.begin);
-    if (manifest.scale_fill != std::byte{0}) {
-      metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
-    }
-    if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
-    return metadata;
-  }
+  // Only packed layers carry the mark that refuses them as an input.
+  if (manifest.layout == kLoadedLayoutId) return loaded_metadata(manifest, layer);
+  std::map<std::string, std::string> metadata = common_metadata(manifest);
   Json storage = Json::object();
   for (const ManifestTensor& tensor : layer.tensors) storage[tensor.name] = to_json(tensor.storage);
   metadata["mxfp4_repack.format_version"] = fmt::format("{}", kFormatVersion);

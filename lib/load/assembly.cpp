@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "lib/core/error.hpp"
 #include "lib/load/slice.hpp"
@@ -88,6 +89,22 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
 }
 
+// Rectangles lie in both matrices, one below the other in the loaded one: what the copy relies on.
+Assembly checked(Assembly assembly) {
+  int64_t next_row = 0;
+  for (const CopyRect& rect : assembly.rects) {
+    const int64_t to_bytes = rect.col_bytes / dtype_bytes(assembly.from) * dtype_bytes(assembly.to);
+    const bool inside =
+        rect.from_row >= 0 && rect.from_col >= 0 && rect.rows >= 0 && rect.col_bytes >= 0 &&
+        rect.to_row >= next_row && rect.from_row + rect.rows <= assembly.stored.rows &&
+        rect.from_col + rect.col_bytes <= assembly.stored.row_bytes &&
+        rect.to_row + rect.rows <= assembly.loaded.rows && to_bytes <= assembly.loaded.row_bytes;
+    if (!inside) throw Error::internal("a slice lies outside of its matrices");
+    next_row = rect.to_row + rect.rows;
+  }
+  return assembly;
+}
+
 }  // namespace
 
 bool Assembly::identity() const {
@@ -114,8 +131,7 @@ void Assembly::forward(ConstBytes in, MutableBytes out) const {
   const auto pad = [&](int64_t begin, int64_t end) {
     std::fill(out.begin() + begin, out.begin() + end, fill);
   };
-  // The rectangles come in the order of their rows in `out` and do not overlap, so what lies
-  // between them is padding.
+  // What lies between the rectangles is padding.
   int64_t done = 0;
   for (const CopyRect& rect : rects) {
     const int64_t columns = rect.col_bytes / dtype_bytes(from) * dtype_bytes(to);
@@ -123,7 +139,6 @@ void Assembly::forward(ConstBytes in, MutableBytes out) const {
       const std::byte* source =
           in.data() + (rect.from_row + row) * stored.row_bytes + rect.from_col;
       const int64_t at = (rect.to_row + row) * loaded.row_bytes;
-      if (at < done) throw Error::internal("the rectangles of an assembly are out of order");
       pad(done, at);
       copy_row(source, from, rect.col_bytes, out.data() + at, to);
       done = at + columns;
@@ -156,7 +171,7 @@ Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot 
         rectangles(slot, model.order, slice.begin, slice.end, layer.dims.intermediate_size,
                    slice.padded.intermediate_size, layer.dims.hidden_size, dtype_bytes(out.from));
   }
-  return out;
+  return checked(std::move(out));
 }
 
 Assembly make_crop(const LoadedSpec& padded, Slot slot, W13Order order, int64_t hidden_size,
@@ -174,7 +189,7 @@ Assembly make_crop(const LoadedSpec& padded, Slot slot, W13Order order, int64_t 
     out.rects = rectangles(slot, order, 0, intermediate_size, padded.dims.intermediate_size,
                            intermediate_size, hidden_size, dtype_bytes(out.from));
   }
-  return out;
+  return checked(std::move(out));
 }
 
 }  // namespace mxfp4

@@ -38,7 +38,7 @@ struct Assembly {
   ExpertMatrix stored;
   ExpertMatrix loaded;
   std::byte fill{0};
-  std::vector<CopyRect> rects;               // in stored bytes; element size as stored
+  std::vector<CopyRect> rects;               // in stored bytes, from the top of `loaded` down
   DType from = DType::kU8, to = DType::kU8;  // element conversion of biases, after the copy
 
   // True when loaded == stored byte for byte, so that no copy is needed.
@@ -73,12 +73,13 @@ struct SliceOptions {
 [[nodiscard]] std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
                                                  const SliceOptions& options);
 
-// The assembly of `slot` on a rank.
+// The assembly of `slot` on a rank. Throws Error::internal when `slice` is not one of the layer's.
 [[nodiscard]] Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot slot,
                                      const RankSlice& slice);
 
 // The inverse of padding: the loaded tensors of a rank cropped to its slice. Shape of the cropped
-// matrix and the rectangles to copy, in the direction loaded -> cropped.
+// matrix and the rectangles to copy, in the direction loaded -> cropped. Throws Error::internal
+// when the cropped sizes are the larger ones.
 [[nodiscard]] Assembly make_crop(const LoadedSpec& padded, Slot slot, W13Order order,
                                  int64_t hidden_size, int64_t intermediate_size);
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "lib/core/error.hpp"
 #include "lib/load/slice.hpp"
 
 namespace mxfp4 {
@@ -188,6 +189,26 @@ TEST(Assembly, CropUndoesPadding) {
       const Assembly crop = make_crop({f.slice.padded, DType::kBF16, true}, slot, order, 64, 64);
       const auto in = ramp(pad.stored.bytes());
       EXPECT_EQ(run(crop, run(pad, in)), in) << slot_name(slot);
+    }
+  }
+}
+
+TEST(Assembly, OfAnotherLayersSliceIsRefused) {
+  for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
+    for (const Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale}) {
+      Fixture past_the_end(order);
+      past_the_end.slice.begin = 32;
+      past_the_end.slice.end = 96;
+      Fixture too_long(order);
+      too_long.slice.padded.intermediate_size = 32;
+      Fixture too_wide(order);
+      too_wide.slice.padded.hidden_size = 32;
+      for (const Fixture& f : {past_the_end, too_long, too_wide}) {
+        EXPECT_THROW((void)make_assembly(f.model, f.layer, slot, f.slice), Error);
+      }
+      const LoadedSpec padded{{1, 64, 64}, std::nullopt, false};
+      EXPECT_THROW((void)make_crop(padded, slot, order, 96, 64), Error);
+      EXPECT_THROW((void)make_crop(padded, slot, order, 64, 96), Error);
     }
   }
 }

@@ -86,6 +86,30 @@ TEST(Manifest, RefusesWhatItDoesNotKnow) {
             "target.backend: unknown value 'QUANTUM'");
 }
 
+TEST(Manifest, HoldsASliceOfItsLayers) {
+  const auto rank = [](const char* key, const Json& value) {
+    return refusal([&](Json& json) { json["rank"][key] = value; });
+  };
+  EXPECT_EQ(rank("rank", 1), "rank: rank 1 of 1");
+  EXPECT_EQ(rank("tp_size", 0), "rank: tp_rank 0 of 0");
+  EXPECT_EQ(rank("ep_rank", 7), "rank: ep_rank 7 of 1");
+  EXPECT_EQ(rank("experts", Json::array({1, 0})), "rank: experts: not in ascending order");
+  EXPECT_EQ(rank("experts", Json::array({1, 1})), "rank: experts: not in ascending order");
+  EXPECT_EQ(rank("experts", Json::array({0, 7})), "no error");
+  EXPECT_EQ(rank("experts", Json::array({0})),
+            "layers: layer 0: 1 experts, H 64, I 64 of the rank do not fit into 2, 64, 64");
+  EXPECT_EQ(rank("intermediate_range", Json::array({0, 96})),
+            "layers: layer 0: 2 experts, H 64, I 96 of the rank do not fit into 2, 64, 64");
+  EXPECT_EQ(rank("intermediate_range", Json::array({64, 96})), "no error");
+  EXPECT_NE(rank("intermediate_range", Json::array({0, 33})), "no error");
+  EXPECT_EQ(refusal([](Json& json) { json["layers"][1]["sizes"]["hidden_size"] = 96; }),
+            "layers: layer 1: 2 experts, H 96, I 64 of the rank do not fit into 2, 64, 64");
+  EXPECT_NE(refusal([](Json& json) { json["layers"][1]["sizes"]["hidden_size"] = 33; }),
+            "no error");
+  EXPECT_EQ(refusal([](Json& json) { json["model"]["scale_fill"] = 256; }),
+            "model.scale_fill: not a byte");
+}
+
 TEST(Manifest, NamesFilesOfItsOwnDirectoryOnly) {
   for (const char* name : {"../layer", "/etc/passwd", "", ".hidden", ".."}) {
     EXPECT_NE(refusal([&](Json& json) { json["layers"][0]["file"] = name; }).find("plain file"),
