@@ -11,7 +11,6 @@
 #include "formats/atomic_file.hpp"
 #include "formats/blob_check.hpp"
 #include "formats/blob_reader.hpp"
-#include "formats/blob_writer.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/exec/pipeline.hpp"
@@ -190,15 +189,7 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
   for (const Restored& restored : packed.restored) {
     append_tensor(tensors, restored.target.name, restored.target.spec);
   }
-  std::map<std::string, std::string> metadata{
-      {"format", "pt"},
-      {"family", std::string(family_name(manifest.target.family))},
-      {"w13_order", std::string(w13_order_name(manifest.order))}};
-  if (manifest.scale_fill != std::byte{0}) {
-    metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
-  }
-  if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
-  return make_safetensors_header(tensors, metadata, 4096);
+  return make_safetensors_header(tensors, loaded_metadata(manifest, layer), 4096);
 }
 
 // One layer of one rank; returns the bytes written.
@@ -301,6 +292,8 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   std::vector<Manifest> manifests;
   manifests.reserve(blobs.size());
   for (const fs::path& blob : blobs) manifests.push_back(read_manifest(blob));
+  const std::vector<std::string> findings = check_ranks(blobs, manifests);
+  if (!findings.empty()) throw Error::input(findings.front());
   refuse_inputs_in(options.output, blobs);
   watch_signals("nothing of it is left");
   OutputDirectory output(options.output, options.force ? OutputMode::kReplace : OutputMode::kNew);
@@ -309,6 +302,9 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   const auto [lost, bytes, files] = unpack_all(options, blobs, manifests, output, progress);
   output.keep();
   progress.finish();
+  if (const std::string missing = missing_ranks(options.blob, manifests); !missing.empty()) {
+    console.warn(missing);
+  }
   for (const std::string& text : lost) console.warn(text);
   if (console.json()) {
     nlohmann::ordered_json json;
@@ -318,11 +314,12 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
     json["warnings"] = lost;
     console.result(json.dump(2) + "\n");
   } else {
-    const std::string out = shell_word(options.output.string());
+    const fs::path first = options.output / rank_directory(manifests.front().rank);
     console.say(fmt::format(
         "{}: {} layer file{} in the loaded layout, {}; next: "
         "mxfp4-repack inspect {}",
-        out, files, files == 1 ? "" : "s", pace(bytes, bytes, progress.seconds()), out));
+        shell_word(options.output.string()), files, files == 1 ? "" : "s",
+        pace(bytes, bytes, progress.seconds()), shell_word(first.lexically_normal().string())));
   }
   return kOk;
 }

@@ -79,6 +79,54 @@ PY
   rm -rf whole
 done
 
+# A rank under another's name, or of another conversion, is found; one that is missing is told.
+# shellcheck disable=SC2086
+convert_quietly "$model" -o two $flags --tp-size 2
+mixed() {
+  expect_exit 1 "$BIN" verify mixed
+  grep -q "$1" stdout || { cat stdout; fail "verify has no word of $1"; }
+  expect_exit 3 "$BIN" unpack mixed -o nothing
+  expect_one_error "$1"
+  [ ! -e nothing ] || fail 'unpack of mixed ranks left an output'
+  rm -rf mixed
+}
+cp -r two mixed
+mv mixed/rank-00-of-02 mixed/other
+mv mixed/rank-01-of-02 mixed/rank-00-of-02
+mv mixed/other mixed/rank-01-of-02
+mixed 'rank-00-of-02: the manifest is that of rank 1 of 2'
+cp -r two mixed
+rm -r mixed/rank-01-of-02
+cp -r mixed/rank-00-of-02 mixed/rank-01-of-02
+mixed 'rank-01-of-02: the manifest is that of rank 0 of 2'
+cp -r two mixed
+rm -r mixed/rank-01-of-02
+convert_quietly "$model" -o mixed/again --backend TRITON --arch sm90 --tp-size 2
+mv mixed/again/rank-01-of-02 mixed
+rm -r mixed/again
+mixed 'rank-01-of-02: layout: not that of '
+rm -r two/rank-01-of-02
+expect_exit 0 "$BIN" verify two
+grep -q 'warning: two: 1 of 2 ranks is here; rank 1 is not$' stderr || fail 'a missing rank is not told'
+expect_exit 0 "$BIN" verify two/rank-00-of-02
+[ ! -s stderr ] || fail 'one rank by its name is all that was asked for'
+expect_exit 0 "$BIN" unpack two -o loaded
+$(sed -n "s|.*next: mxfp4-repack |$BIN |p" stdout) >/dev/null || fail 'what unpack names next'
+
+# What is unpacked is an input: a whole layer is cut as the checkpoint is, a slice not once more.
+# shellcheck disable=SC2086
+{
+  rm -rf whole direct around back
+  convert_quietly "$model" -o whole $flags
+  expect_exit 0 "$BIN" unpack whole -o back
+  convert_quietly "$model" -o direct $flags --tp-size 2
+  convert_quietly back -o around $flags --tp-size 2
+  for file in direct/rank-*/layer-*; do cmp "$file" "around/${file#direct/}" || fail "$file by way of unpack"; done
+  expect_exit 0 "$BIN" verify direct --against "$model"
+  expect_exit 4 "$BIN" convert loaded/rank-00-of-02 -o bad $flags --tp-size 2
+  expect_one_error 'may hold padding'
+}
+
 # What cannot be cut is refused: no output.
 # shellcheck disable=SC2086
 expect_exit 4 "$BIN" convert "$model" -o bad $flags --tp-size 3 --enable-expert-parallel
