@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/core/error.hpp"
@@ -57,6 +58,10 @@ void Console::say(std::string_view line) const {
 }
 
 void Console::result(std::string_view text) const { answer(text); }
+
+void Console::result_json(const nlohmann::ordered_json& json) const {
+  answer(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
 
 void Console::warn(std::string_view text) const {
   std::fflush(stdout);

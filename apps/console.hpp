@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ class Console {
   void say(std::string_view line) const;
   // Raw text on stdout, always: a result that was asked for. Throws Error::output.
   void result(std::string_view text) const;
+  // The same of a document with --json. Paths may be any bytes: what is not UTF-8 is replaced.
+  void result_json(const nlohmann::ordered_json& json) const;
   // "mxfp4-repack: warning: <text>" on stderr, always.
   void warn(std::string_view text) const;
   // On stderr with -v.

@@ -114,7 +114,7 @@ void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& m
     json["padded_hidden_size"] = padded.hidden_size;
     json["padded_intermediate_size"] = padded.intermediate_size;
     json["output_bytes"] = plan.output_bytes;
-    console.result(json.dump(2) + "\n");
+    console.result_json(json);
     return;
   }
   console.say(
@@ -149,7 +149,7 @@ void print_summary(const ConvertOptions& options, const Plan& plan, const Manife
     json["data_bytes"] = result.data_bytes;
     json["written_bytes"] = result.written_bytes;
     json["warnings"] = manifest.warnings;
-    console.result(json.dump(2) + "\n");
+    console.result_json(json);
     return;
   }
   const std::string out = shell_word(options.output.string());
@@ -167,7 +167,7 @@ int already_complete(const ConvertOptions& options, const Console& console) {
     nlohmann::ordered_json json;
     json["output"] = options.output.string();
     json["complete"] = true;
-    console.result(json.dump(2) + "\n");
+    console.result_json(json);
   } else {
     const std::string out = shell_word(options.output.string());
     console.say(fmt::format("{}: complete already, nothing to do; next: mxfp4-repack {} {}", out,
@@ -282,6 +282,8 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   manifest.compression = {options.compress == "zstd", options.level};
   if (manifest.compression.zstd) manifest.libzstd = zstd_library_version();
   RestPlan rest = plan_rest_of(options, input, manifest.warnings);
+  manifest.rest = rest.planned();
+  check_text(manifest);
   for (const std::string& warning : manifest.warnings) console.warn(warning);
   if (options.dry_run) {
     print_plan(plan, manifest, input.model, console);
@@ -292,7 +294,6 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   for (const SourceFile& file : input.source->files()) inputs.push_back(file.path);
   refuse_inputs_in(options.output, inputs);
   watch_signals("--resume goes on from what is complete");
-  manifest.rest = rest.planned();
   const std::vector<Manifest> planned = planned_manifests(plan, input.model, manifest);
   ConversionOutput output(options, shard, planned, *input.source);
   if (output.complete()) return already_complete(options, console);

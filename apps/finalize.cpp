@@ -62,7 +62,7 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
     json["ranks"] = manifests.size();
     json["files"] = files;
     json["bytes"] = stored_bytes(manifests);
-    console.result(json.dump(2) + "\n");
+    console.result_json(json);
   } else {
     const std::string out = shell_word(options.output.string());
     const int64_t bytes = stored_bytes(manifests);

@@ -257,9 +257,13 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Deployme
         {"serves", fmt::format("{}: {}", options.revision, shown.empty() ? "yes" : "no")});
     for (const std::string& reason : shown) rows.push_back({"because", reason});
   }
+  if (console.json()) {
+    console.result_json(list);
+    return kOk;
+  }
   std::string text = table(console, rows);
   if (blobs.size() > 1) text += "\n" + table(console, rank_rows(blobs, manifests));
-  console.result(console.json() ? list.dump(2) + "\n" : text);
+  console.result(text);
   return kOk;
 }
 
@@ -282,7 +286,7 @@ int run_inspect(const InspectOptions& options, const Console& console) {
       !deployment.backend.empty()) {
     inspect_target(options, input, console, json);
   }
-  if (console.json()) console.result(json.dump(2) + "\n");
+  if (console.json()) console.result_json(json);
   return kOk;
 }
 

@@ -13,6 +13,7 @@
 #include "formats/quant_config.hpp"
 #include "formats/seekable_zstd.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/oracle/question.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -59,6 +60,22 @@ DeploymentRequest read_target(const std::string& path) {
   return in_context(path, [&] { return parse_target(read_text_file(path, kMaxConfigBytes)); });
 }
 
+// Runs `body`; an error about the input that leaves it names the first of `files` unless it names
+// one of them, or a file in it.
+template <class Body>
+auto naming(std::initializer_list<std::filesystem::path> files, Body&& body) -> decltype(body()) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (Error& error) {
+    const std::string_view text = error.what();
+    const bool named = std::ranges::any_of(files, [&](const std::filesystem::path& file) {
+      return !file.empty() && text.find(file.string()) != std::string_view::npos;
+    });
+    if (!named && error.kind() != ErrorKind::kUsage) error.add_context(files.begin()->string());
+    throw;
+  }
+}
+
 // The method class may load a style otherwise than the class that the style is known by.
 void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> told) {
   if (caller == nullptr) return;
@@ -87,6 +104,7 @@ OpenInput open_input(const InputOptions& options, const std::string& family, con
 OpenInput open_input(std::shared_ptr<Source> source, const InputOptions& options,
                      const std::string& family, const RuleSet& rules) {
   OpenInput input;
+  input.path = options.path;
   input.source = std::move(source);
   input.config = read_config(options, *input.source);
   FindOptions find;
@@ -105,7 +123,9 @@ OpenInput open_input(std::shared_ptr<Source> source, const InputOptions& options
   for (const SourceTensor& tensor : input.source->tensors()) {
     tensors.push_back({tensor.name, tensor.spec, tensor.file});
   }
-  input.model = find_expert_layers(tensors, input.config ? &*input.config : nullptr, find);
+  input.model = naming({options.path, options.model_config}, [&] {
+    return find_expert_layers(tensors, input.config ? &*input.config : nullptr, find);
+  });
   if (input.model.layers.empty()) {
     throw Error::input(fmt::format("{}: no MXFP4 expert layers among its {} tensors",
                                    options.path.string(), tensors.size()));
@@ -219,6 +239,11 @@ Choice choose_backend(const DeploymentOptions& options, const OpenInput& input) 
   if (!choice.decision.backend) return choice;
   choice.target = make_target(choice.deployment, choice.decision, input.model.family);
   choice.target.knobs = parse_pairs(options.knobs, "--knob");
+  for (const auto& [name, value] : choice.target.knobs) {
+    if (std::ranges::find(kKnobNames, name) != kKnobNames.end()) continue;
+    throw Error::usage(fmt::format("--knob: unknown knob '{}'", name))
+        .hint(nearest_hint(name, {kKnobNames.begin(), kKnobNames.end()}));
+  }
   if (const auto world = choice.target.knobs.find("tp_size"); world != choice.target.knobs.end()) {
     choice.target.world_size = parse_count(world->second, "--knob tp_size");
     choice.target.knobs.erase(world);
@@ -280,7 +305,8 @@ std::vector<RankSlice> plan_ranks(const DeploymentOptions& options, const OpenIn
   slice.backend = choice.target.backend;
   if (choice.rules->loader.strides_by_checkpoint) slice.generic_stride = GenericStride::kCheckpoint;
   if (input.config) slice.n_group = input.config->n_group;
-  std::vector<RankSlice> ranks = slice_ranks(input.model, common_dims(input.model), slice);
+  std::vector<RankSlice> ranks = naming(
+      {input.path}, [&] { return slice_ranks(input.model, common_dims(input.model), slice); });
   if (!options.rank) return ranks;
   if (*options.rank < 0 || *options.rank >= static_cast<int64_t>(ranks.size())) {
     throw Error::usage(fmt::format("--rank {}: there are {} ranks", *options.rank, ranks.size()));

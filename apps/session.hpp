@@ -2,6 +2,7 @@
 // backend and why, every rank's slice.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ namespace mxfp4 {
 
 // An opened input and the MoE layers in it.
 struct OpenInput {
+  std::filesystem::path path;  // as it was given
   std::shared_ptr<Source> source;
   std::optional<ModelConfig> config;
   ModelLayers model;

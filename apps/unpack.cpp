@@ -312,7 +312,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
     json["files"] = files;
     json["bytes"] = bytes;
     json["warnings"] = lost;
-    console.result(json.dump(2) + "\n");
+    console.result_json(json);
   } else {
     const fs::path first = options.output / rank_directory(manifests.front().rank);
     console.say(fmt::format(

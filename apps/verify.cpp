@@ -77,7 +77,7 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
     json["layer_files"] = layers;
     json["bytes"] = stored_bytes(manifests);
     json["findings"] = findings;
-    console.result(json.dump(2) + "\n");
+    console.result_json(json);
   } else if (findings.empty()) {
     const std::string out = shell_word(options.blob.string());
     const std::string against = options.against.path.string();

@@ -114,6 +114,10 @@ struct Manifest {
 [[nodiscard]] std::string seal_json(const nlohmann::ordered_json& json);
 void check_seal(std::string_view text);
 
+// Throws unless all that a manifest takes from outside is UTF-8, which JSON has to be: Error::input
+// for names of files, Error::usage for values of flags.
+void check_text(const Manifest& manifest);
+
 // Throws Error::input unless `name` names a file in the directory of the document that says so.
 void check_plain_name(const std::string& name);
 

@@ -5,6 +5,8 @@
 
 #include "formats/checksum.hpp"
 #include "formats/manifest.hpp"
+#include "formats/strict_json.hpp"
+#include "lib/core/error.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {
@@ -159,6 +161,32 @@ std::filesystem::path rank_directory(const RankSlice& rank) {
 
 std::string layer_file_name(int64_t index, bool zstd) {
   return fmt::format("layer-{:05}.safetensors{}", index, zstd ? ".zst" : "");
+}
+
+void check_text(const Manifest& manifest) {
+  for (const auto& [name, size] : manifest.source.files) {
+    in_context(shown(name), [&] { check_json_text(name); });
+  }
+  for (const ManifestFile& file : manifest.rest) {
+    in_context(shown(file.name), [&] { check_json_text(file.name); });
+  }
+  const auto flag = [](std::string_view what, const std::string& value) {
+    try {
+      check_json_text(value);
+    } catch (const Error& error) {
+      throw Error::usage(fmt::format("{}: {}: {}", what, in_quotes(value), error.what()));
+    }
+  };
+  const Target& target = manifest.target;
+  flag("--arch", target.arch);
+  flag("--activation", target.activation);
+  flag("--all2all-backend", manifest.parallel.all2all_backend);
+  for (const auto* pairs : {&target.knobs, &target.env}) {
+    for (const auto& [name, value] : *pairs) {
+      flag(pairs == &target.env ? "--env" : "--knob", name);
+      flag(pairs == &target.env ? "--env" : "--knob", value);
+    }
+  }
 }
 
 std::string seal_json(const Json& json) {

@@ -2,6 +2,7 @@
 // Revisions' tables choose rows by these; layouts check the rest.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -9,6 +10,10 @@
 #include "lib/core/deployment.hpp"
 
 namespace mxfp4 {
+
+// Every knob there is. What the chosen layout does not ask for changes nothing, as in the engine.
+inline constexpr std::array<std::string_view, 4> kKnobNames = {"params_dtype", "marlin_input_dtype",
+                                                               "humming_input_dtype", "tp_size"};
 
 // The knob's value, or the first of `allowed`. Throws Error::usage for any other value.
 [[nodiscard]] std::string knob_choice(const Target& target, std::string_view name,

@@ -1,0 +1,51 @@
+# Names that are not UTF-8, which JSON cannot say: of files and values that a manifest would hold an
+# error before anything is written; of paths on the command line no obstacle.
+need_numpy
+model=$TESTDATA/ingest/gptoss_hf
+odd=$'odd\xe8name'
+
+mkdir "$odd"
+cp -r "$model" "$odd/model"
+convert_quietly "$odd/model" -o "$odd/out" --arch sm90 --json
+for command in verify inspect unpack finalize; do
+  to=()
+  [ $command = unpack ] && to=(-o "$odd/loaded")
+  expect_exit 0 "$BIN" $command "$odd/out" "${to[@]}" --json
+  "$python" -c 'import json, sys; json.loads(open("stdout", "rb").read().decode())' || fail "$command --json"
+done
+expect_exit 0 "$BIN" convert "$odd/model" -o "$odd/again" --arch sm90 --json
+"$python" -c 'import json; assert "odd\ufffdname" in json.loads(open("stdout", "rb").read().decode())["output"]'
+
+cp -r "$model" side
+echo text >"side/$odd.txt"
+expect_exit 3 "$BIN" convert side -o no --arch sm90 --include-rest
+LC_ALL=C expect_one_error 'not UTF-8'
+expect_exit 0 "$BIN" convert side -o without --arch sm90
+mkdir one
+(cd one && "$BIN" unpack ../without -o . -q)
+mv one/layer-00000.safetensors "one/$odd.safetensors"
+rm -f one/layer-00001.safetensors
+expect_exit 3 "$BIN" convert one -o no --arch sm90
+LC_ALL=C expect_one_error 'not UTF-8'
+for flag in --env --knob; do
+  for value in $'params_dtype=\xff' $'\xffA=1'; do
+    expect_exit 2 "$BIN" convert "$model" -o no --arch sm90 $flag "$value"
+    LC_ALL=C expect_one_error "$flag"
+  done
+done
+[ ! -e no ] || fail 'something was written'
+
+expect_exit 2 "$BIN" convert "$model" -o no --arch sm90 --knob parmas_dtype=float16
+expect_one_error "knob: unknown knob 'parmas_dtype'"
+grep -q '^hint: did you mean params_dtype?' stderr || fail 'no hint for a knob'
+
+# An error about a checkpoint names it.
+mkdir empty
+cp "$model"/*.safetensors empty
+for flags in '--arch sm90' '--arch sm90 --style gpt_oss_original'; do
+  # shellcheck disable=SC2086
+  expect_exit 3 "$BIN" convert empty -o no $flags
+  expect_one_error 'empty'
+done
+expect_exit 4 "$BIN" convert "$model" -o no --arch sm90 --tp-size 5
+expect_one_error 'gptoss_hf: intermediate size 96 is not divisible by 5 ranks'
