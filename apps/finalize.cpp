@@ -18,14 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int64_t stored_bytes(const std::vector<Manifest>& manifests) {
-  int64_t total = 0;
-  for (const Manifest& manifest : manifests) {
-    for (const ManifestLayer& layer : manifest.layers) total += layer.size;
-  }
-  return total;
-}
-
 // The first difference between the files and their checksums is the error.
 void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, int threads,
                  Progress& progress) {
@@ -53,6 +45,9 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
 // `seconds` that checking took; nothing when there was nothing to check.
 int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
            std::optional<double> seconds, const Console& console) {
+  if (const std::string missing = missing_ranks(options.output, manifests); !missing.empty()) {
+    console.warn(missing);
+  }
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();
   if (console.json()) {

@@ -23,14 +23,6 @@ void append(Findings& findings, Findings more) {
                   std::make_move_iterator(more.end()));
 }
 
-int64_t stored_bytes(const std::vector<Manifest>& manifests) {
-  int64_t total = 0;
-  for (const Manifest& manifest : manifests) {
-    for (const ManifestLayer& layer : manifest.layers) total += layer.size;
-  }
-  return total;
-}
-
 // Everything about one rank's directory. `source` is null without --against; bytes are compared
 // with it only where the blob itself holds.
 Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& directory,

@@ -100,6 +100,9 @@ struct Manifest {
 // "layer-00003.safetensors" or "layer-00003.safetensors.zst".
 [[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
 
+// Of all layer files of some ranks.
+[[nodiscard]] int64_t stored_bytes(const std::vector<Manifest>& manifests);
+
 // JSON text, two-space indent, ends with a newline. Deterministic.
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);
 // Throws Error::input naming the key; also when the text is not, byte for byte, what was written.

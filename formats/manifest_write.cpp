@@ -159,6 +159,14 @@ std::filesystem::path rank_directory(const RankSlice& rank) {
   return fmt::format("rank-{:02}-of-{:02}", rank.rank, rank.num_ranks);
 }
 
+int64_t stored_bytes(const std::vector<Manifest>& manifests) {
+  int64_t total = 0;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) total += layer.size;
+  }
+  return total;
+}
+
 std::string layer_file_name(int64_t index, bool zstd) {
   return fmt::format("layer-{:05}.safetensors{}", index, zstd ? ".zst" : "");
 }
