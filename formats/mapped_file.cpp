@@ -18,6 +18,7 @@ namespace mxfp4 {
 namespace {
 
 constexpr size_t kHashPiece = size_t{4} << 20;
+constexpr size_t kTextPiece = size_t{1} << 16;
 
 std::string errno_text(int error) { return std::generic_category().message(error); }
 
@@ -33,8 +34,8 @@ SourceFile from_stat(const std::filesystem::path& path, const struct stat& st) {
 class Descriptor {
  public:
   // O_NONBLOCK: opening a FIFO must not wait for a writer; it has no effect on regular files.
-  explicit Descriptor(const std::filesystem::path& path)
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit Descriptor(const std::filesystem::path& path, int flags = O_NONBLOCK)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags)) {
     if (fd_ < 0) throw Error::input(fmt::format("cannot be opened: {}", errno_text(errno)));
   }
   Descriptor(const Descriptor&) = delete;
@@ -53,6 +54,17 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// At most `size` bytes; 0 at the end.
+size_t read_some(const Descriptor& descriptor, char* out, size_t size) {
+  while (true) {
+    const ssize_t got = ::read(descriptor.get(), out, size);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) {
+      throw Error::input(fmt::format("cannot be read: {}", errno_text(errno)));
+    }
+  }
+}
 
 }  // namespace
 
@@ -73,12 +85,27 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
   std::string text(static_cast<size_t>(size), '\0');
   size_t done = 0;
   while (done < text.size()) {
-    const ssize_t got = ::read(descriptor.get(), text.data() + done, text.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error::input(fmt::format("cannot be read: {}", errno_text(errno)));
+    const size_t got = read_some(descriptor, text.data() + done, text.size() - done);
     if (got == 0) throw Error::input("shrank while it was read");
-    done += static_cast<size_t>(got);
+    done += got;
   }
+  return text;
+}
+
+std::string read_text_stream(const std::filesystem::path& path, int64_t max_bytes) {
+  const Descriptor descriptor(path, 0);
+  std::string text;
+  size_t done = 0;
+  size_t got = 0;
+  do {
+    text.resize(done + kTextPiece);
+    got = read_some(descriptor, text.data() + done, kTextPiece);
+    done += got;
+    if (static_cast<int64_t>(done) > max_bytes) {
+      throw Error::input(fmt::format("more than {} bytes", max_bytes));
+    }
+  } while (got > 0);
+  text.resize(done);
   return text;
 }
 

@@ -25,6 +25,9 @@ namespace mxfp4 {
 // the path in its text.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
 
+// What can be read from a path until its end, which may be a pipe. Throws Error::input as above.
+[[nodiscard]] std::string read_text_stream(const std::filesystem::path& path, int64_t max_bytes);
+
 // Advice: these bytes of a map will not be read again soon. The pages stay in the system's cache,
 // but not in this process, which would otherwise take them apart at its end, in one thread.
 void release_pages(ConstBytes mapped) noexcept;
