@@ -46,6 +46,8 @@ void take_pieces(const Plan& plan, const Job& job, Token& token) {
   }
 }
 
+int zstd_level(const ConvertOptions& options) { return options.level.value_or(1); }
+
 // Moves all bytes: every job is read, worked on, and its pieces written.
 void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacker,
               BlobWriter& writer, Progress& progress) {
@@ -55,7 +57,8 @@ void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacke
   size_t pieces = 0;
   for (const Job& job : plan.jobs) pieces = std::max(pieces, job.pieces.size());
   for (Token& token : in_flight) {
-    if (options.compress == "zstd") token.encoder = std::make_unique<FrameEncoder>(options.level);
+    if (options.compress == "zstd")
+      token.encoder = std::make_unique<FrameEncoder>(zstd_level(options));
     token.pieces.resize(pieces);
   }
   // Calls stage(piece, outgoing) for the pieces of a job.
@@ -101,8 +104,13 @@ void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacke
                     }});
 }
 
-void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& model,
-                const Console& console) {
+std::string count_of(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// `plan` has the jobs of this run alone, which are of so many `files`.
+void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& model, int64_t files,
+                const RestPlan& rest, const Console& console) {
   const LayerDims dims = common_dims(model);
   const LayerDims& padded = plan.ranks.front().padded;
   if (console.json()) {
@@ -113,18 +121,27 @@ void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& m
     json["ranks"] = plan.ranks.size();
     json["padded_hidden_size"] = padded.hidden_size;
     json["padded_intermediate_size"] = padded.intermediate_size;
-    json["output_bytes"] = plan.output_bytes;
+    json["files"] = files;
+    json["output_bytes"] = job_bytes(plan);
+    json["rest_files"] = rest.planned().size();
+    json["rest_bytes"] = rest.bytes();
     console.result_json(json);
     return;
   }
   console.say(
       fmt::format("backend {}, layout {}", backend_name(manifest.target.backend), manifest.layout));
-  console.say(fmt::format("{} layers, {} experts, H {} -> {}, I {} -> {}, {} rank{}",
-                          model.layers.size(), dims.num_experts, dims.hidden_size,
-                          padded.hidden_size, dims.intermediate_size, padded.intermediate_size,
-                          plan.ranks.size(), plan.ranks.size() == 1 ? "" : "s"));
-  console.say(fmt::format("would write {} before compression; next: the same without --dry-run",
-                          human_bytes(plan.output_bytes)));
+  console.say(fmt::format("{}, {} experts, H {} -> {}, I {} -> {}, {}",
+                          count_of(static_cast<int64_t>(model.layers.size()), "layer"),
+                          dims.num_experts, dims.hidden_size, padded.hidden_size,
+                          dims.intermediate_size, padded.intermediate_size,
+                          count_of(static_cast<int64_t>(plan.ranks.size()), "rank")));
+  const auto others = static_cast<int64_t>(rest.planned().size());
+  console.say(
+      fmt::format("would write {}, {} before compression{}; next: the same without --dry-run",
+                  count_of(files, "layer file"), human_bytes(job_bytes(plan)),
+                  others == 0 ? ""
+                              : fmt::format(", and {}, {}", count_of(others, "other file"),
+                                            human_bytes(rest.bytes()))));
 }
 
 struct Result {
@@ -154,8 +171,8 @@ void print_summary(const ConvertOptions& options, const Plan& plan, const Manife
   }
   const std::string out = shell_word(options.output.string());
   console.detail(fmt::format("{} before compression", human_bytes(result.data_bytes)));
-  console.say(fmt::format("{}: {} layer file{} for {}, {}{}; next: mxfp4-repack {} {}", out,
-                          result.files, result.files == 1 ? "" : "s",
+  console.say(fmt::format("{}: {} for {}, {}{}; next: mxfp4-repack {} {}", out,
+                          count_of(result.files, "layer file"),
                           backend_name(manifest.target.backend),
                           pace(result.written_bytes, result.data_bytes, result.seconds),
                           result.kept == 0 ? "" : fmt::format(", {} kept", result.kept),
@@ -197,7 +214,7 @@ void check_defects(const ConvertOptions& options, const Choice& choice, const Mo
   }
 }
 
-// What --include-rest copies. One shard does it for all.
+// What --include-rest copies.
 RestPlan plan_rest_of(const ConvertOptions& options, const OpenInput& input,
                       std::vector<std::string>& warnings) {
   if (!options.include_rest) return {};
@@ -217,6 +234,10 @@ RestPlan plan_rest_of(const ConvertOptions& options, const OpenInput& input,
     warnings.emplace_back("the input has no config.json, so OUT has none");
   }
   rest.side.insert(rest.side.end(), side.begin(), side.end());
+  if (input.layers_left_out > 0) {
+    warnings.push_back(fmt::format("OUT lacks the experts of {}, which --layers leaves out",
+                                   count_of(static_cast<int64_t>(input.layers_left_out), "layer")));
+  }
   return rest;
 }
 
@@ -265,6 +286,9 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   if (options.resume && options.force) {
     throw Error::usage("--resume keeps what --force replaces: give one of them");
   }
+  if (options.level && options.compress == "none") {
+    throw Error::usage("--level: of no use with --compress none");
+  }
   std::optional<Shard> shard;
   if (!options.shard.empty()) shard = parse_shard(options.shard, std::getenv);
   const OpenInput input =
@@ -279,32 +303,35 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});
   Manifest manifest = describe_conversion(input, choice, layout);
   manifest.all_layers = options.input.layers.empty();
-  manifest.compression = {options.compress == "zstd", options.level};
+  manifest.compression = {options.compress == "zstd", zstd_level(options)};
   if (manifest.compression.zstd) manifest.libzstd = zstd_library_version();
   RestPlan rest = plan_rest_of(options, input, manifest.warnings);
   manifest.rest = rest.planned();
   check_text(manifest);
+  // One shard copies it for all.
+  if (shard && shard->index != 0) rest = {};
   for (const std::string& warning : manifest.warnings) console.warn(warning);
-  if (options.dry_run) {
-    print_plan(plan, manifest, input.model, console);
-    return kOk;
-  }
-
   std::vector<std::filesystem::path> inputs;
   for (const SourceFile& file : input.source->files()) inputs.push_back(file.path);
   refuse_inputs_in(options.output, inputs);
+  const std::vector<bool> wanted = files_of_shard(plan, shard.value_or(Shard{}));
+  const int64_t files = std::ranges::count(wanted, true);
+  if (options.dry_run) {
+    keep_jobs(plan, wanted);
+    print_plan(plan, manifest, input.model, files, rest, console);
+    return kOk;
+  }
+
   watch_signals("--resume goes on from what is complete");
   const std::vector<Manifest> planned = planned_manifests(plan, input.model, manifest);
   ConversionOutput output(options, shard, planned, *input.source);
   if (output.complete()) return already_complete(options, console);
-  if (shard && shard->index != 0) rest = {};
-  const std::vector<bool> wanted = files_of_shard(plan, shard.value_or(Shard{}));
   manifest.rest.clear();
   Repacker repacker(*input.source, input.model, plan, layout, choice.target);
   BlobWriter writer(output.blob(), plan, input.model, manifest, wanted,
                     [&](const FinishedFile& f) { output.finished(f, repacker.warnings()); });
   Result result;
-  result.files = std::ranges::count(wanted, true);
+  result.files = files;
   result.kept = keep_finished(plan, wanted, planned, output, writer);
   result.data_bytes = job_bytes(plan);
   output.reserve(result.data_bytes + rest.bytes());

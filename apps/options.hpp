@@ -67,7 +67,7 @@ struct ConvertOptions {
   ResourceOptions resources;
   std::filesystem::path output;
   std::string compress = "zstd";
-  int level = 1;
+  std::optional<int> level;  // of zstd; default 1
   std::string emit = "packed";
   bool allow_known_defects = false;
   bool include_rest = false;

@@ -133,7 +133,9 @@ OpenInput open_input(std::shared_ptr<Source> source, const InputOptions& options
   if (input.config && input.model.style != Style::kLoaded) {
     apply_caller(input.model, find_caller(rules, *input.config), find.family);
   }
+  const size_t all_layers = input.model.layers.size();
   select_layers(input.model, options.layers);
+  input.layers_left_out = all_layers - input.model.layers.size();
   return input;
 }
 

@@ -24,6 +24,7 @@ struct OpenInput {
   std::shared_ptr<Source> source;
   std::optional<ModelConfig> config;
   ModelLayers model;
+  size_t layers_left_out = 0;  // by --layers
 };
 
 // The value of --family, or nothing when it is empty. Throws Error::usage.
