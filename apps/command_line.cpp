@@ -24,19 +24,39 @@ CLI::Validator one_of(std::string what, std::vector<std::string> known) {
           ""};
 }
 
+constexpr const char* kOutputGroup = "Output";
+
+void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
+              const std::string& group) {
+  command
+      .add_option_function<std::string>(
+          name, [&file](const std::string& path) { file = FlagFile(path); }, text)
+      ->option_text("FILE")
+      ->group(group);
+}
+
 void add_global_flags(CLI::App& command, GlobalOptions& options) {
-  command.add_flag("--json", options.json, "One JSON document on stdout")->group("Output");
+  command.add_flag("--json", options.json, "One JSON document on stdout")->group(kOutputGroup);
   command.add_option("--progress", options.progress, "When to draw a progress bar")
       ->check(one_of("--progress", {"auto", "always", "never"}))
       ->option_text("auto|always|never")
-      ->group("Output");
+      ->group(kOutputGroup);
   command.add_option("--color", options.color, "When to use colour (NO_COLOR is honoured)")
       ->check(one_of("--color", {"auto", "always", "never"}))
       ->option_text("auto|always|never")
-      ->group("Output");
-  command.add_flag("-v", options.verbose, "Say more; with convert, the oracle's trace")
-      ->group("Output");
-  command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")->group("Output");
+      ->group(kOutputGroup);
+  CLI::Option* verbose =
+      command.add_flag("-v", options.verbose, "Say more; with convert, the oracle's trace")
+          ->group(kOutputGroup);
+  command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")
+      ->excludes(verbose)
+      ->group(kOutputGroup);
+}
+
+Error empty_value(const std::string& name) {
+  Error error = Error::usage(fmt::format("{}: the value is empty", name));
+  if (name == "--libs") error.hint(fmt::format("--libs {} means no package", kNoLibs));
+  return error;
 }
 
 void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
@@ -48,16 +68,20 @@ void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
   add("--arch", options.arch, "GPU or CPU architecture: sm90, gfx950, x86_64", "ARCH");
   add("--platform", options.platform, "Follows from --arch where it can",
       "cuda|rocm|xpu|cpu|other");
-  add("--target", options.target_file, "The same facts as JSON, from scripts/probe-target", "FILE");
-  add("--moe-backend", options.moe_backend, "The engine's --moe-backend; default auto", "NAME");
-  add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM");
+  add_file(command, "--target", options.target_file,
+           "The same facts as JSON, from scripts/probe-target", group);
+  CLI::Option* asked =
+      add("--moe-backend", options.moe_backend, "The engine's --moe-backend; default auto", "NAME");
+  add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM")
+      ->excludes(asked);
   add("--family", options.family, "Converter family; default: from the checkpoint",
       "gpt_oss|generic");
   add("--selector", options.selector, "Selection function; default: from the checkpoint",
       "gpt_oss|deepseek_v4");
   add("--quantization-config", options.quantization_config,
       "The engine's override object, e.g. {\"moe\": {\"activation\": \"mxfp8\"}}", "FILE|JSON");
-  add("--libs", options.libs, "Kernel packages on that machine; default: the stock set", "LIST");
+  add("--libs", options.libs, "Kernel packages on that machine; default: the stock set",
+      "LIST|none");
   add("--no-lib", options.no_libs, "This package is not there; repeatable", "NAME");
   add("--activation", options.activation, "Activation function of the experts", "NAME");
   add("--routing-method", options.routing_method, "Default: from the checkpoint", "NAME");
@@ -68,7 +92,8 @@ void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
       "repeatable",
       "NAME=VALUE");
   add("--pad", options.pad, "Round sizes as the backend wants, or take them as they are",
-      "auto|none");
+      "auto|none")
+      ->check(one_of("--pad", {"auto", "none"}));
   add("--revision", options.revision, "Engine revision (list revisions)", "NAME");
 }
 
@@ -95,6 +120,7 @@ void add_parallel_flags(CLI::App& command, DeploymentOptions& options) {
   flag("--sequence-parallel", options.sequence_parallel, "Sequence parallel MoE");
   flag("--enable-lora", options.enable_lora, "LoRA adapters");
   command.add_option("--expert-placement", options.expert_placement, "Which experts a rank holds")
+      ->check(one_of("--expert-placement", {"linear", "round_robin"}))
       ->option_text("linear|round_robin")
       ->group(group);
   command.add_option("--rank", options.rank, "Only this rank's blob")
@@ -107,11 +133,8 @@ void add_input_flags(CLI::App& command, InputOptions& options) {
   command.add_option("--style", options.style, "Naming style (list styles); default: detected")
       ->option_text("NAME")
       ->group(group);
-  command
-      .add_option("--model-config", options.model_config,
-                  "config.json for an input that carries none")
-      ->option_text("FILE")
-      ->group(group);
+  add_file(command, "--model-config", options.model_config,
+           "config.json for an input that carries none", group);
   command.add_option("--layers", options.layers, "Only these layers: 0-3,7")
       ->option_text("LIST")
       ->group(group);
@@ -125,10 +148,36 @@ void add_resource_flags(CLI::App& command, ResourceOptions& options) {
       ->group(group);
   command
       .add_option_function<std::string>(
-          "--memory", [&options](const std::string& text) { options.memory = parse_size(text); },
+          "--memory",
+          [&options](const std::string& text) { options.memory = parse_size(text, "--memory"); },
           "Budget for buffers; default 256MiB")
       ->option_text("SIZE")
       ->group(group);
+}
+
+// What was typed, as --help orders it; not how the answer is to look.
+std::vector<GivenFlag> given_flags(const CLI::App& command) {
+  std::vector<GivenFlag> given;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || option->get_group() == kOutputGroup) continue;
+    const bool is_switch = option->get_items_expected_max() == 0;
+    if (is_switch && !option->as<bool>()) continue;
+    given.push_back(
+        {option->get_name(), is_switch ? std::vector<std::string>() : option->results()});
+  }
+  return given;
+}
+
+// A script's unset variable must not pass for a flag that was not given, and a flag must not take
+// what follows: one value, each time.
+void check_values(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    option->allow_extra_args(false)->check([name](const std::string& value) -> std::string {
+      if (value.empty()) throw empty_value(name);
+      return "";
+    });
+  }
 }
 
 void declare_convert(CLI::App& app, CommandLine& line) {
@@ -140,7 +189,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       "mxfp4-repack convert model/ -o packed/ --target facts.json --tp-size 8\n"
       "mxfp4-repack convert model/ -o packed/ --arch sm120 --dry-run\n"
       "mxfp4-repack convert model/ -o packed/ --arch sm90 --shard 0/4 --resume");
-  command->add_option("INPUT", options.input.path, "Checkpoint: directory, file or manifest")
+  command->add_option(kInputName, options.input.path, "Checkpoint: directory, file or manifest")
       ->required();
   command->add_option("-o,--output", options.output, "Directory to write")
       ->required()
@@ -196,12 +245,13 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
       "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
       "mxfp4-repack inspect packed/ --revision " +
       newest + "  # serves there?");
-  command->add_option("INPUT", line.inspect.input.path, "Checkpoint or blob")->required();
+  command->add_option(kInputName, line.inspect.input.path, "Checkpoint or blob")->required();
   add_machine_flags(*command, line.inspect.deployment);
   add_parallel_flags(*command, line.inspect.deployment);
   add_input_flags(*command, line.inspect.input);
   add_global_flags(*command, line.global);
-  command->callback([&line] {
+  command->callback([&line, command] {
+    line.inspect.given = given_flags(*command);
     line.run = [&line](const Console& console) { return run_inspect(line.inspect, console); };
   });
 }
@@ -215,7 +265,8 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
       "mxfp4-repack explain model/ --arch sm90 --against " +
       std::string(all_revisions().back()->name));
-  command->add_option("INPUT", options.input.path, "Checkpoint; without one the flags decide");
+  CLI::Option* input = command->add_option(kInputName, options.input.path,
+                                           "Checkpoint; without one the flags decide");
   command
       ->add_option("--against", options.against,
                    "Show what another engine revision decides otherwise (list revisions)")
@@ -227,8 +278,12 @@ void declare_explain(CLI::App& app, CommandLine& line) {
   add_machine_flags(*command, options.deployment);
   add_parallel_flags(*command, options.deployment);
   add_input_flags(*command, options.input);
+  for (const char* name : {"--style", "--model-config", "--layers"}) {
+    command->get_option(name)->needs(input);
+  }
   add_global_flags(*command, line.global);
-  command->callback([&line] {
+  command->callback([&line, command] {
+    line.explain.given = given_flags(*command);
     line.run = [&line](const Console& console) { return explain_command(line.explain, console); };
   });
 }
@@ -246,11 +301,11 @@ void declare_verify(CLI::App& app, CommandLine& line) {
   command->add_option("--style", line.verify.against.style, "Naming style of INPUT")
       ->option_text("NAME")
       ->group("Comparison");
-  command
-      ->add_option("--model-config", line.verify.against.model_config,
-                   "config.json for an INPUT that carries none")
-      ->option_text("FILE")
-      ->group("Comparison");
+  add_file(*command, "--model-config", line.verify.against.model_config,
+           "config.json for an INPUT that carries none", "Comparison");
+  for (const char* name : {"--style", "--model-config"}) {
+    command->get_option(name)->needs(command->get_option("--against"));
+  }
   add_resource_flags(*command, line.verify.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {
@@ -327,6 +382,15 @@ UnknownWord unknown(std::string_view what, const std::string& word,
 
 }  // namespace
 
+void refuse_empty_values(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      throw empty_value(word.substr(0, word.size() - 1));
+    }
+  }
+}
+
 UnknownWord find_unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
   const std::vector<std::string> commands = command_names(app);
   if (words.empty()) {
@@ -367,6 +431,7 @@ void declare_commands(CLI::App& app, CommandLine& line) {
   declare_unpack(app, line);
   declare_finalize(app, line);
   declare_list(app, line);
+  for (CLI::App* command : app.get_subcommands({})) check_values(*command);
 }
 
 }  // namespace mxfp4

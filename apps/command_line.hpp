@@ -30,6 +30,9 @@ struct CommandLine {
 // Declares commands and flags; parsing sets `line.run`. `line` outlives `app`.
 void declare_commands(CLI::App& app, CommandLine& line);
 
+// Throws Error::usage for a word "--flag=": the parser would take the next word for its value.
+void refuse_empty_values(const std::vector<std::string>& words);
+
 // The first word of a command line that is no command, flag or argument of `app`, as the message
 // and hint of an error; empty strings when all words are known. For use after parsing failed.
 struct UnknownWord {

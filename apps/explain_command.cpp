@@ -22,7 +22,7 @@ int explain_command(const ExplainFlags& flags, const Console& console) {
     const ExpertLayer& layer = input.model.layers.front();
     options.checkpoint = flags.input.path.string();
     options.style = flags.input.style;
-    options.model_config = flags.input.model_config.string();
+    options.model_config = flags.input.model_config.path().string();
     options.config = std::move(input.config);
     options.dims = common_dims(input.model);
     options.order = input.model.order;

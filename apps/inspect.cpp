@@ -110,9 +110,9 @@ Rows tensor_rows(const Plan& plan) {
   return rows;
 }
 
-// What convert would do with these flags.
-void inspect_target(const InspectOptions& options, const OpenInput& input, const Console& console,
-                    Json& json) {
+// What convert would do with these flags: as text, or with --json in `json`.
+std::string inspect_target(const InspectOptions& options, const OpenInput& input,
+                           const Console& console, Json& json) {
   const Choice choice = choose_backend(options.deployment, input);
   const Layout* layout = require_layout(choice);
   for (const std::string& note : choice.decision.notes) console.warn(note);
@@ -142,7 +142,7 @@ void inspect_target(const InspectOptions& options, const OpenInput& input, const
                                                         tensor.spec.shape.dims().end())},
                          {"bytes", tensor.bytes}});
     }
-    return;
+    return "";
   }
   Rows rows{{"target", "value"}};
   rows.push_back({"backend", std::string(backend_name(choice.target.backend))});
@@ -154,7 +154,7 @@ void inspect_target(const InspectOptions& options, const OpenInput& input, const
       {"output",
        fmt::format("{} before compression ({:+.1f} %), {} a rank", human_bytes(plan.output_bytes),
                    overhead, human_bytes(plan.output_bytes / static_cast<int64_t>(ranks.size())))});
-  console.result("\n" + table(console, rows) + "\n" + table(console, tensor_rows(plan)));
+  return "\n" + table(console, rows) + "\n" + table(console, tensor_rows(plan));
 }
 
 // What the files of one rank hold.
@@ -267,26 +267,38 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Deployme
   return kOk;
 }
 
+// Whether a flag asks about the machine that will serve, not about the checkpoint alone.
+bool asks_for_target(const InspectOptions& options) {
+  static const std::set<std::string> kOfCheckpoint = {kInputName, "--style",  "--model-config",
+                                                      "--layers", "--family", "--revision"};
+  return !std::ranges::all_of(
+      options.given, [](const GivenFlag& flag) { return kOfCheckpoint.contains(flag.name); });
+}
+
 }  // namespace
 
 int run_inspect(const InspectOptions& options, const Console& console) {
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
-  if (!blobs.empty()) return inspect_blob(blobs, options.deployment, console);
+  if (!blobs.empty()) {
+    require_useful(options.given, {kInputName, "--revision"}, "with a blob");
+    return inspect_blob(blobs, options.deployment, console);
+  }
   const OpenInput input =
       open_input(options.input, options.deployment.family, rules_for(options.deployment));
   Json json;
+  std::string text;
   if (console.json()) {
     json = describe_input(input);
   } else {
-    console.result(table(console, input_rows(input)));
+    text = table(console, input_rows(input));
     for (const std::string& warning : input.model.warnings) console.warn(warning);
   }
-  const DeploymentOptions& deployment = options.deployment;
-  if (!deployment.platform.empty() || !deployment.arch.empty() || !deployment.target_file.empty() ||
-      !deployment.backend.empty()) {
-    inspect_target(options, input, console, json);
+  if (asks_for_target(options)) text += inspect_target(options, input, console, json);
+  if (console.json()) {
+    console.result_json(json);
+  } else {
+    console.result(text);
   }
-  if (console.json()) console.result_json(json);
   return kOk;
 }
 

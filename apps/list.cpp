@@ -145,6 +145,9 @@ std::string rows_json(const Rows& rows) {
 }  // namespace
 
 int run_list(const ListOptions& options, const Console& console) {
+  if (!options.revision.empty() && options.what != "backends") {
+    throw Error::usage(fmt::format("--revision: of no use with list {}", options.what));
+  }
   const RuleSet& rules = rules_named(options.revision);
   if (options.what == "layouts") {
     console.result(console.json() ? layouts_json() : layouts_text(console));

@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
   mxfp4::CommandLine line;
   try {
     mxfp4::declare_commands(app, line);
+    mxfp4::refuse_empty_values({argv + 1, argv + argc});
     app.parse(argc, argv);
     choose_instruction_set();
     for (mxfp4::ResourceOptions* resources : {&line.convert.resources, &line.verify.resources,

@@ -7,7 +7,9 @@
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <limits>
 
+#include "formats/mapped_file.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 
@@ -22,9 +24,26 @@ std::optional<int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+constexpr int64_t kMaxFlagFileBytes = int64_t{16} << 20;
 constexpr int64_t kMaxLayerNumber = 99999;  // five digits in a file name
 
 }  // namespace
+
+void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
+                    const std::string& why) {
+  for (const GivenFlag& flag : given) {
+    if (!useful.contains(flag.name)) {
+      throw Error::usage(fmt::format("{}: of no use {}", flag.name, why));
+    }
+  }
+}
+
+const std::string& FlagFile::text() const {
+  if (!text_) {
+    text_ = in_context(path_.string(), [&] { return read_text_stream(path_, kMaxFlagFileBytes); });
+  }
+  return *text_;
+}
 
 std::set<int64_t> parse_layers(const std::string& text) {
   std::set<int64_t> layers;
@@ -44,7 +63,7 @@ std::set<int64_t> parse_layers(const std::string& text) {
   return layers;
 }
 
-int64_t parse_size(const std::string& text) {
+int64_t parse_size(const std::string& text, const std::string& flag) {
   struct Suffix {
     std::string_view name;
     int shift;
@@ -66,9 +85,12 @@ int64_t parse_size(const std::string& text) {
   }
   const auto value = parse_integer(number);
   if (!value || *value == 0) {
-    throw Error::usage(fmt::format("'{}' is not a size such as 256MiB", text));
+    throw Error::usage(fmt::format("{}: '{}' is not a size such as 256MiB", flag, text));
   }
-  return checked_mul(*value, int64_t{1} << shift);
+  if (*value > std::numeric_limits<int64_t>::max() >> shift) {
+    throw Error::usage(fmt::format("{}: {} is more than 64 bits count", flag, text));
+  }
+  return *value << shift;
 }
 
 int64_t parse_count(const std::string& text, const std::string& flag) {

@@ -19,11 +19,39 @@ struct GlobalOptions {
   bool quiet = false;
 };
 
+// An argument as it was typed; a switch has no values.
+struct GivenFlag {
+  std::string name;  // "--arch", "INPUT"
+  std::vector<std::string> values;
+};
+
+inline constexpr const char* kInputName = "INPUT";
+
+// Throws Error::usage for an argument that is not among `useful`, saying `why` it is of no use.
+void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
+                    const std::string& why);
+
+// A small file that a flag names. Read once, when it is asked for: it may be a pipe.
+class FlagFile {
+ public:
+  FlagFile() = default;
+  explicit FlagFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+  [[nodiscard]] bool empty() const { return path_.empty(); }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Throws Error::input naming the file.
+  [[nodiscard]] const std::string& text() const;
+
+ private:
+  std::filesystem::path path_;
+  mutable std::optional<std::string> text_;
+};
+
 // Flags that describe the machine and process that will serve; as given, not yet resolved.
 struct DeploymentOptions {
   std::string platform;
   std::string arch;
-  std::string target_file;
+  FlagFile target_file;
   std::string moe_backend;
   std::string backend;
   std::string selector;
@@ -49,10 +77,13 @@ struct DeploymentOptions {
   std::string revision;
 };
 
+// --libs: no package at all.
+inline constexpr const char* kNoLibs = "none";
+
 struct InputOptions {
   std::filesystem::path path;
   std::string style;
-  std::filesystem::path model_config;
+  FlagFile model_config;
   std::string layers;  // "0-3,7"
 };
 
@@ -83,11 +114,13 @@ struct FinalizeOptions {
 };
 
 struct InspectOptions {
+  std::vector<GivenFlag> given;
   InputOptions input;
   DeploymentOptions deployment;
 };
 
 struct ExplainFlags {
+  std::vector<GivenFlag> given;
   InputOptions input;  // path empty: from flags alone
   DeploymentOptions deployment;
   std::string against;
@@ -114,8 +147,8 @@ struct ListOptions {
 
 // "0-3,7" -> {0, 1, 2, 3, 7}; empty text: empty set, meaning all. Throws Error::usage.
 [[nodiscard]] std::set<int64_t> parse_layers(const std::string& text);
-// "256MiB", "1g", "65536" -> bytes. Throws Error::usage.
-[[nodiscard]] int64_t parse_size(const std::string& text);
+// "256MiB", "1g", "65536" -> bytes. Throws Error::usage naming the flag.
+[[nodiscard]] int64_t parse_size(const std::string& text, const std::string& flag);
 // A whole number from 1 on. Throws Error::usage naming the flag.
 [[nodiscard]] int64_t parse_count(const std::string& text, const std::string& flag);
 // {"A=1", ...} -> map. Throws Error::usage naming the flag.

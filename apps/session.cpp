@@ -8,7 +8,6 @@
 #include "apps/known_names.hpp"
 #include "apps/suggest.hpp"
 #include "formats/deployment_json.hpp"
-#include "formats/mapped_file.hpp"
 #include "formats/model_config.hpp"
 #include "formats/quant_config.hpp"
 #include "formats/seekable_zstd.hpp"
@@ -21,14 +20,12 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kMaxConfigBytes = int64_t{16} << 20;
-
 std::optional<ModelConfig> read_config(const InputOptions& options, const Source& source) {
   const std::optional<std::string> text = config_text(options, source);
   if (!text) return std::nullopt;
   const bool flag = !options.model_config.empty();
-  return parse_model_config(*text,
-                            (flag ? options.model_config : options.path / kConfigName).string());
+  return parse_model_config(
+      *text, (flag ? options.model_config.path() : options.path / kConfigName).string());
 }
 
 // The value of a flag, or nothing when it was not given. `known` is what the hint chooses from.
@@ -55,9 +52,37 @@ std::set<std::string> split_list(const std::string& text) {
   return items;
 }
 
-DeploymentRequest read_target(const std::string& path) {
-  if (path.empty()) return {};
-  return in_context(path, [&] { return parse_target(read_text_file(path, kMaxConfigBytes)); });
+DeploymentRequest read_target(const FlagFile& file) {
+  if (file.empty()) return {};
+  const std::string& text = file.text();
+  return in_context(file.path().string(), [&] { return parse_target(text); });
+}
+
+// A name that the rules do not know is an input's fault, but for one that stands in a flag.
+void check_names(const RuleSet& rules, const Deployment& deployment,
+                 const DeploymentOptions& options) {
+  struct Name {
+    std::string_view key;
+    std::string_view flag;
+    const std::string& value;
+  };
+  const Name names[] = {
+      {"arch:", "--arch:", options.arch},
+      {"activation:", "--activation:", options.activation},
+      {"routing_method:", "--routing-method:", options.routing_method},
+      {"all2all_backend:", "--all2all-backend:", options.all2all_backend},
+  };
+  try {
+    (void)make_question(rules, deployment);
+  } catch (Error& error) {
+    const std::string_view text = error.what();
+    for (const auto& [key, flag, value] : names) {
+      if (value.empty() || !text.starts_with(key)) continue;
+      throw Error::usage(fmt::format("{}{}", flag, text.substr(key.size())));
+    }
+    if (text.starts_with("arch:")) error.add_context(options.target_file.path().string());
+    throw;
+  }
 }
 
 // Runs `body`; an error about the input that leaves it names the first of `files` unless it names
@@ -92,9 +117,7 @@ std::optional<Family> family_flag(const std::string& family) {
 }
 
 std::optional<std::string> config_text(const InputOptions& options, const Source& source) {
-  if (options.model_config.empty()) return source.config_json();
-  return in_context(options.model_config.string(),
-                    [&] { return read_text_file(options.model_config, kMaxConfigBytes); });
+  return options.model_config.empty() ? source.config_json() : options.model_config.text();
 }
 
 OpenInput open_input(const InputOptions& options, const std::string& family, const RuleSet& rules) {
@@ -123,7 +146,7 @@ OpenInput open_input(std::shared_ptr<Source> source, const InputOptions& options
   for (const SourceTensor& tensor : input.source->tensors()) {
     tensors.push_back({tensor.name, tensor.spec, tensor.file});
   }
-  input.model = naming({options.path, options.model_config}, [&] {
+  input.model = naming({options.path, options.model_config.path()}, [&] {
     return find_expert_layers(tensors, input.config ? &*input.config : nullptr, find);
   });
   if (input.model.layers.empty()) {
@@ -181,7 +204,11 @@ DeploymentRequest request_from(const DeploymentOptions& options, const RuleSet& 
                                 {"cuda", "rocm", "xpu", "cpu", "other"});
   request.arch = given(options.arch);
   request.needs_arch = options.backend.empty();
-  if (!options.libs.empty()) request.libs = split_list(options.libs);
+  if (options.libs == kNoLibs) {
+    request.libs.emplace();
+  } else if (!options.libs.empty()) {
+    request.libs = split_list(options.libs);
+  }
   request.absent_libs = {options.no_libs.begin(), options.no_libs.end()};
   request.env = parse_pairs(options.env, "--env");
   request.selector =
@@ -231,6 +258,7 @@ Choice choose_backend(const DeploymentOptions& options, const OpenInput& input) 
                       : nullptr;
   choice.deployment =
       resolve_deployment(rules, request_from(options, rules), choice.caller, config);
+  check_names(rules, choice.deployment, options);
   const ExpertLayer& layer = input.model.layers.front();
   choice.decision = decide(rules, {.deployment = choice.deployment,
                                    .caller = choice.caller,
@@ -285,15 +313,7 @@ std::vector<RankSlice> plan_ranks(const DeploymentOptions& options, const OpenIn
                                   const Choice& choice) {
   SliceOptions slice;
   slice.parallel = choice.deployment.parallel;
-  if (options.expert_placement == "round_robin") {
-    slice.placement = ExpertPlacement::kRoundRobin;
-  } else if (options.expert_placement != "linear") {
-    throw Error::usage(fmt::format("--expert-placement: '{}' is neither linear nor round_robin",
-                                   options.expert_placement));
-  }
-  if (options.pad != "auto" && options.pad != "none") {
-    throw Error::usage(fmt::format("--pad: '{}' is neither auto nor none", options.pad));
-  }
+  if (options.expert_placement == "round_robin") slice.placement = ExpertPlacement::kRoundRobin;
   slice.round = options.pad == "auto";
   slice.round_sizes = [&](LayerDims dims) {
     return round_up_sizes(*choice.rules, choice.target, dims);

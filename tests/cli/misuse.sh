@@ -1,0 +1,113 @@
+# Flags that say nothing, contradict each other, cannot matter, or have values that are none: exit 2,
+# one line that names the flag, nothing on stdout.
+model=$TESTDATA/ingest/gptoss_hf
+convert_quietly "$model" -o blob --arch sm90
+
+# misused FLAG ARGUMENT...
+misused() {
+  local flag=$1
+  shift
+  expect_exit 2 "$BIN" "$@"
+  expect_one_error "$flag"
+  [ ! -s stdout ] || fail "a result in spite of misuse: $*"
+}
+
+# Empty values, as a script's unset variable leaves them.
+misused --against verify blob --against ''
+misused --against verify blob --against= --json
+misused OUT verify ''
+misused INPUT explain '' --arch sm90
+for flag in --shard --layers --rank --revision --backend --moe-backend --arch --platform --target --env \
+  --knob --no-lib --quantization-config --activation --style --model-config --memory --threads --level; do
+  misused "$flag" convert "$model" -o bad --arch sm90 "$flag" ''
+  misused "$flag" convert "$model" -o bad --arch sm90 "$flag="
+done
+misused --output convert "$model" -o '' --arch sm90
+misused --libs explain --arch sm90 --libs ''
+grep -qx 'hint: --libs none means no package' stderr || fail 'no hint how to say none'
+expect_exit 0 "$BIN" explain --arch sm90 --libs none --json
+"$python" -c 'import json; assert json.load(open("stdout"))["deployment"]["libs"] == []'
+# An empty value of a variable is one.
+expect_exit 0 "$BIN" explain --arch sm90 --env A=
+
+# Values are looked at wherever a flag is taken.
+misused --pad explain "$model" --arch sm90 --pad bogus
+misused --expert-placement explain --arch sm90 --expert-placement bogus
+for command in "convert $model -o bad" "inspect $model"; do
+  # shellcheck disable=SC2086
+  {
+    misused --arch $command --arch sm9
+    misused --arch $command --arch sm90a
+    misused --activation $command --arch sm90 --activation bogus
+    misused --routing-method $command --arch sm90 --routing-method bogus
+    misused --all2all-backend $command --arch sm90 --all2all-backend bogus
+  }
+done
+# In a file it is the file that is wrong.
+printf '{"arch": "sm9"}\n' >target.json
+expect_exit 3 "$BIN" convert "$model" -o bad --target target.json
+expect_one_error 'target.json: arch: expected sm<major><minor>'
+misused --memory convert "$model" -o bad --arch sm90 --memory 99999999999999g
+misused --memory convert "$model" -o bad --arch sm90 --memory lots
+
+# Flags that cannot matter.
+misused --model-config explain --arch sm90 --model-config missing.json
+misused --style explain --arch sm90 --style gpt_oss
+misused --layers explain --arch sm90 --layers zzz
+misused --arch inspect blob --arch sm100
+misused --layers inspect blob --layers 7
+misused --style inspect blob --style bogus
+misused --style verify blob --style bogus
+misused --model-config verify blob --model-config missing.json
+for table in layouts styles revisions; do
+  misused --revision list $table --revision vllm-2026-08-17
+done
+expect_exit 0 "$BIN" list backends --revision vllm-2026-08-17
+
+# What asks about a deployment is answered, or refused as convert refuses it.
+for flags in '--moe-backend bogus' '--tp-size 7' '--rank 55' '--knob x' '--pad none' '--libs none' \
+  '--enable-eplb' '--moe-backend bogus --arch sm90' '--rank 55 --arch sm90' '--knob x --arch sm90'; do
+  want=0
+  # shellcheck disable=SC2086
+  "$BIN" convert "$model" -o bad --dry-run $flags >/dev/null 2>said || want=$?
+  # shellcheck disable=SC2086
+  expect_exit $want "$BIN" inspect "$model" $flags
+  [ "$want" != 0 ] || fail "convert took $flags"
+  [ "$(grep error: said)" = "$(grep error: stderr)" ] || fail "inspect $flags says something else"
+  [ ! -s stdout ] || fail "inspect $flags: half an answer"
+done
+# Of the checkpoint alone.
+expect_exit 0 "$BIN" inspect "$model" --layers 0 --family gpt_oss --style gpt_oss
+! grep -q '^target' stdout || fail 'a target that nobody asked for'
+
+# Contradictions.
+misused --level convert "$model" -o bad --arch sm90 --compress none --level 19
+misused --quiet verify blob -q -v
+misused --moe-backend convert "$model" -o bad --arch sm90 --backend MARLIN --moe-backend triton
+
+# Repeatable flags take one value each, and leave what follows alone.
+for flag in '--no-lib triton_kernels' '--env A=1' '--knob params_dtype=float16'; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" explain --arch sm90 $flag "$model"
+  grep -q "^  checkpoint  *$model" stdout || fail "$flag took INPUT"
+done
+expect_exit 0 "$BIN" explain --arch sm90 --no-lib triton_kernels --no-lib flashinfer --json
+"$python" - <<'PY'
+import json
+libs = json.load(open("stdout"))["deployment"]["libs"]
+assert "triton_kernels" not in libs and "flashinfer" not in libs, libs
+PY
+
+# Small files may be pipes, up to their limit.
+expect_exit 0 "$BIN" explain "$model" --target <(printf '{"arch": "sm90"}')
+config=$model/config.json
+expect_exit 0 "$BIN" convert "$model" -o piped --arch sm90 --include-rest --model-config <(cat "$config")
+cmp "$config" piped/config.json
+expect_exit 0 "$BIN" verify piped --against "$model" --model-config <(cat "$config")
+convert_quietly "$model" -o ranks --arch sm90 --tp-size 2
+expect_exit 0 "$BIN" verify ranks --against "$model" --model-config <(cat "$config")
+expect_exit 3 "$BIN" explain --target <(head -c 17000000 /dev/zero)
+expect_one_error ': more than 16777216 bytes$'
+expect_exit 3 "$BIN" explain --target missing.json
+expect_one_error 'missing.json: cannot be opened'
+[ ! -e bad ] || fail 'a usage error left an output'
