@@ -257,7 +257,7 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
 }
 
 void declare_explain(CLI::App& app, CommandLine& line) {
-  ExplainFlags& options = line.explain;
+  ExplainOptions& options = line.explain;
   CLI::App* command = app.add_subcommand(
       "explain", "Say which backend a deployment gets, and every candidate's reason");
   command->footer(
@@ -284,7 +284,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
   add_global_flags(*command, line.global);
   command->callback([&line, command] {
     line.explain.given = given_flags(*command);
-    line.run = [&line](const Console& console) { return explain_command(line.explain, console); };
+    line.run = [&line](const Console& console) { return run_explain(line.explain, console); };
   });
 }
 

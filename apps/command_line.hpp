@@ -22,7 +22,7 @@ struct CommandLine {
   VerifyOptions verify;
   UnpackOptions unpack;
   FinalizeOptions finalize;
-  ExplainFlags explain;
+  ExplainOptions explain;
   ListOptions list;
   std::function<int(const Console&)> run;
 };

@@ -20,7 +20,7 @@ enum ExitCode : int {
 
 [[nodiscard]] int run_convert(const ConvertOptions& options, const Console& console);
 [[nodiscard]] int run_inspect(const InspectOptions& options, const Console& console);
-[[nodiscard]] int explain_command(const ExplainFlags& options, const Console& console);
+[[nodiscard]] int run_explain(const ExplainOptions& options, const Console& console);
 [[nodiscard]] int run_verify(const VerifyOptions& options, const Console& console);
 [[nodiscard]] int run_unpack(const UnpackOptions& options, const Console& console);
 [[nodiscard]] int run_finalize(const FinalizeOptions& options, const Console& console);

@@ -18,7 +18,7 @@ struct Fact {
 };
 
 std::string outcome(const Side& side) {
-  if (!side.refused.empty()) return "refused: " + side.refused;
+  if (side.error) return fmt::format("refused: {}", side.error->what());
   const Decision& decision = side.explanation.decision;
   if (!decision.backend) {
     return fmt::format("refused: {}: {}", decision.error_type, decision.error_message);
@@ -27,7 +27,7 @@ std::string outcome(const Side& side) {
 }
 
 bool decided(const Side& side) {
-  return side.refused.empty() && side.explanation.decision.backend.has_value();
+  return !side.error && side.explanation.decision.backend.has_value();
 }
 
 std::string served_by(const Side& side) {
@@ -64,7 +64,7 @@ constexpr Fact kFacts[] = {
     {"slices", slices, true},
     {"quant config",
      [](const Side& s) { return decided(s) ? settings_text(*s.explanation.settings) : ""; }},
-    {"layout", [](const Side& s) { return decided(s) ? layout_text(s.explanation.layout) : ""; },
+    {"layout", [](const Side& s) { return decided(s) ? layout_text(s.explanation.row) : ""; },
      true},
     {"beware", notes},
 };

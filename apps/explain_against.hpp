@@ -2,10 +2,12 @@
 // and checkpoint, and whether a blob made for the one serves the other.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/explain_report.hpp"
+#include "lib/core/error.hpp"
 
 namespace mxfp4 {
 
@@ -21,11 +23,11 @@ struct RevisionComparison {
   bool repack = false;                  // a blob of the one does not serve the other
 };
 
-// One side of a comparison; `refused` when the revision does not even know a name in the question.
+// One side of a comparison; `error` when the revision does not even know a name in the question.
 struct Side {
   const RuleSet& rules;
   Explanation explanation;
-  std::string refused{};
+  std::optional<Error> error{};
 };
 
 [[nodiscard]] RevisionComparison compare_revisions(const Side& here, const Side& there);

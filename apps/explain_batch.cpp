@@ -7,11 +7,9 @@
 #include <memory>
 
 #include "apps/explain.hpp"
-#include "apps/known_names.hpp"
 #include "formats/deployment_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/select.hpp"
-#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -67,15 +65,14 @@ void write_out(std::string& text) {
 
 }  // namespace
 
-int run_explain_batch(const ExplainOptions& options) {
-  const RuleSet& rules = rules_named(options.revision);
-  const File file = open_lines(options.batch);
-  const std::string name = options.batch == "-" ? "stdin" : options.batch;
+int explain_batch(const RuleSet& rules, const std::string& path, bool traces) {
+  const File file = open_lines(path);
+  const std::string name = path == "-" ? "stdin" : path;
   std::string out;
   int64_t number = 0;
   const auto answer = [&](std::string_view line) {
     ++number;
-    out += decision_json(select_backend(rules, parse_deployment(line)), options.verbose);
+    out += decision_json(select_backend(rules, parse_deployment(line)), traces);
     out += '\n';
     if (out.size() > kBlockBytes) write_out(out);
   };

@@ -21,22 +21,17 @@ size_t columns(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// A command to copy: broken between arguments, with the shell's line continuation.
-void append_command(std::string& out, std::string_view command) {
-  constexpr std::string_view kIndent = "    ";
-  std::string line = "  ";
-  std::string_view gap;
-  while (!command.empty()) {
-    const std::string_view word = command.substr(0, command.find(" --"));
-    command.remove_prefix(std::min(command.size(), word.size() + 1));
-    if (columns(line) + gap.size() + columns(word) + 2 > kWidth && !gap.empty()) {
+// A command to copy: broken between its parts, with the shell's line continuation.
+void append_command(std::string& out, const std::vector<std::string>& parts) {
+  std::string line = " ";
+  bool fresh = true;  // the line has no part yet
+  for (const std::string& part : parts) {
+    if (!fresh && columns(line) + 1 + columns(part) + 2 > kWidth) {
       out += line + " \\\n";
-      line = kIndent;
-      gap = "";
+      line = "   ";
     }
-    line += gap;
-    line += word;
-    gap = " ";
+    line += " " + part;
+    fresh = false;
   }
   out += line + "\n";
 }
@@ -68,7 +63,7 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
                   const Explanation& e) {
   const Deployment& d = e.deployment;
   out += "asked\n";
-  if (!options.checkpoint.empty()) append_field(out, "checkpoint", options.checkpoint);
+  if (!options.input.path.empty()) append_field(out, "checkpoint", options.input.path.string());
   if (e.caller != nullptr) {
     append_field(out, e.assumed_caller ? "as if served by" : "served by",
                  fmt::format("{} ({})", e.caller->method, e.caller->text));
@@ -123,39 +118,38 @@ void append_chosen(std::string& out, const Explanation& e) {
   if (!decision.experts_class.empty()) append_field(out, "class", decision.experts_class);
   append_field(out, "sizes", sizes_text(e));
   append_field(out, "quant config", settings_text(*e.settings));
-  append_field(out, "layout", layout_text(e.layout));
+  append_field(out, "layout", layout_text(e.row));
   for (const std::string& note : decision.notes) append_field(out, "beware", note);
 }
 
-// The flags that came with this request, other than those in `request`.
-std::string further_flags(const ExplainOptions& options) {
-  std::string text;
-  if (options.family) text += fmt::format(" --family {}", family_name(*options.family));
-  if (options.backend) text += fmt::format(" --backend {}", backend_name(*options.backend));
-  if (!options.revision.empty()) text += " --revision " + shell_word(options.revision);
-  if (!options.round_sizes) text += " --pad none";
-  if (!options.style.empty()) text += " --style " + shell_word(options.style);
-  if (!options.model_config.empty()) text += " --model-config " + shell_word(options.model_config);
-  return text;
+// Appends the flags as they were typed, but for those that are not the same for `convert`.
+void append_flags(std::vector<std::string>& parts, const ExplainOptions& options,
+                  std::string_view without = "") {
+  for (const GivenFlag& flag : options.given) {
+    if (flag.name == kInputName || flag.name == "--against" || flag.name == without) continue;
+    if (flag.values.empty()) parts.push_back(flag.name);
+    for (const std::string& value : flag.values) {
+      parts.push_back(fmt::format("{} {}", flag.name, shell_word(value)));
+    }
+  }
 }
 
 void append_next(std::string& out, const ExplainOptions& options, const Explanation& e) {
-  const std::string& input = options.checkpoint;
-  DeploymentRequest request = options.request;
+  const std::string input = options.input.path.string();
   out += "\nnext\n";
   if (e.decision.backend) {
-    append_command(out, fmt::format("mxfp4-repack convert {} -o OUT{}{}",
-                                    input.empty() ? "CHECKPOINT" : shell_word(input),
-                                    request_flags(request), further_flags(options)));
+    std::vector<std::string> parts{fmt::format("mxfp4-repack convert {} -o OUT",
+                                               input.empty() ? "CHECKPOINT" : shell_word(input))};
+    append_flags(parts, options);
+    append_command(out, parts);
     return;
   }
-  append_command(out, "mxfp4-repack list backends");
-  if (request.moe_backend) {
-    request.moe_backend.reset();
-    append_command(out, fmt::format("mxfp4-repack explain{}{}{}{}", input.empty() ? "" : " ",
-                                    input.empty() ? "" : shell_word(input), request_flags(request),
-                                    further_flags(options)));
-  }
+  append_command(out, {"mxfp4-repack list backends"});
+  if (options.deployment.moe_backend.empty()) return;
+  std::vector<std::string> parts{"mxfp4-repack explain"};
+  if (!input.empty()) parts.front() += " " + shell_word(input);
+  append_flags(parts, options, "--moe-backend");
+  append_command(out, parts);
 }
 
 nlohmann::ordered_json deployment_json(const Deployment& d) {
@@ -223,9 +217,8 @@ void add_choice(nlohmann::ordered_json& out, const Explanation& e) {
     out["sizes"] = {{"rank", dims_json(e.sizes->rank)}, {"padded", dims_json(e.sizes->padded)}};
   }
   out["quant_config"] = settings_json(*e.settings);
-  const bool has_layout = e.layout != nullptr && e.layout->layout != nullptr;
-  out["layout"] =
-      has_layout ? nlohmann::ordered_json(e.layout->layout->id) : nlohmann::ordered_json();
+  const bool has_layout = e.row != nullptr && e.row->layout != nullptr;
+  out["layout"] = has_layout ? nlohmann::ordered_json(e.row->layout->id) : nlohmann::ordered_json();
 }
 
 }  // namespace
@@ -303,7 +296,7 @@ std::string explanation_text(const RuleSet& rules, const ExplainOptions& options
 std::string explanation_json(const RuleSet& rules, const ExplainOptions& options,
                              const Explanation& e) {
   nlohmann::ordered_json out = {{"revision", rules.name}};
-  if (!options.checkpoint.empty()) out["checkpoint"] = options.checkpoint;
+  if (!options.input.path.empty()) out["checkpoint"] = options.input.path.string();
   if (e.caller != nullptr) out[e.assumed_caller ? "assumed_method" : "method"] = e.caller->method;
   out["deployment"] = deployment_json(e.deployment);
   if (e.decision.backend) {
@@ -320,42 +313,6 @@ std::string explanation_json(const RuleSet& rules, const ExplainOptions& options
   }
   out["notes"] = e.decision.notes;
   return out.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-std::string request_flags(const DeploymentRequest& r) {
-  std::vector<std::string> flags;
-  const auto add = [&](std::string_view flag, const auto& value) {
-    if (value) flags.push_back(fmt::format("{} {}", flag, shell_word(fmt::format("{}", *value))));
-  };
-  const auto add_switch = [&](std::string_view flag, const std::optional<bool>& value) {
-    if (value && *value) flags.emplace_back(flag);
-  };
-  if (r.platform && !r.arch)
-    flags.push_back(fmt::format("--platform {}", platform_name(*r.platform)));
-  add("--arch", r.arch);
-  if (r.libs) flags.push_back("--libs " + shell_word(fmt::format("{}", fmt::join(*r.libs, ","))));
-  for (const std::string& name : r.absent_libs) flags.push_back("--no-lib " + shell_word(name));
-  for (const auto& [name, value] : r.env)
-    flags.push_back("--env " + shell_word(fmt::format("{}={}", name, value)));
-  if (r.selector) flags.push_back(fmt::format("--selector {}", selector_name(*r.selector)));
-  add("--moe-backend", r.moe_backend);
-  if (r.activation_override) {
-    flags.push_back(fmt::format("--quantization-config '{{\"moe\":{{\"activation\":\"{}\"}}}}'",
-                                *r.activation_override));
-  }
-  add("--activation", r.activation);
-  add("--routing-method", r.routing_method);
-  add_switch("--enable-lora", r.lora);
-  add("--tp-size", r.tp_size);
-  add("--pcp-size", r.pcp_size);
-  add("--dp-size", r.dp_size);
-  add_switch("--enable-expert-parallel", r.enable_expert_parallel);
-  add("--all2all-backend", r.all2all_backend);
-  add_switch("--enable-eplb", r.enable_eplb);
-  add_switch("--sequence-parallel", r.sequence_parallel);
-  std::string text;
-  for (const std::string& flag : flags) text += " " + flag;
-  return text;
 }
 
 }  // namespace mxfp4

@@ -119,7 +119,7 @@ struct InspectOptions {
   DeploymentOptions deployment;
 };
 
-struct ExplainFlags {
+struct ExplainOptions {
   std::vector<GivenFlag> given;
   InputOptions input;  // path empty: from flags alone
   DeploymentOptions deployment;

@@ -248,26 +248,40 @@ std::optional<Backend> forced_backend(const DeploymentOptions& options) {
   return backend;
 }
 
-Choice choose_backend(const DeploymentOptions& options, const OpenInput& input) {
-  Choice choice;
-  choice.rules = &rules_for(options);
-  const RuleSet& rules = *choice.rules;
-  const ModelConfig* config = input.config ? &*input.config : nullptr;
-  choice.caller = config != nullptr && input.model.style != Style::kLoaded
-                      ? find_caller(rules, *config)
-                      : nullptr;
-  choice.deployment =
-      resolve_deployment(rules, request_from(options, rules), choice.caller, config);
-  check_names(rules, choice.deployment, options);
+ModelFacts facts_of(const OpenInput& input, const RuleSet& rules) {
+  ModelFacts facts;
+  facts.config = input.config ? &*input.config : nullptr;
+  if (facts.config != nullptr && input.model.style != Style::kLoaded) {
+    facts.caller = find_caller(rules, *facts.config);
+  }
+  facts.family = input.model.family;
   const ExpertLayer& layer = input.model.layers.front();
+  facts.biases = layer.has(Slot::kW13Bias);
+  facts.input_scales = layer.has(Slot::kW13InputScale);
+  return facts;
+}
+
+Choice choose_backend(const DeploymentOptions& options, const OpenInput& input) {
+  const RuleSet& rules = rules_for(options);
+  return choose_backend(options, rules, request_from(options, rules), facts_of(input, rules));
+}
+
+Choice choose_backend(const DeploymentOptions& options, const RuleSet& rules,
+                      const DeploymentRequest& request, const ModelFacts& facts) {
+  Choice choice;
+  choice.rules = &rules;
+  choice.caller = facts.caller;
+  choice.deployment = resolve_deployment(rules, request, facts.caller, facts.config);
+  check_names(rules, choice.deployment, options);
+  choice.family = family_of(facts.caller, facts.family, choice.deployment.selector);
   choice.decision = decide(rules, {.deployment = choice.deployment,
-                                   .caller = choice.caller,
-                                   .family = input.model.family,
+                                   .caller = facts.caller,
+                                   .family = facts.family,
                                    .forced = forced_backend(options),
-                                   .biases = layer.has(Slot::kW13Bias),
-                                   .input_scales = layer.has(Slot::kW13InputScale)});
+                                   .biases = facts.biases,
+                                   .input_scales = facts.input_scales});
   if (!choice.decision.backend) return choice;
-  choice.target = make_target(choice.deployment, choice.decision, input.model.family);
+  choice.target = make_target(choice.deployment, choice.decision, choice.family);
   choice.target.knobs = parse_pairs(options.knobs, "--knob");
   for (const auto& [name, value] : choice.target.knobs) {
     if (std::ranges::find(kKnobNames, name) != kKnobNames.end()) continue;
@@ -309,6 +323,11 @@ const Layout* require_layout(const Choice& choice) {
   return choice.row->layout;
 }
 
+void require_rank(const DeploymentOptions& options, int64_t ranks) {
+  if (!options.rank || (*options.rank >= 0 && *options.rank < ranks)) return;
+  throw Error::usage(fmt::format("--rank {}: there are {} ranks", *options.rank, ranks));
+}
+
 std::vector<RankSlice> plan_ranks(const DeploymentOptions& options, const OpenInput& input,
                                   const Choice& choice) {
   SliceOptions slice;
@@ -329,10 +348,8 @@ std::vector<RankSlice> plan_ranks(const DeploymentOptions& options, const OpenIn
   if (input.config) slice.n_group = input.config->n_group;
   std::vector<RankSlice> ranks = naming(
       {input.path}, [&] { return slice_ranks(input.model, common_dims(input.model), slice); });
+  require_rank(options, static_cast<int64_t>(ranks.size()));
   if (!options.rank) return ranks;
-  if (*options.rank < 0 || *options.rank >= static_cast<int64_t>(ranks.size())) {
-    throw Error::usage(fmt::format("--rank {}: there are {} ranks", *options.rank, ranks.size()));
-  }
   return {ranks[static_cast<size_t>(*options.rank)]};
 }
 

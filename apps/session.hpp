@@ -50,11 +50,24 @@ void select_layers(ModelLayers& model, const std::string& layers);
 // The size that all layers share. Throws Error::input when they differ.
 [[nodiscard]] LayerDims common_dims(const ModelLayers& model);
 
-// The answer to "which backend, and how": what convert does and inspect tells.
+// What decides beside the flags, as far as it is known.
+struct ModelFacts {
+  const ModelConfig* config = nullptr;
+  const CallerRow* caller = nullptr;  // the method class that serves the checkpoint
+  std::optional<Family> family{};     // what the user says, or the checkpoint
+  std::optional<bool> biases{};
+  std::optional<bool> input_scales{};
+};
+
+// Those of an input, which outlives them.
+[[nodiscard]] ModelFacts facts_of(const OpenInput& input, const RuleSet& rules);
+
+// The answer to "which backend, and how": what convert does, inspect and explain tell.
 struct Choice {
   const RuleSet* rules = nullptr;
-  const CallerRow* caller = nullptr;  // the method class that serves the checkpoint
+  const CallerRow* caller = nullptr;
   Deployment deployment;
+  Family family = Family::kGptOss;
   Decision decision;
   Target target;
   const LayoutRow* row = nullptr;  // null: no such row
@@ -63,6 +76,9 @@ struct Choice {
 // Resolves the flags for this model through the oracle, or by --backend. A refusal is a Choice
 // whose decision has no backend, or whose row has no layout; require_layout turns it into an error.
 [[nodiscard]] Choice choose_backend(const DeploymentOptions& options, const OpenInput& input);
+// The same for a request that request_from gave, by other rules or without a checkpoint.
+[[nodiscard]] Choice choose_backend(const DeploymentOptions& options, const RuleSet& rules,
+                                    const DeploymentRequest& request, const ModelFacts& facts);
 
 // The rule set of a blob, by its manifest; the default one where this program does not know it:
 // bytes follow from the layout id, not from the rules.
@@ -80,6 +96,9 @@ struct Choice {
 void require_backend(const Choice& choice);
 // The layout of a choice. Throws Error::unsupported with the reference's words.
 [[nodiscard]] const Layout* require_layout(const Choice& choice);
+
+// Throws Error::usage for a --rank that is not one of `ranks`.
+void require_rank(const DeploymentOptions& options, int64_t ranks);
 
 // Slices for all ranks, or for --rank alone.
 [[nodiscard]] std::vector<RankSlice> plan_ranks(const DeploymentOptions& options,

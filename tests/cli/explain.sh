@@ -39,6 +39,33 @@ done <<'EOF'
 --arch sm80 --moe-backend marlin --tp-size 2 --enable-expert-parallel
 --target target.json
 --arch sm100 --backend TRITON
+--arch sm90 --libs none --layers 1
+--arch sm89 --backend MARLIN --knob params_dtype=bfloat16 --knob marlin_input_dtype=none
+--arch sm90 --moe-backend marlin --tp-size 2 --enable-expert-parallel --rank 1
+--arch sm90 --expert-placement round_robin --env 'A=a b' --style gpt_oss
+EOF
+for part in '--expert-placement round_robin' "--env 'A=a b'" '--style gpt_oss'; do
+  grep -q -e "$part" next.sh || fail "the next command lost $part"
+done
+
+# The choice is convert's, whatever it follows from.
+# (a loaded input says its family itself)
+cp -r "$TESTDATA/containers/raw_loaded" generic
+sed -i 's/"family": "gpt_oss"/"family": "generic"/' generic/manifest.json
+answer() { "$python" -c 'import json; a = json.load(open("stdout")); print(a["backend"], a["layout"])'; }
+while read -r input flags; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" convert "$input" -o no $flags --dry-run --json --allow-known-defects
+  answer >want
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" explain "$input" $flags --json
+  answer | diff want - || fail "explain $input $flags: not what convert does"
+done <<EOF
+$model --arch sm89 --backend MARLIN --knob marlin_input_dtype=fp8
+$model --arch sm90 --backend HUMMING --knob humming_input_dtype=int8
+$TESTDATA/ingest/dsv4 --arch gfx950 --env VLLM_ROCM_USE_AITER=1
+$TESTDATA/ingest/dsv4 --arch sm100 --tp-size 2
+generic --arch sm90 --backend TRITON
 EOF
 
 # JSON says the same; refusals exit 4 with the reference's message.
@@ -56,6 +83,18 @@ expect_one_error "Mxfp4 MoE backend 'XPU' does not support"
 expect_exit 4 "$BIN" convert "$model" -o OUT4 --arch sm90 --moe-backend xpu
 expect_one_error "Mxfp4 MoE backend 'XPU' does not support"
 [ ! -e OUT4 ] || fail 'a refused deployment left an output'
+
+# A comparison ends as the answer alone would.
+for flags in '--arch sm90 --moe-backend xpu' '--arch sm9' '--arch sm90 --rank 1' '--arch sm90'; do
+  want=0
+  # shellcheck disable=SC2086
+  "$BIN" explain $flags >/dev/null 2>said || want=$?
+  # shellcheck disable=SC2086
+  expect_exit $want "$BIN" explain $flags --against vllm-2026-08-17
+  diff <(grep error: said) <(grep error: stderr) || fail "--against says something else: $flags"
+done
+expect_exit 4 "$BIN" explain --arch sm90 --moe-backend xpu --against vllm-2026-08-17
+grep -q 'no blob serves both' stdout || fail 'no comparison'
 expect_exit 2 "$BIN" explain
 expect_one_error 'arch|platform'
 expect_exit 2 "$BIN" explain --arch sm90 --family loud

@@ -33,7 +33,10 @@ expect_exit 0 "$BIN" explain --arch sm90 --env A=
 # Values are looked at wherever a flag is taken.
 misused --pad explain "$model" --arch sm90 --pad bogus
 misused --expert-placement explain --arch sm90 --expert-placement bogus
-for command in "convert $model -o bad" "inspect $model"; do
+misused --rank explain "$model" --arch sm90 --rank 99
+misused --rank explain --arch sm90 --tp-size 2 --rank 2
+expect_exit 0 "$BIN" explain --arch sm90 --tp-size 2 --rank 1
+for command in explain "convert $model -o bad" "inspect $model"; do
   # shellcheck disable=SC2086
   {
     misused --arch $command --arch sm9
@@ -45,7 +48,7 @@ for command in "convert $model -o bad" "inspect $model"; do
 done
 # In a file it is the file that is wrong.
 printf '{"arch": "sm9"}\n' >target.json
-expect_exit 3 "$BIN" convert "$model" -o bad --target target.json
+expect_exit 3 "$BIN" explain --target target.json
 expect_one_error 'target.json: arch: expected sm<major><minor>'
 misused --memory convert "$model" -o bad --arch sm90 --memory 99999999999999g
 misused --memory convert "$model" -o bad --arch sm90 --memory lots
@@ -54,6 +57,12 @@ misused --memory convert "$model" -o bad --arch sm90 --memory lots
 misused --model-config explain --arch sm90 --model-config missing.json
 misused --style explain --arch sm90 --style gpt_oss
 misused --layers explain --arch sm90 --layers zzz
+: >lines.jsonl
+misused INPUT explain --batch lines.jsonl "$model"
+misused --arch explain --batch lines.jsonl --arch nonsense
+misused --against explain --batch lines.jsonl --against nothing
+misused --tp-size explain --batch lines.jsonl --tp-size 2
+expect_exit 0 "$BIN" explain --batch lines.jsonl --revision vllm-2026-08-17 -v
 misused --arch inspect blob --arch sm100
 misused --layers inspect blob --layers 7
 misused --style inspect blob --style bogus
@@ -106,6 +115,7 @@ cmp "$config" piped/config.json
 expect_exit 0 "$BIN" verify piped --against "$model" --model-config <(cat "$config")
 convert_quietly "$model" -o ranks --arch sm90 --tp-size 2
 expect_exit 0 "$BIN" verify ranks --against "$model" --model-config <(cat "$config")
+expect_exit 0 "$BIN" explain "$model" --arch sm90 --against vllm-2026-08-17 --model-config <(cat "$config")
 expect_exit 3 "$BIN" explain --target <(head -c 17000000 /dev/zero)
 expect_one_error ': more than 16777216 bytes$'
 expect_exit 3 "$BIN" explain --target missing.json
