@@ -9,10 +9,11 @@
 //   w2_weight_scale    padded, S              as one matrix          as one matrix
 //   w13_bias, w2_bias  F32, order kept        same                   same
 //
-// Weights keep their shapes. Scales are U8 [E 2I, up(H/32, 8)] and [E H, up(I/32, 8)]: their
-// columns are padded to a multiple of 8 with 0x7F (1.0) before S. "As one matrix": the E H rows of
-// all experts together, padded to a multiple of 256 rows too; the engine leaves that padding
-// uninitialised, here it is 0x7F.
+// Biases are optional. Weights are torch float4_e2m1fn_x2 and is_shuffled, scales of the two situ
+// layouts torch float8_e8m0fnu. Weights keep their shapes. Scales are U8 [E 2I, up(H/32, 8)] and
+// [E H, up(I/32, 8)]: their columns are padded to a multiple of 8 with 0x7F (1.0) before S. "As one
+// matrix": the E H rows of all experts together, padded to [up(E H, 256), up(I/32, 8)]; the engine
+// leaves that padding uninitialised, here it is 0x7F.
 //
 // Example: I = 128, H: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
 //

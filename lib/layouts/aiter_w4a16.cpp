@@ -1,12 +1,14 @@
 // AITER_MXFP4_BF16 (weights of 4 bits, activations of 16): interleaved gate/up rows are put apart
 // in blocks of 16, then both weights and scales are tiled. Maps W, S, G: aiter_common.hpp.
 //
-//   w13_weight        U8 [E, 2I, H/2]    G on the rows, then W     torch float4_e2m1fn_x2,
-//   is_shuffled w2_weight         U8 [E, H, I/2]     W                         torch
-//   float4_e2m1fn_x2, is_shuffled w13_weight_scale  U8 [E 2I, H/32]    G on the rows, then S two
-//   dimensions w2_weight_scale   U8 [E H, I/32]     S                         two dimensions
-//   w13_bias          F32 [E, 2I]        out[e, g I + i] = in[e, 2i + g]: all gates, then all ups
-//   w2_bias           F32 [E, H]         order kept
+//   w13_weight        U8 [E, 2I, H/2]   G on the rows, then W   torch float4_e2m1fn_x2, is_shuffled
+//   w2_weight         U8 [E, H, I/2]    W                       torch float4_e2m1fn_x2, is_shuffled
+//   w13_weight_scale  U8 [E 2I, H/32]   G on the rows, then S   two dimensions
+//   w2_weight_scale   U8 [E H, I/32]    S                       two dimensions
+//   w13_bias          F32 [E, 2I]       out[e, g I + i] = in[e, 2i + g]: all gates, then all ups
+//   w2_bias           F32 [E, H]        order kept
+//
+// Biases are optional.
 //
 // Example: H = 256, w13 byte (row 3, column 17): G puts row 3 (i = 1, g = 1) at r = 17, W gives
 // 1*2048 + 1*256 + 1*16 + 1 = 2321; the scale (3, 5) goes to 0 + 1*64 + 1*4 + 1*2 + 1 = 71.

@@ -5,7 +5,8 @@
 //   w2_weight         U8 [E, H, I/2]     W    torch float4_e2m1fn_x2, is_shuffled
 //   w13_weight_scale  U8 [E, 2I, H/32]   S
 //   w2_weight_scale   U8 [E, H, I/32]    S
-//   w13_bias, w2_bias F32 [E, 2I], [E, H]     order kept; optional
+//   w13_bias          F32 [E, 2I]        order kept; optional
+//   w2_bias           F32 [E, H]         order kept; optional
 //
 // Example: H = 256, w13 byte (row 17, column 17): W gives 1*2048 + 1*256 + 1*16 + 1 = 2321; the
 // scale (17, 5) goes to 0 + 1*64 + 1*4 + 1*2 + 1 = 71.

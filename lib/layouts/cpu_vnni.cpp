@@ -2,11 +2,10 @@
 //
 // Per expert and matrix: N rows of C bytes and G scales, in blocks of 32 rows; `/` is integer
 // division.
-//   weights U8 [E, N, C]: row n, element j -> byte (n/32)*32C + 32*(j/2) + 2*(n%16) + j%2, its high
-//     nibble if n % 32 >= 16, else its low one         (C = 16, n = 17, j = 5: byte 67, high
-//     nibble)
-//   scales U8 [E, N, G]: (n, g) -> (n/32)*32G + 32*g + n%32        (G = 4, n = 33, g = 2: byte 193)
-//   biases BF16 [E, N] -> F32, order kept
+//   weights U8 [E, N, C]: row n, element j -> byte (n/32)*32C + 32*(j/2) + 2*(n%16) + j%2,
+//     its high nibble if n % 32 >= 16, else its low one   (C = 16, n = 17, j = 5: byte 67, high)
+//   scales U8 [E, N, G]: (n, g) -> (n/32)*32G + 32*g + n%32      (G = 4, n = 33, g = 2: byte 193)
+//   biases F32 [E, N]: widened, order kept; optional
 // Preconditions: N % 32 == 0 (fewer rows would let the reference read uninitialised stack bytes).
 // Source: vLLM a2c8fc6657 fused_moe/experts/cpu_moe.py (prepare_mxfp4_moe_layer_for_cpu),
 // csrc/cpu/sgl-kernels/gemm.cpp. Scalar code with a fixed block: the same bytes on every build.

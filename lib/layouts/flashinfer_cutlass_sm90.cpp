@@ -9,8 +9,9 @@
 // 2(r-I). Weights: the nibble of row r, element k (x[i] = bit i of x) goes to
 //   row d            = r with bit 3 replaced by k[4]
 //   nibble column q  = (k - k%64) + 32*k[5] + 16*k[2] + 8*k[1] + 4*k[3] + 2*k[0] + r[3]
-// so an output byte joins the same element of two rows 8 apart. Scales: out[e, c/4, 4r + c%4] =
-// in[e, r, c]. w2_bias is as loaded; a NaN in w13_bias becomes 0x7FFF.
+// so an output byte joins the same element of two rows 8 apart. Scales:
+//   out[e, c/4, 4r + c%4] = in[e, r, c]
+// w2_bias is as loaded. In w13_bias a NaN becomes 0x7FFF; loaded as F32, it is rounded.
 //
 // Example: row 9, element 21 (10101 in binary) goes to row 9 (bit 3 = k[4] = 1), nibble column
 // 16*1 + 8*0 + 4*0 + 2*1 + 1 = 19, the high nibble of byte 9.

@@ -1,14 +1,17 @@
 // HUMMING, both families alike; rows keep their loaded order. The layout itself pads each matrix,
-// at the end: rows N to N' = a multiple of 256, columns K to K' = a multiple of 128 (w13 N = 2I, K
-// = H; w2 N = H, K = I). New codes are 0, scale bytes 127 (1.0), biases 0. `/` is integer division.
+// at the end: rows N to N' = up(N, 256), columns K to K' = up(K, 128), where w13 has N = 2I, K = H
+// and w2 N = H, K = I. New codes are 0, scale bytes 127 (1.0), biases 0. `/` is integer division.
 //
-//   weight I32 [E, K'/16, 2N']: mma_weight_tiles, on compute capability 9.x wgmma_weight_tiles;
-//   with
-//     8-bit activations [E, K'/32, 4N']: w8_activation_weight_tiles              (mma_tiles.hpp)
-//   scale U8 (e8m0) [E, K'/32, N']: (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8]  (n = 10: 17)
-//   bias in params dtype [E, N']: mma_bias_order
-// 8-bit activations requantise first: humming_requantize.hpp; global scale F32 [E].
-// Preconditions: biases in params dtype; 8-bit: scale bytes of one expert at most 127 + span apart.
+//   weight   I32 [E, K'/16, 2N']       mma_weight_tiles (mma_tiles.hpp)
+//                                      wgmma_weight_tiles on compute capability 9.x
+//            I32 [E, K'/32, 4N']       w8_activation_weight_tiles with 8-bit activations
+//   scale    U8 (e8m0) [E, K'/32, N']  (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8]   (n = 10: 17)
+//   bias     params dtype [E, N']      mma_bias_order; optional
+//   w13_global_scale, w2_global_scale  F32 [E], with 8-bit activations, which requantise first:
+//                                      humming_requantize.hpp
+//
+// Preconditions: H and I multiples of 32; biases in params dtype; 8-bit: scale bytes of one expert
+// at most 127 + span apart.
 // Source: vLLM a2c8fc6657 quantization/utils/humming_utils.py with humming-kernels 0.1.0a1
 // (a6455de) schema/mxfp4.py, ops/weight.py, include/humming/kernel/process.cuh, process_mxfp4.cuh.
 #include <fmt/format.h>

@@ -1,13 +1,16 @@
 // MARLIN and BATCHED_MARLIN, both families alike, any architecture; rows keep their loaded order.
 //
 // Per expert and matrix, N = rows, K = columns: w13 N = 2I, K = H; w2 N = H, K = I. `/` is integer
-// division. Outputs: weight I32 [E, K/16, 2N], scale U8 (e8m0) [E, K/32, N], bias in params dtype
-// [E, N].
-//   weight: mma_weight_tiles; with fp8 activations w8_activation_weight_tiles (mma_tiles.hpp)
-//   scale (n, g) -> [g][c], c = 64*(n / 64) + 8*(n % 8) + 4*((n / 32) % 2) + 2*((n / 8) % 2)
-//                               + (n / 16) % 2                                     (n = 9: c = 10)
-//     with fp8 activations c is the bias order, and 6 is added to the byte
-//   bias: mma_bias_order
+// division.
+//
+//   weight  I32 [E, K/16, 2N]        mma_weight_tiles (mma_tiles.hpp)
+//                                    w8_activation_weight_tiles with fp8 activations
+//   scale   U8 (e8m0) [E, K/32, N]   (n, g) -> [g][c], stated below
+//   bias    params dtype [E, N]      mma_bias_order; optional
+//
+//   c = 64*(n/64) + 8*(n%8) + 4*((n/32)%2) + 2*((n/8)%2) + (n/16)%2                  (n = 9: 10)
+//   with fp8 activations c is the bias order of n, and 6 is added to the byte
+//
 // Params dtype float16: scale bytes and biases pass through float16, which loses values.
 // Preconditions: N % 64 == 0, K % 32 == 0; fp8: no scale byte above 249.
 // Source: vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py

@@ -1,10 +1,11 @@
 // TRITON and TRITON_UNFUSED on capability 10.0 and above: Blackwell value and scale layouts.
 //
-//   w13_weight, w2_weight              U8 [E, N, Cp]                       Cp = up(C, 128)
-//   w13_weight_scale, w2_weight_scale  U8 [1, E Np/128, Sp/4, 2, 256]      Np = up(N, 128), Sp =
-//   up(S, 8) w13_bias, w2_bias                  F32 [E, 2I], [E, H]                 optional
+//   w13_weight, w2_weight              U8 [E, N, Cp]
+//   w13_weight_scale, w2_weight_scale  U8 [1, E Np/128, Sp/4, 2, 256]
+//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]              optional
 //
-// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Padding bytes are 0.
+// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Cp = up(C, 128), Np = up(N, 128),
+// Sp = up(S, 8). Padding bytes are 0.
 // Values keep their place; each row grows to a multiple of 256 codes. Scale (n, s) of an expert
 // goes to byte offset (the 128 x 4 block-scale tile)
 //   (((n >> 7) * Sp/4 + (s >> 2)) << 9) + ((n & 31) << 4) + (((n >> 5) & 3) << 2) + (s & 3)

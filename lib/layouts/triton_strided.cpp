@@ -7,8 +7,7 @@
 //
 // w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32.
 //   out[e][n][c] = in[e][n][c]; the engine's view is [E, C, N] with strides (N C, 1, C)
-// Example: k-interleaved, H = 64: the two scales of a w13 row stay, of four (H = 128) 0 1 2 3 -> 0
-// 2 1 3.
+// Example: k-interleaved, the scales 0 1 2 3 of a w13 row (H = 128) become 0 2 1 3.
 //
 // Preconditions: none (H % 64 == 0 for the k-interleaved variant).
 // Source: triton_kernels 3.6.0 tensor_details/layout_details/strided.py.

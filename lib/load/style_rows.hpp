@@ -1,6 +1,6 @@
 // The naming styles of checkpoints as a table: how a tensor name is taken apart and what the
 // style's loader does (spec: vLLM a2c8fc6657, models/gpt_oss.py, models/deepseek_v4.py,
-// layers/quantization/ {mxfp4,quark,compressed_tensors}). Names are parsed by hand: a model has 140
+// layers/quantization/{mxfp4,quark,compressed_tensors}). Names are parsed by hand: a model has 140
 // thousand of them.
 //
 //   <module>.experts.<expert>.<projection><field>   one tensor an expert

@@ -42,9 +42,8 @@ struct DeploymentRequest {
 
 // The platform follows from the arch where it can ("sm90" cuda, "gfx950" rocm, "x86_64" cpu).
 // `caller` and `config` are the checkpoint's, null without one. The moe_backend string is
-// lower-cased and its
-// '-' become '_', as the engine does. Throws Error::usage for missing or contradictory facts and
-// unknown packages.
+// lower-cased and its '-' become '_', as the engine does. Throws Error::usage for missing or
+// contradictory facts and unknown packages.
 [[nodiscard]] Deployment resolve_deployment(const RuleSet& rules, const DeploymentRequest& request,
                                             const CallerRow* caller, const ModelConfig* config);
 
