@@ -1,5 +1,6 @@
-// Conversions between the bit patterns of F32, BF16 and F16, rounding to nearest even. NaN becomes
-// 0x7FFF, as the GPU's conversion instructions make it (the reference converts on the device).
+// Conversions between the bit patterns of F32, BF16 and F16, rounding to nearest even. Widening is
+// exact and keeps NaN payloads. Rounding makes any NaN 0x7FFF, as the GPU's conversion instructions
+// do, unless it is told otherwise.
 #pragma once
 
 #include <bit>
@@ -9,8 +10,12 @@ namespace mxfp4 {
 
 [[nodiscard]] constexpr uint32_t f32_from_bf16(uint16_t v) { return uint32_t{v} << 16; }
 
-[[nodiscard]] constexpr uint16_t bf16_from_f32(uint32_t v) {
-  if ((v & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FFF;
+inline constexpr uint16_t kGpuNan = 0x7FFF;
+// What torch writes where it rounds on the CPU.
+inline constexpr uint16_t kTorchBf16Nan = 0x7FC0;
+
+[[nodiscard]] constexpr uint16_t bf16_from_f32(uint32_t v, uint16_t nan = kGpuNan) {
+  if ((v & 0x7FFFFFFFU) > 0x7F800000U) return nan;
   return static_cast<uint16_t>((v + 0x7FFFU + ((v >> 16) & 1U)) >> 16);
 }
 
@@ -18,7 +23,7 @@ namespace mxfp4 {
 [[nodiscard]] constexpr uint16_t f16_from_f32(uint32_t v) {
   const uint32_t sign = v >> 16 & 0x8000U;
   const uint32_t magnitude = v & 0x7FFFFFFFU;
-  if (magnitude > 0x7F800000U) return 0x7FFF;
+  if (magnitude > 0x7F800000U) return kGpuNan;
   if (magnitude >= 0x47800000U) return static_cast<uint16_t>(sign | 0x7C00U);  // 2^16
   if (magnitude < 0x33000000U) return static_cast<uint16_t>(sign);             // under 2^-25
   const uint32_t exponent = magnitude >> 23;  // biased by 127; F16 is normal from 113 on

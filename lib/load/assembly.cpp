@@ -1,50 +1,36 @@
 // Rectangles of bytes: the slices and the padding of one expert.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "lib/core/error.hpp"
+#include "lib/core/float_bits.hpp"
 #include "lib/load/slice.hpp"
 
 namespace mxfp4 {
 namespace {
 
-float read_float(const std::byte* at, DType dtype) {
-  uint32_t bits = 0;
-  uint16_t half = 0;
-  if (dtype == DType::kF32) {
-    std::memcpy(&bits, at, sizeof bits);
-    return std::bit_cast<float>(bits);
-  }
-  std::memcpy(&half, at, sizeof half);
-  if (dtype == DType::kBF16) return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-  // F16. Subnormals are exact in F32: mantissa * 2^-24.
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000U) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1FU;
-  const uint32_t mantissa = half & 0x3FFU;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
-    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
-  }
-  const uint32_t wide = exponent == 0x1FU ? 0xFFU : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+template <class Bits>
+Bits read(const std::byte* at) {
+  Bits bits;
+  std::memcpy(&bits, at, sizeof(bits));
+  return bits;
 }
 
-// To nearest, ties to even; a NaN becomes torch's 0x7FC0 and keeps no sign.
-uint16_t round_to_bf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FC0;
-  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+uint32_t read_f32(const std::byte* at, DType dtype) {
+  if (dtype == DType::kF32) return read<uint32_t>(at);
+  const auto half = read<uint16_t>(at);
+  return dtype == DType::kBF16 ? f32_from_bf16(half) : f32_from_f16(half);
 }
 
+// Between float types, to F32 or BF16. The loader copies on the CPU.
 void convert(const std::byte* from, DType from_type, std::byte* to, DType to_type) {
-  const float value = read_float(from, from_type);
+  const uint32_t word = read_f32(from, from_type);
   if (to_type == DType::kF32) {
-    std::memcpy(to, &value, sizeof value);
+    std::memcpy(to, &word, sizeof(word));
   } else {
-    const uint16_t half = round_to_bf16(value);
-    std::memcpy(to, &half, sizeof half);
+    const uint16_t half = bf16_from_f32(word, kTorchBf16Nan);
+    std::memcpy(to, &half, sizeof(half));
   }
 }
 

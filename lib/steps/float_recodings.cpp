@@ -24,7 +24,7 @@ const Recoding kF32ToBf16 = {
     4,
     2,
     [](ConstBytes in, MutableBytes out) {
-      map_elements<uint32_t, uint16_t>(in, out, bf16_from_f32);
+      map_elements<uint32_t, uint16_t>(in, out, [](uint32_t v) { return bf16_from_f32(v); });
     },
     [](ConstBytes in, MutableBytes out) {
       map_elements<uint16_t, uint32_t>(in, out, f32_from_bf16);

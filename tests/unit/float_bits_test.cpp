@@ -45,6 +45,8 @@ TEST(FloatBits, Bf16FromF32ByHand) {
   EXPECT_EQ(bf16_from_f32(0x7F7FFFFF), 0x7F80);
   EXPECT_EQ(bf16_from_f32(0xFF800000), 0xFF80);
   EXPECT_EQ(bf16_from_f32(0x7F800001), 0x7FFF);
+  EXPECT_EQ(bf16_from_f32(0xFF800001, kTorchBf16Nan), 0x7FC0);
+  EXPECT_EQ(bf16_from_f32(0xFF800000, kTorchBf16Nan), 0xFF80);
 }
 
 TEST(FloatBits, EveryF16ReturnsThroughF32) {
