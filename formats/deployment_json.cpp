@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/json_fields.hpp"
 #include "formats/python_json.hpp"
 #include "formats/strict_json.hpp"
@@ -75,20 +77,14 @@ ParallelConfig parse_parallel(const JsonFields& object) {
 
 // The code point that starts at text[i], which moves past it; U+FFFD for an invalid byte.
 uint32_t next_code_point(std::string_view text, size_t& i) {
-  constexpr uint32_t kReplacement = 0xFFFD;
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned char lead = byte(i++);
-  if (lead < 0x80) return lead;
-  const int more = lead >= 0xF0 && lead < 0xF5 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : 0;
-  if (more == 0 || lead >= 0xF5) return kReplacement;
-  uint32_t code = lead & (0x3F >> more);
-  for (int k = 0; k < more; ++k) {
-    if (i + k >= text.size() || (byte(i + k) & 0xC0) != 0x80) return kReplacement;
-    code = code << 6 | (byte(i + k) & 0x3F);
-  }
-  const bool overlong = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
-  if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return kReplacement;
-  i += more;
+  const size_t length = utf8_sequence(text.substr(i, 4));
+  const std::string_view bytes = text.substr(i, std::max<size_t>(length, 1));
+  i += bytes.size();
+  if (length == 0) return 0xFFFD;
+  // The lead byte has as many bits fewer as the sequence has bytes.
+  uint32_t code = static_cast<unsigned char>(bytes.front());
+  if (length > 1) code &= 0x7FU >> length;
+  for (const char c : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3FU);
   return code;
 }
 

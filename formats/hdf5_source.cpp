@@ -22,12 +22,11 @@
 namespace mxfp4 {
 namespace {
 
-void check_choice(const std::map<std::string, std::string>& attributes, const std::string& key,
-                  std::initializer_list<std::string_view> choices) {
+void check_attribute(const std::map<std::string, std::string>& attributes, const std::string& key,
+                     std::initializer_list<std::string_view> choices) {
   const auto at = attributes.find(key);
-  if (at == attributes.end() || std::ranges::find(choices, at->second) != choices.end()) return;
-  throw Error::input(fmt::format("attribute {}: {}, expected {}", key, in_quotes(at->second),
-                                 fmt::join(choices, " or ")));
+  if (at == attributes.end()) return;
+  check_choice(fmt::format("attribute {}", key), at->second, choices);
 }
 
 class Hdf5Source final : public Source {
@@ -37,9 +36,9 @@ class Hdf5Source final : public Source {
     Hdf5Index index = decode_hdf5_index(
         run_isolated("the HDF5 library", [&](const Emit& emit) { walk_hdf5(name_, emit); }));
     attributes_ = std::move(index.attributes);
-    check_choice(attributes_, "format", {"mxfp4-hdf5"});
-    check_choice(attributes_, "version", {"1"});
-    check_choice(attributes_, "layout", {"checkpoint", "loaded"});
+    check_attribute(attributes_, "format", {"mxfp4-hdf5"});
+    check_attribute(attributes_, "version", {"1"});
+    check_attribute(attributes_, "layout", {"checkpoint", "loaded"});
     if (auto config = attributes_.extract("config_json")) config_ = std::move(config.mapped());
     datasets_ = std::move(index.datasets);
     std::ranges::sort(datasets_, natural_less, &Hdf5Dataset::name);

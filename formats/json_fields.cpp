@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "formats/strict_json.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -111,7 +112,8 @@ void JsonFields::each(std::string_view key,
 void JsonFields::only(std::initializer_list<std::string_view> known) const {
   for (const auto& item : json_->items()) {
     if (std::ranges::find(known, item.key()) == known.end()) {
-      throw Error::input(fmt::format("{}: unknown key", path(item.key())));
+      throw Error::input(fmt::format("{}: unknown key, expected {}", path(shown(item.key())),
+                                     fmt::join(known, ", ")));
     }
   }
 }

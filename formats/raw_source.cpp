@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "formats/json_fields.hpp"
 #include "formats/mapped_source.hpp"
 #include "formats/strict_json.hpp"
 #include "lib/core/checked.hpp"
@@ -26,46 +26,15 @@ constexpr int64_t kVersion = 1;
 constexpr int64_t kMaxManifestBytes = 64 << 20;
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
-const json* find(const json& object, std::string_view key) {
-  const auto at = object.find(key);
-  return at == object.end() ? nullptr : &*at;
-}
-
-const json& require(const json& object, std::string_view key) {
-  const json* value = find(object, key);
-  if (value == nullptr) throw Error::input(fmt::format("{}: missing", key));
-  return *value;
-}
-
-const std::string& as_string(const json& value, std::string_view key) {
-  if (!value.is_string()) throw Error::input(fmt::format("{}: not a string", key));
-  return value.get_ref<const std::string&>();
-}
-
-int64_t as_size(const json& value, std::string_view key) {
-  if (!value.is_number_integer() ||
-      (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) ||
-      value.get<int64_t>() < 0) {
-    throw Error::input(fmt::format("{}: not a non-negative integer of 63 bits", key));
-  }
-  return value.get<int64_t>();
-}
-
-// If the key is there, its value must be one of these.
-void check_choice(const json& manifest, std::string_view key,
-                  std::initializer_list<std::string_view> choices) {
-  const json* value = find(manifest, key);
-  if (value == nullptr) return;
-  const std::string& text = as_string(*value, key);
-  if (std::ranges::find(choices, text) != choices.end()) return;
-  throw Error::input(
-      fmt::format("{}: {}, expected {}", key, in_quotes(text), fmt::join(choices, " or ")));
+void check_optional(const JsonFields& manifest, std::string_view key,
+                    std::initializer_list<std::string_view> choices) {
+  if (manifest.has(key)) check_choice(key, manifest.string(key), choices);
 }
 
 // A path below the manifest's directory, spelled in one way only, so that equal files have equal
 // names.
-std::string as_path(const json& value, std::string_view key) {
-  const std::string& text = as_string(value, key);
+std::string path_at(const JsonFields& object, std::string_view key) {
+  std::string text = object.string(key);
   const auto refuse = [&](std::string_view why) {
     throw Error::input(fmt::format("{}: {}: {}", key, in_quotes(text), why));
   };
@@ -83,8 +52,7 @@ std::string as_path(const json& value, std::string_view key) {
   }
 }
 
-Sha256Digest as_digest(const json& value) {
-  const std::string& text = as_string(value, "sha256");
+Sha256Digest parse_digest(std::string_view text) {
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -102,46 +70,25 @@ Sha256Digest as_digest(const json& value) {
   return digest;
 }
 
-Shape as_shape(const json& value) {
-  if (!value.is_array()) throw Error::input("shape: not an array");
-  if (value.size() > Shape::kMaxRank) {
-    throw Error::input(fmt::format("shape: {} dimensions, at most {} are supported", value.size(),
-                                   static_cast<int>(Shape::kMaxRank)));
-  }
-  std::vector<int64_t> dims;
-  for (const json& dim : value) dims.push_back(as_size(dim, "shape"));
-  return Shape(dims);
+TensorSpec parse_spec(const JsonFields& entry) {
+  const std::string name = entry.string("dtype");
+  const auto dtype = dtype_from_name(name);
+  if (!dtype) throw Error::input(fmt::format("dtype: unknown dtype {}", in_quotes(name)));
+  const std::vector<int64_t> dims = entry.integers("shape");
+  return {*dtype, in_context("shape", [&] { return Shape(dims); })};
 }
 
-DType as_dtype(const json& value) {
-  const std::string& text = as_string(value, "dtype");
-  const auto dtype = dtype_from_name(text);
-  if (!dtype) throw Error::input(fmt::format("dtype: unknown dtype {}", in_quotes(text)));
-  return *dtype;
-}
-
-// A misspelt optional key would silently mean its default, so none is ignored.
-void check_tensor_keys(const json& entry) {
-  constexpr std::array<std::string_view, 7> kKeys = {"name",   "file",   "dtype", "shape",
-                                                     "offset", "nbytes", "sha256"};
-  for (const auto& [key, value] : entry.items()) {
-    if (std::ranges::find(kKeys, key) == kKeys.end()) {
-      throw Error::input(
-          fmt::format("unknown key {}, expected {}", in_quotes(key), fmt::join(kKeys, ", ")));
-    }
-  }
-}
-
-RawTensor parse_tensor(const json& entry) {
+RawTensor parse_tensor(const JsonFields& entry) {
   RawTensor tensor;
-  tensor.name = as_string(require(entry, "name"), "name");
+  tensor.name = entry.string("name");
   check_tensor_name(tensor.name);
   return in_context(shown(tensor.name), [&] {
-    check_tensor_keys(entry);
-    tensor.file = as_path(require(entry, "file"), "file");
-    tensor.spec = {as_dtype(require(entry, "dtype")), as_shape(require(entry, "shape"))};
-    if (const json* offset = find(entry, "offset")) tensor.offset = as_size(*offset, "offset");
-    tensor.nbytes = as_size(require(entry, "nbytes"), "nbytes");
+    // A misspelt optional key would silently mean its default.
+    entry.only({"name", "file", "dtype", "shape", "offset", "nbytes", "sha256"});
+    tensor.file = path_at(entry, "file");
+    tensor.spec = parse_spec(entry);
+    tensor.offset = entry.integer_or("offset", 0);
+    tensor.nbytes = entry.integer("nbytes");
     const int64_t needed = in_context("shape", [&] { return tensor.spec.bytes(); });
     if (tensor.nbytes != needed) {
       throw Error::input(fmt::format("nbytes: {}, but {} {} needs {}", tensor.nbytes,
@@ -149,7 +96,7 @@ RawTensor parse_tensor(const json& entry) {
                                      needed));
     }
     (void)in_context("offset", [&] { return checked_add(tensor.offset, tensor.nbytes); });
-    if (const json* checksum = find(entry, "sha256")) tensor.checksum = as_digest(*checksum);
+    if (entry.has("sha256")) tensor.checksum = parse_digest(entry.string("sha256"));
     return std::move(tensor);
   });
 }
@@ -181,40 +128,35 @@ void check_overlaps(const std::vector<RawTensor>& tensors) {
   }
 }
 
-void check_manifest_keys(const json& manifest) {
-  if (!manifest.is_object()) throw Error::input("not a JSON object");
-  const std::string& format = as_string(require(manifest, "format"), "format");
-  if (format != kFormat) {
-    throw Error::input(fmt::format("format: {}, expected {}", in_quotes(format), kFormat));
-  }
-  const int64_t version = as_size(require(manifest, "version"), "version");
+void check_manifest_keys(const JsonFields& manifest) {
+  check_choice("format", manifest.string("format"), {kFormat});
+  const int64_t version = manifest.integer("version");
   if (version != kVersion) {
     throw Error::input(fmt::format("version: {}, expected {}", version, kVersion));
   }
-  check_choice(manifest, "layout", {"checkpoint", "loaded"});
-  check_choice(manifest, "byte_order", {"little"});
-  check_choice(manifest, "order", {"C"});
+  check_optional(manifest, "layout", {"checkpoint", "loaded"});
+  check_optional(manifest, "byte_order", {"little"});
+  check_optional(manifest, "order", {"C"});
 }
 
 }  // namespace
 
 RawManifest parse_raw_manifest(std::string_view text) {
   const json document = parse_strict_json(text);
-  check_manifest_keys(document);
+  const JsonFields fields(document);
+  check_manifest_keys(fields);
   RawManifest manifest;
   for (const auto& [key, value] : document.items()) {
     if (value.is_string()) manifest.attributes[key] = value.get<std::string>();
     if (value.is_number_integer()) manifest.attributes[key] = value.dump();
   }
-  if (const json* config = find(document, "config")) manifest.config = as_path(*config, "config");
-  const json& tensors = require(document, "tensors");
-  if (!tensors.is_array()) throw Error::input("tensors: not an array");
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  if (fields.has("config")) manifest.config = path_at(fields, "config");
+  fields.each("tensors", [&](const JsonFields& entry) {
     in_context("tensors", [&] {
-      if (!tensors[i].is_object()) throw Error::input(fmt::format("entry {}: not an object", i));
-      manifest.tensors.push_back(parse_tensor(tensors[i]));
+      // Messages name the tensor, not its place in the list.
+      manifest.tensors.push_back(parse_tensor(JsonFields(entry.value())));
     });
-  }
+  });
   in_context("tensors", [&] {
     check_unique_names(manifest.tensors);
     check_overlaps(manifest.tensors);
@@ -225,8 +167,8 @@ RawManifest parse_raw_manifest(std::string_view text) {
 bool is_raw_manifest(const fs::path& path) {
   try {
     const json document = parse_strict_json(read_text_file(path, kMaxManifestBytes));
-    const json* format = document.is_object() ? find(document, "format") : nullptr;
-    return format != nullptr && *format == kFormat;
+    const auto format = document.find("format");
+    return format != document.end() && *format == kFormat;
   } catch (const Error&) {
     return false;
   }

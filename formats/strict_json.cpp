@@ -14,25 +14,6 @@ namespace {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 
-// Length of the well-formed UTF-8 sequence at the front of the text (Unicode 15, table 3-7); 0 if
-// there is none.
-size_t utf8_sequence(std::string_view text) {
-  const auto at = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const auto is_tail = [&](size_t i) { return (at(i) & 0xC0) == 0x80; };
-  const int lead = at(0);
-  const int second = at(1);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  if (lead < 0xE0) return is_tail(1) ? 2 : 0;
-  const int low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const int high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (second < low || second > high || !is_tail(2)) return 0;
-  if (lead < 0xF0) return 3;
-  return is_tail(3) ? 4 : 0;
-}
-
 // Refuses a second equal key in one object, and deep nesting, while the value is built.
 class KeyGuard {
  public:
@@ -73,6 +54,23 @@ std::string shown(std::string_view text) {
 
 std::string in_quotes(std::string_view text) { return fmt::format("\"{}\"", shown(text)); }
 
+size_t utf8_sequence(std::string_view text) {
+  const auto at = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const auto is_tail = [&](size_t i) { return (at(i) & 0xC0) == 0x80; };
+  const int lead = at(0);
+  const int second = at(1);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  if (lead < 0xE0) return is_tail(1) ? 2 : 0;
+  const int low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const int high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (second < low || second > high || !is_tail(2)) return 0;
+  if (lead < 0xF0) return 3;
+  return is_tail(3) ? 4 : 0;
+}
+
 void check_json_text(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     if (text[i] == '\0') throw Error::input(fmt::format("not JSON: NUL byte at position {}", i));
@@ -90,6 +88,13 @@ void check_tensor_name(std::string_view name) {
   if (std::ranges::any_of(name, is_control)) {
     throw Error::input(fmt::format("tensor name {} holds a control character", in_quotes(name)));
   }
+}
+
+void check_choice(std::string_view what, std::string_view value,
+                  std::initializer_list<std::string_view> choices) {
+  if (std::ranges::find(choices, value) != choices.end()) return;
+  throw Error::input(
+      fmt::format("{}: {}, expected {}", what, in_quotes(value), fmt::join(choices, " or ")));
 }
 
 nlohmann::json parse_strict_json(std::string_view text) {

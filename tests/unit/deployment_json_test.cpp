@@ -62,7 +62,10 @@ TEST(DeploymentJson, ReadsEveryMember) {
 }
 
 TEST(DeploymentJson, RefusesNamingTheKey) {
-  EXPECT_EQ(refused_line([](json& j) { j["extra"] = 1; }), "extra: unknown key");
+  EXPECT_EQ(refused_line([](json& j) { j["extra"] = 1; }),
+            "extra: unknown key, expected platform, arch, libs, env, selector, moe_backend, "
+            "activation_override, model_activation, activation, is_act_and_mul, routing_method, "
+            "lora, num_experts, parallel");
   EXPECT_EQ(refused_line([](json& j) { j.erase("lora"); }), "lora: missing");
   EXPECT_EQ(refused_line([](json& j) { j["lora"] = 1; }),
             "lora: expected true or false, found number");
@@ -82,12 +85,15 @@ TEST(DeploymentJson, RefusesNamingTheKey) {
             "parallel.tp: expected a non-negative integer of 63 bits, found number");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"]["tp"] = UINT64_MAX; }),
             "parallel.tp: expected a non-negative integer of 63 bits, found number");
-  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["rank"] = 0; }), "parallel.rank: unknown key");
+  EXPECT_EQ(refused_line([](json& j) { j["parallel"]["rank"] = 0; }),
+            "parallel.rank: unknown key, expected tp, pcp, dp, enable_expert_parallel, "
+            "all2all_backend, enable_eplb, sequence_parallel");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"] = json::array(); }),
             "parallel: expected a JSON object, found array");
   EXPECT_EQ(refused_line([](json& j) { j = 3; }), "expected a JSON object, found number");
   // A null that stands in for a number and an unknown key together.
-  EXPECT_EQ(refused_line([](json& j) { j["num_experts"] = 1, j["zzz"] = 2; }), "zzz: unknown key");
+  EXPECT_EQ(refused_line([](json& j) { j["num_experts"] = 1, j["zzz"] = 2; }).substr(0, 17),
+            "zzz: unknown key,");
 }
 
 TEST(DeploymentJson, RefusesTextThatIsNoJson) {
@@ -111,7 +117,7 @@ TEST(DeploymentJson, TargetFile) {
   EXPECT_EQ(r.libs, (std::set<std::string>{"humming"}));
   EXPECT_FALSE(parse_target("{}").libs);
   const auto refused = [](const char* text) { return refusal([&] { return parse_target(text); }); };
-  EXPECT_EQ(refused(R"({"gpu":"H100"})"), "gpu: unknown key");
+  EXPECT_EQ(refused(R"({"gpu":"H100"})"), "gpu: unknown key, expected platform, arch, libs, env");
   EXPECT_EQ(refused(R"({"libs":"aiter"})"), "libs: expected a list or an object, found string");
   EXPECT_EQ(refused(R"({"libs":{"aiter":1}})"),
             "libs: expected versions that are strings or null, found number");

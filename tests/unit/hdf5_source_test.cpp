@@ -14,6 +14,7 @@
 #include "formats/hdf5_filters.hpp"
 #include "formats/sha256.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/hex.hpp"
 #include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
@@ -31,15 +32,6 @@ std::vector<std::byte> read_all(Source& source, size_t index) {
 std::map<std::string, size_t> index_of(const Source& source) {
   std::map<std::string, size_t> out;
   for (size_t i = 0; i < source.tensors().size(); ++i) out[source.tensors()[i].name] = i;
-  return out;
-}
-
-std::string hex(const Sha256Digest& digest) {
-  std::string out;
-  for (std::byte b : digest) {
-    const char* digits = "0123456789abcdef";
-    out += {digits[std::to_integer<int>(b) / 16], digits[std::to_integer<int>(b) % 16]};
-  }
   return out;
 }
 
@@ -84,7 +76,7 @@ TEST(Hdf5Source, GivesTheGoldenBytes) {
     for (size_t i = 0; i < count; ++i) {
       const SourceTensor& tensor = source->tensors()[i];
       const auto& want = golden.at(tensor.name);
-      EXPECT_EQ(hex(sha256(read_all(*source, i))), want.at("sha256")) << tensor.name;
+      EXPECT_EQ(test::hex(sha256(read_all(*source, i))), want.at("sha256")) << tensor.name;
       EXPECT_EQ(dtype_name(tensor.spec.dtype), want.at("dtype"));
     }
   }

@@ -11,6 +11,7 @@
 
 #include "formats/sha256.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/hex.hpp"
 #include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
@@ -20,14 +21,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 const fs::path kContainers = fs::path(MXFP4_TESTDATA) / "containers";
 
-std::string hex(const Sha256Digest& digest) {
-  std::string out;
-  for (std::byte b : digest) {
-    const char* digits = "0123456789abcdef";
-    out += {digits[std::to_integer<int>(b) / 16], digits[std::to_integer<int>(b) % 16]};
-  }
-  return out;
-}
 ConstBytes as_bytes(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
@@ -77,12 +70,13 @@ TEST(RawManifest, OptionalKeysMayBeAbsent) {
 }
 
 TEST(RawManifest, RefusesWrongHeads) {
-  EXPECT_EQ(refusal(json::array()), "not a JSON object");
+  EXPECT_EQ(refusal(json::array()), "expected a JSON object, found array");
   EXPECT_EQ(after([](json& m) { m.erase("format"); }), "format: missing");
   EXPECT_EQ(after([](json& m) { m["format"] = "npy"; }), "format: \"npy\", expected mxfp4-raw");
+  EXPECT_EQ(after([](json& m) { m["format"] = 3; }), "format: expected a string, found number");
   EXPECT_EQ(after([](json& m) { m["version"] = 2; }), "version: 2, expected 1");
   EXPECT_EQ(after([](json& m) { m["version"] = "1"; }),
-            "version: not a non-negative integer of 63 bits");
+            "version: expected a non-negative integer of 63 bits, found string");
   EXPECT_EQ(after([](json& m) { m["layout"] = "packed"; }),
             "layout: \"packed\", expected checkpoint or loaded");
   EXPECT_EQ(after([](json& m) { m["byte_order"] = "big"; }),
@@ -91,8 +85,9 @@ TEST(RawManifest, RefusesWrongHeads) {
   EXPECT_EQ(after([](json& m) { m["config"] = "../config.json"; }),
             "config: \"../config.json\": leaves the manifest's directory");
   EXPECT_EQ(after([](json& m) { m.erase("tensors"); }), "tensors: missing");
-  EXPECT_EQ(after([](json& m) { m["tensors"] = 3; }), "tensors: not an array");
-  EXPECT_EQ(after([](json& m) { tensor(m, 1) = 3; }), "tensors: entry 1: not an object");
+  EXPECT_EQ(after([](json& m) { m["tensors"] = 3; }), "tensors: expected an array, found number");
+  EXPECT_EQ(after([](json& m) { tensor(m, 1) = 3; }),
+            "tensors[1]: expected a JSON object, found number");
 }
 
 TEST(RawManifest, RefusesWrongTensors) {
@@ -104,7 +99,7 @@ TEST(RawManifest, RefusesWrongTensors) {
   EXPECT_EQ(after([](json& m) {
               tensor(m, 0)["shape"] = {-2, 3};
             }),
-            "tensors: a: shape: not a non-negative integer of 63 bits");
+            "tensors: a: shape: expected a non-negative integer of 63 bits, found number");
   EXPECT_EQ(after([](json& m) {
               tensor(m, 0)["shape"] = {1LL << 40, 1LL << 40};
             }),
@@ -113,9 +108,9 @@ TEST(RawManifest, RefusesWrongTensors) {
             "tensors: a: shape: 9 dimensions, at most 8 are supported");
   EXPECT_EQ(after([](json& m) { tensor(m, 0)["nbytes"] = 7; }),
             "tensors: a: nbytes: 7, but U8 [2, 3] needs 6");
-  EXPECT_EQ(after([](json& m) { tensor(m, 0)["ofset"] = 7; }),
-            "tensors: a: unknown key \"ofset\", expected name, file, dtype, shape, offset, nbytes, "
-            "sha256");
+  EXPECT_EQ(
+      after([](json& m) { tensor(m, 0)["ofset"] = 7; }),
+      "tensors: a: ofset: unknown key, expected name, file, dtype, shape, offset, nbytes, sha256");
   EXPECT_EQ(after([](json& m) { tensor(m, 0)["offset"] = INT64_MAX; }),
             "tensors: a: offset: a sum of sizes overflows 64 bits");
   EXPECT_EQ(after([](json& m) { tensor(m, 0)["sha256"] = "00"; }),
@@ -197,7 +192,7 @@ TEST_F(RawSource, GivesTheGoldenBytes) {
     EXPECT_EQ(source->config_json().has_value(), std::string(form) == "raw_checkpoint");
     for (size_t i = 0; i < 12; ++i) {
       const SourceTensor& tensor = source->tensors()[i];
-      EXPECT_EQ(hex(sha256(source->view(i, 0, tensor.spec.bytes()))),
+      EXPECT_EQ(test::hex(sha256(source->view(i, 0, tensor.spec.bytes()))),
                 golden.at(tensor.name).at("sha256"));
     }
   }
@@ -233,7 +228,7 @@ TEST_F(RawSource, RefusesAMissingConfig) {
 
 TEST_F(RawSource, ComparesChecksumsOnFirstUse) {
   json manifest = sound();
-  tensor(manifest, 0)["sha256"] = hex(sha256(as_bytes("abcdef")));
+  tensor(manifest, 0)["sha256"] = test::hex(sha256(as_bytes("abcdef")));
   tensor(manifest, 1)["sha256"] = std::string(64, 'A');
   write("manifest.json", manifest.dump());
   const auto source = open_source(dir_);
@@ -257,15 +252,16 @@ TEST_F(RawSource, SafetensorsWinOverAForeignManifest) {
 }
 
 TEST(Sha256, KnownDigests) {
-  EXPECT_EQ(hex(sha256({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(hex(sha256(as_bytes("abc"))),
+  EXPECT_EQ(test::hex(sha256({})),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(test::hex(sha256(as_bytes("abc"))),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   // One and two blocks of padding.
-  EXPECT_EQ(hex(sha256(as_bytes(std::string(55, 'a')))),
+  EXPECT_EQ(test::hex(sha256(as_bytes(std::string(55, 'a')))),
             "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
-  EXPECT_EQ(hex(sha256(as_bytes(std::string(56, 'a')))),
+  EXPECT_EQ(test::hex(sha256(as_bytes(std::string(56, 'a')))),
             "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
-  EXPECT_EQ(hex(sha256(as_bytes(std::string(1'000'000, 'a')))),
+  EXPECT_EQ(test::hex(sha256(as_bytes(std::string(1'000'000, 'a')))),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
