@@ -23,8 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_our_folder(const std::string& name) {
-  return name == kBlobFolder ||
-         (name.starts_with("rank-") && name.find("-of-") != std::string::npos);
+  return name == kBlobFolder || is_rank_directory(name);
 }
 
 bool is_our_file(const std::string& name) {

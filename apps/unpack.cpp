@@ -11,6 +11,7 @@
 #include "formats/atomic_file.hpp"
 #include "formats/blob_check.hpp"
 #include "formats/blob_reader.hpp"
+#include "formats/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/exec/pipeline.hpp"
@@ -189,7 +190,7 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
   for (const Restored& restored : packed.restored) {
     append_tensor(tensors, restored.target.name, restored.target.spec);
   }
-  return make_safetensors_header(tensors, loaded_metadata(manifest, layer), 4096);
+  return make_safetensors_header(tensors, loaded_metadata(manifest, layer), kSafetensorsAlignment);
 }
 
 // One layer of one rank; returns the bytes written.

@@ -53,10 +53,10 @@ std::vector<std::string> differing_keys(const Manifest& first, const Manifest& o
 std::vector<fs::path> blobs_in(const fs::path& path) {
   if (has_manifest(path)) return {path};
   std::vector<fs::path> found;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
     // Also one without a manifest: it is incomplete, and reading it will say so.
-    if (is_rank_directory(entry.path().filename().string())) found.push_back(entry.path());
+    if (is_rank_directory(at->path().filename().string())) found.push_back(at->path());
   }
   std::ranges::sort(found);
   return found;
@@ -69,8 +69,8 @@ std::vector<fs::path> find_blobs(const fs::path& path) {
   return found.empty() ? blobs_in(path / kBlobFolder) : found;
 }
 
-bool is_rank_directory(const std::string& name) {
-  return name.starts_with("rank-") && name.find("-of-") != std::string::npos;
+bool is_rank_directory(std::string_view name) {
+  return name.starts_with("rank-") && name.find("-of-") != std::string_view::npos;
 }
 
 std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/manifest.hpp"
@@ -17,8 +18,8 @@ namespace mxfp4 {
 // directory (in its mxfp4_repack folder). Empty when `path` is no blob.
 [[nodiscard]] std::vector<std::filesystem::path> find_blobs(const std::filesystem::path& path);
 
-// Whether a directory of this name would be one rank's: "rank-00-of-08".
-[[nodiscard]] bool is_rank_directory(const std::string& name);
+// Whether a folder has the name of one rank's part of a blob: "rank-03-of-08".
+[[nodiscard]] bool is_rank_directory(std::string_view name);
 
 // What the ranks at `directories`, with manifests in the same order, contradict each other in: a
 // directory named after another rank, ranks of different conversions.

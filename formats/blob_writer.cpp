@@ -13,8 +13,6 @@
 namespace mxfp4 {
 namespace {
 
-// Data starts at a page, so that mapped tensors of whole pages are aligned.
-constexpr int64_t kDataAlignment = 4096;
 // Half of a small second-level cache.
 constexpr size_t kStoreBytes = size_t{256} << 10;
 
@@ -37,7 +35,7 @@ std::string layer_header(const Manifest& manifest, const ManifestLayer& layer) {
   for (const ManifestTensor& tensor : layer.tensors) {
     append_tensor(tensors, tensor.name, tensor.spec);
   }
-  return make_safetensors_header(tensors, layer_metadata(manifest, layer), kDataAlignment);
+  return make_safetensors_header(tensors, layer_metadata(manifest, layer), kSafetensorsAlignment);
 }
 
 ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file, bool zstd) {

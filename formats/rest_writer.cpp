@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kCopyPiece = int64_t{8} << 20;
-constexpr int64_t kDataAlignment = 4096;
 
 // More than the header needs for one tensor: six bytes for each of a name's (\u00XX), two offsets,
 // eight dimensions.
@@ -40,7 +39,7 @@ void finish_file(RestFile& file, const Source& source, size_t number) {
   for (size_t index : file.tensors) {
     append_tensor(tensors, source.tensors()[index].name, source.tensors()[index].spec);
   }
-  file.header = make_safetensors_header(tensors, {{"format", "pt"}}, kDataAlignment);
+  file.header = make_safetensors_header(tensors, {{"format", "pt"}}, kSafetensorsAlignment);
 }
 
 SideFile make_index(const Source& source, const std::vector<RestFile>& files) {
@@ -153,7 +152,7 @@ RestPlan plan_rest(const Source& source, const std::vector<size_t>& rest, int64_
     const int64_t needed = checked_add(bytes, header_bound(tensor));
     if (plan.files.empty() || needed > room) {
       plan.files.emplace_back();
-      room = max_file - 2 * kDataAlignment;
+      room = max_file - 2 * kSafetensorsAlignment;
     }
     plan.files.back().tensors.push_back(index);
     plan.files.back().data_bytes = checked_add(plan.files.back().data_bytes, bytes);

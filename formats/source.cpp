@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kBlobManifest = "mxfp4_repack.json";
 constexpr std::string_view kRawManifest = "manifest.json";
 
 bool is_there(const fs::path& path) {
@@ -29,17 +28,9 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// A blob keeps its manifest at the top, below mxfp4_repack/ (beside the rest of the model), or in
-// one directory a rank.
 bool is_blob(const fs::path& dir) {
-  if (is_there(dir / kBlobManifest)) return true;
-  std::error_code error;
-  for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    const bool rank = name.starts_with("rank-") && name.find("-of-") != std::string::npos;
-    if (rank && is_there(at->path() / kBlobManifest)) return true;
-  }
-  return false;
+  return std::ranges::any_of(find_blobs(dir),
+                             [](const fs::path& blob) { return is_there(blob / kManifestName); });
 }
 
 Error already_packed(const fs::path& path, std::string_view why) {
@@ -48,8 +39,8 @@ Error already_packed(const fs::path& path, std::string_view why) {
 }
 
 void refuse_blob(const fs::path& dir) {
-  if (!is_blob(dir) && !is_blob(dir / "mxfp4_repack")) return;
-  throw already_packed(dir, fmt::format("holds {}", kBlobManifest));
+  if (!is_blob(dir) && !is_blob(dir / kBlobFolder)) return;
+  throw already_packed(dir, fmt::format("holds {}", kManifestName));
 }
 
 // A layer file of a blob, compressed; a plain one is known by its header when it is read.
