@@ -32,8 +32,9 @@ std::string moe_backend_hint(const RuleSet& rules, const std::string& name) {
 }
 
 std::vector<std::string> known_styles() {
-  return {"gpt_oss", "gpt_oss_original", "deepseek_v4", "quark", "compressed_tensors", "mxfp4",
-          "loaded"};
+  std::vector<std::string> names;
+  for (Style style : kAllStyles) names.emplace_back(style_name(style));
+  return names;
 }
 
 }  // namespace mxfp4

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "apps/commands.hpp"
 #include "apps/explain_report.hpp"
@@ -80,17 +81,32 @@ Rows revision_rows() {
   return rows;
 }
 
+std::string_view style_text(Style style) {
+  switch (style) {
+    case Style::kGptOss:
+      return "hub form: model.layers.N.mlp.experts.gate_up_proj_blocks, ..._scales, ..._bias";
+    case Style::kGptOssOriginal:
+      return "original form: block.N.mlp.mlp1_weight.blocks, ...";
+    case Style::kDeepseekV4:
+      return "layers.N.ffn.experts.K.w1.weight and .scale, also mtp.N";
+    case Style::kQuark:
+      return "...experts.K.gate_proj.weight and .weight_scale; gpt-oss per expert or stacked";
+    case Style::kCompressedTensors:
+      return "...experts.K.gate_proj.weight_packed and .weight_scale";
+    case Style::kMxfp4:
+      return "generic: ...experts.K.gate_proj.weight and .weight_scale";
+    case Style::kLoaded:
+      return "already stacked as the engine names them: PREFIX.w13_weight, ...";
+  }
+  return "";
+}
+
 Rows style_rows() {
-  return {
-      {"style", "what it is"},
-      {"gpt_oss", "hub form: model.layers.N.mlp.experts.gate_up_proj_blocks, ..._scales, ..._bias"},
-      {"gpt_oss_original", "original form: block.N.mlp.mlp1_weight.blocks, ..."},
-      {"deepseek_v4", "layers.N.ffn.experts.K.w1.weight and .scale, also mtp.N"},
-      {"quark", "...experts.K.gate_proj.weight and .weight_scale; gpt-oss per expert or stacked"},
-      {"compressed_tensors", "...experts.K.gate_proj.weight_packed and .weight_scale"},
-      {"mxfp4", "generic: ...experts.K.gate_proj.weight and .weight_scale"},
-      {"loaded", "already stacked as the engine names them: PREFIX.w13_weight, ..."},
-  };
+  Rows rows{{"style", "what it is"}};
+  for (Style style : kAllStyles) {
+    rows.push_back({std::string(style_name(style)), std::string(style_text(style))});
+  }
+  return rows;
 }
 
 // For people: one block a layout.

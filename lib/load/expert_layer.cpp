@@ -17,7 +17,7 @@ namespace mxfp4 {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, 7> kStyleNames = {
+constexpr std::array<std::string_view, kAllStyles.size()> kStyleNames = {
     "gpt_oss", "gpt_oss_original", "deepseek_v4", "quark", "compressed_tensors", "mxfp4", "loaded",
 };
 

@@ -58,6 +58,12 @@ enum class Style : uint8_t {
   kMxfp4,
   kLoaded,
 };
+// Every enumerator, in the order of the enumeration.
+inline constexpr std::array<Style, 7> kAllStyles = {
+    Style::kGptOss, Style::kGptOssOriginal,    Style::kDeepseekV4,
+    Style::kQuark,  Style::kCompressedTensors, Style::kMxfp4,
+    Style::kLoaded,
+};
 [[nodiscard]] std::string_view style_name(Style style);  // "gpt_oss", ...
 [[nodiscard]] std::optional<Style> style_from_name(std::string_view name);
 

@@ -132,10 +132,9 @@ TEST(StyleRows, PredictionModulesAreDrafts) {
 }
 
 TEST(Styles, NamesRoundTrip) {
-  for (const Style style :
-       {Style::kGptOss, Style::kGptOssOriginal, Style::kDeepseekV4, Style::kQuark,
-        Style::kCompressedTensors, Style::kMxfp4, Style::kLoaded}) {
-    EXPECT_EQ(style_from_name(style_name(style)), style);
+  for (size_t i = 0; i < kAllStyles.size(); ++i) {
+    EXPECT_EQ(static_cast<size_t>(kAllStyles[i]), i);
+    EXPECT_EQ(style_from_name(style_name(kAllStyles[i])), kAllStyles[i]);
   }
   EXPECT_FALSE(style_from_name("awq"));
 }
