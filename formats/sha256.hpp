@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4), for the optional checksums of raw manifests.
+// SHA-256 (FIPS 180-4), for the optional "sha256" of a tensor in a raw manifest. Written out here: a
+// cryptographic library would be one more dependency for this field alone.
 #pragma once
 
 #include <array>
