@@ -140,7 +140,7 @@ const Layout kAiterBf16HalvesLayout = {
     .kernel_library = kLibrary,
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with("aiter/bf16-halves", input.loaded, HalfRows::kMixed, false);
+          return outputs_with(kAiterBf16HalvesLayout.id, input.loaded, HalfRows::kMixed, false);
         },
     .check_data = nullptr,
 };
@@ -155,7 +155,7 @@ const Layout kAiterBf16SituA8w4Layout = {
     .kernel_library = kLibrary,
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with("aiter/bf16-situ-a8w4", input.loaded, HalfRows::kMixed, true);
+          return outputs_with(kAiterBf16SituA8w4Layout.id, input.loaded, HalfRows::kMixed, true);
         },
     .check_data = nullptr,
 };
@@ -170,7 +170,7 @@ const Layout kAiterBf16SituLayout = {
     .kernel_library = kLibrary,
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with("aiter/bf16-situ", input.loaded, HalfRows::kKept, true);
+          return outputs_with(kAiterBf16SituLayout.id, input.loaded, HalfRows::kKept, true);
         },
     .check_data = nullptr,
 };
