@@ -1,52 +1,27 @@
 // The oracle against tables that the reference produced (testdata/oracle/README.md).
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <array>
 #include <nlohmann/json.hpp>
 
-#include "formats/deployment_json.hpp"
 #include "formats/quant_config.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/golden/oracle_tables.hpp"
 
 namespace mxfp4 {
 namespace {
 
 using nlohmann::json;
-
-std::ifstream open_table(const std::string& name) {
-  std::ifstream file(std::string(MXFP4_TESTDATA) + "/oracle/" + name);
-  EXPECT_TRUE(file) << name;
-  return file;
-}
-
-json read_table(const std::string& name) {
-  std::ifstream file = open_table(name);
-  return json::parse(file);
-}
+using test::or_null;
+using test::read_table;
 
 const RuleSet& rules() { return default_revision(); }
 
-template <class Value>
-json or_null(const std::optional<Value>& value) {
-  return value ? json(*value) : json();
-}
-
 TEST(OracleGolden, DecisionsMessagesAndTraces) {
-  std::ifstream file = open_table("decisions.jsonl");
-  int count = 0;
-  for (std::string line; std::getline(file, line); ++count) {
-    const json c = json::parse(line);
-    const Decision decision = select_backend(rules(), parse_deployment(c.at("input").dump()));
-    json want = c.at("expect");
-    want["trace"] = c.at("trace");
-    EXPECT_EQ(json::parse(decision_json(decision, /*trace=*/true)), want) << "case " << c.at("id");
-    want.erase("trace");
-    EXPECT_EQ(json::parse(decision_json(decision, /*trace=*/false)), want) << "case " << c.at("id");
-  }
-  EXPECT_GE(count, 300);
+  test::expect_decisions(rules(), "decisions.jsonl", 300);
 }
 
 TEST(OracleGolden, RoundUp) {
@@ -62,21 +37,9 @@ TEST(OracleGolden, RoundUp) {
 }
 
 TEST(OracleGolden, All2AllHidden) {
-  const json table = read_table("all2all_hidden.json");
   const std::array<std::string, 3> backends = {"deepep_high_throughput", "deepep_low_latency",
                                                "nixl_ep"};
-  for (const json& row : table.at("rows")) {
-    for (size_t i = 0; i < backends.size(); ++i) {
-      json got;
-      try {
-        got = round_up_all2all_hidden(rules(), backends[i], row[0]);
-      } catch (const Error& error) {
-        EXPECT_EQ(error.reference_type_name(), "ValueError");
-        got = error.what();
-      }
-      EXPECT_EQ(got, row[i + 1]) << backends[i] << " " << row;
-    }
-  }
+  test::expect_all2all_hidden(rules(), "all2all_hidden.json", backends);
   EXPECT_EQ(round_up_all2all_hidden(rules(), "mori", 2881), 2881);
 }
 
@@ -89,10 +52,9 @@ TEST(OracleGolden, Parallel) {
                            .dp_size = row[2],
                            .enable_expert_parallel = row[3],
                            .all2all_backend = row[4]};
-    const Question q = make_question(rules(), deployment);
-    const json got = {q.parallel.tp_size, q.parallel.ep_size, q.parallel.use_ep, q.uses_all2all,
-                      q.batched};
-    EXPECT_EQ(got, json({row[5], row[6], row[7], row[8], row[9]})) << row;
+    EXPECT_EQ(test::parallel_answers(make_question(rules(), deployment)),
+              json({row[5], row[6], row[7], row[8], row[9]}))
+        << row;
   }
 }
 
@@ -107,21 +69,11 @@ TEST(OracleGolden, RoutingMethod) {
                              .score_bias = row[4]};
     EXPECT_EQ(derive_routing(rules(), facts), row[5].get<std::string>()) << row;
   }
-  for (const auto& [name, number] : table.at("values").items()) {
-    const auto found =
-        std::ranges::find(rules().routing_methods, std::string_view(name), &NumberedName::name);
-    ASSERT_NE(found, rules().routing_methods.end()) << name;
-    EXPECT_EQ(found->number, number.get<int>());
-  }
+  test::expect_routing_numbers(rules(), table);
 }
 
 TEST(OracleGolden, MoeBackendNames) {
-  const json table = read_table("moe_backend_names.json");
-  for (const json& c : table.at("cases")) {
-    EXPECT_EQ(or_null(moe_backend_option(rules(), c.at("input").get<std::string>())),
-              c.value("normalized", json()))
-        << c;
-  }
+  test::expect_moe_backend_names(rules(), "moe_backend_names.json");
 }
 
 json spec_json(const std::optional<QuantSpec>& spec) {

@@ -2,53 +2,32 @@
 // (testdata/oracle/newer, see testdata/oracle/README.md).
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "formats/deployment_json.hpp"
 #include "formats/quant_config.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/golden/oracle_tables.hpp"
 
 namespace mxfp4 {
 namespace {
 
 using nlohmann::json;
-
-std::ifstream open_table(const std::string& name) {
-  std::ifstream file(std::string(MXFP4_TESTDATA) + "/oracle/newer/" + name);
-  EXPECT_TRUE(file) << name;
-  return file;
-}
-
-json read_table(const std::string& name) {
-  std::ifstream file = open_table(name);
-  return json::parse(file);
-}
+using test::or_null;
+using test::read_table;
 
 const RuleSet& rules() { return revision_by_name("vllm-2026-08-17"); }
 
 TEST(OracleNewerGolden, DecisionsMessagesAndTraces) {
-  std::ifstream file = open_table("decisions.jsonl");
-  int count = 0;
-  for (std::string line; std::getline(file, line); ++count) {
-    const json c = json::parse(line);
-    const Decision decision = select_backend(rules(), parse_deployment(c.at("input").dump()));
-    json want = c.at("expect");
-    want.erase("stage");
-    want["trace"] = c.at("trace");
-    EXPECT_EQ(json::parse(decision_json(decision, /*trace=*/true)), want) << "case " << c.at("id");
-  }
-  EXPECT_GE(count, 200);
+  test::expect_decisions(rules(), "newer/decisions.jsonl", 200);
 }
 
 // The activation is null where the method does not tell it to the rounding function.
 TEST(OracleNewerGolden, RoundUp) {
-  const json table = read_table("round_up.json");
+  const json table = read_table("newer/round_up.json");
   for (const json& row : table.at("rows")) {
     Target target;
     target.platform = platform_from_name(row[0].get<std::string>()).value();
@@ -63,22 +42,11 @@ TEST(OracleNewerGolden, RoundUp) {
 TEST(OracleNewerGolden, All2AllHidden) {
   const std::array<std::string, 4> backends = {"deepep_high_throughput", "deepep_low_latency",
                                                "nixl_ep", "deepep_v2"};
-  const json table = read_table("all2all_hidden.json");
-  for (const json& row : table.at("rows")) {
-    for (size_t i = 0; i < backends.size(); ++i) {
-      json got;
-      try {
-        got = round_up_all2all_hidden(rules(), backends[i], row[0]);
-      } catch (const Error& error) {
-        got = error.what();
-      }
-      EXPECT_EQ(got, row[i + 1]) << backends[i] << " " << row;
-    }
-  }
+  test::expect_all2all_hidden(rules(), "newer/all2all_hidden.json", backends);
 }
 
 TEST(OracleNewerGolden, Parallel) {
-  const json table = read_table("parallel.json");
+  const json table = read_table("newer/parallel.json");
   for (const json& row : table.at("rows")) {
     Deployment deployment;
     deployment.parallel = {.tp_size = row[0],
@@ -87,15 +55,14 @@ TEST(OracleNewerGolden, Parallel) {
                            .enable_expert_parallel = row[3],
                            .all2all_backend = row[4],
                            .sequence_parallel = row[5]};
-    const Question q = make_question(rules(), deployment);
-    const json got = {q.parallel.tp_size, q.parallel.ep_size, q.parallel.use_ep, q.uses_all2all,
-                      q.batched};
-    EXPECT_EQ(got, json({row[6], row[7], row[8], row[9], row[10]})) << row;
+    EXPECT_EQ(test::parallel_answers(make_question(rules(), deployment)),
+              json({row[6], row[7], row[8], row[9], row[10]}))
+        << row;
   }
 }
 
 TEST(OracleNewerGolden, RoutingMethod) {
-  const json table = read_table("routing_method.json");
+  const json table = read_table("newer/routing_method.json");
   for (const json& row : table.at("rows")) {
     const std::string scoring = row[0];
     RoutingFacts facts{.scoring = scoring,
@@ -106,32 +73,24 @@ TEST(OracleNewerGolden, RoutingMethod) {
     if (!row[5].is_null()) facts.scaling_factor = row[5].get<double>();
     EXPECT_EQ(derive_routing(rules(), facts), row[6].get<std::string>()) << row;
   }
-  for (const auto& [name, number] : table.at("values").items()) {
-    const auto found =
-        std::ranges::find(rules().routing_methods, std::string_view(name), &NumberedName::name);
-    ASSERT_NE(found, rules().routing_methods.end()) << name;
-    EXPECT_EQ(found->number, number.get<int>());
-  }
+  test::expect_routing_numbers(rules(), table);
 }
 
 TEST(OracleNewerGolden, MoeBackendNames) {
-  const json table = read_table("moe_backend_names.json");
-  for (const json& c : table.at("cases")) {
-    const auto name = moe_backend_option(rules(), c.at("input").get<std::string>());
-    EXPECT_EQ(name ? json(*name) : json(), c.value("normalized", json())) << c;
-  }
+  test::expect_moe_backend_names(rules(), "newer/moe_backend_names.json");
 }
 
 TEST(OracleNewerGolden, QuantizationConfig) {
-  const json table = read_table("quantization_config.json");
+  const json table = read_table("newer/quantization_config.json");
   for (const json& c : table.at("cases")) {
     const std::string quantization = c.at("quantization").is_null() ? "" : c.at("quantization");
     try {
       const auto config =
           parse_quantization_config(rules(), c.at("quantization_config").dump(), quantization);
       ASSERT_FALSE(c.contains("error")) << c;
-      const auto key = config ? config->moe_activation() : std::nullopt;
-      EXPECT_EQ(key ? json(*key) : json(), c.at("moe_activation_override")) << c;
+      EXPECT_EQ(config ? or_null(config->moe_activation()) : json(),
+                c.at("moe_activation_override"))
+          << c;
     } catch (const Error& error) {
       EXPECT_EQ(c.value("error", json()), error.reference_type_name()) << c;
     }

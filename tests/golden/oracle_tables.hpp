@@ -1,0 +1,35 @@
+// What the tables of the reference's answers (testdata/oracle/README.md) have in common at every
+// revision.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lib/oracle/question.hpp"
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4::test {
+
+// A file below testdata/oracle.
+[[nodiscard]] nlohmann::json read_table(const std::string& name);
+
+template <class Value>
+[[nodiscard]] nlohmann::json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
+
+// The columns of answers in a table of parallel sizes.
+[[nodiscard]] nlohmann::json parallel_answers(const Question& question);
+
+// Each compares `rules` with one table. Decisions with and without their traces; there are at least
+// so many.
+void expect_decisions(const RuleSet& rules, const std::string& name, int at_least);
+// A row: the hidden size, then an answer for each of `backends`.
+void expect_all2all_hidden(const RuleSet& rules, const std::string& name,
+                           std::span<const std::string> backends);
+void expect_routing_numbers(const RuleSet& rules, const nlohmann::json& table);
+void expect_moe_backend_names(const RuleSet& rules, const std::string& name);
+
+}  // namespace mxfp4::test
