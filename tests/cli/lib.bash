@@ -16,6 +16,37 @@ expect_one_error() {
   grep -qE "^mxfp4-repack: error: .*$1" stderr || { cat stderr >&2; fail "error does not match: $1"; }
 }
 
+# expect_interruptions OUT SAID CHECK COMMAND...: SIGINT and then SIGTERM stop the command, which writes
+# OUT: the signal's exit code, one line that matches SAID, and then CHECK holds. A signal may come
+# before the handler or after the end: such attempts do not count.
+expect_interruptions() {
+  local out=$1 said=$2 check=$3 started took signal code attempt got delay stopped=
+  shift 3
+  rm -rf "$out"
+  started=$(date +%s%N)
+  expect_exit 0 "$@"
+  took=$((($(date +%s%N) - started) / 1000000))
+  for signal in INT TERM; do
+    code=143
+    [ "$signal" = TERM ] || code=130
+    for attempt in $(seq 60); do
+      rm -rf "$out"
+      got=0
+      delay=$((took * (attempt % 9 + 1) / 10))
+      timeout --preserve-status -s "$signal" "$((delay / 1000)).$(printf %03d $((delay % 1000)))" \
+        "$@" >/dev/null 2>stderr || got=$?
+      [ "$got" = 0 ] && continue
+      [ "$(wc -l <stderr)" = 1 ] || continue
+      [ "$got" = "$code" ] || fail "exit $got after SIG$signal"
+      grep -q "$said" stderr || fail 'no word about it'
+      "$check"
+      stopped+=$signal
+      break
+    done
+  done
+  [ "$stopped" = INTTERM ] || fail "no attempt was stopped: $stopped"
+}
+
 # skip WHY: ends the script; ctest shows it as skipped.
 skip() { printf 'SKIP: %s\n' "$*"; exit 77; }
 
