@@ -54,6 +54,18 @@ std::vector<fs::path> all_blobs(const fs::path& output) {
   return found;
 }
 
+// Whether the file says that a conversion was begun in its directory, or was being removed there.
+bool is_record(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (is_shard_manifest(name)) return true;
+  return name.starts_with(kJournalPrefix) && read_journal(path).bytes > 0;
+}
+
+bool is_journal_or_temporary(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(kJournalPrefix) || is_temporary(name);
+}
+
 // Whether `blob` is, data aside, the result that one of the planned ranks would have.
 bool is_result_of(const fs::path& blob, const fs::path& home,
                   const std::vector<Manifest>& planned) {
@@ -81,7 +93,10 @@ ConversionOutput::ConversionOutput(const ConvertOptions& options, std::optional<
     if (complete_ && !options.resume) {
       throw Error::output(fmt::format("{}: complete already", options.output.string()));
     }
-    if (!complete_) look_for_shards(options);
+    if (!complete_) {
+      refuse_unrecorded();
+      look_for_shards(options);
+    }
     if (!complete_ && shard_) look_for_own_shard(options);
   }
   if (!complete_) open_journal(options, planned);
@@ -112,9 +127,24 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
 // A run that was killed after its last manifest leaves its journal, and perhaps temporaries.
 void ConversionOutput::remove_records() const {
   for (const fs::path& file : directory_.files()) {
-    const std::string name = file.filename().string();
-    if (name.starts_with(kJournalPrefix) || is_temporary(name)) fs::remove(path_ / file);
+    if (is_journal_or_temporary(file)) remove_file(path_ / file);
   }
+}
+
+// Other than --force, --resume and --shard replace nothing but what an unfinished conversion left:
+// without its records, files only have the names of ours.
+void ConversionOutput::refuse_unrecorded() const {
+  const std::vector<fs::path> files = directory_.files();
+  const auto unrecorded = std::ranges::find_if_not(files, is_journal_or_temporary);
+  if (unrecorded == files.end()) return;
+  // Listed again, as another shard may have begun, or have come to its end, since.
+  for (int look = 0; look < 2; ++look) {
+    const auto is_one = [&](const fs::path& file) { return is_record(path_ / file); };
+    if (std::ranges::any_of(directory_.files(), is_one)) return;
+  }
+  throw Error::output(fmt::format("{}: holds {}, but no record of an unfinished conversion",
+                                  path_.string(), unrecorded->string()))
+      .hint(shard_ ? "choose an empty directory" : "--force replaces an earlier result");
 }
 
 void ConversionOutput::look_for_shards(const ConvertOptions& options) {
@@ -139,11 +169,10 @@ void ConversionOutput::look_for_shards(const ConvertOptions& options) {
 
 void ConversionOutput::look_for_own_shard(const ConvertOptions& options) {
   const fs::path path = blob_ / shard_manifest_name(*shard_);
-  if (!fs::exists(path)) return;
+  std::error_code ignored;
+  if (options.force || !fs::exists(path, ignored)) return;
   if (options.resume) {
     complete_ = true;
-  } else if (options.force) {
-    fs::remove(path);
   } else {
     throw Error::output(fmt::format("{}: this shard is complete already", path.string()))
         .hint("--resume accepts it, --force writes it again");
@@ -172,12 +201,15 @@ void ConversionOutput::open_journal(const ConvertOptions& options,
     std::vector<std::string> names;
     for (const ManifestFile& file : planned.front().rest) names.push_back(file.name);
     journal_->begin(identity, names);
+    // Not before: without either nobody knows whose the files are.
+    if (shard_) remove_file(blob_ / shard_manifest_name(*shard_));
   }
   remove_leftovers(planned);
 }
 
-// What dead runs left: temporaries, and files that no manifest would name.
+// What dead runs left: temporaries. Layers that no manifest would name are not theirs.
 void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
+  if (shard_) return;  // other shards' may be alive
   std::set<std::string> wanted;
   for (const Manifest& manifest : planned) {
     for (const ManifestLayer& layer : manifest.layers) {
@@ -187,9 +219,12 @@ void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) co
   for (const fs::path& file : directory_.files()) {
     const std::string name = file.filename().string();
     const std::string in_blob = (path_ / file).lexically_relative(blob_).string();
-    const bool stray = name.starts_with("layer-") && !wanted.contains(in_blob);
-    // Other shards' temporaries may be alive.
-    if ((is_temporary(name) || stray) && !shard_) fs::remove(path_ / file);
+    if (name.starts_with("layer-") && !wanted.contains(in_blob)) {
+      throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
+                                      path_.string(), file.string()))
+          .hint("--force replaces an earlier result");
+    }
+    if (is_temporary(name)) remove_file(path_ / file);
   }
 }
 

@@ -25,7 +25,8 @@ class ConversionOutput {
   //   a complete result of this plan      complete() is true, nothing is to be done
   //   a complete result of another plan   Error::output
   //   an unfinished run of this plan on an unchanged source: its whole files are kept
-  //   anything else of this program       removed, the run starts anew
+  //   another unfinished run              removed, the run starts anew
+  //   anything else                       Error::output
   // A shard joins the others' files in OUT; its own are treated as above.
   ConversionOutput(const ConvertOptions& options, std::optional<Shard> shard,
                    const std::vector<Manifest>& planned, const Source& source);
@@ -50,6 +51,7 @@ class ConversionOutput {
  private:
   void look_for_manifests(const std::vector<Manifest>& planned);
   void remove_records() const;
+  void refuse_unrecorded() const;
   void look_for_shards(const ConvertOptions& options);
   void look_for_own_shard(const ConvertOptions& options);
   void open_journal(const ConvertOptions& options, const std::vector<Manifest>& planned);

@@ -313,6 +313,9 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   for (const std::string& warning : manifest.warnings) console.warn(warning);
   std::vector<std::filesystem::path> inputs;
   for (const SourceFile& file : input.source->files()) inputs.push_back(file.path);
+  for (const SideFile& file : rest.side) {
+    if (!file.from.empty()) inputs.push_back(file.from);
+  }
   refuse_inputs_in(options.output, inputs);
   const std::vector<bool> wanted = files_of_shard(plan, shard.value_or(Shard{}));
   const int64_t files = std::ranges::count(wanted, true);

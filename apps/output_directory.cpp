@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <regex>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "formats/atomic_file.hpp"
 #include "formats/blob_reader.hpp"
+#include "formats/directory.hpp"
 #include "formats/journal.hpp"
 #include "formats/shard_manifest.hpp"
 #include "lib/core/error.hpp"
@@ -22,14 +25,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// ".NAME.tmp-AbCd12"
+constexpr std::string_view kTemporaryMark = ".tmp-";
+constexpr size_t kTemporaryEnd = kTemporaryMark.size() + 6;
+
 bool is_our_folder(const std::string& name) {
   return name == kBlobFolder || is_rank_directory(name);
 }
 
-bool is_our_file(const std::string& name) {
-  return name == kManifestName || name == kIndexName || is_shard_manifest(name) ||
-         name.starts_with(kJournalPrefix) || is_temporary(name) ||
-         (name.starts_with("layer-") && name.find(".safetensors") != std::string::npos);
+bool is_our_name(const std::string& name, const std::set<std::string>& recorded) {
+  static const std::regex kNames(
+      R"(layer-[0-9]{5,}\.safetensors(\.zst)?)"
+      R"(|mxfp4_repack(\.shard-[0-9]{3,}-of-[0-9]{3,})?\.json)"
+      R"(|model\.safetensors\.index\.json)"
+      R"(|\.mxfp4_repack\.(cleared|(shard-[0-9]{3,}-of-[0-9]{3,}\.)?progress))");
+  return recorded.contains(name) || std::regex_match(name, kNames);
+}
+
+bool is_our_file(const std::string& name, const std::set<std::string>& recorded) {
+  if (!is_temporary(name)) return is_our_name(name, recorded);
+  return is_our_name(name.substr(1, name.size() - 1 - kTemporaryEnd), recorded);
 }
 
 void add_names(const Manifest& manifest, std::set<std::string>& names) {
@@ -54,7 +69,7 @@ std::set<std::string> recorded_names(const fs::path& directory) {
     try_add([&] { add_names(read_shard_manifest(shard).ranks.front(), names); });
   }
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(blob, ignored)) {
+  for (const fs::directory_entry& entry : list_directory(blob, ignored)) {
     if (!entry.path().filename().string().starts_with(kJournalPrefix)) continue;
     const std::vector<std::string> rest = read_journal(entry.path()).rest;
     names.insert(rest.begin(), rest.end());
@@ -65,12 +80,22 @@ std::set<std::string> recorded_names(const fs::path& directory) {
 // Everything below `directory`, files before their folders; throws for what is not ours.
 void own_entries(const fs::path& directory, const std::set<std::string>& recorded,
                  std::vector<fs::path>& files, std::vector<fs::path>& folders) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+  std::error_code error;
+  const std::vector<fs::directory_entry> entries = list_directory(directory, error);
+  if (error) {
+    throw Error::output(
+        fmt::format("{}: cannot be listed: {}", directory.string(), error.message()));
+  }
+  for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && !entry.is_symlink() && is_our_folder(name)) {
+    std::error_code ignored;
+    // What another process has removed since is nothing of all this.
+    const bool special = entry.is_symlink(ignored) || entry.is_other(ignored);
+    const bool folder = entry.is_directory(ignored);
+    if (!special && folder && is_our_folder(name)) {
       own_entries(entry.path(), {}, files, folders);
       folders.push_back(entry.path());
-    } else if (!entry.is_directory() && (is_our_file(name) || recorded.contains(name))) {
+    } else if (!special && !folder && is_our_file(name, recorded)) {
       files.push_back(entry.path());
     } else {
       throw Error::output(
@@ -84,7 +109,7 @@ void own_entries(const fs::path& directory, const std::set<std::string>& recorde
 void remove_if_empty(const fs::path& path) {
   std::error_code ignored;
   std::vector<fs::path> folders;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
+  for (const fs::directory_entry& entry : list_directory(path, ignored)) {
     if (entry.is_directory(ignored)) folders.push_back(entry.path());
   }
   for (const fs::path& folder : folders) remove_if_empty(folder);
@@ -107,24 +132,40 @@ int removal_order(const fs::path& file) {
   return name.starts_with(kJournalPrefix) ? 0 : 1;
 }
 
+bool lies_in(const fs::path& home, const fs::path& path) {
+  std::error_code error;
+  const fs::path relative = fs::weakly_canonical(path, error).lexically_relative(home);
+  return !error && !relative.empty() && *relative.begin() != "..";
+}
+
+// That all this is on its way out is on record until the last of it is gone: whoever finds the rest
+// knows whose it is. A full disk is no reason not to make room on it.
+void note_clearing(const fs::path& journal, const std::set<std::string>& recorded) {
+  try {
+    Journal(journal).begin("", {recorded.begin(), recorded.end()});
+  } catch (const Error&) {
+    if (!recorded.empty()) throw;
+  }
+}
+
 }  // namespace
 
 void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& inputs) {
-  std::error_code error;
-  const fs::path home = fs::weakly_canonical(output, error);
+  std::error_code ignored;
+  const fs::path home = fs::weakly_canonical(output, ignored);
   for (const fs::path& input : inputs) {
-    const fs::path relative = fs::weakly_canonical(input, error).lexically_relative(home);
-    if (error || relative.empty() || *relative.begin() == "..") continue;
+    // An input that is a link may lie there though its content does not.
+    if (!lies_in(home, input) && !lies_in(home, input.parent_path() / ".")) continue;
     throw Error::output(fmt::format("{}: holds the input {}", output.string(), input.string()))
         .hint("choose another directory");
   }
 }
 
 bool is_temporary(const std::string& file_name) {
-  constexpr size_t kRandom = 6;
-  const size_t at = file_name.rfind(".tmp-");
-  return file_name.starts_with('.') && at != std::string::npos &&
-         at + 5 + kRandom == file_name.size();
+  return file_name.starts_with('.') && file_name.size() > 1 + kTemporaryEnd &&
+         std::string_view(file_name)
+             .substr(file_name.size() - kTemporaryEnd)
+             .starts_with(kTemporaryMark);
 }
 
 OutputDirectory::OutputDirectory(fs::path path, OutputMode mode, bool shared)
@@ -190,14 +231,17 @@ void OutputDirectory::clear() const {
   std::vector<fs::path> folders;
   const std::set<std::string> recorded = recorded_names(path_);
   own_entries(path_, recorded, files, folders);
-  if (!recorded.empty()) {
-    const fs::path journal = path_ / kBlobFolder / fmt::format("{}cleared", kJournalPrefix);
-    Journal(journal).begin("", {recorded.begin(), recorded.end()});
+  std::error_code ignored;
+  const fs::path inner = path_ / kBlobFolder;
+  const fs::path journal =
+      (fs::exists(inner, ignored) ? inner : path_) / fmt::format("{}cleared", kJournalPrefix);
+  if (!files.empty()) {
+    note_clearing(journal, recorded);
     files.push_back(journal);
   }
   std::ranges::stable_sort(files, std::greater{}, removal_order);
-  for (const fs::path& file : files) fs::remove(file);
-  for (const fs::path& folder : folders) fs::remove(folder);
+  for (const fs::path& file : files) remove_file(file);
+  for (const fs::path& folder : folders) remove_file(folder);
 }
 
 void OutputDirectory::discard() const noexcept {

@@ -244,6 +244,15 @@ int64_t unpack_layer(const fs::path& blob, const fs::path& directory, const Mani
   return file.size();
 }
 
+std::vector<fs::path> layer_files(const std::vector<fs::path>& blobs,
+                                  const std::vector<Manifest>& manifests) {
+  std::vector<fs::path> files;
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    for (const ManifestLayer& layer : manifests[i].layers) files.push_back(blobs[i] / layer.file);
+  }
+  return files;
+}
+
 int64_t unpacked_bytes(const std::vector<Manifest>& manifests) {
   int64_t total = 0;
   for (const Manifest& manifest : manifests) {
@@ -296,6 +305,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   const std::vector<std::string> findings = check_ranks(blobs, manifests);
   if (!findings.empty()) throw Error::input(findings.front());
   refuse_inputs_in(options.output, blobs);
+  refuse_inputs_in(options.output, layer_files(blobs, manifests));
   watch_signals("nothing of it is left");
   OutputDirectory output(options.output, options.force ? OutputMode::kReplace : OutputMode::kNew);
   output.reserve(unpacked_bytes(manifests));

@@ -126,6 +126,14 @@ void make_directories(const std::filesystem::path& directory) {
   }
 }
 
+void remove_file(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) {
+    throw Error::output(fmt::format("{}: cannot remove: {}", path.string(), error.message()));
+  }
+}
+
 void sync_directory(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory.empty() ? "." : directory;
   const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

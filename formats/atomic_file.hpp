@@ -48,6 +48,9 @@ void write_file_atomically(const std::filesystem::path& target, std::string_view
 // Creates a directory and its parents.
 void make_directories(const std::filesystem::path& directory);
 
+// Removes a file or an empty directory, if it is there.
+void remove_file(const std::filesystem::path& path);
+
 // Makes renames in `directory` durable.
 void sync_directory(const std::filesystem::path& directory);
 

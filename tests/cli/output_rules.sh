@@ -48,6 +48,74 @@ expect_one_error 'before: holds the input before$'
 expect_exit 0 "$BIN" verify before --against "$model"
 expect_exit 0 "$BIN" convert loaded -o from-loaded --arch sm90 --family gpt_oss
 
+# The same through links: of the layers, of the blob's files, of what --include-rest copies.
+mkdir links blob rest
+ln -s "$PWD"/loaded/layer-* links/
+expect_exit 5 "$BIN" convert links -o links --arch sm90 --force
+expect_one_error 'links: holds the input links/layer-00000.safetensors$'
+[ "$(find links -type l | wc -l)" = 2 ] || fail 'links were removed'
+mv links/layer-00001.safetensors links/layer-00009.safetensors
+expect_exit 5 "$BIN" convert "$model" -o links --arch sm90 --force
+expect_one_error 'links: holds layer-0000[09].safetensors, which this program did not write$'
+[ "$(find links -type l | wc -l)" = 2 ] || fail 'links were removed'
+cp before/*.json blob/
+cp -r before target
+ln -s "$PWD"/target/layer-* blob/
+expect_exit 5 "$BIN" unpack blob -o target --force
+expect_one_error 'target: holds the input blob/layer-00000.safetensors.zst$'
+diff -r before target
+expect_exit 0 "$BIN" convert "$model" -o whole --arch sm90 --include-rest
+cp "$model"/*.safetensors* rest/
+cp "$model"/config.json rest/
+echo tokens >rest/tokenizer.json
+expect_exit 0 "$BIN" convert rest -o whole --arch sm90 --include-rest --force
+ln -sf "$PWD"/whole/tokenizer.json rest/
+expect_exit 5 "$BIN" convert rest -o whole --arch sm90 --include-rest --force
+expect_one_error 'whole: holds the input rest/tokenizer.json$'
+expect_exit 0 "$BIN" verify whole
+
+# --resume goes on with an unfinished conversion, and removes nothing else: neither what only has a
+# name of ours nor what is finished. --force replaces what has our names, to the letter.
+foreign() {
+  local name=$1 flag
+  shift
+  rm -rf foreign
+  cp -r before foreign
+  rm foreign/mxfp4_repack.json
+  printf 'mine\n' >"foreign/$name"
+  cp -r foreign copy
+  for flag in "$@"; do
+    expect_exit 5 "$BIN" convert "$model" -o foreign --arch sm90 "$flag"
+    expect_one_error "foreign: holds .*, $refusal\$"
+    diff -r copy foreign || fail "$flag touched $name"
+  done
+  rm -r copy
+}
+refusal='which this program did not write'
+for name in layer-norms.safetensors layer-00000.safetensors.bak layer-1.safetensors \
+  layer-00000.safetensors.zst.zst mxfp4_repack.shard-notes.json .mxfp4_repack.notes \
+  .notes.tmp-abcdef rest-00001.safetensors; do
+  foreign "$name" --resume --force --shard=0/2
+done
+refusal='but no record of an unfinished conversion'
+for name in layer-00000.safetensors model.safetensors.index.json .layer-00000.safetensors.tmp-abcdef \
+  .mxfp4_repack.progress; do
+  foreign "$name" --resume --shard=0/2
+done
+expect_exit 5 "$BIN" convert "$model" -o loaded --arch sm90 --resume
+expect_one_error 'loaded: holds layer-0000[01].safetensors, but no record of an unfinished conversion$'
+grep -qx 'hint: --force replaces an earlier result' stderr || fail 'no hint'
+"$BIN" unpack before -o again -q
+diff -r again loaded
+# A rank of this very plan is a result too.
+# shellcheck disable=SC2086
+expect_exit 0 "$BIN" convert "$model" -o rank $flags --tp-size 2 --rank 0
+cp -r rank copy
+# shellcheck disable=SC2086
+expect_exit 5 "$BIN" convert "$model" -o rank $flags --tp-size 2 --resume
+expect_one_error 'rank: holds rank-00-of-02/.*, but no record of an unfinished conversion$'
+diff -r copy rank
+
 # Nothing is written by --dry-run, by inspect, or by a deployment that is refused.
 expect_exit 0 "$BIN" convert "$model" -o dry --arch sm90 --dry-run
 grep -q 'would write' stdout || fail 'no plan shown'

@@ -142,6 +142,16 @@ for flag in --resume --force; do
   expect_one_error 'holds notes.txt'
 done
 
+# A layer that this conversion does not write is not what it left.
+unfinished
+printf 'mine\n' >out/layer-00099.safetensors
+expect_exit 5 "${convert[@]}" -o out --compress none --resume
+expect_one_error 'out: holds layer-00099.safetensors, which this conversion does not write$'
+[ "$(cat out/layer-00099.safetensors)" = mine ] || fail 'a foreign layer was touched'
+rm out/layer-00099.safetensors
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+diff -r want out
+
 # One writer at a time.
 mkdir -p locked
 expect_exit 5 flock locked "${convert[@]}" -o locked
