@@ -228,7 +228,10 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   command->add_flag("--dry-run", options.dry_run, "Plan only")->group(group);
   command->add_flag("--resume", options.resume, "Keep what an interrupted run finished in OUT")
       ->group(group);
-  command->add_flag("--force", options.force, "Replace an earlier result in OUT")->group(group);
+  command
+      ->add_flag("--force", options.force,
+                 "Replace an earlier result in OUT; with --shard, only that shard's")
+      ->group(group);
   add_resource_flags(*command, options.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {

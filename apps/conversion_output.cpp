@@ -91,7 +91,8 @@ ConversionOutput::ConversionOutput(const ConvertOptions& options, std::optional<
   if (options.resume || shard_) {
     look_for_manifests(planned);
     if (complete_ && !options.resume) {
-      throw Error::output(fmt::format("{}: complete already", options.output.string()));
+      throw Error::output(fmt::format("{}: complete already", options.output.string()))
+          .hint("--resume accepts it; a shard replaces no result, so remove it first");
     }
     if (!complete_) {
       refuse_unrecorded();
@@ -114,7 +115,8 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
     if (!is_result_of(blob, blob_, planned)) {
       throw Error::output(
           fmt::format("{}: holds a complete result of another conversion", blob.string()))
-          .hint("choose another directory; --force replaces it");
+          .hint(shard_ ? "choose another directory; a shard replaces no result, so remove it first"
+                       : "choose another directory; --force replaces it");
     }
     ++found;
   }

@@ -27,7 +27,8 @@ class ConversionOutput {
   //   an unfinished run of this plan on an unchanged source: its whole files are kept
   //   another unfinished run              removed, the run starts anew
   //   anything else                       Error::output
-  // A shard joins the others' files in OUT; its own are treated as above.
+  // A shard joins the others' files in OUT; its own are treated as above, and --force replaces no
+  // others.
   ConversionOutput(const ConvertOptions& options, std::optional<Shard> shard,
                    const std::vector<Manifest>& planned, const Source& source);
   ConversionOutput(const ConversionOutput&) = delete;
