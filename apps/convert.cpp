@@ -220,7 +220,9 @@ RestPlan plan_rest_of(const ConvertOptions& options, const OpenInput& input,
   if (!options.include_rest) return {};
   RestPlan rest = plan_rest(*input.source, input.model.rest);
   std::vector<SideFile> side;
-  if (input.source->kind() == "safetensors" && std::filesystem::is_directory(options.input.path)) {
+  std::error_code ignored;
+  if (input.source->kind() == "safetensors" &&
+      std::filesystem::is_directory(options.input.path, ignored)) {
     side = find_side_files(options.input.path, warnings);
   }
   const std::optional<std::string> config = config_text(options.input, *input.source);

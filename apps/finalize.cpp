@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 
 #include "apps/commands.hpp"
 #include "apps/output_directory.hpp"
+#include "formats/atomic_file.hpp"
 #include "formats/blob_check.hpp"
 #include "formats/blob_writer.hpp"
 #include "formats/shard_manifest.hpp"
@@ -38,7 +40,8 @@ void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, i
 // True when a finalize that did not come to its end has written all manifests.
 bool all_written(const fs::path& blob, const ShardManifest& shard) {
   return std::ranges::all_of(shard.ranks, [&](const Manifest& rank) {
-    return fs::exists(blob / rank_directory(rank.rank) / kManifestName);
+    std::error_code ignored;
+    return fs::exists(blob / rank_directory(rank.rank) / kManifestName, ignored);
   });
 }
 
@@ -79,8 +82,10 @@ std::vector<Manifest> read_manifests(const std::vector<fs::path>& blobs) {
 }  // namespace
 
 int run_finalize(const FinalizeOptions& options, const Console& console) {
-  if (!fs::is_directory(options.output)) {
-    throw Error::input(fmt::format("{}: not a directory", options.output.string()));
+  std::error_code error;
+  if (!fs::is_directory(options.output, error)) {
+    throw Error::input(fmt::format("{}: {}", options.output.string(),
+                                   error ? error.message() : "not a directory"));
   }
   OutputDirectory directory(options.output, OutputMode::kJoin);
   fs::path blob = options.output;
@@ -111,9 +116,9 @@ int run_finalize(const FinalizeOptions& options, const Console& console) {
   }
   for (const fs::path& file : directory.files()) {
     const std::string name = file.filename().string();
-    if (name.starts_with(kJournalPrefix) || is_temporary(name)) fs::remove(options.output / file);
+    if (name.starts_with(kJournalPrefix) || is_temporary(name)) remove_file(options.output / file);
   }
-  for (const fs::path& path : paths) fs::remove(path);
+  for (const fs::path& path : paths) remove_file(path);
   return report(options, read_manifests(find_blobs(options.output)), seconds, console);
 }
 

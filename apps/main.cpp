@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
@@ -105,6 +106,10 @@ int main(int argc, char** argv) {
     return interrupted.exit_code();
   } catch (const mxfp4::Error& error) {
     return fail(error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    // Writers name what they could not do; what is left is looking at paths.
+    return fail(fmt::format("{}: {}", error.path1().string(), error.code().message()), "",
+                mxfp4::kInput);
   } catch (const std::bad_alloc&) {
     return fail("out of memory", "a smaller --memory needs less", mxfp4::kInternal);
   } catch (const std::exception& error) {

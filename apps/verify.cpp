@@ -102,6 +102,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
       manifests.push_back(read_manifest(blob));
       readable.push_back(blob);
     } catch (const Error& error) {
+      if (error.is_unreadable()) throw;
       findings.emplace_back(error.what());
     }
   }

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "formats/checksum.hpp"
+#include "formats/directory.hpp"
 #include "formats/mapped_file.hpp"
 #include "formats/uncleared.hpp"
 #include "lib/core/error.hpp"
@@ -54,6 +55,17 @@ struct PieceSums {
   std::string damage;
   UnclearedBytes decoded;
 };
+
+// Runs `check`; what it throws is a finding, unless it says nothing about the files.
+template <class Check>
+void gather(std::vector<std::string>& findings, Check&& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.is_unreadable()) throw;
+    findings.emplace_back(error.what());
+  }
+}
 
 // The pieces of a plain file.
 void cut_plain(const ManifestLayer& layer, const LayerReader& reader, size_t index,
@@ -226,13 +238,13 @@ void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
 std::vector<std::string> check_blob_files(const fs::path& directory, const Manifest& manifest) {
   std::vector<std::string> findings;
   const fs::path index = directory / kIndexName;
-  try {
-    if (read_text_file(index, kMaxIndexBytes) != write_index(manifest)) {
-      findings.push_back(fmt::format("{}: differs from the manifest", index.string()));
-    }
-  } catch (const Error& error) {
-    findings.push_back(fmt::format("{}: {}", index.string(), error.what()));
-  }
+  gather(findings, [&] {
+    in_context(index.string(), [&] {
+      if (read_text_file(index, kMaxIndexBytes) != write_index(manifest)) {
+        throw Error::input("differs from the manifest");
+      }
+    });
+  });
   for (std::string& finding : check_other_files(directory, manifest)) {
     findings.push_back(std::move(finding));
   }
@@ -247,7 +259,13 @@ std::vector<std::string> check_other_files(const fs::path& directory, const Mani
       findings.push_back(fmt::format("{}: named twice in the manifest", layer.file));
     }
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+  std::error_code error;
+  const std::vector<fs::directory_entry> entries = list_directory(directory, error);
+  if (error) {
+    throw Error::input(
+        fmt::format("{}: cannot be listed: {}", directory.string(), error.message()));
+  }
+  for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
     if (name.find(".safetensors") != std::string::npos && name != kIndexName &&
         !known.contains(name)) {
@@ -262,7 +280,7 @@ std::vector<std::string> check_rest_files(const fs::path& model_directory,
   std::vector<std::string> findings;
   for (const ManifestFile& file : manifest.rest) {
     const fs::path path = model_directory / file.name;
-    try {
+    gather(findings, [&] {
       in_context(path.string(), [&] {
         const MappedFile map(path);
         if (map.file().size != file.size) {
@@ -272,9 +290,7 @@ std::vector<std::string> check_rest_files(const fs::path& model_directory,
         if (checksum_of_mapped(map.bytes()) != file.xxh3_128)
           throw Error::input("checksum differs");
       });
-    } catch (const Error& error) {
-      findings.emplace_back(error.what());
-    }
+    });
   }
   return findings;
 }
@@ -302,11 +318,9 @@ std::vector<std::string> check_layer_files(const fs::path& directory, const Mani
   std::vector<OpenLayer> layers(manifest.layers.size());
   std::vector<Piece> pieces;
   for (size_t i = 0; i < layers.size(); ++i) {
-    try {
+    gather(findings, [&] {
       open_layer(directory / manifest.layers[i].file, manifest, i, layers[i], pieces);
-    } catch (const Error& error) {
-      findings.emplace_back(error.what());
-    }
+    });
   }
   const int64_t tokens = threads + 1;
   std::vector<PieceSums> sums(static_cast<size_t>(tokens));

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/directory.hpp"
 #include "formats/uncleared.hpp"
 #include "lib/core/error.hpp"
 
@@ -53,10 +54,10 @@ std::vector<std::string> differing_keys(const Manifest& first, const Manifest& o
 std::vector<fs::path> blobs_in(const fs::path& path) {
   if (has_manifest(path)) return {path};
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : list_directory(path, ignored)) {
     // Also one without a manifest: it is incomplete, and reading it will say so.
-    if (is_rank_directory(at->path().filename().string())) found.push_back(at->path());
+    if (is_rank_directory(entry.path().filename().string())) found.push_back(entry.path());
   }
   std::ranges::sort(found);
   return found;
@@ -70,7 +71,15 @@ std::vector<fs::path> find_blobs(const fs::path& path) {
 }
 
 bool is_rank_directory(std::string_view name) {
-  return name.starts_with("rank-") && name.find("-of-") != std::string_view::npos;
+  constexpr std::string_view kBegin = "rank-";
+  constexpr std::string_view kMiddle = "-of-";
+  const auto is_number = [](std::string_view text) {
+    return text.size() >= 2 && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const size_t middle = name.find(kMiddle);
+  return name.starts_with(kBegin) && middle != std::string_view::npos &&
+         is_number(name.substr(kBegin.size(), middle - kBegin.size())) &&
+         is_number(name.substr(middle + kMiddle.size()));
 }
 
 std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,

@@ -20,7 +20,12 @@ namespace {
 constexpr size_t kHashPiece = size_t{4} << 20;
 constexpr size_t kTextPiece = size_t{1} << 16;
 
-std::string errno_text(int error) { return std::generic_category().message(error); }
+Error system_error(std::string_view what) {
+  const int code = errno;
+  Error error = Error::input(fmt::format("{}: {}", what, std::generic_category().message(code)));
+  const bool missing = code == ENOENT || code == ENOTDIR || code == ENAMETOOLONG;
+  return missing ? error : error.unreadable();
+}
 
 SourceFile from_stat(const std::filesystem::path& path, const struct stat& st) {
   if (S_ISDIR(st.st_mode)) throw Error::input("is a directory, expected a file");
@@ -36,7 +41,7 @@ class Descriptor {
   // O_NONBLOCK: opening a FIFO must not wait for a writer; it has no effect on regular files.
   explicit Descriptor(const std::filesystem::path& path, int flags = O_NONBLOCK)
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags)) {
-    if (fd_ < 0) throw Error::input(fmt::format("cannot be opened: {}", errno_text(errno)));
+    if (fd_ < 0) throw system_error("cannot be opened");
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -46,7 +51,7 @@ class Descriptor {
   [[nodiscard]] SourceFile describe(const std::filesystem::path& path) const {
     struct stat st {};
     if (::fstat(fd_, &st) != 0) {
-      throw Error::input(fmt::format("cannot be examined: {}", errno_text(errno)));
+      throw system_error("cannot be examined");
     }
     return from_stat(path, st);
   }
@@ -60,9 +65,7 @@ size_t read_some(const Descriptor& descriptor, char* out, size_t size) {
   while (true) {
     const ssize_t got = ::read(descriptor.get(), out, size);
     if (got >= 0) return static_cast<size_t>(got);
-    if (errno != EINTR) {
-      throw Error::input(fmt::format("cannot be read: {}", errno_text(errno)));
-    }
+    if (errno != EINTR) throw system_error("cannot be read");
   }
 }
 
@@ -71,7 +74,7 @@ size_t read_some(const Descriptor& descriptor, char* out, size_t size) {
 SourceFile describe_file(const std::filesystem::path& path) {
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0) {
-    throw Error::input(fmt::format("cannot be opened: {}", errno_text(errno)));
+    throw system_error("cannot be opened");
   }
   return from_stat(path, st);
 }
@@ -138,7 +141,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   const auto size = static_cast<size_t>(file_.size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
   if (address == MAP_FAILED) {
-    throw Error::input(fmt::format("cannot be mapped: {}", errno_text(errno)));
+    throw system_error("cannot be mapped");
   }
   // Tensors are read from front to back, once. Advice only: a failure changes no result.
   (void)::madvise(address, size, MADV_SEQUENTIAL);

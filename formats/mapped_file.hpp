@@ -18,7 +18,7 @@
 namespace mxfp4 {
 
 // Size and mtime of a regular file (symbolic links are followed). Throws Error::input, without the
-// path in its text.
+// path in its text; unreadable, here and below, unless the file is missing or no regular one.
 [[nodiscard]] SourceFile describe_file(const std::filesystem::path& path);
 
 // The whole file as text; refuses more than max_bytes before reading. Throws Error::input, without

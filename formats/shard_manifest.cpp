@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "formats/checksum.hpp"
+#include "formats/directory.hpp"
 #include "formats/json_fields.hpp"
 #include "formats/mapped_file.hpp"
 #include "formats/strict_json.hpp"
@@ -142,7 +143,7 @@ ShardManifest parse_shard_manifest(std::string_view text) {
 std::vector<fs::path> find_shard_manifests(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+  for (const fs::directory_entry& entry : list_directory(directory, ignored)) {
     if (is_shard_manifest(entry.path().filename().string())) found.push_back(entry.path());
   }
   std::ranges::sort(found);

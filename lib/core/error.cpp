@@ -14,6 +14,11 @@ Error& Error::hint(std::string text) {
   return *this;
 }
 
+Error& Error::unreadable() {
+  unreadable_ = true;
+  return *this;
+}
+
 Error& Error::reference_type(std::string type) {
   reference_type_ = std::move(type);
   return *this;

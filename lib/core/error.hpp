@@ -36,12 +36,15 @@ class Error : public std::exception {
   Error& add_context(std::string_view place);
   // One line that tells the obvious next step; printed after the error.
   Error& hint(std::string text);
+  // The system does not let us read a file that is there, which says nothing about its content.
+  Error& unreadable();
   // What the reference raises for this refusal ("ValueError", ...); empty for the tool's own
   // errors.
   Error& reference_type(std::string type);
 
   [[nodiscard]] ErrorKind kind() const noexcept { return kind_; }
   [[nodiscard]] const std::string& hint_text() const noexcept { return hint_; }
+  [[nodiscard]] bool is_unreadable() const noexcept { return unreadable_; }
   [[nodiscard]] const std::string& reference_type_name() const noexcept { return reference_type_; }
   [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
 
@@ -50,6 +53,7 @@ class Error : public std::exception {
   std::string message_;
   std::string hint_;
   std::string reference_type_;
+  bool unreadable_ = false;
 };
 
 // Runs `body`; an Error that leaves it gets `place` in front.

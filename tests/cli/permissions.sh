@@ -1,0 +1,113 @@
+# What the system does not let us read is exit 3, what it does not let us write exit 5: one error line
+# that names a path. A file of a blob that is missing or damaged remains a finding, exit 1.
+
+# No permission keeps root out. The program and its files are copied to where anybody may look.
+as_anybody=()
+if [ "$(id -u)" = 0 ]; then
+  as_anybody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  "${as_anybody[@]}" true 2>/dev/null || skip 'setpriv does not work here'
+fi
+chmod 755 .
+trap 'chmod -R u+rwx "$PWD" && rm -rf "$PWD"' EXIT
+cp "$BIN" program
+cp -r "$TESTDATA/ingest/gptoss_hf" model
+"${as_anybody[@]}" ./program --version >/dev/null || skip 'the program needs what only root may read'
+flags='--backend MARLIN --arch sm80'
+# Whoever runs this: the files are those of the user without permission.
+hand_over() { [ ${#as_anybody[@]} = 0 ] || chown -R 65534:65534 "$@"; }
+
+# refused CODE REGEX ARGUMENTS...
+refused() {
+  local code=$1 regex=$2
+  shift 2
+  expect_exit "$code" "${as_anybody[@]}" ./program "$@"
+  expect_one_error "$regex"
+}
+
+# Paths that lead nowhere.
+long=$(printf 'x%.0s' {1..300})
+ln -s loop loop
+mkdir closed
+cp -r model closed/model
+hand_over closed model
+chmod 600 closed
+for path in "$long" loop closed/model; do
+  refused 3 "$path: " finalize "$path"
+  refused 3 "$path: " verify "$path"
+  refused 3 "$path: " inspect "$path"
+  refused 3 "$path: " unpack "$path" -o new
+  refused 3 "$path: " convert "$path" -o new --arch sm90
+  # shellcheck disable=SC2086
+  refused 5 "$path: " convert model -o "$path" $flags
+done
+[ ! -e new ] || fail 'a refused run left an output'
+
+# verify: a file that is there and cannot be read.
+# shellcheck disable=SC2086
+convert_quietly model -o blob $flags
+# shellcheck disable=SC2086
+convert_quietly model -o whole $flags --include-rest
+hand_over blob whole
+for file in blob/layer-00001.safetensors.zst blob/mxfp4_repack.json blob/model.safetensors.index.json \
+  whole/config.json whole/mxfp4_repack/mxfp4_repack.json; do
+  chmod 000 "$file"
+  refused 3 "$file: cannot be opened: Permission denied$" verify "${file%%/*}"
+  [ ! -s stdout ] || fail 'a finding about what was not read'
+  chmod 644 "$file"
+done
+chmod 311 blob
+refused 3 'blob: cannot be listed: Permission denied$' verify blob
+chmod 755 blob
+mv blob/layer-00001.safetensors.zst saved
+for make in true 'touch blob/layer-00001.safetensors.zst' 'ln -s nowhere blob/layer-00001.safetensors.zst' \
+  'mkdir blob/layer-00001.safetensors.zst'; do
+  $make
+  expect_exit 1 ./program verify blob
+  grep -q '^blob/layer-00001.safetensors.zst: ' stdout || fail "no finding after: $make"
+  rm -rf blob/layer-00001.safetensors.zst
+done
+mv saved blob/layer-00001.safetensors.zst
+
+# An OUT that cannot be written: with leftovers, among shards, before finalize and in the middle of it.
+: >blob/.mxfp4_repack.progress
+# shellcheck disable=SC2086
+convert_quietly model -o shards $flags --shard 0/1
+cp -r shards half
+./program finalize half -q
+cp half/mxfp4_repack.json shards/
+cp -r shards late
+rm shards/mxfp4_repack.json
+hand_over blob shards late
+chmod 555 blob shards late
+# shellcheck disable=SC2086
+for flag in --resume --force; do
+  refused 5 'blob/[^ ]*: cannot remove: Permission denied$' convert model -o blob $flags $flag
+done
+# shellcheck disable=SC2086
+refused 5 'shards/[^ ]*: cannot create: Permission denied$' convert model -o shards $flags --shard 0/1 --force
+refused 5 'shards/[^ ]*: cannot create: Permission denied$' finalize shards
+refused 5 'late/[^ ]*: cannot remove: Permission denied$' finalize late
+chmod 755 blob
+expect_exit 0 "${as_anybody[@]}" ./program verify blob
+
+# One that cannot be listed.
+chmod 311 blob
+# shellcheck disable=SC2086
+for flag in '' --resume --force --shard=0/2; do
+  refused 5 'blob: ' convert model -o blob $flags $flag
+done
+chmod 755 blob
+
+# --force that could not remove everything: --resume still knows whose the rest is.
+# shellcheck disable=SC2086
+convert_quietly model -o ranks $flags --tp-size 2
+cp -r ranks want
+hand_over ranks
+chmod 555 ranks/rank-01-of-02
+# shellcheck disable=SC2086
+refused 5 'ranks/rank-01-of-02/[^ ]*: cannot remove: Permission denied$' \
+  convert model -o ranks $flags --tp-size 2 --force
+chmod 755 ranks/rank-01-of-02
+# shellcheck disable=SC2086
+expect_exit 0 "${as_anybody[@]}" ./program convert model -o ranks $flags --tp-size 2 --resume
+diff -r want ranks
