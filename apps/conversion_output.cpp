@@ -202,7 +202,12 @@ void ConversionOutput::open_journal(const ConvertOptions& options,
   } else {
     std::vector<std::string> names;
     for (const ManifestFile& file : planned.front().rest) names.push_back(file.name);
-    journal_->begin(identity, names);
+    try {
+      journal_->begin(identity, names);
+    } catch (const Error&) {
+      journal_->remove();  // it says nothing, and OUT may be as empty as before
+      throw;
+    }
     // Not before: without either nobody knows whose the files are.
     if (shard_) remove_file(blob_ / shard_manifest_name(*shard_));
   }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -76,6 +77,7 @@ void choose_instruction_set() {
 
 int main(int argc, char** argv) {
   mxfp4::survive_lost_pages();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow fails as on a full disk
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
       "mxfp4-repack"};

@@ -179,3 +179,17 @@ expect_one_error 'no mxfp4_repack.json here'
 expect_exit 0 "$BIN" --help
 expect_exit 0 "$BIN" convert --help
 expect_exit 0 "$BIN" --version
+
+# A limit on the size of files is an output error like any other.
+limited() {
+  (ulimit -f "$1" && shift && exec "$@" 2>&1 >/dev/null) | cat >&2
+  return "${PIPESTATUS[0]}"
+}
+for blocks in 0 1 20; do
+  expect_exit 5 limited $blocks "$BIN" convert "$model" -o limited --arch sm90
+  expect_one_error 'limited/.*: cannot write: File too large$'
+  [ ! -e limited ] || fail 'convert left something'
+  expect_exit 5 limited $blocks "$BIN" unpack before -o limited-too
+  expect_one_error 'limited-too/.*: cannot write: File too large$'
+  [ ! -e limited-too ] || fail 'unpack left something'
+done
