@@ -2,26 +2,47 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 
 namespace mxfp4 {
 namespace {
 
+// Batch systems and terminals send some signals twice.
+constexpr int64_t kImpatience = 1'000'000'000;  // ns
+
 const char* text = "";
 std::atomic<int> noted{0};
-static_assert(std::atomic<int>::is_always_lock_free, "a signal handler stores to it");
+std::atomic<int64_t> noted_at{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,
+              "a signal handler stores to them");
 
-void note(int signal) { noted.store(signal); }
+int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void note(int signal) {
+  int64_t first = 0;
+  if (noted_at.compare_exchange_strong(first, now())) {
+    noted.store(signal);
+  } else if (now() - first > kImpatience) {
+    std::signal(signal, SIG_DFL);
+    (void)std::raise(signal);  // blocked until this returns
+  }
+}
 
 }  // namespace
 
 void watch_signals(const char* afterwards) {
   text = afterwards;
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
     action = {};
     action.sa_handler = note;
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+    action.sa_flags = SA_RESTART;
     sigaction(signal, &action, nullptr);
   }
 }

@@ -1,5 +1,5 @@
-// SIGINT and SIGTERM as an exception at a place where stopping is clean, so that destructors remove
-// what is half done.
+// SIGINT, SIGTERM and SIGHUP as an exception at a place where stopping is clean, so that
+// destructors remove what is half done.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@ namespace mxfp4 {
 class Interrupted : public std::exception {
  public:
   Interrupted(int signal, const char* afterwards) : signal_(signal), afterwards_(afterwards) {}
-  // What a shell reports for a process that died of the signal: 130, 143.
+  // What a shell reports for a process that died of the signal: 129, 130, 143.
   [[nodiscard]] int exit_code() const { return 128 + signal_; }
   // In what state that leaves the user.
   [[nodiscard]] const char* what() const noexcept override { return afterwards_; }
@@ -19,8 +19,9 @@ class Interrupted : public std::exception {
   const char* afterwards_;
 };
 
-// From now on the first SIGINT or SIGTERM is only noted; a second one kills as usual. A signal that
-// the parent chose to ignore stays ignored. `afterwards` is a literal: the text of Interrupted.
+// From now on the first of these signals is only noted; one that comes more than a second later
+// kills as usual. A signal that the parent chose to ignore stays ignored. `afterwards` is a
+// literal: the text of Interrupted.
 void watch_signals(const char* afterwards);
 
 // Throws Interrupted if a signal came.

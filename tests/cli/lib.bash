@@ -16,8 +16,8 @@ expect_one_error() {
   grep -qE "^mxfp4-repack: error: .*$1" stderr || { cat stderr >&2; fail "error does not match: $1"; }
 }
 
-# expect_interruptions OUT SAID CHECK COMMAND...: SIGINT and then SIGTERM stop the command, which writes
-# OUT: the signal's exit code, one line that matches SAID, and then CHECK holds. A signal may come
+# expect_interruptions OUT SAID CHECK COMMAND...: SIGINT, SIGTERM and SIGHUP in turn stop the command, which
+# writes OUT: the signal's exit code, one line that matches SAID, and then CHECK holds. A signal may come
 # before the handler or after the end: such attempts do not count.
 expect_interruptions() {
   local out=$1 said=$2 check=$3 started took signal code attempt got delay stopped=
@@ -26,9 +26,8 @@ expect_interruptions() {
   started=$(date +%s%N)
   expect_exit 0 "$@"
   took=$((($(date +%s%N) - started) / 1000000))
-  for signal in INT TERM; do
-    code=143
-    [ "$signal" = TERM ] || code=130
+  for signal in INT TERM HUP; do
+    case $signal in INT) code=130 ;; TERM) code=143 ;; HUP) code=129 ;; esac
     for attempt in $(seq 60); do
       rm -rf "$out"
       got=0
@@ -44,7 +43,7 @@ expect_interruptions() {
       break
     done
   done
-  [ "$stopped" = INTTERM ] || fail "no attempt was stopped: $stopped"
+  [ "$stopped" = INTTERMHUP ] || fail "no attempt was stopped: $stopped"
 }
 
 # skip WHY: ends the script; ctest shows it as skipped.
