@@ -1,5 +1,7 @@
 // The program: parse, run one command, and turn whatever went wrong into one line and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -65,6 +68,26 @@ int fail(const mxfp4::Error& error) {
   return fail(error.what(), hint, exit_code(error.kind()));
 }
 
+// A stream that the caller closed must not become the first file that is opened. What stands in
+// its place can be neither read nor written, as before.
+void occupy_standard_streams() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/", O_RDONLY);
+  if (descriptor >= 0) close(descriptor);
+}
+
+// --help, --version
+int show(const CLI::App& app, const CLI::Success& success) {
+  std::ostringstream text;
+  const int code = app.exit(success, text, text);
+  try {
+    mxfp4::Console({}).result(text.str());
+  } catch (const mxfp4::Error& error) {
+    return fail(error);
+  }
+  return code;
+}
+
 void choose_instruction_set() {
   constexpr const char* kVariable = "MXFP4_REPACK_SIMD";
   const char* name = std::getenv(kVariable);
@@ -76,6 +99,7 @@ void choose_instruction_set() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   mxfp4::survive_lost_pages();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow fails as on a full disk
   CLI::App app{
@@ -94,8 +118,8 @@ int main(int argc, char** argv) {
     const int code = line.run(mxfp4::Console(line.global));
     mxfp4::check_lost_pages();
     return code;
-  } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+  } catch (const CLI::Success& success) {
+    return show(app, success);
   } catch (const CLI::ParseError& error) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     const mxfp4::UnknownWord unknown = mxfp4::find_unknown_word(app, words);

@@ -179,6 +179,32 @@ expect_one_error 'no mxfp4_repack.json here'
 expect_exit 0 "$BIN" --help
 expect_exit 0 "$BIN" convert --help
 expect_exit 0 "$BIN" --version
+for arguments in --help --version 'convert --help' 'list backends'; do
+  # shellcheck disable=SC2086
+  expect_exit 5 bash -c '"$0" "$@" >/dev/full' "$BIN" $arguments
+  expect_one_error 'stdout: cannot be written: No space left on device$'
+  # shellcheck disable=SC2086
+  expect_exit 5 bash -c '"$0" "$@" >&-' "$BIN" $arguments
+  expect_one_error 'stdout: cannot be written: Bad file descriptor$'
+done
+
+# A closed stream is nobody's output file.
+while read -r want closed; do
+  # shellcheck disable=SC2086
+  expect_exit $want bash -c "\"\$0\" \"\$@\" $closed" "$BIN" convert "$model" -o closed $flags --progress always
+  diff -r before closed || fail "other bytes with $closed"
+  expect_exit $want bash -c "\"\$0\" \"\$@\" $closed" "$BIN" unpack closed -o back --progress always
+  diff -r again back || fail "other bytes unpacked with $closed"
+  rm -r closed back
+done <<'EOF'
+0 <&-
+0 2>&-
+0 <&- 2>&-
+5 >&-
+5 >&- 2>&-
+5 <&- >&-
+5 <&- >&- 2>&-
+EOF
 
 # A limit on the size of files is an output error like any other.
 limited() {
