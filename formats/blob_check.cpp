@@ -68,8 +68,8 @@ void gather(std::vector<std::string>& findings, Check&& check) {
 }
 
 // The pieces of a plain file.
-void cut_plain(const ManifestLayer& layer, const LayerReader& reader, size_t index,
-               std::vector<Piece>& pieces) {
+std::vector<Piece> cut_plain(const ManifestLayer& layer, const LayerReader& reader, size_t index) {
+  std::vector<Piece> pieces;
   int64_t offset = reader.header().data_start;
   for (size_t t = 0; t < layer.tensors.size(); ++t) {
     const int64_t bytes = layer.tensors[t].spec.bytes();
@@ -84,11 +84,12 @@ void cut_plain(const ManifestLayer& layer, const LayerReader& reader, size_t ind
     }
     offset += bytes;
   }
+  return pieces;
 }
 
 // The pieces of a compressed file: some frames of one tensor each. Frames begin at tensor starts.
-void cut_frames(const ManifestLayer& layer, const LayerReader& reader, size_t index,
-                std::vector<Piece>& pieces) {
+std::vector<Piece> cut_frames(const ManifestLayer& layer, const LayerReader& reader, size_t index) {
+  std::vector<Piece> pieces;
   const std::vector<SeekEntry>& frames = reader.frames();
   size_t next = 1;  // the first is the header
   for (size_t t = 0; t < layer.tensors.size(); ++t) {
@@ -111,6 +112,7 @@ void cut_frames(const ManifestLayer& layer, const LayerReader& reader, size_t in
     }
   }
   if (next != frames.size()) throw Error::input("more frames than the manifest's tensors fill");
+  return pieces;
 }
 
 void sum_plain(ConstBytes stored, const Piece& piece, PieceSums& sums) {
@@ -196,16 +198,16 @@ void open_layer(const fs::path& path, const Manifest& manifest, size_t index, Op
   auto reader = std::make_unique<LayerReader>(path);
   layer.findings = compare_description(*reader, manifest, stated);
   if (!layer.findings.empty()) return;
-  const size_t before = pieces.size();
-  in_context(path.string(), [&] {
-    (reader->compressed() ? cut_frames : cut_plain)(stated, *reader, index, pieces);
+  const std::vector<Piece> cut = in_context(path.string(), [&] {
+    return (reader->compressed() ? cut_frames : cut_plain)(stated, *reader, index);
   });
   const int64_t header =
       reader->compressed() ? reader->frames().front().frame.encoded : reader->header().data_start;
   layer.file_sum.update(reader->stored().first(static_cast<size_t>(header)));
   layer.tensor_sums.resize(stated.tensors.size());
-  layer.pieces_left = pieces.size() - before;
+  layer.pieces_left = cut.size();
   layer.reader = std::move(reader);
+  pieces.insert(pieces.end(), cut.begin(), cut.end());
 }
 
 // The next piece of a layer, in order.

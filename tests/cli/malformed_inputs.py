@@ -349,6 +349,15 @@ def blob_cases():
                        ("checksum", patched(stored, first + 8, "<I", 1)),
                        ("checksum_last", patched(stored, last + 8, "<I", 1)),
                        ("no_table", stored[:table]), ("cut", stored[:-1]), ("only_table", stored[table:]),
+
+    def moved(one, other):
+        """One frame's decoded size 64 larger, another's 64 smaller: the sum holds."""
+        raw = stored
+        for frame, more in ((one, -64), (other, 64)):
+            at = first + 12 * frame + 4
+            raw = patched(raw, at, "<I", struct.unpack_from("<I", raw, at)[0] + more)
+        return raw
+
                        ("frame_header", patched(stored, 4, "<B", 0xFF)),
                        ("frame_size", patched(stored, 5, "<I", 64 << 20))):
         blob("zst_" + name, "zstd", files["zstd"], data)
@@ -361,6 +370,7 @@ def blob_cases():
 
     def resealed(value):
         value = {k: v for k, v in value.items() if k != "manifest_xxh3_128"}
+                       ("decoded_moved", moved(frames - 1, frames - 2)), ("decoded_moved_header", moved(0, 1)),
         return subprocess.run([SEAL], input=json.dumps(value, indent=2).encode(), stdout=subprocess.PIPE, check=True).stdout
 
     assert json.loads(resealed(manifest)) == manifest
