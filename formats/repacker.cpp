@@ -49,15 +49,15 @@ void Repacker::read(const Job& job, JobBuffers& buffers) {
 void Repacker::work(const Job& job, JobBuffers& buffers) {
   buffers.decoded.resize(std::max(buffers.decoded.size(), job.pieces.size()));
   buffers.pieces.assign(job.pieces.size(), {});
-  std::unique_ptr<WorkBuffers> work = take_work_buffers();
-  work->joined.resize(std::max(work->joined.size(), buffers.read.size()));
-  work->loaded.resize(std::max(work->loaded.size(), buffers.read.size()));
-  for (size_t i = 0; i < job.pieces.size(); ++i) {
-    const PlannedFile& file = plan_.files[job.pieces[i].file];
-    in_context(file.tensors[job.pieces[i].tensor].name,
-               [&] { make_piece(job.pieces[i], i, buffers, *work); });
-  }
-  give_back(std::move(work));
+  work_buffers_.use([&](WorkBuffers& work) {
+    work.joined.resize(std::max(work.joined.size(), buffers.read.size()));
+    work.loaded.resize(std::max(work.loaded.size(), buffers.read.size()));
+    for (size_t i = 0; i < job.pieces.size(); ++i) {
+      const PlannedFile& file = plan_.files[job.pieces[i].file];
+      in_context(file.tensors[job.pieces[i].tensor].name,
+                 [&] { make_piece(job.pieces[i], i, buffers, work); });
+    }
+  });
 }
 
 void Repacker::release(const Job& job, const JobBuffers& buffers) const {
@@ -78,19 +78,6 @@ void Repacker::release(const Job& job, const JobBuffers& buffers) const {
     }
     source_.release(together);
   }
-}
-
-std::unique_ptr<Repacker::WorkBuffers> Repacker::take_work_buffers() {
-  const std::scoped_lock lock(mutex_);
-  if (idle_.empty()) return std::make_unique<WorkBuffers>();
-  std::unique_ptr<WorkBuffers> work = std::move(idle_.back());
-  idle_.pop_back();
-  return work;
-}
-
-void Repacker::give_back(std::unique_ptr<WorkBuffers> work) {
-  const std::scoped_lock lock(mutex_);
-  idle_.push_back(std::move(work));
 }
 
 void Repacker::make_piece(const Piece& piece, size_t index, JobBuffers& buffers,

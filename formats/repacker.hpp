@@ -10,6 +10,7 @@
 
 #include "formats/source.hpp"
 #include "lib/exec/buffer.hpp"
+#include "lib/exec/pool.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/plan/plan.hpp"
 
@@ -54,8 +55,6 @@ class Repacker {
   };
   static ExpertRange experts_of(const Piece& piece, const Output& output);
 
-  [[nodiscard]] std::unique_ptr<WorkBuffers> take_work_buffers();
-  void give_back(std::unique_ptr<WorkBuffers> work);
   void make_piece(const Piece& piece, size_t index, JobBuffers& buffers, WorkBuffers& work);
   // The piece as it lies in the source, when it is written as it is; else empty.
   ConstBytes unchanged(const Piece& piece, const JobBuffers& buffers);
@@ -79,7 +78,7 @@ class Repacker {
   Target target_;
   mutable std::mutex mutex_;
   std::set<std::string> warnings_;
-  std::vector<std::unique_ptr<WorkBuffers>> idle_;
+  Pool<WorkBuffers> work_buffers_{[] { return std::make_unique<WorkBuffers>(); }};
 };
 
 }  // namespace mxfp4
