@@ -92,8 +92,7 @@ void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacke
                       each_piece(job, token, [&](const Piece& piece, OutgoingPiece& out) {
                         writer.store(piece, out);
                       });
-                      repacker.release(plan.jobs[static_cast<size_t>(job)],
-                                       in_flight[static_cast<size_t>(token)].buffers);
+                      repacker.release(plan.jobs[static_cast<size_t>(job)]);
                     },
                 .write =
                     [&](int64_t job, int64_t token) {

@@ -203,7 +203,7 @@ class ByteComparison {
       token.finding = fmt::format("{}: byte {} is not the repack of the input", tensor.name,
                                   begin + (differs - made.begin()));
     }
-    repacker_.release(job, token.buffers);
+    repacker_.release(job);
   }
 
   Repacker& repacker_;

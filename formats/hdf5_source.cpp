@@ -77,9 +77,14 @@ class Hdf5Source final : public Source {
     });
   }
 
-  [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
+  [[nodiscard]] bool maps(size_t index) const override {
     const Hdf5Dataset& dataset = datasets_.at(index);
-    if (dataset.chunked() || dataset.big_endian) return {};
+    return !dataset.chunked() && !dataset.big_endian;
+  }
+
+  [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
+    if (!maps(index)) return {};
+    const Hdf5Dataset& dataset = datasets_[index];
     check_range(dataset, offset, size);
     return mapped(dataset, offset, size);
   }

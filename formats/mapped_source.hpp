@@ -37,6 +37,7 @@ class MappedSource final : public Source {
     return content_.tensors;
   }
   void read(size_t index, int64_t offset, MutableBytes out) override;
+  [[nodiscard]] bool maps(size_t /*index*/) const override { return true; }
   // The first touch of a tensor that has a checksum reads all of it and compares.
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override;
   void release(ConstBytes view) const noexcept override { release_pages(view); }

@@ -33,8 +33,7 @@ void Repacker::read(const Job& job, JobBuffers& buffers) {
     const int64_t expert_bytes = file.assemblies[static_cast<size_t>(slots[s])]->stored.bytes();
     const std::vector<Extent> extents = extents_of(file, slots[s], range);
     if (extents.empty()) continue;  // a parameter that the reference never fills
-    const Extent& probe = extents.front();
-    if (!source_.view(probe.tensor, probe.offset, probe.bytes).empty()) continue;
+    if (all_mapped(extents)) continue;
     const MutableBytes target = buffers.stored[s].get(range.count * expert_bytes);
     size_t at = 0;
     for (const Extent& extent : extents) {
@@ -60,16 +59,15 @@ void Repacker::work(const Job& job, JobBuffers& buffers) {
   });
 }
 
-void Repacker::release(const Job& job, const JobBuffers& buffers) const {
+void Repacker::release(const Job& job) const {
   const Piece& piece = job.pieces.front();  // speaks for all, as in read()
   const PlannedFile& file = plan_.files[piece.file];
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const auto slots = slots_read(output);
   for (size_t s = 0; s < slots.size(); ++s) {
-    if (!buffers.read[s].empty()) continue;
     ConstBytes together;  // parts of experts that lie side by side
     for (const Extent& extent : extents_of(file, slots[s], experts_of(piece, output))) {
-      const ConstBytes part = source_.view(extent.tensor, extent.offset, extent.bytes);
+      const ConstBytes part = mapped(extent);
       if (part.data() == together.data() + together.size()) {
         together = {together.data(), together.size() + part.size()};
       } else {
@@ -133,6 +131,15 @@ std::vector<Extent> Repacker::extents_of(const PlannedFile& file, Slot slot,
   return extents;
 }
 
+ConstBytes Repacker::mapped(const Extent& extent) const {
+  return source_.view(extent.tensor, extent.offset, extent.bytes);
+}
+
+bool Repacker::all_mapped(const std::vector<Extent>& extents) const {
+  return std::ranges::all_of(extents,
+                             [&](const Extent& extent) { return source_.maps(extent.tensor); });
+}
+
 ConstBytes Repacker::in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const {
   const std::vector<Extent> extents = extents_of(file, slot, range);
   if (extents.empty()) return {};
@@ -187,12 +194,16 @@ ConstBytes Repacker::stored_expert(const Piece& piece, int64_t local, Slot slot,
       static_cast<size_t>(plan_.ranks[file.rank].experts[static_cast<size_t>(local)]);
   const auto& extents = model_.layers[file.layer].slot(slot).experts[global];
   if (extents.size() == 1) {
-    return source_.view(extents[0].tensor, extents[0].offset, extents[0].bytes);
+    return mapped(extents[0]);
   }
   const MutableBytes joined = work.joined[slot_index].get(static_cast<int64_t>(bytes));
   size_t at = 0;
   for (const Extent& extent : extents) {
-    const ConstBytes part = source_.view(extent.tensor, extent.offset, extent.bytes);
+    const ConstBytes part = mapped(extent);
+    if (part.size() != static_cast<size_t>(extent.bytes)) {
+      throw Error::internal(
+          fmt::format("{} bytes of a tensor are mapped instead of {}", part.size(), extent.bytes));
+    }
     std::memcpy(joined.data() + at, part.data(), part.size());
     at += part.size();
   }

@@ -36,8 +36,8 @@ class Repacker {
   // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.
   void work(const Job& job, JobBuffers& buffers);
 
-  // When buffers.pieces are no longer needed: lets go of the source's bytes. Thread-safe.
-  void release(const Job& job, const JobBuffers& buffers) const;
+  // When a job's pieces are no longer needed: lets go of the source's bytes. Thread-safe.
+  void release(const Job& job) const;
 
   // What layouts had to say about the data ("input scales differ..."), each text once, sorted.
   [[nodiscard]] std::vector<std::string> warnings() const;
@@ -61,6 +61,9 @@ class Repacker {
   // Where the source has these experts, one after another.
   [[nodiscard]] std::vector<Extent> extents_of(const PlannedFile& file, Slot slot,
                                                ExpertRange range) const;
+  // Empty unless the source serves the extent from a map.
+  [[nodiscard]] ConstBytes mapped(const Extent& extent) const;
+  [[nodiscard]] bool all_mapped(const std::vector<Extent>& extents) const;
   // These experts where they lie one behind another in a mapped tensor; else empty.
   [[nodiscard]] ConstBytes in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const;
   // What the layout has to say about one granule's loaded bytes.

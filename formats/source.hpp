@@ -45,6 +45,12 @@ class Source {
   // dimension. Not thread-safe: one call at a time.
   virtual void read(size_t index, int64_t offset, MutableBytes out) = 0;
 
+  // Whether view() gives the bytes of tensor `index`. Thread-safe.
+  [[nodiscard]] virtual bool maps(size_t index) const {
+    (void)index;
+    return false;
+  }
+
   // The same bytes without a copy, where the container is mapped; empty otherwise. Valid as long as
   // the source. Thread-safe. Throws like read().
   [[nodiscard]] virtual ConstBytes view(size_t index, int64_t offset, int64_t size) const {

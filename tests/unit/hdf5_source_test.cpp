@@ -205,6 +205,9 @@ TEST(Hdf5Source, RefusesWhatItCannotRead) {
       {"external_link", "a: external links are not followed"},
       {"group_twice", "g.again: a group that is reached by two names"},
       {"huge_chunks", "a: chunks of 1073741824 bytes, at most 268435456 are supported"},
+  EXPECT_TRUE(source_->maps(contiguous));
+  EXPECT_FALSE(source_->maps(at_.at("layers.10.gzip")));
+  EXPECT_FALSE(source_->maps(at_.at("layers.2.big_endian")));
       {"many_chunks", "a: 134217728 chunks, at most 1048576 are supported"},
       {"never_written", "a: no data: the dataset was never written"},
       {"never_written_chunks", "a: no data: the dataset was never written"},

@@ -2,7 +2,10 @@
 // And of a mapped one, every byte that was looked at is let go.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "formats/repacker.hpp"
+#include "lib/core/error.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/plan.hpp"
 
@@ -50,6 +53,7 @@ class MappedSource final : public Source {
   [[nodiscard]] std::string_view kind() const override { return "mapped"; }
   [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
   void read(size_t /*index*/, int64_t /*offset*/, MutableBytes /*out*/) override { FAIL(); }
+  [[nodiscard]] bool maps(size_t /*index*/) const override { return true; }
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
     return ConstBytes(bytes_).subspan(begin_[index] + static_cast<size_t>(offset),
                                       static_cast<size_t>(size));
@@ -121,7 +125,7 @@ TEST(ReadOnce, EightTensorParallelRanks) {
 
 // Of each expert gate, down and up, so that what w13 takes does not lie together; and biases that
 // the reference never fills.
-TEST(ReadOnce, AllThatIsMappedIsLetGo) {
+std::vector<SourceTensor> tensors_by_expert() {
   std::vector<SourceTensor> tensors;
   for (int64_t expert = 0; expert < 3; ++expert) {
     for (const std::string word : {"gate_proj", "down_proj", "up_proj"}) {
@@ -133,7 +137,10 @@ TEST(ReadOnce, AllThatIsMappedIsLetGo) {
           {name + "_scale", {DType::kU8, down ? Shape{64, 1} : Shape{32, 2}}, "file"});
     }
   }
-  MappedSource source(tensors);
+  return tensors;
+}
+
+ModelLayers model_by_expert(const std::vector<SourceTensor>& tensors) {
   std::vector<NamedTensor> names;
   names.reserve(tensors.size());
   for (const SourceTensor& tensor : tensors) names.push_back({tensor.name, tensor.spec, "file"});
@@ -145,7 +152,12 @@ TEST(ReadOnce, AllThatIsMappedIsLetGo) {
   config.intermediate_size = 32;
   config.num_experts = 3;
   config.num_hidden_layers = 1;
-  const ModelLayers model = find_expert_layers(names, &config, {});
+  return find_expert_layers(names, &config, {});
+}
+
+TEST(ReadOnce, AllThatIsMappedIsLetGo) {
+  MappedSource source(tensors_by_expert());
+  const ModelLayers model = model_by_expert(source.tensors());
   const auto ranks = slice_ranks(model, {3, 64, 32}, {});
   const Plan plan = make_plan(model, ranks, {.layout = nullptr, .target = {}, .job_bytes = 2048});
   Repacker repacker(source, model, plan, nullptr, {});
@@ -153,9 +165,90 @@ TEST(ReadOnce, AllThatIsMappedIsLetGo) {
   for (const Job& job : plan.jobs) {
     repacker.read(job, buffers);
     repacker.work(job, buffers);
-    repacker.release(job, buffers);
+    repacker.release(job);
   }
   EXPECT_EQ(source.released(), std::vector<int>(source.released().size(), 1));
+}
+
+// Bytes that tell their places, of which up_proj is not mapped.
+class PartlyMappedSource final : public Source {
+ public:
+  explicit PartlyMappedSource(std::vector<SourceTensor> tensors) : tensors_(std::move(tensors)) {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      std::vector<std::byte> bytes(static_cast<size_t>(tensors_[i].spec.bytes()));
+      for (size_t k = 0; k < bytes.size(); ++k) {
+        bytes[k] = static_cast<std::byte>((k * 31 + i * 7) & 0xFF);
+      }
+      data_.push_back(std::move(bytes));
+    }
+  }
+  [[nodiscard]] std::string_view kind() const override { return "partly mapped"; }
+  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
+  void read(size_t index, int64_t offset, MutableBytes out) override {
+    std::memcpy(out.data(), data_[index].data() + offset, out.size());
+  }
+  [[nodiscard]] bool maps(size_t index) const override {
+    return tensors_[index].name.find("up_proj") == std::string::npos;
+  }
+  [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override {
+    if (!maps(index)) return {};
+    return ConstBytes(data_[index]).subspan(static_cast<size_t>(offset), static_cast<size_t>(size));
+  }
+  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
+    return attributes_;
+  }
+  [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
+  [[nodiscard]] const std::vector<SourceFile>& files() const override { return files_; }
+
+  void release(ConstBytes view) const noexcept override {
+    released_ += static_cast<int64_t>(view.size());
+  }
+  [[nodiscard]] int64_t released() const { return released_; }
+  [[nodiscard]] const std::vector<std::byte>& data(const std::string& ending) const {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].name.ends_with(ending)) return data_[i];
+    }
+    throw Error::internal("no tensor " + ending);
+  }
+
+ private:
+  std::vector<SourceTensor> tensors_;
+  std::vector<std::vector<std::byte>> data_;
+  mutable int64_t released_ = 0;
+  std::map<std::string, std::string> attributes_;
+  std::vector<SourceFile> files_;
+};
+
+TEST(ReadOnce, PartsThatAreNotMappedAreReadWithThoseThatAre) {
+  PartlyMappedSource source(tensors_by_expert());
+  const ModelLayers model = model_by_expert(source.tensors());
+  const auto ranks = slice_ranks(model, {3, 64, 32}, {});
+  const Plan plan = make_plan(model, ranks, {.layout = nullptr, .target = {}});
+  Repacker repacker(source, model, plan, nullptr, {});
+  JobBuffers buffers;
+  std::vector<std::byte> want;
+  for (const std::string expert : {"0", "1", "2"}) {
+    for (const std::string word : {".gate_proj", ".up_proj"}) {
+      const auto& part = source.data(expert + word + ".weight");
+      want.insert(want.end(), part.begin(), part.end());
+    }
+  }
+  std::vector<std::byte> have;
+  for (const Job& job : plan.jobs) {
+    repacker.read(job, buffers);
+    repacker.work(job, buffers);
+    const Piece& piece = job.pieces.front();
+    if (plan.files[piece.file].tensors[piece.tensor].name.ends_with(".w13_weight")) {
+      have.insert(have.end(), buffers.pieces.front().begin(), buffers.pieces.front().end());
+    }
+    repacker.release(job);
+  }
+  EXPECT_EQ(have, want);
+  int64_t mapped = 0;
+  for (size_t i = 0; i < source.tensors().size(); ++i) {
+    if (source.maps(i)) mapped += source.tensors()[i].spec.bytes();
+  }
+  EXPECT_EQ(source.released(), mapped);
 }
 
 }  // namespace
