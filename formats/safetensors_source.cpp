@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,6 +16,7 @@
 #include "formats/safetensors_header.hpp"
 #include "formats/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/loaded_style.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -28,32 +28,32 @@ constexpr std::string_view kConsolidated = "consolidated";
 constexpr int64_t kMaxIndexBytes = 100'000'000;
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
-// Metadata that decides how bytes are read; files of one checkpoint must agree on it.
-constexpr std::array<std::string_view, 6> kBindingKeys = {
-    "layout", "family", "w13_order", "num_experts", "hidden_size", "intermediate_size"};
+using Attributes = std::map<std::string, std::string>;
 
-void merge_metadata(MappedTensors& content, const SafetensorsHeader& header) {
-  for (const auto& [key, value] : header.metadata) {
-    if (key == "mxfp4_repack.layout") {
-      throw Error::input("already packed: a layer file that this program wrote")
-          .hint("unpack it, or convert the checkpoint that it was made from");
-    }
-    const auto [at, added] = content.attributes.emplace(key, value);
-    if (!added && at->second != value &&
-        std::ranges::find(kBindingKeys, key) != kBindingKeys.end()) {
-      throw Error::input(
-          fmt::format("__metadata__: {} is {}, another file of this checkpoint says {}", key,
-                      in_quotes(value), in_quotes(at->second)));
-    }
+// Metadata that decides how bytes are read must be the same in all files: `agreed` so far.
+void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
+  if (header.metadata.contains("mxfp4_repack.layout")) {
+    throw Error::input("already packed: a layer file that this program wrote")
+        .hint("unpack it, or convert the checkpoint that it was made from");
+  }
+  std::vector<std::string_view> names;
+  for (const SafetensorsTensor& tensor : header.tensors) names.push_back(tensor.name);
+  for (const auto& [key, value] : binding_attributes(header.metadata, names)) {
+    const auto [at, added] = agreed.emplace(key, value);
+    if (added || at->second == value) continue;
+    throw Error::input(
+        fmt::format("__metadata__: {} is {}, another file of this checkpoint says {}", key,
+                    in_quotes(value), in_quotes(at->second)));
   }
 }
 
-void add_file(MappedTensors& content, const fs::path& path) {
+void add_file(MappedTensors& content, Attributes& agreed, const fs::path& path) {
   in_context(path.string(), [&] {
     MappedFile map(path);
     const ConstBytes bytes = map.bytes();
     SafetensorsHeader header = parse_safetensors_header(bytes, map.file().size);
-    merge_metadata(content, header);
+    check_metadata(header, agreed);
+    content.attributes.insert(header.metadata.begin(), header.metadata.end());
     const ConstBytes data = bytes.subspan(static_cast<size_t>(header.data_start));
     for (SafetensorsTensor& tensor : header.tensors) {
       content.tensors.push_back(
@@ -162,7 +162,8 @@ bool holds_safetensors(const fs::path& dir) {
 std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
   MappedTensors content;
   content.kind = "safetensors";
-  add_file(content, path);
+  Attributes agreed;
+  add_file(content, agreed, path);
   return std::make_unique<MappedSource>(std::move(content));
 }
 
@@ -186,7 +187,8 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
     });
   }
   std::ranges::sort(names, natural_less);
-  for (const std::string& name : names) add_file(content, dir / name);
+  Attributes agreed;
+  for (const std::string& name : names) add_file(content, agreed, dir / name);
   check_unique_across_files(content.tensors);
   check_against_index(content, dir, weight_map);
 

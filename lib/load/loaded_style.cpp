@@ -15,6 +15,11 @@
 namespace mxfp4 {
 namespace {
 
+// What decides how bytes are read; `layout` is a matter of the container.
+constexpr std::array<std::string_view, 10> kBinding = {
+    "layout",  "family",  "w13_order",   "bias_dtype",        "scale_fill",
+    "tp_size", "ep_size", "num_experts", "intermediate_size", "hidden_size"};
+
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
 struct Parsed {
@@ -297,6 +302,24 @@ bool has_loaded_names(const std::vector<NamedTensor>& tensors) {
     const auto parsed = parse(tensor.name);
     return parsed && (parsed->slot == Slot::kW13Weight || parsed->slot == Slot::kW2Weight);
   });
+}
+
+std::map<std::string, std::string> binding_attributes(
+    const std::map<std::string, std::string>& attributes,
+    const std::vector<std::string_view>& names) {
+  std::map<std::string, std::string> binding;
+  for (const std::string_view key : kBinding) {
+    const auto stated = attributes.find(std::string(key));
+    if (stated != attributes.end()) binding.insert(*stated);
+  }
+  for (const std::string_view name : names) {
+    const auto parsed = parse(name);
+    if (!parsed) continue;
+    binding.emplace("scale_fill", "0");
+    const bool bias = parsed->slot == Slot::kW13Bias || parsed->slot == Slot::kW2Bias;
+    if (bias) binding.emplace("bias_dtype", "not stated");  // the config decides
+  }
+  return binding;
 }
 
 ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const ModelConfig* config,

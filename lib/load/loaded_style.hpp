@@ -3,10 +3,13 @@
 // prefixes without one count up from 0.
 //
 // The container's attributes may state `family`, `w13_order`, `bias_dtype` ("BF16" or "F32"),
-// `num_experts`, `hidden_size`, `intermediate_size`, and `tp_size`, `ep_size` of an input that is
-// one rank's already.
+// `scale_fill` (a byte), `num_experts`, `hidden_size`, `intermediate_size`, and `tp_size`,
+// `ep_size` of an input that is one rank's already.
 #pragma once
 
+#include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/load/expert_layer.hpp"
@@ -15,6 +18,13 @@ namespace mxfp4 {
 
 // Whether any name is of this form.
 [[nodiscard]] bool has_loaded_names(const std::vector<NamedTensor>& tensors);
+
+// What a file with these attributes and tensors says of how they are read, by attribute: what it
+// states, and what it means by leaving out those without which its tensors mean something else.
+// Files of one input agree on what they both say.
+[[nodiscard]] std::map<std::string, std::string> binding_attributes(
+    const std::map<std::string, std::string>& attributes,
+    const std::vector<std::string_view>& names);
 
 // As find_expert_layers. Throws Error::usage when nothing says the family.
 [[nodiscard]] ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors,

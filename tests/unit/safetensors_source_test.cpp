@@ -203,6 +203,45 @@ TEST_F(SafetensorsSource, FilesMustAgreeOnBindingMetadata) {
             "says \"gpt_oss\"");
 }
 
+TEST_F(SafetensorsSource, FilesOfALoadedInputMustAgreeOnWhatIsReadOfThem) {
+  const std::vector<std::string> tensors = {"w13_weight", "w2_weight_scale", "w13_bias"};
+  const auto disagree = [&](const std::string& key, const std::string& one,
+                            const std::string& two) {
+    int layer = 0;
+    for (const std::string& value : {one, two}) {
+      std::vector<std::string> names;
+      for (const auto& tensor : tensors) names.push_back(std::to_string(layer) + "." + tensor);
+      const std::map<std::string, std::string> stated{{key, value}};
+      write_tensors(std::to_string(layer++) + ".safetensors", names, 'x',
+                    value.empty() ? std::map<std::string, std::string>{} : stated);
+    }
+    return refusal();
+  };
+  for (const char* key : {"bias_dtype", "scale_fill", "tp_size", "ep_size"}) {
+    EXPECT_EQ(disagree(key, "1", "2"), "1.safetensors: __metadata__: " + std::string(key) +
+                                           " is \"2\", another file of this checkpoint says \"1\"");
+    EXPECT_EQ(disagree(key, "1", "1"), "accepted");
+  }
+  EXPECT_EQ(disagree("bias_dtype", "", "F32"),
+            "1.safetensors: __metadata__: bias_dtype is \"F32\", another file of this checkpoint "
+            "says \"not stated\"");
+  EXPECT_EQ(
+      disagree("scale_fill", "1", ""),
+      "1.safetensors: __metadata__: scale_fill is \"0\", another file of this checkpoint says "
+      "\"1\"");
+  EXPECT_EQ(disagree("scale_fill", "0", ""), "accepted");
+  EXPECT_EQ(disagree("tp_size", "1", ""), "accepted");
+}
+
+// Files with other tensors, and for the biases those without any, say nothing by leaving it out.
+TEST_F(SafetensorsSource, OtherFilesOfALoadedInputNeedNotState) {
+  write_tensors("0.safetensors", {"0.w13_weight", "0.w13_bias"}, 'x',
+                {{"scale_fill", "1"}, {"bias_dtype", "F32"}});
+  write_tensors("1.safetensors", {"1.w13_weight"}, 'x', {{"scale_fill", "1"}});
+  write_tensors("2.safetensors", {"norm.weight", "head.bias"});
+  EXPECT_EQ(refusal(), "accepted");
+}
+
 TEST_F(SafetensorsSource, RefusesWhatIsAlreadyPacked) {
   write_tensors("layer-00000.safetensors", {"a"}, 'x', {{"mxfp4_repack.layout", "xpu/1"}});
   EXPECT_EQ(refusal(),
