@@ -126,7 +126,7 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
   }
   for (; found != layers.end(); ++found) {
     const bool named_draft = found->prefix.starts_with("mtp.") && !config.num_nextn_predict_layers;
-    if (named_draft || found->index < count + more) continue;
+    if (named_draft || found->index - count < more) continue;  // count + more may overflow
     throw Error::input(
         fmt::format("{}: num_hidden_layers: {}{}, but there are tensors of {}", config.file, count,
                     more > 0 ? fmt::format(" and {} more", more) : "", found->prefix));

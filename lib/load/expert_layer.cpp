@@ -7,6 +7,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/layer_table.hpp"
@@ -153,7 +154,8 @@ int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
                                    config == nullptr ? "config.json" : config->file,
                                    table.module()));
   }
-  return *config->num_hidden_layers + table.layer();
+  return in_context(config->file + ": num_hidden_layers",
+                    [&] { return checked_add(*config->num_hidden_layers, table.layer()); });
 }
 
 // The engine's path of a module, where its loader renames it; the styles of these names do.

@@ -3,6 +3,7 @@ exit codes that are right for it. malformed_inputs.py PROGRAM TESTDATA SEAL, in 
 Every run must end with such a code, exactly one error line that names the file, no output and little
 memory; exit status 1 if one does not. SEAL puts the checksum of a manifest right."""
 import copy
+import glob
 import json
 import os
 import shutil
@@ -210,6 +211,20 @@ def config_cases():
         config(name, text)
 
 
+def layer_number_cases():
+    """So many layers that the number of a prediction module after them is none."""
+    source = TESTDATA + "/ingest/dsv4"
+    config = dict(json.load(open(source + "/config.json")), num_hidden_layers=HUGE)
+    directory = fresh("layer_number")
+    for path in glob.glob(source + "/*.safetensors*"):
+        content = open(path, "rb").read().replace(b'"mtp.0.', b'"mtp.1.')
+        put(os.path.join(directory, os.path.basename(path)), content)
+    put(directory + "/config.json", json.dumps(config))
+    for flags in ((), ("--model-config", directory + "/config.json")):
+        convert("layer_number%d" % len(flags), directory,
+                "config.json: num_hidden_layers: a sum of sizes overflows 64 bits", *flags)
+
+
 def flag_file_cases():
     """--target and --quantization-config name files too."""
     def target(name, text):
@@ -334,6 +349,15 @@ def blob_cases():
 
     first = table + 8
     last = first + 12 * (frames - 1)
+
+    def moved(one, other):
+        """One frame's decoded size 64 larger, another's 64 smaller: the sum holds."""
+        raw = stored
+        for frame, more in ((one, -64), (other, 64)):
+            at = first + 12 * frame + 4
+            raw = patched(raw, at, "<I", struct.unpack_from("<I", raw, at)[0] + more)
+        return raw
+
     for name, data in (("magic", patched(stored, len(stored) - 4, "<I", 0)),
                        ("descriptor", patched(stored, len(stored) - 5, "<B", 0)),
                        ("count_more", patched(stored, len(stored) - 9, "<I", frames + 1)),
@@ -346,18 +370,10 @@ def blob_cases():
                        ("decoded", patched(stored, first + 4, "<I", 2 ** 32 - 1)),
                        ("decoded_64m", patched(stored, first + 4, "<I", 64 << 20)),
                        ("decoded_last", patched(stored, last + 4, "<I", 64 << 20)),
+                       ("decoded_moved", moved(frames - 1, frames - 2)), ("decoded_moved_header", moved(0, 1)),
                        ("checksum", patched(stored, first + 8, "<I", 1)),
                        ("checksum_last", patched(stored, last + 8, "<I", 1)),
                        ("no_table", stored[:table]), ("cut", stored[:-1]), ("only_table", stored[table:]),
-
-    def moved(one, other):
-        """One frame's decoded size 64 larger, another's 64 smaller: the sum holds."""
-        raw = stored
-        for frame, more in ((one, -64), (other, 64)):
-            at = first + 12 * frame + 4
-            raw = patched(raw, at, "<I", struct.unpack_from("<I", raw, at)[0] + more)
-        return raw
-
                        ("frame_header", patched(stored, 4, "<B", 0xFF)),
                        ("frame_size", patched(stored, 5, "<I", 64 << 20))):
         blob("zst_" + name, "zstd", files["zstd"], data)
@@ -370,7 +386,6 @@ def blob_cases():
 
     def resealed(value):
         value = {k: v for k, v in value.items() if k != "manifest_xxh3_128"}
-                       ("decoded_moved", moved(frames - 1, frames - 2)), ("decoded_moved_header", moved(0, 1)),
         return subprocess.run([SEAL], input=json.dumps(value, indent=2).encode(), stdout=subprocess.PIPE, check=True).stdout
 
     assert json.loads(resealed(manifest)) == manifest
@@ -434,7 +449,7 @@ def run(case):
 
 
 def main():
-    for make in (safetensors_cases, index_cases, config_cases, flag_file_cases, raw_cases, hdf5_cases, blob_cases):
+    for make in (safetensors_cases, index_cases, config_cases, layer_number_cases, flag_file_cases, raw_cases, hdf5_cases, blob_cases):
         make()
     wrong = 0
     for case in cases:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
@@ -344,6 +345,24 @@ TEST(Styles, PredictionLayersAreNumberedAfterTheModels) {
   expect_has(refusal(tensors, &config), "there are tensors of mtp.1.ffn.experts");
   config.num_hidden_layers.reset();
   expect_has(refusal(tensors, &config), "num_hidden_layers: missing");
+}
+
+TEST(Styles, LayerNumbersDoNotOverflow) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  ModelConfig config = config_of("fp8", "deepseek_v4");
+  config.num_hidden_layers = kMax;
+  const PerExpert form{
+      .module = "layers.0.ffn.experts", .words = {"w1", "w3", "w2"}, .scales = ".scale"};
+  Tensors tensors = per_expert(form);
+  PerExpert draft = form;
+  draft.module = "mtp.1.ffn.experts";
+  draft.add(tensors);
+  for (const bool partial : {false, true}) {
+    expect_has(refusal(tensors, &config, {.partial = partial}),
+               "config.json: num_hidden_layers: a sum of sizes overflows");
+  }
+  config.num_nextn_predict_layers = 1;
+  EXPECT_EQ(refusal(per_expert(form), &config, {.partial = true}), "accepted");
 }
 
 TEST(Styles, AnOverrideNeedsNoConfig) {
