@@ -37,6 +37,19 @@ void touch(std::span<const iovec> parts) {
   }
 }
 
+// A file system without modes gives every file the same one.
+bool has_no_modes(int code) {
+  return code == EPERM || code == ENOTSUP || code == ENOSYS || code == EINVAL;
+}
+
+// mkostemp makes files for their owner alone; what we publish has the usual permissions. False with
+// errno set when that fails.
+bool set_usual_mode(int descriptor) {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return fchmod(descriptor, 0666 & ~mask) == 0 || has_no_modes(errno);
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
@@ -45,13 +58,17 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
   descriptor_ = mkostemp(name.data(), O_CLOEXEC);
   if (descriptor_ < 0) fail(target_, "cannot create");
   temporary_ = name;
-  // mkostemp makes files for their owner alone; what we publish has the usual permissions.
-  const mode_t mask = umask(0);
-  umask(mask);
-  if (fchmod(descriptor_, 0666 & ~mask) != 0) fail(target_, "cannot set permissions");
+  if (!set_usual_mode(descriptor_)) {
+    const int code = errno;
+    discard();  // no destructor runs after a throw from here
+    errno = code;
+    fail(target_, "cannot set permissions");
+  }
 }
 
-AtomicFile::~AtomicFile() {
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
   if (descriptor_ < 0) return;
   close(descriptor_);
   unlink(temporary_.c_str());
@@ -138,10 +155,12 @@ void sync_directory(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory.empty() ? "." : directory;
   const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail(path, "cannot open");
-  const int result = fsync(descriptor);
+  const int code = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
   // Some file systems cannot sync a directory; their renames are as durable as they get.
-  if (result != 0 && errno != EINVAL) fail(path, "cannot fsync");
+  if (code == 0 || code == EINVAL) return;
+  errno = code;
+  fail(path, "cannot fsync");
 }
 
 }  // namespace mxfp4

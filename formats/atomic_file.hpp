@@ -34,6 +34,8 @@ class AtomicFile {
   [[nodiscard]] int64_t size() const { return size_; }
 
  private:
+  // Removes the temporary, if there is one.
+  void discard();
   int64_t write_parts(std::span<iovec> parts, int64_t offset);
 
   std::filesystem::path target_;
