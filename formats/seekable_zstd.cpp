@@ -56,6 +56,14 @@ struct Decoder {
   ZSTD_DCtx* zstd;
 };
 
+// The result of a call of zstd's that only fails by our own fault.
+size_t checked(size_t result) {
+  if (ZSTD_isError(result) != 0U) {
+    throw Error::internal(fmt::format("zstd: {}", ZSTD_getErrorName(result)));
+  }
+  return result;
+}
+
 bool shrinks(size_t encoded, size_t decoded) { return encoded <= decoded - decoded / 50; }
 
 // XXH64 of a frame and, on the way, the part of another checksum: each byte comes into the cache
@@ -126,29 +134,23 @@ std::vector<ConstBytes> EncodedFrames::spans() const {
 }
 
 struct FrameEncoder::Context {
-  explicit Context(int level) : zstd(ZSTD_createCCtx()), hash(XXH64_createState()) {
+  explicit Context(int level) {
     if (hash == nullptr) throw std::bad_alloc();
     if (zstd == nullptr) throw Error::internal("zstd: no memory for a compression context");
-    ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level);
-    ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
-    ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, 1);
+    set(ZSTD_c_compressionLevel, level);
+    set(ZSTD_c_checksumFlag, 1);
+    set(ZSTD_c_contentSizeFlag, 1);
   }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ~Context() {
-    ZSTD_freeCCtx(zstd);
-    XXH64_freeState(hash);
+
+  void set(ZSTD_cParameter parameter, int value) {
+    checked(ZSTD_CCtx_setParameter(zstd.get(), parameter, value));
   }
 
   // Compresses to `buffer`; the encoded size.
   size_t compress(ConstBytes in) {
     const size_t bound = ZSTD_compressBound(in.size());
     if (buffer.size() < bound) buffer.resize(bound);
-    const size_t size = ZSTD_compress2(zstd, buffer.data(), buffer.size(), in.data(), in.size());
-    if (ZSTD_isError(size) != 0U) {
-      throw Error::internal(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
-    }
-    return size;
+    return checked(ZSTD_compress2(zstd.get(), buffer.data(), buffer.size(), in.data(), in.size()));
   }
 
   // Whether a sample of `in` shrinks enough for the whole to be tried.
@@ -163,8 +165,12 @@ struct FrameEncoder::Context {
     return shrinks(compress(sample), kSampleBytes);
   }
 
-  ZSTD_CCtx* zstd;
-  XXH64_state_t* hash;
+  struct Free {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+    void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
+  };
+  std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
+  std::unique_ptr<XXH64_state_t, Free> hash{XXH64_createState()};
   std::vector<std::byte> buffer;
   std::vector<std::byte> sample;
 };
@@ -175,7 +181,7 @@ FrameEncoder& FrameEncoder::operator=(FrameEncoder&&) noexcept = default;
 FrameEncoder::~FrameEncoder() = default;
 
 void FrameEncoder::encode(ConstBytes in, EncodedFrames& out, ChecksumPart* sum) {
-  const uint32_t checksum = frame_checksum(context_->hash, in, sum);
+  const uint32_t checksum = frame_checksum(context_->hash.get(), in, sum);
   const int64_t before = out.bytes();
   size_t size = in.size();
   if (context_->worth_trying(in)) size = context_->compress(in);
