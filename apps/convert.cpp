@@ -15,6 +15,8 @@
 #include "formats/rest_writer.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pipeline.hpp"
+#include "lib/exec/pool.hpp"
+#include "lib/plan/frames.hpp"
 #include "lib/plan/job_order.hpp"
 #include "lib/plan/plan.hpp"
 #include "lib/plan/shard.hpp"
@@ -25,41 +27,45 @@ namespace {
 // What one job in flight owns.
 struct Token {
   JobBuffers buffers;
-  std::unique_ptr<FrameEncoder> encoder;
   std::vector<OutgoingPiece> pieces;  // of the job
 };
 
-int64_t largest_cost(const Plan& plan) {
+int zstd_level(const ConvertOptions& options) { return options.level.value_or(1); }
+
+// Of a job, and of the encoder of the worker that is at it.
+int64_t largest_cost(const ConvertOptions& options, const Plan& plan) {
   int64_t cost = 0;
   for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);
-  return cost;
+  return options.compress == "zstd" ? cost + encoder_bytes(zstd_level(options), kFrameBytes) : cost;
 }
 
-void take_pieces(const Plan& plan, const Job& job, Token& token) {
+// `encoders` is empty where pieces are written as they are.
+void take_pieces(const Plan& plan, const Job& job, std::optional<Pool<FrameEncoder>>& encoders,
+                 Token& token) {
   for (size_t i = 0; i < job.pieces.size(); ++i) {
-    const Piece& piece = job.pieces[i];
     token.pieces[i].decoded = token.buffers.pieces[i];
-    if (token.encoder) {
-      encode_piece(*token.encoder, plan.files[piece.file].tensors[piece.tensor], piece,
-                   token.pieces[i]);
-    }
   }
+  if (!encoders) return;
+  encoders->use([&](FrameEncoder& encoder) {
+    for (size_t i = 0; i < job.pieces.size(); ++i) {
+      const Piece& piece = job.pieces[i];
+      encode_piece(encoder, plan.files[piece.file].tensors[piece.tensor], piece, token.pieces[i]);
+    }
+  });
 }
-
-int zstd_level(const ConvertOptions& options) { return options.level.value_or(1); }
 
 // Moves all bytes: every job is read, worked on, and its pieces written.
 void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacker,
               BlobWriter& writer, Progress& progress) {
   const int threads = options.resources.threads;
-  const int64_t tokens = tokens_for(options.resources.memory, largest_cost(plan), threads);
+  const int64_t tokens = tokens_for(options.resources.memory, largest_cost(options, plan), threads);
   std::vector<Token> in_flight(static_cast<size_t>(tokens));
   size_t pieces = 0;
   for (const Job& job : plan.jobs) pieces = std::max(pieces, job.pieces.size());
-  for (Token& token : in_flight) {
-    if (options.compress == "zstd")
-      token.encoder = std::make_unique<FrameEncoder>(zstd_level(options));
-    token.pieces.resize(pieces);
+  for (Token& token : in_flight) token.pieces.resize(pieces);
+  std::optional<Pool<FrameEncoder>> encoders;
+  if (options.compress == "zstd") {
+    encoders.emplace([&] { return std::make_unique<FrameEncoder>(zstd_level(options)); });
   }
   // Calls stage(piece, outgoing) for the pieces of a job.
   const auto each_piece = [&](int64_t job, int64_t token, const auto& stage) {
@@ -79,7 +85,7 @@ void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacke
                     [&](int64_t job, int64_t at) {
                       Token& token = in_flight[static_cast<size_t>(at)];
                       repacker.work(plan.jobs[static_cast<size_t>(job)], token.buffers);
-                      take_pieces(plan, plan.jobs[static_cast<size_t>(job)], token);
+                      take_pieces(plan, plan.jobs[static_cast<size_t>(job)], encoders, token);
                     },
                 .place =
                     [&](int64_t job, int64_t token) {

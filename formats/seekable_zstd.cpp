@@ -200,6 +200,12 @@ FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out) {
   return frames.frames().front();
 }
 
+int64_t encoder_bytes(int level, int64_t frame_bytes) {
+  FrameEncoder::Context context(level);
+  (void)context.compress(std::vector<std::byte>(static_cast<size_t>(frame_bytes)));
+  return static_cast<int64_t>(ZSTD_sizeof_CCtx(context.zstd.get()) + context.buffer.capacity());
+}
+
 std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames) {
   std::vector<std::byte> out;
   const auto count = static_cast<int64_t>(frames.size());

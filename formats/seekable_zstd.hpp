@@ -68,9 +68,13 @@ class FrameEncoder {
   FrameInfo encode(ConstBytes in, std::vector<std::byte>& out);
 
  private:
+  friend int64_t encoder_bytes(int level, int64_t frame_bytes);
   struct Context;
   std::unique_ptr<Context> context_;
 };
+
+// Bytes of memory that an encoder takes once it has encoded a frame of this many bytes.
+[[nodiscard]] int64_t encoder_bytes(int level, int64_t frame_bytes);
 
 // The skippable frame that ends the file: one entry a frame, with checksums.
 [[nodiscard]] std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames);

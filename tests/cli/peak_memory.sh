@@ -31,3 +31,15 @@ rm -rf out back
 "$python" sample.py 512 "$BIN" convert model -o out --arch sm90 --tp-size 8 --threads 4 -q
 rm -rf out
 "$python" sample.py 128 "$BIN" convert model -o out --arch sm90 --threads 2 --memory 32MiB -q
+
+# What compressors take at a high level is within --memory. Tensors of one value each: random ones are
+# not compressed, and others take long.
+"$python" - <<'PY'
+import layer_files, numpy
+class Even:
+    integers = staticmethod(lambda low, high, shape, dtype: numpy.full(shape, low, dtype))
+numpy.random.default_rng = lambda seed: Even
+layer_files.make_gpt_oss('even', 1, 16, 2880, 2880)
+PY
+rm -rf out
+"$python" sample.py 256 "$BIN" convert even -o out --arch sm90 --threads 8 --level 19 -q

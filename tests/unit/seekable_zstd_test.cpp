@@ -70,6 +70,16 @@ TEST(SeekableZstd, FramesOfEverySizeRoundTrip) {
   }
 }
 
+TEST(SeekableZstd, EncodersTakeMoreMemoryAtHigherLevels) {
+  const int64_t low = encoder_bytes(1, 2 << 20);
+  const int64_t high = encoder_bytes(19, 2 << 20);
+  EXPECT_GT(low, 2 << 20);  // a frame's worst case is buffered
+  EXPECT_LT(low, 8 << 20);
+  EXPECT_GT(high, 16 << 20);
+  EXPECT_LT(high, 128 << 20);
+  EXPECT_LT(encoder_bytes(19, 64 << 10), high / 4);
+}
+
 TEST(SeekableZstd, RandomBytesAreStoredRaw) {
   FrameEncoder encoder(1);
   Bytes encoded;
