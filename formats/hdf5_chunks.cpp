@@ -14,6 +14,13 @@ namespace {
 
 using Coordinates = std::vector<int64_t>;  // one number an axis
 
+// Consecutive elements of a dataset that are a box in it: one index of the first axes, some of the
+// next, all of those behind.
+struct Slab {
+  Coordinates first;
+  Coordinates extent;
+};
+
 // Part of a chunk that lies in the slab, and where both lie.
 struct Overlap {
   Coordinates first;   // of the overlap, in the dataset
@@ -23,31 +30,80 @@ struct Overlap {
 
 class SlabReader {
  public:
-  SlabReader(ConstBytes file, const Hdf5Dataset& dataset) : file_(file), d_(dataset) {}
-
-  void read(size_t index, int64_t first_row, int64_t rows, Hdf5ChunkCache& cache,
-            MutableBytes out) const {
-    const int64_t last_row = first_row + rows - 1;
-    Coordinates at(d_.chunk_shape.size(), 0);  // in the grid of chunks
-    for (at[0] = first_row / d_.chunk_shape[0]; at[0] <= last_row / d_.chunk_shape[0];) {
-      const Overlap overlap = overlap_of(at, first_row, rows);
-      const int64_t number = chunk_number(at);
-      Hdf5ChunkCache::Chunk chunk = cache.take(index, number);
-      if (chunk.bytes.empty()) chunk = load(number);
-      copy(chunk.bytes, overlap, first_row, out);
-      const int64_t chunk_end = std::min(overlap.origin[0] + d_.chunk_shape[0], d_.spec.shape[0]);
-      if (chunk_end > last_row + 1) cache.keep(index, number, std::move(chunk));
-      advance(at);
+  SlabReader(ConstBytes file, const Hdf5Dataset& dataset)
+      : file_(file), d_(dataset), strides_(dataset.chunk_shape.size(), 1) {
+    for (size_t axis = strides_.size() - 1; axis > 0; --axis) {
+      strides_[axis - 1] = strides_[axis] * dim(axis);
     }
   }
 
- private:
-  // The next place in the grid, the last axis first; axis 0 has no end here.
-  void advance(Coordinates& at) const {
-    for (size_t axis = at.size(); axis-- > 0;) {
-      if (++at[axis] < d_.grid(axis) || axis == 0) return;
-      at[axis] = 0;
+  // The longest slab that begins at element `at` and has at most `count` elements.
+  [[nodiscard]] Slab slab_at(int64_t at, int64_t count) const {
+    Slab slab;
+    bool inside = true;  // an index of this axis is longer than the slab
+    for (size_t axis = 0; axis < strides_.size(); ++axis) {
+      slab.first.push_back(at / strides_[axis] % dim(axis));
+      const bool ranges = inside && at % strides_[axis] == 0 && count >= strides_[axis];
+      slab.extent.push_back(ranges ? std::min(count / strides_[axis], dim(axis) - slab.first[axis])
+                            : inside ? 1
+                                     : dim(axis));
+      inside = inside && !ranges;
     }
+    return slab;
+  }
+
+  [[nodiscard]] int64_t elements(const Slab& slab) const {
+    int64_t product = 1;
+    for (int64_t extent : slab.extent) product *= extent;
+    return product;
+  }
+
+  // `out` has room for the slab.
+  void read(size_t index, const Slab& slab, Hdf5ChunkCache& cache, MutableBytes out) const {
+    const int64_t end = number_of(slab.first) + elements(slab);
+    Coordinates at;  // in the grid of chunks
+    for (size_t axis = 0; axis < strides_.size(); ++axis) at.push_back(first_chunk(slab, axis));
+    do {
+      const Overlap overlap = overlap_of(at, slab);
+      const int64_t number = chunk_number(at);
+      Hdf5ChunkCache::Chunk chunk = cache.take(index, number);
+      if (chunk.bytes.empty()) chunk = load(number);
+      copy(chunk.bytes, overlap, slab, out);
+      if (last_element(overlap.origin) >= end) cache.keep(index, number, std::move(chunk));
+    } while (advance(slab, at));
+  }
+
+ private:
+  [[nodiscard]] int64_t dim(size_t axis) const { return d_.spec.shape[static_cast<int>(axis)]; }
+  [[nodiscard]] int64_t number_of(const Coordinates& element) const {
+    int64_t number = 0;
+    for (size_t axis = 0; axis < strides_.size(); ++axis) number += element[axis] * strides_[axis];
+    return number;
+  }
+  // Where the chunk ends, or `end` before that. Not origin + chunk: a chunk may be longer than the
+  // dataset by any amount.
+  [[nodiscard]] int64_t chunk_end(size_t axis, int64_t origin, int64_t end) const {
+    return end - origin <= d_.chunk_shape[axis] ? end : origin + d_.chunk_shape[axis];
+  }
+  [[nodiscard]] int64_t last_element(const Coordinates& origin) const {
+    Coordinates last;
+    for (size_t axis = 0; axis < strides_.size(); ++axis) {
+      last.push_back(chunk_end(axis, origin[axis], dim(axis)) - 1);
+    }
+    return number_of(last);
+  }
+
+  [[nodiscard]] int64_t first_chunk(const Slab& slab, size_t axis) const {
+    return slab.first[axis] / d_.chunk_shape[axis];
+  }
+  // The next place in the grid that meets the slab, the last axis first; false behind the last.
+  [[nodiscard]] bool advance(const Slab& slab, Coordinates& at) const {
+    for (size_t axis = at.size(); axis-- > 0;) {
+      const int64_t last = (slab.first[axis] + slab.extent[axis] - 1) / d_.chunk_shape[axis];
+      if (++at[axis] <= last) return true;
+      at[axis] = first_chunk(slab, axis);
+    }
+    return false;
   }
   // Fits: there are no more chunks than elements.
   [[nodiscard]] int64_t chunk_number(const Coordinates& at) const {
@@ -56,16 +112,12 @@ class SlabReader {
     return number;
   }
 
-  [[nodiscard]] Overlap overlap_of(const Coordinates& at, int64_t first_row, int64_t rows) const {
+  [[nodiscard]] Overlap overlap_of(const Coordinates& at, const Slab& slab) const {
     Overlap overlap;
     for (size_t axis = 0; axis < at.size(); ++axis) {
-      const int64_t slab_begin = axis == 0 ? first_row : 0;
-      const int64_t slab_end = axis == 0 ? first_row + rows : d_.spec.shape[static_cast<int>(axis)];
       const int64_t origin = at[axis] * d_.chunk_shape[axis];
-      const int64_t first = std::max(origin, slab_begin);
-      // Not origin + chunk: a chunk may be longer than the dataset by any amount.
-      const int64_t end =
-          slab_end - origin <= d_.chunk_shape[axis] ? slab_end : origin + d_.chunk_shape[axis];
+      const int64_t first = std::max(origin, slab.first[axis]);
+      const int64_t end = chunk_end(axis, origin, slab.first[axis] + slab.extent[axis]);
       overlap.origin.push_back(origin);
       overlap.first.push_back(first);
       overlap.extent.push_back(end - first);
@@ -95,35 +147,36 @@ class SlabReader {
     return out;
   }
 
-  // Copies runs of whole trailing axes: those in which a chunk is as long as the dataset.
-  void copy(ConstBytes chunk, const Overlap& overlap, int64_t first_row, MutableBytes out) const {
+  // Copies runs of whole trailing axes: those in which chunk and slab are as long as the dataset.
+  void copy(ConstBytes chunk, const Overlap& overlap, const Slab& slab, MutableBytes out) const {
     size_t run_axis = d_.chunk_shape.size() - 1;
     int64_t unit = dtype_bytes(d_.spec.dtype);
-    while (run_axis > 0 && d_.chunk_shape[run_axis] == d_.spec.shape[static_cast<int>(run_axis)]) {
+    while (run_axis > 0 && d_.chunk_shape[run_axis] == dim(run_axis) &&
+           slab.extent[run_axis] == dim(run_axis)) {
       unit *= d_.chunk_shape[run_axis--];
     }
-    copy_axis(0, run_axis, unit, chunk, overlap, first_row, 0, 0, out);
+    copy_axis(0, run_axis, unit, chunk, overlap, slab, 0, 0, out);
   }
 
   // `from` and `to` count, in chunk and slab, the places of the axes before this one.
   void copy_axis(size_t axis, size_t run_axis, int64_t unit, ConstBytes chunk,
-                 const Overlap& overlap, int64_t first_row, int64_t from, int64_t to,
+                 const Overlap& overlap, const Slab& slab, int64_t from, int64_t to,
                  MutableBytes out) const {
     from = from * d_.chunk_shape[axis] + overlap.first[axis] - overlap.origin[axis];
-    to = axis == 0 ? overlap.first[0] - first_row
-                   : to * d_.spec.shape[static_cast<int>(axis)] + overlap.first[axis];
+    to = to * slab.extent[axis] + overlap.first[axis] - slab.first[axis];
     if (axis == run_axis) {
       std::memcpy(out.data() + to * unit, chunk.data() + from * unit,
                   static_cast<size_t>(overlap.extent[axis] * unit));
       return;
     }
     for (int64_t i = 0; i < overlap.extent[axis]; ++i) {
-      copy_axis(axis + 1, run_axis, unit, chunk, overlap, first_row, from + i, to + i, out);
+      copy_axis(axis + 1, run_axis, unit, chunk, overlap, slab, from + i, to + i, out);
     }
   }
 
   ConstBytes file_;
   const Hdf5Dataset& d_;
+  Coordinates strides_;  // elements of one index of an axis
 };
 
 }  // namespace
@@ -147,9 +200,19 @@ void Hdf5ChunkCache::keep(size_t dataset, int64_t chunk, Chunk data) {
   }
 }
 
-void read_hdf5_rows(ConstBytes file, const Hdf5Dataset& dataset, size_t index, int64_t first_row,
-                    int64_t rows, Hdf5ChunkCache& cache, MutableBytes out) {
-  if (rows > 0) SlabReader(file, dataset).read(index, first_row, rows, cache, out);
+void read_hdf5_chunks(ConstBytes file, const Hdf5Dataset& dataset, size_t index, int64_t offset,
+                      Hdf5ChunkCache& cache, MutableBytes out) {
+  const int64_t width = dtype_bytes(dataset.spec.dtype);
+  const SlabReader reader(file, dataset);
+  int64_t at = offset / width;
+  while (!out.empty()) {
+    const Slab slab = reader.slab_at(at, static_cast<int64_t>(out.size()) / width);
+    const int64_t elements = reader.elements(slab);
+    const auto bytes = static_cast<size_t>(elements * width);
+    reader.read(index, slab, cache, out.first(bytes));
+    out = out.subspan(bytes);
+    at += elements;
+  }
 }
 
 }  // namespace mxfp4

@@ -1,4 +1,4 @@
-// Slabs of a chunked HDF5 dataset: finds, decodes and assembles the chunks that a slab meets.
+// Parts of a chunked HDF5 dataset: finds, decodes and assembles the chunks that a part meets.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace mxfp4 {
 
-// Decoded chunks that a slab met but did not reach the end of: the next slab begins in them. A
+// Decoded chunks that a read met but did not reach the end of: the next read begins in them. A
 // reader that goes from front to back so decodes each chunk once, as long as the chunks side by
-// side in one row of the grid fit in kMaxBytes. Chunks that a slab ends with are not kept at all.
+// side in one row of the grid fit in kMaxBytes. Chunks whose last element was read are not kept.
 class Hdf5ChunkCache {
  public:
   static constexpr int64_t kMaxBytes = kMaxHdf5Chunk;
@@ -38,10 +38,10 @@ class Hdf5ChunkCache {
   int64_t bytes_ = 0;
 };
 
-// Reads rows [first_row, first_row + rows) of dimension 0 to `out`, in stored byte order. `file` is
-// the whole file, `index` identifies the dataset in the cache. Requires dataset.check(file.size()).
-// Throws Error::input for damaged chunks.
-void read_hdf5_rows(ConstBytes file, const Hdf5Dataset& dataset, size_t index, int64_t first_row,
-                    int64_t rows, Hdf5ChunkCache& cache, MutableBytes out);
+// Reads bytes [offset, offset + out.size()) of the dataset, whole elements within it, to `out`, in
+// stored byte order. `file` is the whole file, `index` identifies the dataset in the cache.
+// Requires dataset.check(file.size()). Throws Error::input for damaged chunks.
+void read_hdf5_chunks(ConstBytes file, const Hdf5Dataset& dataset, size_t index, int64_t offset,
+                      Hdf5ChunkCache& cache, MutableBytes out);
 
 }  // namespace mxfp4

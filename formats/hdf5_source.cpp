@@ -68,7 +68,7 @@ class Hdf5Source final : public Source {
       check_range(dataset, offset, size);
       if (size == 0) return;
       if (dataset.chunked()) {
-        read_chunked(index, offset, out);
+        read_hdf5_chunks(map_.bytes(), dataset, index, offset, cache_, out);
       } else {
         const ConstBytes stored = mapped(dataset, offset, size);
         std::memcpy(out.data(), stored.data(), stored.size());
@@ -89,6 +89,8 @@ class Hdf5Source final : public Source {
     return mapped(dataset, offset, size);
   }
 
+  void release(ConstBytes view) const noexcept override { release_pages(view); }
+
  private:
   static void check_range(const Hdf5Dataset& dataset, int64_t offset, int64_t size) {
     const int64_t total = dataset.spec.bytes();
@@ -96,22 +98,16 @@ class Hdf5Source final : public Source {
       throw Error::internal(
           fmt::format("read of {} bytes at {} of a tensor of {}", size, offset, total));
     }
+    const int64_t width = dtype_bytes(dataset.spec.dtype);
+    if (offset % width != 0 || size % width != 0) {
+      throw Error::internal(
+          fmt::format("read of {} bytes at {}, elements have {}", size, offset, width));
+    }
   }
 
   [[nodiscard]] ConstBytes mapped(const Hdf5Dataset& dataset, int64_t offset, int64_t size) const {
     return map_.bytes().subspan(static_cast<size_t>(dataset.file_offset + offset),
                                 static_cast<size_t>(size));
-  }
-
-  void read_chunked(size_t index, int64_t offset, MutableBytes out) {
-    const Hdf5Dataset& dataset = datasets_[index];
-    const int64_t row_bytes = dataset.spec.bytes() / dataset.spec.shape[0];
-    const auto size = static_cast<int64_t>(out.size());
-    if (offset % row_bytes != 0 || size % row_bytes != 0) {
-      throw Error::internal(
-          fmt::format("read of {} bytes at {}, rows have {}", size, offset, row_bytes));
-    }
-    read_hdf5_rows(map_.bytes(), dataset, index, offset / row_bytes, size / row_bytes, cache_, out);
   }
 
   static void swap_bytes(MutableBytes bytes, int64_t width) {

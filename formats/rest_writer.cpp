@@ -93,14 +93,15 @@ void copy_tensor(Source& source, size_t index, SummedFile& file, Buffer& buffer,
   while (!mapped.empty()) {
     const ConstBytes piece = mapped.first(std::min(mapped.size(), static_cast<size_t>(kCopyPiece)));
     file.append(piece);
+    source.release(piece);
     progress(static_cast<int64_t>(piece.size()));
     mapped = mapped.subspan(piece.size());
     if (mapped.empty()) return;
   }
-  // A source reads whole indices of the first dimension.
+  // Whole rows where they fit, so that a chunked source meets no chunk oftener than needed.
   const int64_t rows = spec.shape.rank() == 0 ? 1 : spec.shape[0];
   const int64_t row = bytes / rows;
-  const int64_t step = std::max<int64_t>(1, kCopyPiece / row) * row;
+  const int64_t step = row < kCopyPiece ? kCopyPiece / row * row : kCopyPiece;
   for (int64_t at = 0; at < bytes; at += step) {
     const MutableBytes piece = buffer.get(std::min(step, bytes - at));
     source.read(index, at, piece);

@@ -41,8 +41,8 @@ class Source {
   [[nodiscard]] virtual const std::vector<SourceTensor>& tensors() const = 0;
 
   // Copies bytes [offset, offset + out.size()) of tensor `index` (row-major, little-endian, dtype
-  // as in its spec) to `out`. Offset and size are multiples of the bytes of one index of the first
-  // dimension. Not thread-safe: one call at a time.
+  // as in its spec) to `out`. Offset and size are whole elements. Not thread-safe: one call at a
+  // time.
   virtual void read(size_t index, int64_t offset, MutableBytes out) = 0;
 
   // Whether view() gives the bytes of tensor `index`. Thread-safe.

@@ -32,6 +32,19 @@ rm -rf out back
 rm -rf out
 "$python" sample.py 128 "$BIN" convert model -o out --arch sm90 --threads 2 --memory 32MiB -q
 
+# Contiguous HDF5 datasets are mapped, and let go, too.
+if "$python" -c 'import h5py' 2>/dev/null; then
+  "$python" - <<'PY'
+import h5py, layer_files
+tensors, _ = layer_files.read("model/model.safetensors")
+with h5py.File("model.h5", "w") as file:
+    for name, array in tensors.items():
+        file.create_dataset(name, data=array)
+PY
+  rm -rf out
+  "$python" sample.py 512 "$BIN" convert model.h5 -o out --arch sm90 --threads 4 --model-config model/config.json -q
+fi
+
 # What compressors take at a high level is within --memory. Tensors of one value each: random ones are
 # not compressed, and others take long.
 "$python" - <<'PY'
