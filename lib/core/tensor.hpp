@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -11,6 +12,9 @@
 #include "lib/core/dtype.hpp"
 
 namespace mxfp4 {
+
+// Numbers are read from the bytes of files as they lie there.
+static_assert(std::endian::native == std::endian::little);
 
 using ConstBytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
