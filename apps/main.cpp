@@ -17,6 +17,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
+#include "formats/available_threads.hpp"
 #include "formats/lost_pages.hpp"
 #include "lib/core/error.hpp"
 #include "lib/kernels/instruction_sets.hpp"

@@ -1,12 +1,10 @@
 #include "apps/options.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <limits>
 
 #include "formats/mapped_file.hpp"
@@ -112,22 +110,6 @@ std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& i
     pairs[item.substr(0, equals)] = item.substr(equals + 1);
   }
   return pairs;
-}
-
-int available_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  // cgroup v2: "<quota> <period>" in microseconds, or "max <period>".
-  std::ifstream limits("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  int64_t period = 0;
-  if (limits >> quota >> period && period > 0) {
-    if (const auto value = parse_integer(quota)) {
-      threads = std::min<int>(threads, static_cast<int>(ceil_div(*value, period)));
-    }
-  }
-  return std::max(threads, 1);
 }
 
 }  // namespace mxfp4

@@ -154,7 +154,5 @@ struct ListOptions {
 // {"A=1", ...} -> map. Throws Error::usage naming the flag.
 [[nodiscard]] std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,
                                                              const std::string& flag);
-// CPUs that this process may use: the affinity mask and the cgroup's quota.
-[[nodiscard]] int available_threads();
 
 }  // namespace mxfp4
