@@ -269,6 +269,7 @@ std::vector<std::string> check_other_files(const fs::path& directory, const Mani
   }
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
+    if (name.starts_with('.')) continue;  // of a writer that is at work, or was killed
     if (name.find(".safetensors") != std::string::npos && name != kIndexName &&
         !known.contains(name)) {
       findings.push_back(fmt::format("{}: not in the manifest", entry.path().string()));
