@@ -129,7 +129,8 @@ int main(int argc, char** argv) {
         unknown.hint.empty() ? "mxfp4-repack --help shows commands and flags" : unknown.hint,
         mxfp4::kUsage);
   } catch (const mxfp4::Interrupted& interrupted) {
-    fmt::print(stderr, "mxfp4-repack: interrupted; {}\n", interrupted.what());
+    (void)std::fputs(fmt::format("mxfp4-repack: interrupted; {}\n", interrupted.what()).c_str(),
+                     stderr);
     return interrupted.exit_code();
   } catch (const mxfp4::Error& error) {
     return fail(error);
