@@ -33,6 +33,7 @@ std::string moe_backend_hint(const RuleSet& rules, const std::string& name) {
 
 std::vector<std::string> known_styles() {
   std::vector<std::string> names;
+  names.reserve(kAllStyles.size());
   for (Style style : kAllStyles) names.emplace_back(style_name(style));
   return names;
 }

@@ -84,8 +84,10 @@ TEST(Hdf5Source, GivesTheGoldenBytes) {
 
 // The values of make_hdf5.py.
 std::vector<std::byte> bytes_u8(int count) {
-  std::vector<std::byte> out;
-  for (int i = 0; i < count; ++i) out.push_back(static_cast<std::byte>((i * 37 + 11) % 251));
+  std::vector<std::byte> out(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    out[static_cast<size_t>(i)] = static_cast<std::byte>((i * 37 + 11) % 251);
+  }
   return out;
 }
 std::vector<std::byte> bytes_u16(int count) {

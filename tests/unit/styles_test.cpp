@@ -68,7 +68,8 @@ ModelConfig config_of(const std::string& method, const std::string& model_type) 
   return config;
 }
 
-std::string refusal(const Tensors& tensors, const ModelConfig* config, FindOptions options = {}) {
+std::string refusal(const Tensors& tensors, const ModelConfig* config,
+                    const FindOptions& options = {}) {
   try {
     (void)find_expert_layers(tensors, config, options);
   } catch (const Error& error) {
