@@ -54,11 +54,23 @@ std::vector<fs::path> all_blobs(const fs::path& output) {
   return found;
 }
 
+// A packed layer beside no manifest: its conversion did not come to its end, or is to be repeated.
+bool is_unfinished_layer(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path.parent_path() / kManifestName, ignored)) return false;
+  try {
+    return LayerReader(path).header().metadata.contains(kPackedMark);
+  } catch (const Error&) {
+    return false;  // damaged, or of another kind
+  }
+}
+
 // Whether the file says that a conversion was begun in its directory, or was being removed there.
 bool is_record(const fs::path& path) {
   const std::string name = path.filename().string();
   if (is_shard_manifest(name)) return true;
-  return name.starts_with(kJournalPrefix) && read_journal(path).bytes > 0;
+  if (name.starts_with(kJournalPrefix)) return read_journal(path).bytes > 0;
+  return name.starts_with("layer-") && is_unfinished_layer(path);
 }
 
 bool is_journal_or_temporary(const fs::path& path) {

@@ -30,6 +30,9 @@ inline constexpr int64_t kFormatVersion = 1;
 // The layout id of a blob that stops at the loaded layout (--emit loaded).
 inline constexpr std::string_view kLoadedLayoutId = "loaded";
 
+// In the __metadata__ of every packed layer file, and of no other.
+inline constexpr const char* kPackedMark = "mxfp4_repack.layout";
+
 // What stands between the manifest's content and the checksum of that content, its last member.
 inline constexpr std::string_view kManifestSeal = ",\n  \"manifest_xxh3_128\": \"";
 

@@ -284,7 +284,7 @@ std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
   for (const ManifestTensor& tensor : layer.tensors) storage[tensor.name] = to_json(tensor.storage);
   metadata["mxfp4_repack.format_version"] = fmt::format("{}", kFormatVersion);
   metadata["mxfp4_repack.revision"] = manifest.revision;
-  metadata["mxfp4_repack.layout"] = manifest.layout;
+  metadata[kPackedMark] = manifest.layout;
   metadata["mxfp4_repack.target"] = to_json(manifest.target).dump();
   metadata["mxfp4_repack.rank"] = to_json(manifest.rank).dump();
   metadata["mxfp4_repack.sizes"] = sizes_to_json(layer, manifest.rank).dump();

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/manifest.hpp"
 #include "formats/mapped_source.hpp"
 #include "formats/natural_order.hpp"
 #include "formats/safetensors_header.hpp"
@@ -32,7 +33,7 @@ using Attributes = std::map<std::string, std::string>;
 
 // Metadata that decides how bytes are read must be the same in all files: `agreed` so far.
 void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
-  if (header.metadata.contains("mxfp4_repack.layout")) {
+  if (header.metadata.contains(kPackedMark)) {
     throw Error::input("already packed: a layer file that this program wrote")
         .hint("unpack it, or convert the checkpoint that it was made from");
   }

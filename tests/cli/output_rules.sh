@@ -74,14 +74,16 @@ expect_exit 5 "$BIN" convert rest -o whole --arch sm90 --include-rest --force
 expect_one_error 'whole: holds the input rest/tokenizer.json$'
 expect_exit 0 "$BIN" verify whole
 
-# --resume goes on with an unfinished conversion, and removes nothing else: neither what only has a
-# name of ours nor what is finished. --force replaces what has our names, to the letter.
+# --resume goes on with an unfinished conversion, which a journal or packed layers show, and removes
+# nothing else: neither what only has a name of ours nor what is finished. --force replaces what has
+# our names, to the letter. $base: what lies beside the foreign file.
+base=before
 foreign() {
   local name=$1 flag
   shift
   rm -rf foreign
-  cp -r before foreign
-  rm foreign/mxfp4_repack.json
+  cp -r $base foreign
+  rm -f foreign/mxfp4_repack.json
   printf 'mine\n' >"foreign/$name"
   cp -r foreign copy
   for flag in "$@"; do
@@ -97,11 +99,17 @@ for name in layer-norms.safetensors layer-00000.safetensors.bak layer-1.safetens
   .notes.tmp-abcdef rest-00001.safetensors; do
   foreign "$name" --resume --force --shard=0/2
 done
+base=loaded
 refusal='but no record of an unfinished conversion'
 for name in layer-00000.safetensors model.safetensors.index.json .layer-00000.safetensors.tmp-abcdef \
   .mxfp4_repack.progress; do
   foreign "$name" --resume --shard=0/2
 done
+cp -r before repeated
+rm repeated/mxfp4_repack.json
+# shellcheck disable=SC2086
+expect_exit 0 "$BIN" convert "$model" -o repeated $flags --resume
+diff -r before repeated
 expect_exit 5 "$BIN" convert "$model" -o loaded --arch sm90 --resume
 expect_one_error 'loaded: holds layer-0000[01].safetensors, but no record of an unfinished conversion$'
 grep -qx 'hint: --force replaces an earlier result' stderr || fail 'no hint'
