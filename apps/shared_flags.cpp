@@ -1,0 +1,177 @@
+#include "apps/shared_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "apps/suggest.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr const char* kOutputGroup = "Output";
+
+}  // namespace
+
+CLI::Validator one_of(std::string what, std::vector<std::string> known) {
+  return {[what = std::move(what), known = std::move(known)](std::string& value) -> std::string {
+            if (std::ranges::find(known, value) != known.end()) return "";
+            throw unknown_value(what, value, known);
+          },
+          ""};
+}
+
+void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
+              const std::string& group) {
+  command
+      .add_option_function<std::string>(
+          name, [&file](const std::string& path) { file = FlagFile(path); }, text)
+      ->option_text("FILE")
+      ->group(group);
+}
+
+void add_global_flags(CLI::App& command, GlobalOptions& options) {
+  command.add_flag("--json", options.json, "One JSON document on stdout")->group(kOutputGroup);
+  command.add_option("--progress", options.progress, "When to draw a progress bar")
+      ->check(one_of("--progress", {"auto", "always", "never"}))
+      ->option_text("auto|always|never")
+      ->group(kOutputGroup);
+  command.add_option("--color", options.color, "When to use colour (NO_COLOR is honoured)")
+      ->check(one_of("--color", {"auto", "always", "never"}))
+      ->option_text("auto|always|never")
+      ->group(kOutputGroup);
+  CLI::Option* verbose =
+      command.add_flag("-v", options.verbose, "Say more; with convert, the oracle's trace")
+          ->group(kOutputGroup);
+  command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")
+      ->excludes(verbose)
+      ->group(kOutputGroup);
+}
+
+Error empty_value(const std::string& name) {
+  Error error = Error::usage(fmt::format("{}: the value is empty", name));
+  if (name == "--libs") error.hint(fmt::format("--libs {} means no package", kNoLibs));
+  return error;
+}
+
+void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
+  const std::string group = "The machine that will serve";
+  const auto add = [&](const std::string& name, auto& value, const std::string& text,
+                       const std::string& kind) {
+    return command.add_option(name, value, text)->option_text(kind)->group(group);
+  };
+  add("--arch", options.arch, "GPU or CPU architecture: sm90, gfx950, x86_64", "ARCH");
+  add("--platform", options.platform, "Follows from --arch where it can",
+      "cuda|rocm|xpu|cpu|other");
+  add_file(command, "--target", options.target_file,
+           "The same facts as JSON, from scripts/probe-target", group);
+  CLI::Option* asked =
+      add("--moe-backend", options.moe_backend, "The engine's --moe-backend; default auto", "NAME");
+  add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM")
+      ->excludes(asked);
+  add("--family", options.family, "Converter family; default: from the checkpoint",
+      "gpt_oss|generic");
+  add("--selector", options.selector, "Selection function; default: from the checkpoint",
+      "gpt_oss|deepseek_v4");
+  add("--quantization-config", options.quantization_config,
+      "The engine's override object, e.g. {\"moe\": {\"activation\": \"mxfp8\"}}", "FILE|JSON");
+  add("--libs", options.libs, "Kernel packages on that machine; default: the stock set",
+      "LIST|none");
+  add("--no-lib", options.no_libs, "This package is not there; repeatable", "NAME");
+  add("--activation", options.activation, "Activation function of the experts", "NAME");
+  add("--routing-method", options.routing_method, "Default: from the checkpoint", "NAME");
+  add("--env", options.env, "Environment variable of the serving process; repeatable",
+      "NAME=VALUE");
+  add("--knob", options.knobs,
+      "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, tp_size; "
+      "repeatable",
+      "NAME=VALUE");
+  add("--pad", options.pad, "Round sizes as the backend wants, or take them as they are",
+      "auto|none")
+      ->check(one_of("--pad", {"auto", "none"}));
+  add("--revision", options.revision, "Engine revision (list revisions)", "NAME");
+}
+
+void add_parallel_flags(CLI::App& command, DeploymentOptions& options) {
+  const std::string group = "Parallelism";
+  const auto size = [&](const std::string& name, int64_t& value, const std::string& text) {
+    command.add_option(name, value, text)
+        ->check(CLI::Range(int64_t{1}, int64_t{65536}))
+        ->option_text("N")
+        ->group(group);
+  };
+  size("--tp-size", options.tp_size, "Tensor parallel size");
+  size("--dp-size", options.dp_size, "Data parallel size");
+  size("--pcp-size", options.pcp_size, "Prefill context parallel size");
+  const auto flag = [&](const std::string& name, bool& value, const std::string& text) {
+    command.add_flag(name, value, text)->group(group);
+  };
+  command.add_option("--all2all-backend", options.all2all_backend, "All-to-all kernels")
+      ->option_text("NAME")
+      ->group(group);
+  flag("--enable-expert-parallel", options.enable_expert_parallel,
+       "Split by experts instead of rows");
+  flag("--enable-eplb", options.enable_eplb, "Expert load balancing");
+  flag("--sequence-parallel", options.sequence_parallel, "Sequence parallel MoE");
+  flag("--enable-lora", options.enable_lora, "LoRA adapters");
+  command.add_option("--expert-placement", options.expert_placement, "Which experts a rank holds")
+      ->check(one_of("--expert-placement", {"linear", "round_robin"}))
+      ->option_text("linear|round_robin")
+      ->group(group);
+  command.add_option("--rank", options.rank, "Only this rank's blob")
+      ->option_text("R")
+      ->group(group);
+}
+
+void add_input_flags(CLI::App& command, InputOptions& options) {
+  const std::string group = "Input";
+  command.add_option("--style", options.style, "Naming style (list styles); default: detected")
+      ->option_text("NAME")
+      ->group(group);
+  add_file(command, "--model-config", options.model_config,
+           "config.json for an input that carries none", group);
+  command.add_option("--layers", options.layers, "Only these layers: 0-3,7")
+      ->option_text("LIST")
+      ->group(group);
+}
+
+void add_resource_flags(CLI::App& command, ResourceOptions& options) {
+  const std::string group = "Resources";
+  command.add_option("--threads", options.threads, "Workers; default: the CPUs of this process")
+      ->check(CLI::Range(1, 1024))
+      ->option_text("N")
+      ->group(group);
+  command
+      .add_option_function<std::string>(
+          "--memory",
+          [&options](const std::string& text) { options.memory = parse_size(text, "--memory"); },
+          "Budget for buffers; default 256MiB")
+      ->option_text("SIZE")
+      ->group(group);
+}
+
+std::vector<GivenFlag> given_flags(const CLI::App& command) {
+  std::vector<GivenFlag> given;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || option->get_group() == kOutputGroup) continue;
+    const bool is_switch = option->get_items_expected_max() == 0;
+    if (is_switch && !option->as<bool>()) continue;
+    given.push_back(
+        {option->get_name(), is_switch ? std::vector<std::string>() : option->results()});
+  }
+  return given;
+}
+
+void check_values(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    option->allow_extra_args(false)->check([name](const std::string& value) -> std::string {
+      if (value.empty()) throw empty_value(name);
+      return "";
+    });
+  }
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,37 @@
+// Flags that several commands have, and what every flag is held to.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/options.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+
+// A value out of a short list; another one is refused with the nearest.
+[[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string> known);
+
+// A flag that names a small file, which is read when it is needed.
+void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
+              const std::string& group);
+
+// `options` outlive the parsing of `command`.
+void add_machine_flags(CLI::App& command, DeploymentOptions& options);
+void add_parallel_flags(CLI::App& command, DeploymentOptions& options);
+void add_input_flags(CLI::App& command, InputOptions& options);
+void add_resource_flags(CLI::App& command, ResourceOptions& options);
+void add_global_flags(CLI::App& command, GlobalOptions& options);
+
+// What was typed, as --help orders it; not how the answer is to look.
+[[nodiscard]] std::vector<GivenFlag> given_flags(const CLI::App& command);
+
+// A script's unset variable must not pass for a flag that was not given, and a flag must not take
+// what follows: one value, each time, of all flags and arguments that `command` has by now.
+void check_values(CLI::App& command);
+
+// The error for a flag or argument whose value is empty.
+[[nodiscard]] Error empty_value(const std::string& name);
+
+}  // namespace mxfp4
