@@ -172,12 +172,11 @@ std::string layer_file_name(int64_t index, bool zstd) {
 }
 
 void check_text(const Manifest& manifest) {
-  for (const auto& [name, size] : manifest.source.files) {
+  const auto file_name = [](const std::string& name) {
     in_context(shown(name), [&] { check_json_text(name); });
-  }
-  for (const ManifestFile& file : manifest.rest) {
-    in_context(shown(file.name), [&] { check_json_text(file.name); });
-  }
+  };
+  for (const auto& file : manifest.source.files) file_name(file.first);
+  for (const ManifestFile& file : manifest.rest) file_name(file.name);
   const auto flag = [](std::string_view what, const std::string& value) {
     try {
       check_json_text(value);
