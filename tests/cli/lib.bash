@@ -32,8 +32,9 @@ expect_interruptions() {
       rm -rf "$out"
       got=0
       delay=$((took * (attempt % 9 + 1) / 10))
+      # Who started the tests may ignore signals, nohup one of these.
       timeout --preserve-status -s "$signal" "$((delay / 1000)).$(printf %03d $((delay % 1000)))" \
-        "$@" >/dev/null 2>stderr || got=$?
+        env --default-signal=INT,TERM,HUP "$@" >/dev/null 2>stderr || got=$?
       [ "$got" = 0 ] && continue
       [ "$(wc -l <stderr)" = 1 ] || continue
       [ "$got" = "$code" ] || fail "exit $got after SIG$signal"
