@@ -9,6 +9,7 @@
 
 #include "apps/interrupt.hpp"
 #include "formats/atomic_file.hpp"
+#include "formats/blob_check.hpp"
 #include "formats/blob_reader.hpp"
 #include "formats/blob_writer.hpp"
 #include "formats/checksum.hpp"
@@ -54,28 +55,22 @@ std::vector<fs::path> all_blobs(const fs::path& output) {
   return found;
 }
 
-// A packed layer beside no manifest: its conversion did not come to its end, or is to be repeated.
-bool is_unfinished_layer(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::exists(path.parent_path() / kManifestName, ignored)) return false;
-  try {
-    return LayerReader(path).header().metadata.contains(kPackedMark);
-  } catch (const Error&) {
-    return false;  // damaged, or of another kind
-  }
-}
-
 // Whether the file says that a conversion was begun in its directory, or was being removed there.
 bool is_record(const fs::path& path) {
   const std::string name = path.filename().string();
   if (is_shard_manifest(name)) return true;
-  if (name.starts_with(kJournalPrefix)) return read_journal(path).bytes > 0;
-  return name.starts_with("layer-") && is_unfinished_layer(path);
+  return name.starts_with(kJournalPrefix) && read_journal(path).bytes > 0;
 }
 
 bool is_journal_or_temporary(const fs::path& path) {
   const std::string name = path.filename().string();
   return name.starts_with(kJournalPrefix) || is_temporary(name);
+}
+
+// Whether the file is a piece of a blob, which is no result without its manifest.
+bool is_piece_of_blob(const fs::path& path) {
+  if (is_journal_or_temporary(path)) return true;
+  return path.filename() == kIndexName ? is_blob_index(path) : is_packed_layer(path);
 }
 
 // Whether `blob` is, data aside, the result that one of the planned ranks would have.
@@ -145,19 +140,19 @@ void ConversionOutput::remove_records() const {
   }
 }
 
-// Other than --force, --resume and --shard replace nothing but what an unfinished conversion left:
-// without its records, files only have the names of ours.
+// Other than --force, --resume and --shard replace nothing but what an unfinished conversion left.
+// Without its records each file has to show by itself that it is a piece of one.
 void ConversionOutput::refuse_unrecorded() const {
-  const std::vector<fs::path> files = directory_.files();
-  const auto unrecorded = std::ranges::find_if_not(files, is_journal_or_temporary);
-  if (unrecorded == files.end()) return;
-  // Listed again, as another shard may have begun, or have come to its end, since.
+  const auto whole = [&](const fs::path& file) { return path_ / file; };
+  // Listed again, as another shard may have begun, or have come to its end, meanwhile.
   for (int look = 0; look < 2; ++look) {
-    const auto is_one = [&](const fs::path& file) { return is_record(path_ / file); };
-    if (std::ranges::any_of(directory_.files(), is_one)) return;
+    if (std::ranges::any_of(directory_.files(), is_record, whole)) return;
   }
+  const std::vector<fs::path> files = directory_.files();
+  const auto foreign = std::ranges::find_if_not(files, is_piece_of_blob, whole);
+  if (foreign == files.end()) return;
   throw Error::output(fmt::format("{}: holds {}, but no record of an unfinished conversion",
-                                  path_.string(), unrecorded->string()))
+                                  path_.string(), foreign->string()))
       .hint(shard_ ? "choose an empty directory" : "--force replaces an earlier result");
 }
 

@@ -11,6 +11,7 @@
 #include "formats/checksum.hpp"
 #include "formats/directory.hpp"
 #include "formats/mapped_file.hpp"
+#include "formats/safetensors_source.hpp"
 #include "formats/uncleared.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pipeline.hpp"
@@ -251,6 +252,16 @@ std::vector<std::string> check_blob_files(const fs::path& directory, const Manif
     findings.push_back(std::move(finding));
   }
   return findings;
+}
+
+bool is_blob_index(const fs::path& path) {
+  try {
+    return std::ranges::all_of(
+        parse_weight_map(read_text_file(path, kMaxIndexBytes)),
+        [](const auto& entry) { return entry.second.starts_with("layer-"); });
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::vector<std::string> check_other_files(const fs::path& directory, const Manifest& manifest) {

@@ -14,6 +14,9 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
                                                         const Manifest& manifest);
 
+// Whether the file is an index of layer files, and of nothing else.
+[[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
+
 // The second half of it: no layer files but the manifest's.
 [[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
                                                          const Manifest& manifest);

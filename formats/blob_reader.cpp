@@ -119,6 +119,14 @@ Manifest read_manifest(const fs::path& directory) {
                     [&] { return parse_manifest(read_text_file(path, kMaxManifestBytes)); });
 }
 
+bool is_packed_layer(const fs::path& path) {
+  try {
+    return LayerReader(path).header().metadata.contains(kPackedMark);
+  } catch (const Error&) {
+    return false;  // damaged, or of another kind
+  }
+}
+
 LayerReader::LayerReader(const fs::path& path)
     : map_(in_context(path.string(), [&] { return MappedFile(path); })) {
   in_context(path.string(), [&] {

@@ -34,6 +34,9 @@ namespace mxfp4 {
 // The manifest in `directory`. Throws Error::input naming the file.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& directory);
 
+// Whether the file is a packed layer, as far as its header goes.
+[[nodiscard]] bool is_packed_layer(const std::filesystem::path& path);
+
 // One layer file. Opening checks header, seek table and sizes; Error::input names the file.
 class LayerReader {
  public:

@@ -99,6 +99,11 @@ for name in layer-norms.safetensors layer-00000.safetensors.bak layer-1.safetens
   .notes.tmp-abcdef rest-00001.safetensors; do
   foreign "$name" --resume --force --shard=0/2
 done
+# Packed layers say whose they are, one by one; not whose the file beside them is.
+refusal='but no record of an unfinished conversion'
+for name in layer-00000.safetensors layer-00099.safetensors model.safetensors.index.json; do
+  foreign "$name" --resume --shard=0/2
+done
 base=loaded
 refusal='but no record of an unfinished conversion'
 for name in layer-00000.safetensors model.safetensors.index.json .layer-00000.safetensors.tmp-abcdef \
