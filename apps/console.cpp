@@ -122,6 +122,10 @@ void Progress::draw() {
   std::fflush(stderr);
 }
 
+std::string count_of(uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string human_bytes(int64_t bytes) {
   static constexpr std::array<std::string_view, 6> kUnits = {"B",   "KiB", "MiB",
                                                              "GiB", "TiB", "PiB"};

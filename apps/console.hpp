@@ -72,6 +72,9 @@ class Progress {
   std::optional<double> taken_;  // seconds, once finished
 };
 
+// "1 layer", "3 layers"
+[[nodiscard]] std::string count_of(uint64_t count, std::string_view what);
+
 // "1.50 GiB"
 [[nodiscard]] std::string human_bytes(int64_t bytes);
 

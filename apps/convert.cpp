@@ -109,10 +109,6 @@ void run_jobs(const ConvertOptions& options, const Plan& plan, Repacker& repacke
                     }});
 }
 
-std::string count_of(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 // `plan` has the jobs of this run alone, which are of so many `files`.
 void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& model, int64_t files,
                 const RestPlan& rest, const Console& console) {
@@ -136,17 +132,16 @@ void print_plan(const Plan& plan, const Manifest& manifest, const ModelLayers& m
   console.say(
       fmt::format("backend {}, layout {}", backend_name(manifest.target.backend), manifest.layout));
   console.say(fmt::format("{}, {} experts, H {} -> {}, I {} -> {}, {}",
-                          count_of(static_cast<int64_t>(model.layers.size()), "layer"),
-                          dims.num_experts, dims.hidden_size, padded.hidden_size,
-                          dims.intermediate_size, padded.intermediate_size,
-                          count_of(static_cast<int64_t>(plan.ranks.size()), "rank")));
-  const auto others = static_cast<int64_t>(rest.planned().size());
-  console.say(
-      fmt::format("would write {}, {} before compression{}; next: the same without --dry-run",
-                  count_of(files, "layer file"), human_bytes(job_bytes(plan)),
-                  others == 0 ? ""
-                              : fmt::format(", and {}, {}", count_of(others, "other file"),
-                                            human_bytes(rest.bytes()))));
+                          count_of(model.layers.size(), "layer"), dims.num_experts,
+                          dims.hidden_size, padded.hidden_size, dims.intermediate_size,
+                          padded.intermediate_size, count_of(plan.ranks.size(), "rank")));
+  const size_t others = rest.planned().size();
+  console.say(fmt::format(
+      "would write {}, {} before compression{}; next: the same without --dry-run",
+      count_of(static_cast<uint64_t>(files), "layer file"), human_bytes(job_bytes(plan)),
+      others == 0 ? ""
+                  : fmt::format(", and {}, {}", count_of(others, "other file"),
+                                human_bytes(rest.bytes()))));
 }
 
 struct Result {
@@ -177,7 +172,7 @@ void print_summary(const ConvertOptions& options, const Plan& plan, const Manife
   const std::string out = shell_word(options.output.string());
   console.detail(fmt::format("{} before compression", human_bytes(result.data_bytes)));
   console.say(fmt::format("{}: {} for {}, {}{}; next: mxfp4-repack {} {}", out,
-                          count_of(result.files, "layer file"),
+                          count_of(static_cast<uint64_t>(result.files), "layer file"),
                           backend_name(manifest.target.backend),
                           pace(result.written_bytes, result.data_bytes, result.seconds),
                           result.kept == 0 ? "" : fmt::format(", {} kept", result.kept),
@@ -243,9 +238,19 @@ RestPlan plan_rest_of(const ConvertOptions& options, const OpenInput& input,
   rest.side.insert(rest.side.end(), side.begin(), side.end());
   if (input.layers_left_out > 0) {
     warnings.push_back(fmt::format("OUT lacks the experts of {}, which --layers leaves out",
-                                   count_of(static_cast<int64_t>(input.layers_left_out), "layer")));
+                                   count_of(input.layers_left_out, "layer")));
   }
   return rest;
+}
+
+// The files that are read, and so must not lie in OUT.
+std::vector<std::filesystem::path> inputs_of(const Source& source, const RestPlan& rest) {
+  std::vector<std::filesystem::path> inputs;
+  for (const SourceFile& file : source.files()) inputs.push_back(file.path);
+  for (const SideFile& file : rest.side) {
+    if (!file.from.empty()) inputs.push_back(file.from);
+  }
+  return inputs;
 }
 
 std::vector<ManifestFile> write_rest_of(Source& source, const RestPlan& rest,
@@ -318,12 +323,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   // One shard copies it for all.
   if (shard && shard->index != 0) rest = {};
   for (const std::string& warning : manifest.warnings) console.warn(warning);
-  std::vector<std::filesystem::path> inputs;
-  for (const SourceFile& file : input.source->files()) inputs.push_back(file.path);
-  for (const SideFile& file : rest.side) {
-    if (!file.from.empty()) inputs.push_back(file.from);
-  }
-  refuse_inputs_in(options.output, inputs);
+  refuse_inputs_in(options.output, inputs_of(*input.source, rest));
   const std::vector<bool> wanted = files_of_shard(plan, shard.value_or(Shard{}));
   const int64_t files = std::ranges::count(wanted, true);
   if (options.dry_run) {

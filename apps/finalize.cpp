@@ -9,6 +9,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/output_directory.hpp"
+#include "apps/session.hpp"
 #include "formats/atomic_file.hpp"
 #include "formats/blob_check.hpp"
 #include "formats/blob_writer.hpp"
@@ -48,9 +49,7 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
 // `seconds` that checking took; nothing when there was nothing to check.
 int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
            std::optional<double> seconds, const Console& console) {
-  if (const std::string missing = missing_ranks(options.output, manifests); !missing.empty()) {
-    console.warn(missing);
-  }
+  warn_of_missing_ranks(options.output, manifests, console);
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();
   if (console.json()) {
@@ -64,10 +63,9 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
   } else {
     const std::string out = shell_word(options.output.string());
     const int64_t bytes = stored_bytes(manifests);
-    console.say(
-        fmt::format("{}: complete, {} layer file{}, {}; next: mxfp4-repack verify {}", out, files,
-                    files == 1 ? "" : "s",
-                    seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes), out));
+    console.say(fmt::format(
+        "{}: complete, {}, {}; next: mxfp4-repack verify {}", out, count_of(files, "layer file"),
+        seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes), out));
   }
   return kOk;
 }

@@ -7,6 +7,7 @@
 
 #include "apps/known_names.hpp"
 #include "apps/suggest.hpp"
+#include "formats/blob_reader.hpp"
 #include "formats/deployment_json.hpp"
 #include "formats/model_config.hpp"
 #include "formats/quant_config.hpp"
@@ -188,6 +189,12 @@ LayerDims common_dims(const ModelLayers& model) {
         .hint("convert layers of different sizes separately, with --layers");
   }
   return first.dims;
+}
+
+void warn_of_missing_ranks(const std::filesystem::path& path,
+                           const std::vector<Manifest>& manifests, const Console& console) {
+  const std::string missing = missing_ranks(path, manifests);
+  if (!missing.empty()) console.warn(missing);
 }
 
 const RuleSet& rules_of_blob(const Manifest& manifest) {

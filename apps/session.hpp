@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/console.hpp"
 #include "apps/options.hpp"
 #include "formats/manifest.hpp"
 #include "formats/source.hpp"
@@ -79,6 +80,10 @@ struct Choice {
 // The same for a request that request_from gave, by other rules or without a checkpoint.
 [[nodiscard]] Choice choose_backend(const DeploymentOptions& options, const RuleSet& rules,
                                     const DeploymentRequest& request, const ModelFacts& facts);
+
+// Warns of ranks that the blob at `path`, whose manifests these are, should have and has not.
+void warn_of_missing_ranks(const std::filesystem::path& path,
+                           const std::vector<Manifest>& manifests, const Console& console);
 
 // The rule set of a blob, by its manifest; the default one where this program does not know it:
 // bytes follow from the layout id, not from the rules.

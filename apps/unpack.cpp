@@ -8,6 +8,7 @@
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/output_directory.hpp"
+#include "apps/session.hpp"
 #include "formats/atomic_file.hpp"
 #include "formats/blob_check.hpp"
 #include "formats/blob_reader.hpp"
@@ -313,9 +314,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   const auto [lost, bytes, files] = unpack_all(options, blobs, manifests, output, progress);
   output.keep();
   progress.finish();
-  if (const std::string missing = missing_ranks(options.blob, manifests); !missing.empty()) {
-    console.warn(missing);
-  }
+  warn_of_missing_ranks(options.blob, manifests, console);
   for (const std::string& text : lost) console.warn(text);
   if (console.json()) {
     nlohmann::ordered_json json;
@@ -327,9 +326,8 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   } else {
     const fs::path first = options.output / rank_directory(manifests.front().rank);
     console.say(fmt::format(
-        "{}: {} layer file{} in the loaded layout, {}; next: "
-        "mxfp4-repack inspect {}",
-        shell_word(options.output.string()), files, files == 1 ? "" : "s",
+        "{}: {} in the loaded layout, {}; next: mxfp4-repack inspect {}",
+        shell_word(options.output.string()), count_of(static_cast<uint64_t>(files), "layer file"),
         pace(bytes, bytes, progress.seconds()), shell_word(first.lexically_normal().string())));
   }
   return kOk;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.hpp"
+#include "apps/session.hpp"
 #include "apps/verify_against.hpp"
 #include "formats/blob_check.hpp"
 #include "formats/lost_pages.hpp"
@@ -74,14 +75,14 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
     const std::string out = shell_word(options.blob.string());
     const std::string against = options.against.path.string();
     console.say(fmt::format(
-        "{}: ok, {} layer file{}, {}{}", out, layers, layers == 1 ? "" : "s",
+        "{}: ok, {}, {}{}", out, count_of(layers, "layer file"),
         pace(stored_bytes(manifests), bytes_to_read(manifests, options), seconds),
         against.empty() ? fmt::format("; next: mxfp4-repack verify {} --against INPUT", out)
                         : ", every byte is the repack of " + shell_word(against)));
   } else {
     for (const std::string& finding : findings) console.result(finding + "\n");
-    console.result(fmt::format("{}: {} difference{}\n", options.blob.string(), findings.size(),
-                               findings.size() == 1 ? "" : "s"));
+    console.result(
+        fmt::format("{}: {}\n", options.blob.string(), count_of(findings.size(), "difference")));
   }
   return findings.empty() ? kOk : kDifference;
 }
@@ -116,9 +117,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
     append(findings, verify_blob(source, readable[i], manifests[i], options, progress));
   }
   progress.finish();
-  if (const std::string missing = missing_ranks(options.blob, manifests); !missing.empty()) {
-    console.warn(missing);
-  }
+  warn_of_missing_ranks(options.blob, manifests, console);
   check_lost_pages();
   return report(options, manifests, findings, progress.seconds(), console);
 }
