@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/manifest.hpp"
+#include "formats/blob/manifest.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {

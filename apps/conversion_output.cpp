@@ -8,12 +8,12 @@
 #include <system_error>
 
 #include "apps/interrupt.hpp"
-#include "formats/atomic_file.hpp"
-#include "formats/blob_check.hpp"
-#include "formats/blob_reader.hpp"
-#include "formats/blob_writer.hpp"
-#include "formats/checksum.hpp"
-#include "formats/mapped_file.hpp"
+#include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/blob_writer.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "formats/os/mapped_file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -10,10 +10,10 @@
 
 #include "apps/options.hpp"
 #include "apps/output_directory.hpp"
-#include "formats/journal.hpp"
-#include "formats/manifest.hpp"
-#include "formats/shard_manifest.hpp"
-#include "formats/source.hpp"
+#include "formats/blob/journal.hpp"
+#include "formats/blob/manifest.hpp"
+#include "formats/blob/shard_manifest.hpp"
+#include "formats/checkpoint/source.hpp"
 #include "lib/plan/shard.hpp"
 
 namespace mxfp4 {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "apps/explain.hpp"
-#include "formats/deployment_json.hpp"
+#include "formats/config/deployment_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/select.hpp"
 

@@ -10,10 +10,10 @@
 #include "apps/commands.hpp"
 #include "apps/output_directory.hpp"
 #include "apps/session.hpp"
-#include "formats/atomic_file.hpp"
-#include "formats/blob_check.hpp"
-#include "formats/blob_writer.hpp"
-#include "formats/shard_manifest.hpp"
+#include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_writer.hpp"
+#include "formats/blob/shard_manifest.hpp"
+#include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

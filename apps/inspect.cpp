@@ -8,7 +8,7 @@
 #include "apps/blob_revision.hpp"
 #include "apps/commands.hpp"
 #include "apps/session.hpp"
-#include "formats/blob_reader.hpp"
+#include "formats/blob/blob_reader.hpp"
 #include "lib/core/error.hpp"
 #include "lib/plan/plan.hpp"
 

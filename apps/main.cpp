@@ -17,8 +17,8 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
-#include "formats/available_threads.hpp"
-#include "formats/lost_pages.hpp"
+#include "formats/os/available_threads.hpp"
+#include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
 #include "lib/kernels/instruction_sets.hpp"
 

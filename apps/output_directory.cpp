@@ -13,11 +13,11 @@
 #include <string_view>
 #include <system_error>
 
-#include "formats/atomic_file.hpp"
-#include "formats/blob_reader.hpp"
-#include "formats/directory.hpp"
-#include "formats/journal.hpp"
-#include "formats/shard_manifest.hpp"
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/journal.hpp"
+#include "formats/blob/shard_manifest.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "formats/os/directory.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

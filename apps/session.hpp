@@ -10,8 +10,8 @@
 
 #include "apps/console.hpp"
 #include "apps/options.hpp"
-#include "formats/manifest.hpp"
-#include "formats/source.hpp"
+#include "formats/blob/manifest.hpp"
+#include "formats/checkpoint/source.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/oracle/checkpoint.hpp"

@@ -8,8 +8,8 @@
 #include "apps/commands.hpp"
 #include "apps/session.hpp"
 #include "apps/verify_against.hpp"
-#include "formats/blob_check.hpp"
-#include "formats/lost_pages.hpp"
+#include "formats/blob/blob_check.hpp"
+#include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "apps/session.hpp"
-#include "formats/blob_reader.hpp"
-#include "formats/blob_writer.hpp"
-#include "formats/repacker.hpp"
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/blob_writer.hpp"
+#include "formats/conversion/repacker.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pipeline.hpp"
 #include "lib/revisions/revisions.hpp"

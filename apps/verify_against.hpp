@@ -8,8 +8,8 @@
 
 #include "apps/console.hpp"
 #include "apps/options.hpp"
-#include "formats/manifest.hpp"
-#include "formats/source.hpp"
+#include "formats/blob/manifest.hpp"
+#include "formats/checkpoint/source.hpp"
 
 namespace mxfp4 {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "formats/manifest.hpp"
+#include "formats/blob/manifest.hpp"
 
 int main() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};

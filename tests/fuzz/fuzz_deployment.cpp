@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "formats/deployment_json.hpp"
+#include "formats/config/deployment_json.hpp"
 #include "lib/oracle/select.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/fuzz/fuzz_input.hpp"

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "formats/hdf5_chunks.hpp"
-#include "formats/hdf5_index.hpp"
+#include "formats/hdf5/hdf5_chunks.hpp"
+#include "formats/hdf5/hdf5_index.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "formats/checksum.hpp"
-#include "formats/manifest.hpp"
+#include "formats/blob/manifest.hpp"
+#include "formats/checksum/checksum.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4::fuzz {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/blob_reader.hpp"
-#include "formats/seekable_zstd.hpp"
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/seekable_zstd.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 namespace {

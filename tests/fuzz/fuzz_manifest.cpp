@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "formats/manifest.hpp"
+#include "formats/blob/manifest.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

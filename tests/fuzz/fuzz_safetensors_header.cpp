@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "formats/safetensors_header.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "formats/seekable_zstd.hpp"
+#include "formats/blob/seekable_zstd.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

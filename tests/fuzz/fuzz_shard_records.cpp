@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "formats/journal.hpp"
-#include "formats/shard_manifest.hpp"
+#include "formats/blob/journal.hpp"
+#include "formats/blob/shard_manifest.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
 namespace {

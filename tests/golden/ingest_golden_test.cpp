@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "formats/model_config.hpp"
-#include "formats/sha256.hpp"
-#include "formats/source.hpp"
+#include "formats/checkpoint/source.hpp"
+#include "formats/checksum/sha256.hpp"
+#include "formats/config/model_config.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/slice.hpp"
 

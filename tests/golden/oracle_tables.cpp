@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "formats/deployment_json.hpp"
+#include "formats/config/deployment_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"

@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "formats/manifest.hpp"
-#include "formats/seekable_zstd.hpp"
-#include "formats/source.hpp"
+#include "formats/blob/manifest.hpp"
+#include "formats/blob/seekable_zstd.hpp"
+#include "formats/checkpoint/source.hpp"
 #include "lib/exec/pipeline.hpp"
 #include "lib/revisions/revisions.hpp"
 

@@ -1,5 +1,5 @@
 // Files that appear whole: where the file system does not do everything.
-#include "formats/atomic_file.hpp"
+#include "formats/os/atomic_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // CPU quotas of cgroups, in a made-up /proc and /sys.
-#include "formats/available_threads.hpp"
+#include "formats/os/available_threads.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // XXH3-128 in parts against xxHash itself, and the vector kernel against its definition.
-#include "formats/checksum.hpp"
+#include "formats/checksum/checksum.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // Deployments and targets from JSON, accepted and refused, and decisions to JSON.
-#include "formats/deployment_json.hpp"
+#include "formats/config/deployment_json.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "formats/python_json.hpp"
-#include "formats/quant_config.hpp"
+#include "formats/config/quant_config.hpp"
+#include "formats/json/python_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 

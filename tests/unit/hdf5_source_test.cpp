@@ -1,5 +1,5 @@
 // HDF5 files: every form that is read, every one that is refused, and damaged ones.
-#include "formats/hdf5_source.hpp"
+#include "formats/hdf5/hdf5_source.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <random>
 #include <string>
 
-#include "formats/hdf5_filters.hpp"
-#include "formats/sha256.hpp"
+#include "formats/checksum/sha256.hpp"
+#include "formats/hdf5/hdf5_filters.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/hex.hpp"
 #include "tests/unit/scratch_path.hpp"

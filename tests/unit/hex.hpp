@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "formats/sha256.hpp"
+#include "formats/checksum/sha256.hpp"
 
 namespace mxfp4::test {
 

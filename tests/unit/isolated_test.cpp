@@ -1,5 +1,5 @@
 // What happens in the child stays in the child.
-#include "formats/isolated.hpp"
+#include "formats/os/isolated.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

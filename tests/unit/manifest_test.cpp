@@ -1,13 +1,13 @@
 // What a consumer of blobs refuses, and how shards become one manifest.
-#include "formats/manifest.hpp"
+#include "formats/blob/manifest.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "formats/blob_writer.hpp"
-#include "formats/shard_manifest.hpp"
+#include "formats/blob/blob_writer.hpp"
+#include "formats/blob/shard_manifest.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

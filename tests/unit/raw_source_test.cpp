@@ -1,5 +1,5 @@
 // Raw dumps: what a manifest may say, and each fault by its own message.
-#include "formats/raw_source.hpp"
+#include "formats/checkpoint/raw_source.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "formats/sha256.hpp"
+#include "formats/checksum/sha256.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/hex.hpp"
 #include "tests/unit/scratch_path.hpp"

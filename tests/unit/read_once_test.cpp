@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "formats/repacker.hpp"
+#include "formats/conversion/repacker.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/plan.hpp"

@@ -1,5 +1,5 @@
 // The rest of a checkpoint: how it is cut into files, and what stands in them.
-#include "formats/rest_writer.hpp"
+#include "formats/conversion/rest_writer.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "formats/safetensors_source.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -1,5 +1,5 @@
 // The strict parser of safetensors headers: what it accepts, and each fault by its own message.
-#include "formats/safetensors_header.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
 
 #include <gtest/gtest.h>
 

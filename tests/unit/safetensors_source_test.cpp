@@ -1,5 +1,5 @@
 // Safetensors files and checkpoint directories, and how open_source tells containers apart.
-#include "formats/safetensors_source.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "formats/natural_order.hpp"
-#include "formats/safetensors_header.hpp"
-#include "formats/sha256.hpp"
+#include "formats/checkpoint/natural_order.hpp"
+#include "formats/checksum/sha256.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/scratch_path.hpp"
 

@@ -1,5 +1,5 @@
 // Frames and the seek table: what is written decodes, alone and whole; what lies is refused.
-#include "formats/seekable_zstd.hpp"
+#include "formats/blob/seekable_zstd.hpp"
 
 #include <gtest/gtest.h>
 #include <zstd.h>

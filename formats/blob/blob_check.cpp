@@ -1,0 +1,372 @@
+#include "formats/blob/blob_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+
+#include "formats/checkpoint/safetensors_source.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/directory.hpp"
+#include "formats/os/mapped_file.hpp"
+#include "formats/os/uncleared.hpp"
+#include "lib/core/error.hpp"
+#include "lib/exec/pipeline.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
+// Small enough that both checksums see a piece while it is in the cache.
+constexpr size_t kHashPiece = size_t{256} << 10;
+// What a worker takes at a time.
+constexpr int64_t kPieceBytes = int64_t{4} << 20;
+
+// Some consecutive bytes of one tensor, and how they are stored.
+struct Piece {
+  size_t layer = 0;  // index into the manifest's layers
+  size_t tensor = 0;
+  int64_t in_tensor = 0;   // position of the first byte
+  int64_t bytes = 0;       // decoded
+  int64_t offset = 0;      // in the file
+  int64_t stored = 0;      // bytes there
+  size_t first_frame = 0;  // of a compressed file
+  size_t frames = 0;
+};
+
+// One layer file that is being checked.
+struct OpenLayer {
+  std::unique_ptr<LayerReader> reader;
+  Checksum file_sum;
+  std::vector<Checksum> tensor_sums;
+  size_t pieces_left = 0;
+  std::vector<std::string> findings;
+};
+
+// What a worker finds out about a piece.
+struct PieceSums {
+  ChecksumPart file_part;
+  ChecksumPart tensor_part;
+  bool shared = false;  // file_part serves the tensor too
+  std::string damage;
+  UnclearedBytes decoded;
+};
+
+// Runs `check`; what it throws is a finding, unless it says nothing about the files.
+template <class Check>
+void gather(std::vector<std::string>& findings, Check&& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.is_unreadable()) throw;
+    findings.emplace_back(error.what());
+  }
+}
+
+// The pieces of a plain file.
+std::vector<Piece> cut_plain(const ManifestLayer& layer, const LayerReader& reader, size_t index) {
+  std::vector<Piece> pieces;
+  int64_t offset = reader.header().data_start;
+  for (size_t t = 0; t < layer.tensors.size(); ++t) {
+    const int64_t bytes = layer.tensors[t].spec.bytes();
+    for (int64_t at = 0; at < bytes; at += kPieceBytes) {
+      const int64_t size = std::min(kPieceBytes, bytes - at);
+      pieces.push_back({.layer = index,
+                        .tensor = t,
+                        .in_tensor = at,
+                        .bytes = size,
+                        .offset = offset + at,
+                        .stored = size});
+    }
+    offset += bytes;
+  }
+  return pieces;
+}
+
+// The pieces of a compressed file: some frames of one tensor each. Frames begin at tensor starts.
+std::vector<Piece> cut_frames(const ManifestLayer& layer, const LayerReader& reader, size_t index) {
+  std::vector<Piece> pieces;
+  const std::vector<SeekEntry>& frames = reader.frames();
+  size_t next = 1;  // the first is the header
+  for (size_t t = 0; t < layer.tensors.size(); ++t) {
+    const int64_t bytes = layer.tensors[t].spec.bytes();
+    for (int64_t at = 0; at < bytes;) {
+      Piece piece{.layer = index, .tensor = t, .in_tensor = at, .first_frame = next};
+      while (piece.bytes < kPieceBytes && at < bytes) {
+        if (next == frames.size() || frames[next].frame.decoded > bytes - at) {
+          throw Error::input(
+              fmt::format("{}: its frames do not end where it does", layer.tensors[t].name));
+        }
+        const FrameInfo& frame = frames[next++].frame;
+        piece.bytes += frame.decoded;
+        piece.stored += frame.encoded;
+        ++piece.frames;
+        at += frame.decoded;
+      }
+      piece.offset = frames[piece.first_frame].encoded_offset;
+      pieces.push_back(piece);
+    }
+  }
+  if (next != frames.size()) throw Error::input("more frames than the manifest's tensors fill");
+  return pieces;
+}
+
+void sum_plain(ConstBytes stored, const Piece& piece, PieceSums& sums) {
+  sums.shared = (piece.offset - piece.in_tensor) % ChecksumPart::kPeriod == 0;
+  while (!stored.empty()) {
+    const ConstBytes part = stored.first(std::min(stored.size(), kHashPiece));
+    sums.file_part.update(part);
+    if (!sums.shared) sums.tensor_part.update(part);
+    stored = stored.subspan(part.size());
+  }
+}
+
+void sum_frames(ConstBytes stored, std::span<const SeekEntry> frames, PieceSums& sums) {
+  sums.shared = false;
+  for (const SeekEntry& entry : frames) {
+    const ConstBytes encoded = stored.first(static_cast<size_t>(entry.frame.encoded));
+    sums.file_part.update(encoded);
+    sums.decoded.resize(static_cast<size_t>(entry.frame.decoded));
+    decode_frame(encoded, entry.frame, sums.decoded);
+    sums.tensor_part.update(sums.decoded);
+    stored = stored.subspan(encoded.size());
+  }
+}
+
+void sum_piece(const LayerReader& reader, const Piece& piece, PieceSums& sums) {
+  sums.damage.clear();
+  sums.file_part.begin(piece.offset);
+  sums.tensor_part.begin(piece.in_tensor);
+  const ConstBytes stored =
+      reader.stored().subspan(static_cast<size_t>(piece.offset), static_cast<size_t>(piece.stored));
+  try {
+    if (reader.compressed()) {
+      sum_frames(stored, std::span(reader.frames()).subspan(piece.first_frame, piece.frames), sums);
+    } else {
+      sum_plain(stored, piece, sums);
+    }
+  } catch (const Error& error) {
+    sums.damage = error.what();
+  }
+  release_pages(stored);
+}
+
+void compare_header(const LayerReader& reader, const Manifest& manifest, const ManifestLayer& layer,
+                    std::vector<std::string>& findings) {
+  const SafetensorsHeader& header = reader.header();
+  std::map<std::string, TensorSpec> in_file;
+  for (const SafetensorsTensor& tensor : header.tensors) in_file[tensor.name] = tensor.spec;
+  for (const ManifestTensor& tensor : layer.tensors) {
+    const auto found = in_file.find(tensor.name);
+    if (found == in_file.end()) {
+      findings.push_back(fmt::format("{}: missing in the file", tensor.name));
+    } else if (found->second != tensor.spec) {
+      findings.push_back(fmt::format("{}: {} {} in the file, {} {} in the manifest", tensor.name,
+                                     dtype_name(found->second.dtype),
+                                     found->second.shape.to_string(), dtype_name(tensor.spec.dtype),
+                                     tensor.spec.shape.to_string()));
+    }
+    in_file.erase(tensor.name);
+  }
+  for (const auto& [name, spec] : in_file) {
+    findings.push_back(fmt::format("{}: not in the manifest", name));
+  }
+  if (header.metadata != layer_metadata(manifest, layer)) {
+    findings.emplace_back("__metadata__ differs from the manifest");
+  }
+}
+
+std::vector<std::string> compare_description(const LayerReader& reader, const Manifest& manifest,
+                                             const ManifestLayer& layer) {
+  std::vector<std::string> findings;
+  if (reader.file_bytes() != layer.size) {
+    findings.push_back(
+        fmt::format("{} bytes, {} in the manifest", reader.file_bytes(), layer.size));
+  }
+  compare_header(reader, manifest, layer, findings);
+  return findings;
+}
+
+// Opens a layer file and lists its pieces. None of a file that differs already: it is not read.
+void open_layer(const fs::path& path, const Manifest& manifest, size_t index, OpenLayer& layer,
+                std::vector<Piece>& pieces) {
+  const ManifestLayer& stated = manifest.layers[index];
+  auto reader = std::make_unique<LayerReader>(path);
+  layer.findings = compare_description(*reader, manifest, stated);
+  if (!layer.findings.empty()) return;
+  const std::vector<Piece> cut = in_context(path.string(), [&] {
+    return (reader->compressed() ? cut_frames : cut_plain)(stated, *reader, index);
+  });
+  const int64_t header =
+      reader->compressed() ? reader->frames().front().frame.encoded : reader->header().data_start;
+  layer.file_sum.update(reader->stored().first(static_cast<size_t>(header)));
+  layer.tensor_sums.resize(stated.tensors.size());
+  layer.pieces_left = cut.size();
+  layer.reader = std::move(reader);
+  pieces.insert(pieces.end(), cut.begin(), cut.end());
+}
+
+// The next piece of a layer, in order.
+void add_piece(const Piece& piece, const PieceSums& sums, OpenLayer& layer) {
+  if (!sums.damage.empty()) {
+    if (layer.findings.empty()) layer.findings.push_back(sums.damage);
+  } else if (layer.findings.empty()) {
+    layer.file_sum.append(sums.file_part);
+    layer.tensor_sums[piece.tensor].append(sums.shared ? sums.file_part : sums.tensor_part);
+  }
+  --layer.pieces_left;
+}
+
+// When all pieces are in.
+void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
+  if (!layer.findings.empty()) return;
+  layer.file_sum.update(layer.reader->stored().subspan(static_cast<size_t>(layer.file_sum.size())));
+  for (size_t i = 0; i < stated.tensors.size(); ++i) {
+    if (layer.tensor_sums[i].hex() != stated.tensors[i].xxh3_128) {
+      layer.findings.push_back(fmt::format("{}: checksum differs", stated.tensors[i].name));
+    }
+  }
+  if (layer.file_sum.hex() != stated.xxh3_128 && layer.findings.empty()) {
+    layer.findings.emplace_back("checksum of the file differs");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> check_blob_files(const fs::path& directory, const Manifest& manifest) {
+  std::vector<std::string> findings;
+  const fs::path index = directory / kIndexName;
+  gather(findings, [&] {
+    in_context(index.string(), [&] {
+      if (read_text_file(index, kMaxIndexBytes) != write_index(manifest)) {
+        throw Error::input("differs from the manifest");
+      }
+    });
+  });
+  for (std::string& finding : check_other_files(directory, manifest)) {
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+bool is_blob_index(const fs::path& path) {
+  try {
+    return std::ranges::all_of(
+        parse_weight_map(read_text_file(path, kMaxIndexBytes)),
+        [](const auto& entry) { return entry.second.starts_with("layer-"); });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<std::string> check_other_files(const fs::path& directory, const Manifest& manifest) {
+  std::vector<std::string> findings;
+  std::set<std::string> known;
+  for (const ManifestLayer& layer : manifest.layers) {
+    if (!known.insert(layer.file).second) {
+      findings.push_back(fmt::format("{}: named twice in the manifest", layer.file));
+    }
+  }
+  std::error_code error;
+  const std::vector<fs::directory_entry> entries = list_directory(directory, error);
+  if (error) {
+    throw Error::input(
+        fmt::format("{}: cannot be listed: {}", directory.string(), error.message()));
+  }
+  for (const fs::directory_entry& entry : entries) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.')) continue;  // of a writer that is at work, or was killed
+    if (name.find(".safetensors") != std::string::npos && name != kIndexName &&
+        !known.contains(name)) {
+      findings.push_back(fmt::format("{}: not in the manifest", entry.path().string()));
+    }
+  }
+  return findings;
+}
+
+std::vector<std::string> check_rest_files(const fs::path& model_directory,
+                                          const Manifest& manifest) {
+  std::vector<std::string> findings;
+  for (const ManifestFile& file : manifest.rest) {
+    const fs::path path = model_directory / file.name;
+    gather(findings, [&] {
+      in_context(path.string(), [&] {
+        const MappedFile map(path);
+        if (map.file().size != file.size) {
+          throw Error::input(
+              fmt::format("{} bytes, {} in the manifest", map.file().size, file.size));
+        }
+        if (checksum_of_mapped(map.bytes()) != file.xxh3_128)
+          throw Error::input("checksum differs");
+      });
+    });
+  }
+  return findings;
+}
+
+fs::path model_directory_of(const fs::path& directory) {
+  std::error_code ignored;
+  fs::path blob = fs::weakly_canonical(directory, ignored);
+  if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // out of a rank's directory
+  return blob.filename() == kBlobFolder ? blob.parent_path() : fs::path();
+}
+
+void require_layer_file(const LayerReader& reader, const Manifest& manifest,
+                        const ManifestLayer& layer) {
+  const std::vector<std::string> findings = compare_description(reader, manifest, layer);
+  if (!findings.empty()) throw Error::input(findings.front());
+  if (checksum_of_mapped(reader.stored()) != layer.xxh3_128) {
+    throw Error::input("checksum of the file differs");
+  }
+}
+
+std::vector<std::string> check_layer_files(const fs::path& directory, const Manifest& manifest,
+                                           int threads,
+                                           const std::function<void(int64_t)>& progress) {
+  std::vector<std::string> findings;
+  std::vector<OpenLayer> layers(manifest.layers.size());
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    gather(findings, [&] {
+      open_layer(directory / manifest.layers[i].file, manifest, i, layers[i], pieces);
+    });
+  }
+  const int64_t tokens = threads + 1;
+  std::vector<PieceSums> sums(static_cast<size_t>(tokens));
+  const auto piece_at = [&](int64_t job) -> const Piece& {
+    return pieces[static_cast<size_t>(job)];
+  };
+  run_pipeline(static_cast<int64_t>(pieces.size()), {threads, tokens},
+               {.read = {},
+                .work =
+                    [&](int64_t job, int64_t token) {
+                      const Piece& piece = piece_at(job);
+                      sum_piece(*layers[piece.layer].reader, piece,
+                                sums[static_cast<size_t>(token)]);
+                    },
+                .write =
+                    [&](int64_t job, int64_t token) {
+                      const Piece& piece = piece_at(job);
+                      OpenLayer& layer = layers[piece.layer];
+                      add_piece(piece, sums[static_cast<size_t>(token)], layer);
+                      progress(piece.stored);
+                      if (layer.pieces_left > 0) return;
+                      compare_sums(manifest.layers[piece.layer], layer);
+                      layer.reader.reset();
+                    }});
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].reader) compare_sums(manifest.layers[i], layers[i]);  // of a file without data
+    const std::string path = (directory / manifest.layers[i].file).string();
+    for (const std::string& finding : layers[i].findings) {
+      findings.push_back(fmt::format("{}: {}", path, finding));
+    }
+  }
+  return findings;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,181 @@
+#include "formats/blob/blob_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "formats/os/directory.hpp"
+#include "formats/os/uncleared.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A manifest of 128 ranks x 100 layers stays far below this.
+constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
+
+bool has_manifest(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / kManifestName, ignored);
+}
+
+// The last name of a path, also of "." and with a slash behind it.
+std::string name_of(const fs::path& directory) {
+  std::error_code ignored;
+  const fs::path whole = fs::absolute(directory, ignored).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+// What two ranks of one conversion share, and these do not.
+std::vector<std::string> differing_keys(const Manifest& first, const Manifest& other) {
+  std::vector<std::string> keys;
+  const auto one = manifest_to_json(first);
+  const auto two = manifest_to_json(other);
+  for (const char* key : {"revision", "layout", "target", "deployment", "model"}) {
+    if (one.at(key) != two.at(key)) keys.emplace_back(key);
+  }
+  const auto layers = [](const Manifest& manifest) {
+    std::vector<std::pair<int64_t, std::string>> all;
+    for (const ManifestLayer& layer : manifest.layers) all.emplace_back(layer.index, layer.prefix);
+    return all;
+  };
+  if (layers(first) != layers(other)) keys.emplace_back("layers");
+  return keys;
+}
+
+// `path` itself, or its rank directories in order.
+std::vector<fs::path> blobs_in(const fs::path& path) {
+  if (has_manifest(path)) return {path};
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : list_directory(path, ignored)) {
+    // Also one without a manifest: it is incomplete, and reading it will say so.
+    if (is_rank_directory(entry.path().filename().string())) found.push_back(entry.path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace
+
+std::vector<fs::path> find_blobs(const fs::path& path) {
+  std::vector<fs::path> found = blobs_in(path);
+  return found.empty() ? blobs_in(path / kBlobFolder) : found;
+}
+
+bool is_rank_directory(std::string_view name) {
+  constexpr std::string_view kBegin = "rank-";
+  constexpr std::string_view kMiddle = "-of-";
+  const auto is_number = [](std::string_view text) {
+    return text.size() >= 2 && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const size_t middle = name.find(kMiddle);
+  return name.starts_with(kBegin) && middle != std::string_view::npos &&
+         is_number(name.substr(kBegin.size(), middle - kBegin.size())) &&
+         is_number(name.substr(middle + kMiddle.size()));
+}
+
+std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,
+                                     const std::vector<Manifest>& manifests) {
+  std::vector<std::string> findings;
+  for (size_t i = 0; i < manifests.size(); ++i) {
+    const RankSlice& rank = manifests[i].rank;
+    const std::string name = name_of(directories[i]);
+    if (is_rank_directory(name) && name != rank_directory(rank)) {
+      findings.push_back(fmt::format("{}: the manifest is that of rank {} of {}",
+                                     directories[i].string(), rank.rank, rank.num_ranks));
+    }
+    for (const std::string& key : differing_keys(manifests.front(), manifests[i])) {
+      findings.push_back(fmt::format("{}: {}: not that of {}", directories[i].string(), key,
+                                     directories.front().string()));
+    }
+  }
+  return findings;
+}
+
+std::string missing_ranks(const fs::path& path, const std::vector<Manifest>& manifests) {
+  if (manifests.empty() || has_manifest(path)) return "";
+  const int64_t all = manifests.front().rank.num_ranks;
+  std::set<int64_t> here;
+  for (const Manifest& manifest : manifests) here.insert(manifest.rank.rank);
+  const auto count = static_cast<int64_t>(here.size());
+  if (count >= all) return "";
+  int64_t first = 0;
+  while (here.contains(first)) ++first;
+  return fmt::format("{}: {} of {} ranks {} here; rank {} is not", path.string(), count, all,
+                     count == 1 ? "is" : "are", first);
+}
+
+Manifest read_manifest(const fs::path& directory) {
+  const fs::path path = directory / kManifestName;
+  return in_context(path.string(),
+                    [&] { return parse_manifest(read_text_file(path, kMaxManifestBytes)); });
+}
+
+bool is_packed_layer(const fs::path& path) {
+  try {
+    return LayerReader(path).header().metadata.contains(kPackedMark);
+  } catch (const Error&) {
+    return false;  // damaged, or of another kind
+  }
+}
+
+LayerReader::LayerReader(const fs::path& path)
+    : map_(in_context(path.string(), [&] { return MappedFile(path); })) {
+  in_context(path.string(), [&] {
+    const ConstBytes file = map_.bytes();
+    if (!is_zstd(file)) {
+      header_ = parse_safetensors_header(file, file_bytes());
+      return;
+    }
+    entries_ = read_seek_table(file);
+    if (entries_.empty()) throw Error::input("the seek table names no frame");
+    const SeekEntry& first = entries_.front();
+    const SeekEntry& last = entries_.back();
+    UnclearedBytes front(static_cast<size_t>(first.frame.decoded));
+    decode_frame(file.first(static_cast<size_t>(first.frame.encoded)), first.frame, front);
+    header_ = parse_safetensors_header(front, last.decoded_offset + last.frame.decoded);
+    if (header_.data_start != first.frame.decoded) {
+      throw Error::input("the header is not a frame of its own");
+    }
+  });
+}
+
+void LayerReader::read(int64_t offset, MutableBytes out) const {
+  const ConstBytes file = map_.bytes();
+  int64_t at = header_.data_start + offset;
+  if (!compressed()) {
+    const ConstBytes stored = file.subspan(static_cast<size_t>(at), out.size());
+    std::ranges::copy(stored, out.begin());
+    release_pages(stored);
+    return;
+  }
+  auto entry = std::ranges::upper_bound(entries_, at, {}, &SeekEntry::decoded_offset) - 1;
+  UnclearedBytes partial;
+  for (; !out.empty(); ++entry) {
+    const ConstBytes encoded = file.subspan(static_cast<size_t>(entry->encoded_offset),
+                                            static_cast<size_t>(entry->frame.encoded));
+    const auto skip = static_cast<size_t>(at - entry->decoded_offset);
+    const auto size = static_cast<size_t>(entry->frame.decoded);
+    const size_t take = std::min(size - skip, out.size());
+    if (take == size) {
+      decode_frame(encoded, entry->frame, out.first(size));
+    } else {
+      partial.resize(size);
+      decode_frame(encoded, entry->frame, partial);
+      std::memcpy(out.data(), partial.data() + skip, take);
+    }
+    release_pages(encoded);
+    out = out.subspan(take);
+    at += static_cast<int64_t>(take);
+  }
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,283 @@
+#include "formats/blob/blob_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+#include "lib/core/error.hpp"
+#include "lib/plan/frames.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// Half of a small second-level cache.
+constexpr size_t kStoreBytes = size_t{256} << 10;
+
+}  // namespace
+
+void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
+                  OutgoingPiece& outgoing) {
+  outgoing.encoded.clear();
+  outgoing.tensor_sum.begin(piece.first_granule * tensor.granule_bytes);
+  ConstBytes decoded = outgoing.decoded;
+  for (int64_t size : frame_sizes(piece.granules, tensor.granule_bytes)) {
+    encoder.encode(decoded.first(static_cast<size_t>(size)), outgoing.encoded,
+                   &outgoing.tensor_sum);
+    decoded = decoded.subspan(static_cast<size_t>(size));
+  }
+}
+
+std::string layer_header(const Manifest& manifest, const ManifestLayer& layer) {
+  std::vector<SafetensorsTensor> tensors;
+  for (const ManifestTensor& tensor : layer.tensors) {
+    append_tensor(tensors, tensor.name, tensor.spec);
+  }
+  return make_safetensors_header(tensors, layer_metadata(manifest, layer), kSafetensorsAlignment);
+}
+
+ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file, bool zstd) {
+  const PlannedFile& planned = plan.files[file];
+  const ExpertLayer& source = model.layers[planned.layer];
+  ManifestLayer layer;
+  layer.index = source.index;
+  layer.prefix = source.prefix;
+  layer.engine_prefix = source.engine_prefix;
+  layer.file = layer_file_name(source.index, zstd);
+  layer.hidden_size = source.dims.hidden_size;
+  layer.loaded = planned.loaded;
+  for (const PlannedTensor& tensor : planned.tensors) {
+    layer.tensors.push_back(
+        {tensor.name, tensor.spec, "", (*planned.outputs)[tensor.output].storage});
+  }
+  return layer;
+}
+
+// A layer file that is being written. Each stage of a piece has state of its own.
+class BlobWriter::LayerFile {
+ public:
+  LayerFile(std::filesystem::path path, size_t tensors, bool zstd)
+      : file_(std::move(path)), zstd_(zstd), sums_(tensors) {}
+
+  void append_header(ConstBytes stored) {
+    file_.append(stored);
+    file_sum_.update(stored);
+    end_ = static_cast<int64_t>(stored.size());
+  }
+
+  void add_frame(const FrameInfo& frame) { frames_.push_back(frame); }
+
+  // The place of the next piece.
+  void place(OutgoingPiece& piece) {
+    const auto decoded = static_cast<int64_t>(piece.decoded.size());
+    piece.offset = end_;
+    end_ += zstd_ ? piece.encoded.bytes() : decoded;
+    placed_bytes_ += decoded;
+  }
+
+  void store(int64_t in_tensor, OutgoingPiece& piece) {
+    piece.file_sum.begin(piece.offset);
+    if (zstd_) {
+      store_spans(piece, piece.encoded.spans(), nullptr);
+      return;
+    }
+    piece.shared_sum = (piece.offset - in_tensor) % ChecksumPart::kPeriod == 0;
+    if (!piece.shared_sum) piece.tensor_sum.begin(in_tensor);
+    store_spans(piece, {piece.decoded}, piece.shared_sum ? nullptr : &piece.tensor_sum);
+  }
+
+  void finish(size_t tensor, const OutgoingPiece& piece) {
+    file_sum_.append(piece.file_sum);
+    sums_[tensor].append(piece.shared_sum && !zstd_ ? piece.file_sum : piece.tensor_sum);
+    if (zstd_) {
+      frames_.insert(frames_.end(), piece.encoded.frames().begin(), piece.encoded.frames().end());
+    }
+    finished_bytes_ += static_cast<int64_t>(piece.decoded.size());
+  }
+
+  void commit(ManifestLayer& layer) {
+    if (zstd_) {
+      const std::vector<std::byte> table = make_seek_table(frames_);
+      file_.append(table);
+      file_sum_.update(table);
+    }
+    file_.commit();
+    layer.size = file_.size();
+    layer.xxh3_128 = file_sum_.hex();
+    for (size_t i = 0; i < sums_.size(); ++i) layer.tensors[i].xxh3_128 = sums_[i].hex();
+  }
+
+  [[nodiscard]] int64_t placed_bytes() const { return placed_bytes_; }
+  [[nodiscard]] int64_t finished_bytes() const { return finished_bytes_; }
+
+ private:
+  // Sums and writes by turns, so that the file system copies from the cache.
+  void store_spans(OutgoingPiece& piece, const std::vector<ConstBytes>& spans,
+                   ChecksumPart* tensor_sum) {
+    std::vector<ConstBytes> batch;
+    size_t batch_bytes = 0;
+    int64_t offset = piece.offset;
+    const auto write = [&] {
+      file_.write_at(offset, batch);
+      offset += static_cast<int64_t>(batch_bytes);
+      batch.clear();
+      batch_bytes = 0;
+    };
+    for (ConstBytes span : spans) {
+      while (!span.empty()) {
+        const ConstBytes part = span.first(std::min(span.size(), kStoreBytes - batch_bytes));
+        span = span.subspan(part.size());
+        piece.file_sum.update(part);
+        if (tensor_sum != nullptr) tensor_sum->update(part);
+        batch.push_back(part);
+        batch_bytes += part.size();
+        if (batch_bytes == kStoreBytes) write();
+      }
+    }
+    write();
+  }
+
+  AtomicFile file_;
+  bool zstd_;
+  int64_t end_ = 0;           // of what has been placed
+  int64_t placed_bytes_ = 0;  // decoded
+  Checksum file_sum_;
+  std::vector<Checksum> sums_;
+  std::vector<FrameInfo> frames_;
+  int64_t finished_bytes_ = 0;  // decoded
+};
+
+std::string name_in_blob(const RankSlice& rank, const std::string& file) {
+  return (rank_directory(rank) / file).lexically_normal().string();
+}
+
+std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
+                                        const Manifest& common) {
+  std::vector<Manifest> manifests;
+  for (const RankSlice& rank : plan.ranks) {
+    manifests.push_back(common);
+    manifests.back().rank = rank;
+  }
+  for (size_t file = 0; file < plan.files.size(); ++file) {
+    manifests[plan.files[file].rank].layers.push_back(
+        describe_layer(plan, model, file, common.compression.zstd));
+  }
+  return manifests;
+}
+
+void write_manifests(const std::filesystem::path& directory,
+                     const std::vector<Manifest>& manifests) {
+  for (const Manifest& manifest : manifests) {
+    const std::filesystem::path home = directory / rank_directory(manifest.rank);
+    write_file_atomically(home / kIndexName, write_index(manifest));
+    write_file_atomically(home / kManifestName, write_manifest(manifest));
+  }
+}
+
+BlobWriter::BlobWriter(std::filesystem::path directory, const Plan& plan, const ModelLayers& model,
+                       Manifest common, const std::vector<bool>& wanted, OnFinished on_finished)
+    : directory_(std::move(directory)),
+      plan_(plan),
+      common_(std::move(common)),
+      header_encoder_(common_.compression.level),
+      files_(plan.files.size()),
+      wanted_(wanted),
+      done_(plan.files.size(), false),
+      on_finished_(std::move(on_finished)) {
+  for (const RankSlice& rank : plan.ranks) make_directories(directory_ / rank_directory(rank));
+  for (size_t file = 0; file < plan.files.size(); ++file) {
+    layers_.push_back(describe_layer(plan, model, file, common_.compression.zstd));
+  }
+}
+
+BlobWriter::~BlobWriter() = default;
+
+BlobWriter::LayerFile& BlobWriter::open(size_t file) {
+  if (files_[file]) return *files_[file];
+  const PlannedFile& planned = plan_.files[file];
+  const RankSlice& rank = plan_.ranks[planned.rank];
+  files_[file] = std::make_unique<LayerFile>(directory_ / rank_directory(rank) / layers_[file].file,
+                                             planned.tensors.size(), common_.compression.zstd);
+  Manifest manifest = common_;
+  manifest.rank = rank;
+  const std::string header = layer_header(manifest, layers_[file]);
+  const ConstBytes bytes = std::as_bytes(std::span(header));
+  if (common_.compression.zstd) {
+    std::vector<std::byte> encoded;
+    files_[file]->add_frame(header_encoder_.encode(bytes, encoded));
+    files_[file]->append_header(encoded);
+  } else {
+    files_[file]->append_header(bytes);
+  }
+  return *files_[file];
+}
+
+void BlobWriter::expect_position(const Piece& piece, int64_t data_bytes) const {
+  const PlannedTensor& tensor = plan_.files[piece.file].tensors[piece.tensor];
+  if (data_bytes == tensor.offset + piece.first_granule * tensor.granule_bytes) return;
+  throw Error::internal(fmt::format("{}: a piece came out of order", tensor.name));
+}
+
+void BlobWriter::place(const Piece& piece, OutgoingPiece& outgoing) {
+  LayerFile& file = open(piece.file);
+  expect_position(piece, file.placed_bytes());
+  file.place(outgoing);
+}
+
+void BlobWriter::store(const Piece& piece, OutgoingPiece& outgoing) {
+  const PlannedTensor& tensor = plan_.files[piece.file].tensors[piece.tensor];
+  files_[piece.file]->store(piece.first_granule * tensor.granule_bytes, outgoing);
+}
+
+void BlobWriter::finish(const Piece& piece, const OutgoingPiece& outgoing) {
+  LayerFile& file = *files_[piece.file];
+  expect_position(piece, file.finished_bytes());
+  file.finish(piece.tensor, outgoing);
+  if (file.finished_bytes() == plan_.files[piece.file].data_bytes) finish_file(piece.file);
+}
+
+void BlobWriter::finish_file(size_t file) {
+  ManifestLayer& layer = layers_[file];
+  files_[file]->commit(layer);
+  files_[file].reset();
+  done_[file] = true;
+  bytes_written_ += layer.size;
+  FinishedFile finished{name_in_blob(plan_.ranks[plan_.files[file].rank], layer.file),
+                        layer.size,
+                        layer.xxh3_128,
+                        {}};
+  for (const ManifestTensor& tensor : layer.tensors) finished.tensors.push_back(tensor.xxh3_128);
+  on_finished_(finished);
+}
+
+void BlobWriter::keep(size_t file, const FinishedFile& finished) {
+  ManifestLayer& layer = layers_[file];
+  layer.size = finished.size;
+  layer.xxh3_128 = finished.xxh3_128;
+  for (size_t i = 0; i < layer.tensors.size(); ++i) {
+    layer.tensors[i].xxh3_128 = finished.tensors.at(i);
+  }
+  done_[file] = true;
+}
+
+std::vector<Manifest> BlobWriter::finish() {
+  std::vector<Manifest> manifests;
+  for (const RankSlice& rank : plan_.ranks) {
+    manifests.push_back(common_);
+    manifests.back().rank = rank;
+  }
+  for (size_t file = 0; file < plan_.files.size(); ++file) {
+    if (!wanted_[file]) continue;
+    if (plan_.files[file].data_bytes == 0 && !done_[file]) {  // a rank without experts
+      open(file);
+      finish_file(file);
+    }
+    if (!done_[file]) throw Error::internal(fmt::format("{} is incomplete", layers_[file].file));
+    manifests[plan_.files[file].rank].layers.push_back(layers_[file]);
+  }
+  return manifests;
+}
+
+}  // namespace mxfp4

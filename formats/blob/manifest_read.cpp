@@ -1,0 +1,300 @@
+// JSON text -> Manifest. The text is untrusted: every field is typed and checked.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "formats/blob/manifest.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/json/json_fields.hpp"
+#include "formats/json/strict_json.hpp"
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// The value that `lookup` finds for the string at `key`, or an error that names both.
+template <class Lookup>
+auto named(const JsonFields& object, std::string_view key, Lookup lookup) {
+  const std::string name = object.string(key);
+  const auto value = lookup(name);
+  if (!value) throw Error::input(fmt::format("{}: unknown value '{}'", object.path(key), name));
+  return *value;
+}
+
+std::map<std::string, std::string> string_map(const JsonFields& object) {
+  std::map<std::string, std::string> out;
+  for (const auto& item : object.value().items()) out[item.key()] = object.string(item.key());
+  return out;
+}
+
+Storage read_storage(const JsonFields& object) {
+  Storage storage;
+  storage.torch_dtype = object.string_or("torch_dtype", "");
+  storage.layout = object.string_or("layout", "");
+  storage.layout_name = object.string_or("layout_name", "");
+  if (object.has("layout_kwargs")) {
+    const JsonFields kwargs = object.object("layout_kwargs");
+    for (const auto& item : kwargs.value().items()) {
+      storage.layout_kwargs.emplace_back(item.key(), kwargs.integer(item.key()));
+    }
+  }
+  const auto list = [&](std::string_view key) {
+    return object.has(key) ? object.integers(key) : std::vector<int64_t>{};
+  };
+  storage.layout_init_shape = list("layout_init_shape");
+  storage.storage_shape = list("storage_shape");
+  storage.storage_strides = list("storage_strides");
+  storage.logical_shape = list("logical_shape");
+  storage.logical_dtype = object.string_or("logical_dtype", "");
+  storage.slack_bytes = object.integer_or("slack_bytes", 0);
+  if (object.has("flags")) storage.flags = object.strings("flags");
+  return storage;
+}
+
+Decision read_decision(const JsonFields& object) {
+  Decision decision;
+  if (object.has("backend")) decision.backend = named(object, "backend", backend_from_name);
+  decision.experts_class = object.string_or("experts_class", "");
+  decision.forced = object.boolean("forced");
+  for (const nlohmann::json& step : object.at("trace")) {
+    if (!step.is_array() || step.size() != 4 || !step[0].is_string() || !step[2].is_boolean()) {
+      throw Error::input(object.path("trace") + ": expected [class, key, supported, reason]");
+    }
+    decision.trace.push_back(
+        {step[0].get<std::string>(),
+         step[1].is_string() ? std::optional(step[1].get<std::string>()) : std::nullopt,
+         step[2].get<bool>(), step[3].is_string() ? step[3].get<std::string>() : ""});
+  }
+  decision.notes = object.strings("notes");
+  return decision;
+}
+
+Target read_target(const JsonFields& object) {
+  Target target;
+  target.backend = named(object, "backend", backend_from_name);
+  target.family = named(object, "family", family_from_name);
+  target.platform = named(object, "platform", platform_from_name);
+  target.arch = object.string("arch");
+  target.world_size = object.integer("world_size");
+  target.activation = object.string_or("activation", "");
+  target.knobs = string_map(object.object("knobs"));
+  target.env = string_map(object.object("env"));
+  return target;
+}
+
+ParallelConfig read_parallel(const JsonFields& object) {
+  ParallelConfig parallel;
+  parallel.tp_size = object.integer("tp_size");
+  parallel.pcp_size = object.integer("pcp_size");
+  parallel.dp_size = object.integer("dp_size");
+  parallel.enable_expert_parallel = object.boolean("enable_expert_parallel");
+  parallel.all2all_backend = object.string("all2all_backend");
+  parallel.enable_eplb = object.boolean("enable_eplb");
+  parallel.sequence_parallel = object.boolean("sequence_parallel");
+  return parallel;
+}
+
+RankSlice read_rank(const JsonFields& object) {
+  RankSlice rank;
+  rank.rank = object.integer("rank");
+  rank.num_ranks = object.integer("num_ranks");
+  rank.tp_rank = object.integer("tp_rank");
+  rank.tp_size = object.integer("tp_size");
+  rank.ep_rank = object.integer("ep_rank");
+  rank.ep_size = object.integer("ep_size");
+  rank.experts = object.integers("experts");
+  const std::vector<int64_t> range = object.integers("intermediate_range");
+  if (range.size() != 2 || range[0] > range[1]) {
+    throw Error::input(object.path("intermediate_range") + ": expected [begin, end]");
+  }
+  rank.begin = range[0];
+  rank.end = range[1];
+  rank.w2_bias = object.boolean("w2_bias");
+  return rank;
+}
+
+ManifestTensor read_tensor(const JsonFields& object) {
+  ManifestTensor tensor;
+  tensor.name = object.string("name");
+  const std::vector<int64_t> dims = object.integers("shape");
+  tensor.spec = {named(object, "dtype", dtype_from_name), Shape(std::span(dims))};
+  (void)tensor.spec.bytes();  // overflow is refused here
+  tensor.xxh3_128 = object.string("xxh3_128");
+  tensor.storage = read_storage(object.object("storage"));
+  return tensor;
+}
+
+ManifestLayer read_layer(const JsonFields& object) {
+  ManifestLayer layer;
+  layer.index = object.integer("index");
+  layer.prefix = object.string("prefix");
+  layer.engine_prefix = object.string_or("engine_prefix", "");
+  layer.file = object.string("file");
+  in_context(object.path("file"), [&] { check_plain_name(layer.file); });
+  layer.size = object.integer("size");
+  layer.xxh3_128 = object.string("xxh3_128");
+  const JsonFields sizes = object.object("sizes");
+  layer.hidden_size = sizes.integer("hidden_size");
+  layer.loaded.dims = {sizes.integer("num_experts"), sizes.integer("padded_hidden_size"),
+                       sizes.integer("padded_intermediate_size")};
+  if (sizes.has("bias")) layer.loaded.bias = named(sizes, "bias", dtype_from_name);
+  layer.loaded.input_scales = sizes.boolean("input_scales");
+  in_context(object.path("sizes"), [&] { layer.loaded.check(); });
+  object.each("tensors",
+              [&](const JsonFields& item) { layer.tensors.push_back(read_tensor(item)); });
+  return layer;
+}
+
+void read_model(const JsonFields& object, Manifest& manifest) {
+  manifest.style = object.string("style");
+  manifest.loader = named(object, "loader", loader_from_name);
+  manifest.order = named(object, "w13_order", w13_order_from_name);
+  const int64_t fill = object.integer("scale_fill");
+  if (fill < 0 || fill > 0xFF) throw Error::input(object.path("scale_fill") + ": not a byte");
+  manifest.scale_fill = static_cast<std::byte>(fill);
+  manifest.bias_dtype = named(object, "bias_dtype", dtype_from_name);
+  manifest.all_layers = object.boolean("all_layers");
+}
+
+ManifestFile read_file(const JsonFields& object) {
+  ManifestFile file{object.string("file"), object.integer("size"), object.string("xxh3_128")};
+  in_context(object.path("file"), [&] { check_plain_name(file.name); });
+  return file;
+}
+
+// What names say twice must agree.
+void check_layer_names(const Manifest& manifest) {
+  std::set<int64_t> seen;
+  for (const ManifestLayer& layer : manifest.layers) {
+    if (!seen.insert(layer.index).second) {
+      throw Error::input(fmt::format("layers: layer {} is there twice", layer.index));
+    }
+    for (const ManifestTensor& tensor : layer.tensors) {
+      if (tensor.name.starts_with(layer.prefix + ".")) continue;
+      throw Error::input(fmt::format("layers: layer {}: tensor {} does not begin with {}",
+                                     layer.index, in_quotes(tensor.name), in_quotes(layer.prefix)));
+    }
+    const std::string plain = layer_file_name(layer.index, false);
+    if (layer.file == plain || layer.file == layer_file_name(layer.index, true)) continue;
+    throw Error::input(fmt::format("layers: layer {} is in {}, expected {}", layer.index,
+                                   in_quotes(layer.file), plain));
+  }
+}
+
+// A rank is one of its set, and what it holds of the model fits into what its layers hold.
+void check_rank(const Manifest& manifest) {
+  const RankSlice& rank = manifest.rank;
+  const auto one_of = [](std::string_view what, int64_t index, int64_t count) {
+    if (index >= 0 && index < count) return;
+    throw Error::input(fmt::format("rank: {} {} of {}", what, index, count));
+  };
+  one_of("rank", rank.rank, rank.num_ranks);
+  one_of("tp_rank", rank.tp_rank, rank.tp_size);
+  one_of("ep_rank", rank.ep_rank, rank.ep_size);
+  for (size_t i = 0; i < rank.experts.size(); ++i) {
+    if (rank.experts[i] > (i == 0 ? -1 : rank.experts[i - 1])) continue;
+    throw Error::input("rank: experts: not in ascending order");
+  }
+  if (rank.begin < 0) throw Error::input("rank: intermediate_range: negative");
+  for (const ManifestLayer& layer : manifest.layers) {
+    const LayerDims& padded = layer.loaded.dims;
+    const LayerDims held{static_cast<int64_t>(rank.experts.size()), layer.hidden_size,
+                         rank.end - rank.begin};
+    const bool fits = held.num_experts == padded.num_experts &&
+                      held.hidden_size <= padded.hidden_size &&
+                      held.intermediate_size <= padded.intermediate_size;
+    if (!fits) {
+      throw Error::input(fmt::format(
+          "layers: layer {}: {} experts, H {}, I {} of the rank do not fit into {}, {}, {}",
+          layer.index, held.num_experts, held.hidden_size, held.intermediate_size,
+          padded.num_experts, padded.hidden_size, padded.intermediate_size));
+    }
+    in_context(fmt::format("layers: layer {}", layer.index), [&] {
+      LoadedSpec{held, layer.loaded.bias, layer.loaded.input_scales}.check();
+    });
+  }
+}
+
+// Totals are shown and counted with: whatever a manifest says, they do not overflow.
+void check_sizes(const Manifest& manifest) {
+  constexpr int64_t kMost = int64_t{1} << 53;  // what JSON's readers tell apart
+  int64_t total = 0;
+  for (const ManifestLayer& layer : manifest.layers) {
+    total = checked_add(total, layer.size);
+    for (const ManifestTensor& tensor : layer.tensors) {
+      total = checked_add(total, tensor.spec.bytes());
+    }
+  }
+  for (const ManifestFile& file : manifest.rest) total = checked_add(total, file.size);
+  if (total > kMost) throw Error::input("layers: their sizes add up to more than 2^53 bytes");
+}
+
+}  // namespace
+
+void check_plain_name(const std::string& name) {
+  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos ||
+      name.find('\0') != std::string::npos) {
+    throw Error::input("expected a plain file name");
+  }
+}
+
+void check_seal(std::string_view text) {
+  const size_t at = text.rfind(kManifestSeal);
+  if (at == std::string_view::npos) throw Error::input("manifest_xxh3_128: missing");
+  if (text.substr(at + kManifestSeal.size()) != checksum_of(text.substr(0, at)) + "\"\n}\n") {
+    throw Error::input("manifest_xxh3_128: the manifest was changed after it was written");
+  }
+}
+
+Manifest parse_manifest(std::string_view text) {
+  check_seal(text);
+  const nlohmann::json json = parse_strict_json(text);
+  return manifest_from_json(JsonFields(json));
+}
+
+Manifest manifest_from_json(const JsonFields& object) {
+  if (object.string("format") != "mxfp4-repack") {
+    throw Error::input("format: expected 'mxfp4-repack'");
+  }
+  if (object.integer("format_version") != kFormatVersion) {
+    throw Error::input(
+        fmt::format("format_version: {} is not known to this program, which knows {}",
+                    object.integer("format_version"), kFormatVersion));
+  }
+  Manifest manifest;
+  manifest.tool_version = object.string("tool_version");
+  manifest.revision = object.string("revision");
+  manifest.vllm_commit = object.string("vllm_commit");
+  manifest.layout = object.string("layout");
+  manifest.kernel_library = object.string_or("kernel_library", "");
+  manifest.decision = read_decision(object.object("decision"));
+  manifest.decision.revision = manifest.revision;
+  manifest.target = read_target(object.object("target"));
+  manifest.parallel = read_parallel(object.object("deployment"));
+  manifest.rank = read_rank(object.object("rank"));
+  read_model(object.object("model"), manifest);
+  object.each("layers",
+              [&](const JsonFields& item) { manifest.layers.push_back(read_layer(item)); });
+  check_layer_names(manifest);
+  check_rank(manifest);
+  if (object.has("rest")) {
+    object.each("rest", [&](const JsonFields& item) { manifest.rest.push_back(read_file(item)); });
+  }
+  check_sizes(manifest);
+  const JsonFields source = object.object("source");
+  manifest.source.kind = source.string("kind");
+  source.each("files", [&](const JsonFields& item) {
+    manifest.source.files.emplace_back(item.string("name"), item.integer("size"));
+  });
+  const JsonFields compression = object.object("compression");
+  manifest.compression.zstd = compression.string("method") == "zstd";
+  if (manifest.compression.zstd) {
+    manifest.compression.level = static_cast<int>(compression.integer("level"));
+    manifest.libzstd = compression.string("libzstd");
+  }
+  manifest.warnings = object.strings("warnings");
+  return manifest;
+}
+
+}  // namespace mxfp4

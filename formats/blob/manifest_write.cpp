@@ -1,0 +1,297 @@
+// Manifest -> JSON text, the Hugging Face index, and the metadata of layer files.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "formats/blob/manifest.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/json/strict_json.hpp"
+#include "lib/core/error.hpp"
+#include "lib/plan/frames.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys stay in the order in which they are documented
+
+Json to_json(const Shape& shape) {
+  return std::vector<int64_t>(shape.dims().begin(), shape.dims().end());
+}
+
+template <class T>
+void set_unless_empty(Json& json, const char* key, const T& value) {
+  if (!value.empty()) json[key] = value;
+}
+
+Json to_json(const Storage& storage) {
+  Json json = Json::object();
+  set_unless_empty(json, "torch_dtype", storage.torch_dtype);
+  set_unless_empty(json, "layout", storage.layout);
+  set_unless_empty(json, "layout_name", storage.layout_name);
+  if (!storage.layout.empty()) {
+    Json& kwargs = json["layout_kwargs"] = Json::object();
+    // By name, as the reader of a manifest finds them.
+    const std::map<std::string, int64_t> by_name(storage.layout_kwargs.begin(),
+                                                 storage.layout_kwargs.end());
+    for (const auto& [name, value] : by_name) kwargs[name] = value;
+  }
+  set_unless_empty(json, "layout_init_shape", storage.layout_init_shape);
+  set_unless_empty(json, "storage_shape", storage.storage_shape);
+  set_unless_empty(json, "storage_strides", storage.storage_strides);
+  set_unless_empty(json, "logical_shape", storage.logical_shape);
+  set_unless_empty(json, "logical_dtype", storage.logical_dtype);
+  if (storage.slack_bytes != 0) json["slack_bytes"] = storage.slack_bytes;
+  set_unless_empty(json, "flags", storage.flags);
+  return json;
+}
+
+Json to_json(const Decision& decision) {
+  Json json;
+  json["backend"] = decision.backend ? Json(backend_name(*decision.backend)) : Json();
+  set_unless_empty(json, "experts_class", decision.experts_class);
+  json["forced"] = decision.forced;
+  Json& trace = json["trace"] = Json::array();
+  for (const TraceStep& step : decision.trace) {
+    trace.push_back({step.candidate, step.key ? Json(*step.key) : Json(), step.supported,
+                     step.supported ? Json() : Json(step.reason)});
+  }
+  json["notes"] = decision.notes;
+  return json;
+}
+
+Json to_json(const Target& target) {
+  Json json;
+  json["backend"] = backend_name(target.backend);
+  json["family"] = family_name(target.family);
+  json["platform"] = platform_name(target.platform);
+  json["arch"] = target.arch;
+  json["world_size"] = target.world_size;
+  set_unless_empty(json, "activation", target.activation);
+  json["knobs"] = target.knobs;
+  json["env"] = target.env;
+  return json;
+}
+
+Json to_json(const ParallelConfig& parallel) {
+  Json json;
+  json["tp_size"] = parallel.tp_size;
+  json["pcp_size"] = parallel.pcp_size;
+  json["dp_size"] = parallel.dp_size;
+  json["enable_expert_parallel"] = parallel.enable_expert_parallel;
+  json["all2all_backend"] = parallel.all2all_backend;
+  json["enable_eplb"] = parallel.enable_eplb;
+  json["sequence_parallel"] = parallel.sequence_parallel;
+  return json;
+}
+
+Json to_json(const RankSlice& rank) {
+  Json json;
+  json["rank"] = rank.rank;
+  json["num_ranks"] = rank.num_ranks;
+  json["tp_rank"] = rank.tp_rank;
+  json["tp_size"] = rank.tp_size;
+  json["ep_rank"] = rank.ep_rank;
+  json["ep_size"] = rank.ep_size;
+  json["experts"] = rank.experts;
+  json["intermediate_range"] = {rank.begin, rank.end};
+  json["w2_bias"] = rank.w2_bias;
+  return json;
+}
+
+Json sizes_to_json(const ManifestLayer& layer, const RankSlice& rank) {
+  const LoadedSpec& loaded = layer.loaded;
+  Json json;
+  json["num_experts"] = loaded.dims.num_experts;
+  json["hidden_size"] = layer.hidden_size;
+  json["intermediate_size"] = rank.end - rank.begin;
+  json["padded_hidden_size"] = loaded.dims.hidden_size;
+  json["padded_intermediate_size"] = loaded.dims.intermediate_size;
+  json["bias"] = loaded.bias ? Json(dtype_name(*loaded.bias)) : Json();
+  json["input_scales"] = loaded.input_scales;
+  return json;
+}
+
+Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
+  Json json;
+  json["index"] = layer.index;
+  json["prefix"] = layer.prefix;
+  set_unless_empty(json, "engine_prefix", layer.engine_prefix);
+  json["file"] = layer.file;
+  json["size"] = layer.size;
+  json["xxh3_128"] = layer.xxh3_128;
+  json["sizes"] = sizes_to_json(layer, rank);
+  Json& tensors = json["tensors"] = Json::array();
+  for (const ManifestTensor& tensor : layer.tensors) {
+    Json item;
+    item["name"] = tensor.name;
+    item["dtype"] = dtype_name(tensor.spec.dtype);
+    item["shape"] = to_json(tensor.spec.shape);
+    item["xxh3_128"] = tensor.xxh3_128;
+    item["storage"] = to_json(tensor.storage);
+    tensors.push_back(std::move(item));
+  }
+  return json;
+}
+
+std::map<std::string, std::string> common_metadata(const Manifest& manifest) {
+  return {
+      {"format", "pt"},
+      {"family", std::string(family_name(manifest.target.family))},
+      {"w13_order", std::string(w13_order_name(manifest.order))},
+  };
+}
+
+Json model_to_json(const Manifest& manifest) {
+  Json json;
+  json["style"] = manifest.style;
+  json["loader"] = loader_name(manifest.loader);
+  json["w13_order"] = w13_order_name(manifest.order);
+  json["scale_fill"] = std::to_integer<int>(manifest.scale_fill);
+  json["bias_dtype"] = dtype_name(manifest.bias_dtype);
+  json["all_layers"] = manifest.all_layers;
+  return json;
+}
+
+}  // namespace
+
+std::filesystem::path rank_directory(const RankSlice& rank) {
+  if (rank.num_ranks == 1) return ".";
+  return fmt::format("rank-{:02}-of-{:02}", rank.rank, rank.num_ranks);
+}
+
+int64_t stored_bytes(const std::vector<Manifest>& manifests) {
+  int64_t total = 0;
+  for (const Manifest& manifest : manifests) {
+    for (const ManifestLayer& layer : manifest.layers) total += layer.size;
+  }
+  return total;
+}
+
+std::string layer_file_name(int64_t index, bool zstd) {
+  return fmt::format("layer-{:05}.safetensors{}", index, zstd ? ".zst" : "");
+}
+
+void check_text(const Manifest& manifest) {
+  const auto file_name = [](const std::string& name) {
+    in_context(shown(name), [&] { check_json_text(name); });
+  };
+  for (const auto& file : manifest.source.files) file_name(file.first);
+  for (const ManifestFile& file : manifest.rest) file_name(file.name);
+  const auto flag = [](std::string_view what, const std::string& value) {
+    try {
+      check_json_text(value);
+    } catch (const Error& error) {
+      throw Error::usage(fmt::format("{}: {}: {}", what, in_quotes(value), error.what()));
+    }
+  };
+  const Target& target = manifest.target;
+  flag("--arch", target.arch);
+  flag("--activation", target.activation);
+  flag("--all2all-backend", manifest.parallel.all2all_backend);
+  for (const auto* pairs : {&target.knobs, &target.env}) {
+    for (const auto& [name, value] : *pairs) {
+      flag(pairs == &target.env ? "--env" : "--knob", name);
+      flag(pairs == &target.env ? "--env" : "--knob", value);
+    }
+  }
+}
+
+std::string seal_json(const Json& json) {
+  std::string text = json.dump(2);
+  text.resize(text.rfind("\n}"));
+  return fmt::format("{}{}{}\"\n}}\n", text, kManifestSeal, checksum_of(text));
+}
+
+std::string write_manifest(const Manifest& manifest) {
+  return seal_json(manifest_to_json(manifest));
+}
+
+Json manifest_to_json(const Manifest& manifest) {
+  Json json;
+  json["format"] = "mxfp4-repack";
+  json["format_version"] = kFormatVersion;
+  json["tool_version"] = manifest.tool_version;
+  json["revision"] = manifest.revision;
+  json["vllm_commit"] = manifest.vllm_commit;
+  json["layout"] = manifest.layout;
+  set_unless_empty(json, "kernel_library", manifest.kernel_library);
+  json["decision"] = to_json(manifest.decision);
+  json["target"] = to_json(manifest.target);
+  json["deployment"] = to_json(manifest.parallel);
+  json["rank"] = to_json(manifest.rank);
+  json["model"] = model_to_json(manifest);
+  Json& layers = json["layers"] = Json::array();
+  for (const ManifestLayer& layer : manifest.layers) {
+    layers.push_back(to_json(layer, manifest.rank));
+  }
+  for (const ManifestFile& file : manifest.rest) {
+    json["rest"].push_back({{"file", file.name}, {"size", file.size}, {"xxh3_128", file.xxh3_128}});
+  }
+  Json& source = json["source"];
+  source["kind"] = manifest.source.kind;
+  Json& files = source["files"] = Json::array();
+  for (const auto& [name, size] : manifest.source.files) {
+    files.push_back({{"name", name}, {"size", size}});
+  }
+  Json& compression = json["compression"];
+  compression["method"] = manifest.compression.zstd ? "zstd" : "none";
+  if (manifest.compression.zstd) {
+    compression["level"] = manifest.compression.level;
+    compression["frame_bytes"] = kFrameBytes;
+    compression["libzstd"] = manifest.libzstd;
+  }
+  json["warnings"] = manifest.warnings;
+  return json;
+}
+
+std::string write_index(const Manifest& manifest) {
+  nlohmann::json map = nlohmann::json::object();  // sorted by name, as the hub's are
+  int64_t total = 0;
+  for (const ManifestLayer& layer : manifest.layers) {
+    for (const ManifestTensor& tensor : layer.tensors) {
+      map[tensor.name] = layer.file;
+      total += tensor.spec.bytes();
+    }
+  }
+  Json json;
+  json["metadata"]["total_size"] = total;
+  json["weight_map"] = map;
+  return json.dump(2) + "\n";
+}
+
+std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
+                                                   const ManifestLayer& layer) {
+  std::map<std::string, std::string> metadata = common_metadata(manifest);
+  metadata["hidden_size"] = fmt::format("{}", layer.hidden_size);
+  metadata["intermediate_size"] = fmt::format("{}", manifest.rank.end - manifest.rank.begin);
+  // A slice is not to be sliced again.
+  if (manifest.rank.tp_size > 1) metadata["tp_size"] = fmt::format("{}", manifest.rank.tp_size);
+  if (manifest.rank.ep_size > 1) metadata["ep_size"] = fmt::format("{}", manifest.rank.ep_size);
+  if (manifest.scale_fill != std::byte{0}) {
+    metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
+  }
+  if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
+  return metadata;
+}
+
+std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
+                                                  const ManifestLayer& layer) {
+  // Only packed layers carry the mark that refuses them as an input.
+  if (manifest.layout == kLoadedLayoutId) return loaded_metadata(manifest, layer);
+  std::map<std::string, std::string> metadata = common_metadata(manifest);
+  Json storage = Json::object();
+  for (const ManifestTensor& tensor : layer.tensors) storage[tensor.name] = to_json(tensor.storage);
+  metadata["mxfp4_repack.format_version"] = fmt::format("{}", kFormatVersion);
+  metadata["mxfp4_repack.revision"] = manifest.revision;
+  metadata[kPackedMark] = manifest.layout;
+  metadata["mxfp4_repack.target"] = to_json(manifest.target).dump();
+  metadata["mxfp4_repack.rank"] = to_json(manifest.rank).dump();
+  metadata["mxfp4_repack.sizes"] = sizes_to_json(layer, manifest.rank).dump();
+  metadata["mxfp4_repack.storage"] = storage.dump();
+  if (!manifest.kernel_library.empty()) {
+    metadata["mxfp4_repack.kernel_library"] = manifest.kernel_library;
+  }
+  return metadata;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,65 @@
+// A Source whose tensors are byte ranges of mapped files, served without a copy. The containers
+// that can be mapped (safetensors, raw) only have to say where each tensor lies.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/checkpoint/source.hpp"
+#include "formats/checksum/sha256.hpp"
+#include "formats/os/mapped_file.hpp"
+
+namespace mxfp4 {
+
+// What a reader found. Every range has been checked against its map.
+struct MappedTensors {
+  std::string_view kind;  // a literal
+  std::vector<MappedFile> maps;
+  std::vector<SourceFile> files;
+  std::vector<SourceTensor> tensors;
+  std::vector<ConstBytes> data;                        // of each tensor
+  std::vector<std::optional<Sha256Digest>> checksums;  // of each tensor; or empty: none has one
+  std::map<std::string, std::string> attributes;
+  std::optional<std::string> config_json;
+};
+
+class MappedSource final : public Source {
+ public:
+  explicit MappedSource(MappedTensors content);
+
+  [[nodiscard]] std::string_view kind() const override { return content_.kind; }
+  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override {
+    return content_.tensors;
+  }
+  void read(size_t index, int64_t offset, MutableBytes out) override;
+  [[nodiscard]] bool maps(size_t /*index*/) const override { return true; }
+  // The first touch of a tensor that has a checksum reads all of it and compares.
+  [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override;
+  void release(ConstBytes view) const noexcept override { release_pages(view); }
+  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
+    return content_.attributes;
+  }
+  [[nodiscard]] std::optional<std::string> config_json() const override {
+    return content_.config_json;
+  }
+  [[nodiscard]] const std::vector<SourceFile>& files() const override { return content_.files; }
+
+ private:
+  // Not std::call_once: after an exception some implementations of it wait for ever (GCC's 66146).
+  struct Comparison {
+    std::mutex mutex;
+    std::optional<bool> equal;
+  };
+
+  void verify_once(size_t index) const;
+
+  MappedTensors content_;
+  std::unique_ptr<Comparison[]> comparisons_;  // of each tensor, if there are checksums
+};
+
+}  // namespace mxfp4

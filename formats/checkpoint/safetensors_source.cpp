@@ -1,0 +1,206 @@
+#include "formats/checkpoint/safetensors_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+#include "formats/checkpoint/mapped_source.hpp"
+#include "formats/checkpoint/natural_order.hpp"
+#include "formats/json/strict_json.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+#include "lib/core/error.hpp"
+#include "lib/load/loaded_style.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kConsolidated = "consolidated";
+constexpr int64_t kMaxIndexBytes = 100'000'000;
+constexpr int64_t kMaxConfigBytes = 16 << 20;
+
+using Attributes = std::map<std::string, std::string>;
+
+// Metadata that decides how bytes are read must be the same in all files: `agreed` so far.
+void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
+  if (header.metadata.contains(kPackedMark)) {
+    throw Error::input("already packed: a layer file that this program wrote")
+        .hint("unpack it, or convert the checkpoint that it was made from");
+  }
+  std::vector<std::string_view> names;
+  for (const SafetensorsTensor& tensor : header.tensors) names.push_back(tensor.name);
+  for (const auto& [key, value] : binding_attributes(header.metadata, names)) {
+    const auto [at, added] = agreed.emplace(key, value);
+    if (added || at->second == value) continue;
+    throw Error::input(
+        fmt::format("__metadata__: {} is {}, another file of this checkpoint says {}", key,
+                    in_quotes(value), in_quotes(at->second)));
+  }
+}
+
+void add_file(MappedTensors& content, Attributes& agreed, const fs::path& path) {
+  in_context(path.string(), [&] {
+    MappedFile map(path);
+    const ConstBytes bytes = map.bytes();
+    SafetensorsHeader header = parse_safetensors_header(bytes, map.file().size);
+    check_metadata(header, agreed);
+    content.attributes.insert(header.metadata.begin(), header.metadata.end());
+    const ConstBytes data = bytes.subspan(static_cast<size_t>(header.data_start));
+    for (SafetensorsTensor& tensor : header.tensors) {
+      content.tensors.push_back(
+          {.name = std::move(tensor.name), .spec = tensor.spec, .file = path.string()});
+      content.data.push_back(data.subspan(static_cast<size_t>(tensor.begin),
+                                          static_cast<size_t>(tensor.end - tensor.begin)));
+    }
+    content.files.push_back(map.file());
+    content.maps.push_back(std::move(map));
+  });
+}
+
+void check_unique_across_files(const std::vector<SourceTensor>& tensors) {
+  std::unordered_map<std::string_view, const SourceTensor*> first;
+  first.reserve(tensors.size());
+  for (const SourceTensor& tensor : tensors) {
+    const auto [at, added] = first.emplace(tensor.name, &tensor);
+    if (added) continue;
+    throw Error::input(
+        fmt::format("{}: {}: also in {}", tensor.file, shown(tensor.name), at->second->file));
+  }
+}
+
+// The files of a weight map, each once. Throws if one is not there.
+std::vector<std::string> indexed_files(const fs::path& dir, const TensorFiles& weight_map) {
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : weight_map) {
+    if (!names.insert(file).second) continue;
+    std::error_code error;
+    if (!fs::exists(dir / file, error)) {
+      throw Error::input(fmt::format("weight_map: {}: names {}, which is not there", shown(tensor),
+                                     in_quotes(file)));
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> list_safetensors(const fs::path& dir) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
+    std::string name = at->path().filename().string();
+    if (name.ends_with(kSuffix)) names.push_back(std::move(name));
+  }
+  if (error) throw Error::input(fmt::format("{}: {}", dir.string(), error.message()));
+  return names;
+}
+
+fs::path index_path(const fs::path& dir, bool consolidated) {
+  return dir /
+         (consolidated ? "consolidated.safetensors.index.json" : "model.safetensors.index.json");
+}
+
+// Each tensor of the map must be in the file that the map names for it.
+void check_against_index(const MappedTensors& content, const fs::path& dir,
+                         const TensorFiles& weight_map) {
+  std::unordered_map<std::string_view, std::string_view> found;
+  found.reserve(content.tensors.size());
+  for (const SourceTensor& tensor : content.tensors) found.emplace(tensor.name, tensor.file);
+  for (const auto& [name, file] : weight_map) {
+    const std::string expected = (dir / file).string();
+    const auto at = found.find(name);
+    if (at == found.end()) {
+      throw Error::input(fmt::format("{}: {}: the index says that it is here, but it is not",
+                                     expected, shown(name)));
+    }
+    if (at->second != expected) {
+      throw Error::input(fmt::format("{}: {}: the index says that it is here, but it is in {}",
+                                     expected, shown(name), at->second));
+    }
+  }
+}
+
+}  // namespace
+
+TensorFiles parse_weight_map(std::string_view text) {
+  const nlohmann::json index = parse_strict_json(text);
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (!index.is_object() || map == index.end()) throw Error::input("weight_map: missing");
+  if (!map->is_object()) throw Error::input("weight_map: not an object");
+  if (map->empty()) throw Error::input("weight_map: empty");
+  TensorFiles files;
+  for (const auto& [name, file] : map->items()) {
+    in_context("weight_map: " + shown(name), [&, &tensor = name, &value = file] {
+      check_tensor_name(tensor);
+      if (!value.is_string()) throw Error::input("not a string, expected a file name");
+      const auto& plain = value.get_ref<const std::string&>();
+      const bool escapes = plain.empty() || plain == "." || plain == ".." ||
+                           plain.find('/') != std::string::npos ||
+                           plain.find('\0') != std::string::npos;
+      if (escapes) {
+        throw Error::input(
+            fmt::format("{} is not a plain file name in the directory", in_quotes(plain)));
+      }
+      files.emplace(tensor, plain);
+    });
+  }
+  return files;
+}
+
+bool holds_safetensors(const fs::path& dir) {
+  std::error_code error;
+  return fs::exists(index_path(dir, false), error) || !list_safetensors(dir).empty();
+}
+
+std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
+  MappedTensors content;
+  content.kind = "safetensors";
+  Attributes agreed;
+  add_file(content, agreed, path);
+  return std::make_unique<MappedSource>(std::move(content));
+}
+
+std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
+  std::vector<std::string> names = list_safetensors(dir);
+  const bool consolidated = std::ranges::any_of(
+      names, [](const std::string& name) { return name.starts_with(kConsolidated); });
+  if (consolidated) {
+    std::erase_if(names, [](const std::string& name) { return !name.starts_with(kConsolidated); });
+  }
+  MappedTensors content;
+  content.kind = "safetensors";
+  TensorFiles weight_map;
+  const fs::path index = index_path(dir, consolidated);
+  std::error_code error;
+  if (fs::exists(index, error)) {
+    in_context(index.string(), [&] {
+      content.files.push_back(describe_file(index));
+      weight_map = parse_weight_map(read_text_file(index, kMaxIndexBytes));
+      names = indexed_files(dir, weight_map);
+    });
+  }
+  std::ranges::sort(names, natural_less);
+  Attributes agreed;
+  for (const std::string& name : names) add_file(content, agreed, dir / name);
+  check_unique_across_files(content.tensors);
+  check_against_index(content, dir, weight_map);
+
+  const fs::path config = dir / "config.json";
+  if (fs::exists(config, error)) {
+    in_context(config.string(), [&] {
+      content.files.push_back(describe_file(config));
+      content.config_json = read_text_file(config, kMaxConfigBytes);
+    });
+  }
+  return std::make_unique<MappedSource>(std::move(content));
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,141 @@
+#include "formats/checkpoint/source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/seekable_zstd.hpp"
+#include "formats/checkpoint/raw_source.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
+#include "formats/hdf5/hdf5_source.hpp"
+#include "formats/os/mapped_file.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRawManifest = "manifest.json";
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+bool is_blob(const fs::path& dir) {
+  return std::ranges::any_of(find_blobs(dir),
+                             [](const fs::path& blob) { return is_there(blob / kManifestName); });
+}
+
+Error already_packed(const fs::path& path, std::string_view why) {
+  return Error::input(fmt::format("{}: already packed: {}", path.string(), why))
+      .hint("unpack it, or convert the checkpoint that it was made from");
+}
+
+void refuse_blob(const fs::path& dir) {
+  if (!is_blob(dir) && !is_blob(dir / kBlobFolder)) return;
+  throw already_packed(dir, fmt::format("holds {}", kManifestName));
+}
+
+// A layer file of a blob, compressed; a plain one is known by its header when it is read.
+bool is_packed_layer(const fs::path& path) {
+  try {
+    return LayerReader(path).header().metadata.contains("mxfp4_repack.layout");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::unique_ptr<Source> open_directory(const fs::path& dir) {
+  refuse_blob(dir);
+  const fs::path manifest = dir / kRawManifest;
+  const bool safetensors = holds_safetensors(dir);
+  if (is_there(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);
+  if (safetensors) return open_checkpoint_directory(dir);
+  throw Error::input(fmt::format("{}: no checkpoint here: looked for *.safetensors, "
+                                 "model.safetensors.index.json and a raw dump's {}",
+                                 dir.string(), kRawManifest))
+      .hint("an HDF5 checkpoint is given by its file");
+}
+
+bool begins_with(ConstBytes bytes, std::string_view text) {
+  return bytes.size() >= text.size() &&
+         std::ranges::equal(bytes.first(text.size()), text, {}, {},
+                            [](char c) { return static_cast<std::byte>(c); });
+}
+
+constexpr std::string_view kHdf5Signature{"\x89HDF\r\n\x1a\n", 8};
+
+// HDF5 after a user block: 512 bytes or a power of two times that.
+bool has_user_block(ConstBytes bytes) {
+  for (size_t at = 512; at < bytes.size(); at *= 2) {
+    if (begins_with(bytes.subspan(at), kHdf5Signature)) return true;
+  }
+  return false;
+}
+
+// A length whose high bytes are zero, then a JSON object. Text has no NUL, so JSON files differ.
+bool is_safetensors(ConstBytes bytes) {
+  constexpr size_t kHeaderStart = 8;
+  return bytes.size() > kHeaderStart && static_cast<char>(bytes[kHeaderStart]) == '{' &&
+         std::ranges::find(bytes.first(kHeaderStart), std::byte{0}) !=
+             bytes.begin() + static_cast<std::ptrdiff_t>(kHeaderStart);
+}
+
+// First byte that is not JSON white space.
+char first_visible(ConstBytes bytes) {
+  for (std::byte b : bytes) {
+    const char c = static_cast<char>(b);
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') return c;
+  }
+  return '\0';
+}
+
+std::unique_ptr<Source> open_file(const fs::path& path) {
+  const MappedFile map = in_context(path.string(), [&] { return MappedFile(path); });
+  const ConstBytes bytes = map.bytes();
+  if (begins_with(bytes, kHdf5Signature)) return open_hdf5(path);
+  if (is_safetensors(bytes)) return open_safetensors_file(path);
+  if (has_user_block(bytes)) return open_hdf5(path);
+  if (first_visible(bytes) == '{') return open_raw(path);
+  if (is_zstd(bytes)) {
+    if (is_packed_layer(path)) throw already_packed(path, "a layer file that this program wrote");
+    throw Error::input(
+        fmt::format("{}: compressed with zstd, expected a checkpoint", path.string()))
+        .hint("decompress it first");
+  }
+  throw Error::input(
+      fmt::format("{}: unknown content: looked for an HDF5 signature, a safetensors "
+                  "header and a raw dump's manifest",
+                  path.string()));
+}
+
+}  // namespace
+
+void Source::check_unchanged() const {
+  for (const SourceFile& then : files()) {
+    in_context(then.path.string(), [&] {
+      const SourceFile now = describe_file(then.path);
+      if (now.size != then.size) {
+        throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
+                                       now.size, then.size));
+      }
+      if (now.mtime_ns != then.mtime_ns) {
+        throw Error::input("changed while it was read: its modification time moved");
+      }
+    });
+  }
+}
+
+std::unique_ptr<Source> open_source(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) ? open_directory(path) : open_file(path);
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,177 @@
+#include "formats/config/model_config.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "formats/config/quantization_rules.hpp"
+#include "formats/json/strict_json.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+// The names that models have for a size, in the order of preference.
+constexpr std::array<std::string_view, 3> kExperts = {"num_local_experts", "n_routed_experts",
+                                                      "num_experts"};
+constexpr std::array<std::string_view, 2> kIntermediate = {"moe_intermediate_size",
+                                                           "intermediate_size"};
+
+// The fields of a model: those of text_config, where there is one, before those of the whole.
+class Fields {
+ public:
+  explicit Fields(const Json& root) : root_(&root) {
+    const auto nested = root.find("text_config");
+    if (nested != root.end() && nested->is_object()) nested_ = &*nested;
+  }
+
+  // Null when the key is absent or null on both levels.
+  [[nodiscard]] const Json* find(std::string_view key) const {
+    for (const Json* object : {nested_, root_}) {
+      if (object == nullptr) continue;
+      const auto found = object->find(std::string(key));
+      if (found != object->end() && !found->is_null()) return &*found;
+    }
+    return nullptr;
+  }
+
+  // Lists, which some models have one entry a layer in, count as absent.
+  [[nodiscard]] std::optional<int64_t> size(std::string_view key) const {
+    const Json* value = find(key);
+    if (value == nullptr || value->is_array()) return std::nullopt;
+    return to_size(*value, key);
+  }
+
+  [[nodiscard]] std::string text(std::string_view key) const {
+    const Json* value = find(key);
+    if (value == nullptr) return {};
+    if (!value->is_string()) {
+      throw Error::input(fmt::format("{}: expected a string, found {}", key, value->type_name()));
+    }
+    return value->get<std::string>();
+  }
+
+  [[nodiscard]] static int64_t to_size(const Json& value, std::string_view key) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > kMax) {
+      throw Error::input(
+          fmt::format("{}: {}, expected a non-negative integer", key,
+                      shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
+    }
+    return value.get<int64_t>();
+  }
+
+ private:
+  const Json* root_;
+  const Json* nested_ = nullptr;
+};
+
+// The first of `keys` that is there; `used` becomes its name.
+template <size_t N>
+std::optional<int64_t> first_size(const Fields& fields, const std::array<std::string_view, N>& keys,
+                                  std::string& used) {
+  for (const std::string_view key : keys) {
+    const auto size = fields.size(key);
+    if (!size) continue;
+    used = key;
+    return size;
+  }
+  return std::nullopt;
+}
+
+void read_fields(const Fields& fields, ModelConfig& config) {
+  config.hidden_size = fields.size("hidden_size");
+  config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
+  config.num_experts = first_size(fields, kExperts, config.num_experts_key);
+  config.num_hidden_layers = fields.size("num_hidden_layers");
+  config.num_nextn_predict_layers = fields.size("num_nextn_predict_layers");
+  config.first_k_dense_replace = fields.size("first_k_dense_replace");
+  config.moe_layer_freq = fields.size("moe_layer_freq");
+  config.decoder_sparse_step = fields.size("decoder_sparse_step");
+  if (const Json* only = fields.find("mlp_only_layers"); only != nullptr && only->is_array()) {
+    for (const Json& layer : *only) {
+      config.mlp_only_layers.push_back(Fields::to_size(layer, "mlp_only_layers"));
+    }
+  }
+  config.num_experts_per_tok = fields.size("num_experts_per_tok");
+  if (!config.num_experts_per_tok) config.num_experts_per_tok = fields.size("experts_per_token");
+  config.n_group = fields.size("n_group");
+  config.num_hash_layers = fields.size("num_hash_layers");
+  if (const Json* norm = fields.find("norm_topk_prob"); norm != nullptr && norm->is_boolean()) {
+    config.norm_topk_prob = norm->get<bool>();
+  }
+  if (const Json* factor = fields.find("routed_scaling_factor");
+      factor != nullptr && factor->is_number()) {
+    config.routed_scaling_factor = factor->get<double>();
+  }
+  config.hidden_act = fields.text("hidden_act");
+  config.scoring_func = fields.text("scoring_func");
+  config.topk_method = fields.text("topk_method");
+}
+
+// The whole model's type: that of the outer object, which names the wrapper where there is one.
+std::string read_model_type(const Json& root, const Fields& fields) {
+  const auto found = root.find("model_type");
+  if (found != root.end() && found->is_string()) return found->get<std::string>();
+  return fields.text("model_type");
+}
+
+const Json* find_quantization(const Json& root, std::string& where) {
+  const auto object = [](const Json& parent, const char* key) -> const Json* {
+    const auto found = parent.find(key);
+    return found != parent.end() && found->is_object() ? &*found : nullptr;
+  };
+  if (const Json* found = object(root, "quantization_config")) {
+    where = "quantization_config";
+    return found;
+  }
+  const Json* nested = object(root, "text_config");
+  if (nested != nullptr) {
+    if (const Json* found = object(*nested, "quantization_config")) {
+      where = "text_config.quantization_config";
+      return found;
+    }
+  }
+  where = "compression_config";
+  return object(root, "compression_config");
+}
+
+ModelConfig read(std::string_view text) {
+  (void)parse_strict_json(text);  // the checks; what follows keeps the order of keys
+  const Json root = Json::parse(text.begin(), text.end());
+  if (!root.is_object()) {
+    throw Error::input(fmt::format("expected a JSON object, found {}", root.type_name()));
+  }
+  ModelConfig config;
+  if (root.contains("quant_method")) {
+    config.quantization_only = true;
+    config.quant = read_quantization({&root, nullptr, {}, "quantization_config"});
+    return config;
+  }
+  const Fields fields(root);
+  read_fields(fields, config);
+  config.model_type = read_model_type(root, fields);
+  config.original_gpt_oss =
+      config.model_type.empty() && root.contains("num_experts") && root.contains("rope_ntk_alpha");
+  std::string where;
+  if (const Json* quantization = find_quantization(root, where)) {
+    config.quant = read_quantization({quantization, &root, config.model_type, where});
+  }
+  return config;
+}
+
+}  // namespace
+
+ModelConfig parse_model_config(std::string_view text, std::string_view file) {
+  ModelConfig config = in_context(file, [&] { return read(text); });
+  config.file = file;
+  return config;
+}
+
+}  // namespace mxfp4

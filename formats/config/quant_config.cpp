@@ -1,0 +1,189 @@
+#include "formats/config/quant_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "formats/json/python_json.hpp"
+#include "lib/core/error.hpp"
+#include "lib/oracle/question.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+
+Error refusal(std::string message, std::string type) {
+  return Error::input(std::move(message)).reference_type(std::move(type));
+}
+
+const OnlineShorthand* find_shorthand(const RuleSet& rules, std::string_view name) {
+  const auto row = std::ranges::find(rules.online_shorthands, name, &OnlineShorthand::name);
+  return row == rules.online_shorthands.end() ? nullptr : &*row;
+}
+
+// Collects what is wrong, as the reference's validation does; a value that is no name at all stops
+// at once.
+class Validation {
+ public:
+  explicit Validation(const RuleSet& rules) : rules_(rules) {}
+
+  std::optional<QuantSpec> spec(const json& value, bool linear) {
+    if (value.is_null()) return std::nullopt;
+    if (value.is_string()) return named_spec(value.get_ref<const std::string&>(), linear);
+    if (!value.is_object()) {
+      add("Input should be a dictionary or an instance of QuantSpec");
+      return std::nullopt;
+    }
+    QuantSpec out;
+    for (const auto& [key, member] : value.items()) {
+      if (key == "weight" || key == "activation") {
+        (key == "weight" ? out.weight : out.activation) = name(member);
+      } else {
+        add("Unexpected keyword argument");
+      }
+    }
+    return out;
+  }
+
+  std::vector<std::string> ignore(const json& value) {
+    std::vector<std::string> out;
+    if (!value.is_array()) {
+      add("Input should be a valid list");
+      return out;
+    }
+    for (const json& item : value) {
+      if (item.is_string()) {
+        out.push_back(item.get_ref<const std::string&>());
+      } else {
+        add("Input should be a valid string");
+      }
+    }
+    return out;
+  }
+
+  void add(std::string message) { messages_.push_back(std::move(message)); }
+
+  void finish() const {
+    if (messages_.empty()) return;
+    std::string text;
+    for (const std::string& message : messages_) {
+      text += fmt::format("{}{}", text.empty() ? "" : "; ", message);
+    }
+    throw refusal(std::move(text), "ValidationError");
+  }
+
+ private:
+  std::optional<QuantSpec> named_spec(const std::string& text, bool linear) {
+    const OnlineShorthand* shorthand = find_shorthand(rules_, text);
+    if (shorthand == nullptr) return QuantSpec{known_name(text), std::nullopt};
+    const std::string_view weight = linear ? shorthand->linear_weight : shorthand->moe_weight;
+    if (weight.empty()) {
+      add(fmt::format("Value error, online shorthand {} does not define a linear spec",
+                      python_repr(text)));
+      return std::nullopt;
+    }
+    return QuantSpec{std::string(weight), std::nullopt};
+  }
+
+  std::optional<std::string> name(const json& value) {
+    if (value.is_null()) return std::nullopt;
+    if (value.is_string()) return known_name(value.get_ref<const std::string&>());
+    throw refusal(fmt::format("expected str or QuantKey, got {}", python_type_name(value)),
+                  "TypeError");
+  }
+
+  std::optional<std::string> known_name(const std::string& text) {
+    if (find_key_row(rules_, text) != nullptr) return text;
+    std::vector<std::string_view> names;
+    for (const QuantKeyRow& row : rules_.keys) names.push_back(row.name);
+    std::ranges::sort(names);
+    add(fmt::format("Value error, unknown quantization name {}; expected one of {}",
+                    python_repr(text), python_list(names)));
+    return std::nullopt;
+  }
+
+  const RuleSet& rules_;
+  std::vector<std::string> messages_;
+};
+
+// The engine takes a configuration beside these values of --quantization.
+void require_online(const RuleSet& rules, std::string_view quantization) {
+  std::vector<std::string_view> allowed = {"online"};
+  for (const OnlineShorthand& row : rules.online_shorthands) allowed.push_back(row.name);
+  if (quantization.empty() || std::ranges::find(allowed, quantization) != allowed.end()) return;
+  std::ranges::sort(allowed);
+  throw refusal(fmt::format("quantization_config is only supported when quantization is one of {}, "
+                            "got quantization={}",
+                            python_list(allowed), python_repr(quantization)),
+                "ValueError");
+}
+
+QuantizationConfig validate(const RuleSet& rules, const json& value) {
+  if (!value.is_object()) {
+    throw Error::input(fmt::format("expected a JSON object, found {}", value.type_name()));
+  }
+  QuantizationConfig out;
+  Validation validation(rules);
+  const json null;
+  const auto member = [&](const char* key) -> const json& {
+    return value.contains(key) ? value.at(key) : null;
+  };
+  out.linear = validation.spec(member("linear"), /*linear=*/true);
+  out.moe = validation.spec(member("moe"), /*linear=*/false);
+  if (value.contains("ignore")) out.ignore = validation.ignore(value.at("ignore"));
+  for (const auto& item : value.items()) {
+    if (item.key() != "linear" && item.key() != "moe" && item.key() != "ignore") {
+      validation.add("Unexpected keyword argument");
+    }
+  }
+  validation.finish();
+  return out;
+}
+
+std::optional<QuantSpec> weight_spec(std::string_view weight) {
+  if (weight.empty()) return std::nullopt;
+  return QuantSpec{std::string(weight), std::nullopt};
+}
+
+}  // namespace
+
+std::optional<QuantizationConfig> parse_quantization_config(const RuleSet& rules,
+                                                            std::string_view json_text,
+                                                            std::string_view quantization) {
+  const json value = json_text.empty() ? json() : parse_json(json_text);
+  std::optional<QuantizationConfig> out;
+  if (!value.is_null()) {
+    require_online(rules, quantization);
+    out = validate(rules, value);
+  }
+  if (const OnlineShorthand* shorthand = find_shorthand(rules, quantization)) {
+    if (!out) out.emplace();
+    if (!out->linear) out->linear = weight_spec(shorthand->linear_weight);
+    if (!out->moe) out->moe = weight_spec(shorthand->moe_weight);
+  }
+  return out;
+}
+
+std::string quantization_config_text(std::string_view flag) {
+  const size_t first = flag.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && (flag[first] == '{' || flag.substr(first) == "null")) {
+    return std::string(flag);
+  }
+  const std::string path(flag);
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxFileBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.gcount() == 0) {
+    throw Error::input(fmt::format("{}: neither a JSON object nor a readable file", path));
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxFileBytes) throw Error::input(fmt::format("{}: larger than 1 MiB", path));
+  return text;
+}
+
+}  // namespace mxfp4

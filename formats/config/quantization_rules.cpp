@@ -1,0 +1,264 @@
+#include "formats/config/quantization_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "formats/json/strict_json.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A value for a message: short, on one line.
+std::string said(const Json& value) {
+  return shown(value.is_string() ? value.get<std::string>()
+                                 : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+// The member, or null when it is absent.
+const Json& member(const Json& object, std::string_view key) {
+  static const Json kNull;
+  const auto found = object.find(std::string(key));
+  return found == object.end() ? kNull : *found;
+}
+
+bool is_text(const Json& value, std::string_view text) {
+  return value.is_string() && value.get_ref<const std::string&>() == text;
+}
+
+std::string refuse(std::string_view where, std::string_view key, const Json& value,
+                   std::string_view expected) {
+  return fmt::format("{}{}{}: {}, expected {}", where, key.empty() ? "" : ".", key, said(value),
+                     expected);
+}
+
+const Json& require_object(const Json& parent, std::string_view where, std::string_view key) {
+  const Json& value = member(parent, key);
+  if (!value.is_object()) throw Error::input(refuse(where, key, value, "an object"));
+  return value;
+}
+
+// ---- Quark: one config object of a group of modules ----
+
+// Empty when the weight is MXFP4: fp4, in groups of 32, with e8m0 scales.
+std::string weight_refusal(const Json& weight, const std::string& where) {
+  if (!weight.is_object()) return refuse(where, "", weight, "an object of one fp4 weight");
+  if (!is_text(member(weight, "dtype"), "fp4")) {
+    return refuse(where, "dtype", member(weight, "dtype"), "fp4");
+  }
+  if (!is_text(member(weight, "qscheme"), "per_group")) {
+    return refuse(where, "qscheme", member(weight, "qscheme"), "per_group");
+  }
+  if (member(weight, "group_size") != 32) {
+    return refuse(where, "group_size", member(weight, "group_size"), "32");
+  }
+  if (!is_text(member(weight, "scale_format"), "e8m0")) {
+    return refuse(where, "scale_format", member(weight, "scale_format"), "e8m0");
+  }
+  return {};
+}
+
+struct QuarkInput {
+  std::string_view dtype;
+  bool dynamic;
+  std::string_view activation;
+};
+constexpr std::array kQuarkInputs = {
+    QuarkInput{"fp4", true, "mxfp4"},
+    QuarkInput{"fp8_e4m3", false, "fp8_per_tensor_static"},
+    QuarkInput{"fp6_e3m2", true, "fp6"},
+    QuarkInput{"fp6_e2m3", true, "fp6"},
+};
+
+// The rule of the modules that `config` is for.
+QuantRule quark_rule(const Json& config, std::string pattern, const std::string& where) {
+  QuantRule rule;
+  rule.pattern = std::move(pattern);
+  if (!config.is_object()) {
+    rule.refusal = refuse(where, "", config, "an object");
+    return rule;
+  }
+  rule.refusal = weight_refusal(member(config, "weight"), where + ".weight");
+  for (const std::string_view key : {"output_tensors", "bias"}) {
+    const Json& value = member(config, key);
+    if (rule.refusal.empty() && !value.is_null()) {
+      rule.refusal = refuse(where, key, value, "null");
+    }
+  }
+  const Json& input = member(config, "input_tensors");
+  if (!rule.refusal.empty() || input.is_null()) return rule;
+  if (input.is_object()) {
+    const Json& dtype = member(input, "dtype");
+    const Json& dynamic = member(input, "is_dynamic");
+    for (const QuarkInput& legal : kQuarkInputs) {
+      if (!is_text(dtype, legal.dtype)) continue;
+      rule.activation = legal.activation;
+      if (dynamic != legal.dynamic) {
+        rule.refusal = refuse(where, "input_tensors.is_dynamic", dynamic,
+                              fmt::format("{} for {}", legal.dynamic, legal.dtype));
+      }
+      return rule;
+    }
+  }
+  rule.refusal = refuse(where, "input_tensors", input,
+                        "null, dynamic fp4 or fp6, or static fp8_e4m3 activations");
+  return rule;
+}
+
+void read_quark(const QuantizationText& text, QuantMethod& method) {
+  const Json& root = *text.quantization;
+  (void)require_object(root, text.where, "export");
+  if (const Json& layers = member(root, "layer_quant_config"); layers.is_object()) {
+    for (const auto& [pattern, config] : layers.items()) {
+      method.rules.push_back(quark_rule(
+          config, pattern, fmt::format("{}.layer_quant_config.{}", text.where, shown(pattern))));
+    }
+  }
+  method.rules.push_back(quark_rule(require_object(root, text.where, "global_quant_config"), "*",
+                                    text.where + ".global_quant_config"));
+  method.activation = method.rules.back().activation;
+}
+
+// ---- compressed-tensors ----
+
+// Empty when the group's weights are MXFP4.
+std::string group_refusal(const Json& group, const std::string& where) {
+  const Json& weights = member(group, "weights");
+  if (!weights.is_object()) return refuse(where, "weights", weights, "an object");
+  const std::string at = where + ".weights";
+  if (member(weights, "num_bits") != 4) {
+    return refuse(at, "num_bits", member(weights, "num_bits"), "4");
+  }
+  if (!is_text(member(weights, "type"), "float")) {
+    return refuse(at, "type", member(weights, "type"), "float");
+  }
+  if (!is_text(member(weights, "strategy"), "group")) {
+    return refuse(at, "strategy", member(weights, "strategy"), "group");
+  }
+  if (member(weights, "group_size") != 32) {
+    return refuse(at, "group_size", member(weights, "group_size"), "32");
+  }
+  if (member(weights, "symmetric") != true) {
+    return refuse(at, "symmetric", member(weights, "symmetric"), "true");
+  }
+  const Json& scale = member(weights, "scale_dtype");
+  if (!scale.is_null() && !is_text(scale, "torch.uint8")) {
+    return refuse(at, "scale_dtype", scale, "torch.uint8");
+  }
+  return {};
+}
+
+bool targets_experts(const Json& group) {
+  const Json& targets = member(group, "targets");
+  if (!targets.is_array()) return false;
+  return std::any_of(targets.begin(), targets.end(), [](const Json& target) {
+    return target.is_string() &&
+           target.get_ref<const std::string&>().find("expert") != std::string::npos;
+  });
+}
+
+// The group of the experts must be MXFP4. With several groups it is the one that says experts in
+// its targets; where none does, one MXFP4 group is enough and the tensors' shapes decide.
+void read_compressed_tensors(const QuantizationText& text, QuantMethod&) {
+  const Json& groups = require_object(*text.quantization, text.where, "config_groups");
+  std::string first_refusal;
+  bool any = false;
+  for (const auto& [name, group] : groups.items()) {
+    const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
+    if (!group.is_object()) throw Error::input(refuse(where, "", group, "an object"));
+    const std::string refusal = group_refusal(group, where);
+    if (!refusal.empty() && targets_experts(group)) throw Error::input(refusal);
+    if (first_refusal.empty()) first_refusal = refusal;
+    any = any || refusal.empty();
+  }
+  if (any) return;
+  throw Error::input(first_refusal.empty() ? refuse(text.where, "config_groups", groups, "a group")
+                                           : first_refusal);
+}
+
+// ---- DeepSeek-V4's block FP8, whose experts are FP4 ----
+
+void read_fp8(const QuantizationText& text, QuantMethod& method) {
+  if (text.model != nullptr && text.model_type != "deepseek_v4") {
+    throw Error::input(fmt::format("{}.quant_method: {} of model_type {} holds no MXFP4 experts",
+                                   text.where, method.name, shown(text.model_type)));
+  }
+  Json said_dtype = member(*text.quantization, "expert_dtype");
+  if (text.model != nullptr) {
+    const Json& nested = member(*text.model, "text_config");
+    if (nested.is_object() && nested.contains("expert_dtype")) said_dtype = nested["expert_dtype"];
+    if (text.model->contains("expert_dtype")) said_dtype = (*text.model)["expert_dtype"];
+  }
+  if (!said_dtype.is_null() && !is_text(said_dtype, "fp4")) {
+    throw Error::input(refuse("expert_dtype", "", said_dtype, "fp4: other experts are not MXFP4"));
+  }
+  if (is_text(member(*text.quantization, "moe_quant_algo"), "NVFP4")) {
+    throw Error::input(fmt::format("{}.moe_quant_algo: NVFP4 experts are not MXFP4", text.where));
+  }
+  method.expert_dtype = "fp4";
+}
+
+// ---- AutoRound (INC) ----
+
+void read_auto_round(const QuantizationText& text, QuantMethod&) {
+  const Json& root = *text.quantization;
+  if (member(root, "bits") != 4) {
+    throw Error::input(refuse(text.where, "bits", member(root, "bits"), "4"));
+  }
+  if (member(root, "group_size") != 32) {
+    throw Error::input(refuse(text.where, "group_size", member(root, "group_size"), "32"));
+  }
+  const Json& type = member(root, "data_type");
+  if (!type.is_string() || type.get_ref<const std::string&>().find("mx_fp") == std::string::npos) {
+    throw Error::input(refuse(text.where, "data_type", type, "mx_fp"));
+  }
+  const Json& packing = member(root, "packing_format");
+  if (!is_text(packing, "auto_round:llm_compressor")) {
+    throw Error::input(refuse(text.where, "packing_format", packing, "auto_round:llm_compressor"));
+  }
+}
+
+void read_mxfp4(const QuantizationText&, QuantMethod&) {}
+
+struct MethodRow {
+  std::string_view name;
+  void (*read)(const QuantizationText&, QuantMethod&);
+};
+constexpr std::array kMethods = {
+    MethodRow{"mxfp4", read_mxfp4},
+    MethodRow{"gpt_oss_mxfp4", read_mxfp4},
+    MethodRow{"fp8", read_fp8},
+    MethodRow{"deepseek_v4_fp8", read_fp8},
+    MethodRow{"quark", read_quark},
+    MethodRow{"compressed-tensors", read_compressed_tensors},
+    MethodRow{"auto-round", read_auto_round},
+    MethodRow{"inc", read_auto_round},
+};
+
+}  // namespace
+
+QuantMethod read_quantization(const QuantizationText& text) {
+  const Json& name = member(*text.quantization, "quant_method");
+  QuantMethod method;
+  if (name.is_null() && text.where == "compression_config") {
+    method.name = "compressed-tensors";  // older exports leave it out there
+  } else if (name.is_string()) {
+    method.name = name.get<std::string>();
+  } else {
+    throw Error::input(refuse(text.where, "quant_method", name, "a string"));
+  }
+  for (const MethodRow& row : kMethods) {
+    if (row.name != method.name) continue;
+    row.read(text, method);
+    return method;
+  }
+  throw Error::input(fmt::format("{}.quant_method: {} holds no MXFP4 experts that are supported",
+                                 text.where, shown(method.name)));
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,213 @@
+#include "formats/conversion/rest_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "formats/checkpoint/natural_order.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "formats/os/mapped_file.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+#include "lib/exec/buffer.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kCopyPiece = int64_t{8} << 20;
+
+// More than the header needs for one tensor: six bytes for each of a name's (\u00XX), two offsets,
+// eight dimensions.
+int64_t header_bound(const SourceTensor& tensor) {
+  return 6 * static_cast<int64_t>(tensor.name.size()) + 320;
+}
+
+void finish_file(RestFile& file, const Source& source, size_t number) {
+  file.name = fmt::format("rest-{:05}.safetensors", number);
+  std::ranges::stable_sort(file.tensors, std::greater{}, [&](size_t index) {
+    return dtype_bits(source.tensors()[index].spec.dtype);
+  });
+  std::vector<SafetensorsTensor> tensors;
+  for (size_t index : file.tensors) {
+    append_tensor(tensors, source.tensors()[index].name, source.tensors()[index].spec);
+  }
+  file.header = make_safetensors_header(tensors, {{"format", "pt"}}, kSafetensorsAlignment);
+}
+
+SideFile make_index(const Source& source, const std::vector<RestFile>& files) {
+  nlohmann::json map = nlohmann::json::object();
+  int64_t total = 0;
+  for (const RestFile& file : files) {
+    for (size_t index : file.tensors) map[source.tensors()[index].name] = file.name;
+    total += file.data_bytes;
+  }
+  nlohmann::ordered_json json;
+  json["metadata"]["total_size"] = total;
+  json["weight_map"] = map;
+  SideFile index{.name = std::string(kIndexName), .from = {}, .text = json.dump(2) + "\n"};
+  index.size = static_cast<int64_t>(index.text.size());
+  return index;
+}
+
+bool is_weights_or_index(const std::string& name) {
+  static constexpr std::array<std::string_view, 13> kSuffixes = {
+      ".safetensors", ".bin",  ".pt",   ".pth", ".ckpt", ".h5",        ".hdf5",
+      ".msgpack",     ".gguf", ".onnx", ".npz", ".zst",  ".index.json"};
+  return std::ranges::any_of(kSuffixes,
+                             [&](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+// Writes one file and its checksum.
+class SummedFile {
+ public:
+  explicit SummedFile(const fs::path& path) : name_(path.filename().string()), file_(path) {}
+  void append(ConstBytes bytes) {
+    sum_.update(bytes);  // first: a map's lost page shows here, write() would only fail
+    file_.append(bytes);
+  }
+  ManifestFile commit() {
+    file_.commit();
+    return {name_, file_.size(), sum_.hex()};
+  }
+
+ private:
+  std::string name_;
+  AtomicFile file_;
+  Checksum sum_;
+};
+
+void copy_tensor(Source& source, size_t index, SummedFile& file, Buffer& buffer,
+                 const std::function<void(int64_t)>& progress) {
+  const TensorSpec& spec = source.tensors()[index].spec;
+  const int64_t bytes = spec.bytes();
+  if (bytes == 0) return;
+  ConstBytes mapped = source.view(index, 0, bytes);
+  while (!mapped.empty()) {
+    const ConstBytes piece = mapped.first(std::min(mapped.size(), static_cast<size_t>(kCopyPiece)));
+    file.append(piece);
+    source.release(piece);
+    progress(static_cast<int64_t>(piece.size()));
+    mapped = mapped.subspan(piece.size());
+    if (mapped.empty()) return;
+  }
+  // Whole rows where they fit, so that a chunked source meets no chunk oftener than needed.
+  const int64_t rows = spec.shape.rank() == 0 ? 1 : spec.shape[0];
+  const int64_t row = bytes / rows;
+  const int64_t step = row < kCopyPiece ? kCopyPiece / row * row : kCopyPiece;
+  for (int64_t at = 0; at < bytes; at += step) {
+    const MutableBytes piece = buffer.get(std::min(step, bytes - at));
+    source.read(index, at, piece);
+    file.append(piece);
+    progress(static_cast<int64_t>(piece.size()));
+  }
+}
+
+ManifestFile write_tensors(Source& source, const RestFile& plan, const fs::path& directory,
+                           Buffer& buffer, const std::function<void(int64_t)>& progress) {
+  SummedFile file(directory / plan.name);
+  file.append(std::as_bytes(std::span(plan.header)));
+  for (size_t index : plan.tensors) copy_tensor(source, index, file, buffer, progress);
+  return file.commit();
+}
+
+ManifestFile write_side(const SideFile& plan, const fs::path& directory) {
+  const std::string text = plan.from.empty() ? plan.text : in_context(plan.from.string(), [&] {
+    return read_text_file(plan.from, kMaxSideFile);
+  });
+  SummedFile file(directory / plan.name);
+  file.append(std::as_bytes(std::span(text)));
+  return file.commit();
+}
+
+}  // namespace
+
+std::vector<ManifestFile> RestPlan::planned() const {
+  std::vector<ManifestFile> entries;
+  for (const RestFile& file : files) {
+    entries.push_back({file.name, static_cast<int64_t>(file.header.size()) + file.data_bytes, ""});
+  }
+  for (const SideFile& file : side) entries.push_back({file.name, file.size, ""});
+  return entries;
+}
+
+int64_t RestPlan::bytes() const {
+  int64_t total = 0;
+  for (const ManifestFile& file : planned()) total = checked_add(total, file.size);
+  return total;
+}
+
+RestPlan plan_rest(const Source& source, const std::vector<size_t>& rest, int64_t max_file) {
+  RestPlan plan;
+  int64_t room = 0;
+  for (size_t index : rest) {
+    const SourceTensor& tensor = source.tensors()[index];
+    const int64_t bytes = tensor.spec.bytes();
+    const int64_t needed = checked_add(bytes, header_bound(tensor));
+    if (plan.files.empty() || needed > room) {
+      plan.files.emplace_back();
+      room = max_file - 2 * kSafetensorsAlignment;
+    }
+    plan.files.back().tensors.push_back(index);
+    plan.files.back().data_bytes = checked_add(plan.files.back().data_bytes, bytes);
+    room -= needed;
+  }
+  for (size_t i = 0; i < plan.files.size(); ++i) finish_file(plan.files[i], source, i + 1);
+  if (!plan.files.empty()) plan.side.push_back(make_index(source, plan.files));
+  return plan;
+}
+
+std::vector<SideFile> find_side_files(const fs::path& checkpoint,
+                                      std::vector<std::string>& warnings) {
+  std::vector<SideFile> files;
+  std::error_code error;
+  for (fs::directory_iterator at(checkpoint, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with('.') || is_weights_or_index(name) || name == kManifestName ||
+        !fs::is_regular_file(at->path(), ignored)) {
+      continue;
+    }
+    const SourceFile file =
+        in_context(at->path().string(), [&] { return describe_file(at->path()); });
+    if (file.size > kMaxSideFile) {
+      warnings.push_back(fmt::format("{}: {} bytes, not copied", name, file.size));
+      continue;
+    }
+    files.push_back({.name = name, .from = at->path(), .text = {}, .size = file.size});
+  }
+  if (error) throw Error::input(fmt::format("{}: {}", checkpoint.string(), error.message()));
+  std::ranges::sort(files, {}, &SideFile::name);
+  return files;
+}
+
+std::vector<ManifestFile> write_rest(Source& source, const RestPlan& plan,
+                                     const fs::path& directory, const RestHooks& hooks) {
+  std::vector<ManifestFile> entries;
+  Buffer buffer;
+  const auto add = [&](const std::string& name, const auto& write) {
+    if (auto kept = hooks.kept(name)) {
+      entries.push_back(std::move(*kept));
+      return;
+    }
+    entries.push_back(write());
+    hooks.finished(entries.back());
+  };
+  for (const RestFile& file : plan.files) {
+    add(file.name, [&] { return write_tensors(source, file, directory, buffer, hooks.progress); });
+  }
+  for (const SideFile& file : plan.side) {
+    add(file.name, [&] { return write_side(file, directory); });
+  }
+  return entries;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,25 @@
+// Asks the HDF5 library about one dataset or attribute. The library may crash on a damaged file:
+// call this in a process of its own (isolated.hpp).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "formats/hdf5/hdf5_handle.hpp"
+#include "formats/hdf5/hdf5_index.hpp"
+
+namespace mxfp4 {
+
+// Everything about the dataset but its name. `alive` is called now and then while chunks are looked
+// up. Throws Error::input for element types, storage and filters that are not supported.
+[[nodiscard]] Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const std::function<void()>& alive);
+
+// A string attribute of one element; empty if there is none. Throws Error::input when it has
+// another type.
+[[nodiscard]] std::optional<std::string> read_hdf5_string(hid_t object, const char* name);
+
+// The string or integer as text; empty for any other type.
+[[nodiscard]] std::optional<std::string> read_hdf5_attribute(hid_t attribute);
+
+}  // namespace mxfp4

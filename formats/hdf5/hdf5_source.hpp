@@ -1,0 +1,28 @@
+// Reads HDF5 checkpoints (HDF5 1.10; files of every version that the library opens).
+//
+// Names are paths with dots for slashes: /layers/0/w13_weight is layers.0.w13_weight, and a dataset
+// called a.b is the same as b in the group a. Codes and scales are 8-bit integers; a 16-bit integer
+// holds the bits of a BF16 unless the dataset's attribute "dtype" names another type; IEEE floats
+// of either byte order are read as they are. Contiguous or chunked storage, filters of
+// hdf5_filters.hpp. Optional root attributes: format = mxfp4-hdf5, version = 1, layout =
+// checkpoint | loaded, config_json, family, w13_order, ...
+//
+// Refused: soft and external links, other element types, virtual, external and compact storage,
+// dimensions of 0, datasets that were never written, chunks of more than 256 MiB.
+//
+// The library only makes an index of the file, in a process of its own, because version 1.10
+// crashes on many damaged files. Data is then read from a map of the file and decoded here;
+// contiguous little-endian datasets are served from the map, without a copy.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "formats/checkpoint/source.hpp"
+
+namespace mxfp4 {
+
+// Throws Error::input.
+[[nodiscard]] std::unique_ptr<Source> open_hdf5(const std::filesystem::path& path);
+
+}  // namespace mxfp4

@@ -1,0 +1,61 @@
+#include "formats/json/python_json.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "formats/json/strict_json.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// The parser keeps no recursion, but what it builds is walked recursively later.
+void check_depth(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxJsonDepth) {
+        throw Error::input(fmt::format("JSON nested deeper than {} levels", kMaxJsonDepth));
+      }
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text) {
+  check_depth(text);
+  // The parser below would stop there, whatever follows.
+  if (text.find('\0') != std::string_view::npos) check_json_text(text);
+  try {
+    return nlohmann::json::parse(text.begin(), text.end());
+  } catch (const nlohmann::json::exception& error) {
+    check_json_text(text);  // its message would repeat bytes that are not UTF-8
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the tag.
+    std::string_view what = error.what();
+    if (const size_t tag = what.find("] "); tag != std::string_view::npos)
+      what.remove_prefix(tag + 2);
+    throw Error::input(fmt::format("not valid JSON: {}", what));
+  }
+}
+
+std::string_view python_type_name(const nlohmann::json& value) {
+  if (value.is_null()) return "NoneType";
+  if (value.is_boolean()) return "bool";
+  if (value.is_number_integer()) return "int";
+  if (value.is_number()) return "float";
+  if (value.is_string()) return "str";
+  return value.is_array() ? "list" : "dict";
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,166 @@
+#include "formats/os/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "formats/os/lost_pages.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// In one call of the system, which takes 1024 at most.
+constexpr size_t kMaxSpans = 64;
+
+[[noreturn]] void fail(const std::filesystem::path& path, std::string_view action) {
+  const int code = errno;
+  throw Error::output(fmt::format("{}: {}: {}", path.string(), action, std::strerror(code)));
+}
+
+// The system refuses to read lost pages of a map where our own reading gets them noted.
+void touch(std::span<const iovec> parts) {
+  constexpr size_t kPage = 4096;
+  for (const iovec& part : parts) {
+    const auto* bytes = static_cast<const volatile std::byte*>(part.iov_base);
+    for (size_t at = 0; at < part.iov_len; at += kPage) (void)bytes[at];
+  }
+}
+
+// A file system without modes gives every file the same one.
+bool has_no_modes(int code) {
+  return code == EPERM || code == ENOTSUP || code == ENOSYS || code == EINVAL;
+}
+
+// mkostemp makes files for their owner alone; what we publish has the usual permissions. False with
+// errno set when that fails.
+bool set_usual_mode(int descriptor) {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return fchmod(descriptor, 0666 & ~mask) == 0 || has_no_modes(errno);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  std::string name =
+      (target_.parent_path() / fmt::format(".{}.tmp-XXXXXX", target_.filename().string())).string();
+  descriptor_ = mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail(target_, "cannot create");
+  temporary_ = name;
+  if (!set_usual_mode(descriptor_)) {
+    const int code = errno;
+    discard();  // no destructor runs after a throw from here
+    errno = code;
+    fail(target_, "cannot set permissions");
+  }
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  unlink(temporary_.c_str());
+}
+
+void AtomicFile::append(ConstBytes bytes) { write_at(size_, {&bytes, 1}); }
+
+void AtomicFile::write_at(int64_t offset, std::span<const ConstBytes> spans) {
+  check_lost_pages();
+  std::array<iovec, kMaxSpans> parts;
+  while (!spans.empty()) {
+    const size_t count = std::min(spans.size(), parts.size());
+    for (size_t i = 0; i < count; ++i) {
+      // The system only reads from there, but its type serves readers too.
+      parts[i] = {const_cast<std::byte*>(spans[i].data()), spans[i].size()};
+    }
+    offset = write_parts(std::span(parts).first(count), offset);
+    spans = spans.subspan(count);
+  }
+  int64_t size = size_;
+  while (size < offset && !size_.compare_exchange_weak(size, offset)) {
+  }
+}
+
+// Writes all parts and returns the offset behind them.
+int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
+  while (!parts.empty()) {
+    const ssize_t result =
+        pwritev(descriptor_, parts.data(), static_cast<int>(parts.size()), offset);
+    if (result < 0) {
+      const int code = errno;
+      if (code == EINTR) continue;
+      if (code == EFAULT) touch(parts);
+      check_lost_pages();
+      errno = code;
+      fail(target_, "cannot write");
+    }
+    offset += result;
+    auto written = static_cast<size_t>(result);
+    while (!parts.empty() && written >= parts.front().iov_len) {
+      written -= parts.front().iov_len;
+      parts = parts.subspan(1);
+    }
+    if (!parts.empty()) {
+      parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + written;
+      parts.front().iov_len -= written;
+    }
+  }
+  return offset;
+}
+
+void AtomicFile::commit() {
+  check_lost_pages();
+  if (fsync(descriptor_) != 0) fail(target_, "cannot fsync");
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "cannot rename into place");
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (close(descriptor) != 0) fail(target_, "cannot close");
+  sync_directory(target_.parent_path());
+}
+
+void write_file_atomically(const std::filesystem::path& target, std::string_view text) {
+  AtomicFile file(target);
+  file.append(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+void make_directories(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    throw Error::output(fmt::format("{}: cannot create: {}", directory.string(), error.message()));
+  }
+}
+
+void remove_file(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) {
+    throw Error::output(fmt::format("{}: cannot remove: {}", path.string(), error.message()));
+  }
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory.empty() ? "." : directory;
+  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail(path, "cannot open");
+  const int code = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  // Some file systems cannot sync a directory; their renames are as durable as they get.
+  if (code == 0 || code == EINVAL) return;
+  errno = code;
+  fail(path, "cannot fsync");
+}
+
+}  // namespace mxfp4
