@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.hpp"
-#include "apps/conversion_output.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/session.hpp"
 #include "apps/shard_option.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/conversion/conversion_output.hpp"
 #include "formats/conversion/repacker.hpp"
 #include "formats/conversion/rest_writer.hpp"
 #include "lib/core/error.hpp"
@@ -334,7 +334,14 @@ int run_convert(const ConvertOptions& options, const Console& console) {
 
   watch_signals("--resume goes on from what is complete");
   const std::vector<Manifest> planned = planned_manifests(plan, input.model, manifest);
-  ConversionOutput output(options, shard, planned, *input.source);
+  ConversionOutput output({.output = options.output,
+                           .input = options.input.path,
+                           .include_rest = options.include_rest,
+                           .resume = options.resume,
+                           .force = options.force,
+                           .shard = shard,
+                           .between = check_interrupted},
+                          planned, *input.source);
   if (output.complete()) return already_complete(options, console);
   manifest.rest.clear();
   Repacker repacker(*input.source, input.model, plan, layout, choice.target);

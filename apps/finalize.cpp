@@ -8,11 +8,11 @@
 #include <system_error>
 
 #include "apps/commands.hpp"
-#include "apps/output_directory.hpp"
 #include "apps/session.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/shard_manifest.hpp"
+#include "formats/conversion/output_directory.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
 

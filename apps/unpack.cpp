@@ -7,10 +7,10 @@
 
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
-#include "apps/output_directory.hpp"
 #include "apps/session.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/conversion/output_directory.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"

@@ -1,4 +1,4 @@
-#include "apps/output_directory.hpp"
+#include "formats/conversion/output_directory.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

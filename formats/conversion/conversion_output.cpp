@@ -1,4 +1,4 @@
-#include "apps/conversion_output.hpp"
+#include "formats/conversion/conversion_output.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <set>
 #include <system_error>
 
-#include "apps/interrupt.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
@@ -21,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-OutputMode mode_of(const ConvertOptions& options, bool shard) {
-  if (options.resume || shard) return OutputMode::kJoin;
-  return options.force ? OutputMode::kReplace : OutputMode::kNew;
+OutputMode mode_of(const OutputRequest& request) {
+  if (request.resume || request.shard) return OutputMode::kJoin;
+  return request.force ? OutputMode::kReplace : OutputMode::kNew;
 }
 
 std::string journal_name(const std::optional<Shard>& shard) {
@@ -86,28 +85,27 @@ bool is_result_of(const fs::path& blob, const fs::path& home,
 
 }  // namespace
 
-ConversionOutput::ConversionOutput(const ConvertOptions& options, std::optional<Shard> shard,
-                                   const std::vector<Manifest>& planned, const Source& source)
-    : shard_(shard),
-      directory_(options.output, mode_of(options, shard.has_value()), shard.has_value()),
-      path_(options.output),
-      blob_(options.include_rest ? options.output / kBlobFolder : options.output),
+ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
+                                   const Source& source)
+    : request_(std::move(request)),
+      directory_(request_.output, mode_of(request_), request_.shard.has_value()),
+      blob_(request_.include_rest ? request_.output / kBlobFolder : request_.output),
       plan_(plan_identity(planned)),
-      source_(look_at(options.input.path, source)) {
+      source_(look_at(request_.input, source)) {
   for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
-  if (options.resume || shard_) {
+  if (request_.resume || request_.shard) {
     look_for_manifests(planned);
-    if (complete_ && !options.resume) {
-      throw Error::output(fmt::format("{}: complete already", options.output.string()))
+    if (complete_ && !request_.resume) {
+      throw Error::output(fmt::format("{}: complete already", request_.output.string()))
           .hint("--resume accepts it; a shard replaces no result, so remove it first");
     }
     if (!complete_) {
       refuse_unrecorded();
-      look_for_shards(options);
+      look_for_shards();
     }
-    if (!complete_ && shard_) look_for_own_shard(options);
+    if (!complete_ && request_.shard) look_for_own_shard();
   }
-  if (!complete_) open_journal(options, planned);
+  if (!complete_) open_journal(planned);
 }
 
 ConversionOutput::~ConversionOutput() {
@@ -116,34 +114,35 @@ ConversionOutput::~ConversionOutput() {
 
 void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) {
   size_t found = 0;
-  for (const fs::path& blob : all_blobs(path_)) {
+  for (const fs::path& blob : all_blobs(request_.output)) {
     std::error_code ignored;
     if (!fs::exists(blob / kManifestName, ignored)) continue;
     if (!is_result_of(blob, blob_, planned)) {
       throw Error::output(
           fmt::format("{}: holds a complete result of another conversion", blob.string()))
-          .hint(shard_ ? "choose another directory; a shard replaces no result, so remove it first"
-                       : "choose another directory; --force replaces it");
+          .hint(request_.shard
+                    ? "choose another directory; a shard replaces no result, so remove it first"
+                    : "choose another directory; --force replaces it");
     }
     ++found;
   }
   complete_ = found == planned.size();
   if (!complete_) return;
   directory_.keep();
-  if (!shard_) remove_records();
+  if (!request_.shard) remove_records();
 }
 
 // A run that was killed after its last manifest leaves its journal, and perhaps temporaries.
 void ConversionOutput::remove_records() const {
   for (const fs::path& file : directory_.files()) {
-    if (is_journal_or_temporary(file)) remove_file(path_ / file);
+    if (is_journal_or_temporary(file)) remove_file(request_.output / file);
   }
 }
 
 // Other than --force, --resume and --shard replace nothing but what an unfinished conversion left.
 // Without its records each file has to show by itself that it is a piece of one.
 void ConversionOutput::refuse_unrecorded() const {
-  const auto whole = [&](const fs::path& file) { return path_ / file; };
+  const auto whole = [&](const fs::path& file) { return request_.output / file; };
   // Listed again, as another shard may have begun, or have come to its end, meanwhile.
   for (int look = 0; look < 2; ++look) {
     if (std::ranges::any_of(directory_.files(), is_record, whole)) return;
@@ -152,22 +151,22 @@ void ConversionOutput::refuse_unrecorded() const {
   const auto foreign = std::ranges::find_if_not(files, is_piece_of_blob, whole);
   if (foreign == files.end()) return;
   throw Error::output(fmt::format("{}: holds {}, but no record of an unfinished conversion",
-                                  path_.string(), foreign->string()))
-      .hint(shard_ ? "choose an empty directory" : "--force replaces an earlier result");
+                                  request_.output.string(), foreign->string()))
+      .hint(request_.shard ? "choose an empty directory" : "--force replaces an earlier result");
 }
 
-void ConversionOutput::look_for_shards(const ConvertOptions& options) {
+void ConversionOutput::look_for_shards() {
   for (const fs::path& path : find_shard_manifests(blob_)) {
-    if (!shard_) {
+    if (!request_.shard) {
       throw Error::output(fmt::format("{}: holds shards of a conversion", blob_.string()))
           .hint("finalize puts them together; --force replaces them");
     }
     const ShardManifest other = read_shard_manifest(path);
-    if (other.plan != plan_ || other.shard.count != shard_->count) {
+    if (other.plan != plan_ || other.shard.count != request_.shard->count) {
       throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
           .hint("all shards need the same input, flags and program");
     }
-    const bool replaced = options.force && other.shard.index == shard_->index;
+    const bool replaced = request_.force && other.shard.index == request_.shard->index;
     if (!replaced && other.source.contradicts(source_)) {
       throw Error::output(
           fmt::format("{}: the input changed since that shard was written", path.string()))
@@ -176,11 +175,11 @@ void ConversionOutput::look_for_shards(const ConvertOptions& options) {
   }
 }
 
-void ConversionOutput::look_for_own_shard(const ConvertOptions& options) {
-  const fs::path path = blob_ / shard_manifest_name(*shard_);
+void ConversionOutput::look_for_own_shard() {
+  const fs::path path = blob_ / shard_manifest_name(*request_.shard);
   std::error_code ignored;
-  if (options.force || !fs::exists(path, ignored)) return;
-  if (options.resume) {
+  if (request_.force || !fs::exists(path, ignored)) return;
+  if (request_.resume) {
     complete_ = true;
   } else {
     throw Error::output(fmt::format("{}: this shard is complete already", path.string()))
@@ -188,17 +187,16 @@ void ConversionOutput::look_for_own_shard(const ConvertOptions& options) {
   }
 }
 
-void ConversionOutput::open_journal(const ConvertOptions& options,
-                                    const std::vector<Manifest>& planned) {
-  const fs::path path = blob_ / journal_name(shard_);
+void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
+  const fs::path path = blob_ / journal_name(request_.shard);
   // A resumed run must read what the earlier one read.
   const std::string identity = checksum_of(plan_ + source_.stamp);
   JournalContent found = read_journal(path);
-  const bool same = options.resume && found.plan == identity;
-  if (!same && options.resume && !shard_) directory_.clear();
+  const bool same = request_.resume && found.plan == identity;
+  if (!same && request_.resume && !request_.shard) directory_.clear();
   make_directories(blob_);
   journal_ = std::make_unique<Journal>(path);
-  if (shard_ && !options.resume && !options.force && !found.files.empty()) {
+  if (request_.shard && !request_.resume && !request_.force && !found.files.empty()) {
     throw Error::output(
         fmt::format("{}: an earlier run of this shard did not finish", path.string()))
         .hint("--resume goes on, --force starts again");
@@ -216,14 +214,14 @@ void ConversionOutput::open_journal(const ConvertOptions& options,
       throw;
     }
     // Not before: without either nobody knows whose the files are.
-    if (shard_) remove_file(blob_ / shard_manifest_name(*shard_));
+    if (request_.shard) remove_file(blob_ / shard_manifest_name(*request_.shard));
   }
   remove_leftovers(planned);
 }
 
 // What dead runs left: temporaries. Layers that no manifest would name are not theirs.
 void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
-  if (shard_) return;  // other shards' may be alive
+  if (request_.shard) return;  // other shards' may be alive
   std::set<std::string> wanted;
   for (const Manifest& manifest : planned) {
     for (const ManifestLayer& layer : manifest.layers) {
@@ -232,13 +230,13 @@ void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) co
   }
   for (const fs::path& file : directory_.files()) {
     const std::string name = file.filename().string();
-    const std::string in_blob = (path_ / file).lexically_relative(blob_).string();
+    const std::string in_blob = (request_.output / file).lexically_relative(blob_).string();
     if (name.starts_with("layer-") && !wanted.contains(in_blob)) {
       throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
-                                      path_.string(), file.string()))
+                                      request_.output.string(), file.string()))
           .hint("--force replaces an earlier result");
     }
-    if (is_temporary(name)) remove_file(path_ / file);
+    if (is_temporary(name)) remove_file(request_.output / file);
   }
 }
 
@@ -248,7 +246,7 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
   try {
     const fs::path path = blob_ / name;
     if (describe_file(path).size != found->second.size) return std::nullopt;
-    if (checksum_of_mapped(MappedFile(path).bytes(), check_interrupted) != found->second.xxh3_128)
+    if (checksum_of_mapped(MappedFile(path).bytes(), request_.between) != found->second.xxh3_128)
       return std::nullopt;
   } catch (const Error&) {
     return std::nullopt;  // gone, or not readable
@@ -266,9 +264,11 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
                                                   const std::vector<std::string>& warnings) {
   std::set<std::string> all = journal_->warnings();
   all.insert(warnings.begin(), warnings.end());
-  if (shard_) {
-    const ShardManifest manifest{*shard_, plan_, source_, layers_, all, std::move(manifests)};
-    write_file_atomically(blob_ / shard_manifest_name(*shard_), write_shard_manifest(manifest));
+  if (request_.shard) {
+    const ShardManifest manifest{*request_.shard, plan_, source_,
+                                 layers_,         all,   std::move(manifests)};
+    write_file_atomically(blob_ / shard_manifest_name(*request_.shard),
+                          write_shard_manifest(manifest));
   } else {
     for (Manifest& manifest : manifests) {
       manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());

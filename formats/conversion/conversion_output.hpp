@@ -1,36 +1,47 @@
-// Where a conversion writes, and what of it an earlier run has done already: --force, --resume and
-// --shard are decided here. Layout of OUT: man/mxfp4-repack-container.5.
+// Where a conversion writes, and what of it an earlier run has done already: force, resume and shards are
+// decided here. Layout of OUT: man/mxfp4-repack-container.5.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "apps/options.hpp"
-#include "apps/output_directory.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/checkpoint/source.hpp"
+#include "formats/conversion/output_directory.hpp"
 #include "lib/plan/shard.hpp"
 
 namespace mxfp4 {
 
+// What the caller asks of OUT.
+struct OutputRequest {
+  std::filesystem::path output;  // OUT
+  std::filesystem::path input;   // what is converted
+  bool include_rest = false;     // OUT is a model directory, the blob a folder in it
+  bool resume = false;
+  bool force = false;
+  std::optional<Shard> shard;
+  std::function<void()> between;  // called every few MB that are read; may throw to stop
+};
+
 class ConversionOutput {
  public:
-  // `planned` is what the manifests will say, data aside (planned_manifests). Without --resume and
-  // --shard OUT has to be empty, or --force empties it. With --resume:
+  // `planned` is what the manifests will say, data aside (planned_manifests). Without resume and
+  // shard OUT has to be empty, or force empties it. With resume:
   //   a complete result of this plan      complete() is true, nothing is to be done
   //   a complete result of another plan   Error::output
   //   an unfinished run of this plan on an unchanged source: its whole files are kept
   //   another unfinished run              removed, the run starts anew
   //   anything else                       Error::output
-  // A shard joins the others' files in OUT; its own are treated as above, and --force replaces no
+  // A shard joins the others' files in OUT; its own are treated as above, and force replaces no
   // others.
-  ConversionOutput(const ConvertOptions& options, std::optional<Shard> shard,
-                   const std::vector<Manifest>& planned, const Source& source);
+  ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
+                   const Source& source);
   ConversionOutput(const ConversionOutput&) = delete;
   ConversionOutput& operator=(const ConversionOutput&) = delete;
   // Without commit() and without any finished file nothing stays behind.
@@ -53,14 +64,13 @@ class ConversionOutput {
   void look_for_manifests(const std::vector<Manifest>& planned);
   void remove_records() const;
   void refuse_unrecorded() const;
-  void look_for_shards(const ConvertOptions& options);
-  void look_for_own_shard(const ConvertOptions& options);
-  void open_journal(const ConvertOptions& options, const std::vector<Manifest>& planned);
+  void look_for_shards();
+  void look_for_own_shard();
+  void open_journal(const std::vector<Manifest>& planned);
   void remove_leftovers(const std::vector<Manifest>& planned) const;
 
-  std::optional<Shard> shard_;
+  OutputRequest request_;
   OutputDirectory directory_;
-  std::filesystem::path path_;  // OUT
   std::filesystem::path blob_;
   std::string plan_;  // identity
   SourceSeen source_;
