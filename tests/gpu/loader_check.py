@@ -40,7 +40,7 @@ import torch
 
 import layer_files
 import mxfp4_repack
-import mxfp4_repack_loader
+from mxfp4_repack import loader
 
 SHARE_OF_PINNED = 0.8
 BESIDE_LIMIT = 64 << 20
@@ -154,11 +154,11 @@ def read_pieces(pool, threads, layers):
     work = queue.SimpleQueue()
     for layer in layers:
         for name in layer.tensors:
-            for begin, end in layer.pieces(name, mxfp4_repack_loader.DEFAULT_SLOT_BYTES):
+            for begin, end in layer.pieces(name, loader.DEFAULT_SLOT_BYTES):
                 work.put((layer, name, begin, end))
 
     def read(_):
-        buffer = np.empty(mxfp4_repack_loader.DEFAULT_SLOT_BYTES, "u1")
+        buffer = np.empty(loader.DEFAULT_SLOT_BYTES, "u1")
         try:
             while True:
                 layer, name, begin, end = work.get_nowait()
@@ -180,7 +180,7 @@ def measure(arguments, plain, packed, size):
     rate("plain: pageable copy", host.numel(), lambda: device.copy_(torch.from_numpy(pageable)))
     del host, device, pageable
 
-    usual = mxfp4_repack_loader.Loader("cuda")
+    usual = loader.Loader("cuda")
     say("loader", f"{usual.threads} threads, slots of {usual.slot_bytes >> 20} MiB")
     got = rate("loader: uncompressed", size, lambda: load_all(usual, plain))
     say("loader: share of the pinned copy", f"{got / pinned:.2f}, at least {SHARE_OF_PINNED}",
@@ -203,7 +203,7 @@ def measure_parts(arguments, plain, packed, size):
     if arguments.sweep:
         for threads in [count for count in (4, 6, 8, 10, 12, 14) if count <= cores]:
             for slot in (2, 4, 8, 16):
-                loader = mxfp4_repack_loader.Loader("cuda", threads=threads, slot_bytes=slot << 20)
+                loader = loader.Loader("cuda", threads=threads, slot_bytes=slot << 20)
                 for what, layers in (("uncompressed", plain), ("compressed", packed)):
                     rate(f"sweep: {what}, {threads} threads, {slot} MiB", size,
                          lambda: load_all(loader, layers))
@@ -263,7 +263,7 @@ def main():
     for what in layers:
         check_bytes(what, layers[what][0])
         check_memory(what, layers[what][0])
-    mxfp4_repack_loader.release()
+    loader.release()
     measure(arguments, layers["uncompressed"], layers["compressed"], size)
     check_matmul(arguments)
     if arguments.report:

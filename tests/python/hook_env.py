@@ -233,9 +233,9 @@ class World:
         return self._stack.__exit__(*error)
 
     def register(self):
-        import mxfp4_repack_vllm
-        mxfp4_repack_vllm.register()
-        return mxfp4_repack_vllm
+        from mxfp4_repack import vllm as plugin
+        plugin.register()
+        return plugin
 
     def start(self, known=True):
         """Registers, imports what vLLM would, and makes its code one that is known."""
@@ -248,9 +248,8 @@ class World:
             import vllm.model_executor.layers.quantization.utils.mxfp4_utils as utils
             utils.SCALES_IN_FOURS = True
         if known:
-            import mxfp4_repack_vllm_convert as convert
-            import mxfp4_repack_vllm_facts as facts
-            facts.FINGERPRINTS[convert.oracle_fingerprint(oracle)] = REVISIONS[self.revision]
+            from mxfp4_repack.vllm import facts
+            facts.FINGERPRINTS[facts.oracle_fingerprint(oracle)] = REVISIONS[self.revision]
         return self
 
     @property
@@ -324,5 +323,5 @@ def method_class(case):
 
 def unload():
     for name in list(sys.modules):
-        if name.split(".")[0] in ("vllm", "triton_kernels") or name.startswith("mxfp4_repack_vllm"):
+        if name.split(".")[0] in ("vllm", "triton_kernels") or name.startswith("mxfp4_repack.vllm"):
             del sys.modules[name]

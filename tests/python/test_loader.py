@@ -15,7 +15,7 @@ import mxfp4_repack
 
 try:
     import torch
-    import mxfp4_repack_loader as loader
+    from mxfp4_repack import loader
 except ImportError:
     torch = loader = None
 

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import subprocess
 import unittest
 
 import numpy as np
@@ -218,6 +219,21 @@ class LittleIsDecoded(unittest.TestCase):
             one = layer.numpy("w13_weight", expert=77)
             self.assertEqual(one.nbytes * experts, layer.info("w13_weight").nbytes)
             self.assertLess(layer.decoded_bytes, total / 100)
+
+
+class Revisions(unittest.TestCase):
+    def test_the_plugin_knows_what_the_program_knows(self):
+        """vllm/revisions.json names the same revisions and kernel libraries as the program."""
+        done = subprocess.run([blob_maker.BIN, "list", "revisions", "--json"], check=True,
+                              stdout=subprocess.PIPE)
+        program = {row["revision"].split()[0]: row["kernel libraries"]
+                   for row in json.loads(done.stdout)}
+        with open(os.path.join(os.path.dirname(mxfp4_repack.__file__), "vllm",
+                               "revisions.json"), encoding="utf-8") as file:
+            plugin = json.load(file)
+        for name, row in plugin.items():
+            libraries = ", ".join(" ".join(item) for item in row["kernel_libraries"].items())
+            self.assertEqual(libraries, program.get(name), name)
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ class Substitution(unittest.TestCase):
 
     def test_gfx1250_style_aiter_is_wrapped(self):
         """What decides is the storage of the blob, not the backend's name."""
-        import mxfp4_repack_vllm_build as build
+        from mxfp4_repack.vllm import build
         layer = mock.Mock()
         layer.info.return_value.storage = {"layout": "StridedLayout"}
         self.assertTrue(build.is_wrapped(layer))
@@ -364,7 +364,7 @@ class Verification(unittest.TestCase):
                     self.assertIn(slot + ": 1 of ", message)
 
     def test_other_strides_are_found(self):
-        import mxfp4_repack_vllm_build as build
+        from mxfp4_repack.vllm import build
         one = torch.zeros(2, 3, 4, dtype=torch.int32)
         for other, what in ((torch.zeros(2, 4, 3, dtype=torch.int32).transpose(1, 2), "strides"),
                             (torch.zeros(2, 3, 5, dtype=torch.int32), "shape"),
@@ -405,9 +405,9 @@ class Verification(unittest.TestCase):
     @staticmethod
     def two_names(world):
         """Lets the blob's one layer answer to a second name too."""
-        import mxfp4_repack_vllm_convert as convert
-        real = convert.checkpoint.find_layer
-        convert.checkpoint.find_layer = lambda entries, name: real(entries, PREFIX)
+        from mxfp4_repack.vllm import checkpoint
+        real = checkpoint.find_layer
+        checkpoint.find_layer = lambda entries, name: real(entries, PREFIX)
         world.hook._owners = type("Anybodys", (dict,), {"get": lambda self, key: None})()
         return PREFIX, PREFIX.replace("0", "1")
 

@@ -89,10 +89,10 @@ class FallBack(unittest.TestCase):
                 raw = {slot: getattr(layer, slot, None) for slot in SLOTS}
                 before = {slot: None if t is None else bits(t).tobytes() for slot, t in raw.items()}
                 if strict:
-                    import mxfp4_repack_vllm_convert as convert
+                    from mxfp4_repack.vllm import hook
                     with self.assertRaisesRegex(RuntimeError, fact) as caught:
                         world.convert(case, layer)
-                    self.assertIs(type(caught.exception), convert.BlobRefused)
+                    self.assertIs(type(caught.exception), hook.BlobRefused)
                     for slot, tensor in raw.items():
                         self.assertIs(getattr(layer, slot, None), tensor)
                     continue
@@ -564,8 +564,8 @@ class Names(unittest.TestCase):
     """Which layer of a blob a layer of vLLM is."""
 
     def setUp(self):
-        import mxfp4_repack_vllm_checkpoint as checkpoint
-        import mxfp4_repack_vllm_facts as facts
+        from mxfp4_repack.vllm import checkpoint
+        from mxfp4_repack.vllm import facts
         self.checkpoint, self.facts = checkpoint, facts
 
     def find(self, name, *layers):
@@ -614,8 +614,7 @@ class Names(unittest.TestCase):
         for revision in hook_env.REVISIONS:
             with World(revision, blob="/nowhere") as world:
                 world.start()
-                import mxfp4_repack_vllm_convert as convert
-                running = convert.oracle_fingerprint(__import__(hook_env.ORACLE, fromlist=["x"]))
+                running = self.facts.oracle_fingerprint(__import__(hook_env.ORACLE, fromlist=["x"]))
             tree = tempfile.mkdtemp(dir=hook_env.scratch.name)
             for part in (revision, "common"):
                 shutil.copytree(os.path.join(hook_env.STANDIN, part), tree, dirs_exist_ok=True)

@@ -79,7 +79,7 @@ class Order(unittest.TestCase):
         with World(blob="/nowhere") as world:
             world.register()
             load(QUARK)
-            for name in [n for n in sys.modules if n.startswith("mxfp4_repack_vllm")]:
+            for name in [n for n in sys.modules if n.startswith("mxfp4_repack.vllm")]:
                 del sys.modules[name]
             world.register()
             self.check_patched()
@@ -159,8 +159,8 @@ class Off(unittest.TestCase):
                 self.assertIn("MXFP4_REPACK_%s is '%s'" % (name, value), line)
 
     def test_settings(self):
-        import mxfp4_repack_vllm
-        read = mxfp4_repack_vllm.Settings.from_environment
+        from mxfp4_repack import vllm as plugin
+        read = plugin.Settings.from_environment
         self.assertIsNone(read({}))
         self.assertIsNone(read({"MXFP4_REPACK_BLOB": ""}))
         self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b"}),
@@ -173,15 +173,15 @@ class Off(unittest.TestCase):
 
     def test_never_raises(self):
         with World(blob="/nowhere") as world:
-            import mxfp4_repack_vllm
-            with mock.patch.object(mxfp4_repack_vllm, "_AfterImport", side_effect=OSError("x")):
+            from mxfp4_repack import vllm as plugin
+            with mock.patch.object(plugin, "_AfterImport", side_effect=OSError("x")):
                 world.register()
             self.assertIn("the plug-in is off", world.messages.text()[0])
 
     def test_hook_that_cannot_be_imported(self):
         """Then vLLM is as it was."""
         with World(blob="/nowhere") as world, \
-                mock.patch.dict(sys.modules, {"mxfp4_repack_vllm_convert": None}):
+                mock.patch.dict(sys.modules, {"mxfp4_repack.vllm.hook": None}):
             world.register()
             oracle = load(ORACLE)
             self.assertFalse(is_wrapper(getattr(oracle, NAMES[0])))
@@ -194,11 +194,11 @@ class Lean(unittest.TestCase):
         code = textwrap.dedent("""
             import sys
             before = set(sys.modules)
-            import mxfp4_repack_vllm
-            mxfp4_repack_vllm.register()
-            heavy = {"torch", "triton", "triton_kernels", "numpy", "vllm", "mxfp4_repack",
-                     "mxfp4_repack_vllm_checkpoint", "mxfp4_repack_vllm_convert",
-                     "mxfp4_repack_vllm_facts"}
+            from mxfp4_repack import vllm as plugin
+            plugin.register()
+            heavy = {"torch", "triton", "triton_kernels", "numpy", "xxhash", "vllm",
+                     "mxfp4_repack.blob", "mxfp4_repack.vllm.checkpoint",
+                     "mxfp4_repack.vllm.hook", "mxfp4_repack.vllm.facts"}
             print(sorted(heavy & (set(sys.modules) - before)))
         """)
         environment = dict(os.environ, MXFP4_REPACK_BLOB="/nowhere", PYTHONPATH=os.pathsep.join(
@@ -214,11 +214,15 @@ class EntryPoint(unittest.TestCase):
         with open(path) as file:
             text = file.read()
         self.assertIn('[project.entry-points."vllm.general_plugins"]', text)
-        self.assertIn('"mxfp4_repack_vllm:register"', text)
-        here = os.listdir(os.path.dirname(path))
-        for name in here:
-            if name.startswith("mxfp4_repack") and name.endswith(".py"):
-                self.assertIn('"%s"' % name[:-3], text, "not installed")
+        self.assertIn('"mxfp4_repack.vllm:register"', text)
+        root = os.path.dirname(path)
+        for folder, _, files in os.walk(os.path.join(root, "mxfp4_repack")):
+            for name in files:
+                if name.endswith(".py"):
+                    package = os.path.relpath(folder, root).replace(os.sep, ".")
+                    self.assertIn('"%s"' % package, text, "not installed")
+                elif name.endswith((".json", ".typed")):
+                    self.assertIn('"%s"' % name, text, "not installed")
 
 
 if __name__ == "__main__":

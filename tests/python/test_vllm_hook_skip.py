@@ -155,8 +155,8 @@ class SecondStage(unittest.TestCase):
                 lines = [line for line in world.messages.text(0) if "layers taken" in line]
                 self.assertEqual(len(lines), count)
             self.assertRegex(lines[0], "1 layers taken from .*, 1 converted by vLLM")
-            import mxfp4_repack_loader
-            self.assertEqual(mxfp4_repack_loader._loaders, {})
+            from mxfp4_repack import loader
+            self.assertEqual(loader._loaders, {})
             world.convert(case, layers[0])  # a reload says nothing more
             self.assertEqual(len([t for t in world.messages.text(0) if "layers taken" in t]), 1)
 
@@ -264,11 +264,11 @@ class SecondStage(unittest.TestCase):
                     real(self, layer, **arguments)
                     register(layer, torch.ones(3, dtype=torch.float32))
 
-                import mxfp4_repack_vllm
+                from mxfp4_repack import vllm as plugin
                 kind = type("GptOssMxfp4MoEMethod", (type(made),),
                             {"create_weights": create_weights})
                 module = SimpleNamespace(__name__=hook_env.METHODS, GptOssMxfp4MoEMethod=kind)
-                mxfp4_repack_vllm._patch_methods(module, world.hook)
+                plugin._patch_methods(module, world.hook)
                 return kind(made.mxfp4_backend)
 
             self.uncovered("it has table too", method=method)

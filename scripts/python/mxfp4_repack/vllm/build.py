@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from mxfp4_repack_vllm_facts import Mismatch
+from mxfp4_repack.vllm.facts import Mismatch
 
 # In the order in which the converters return them.
 SLOTS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_bias", "w2_bias")

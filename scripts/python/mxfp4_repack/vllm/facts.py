@@ -11,34 +11,34 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import inspect
+import json
 import os
 import platform
 import sys
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-# First 16 digits of SHA-256 over the source of both converters and of _swizzle_mxfp4.
-FINGERPRINTS = {
-    "1386a459b6fc46d4": "vllm-2026-05-18",
-    "b601e6b92036d84d": "vllm-2026-08-17",
-}
-# Revisions whose generic loader gives each rank I / tp rows, and not as many as its tensors have.
-STRIDES_BY_CHECKPOINT = ("vllm-2026-08-17",)
+# What the plug-in needs to know of the program's revisions, name -> object:
+#   kernel_libraries  {library: version} that the revision asks for
+#   converters        first 16 digits of SHA-256 over the source of both converters and of
+#                     _swizzle_mxfp4, absent where they were not read
+#   generic_slice     "checkpoint": the generic loader gives each rank I / tp rows of the checkpoint,
+#                     "tensor": as many as its tensors have
+with open(os.path.join(os.path.dirname(__file__), "revisions.json"), encoding="utf-8") as _file:
+    REVISIONS: Dict[str, Dict[str, Any]] = json.load(_file)
+FINGERPRINTS = {revision["converters"]: name for name, revision in REVISIONS.items()
+                if "converters" in revision}
 
 METHOD_CLASSES = ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod", "QuarkOCP_MX_MoEMethod")
 # Those that read the checkpoint's own tensors.
 LOAD_FORMATS = ("auto", "hf", "safetensors", "pt", "npcache", "mistral", "fastsafetensors",
                 "runai_streamer", "instanttensor")
 BLOCK = 32  # codes that share a scale
+ORIGIN = "_mxfp4_repack_origin"  # on the layer: where its weights come from
 CONVERTED = "_mxfp4_repack_converted"  # on the layer, from its first conversion on
 RAW_DTYPES = {None: "none", "BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 # Where a version can be asked for. triton_kernels has none of its own in vLLM: the layout classes
-# that it gives are compared instead, in mxfp4_repack_vllm_build.
+# that it gives are compared instead, in build.
 DISTRIBUTIONS = {"flashinfer": ("flashinfer-python", "flashinfer"), "AITER": ("amd-aiter", "aiter")}
-# What a revision asks for. A layout that stayed the same names the version it was taken from.
-PINNED = {
-    "vllm-2026-05-18": {"flashinfer": "0.6.11.post2", "AITER": "0.1.13"},
-    "vllm-2026-08-17": {"flashinfer": "0.6.16.post3", "AITER": "0.1.19"},
-}
 
 
 class Mismatch(Exception):
@@ -180,7 +180,7 @@ class Live:
         if loader in ("gpt_oss_stacked", "gpt_oss_per_expert", "quark_stacked") or (
                 loader == "loaded" and self.family == "gpt_oss"):
             stride = -(-(size // BLOCK) // ranks) * BLOCK
-        elif revision in STRIDES_BY_CHECKPOINT:
+        elif REVISIONS.get(revision, {}).get("generic_slice") == "checkpoint":
             stride = size // ranks
         else:
             stride = self.padded_intermediate
@@ -296,7 +296,9 @@ def compare_library(manifest: Mapping[str, Any]) -> None:
     name, _, version = manifest.get("kernel_library", "").partition(" ")
     if name not in DISTRIBUTIONS:
         return
-    versions = OneOf(sorted({version, PINNED.get(manifest["revision"], {}).get(name, version)}))
+    # A layout that stayed the same names the version it was taken from.
+    pinned = REVISIONS.get(manifest["revision"], {}).get("kernel_libraries", {})
+    versions = OneOf(sorted({version, pinned.get(name, version)}))
     for distribution in DISTRIBUTIONS[name]:
         try:
             found = importlib.metadata.version(distribution)
@@ -312,6 +314,19 @@ def fingerprint(functions: Sequence[Any]) -> str:
     """Of the code of the two converters and of _swizzle_mxfp4, in this order."""
     text = "".join(inspect.getsource(inspect.unwrap(function)) for function in functions)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_fingerprints: Dict[str, str] = {}
+
+
+def oracle_fingerprint(oracle: Any) -> str:
+    """Of the module's converters, which may be wrapped already."""
+    key = f"{oracle.__name__} {getattr(oracle, '__file__', '')}"
+    if key not in _fingerprints:
+        _fingerprints[key] = fingerprint([
+            oracle.convert_gpt_oss_weight_to_mxfp4_moe_kernel_format,
+            oracle.convert_weight_to_mxfp4_moe_kernel_format, oracle._swizzle_mxfp4])
+    return _fingerprints[key]
 
 
 def fingerprint_of_tree(root: str) -> str:
@@ -379,7 +394,7 @@ def _text(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    # python3 mxfp4_repack_vllm_facts.py DIR...: which revision's converters a vLLM tree has
+    # python3 -m mxfp4_repack.vllm.facts DIR...: which revision's converters a vLLM tree has
     for tree in sys.argv[1:]:
         text = fingerprint_of_tree(tree)
         print(tree, text, FINGERPRINTS.get(text, "no known revision"))

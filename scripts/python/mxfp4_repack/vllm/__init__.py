@@ -3,7 +3,7 @@
 The entry point (group vllm.general_plugins) calls register() in every process of vLLM. With
 MXFP4_REPACK_BLOB unset nothing happens. Else the two functions of vLLM that convert MXFP4 experts
 are wrapped, as soon as vLLM itself imports them, and no sooner: processes that only parse arguments
-load neither torch nor Triton through this file. The wrappers are in mxfp4_repack_vllm_convert.
+load neither torch nor Triton through this file. The wrappers are in mxfp4_repack.vllm.hook.
 
     MXFP4_REPACK_BLOB      directory that mxfp4-repack wrote, or a model directory around it
     MXFP4_REPACK_VERIFY    none, first, all: also convert, compare, and use vLLM's own result
@@ -24,27 +24,13 @@ import os
 import sys
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
+from mxfp4_repack.vllm.names import (
+    CONVERTERS, DEFAULT_LOADER, IMPORTERS, METHOD_CLASSES, METHODS, ORACLE, QUARK, WEIGHT_UTILS)
+
 __all__ = ["Settings", "register"]
 
 # Below vLLM's own logger, which has the handlers.
 log = logging.getLogger("vllm.mxfp4_repack")
-
-ORACLE = "vllm.model_executor.layers.fused_moe.oracle.mxfp4"
-METHODS = "vllm.model_executor.layers.quantization.mxfp4"
-QUARK = "vllm.model_executor.layers.quantization.quark.quark_moe"
-ONLINE = "vllm.model_executor.layers.quantization.online.mxfp4"
-WEIGHT_UTILS = "vllm.model_executor.model_loader.weight_utils"
-DEFAULT_LOADER = "vllm.model_executor.model_loader.default_loader"
-
-# Converter -> the family that it is for.
-CONVERTERS = {
-    "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format": "gpt_oss",
-    "convert_weight_to_mxfp4_moe_kernel_format": "generic",
-}
-# Modules that bind the converters by name.
-IMPORTERS = (METHODS, QUARK, ONLINE)
-METHOD_CLASSES = {METHODS: ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod"),
-                  QUARK: ("QuarkOCP_MX_MoEMethod",)}
 
 _MARK = "_mxfp4_repack"
 
@@ -135,7 +121,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         """Patches a module that is complete; a failure leaves vLLM as it is."""
         try:
             if self._hook is None:
-                from mxfp4_repack_vllm_convert import Hook
+                from mxfp4_repack.vllm.hook import Hook
                 self._hook = Hook(self._settings)
             self._actions[module.__name__](module, self._hook)
         except Exception as error:

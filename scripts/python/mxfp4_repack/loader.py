@@ -1,4 +1,4 @@
-"""Moves layers of a blob to a device with torch: mxfp4_repack's Layer.to_device().
+"""Moves layers of a blob to a device with torch: Layer.to_device().
 
 To a GPU: a few threads read (from an uncompressed file) or decode (from a compressed one) pieces of
 the tensors straight into pinned slots of a ring that is made once and used for every layer. The
@@ -18,11 +18,11 @@ import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Deque, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 import torch
 
-from mxfp4_repack import Layer, TensorInfo, tensor_view
+from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
@@ -33,13 +33,30 @@ BATCH_SLOTS = 4  # copied before one event at most
 BATCHES = 2  # being copied: one goes on while the calling thread sees to what the other leaves
 STEPS_TO_SLOT = 2  # the smallest pieces are half a slot: a frame of a compressed file
 
+
+class Readable(Protocol):
+    """What is loaded: a layer of a blob, in an open file. Its reads are thread-safe."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def tensors(self) -> Tuple[str, ...]: ...
+
+    def info(self, name: str) -> TensorInfo: ...
+
+    def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]: ...
+
+    def read_into(self, name: str, begin: int, out: Any) -> None: ...
+
+
 _Piece = Tuple[str, int, int]  # tensor, and [begin, end) of its bytes
 
 
 class _Pieces:
     """The pieces of some tensors, each given to the one thread that takes it."""
 
-    def __init__(self, layer: Layer, infos: Sequence[TensorInfo], slot_bytes: int,
+    def __init__(self, layer: Readable, infos: Sequence[TensorInfo], slot_bytes: int,
                  threads: int) -> None:
         self._lock = threading.Lock()
         self._rest = _cut(layer, infos, slot_bytes, threads)
@@ -55,7 +72,7 @@ class _Pieces:
             self._rest = iter(())
 
 
-def _cut(layer: Layer, infos: Sequence[TensorInfo], slot_bytes: int,
+def _cut(layer: Readable, infos: Sequence[TensorInfo], slot_bytes: int,
          threads: int) -> Iterator[_Piece]:
     """Pieces of a slot, but the threads' first, from small to large, so that they come to be copied
     one after another, and the last, of half a thread's share in the rest."""
@@ -74,7 +91,7 @@ def _cut(layer: Layer, infos: Sequence[TensorInfo], slot_bytes: int,
 class _ToCpu:
     """Where the threads' pieces go: here, straight into the tensors."""
 
-    def __init__(self, layer: Layer, infos: Sequence[TensorInfo]) -> None:
+    def __init__(self, layer: Readable, infos: Sequence[TensorInfo]) -> None:
         self.layer = layer
         self.tensors, self.flats = _allocate(layer, infos, "cpu")
         for info in infos:
@@ -119,7 +136,7 @@ class _ToGpu:
       the next load; so is its thread.)
     """
 
-    def __init__(self, layer: Layer, infos: Sequence[TensorInfo], device: torch.device,
+    def __init__(self, layer: Readable, infos: Sequence[TensorInfo], device: torch.device,
                  stream: torch.cuda.Stream, slots: Sequence[_Slot], threads: int) -> None:
         self.layer, self.infos, self.device, self.stream = layer, infos, device, stream
         self.threads = threads
@@ -181,7 +198,7 @@ class _ToGpu:
             self.free.put(None)
 
 
-def _allocate(layer: Layer, infos: Sequence[TensorInfo], device: Any,
+def _allocate(layer: Readable, infos: Sequence[TensorInfo], device: Any,
               ) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
     """The tensors, and the bytes that each lies in."""
     flats = {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8,
@@ -218,7 +235,7 @@ class Loader:
             self._pool.shutdown()
             self._slots.clear()
 
-    def load(self, layer: Layer, names: Optional[Sequence[str]] = None) -> Dict[str, torch.Tensor]:
+    def load(self, layer: Readable, names: Optional[Sequence[str]] = None) -> Dict[str, torch.Tensor]:
         """{name: tensor} of the layer's tensors, or of `names`, as tensor_view makes them.
 
         Each has storage of its own, info.slack_bytes longer than the tensor and zero there. All
@@ -285,7 +302,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def load(layer: Layer, device: Any, names: Optional[Sequence[str]] = None,
+def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
          ) -> Dict[str, torch.Tensor]:
     """Loader.load() with a loader that is made at the first call for a device and kept."""
     key = torch.device(device)

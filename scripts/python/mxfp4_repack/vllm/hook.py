@@ -15,17 +15,15 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-import mxfp4_repack_vllm_build as build
-import mxfp4_repack_vllm_checkpoint as checkpoint
-import mxfp4_repack_vllm_facts as facts
-from mxfp4_repack_vllm_facts import Live, Mismatch, Origin
-from mxfp4_repack_vllm_skip import SkippedLayers
+from mxfp4_repack import BlobError, open_blob
+from mxfp4_repack.vllm import build, checkpoint, facts
+from mxfp4_repack.vllm.facts import Live, Mismatch, Origin
+from mxfp4_repack.vllm.skip import SkippedLayers
 
 log = logging.getLogger("vllm.mxfp4_repack")
 
 RAW = build.SLOTS[:4]
 BIASES = build.SLOTS[4:]
-ORIGIN = "_mxfp4_repack_origin"  # on the layer
 
 
 class BlobRefused(RuntimeError):
@@ -70,7 +68,7 @@ class Hook:
         try:
             arguments = inspect.signature(original).bind(method, *args, **kwargs).arguments
             layer = arguments["layer"]
-            setattr(layer, ORIGIN, facts.current_origin())
+            setattr(layer, facts.ORIGIN, facts.current_origin())
             self._waiting.add(layer.layer_name)
         except Exception as error:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
@@ -87,14 +85,13 @@ class Hook:
 
     def blob(self, live: Live) -> Any:
         """The blob of the layer's rank, opened once. Raises Mismatch."""
-        import mxfp4_repack
         rank, ranks = live.rank
         if rank not in self._blobs:
             try:
                 check = "none" if self.settings.check == "none" else "sizes"
-                self._blobs[rank] = mxfp4_repack.open_blob(
+                self._blobs[rank] = open_blob(
                     self.settings.blob, rank=rank, check=check)
-            except (mxfp4_repack.BlobError, OSError) as error:
+            except (BlobError, OSError) as error:
                 self._blobs[rank] = error
         blob = self._blobs[rank]
         if isinstance(blob, Exception):
@@ -167,7 +164,7 @@ class Hook:
         if not self._waiting:
             log.info("mxfp4-repack: %d layers taken from %s, %d converted by vLLM",
                      len(self.taken), self.settings.blob, len(self.converted))
-            loader = sys.modules.get("mxfp4_repack_loader")
+            loader = sys.modules.get("mxfp4_repack.loader")
             if loader is not None:
                 loader.release()
 
@@ -248,7 +245,7 @@ class _Call:
             shapes={name: arguments[name].shape for name in RAW},
             biases={name: None if arguments.get(name) is None else
                     facts.dtype_name(arguments[name].dtype) for name in BIASES},
-            fingerprint=oracle_fingerprint(self._oracle), origin=self._origin(),
+            fingerprint=facts.oracle_fingerprint(self._oracle), origin=self._origin(),
             activation=arguments.get("activation"),
             input_scales=None if scale is None else True)
 
@@ -276,7 +273,7 @@ class _Call:
         replace_meta_parameters(self.layer, self.device)
 
     def _origin(self) -> Optional[Origin]:
-        return getattr(self.layer, ORIGIN, None) or facts.current_origin()
+        return getattr(self.layer, facts.ORIGIN, None) or facts.current_origin()
 
     def _model_lacks_raw(self) -> bool:
         origin = self._origin()
@@ -297,16 +294,3 @@ def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:
         if parameter is not None and parameter.is_meta:
             empty = torch.empty(0, dtype=parameter.dtype, device=device())
             layer._parameters[name] = torch.nn.Parameter(empty, requires_grad=False)
-
-
-_fingerprints: Dict[str, str] = {}
-
-
-def oracle_fingerprint(oracle: Any) -> str:
-    """Of the module's converters, which may be wrapped already."""
-    key = f"{oracle.__name__} {getattr(oracle, '__file__', '')}"
-    if key not in _fingerprints:
-        _fingerprints[key] = facts.fingerprint([
-            oracle.convert_gpt_oss_weight_to_mxfp4_moe_kernel_format,
-            oracle.convert_weight_to_mxfp4_moe_kernel_format, oracle._swizzle_mxfp4])
-    return _fingerprints[key]

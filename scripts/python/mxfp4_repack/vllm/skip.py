@@ -12,14 +12,12 @@ import logging
 import sys
 from typing import Any, Callable, Dict, List, Mapping
 
-import mxfp4_repack_vllm_build as build
-import mxfp4_repack_vllm_checkpoint as checkpoint
-import mxfp4_repack_vllm_facts as facts
-from mxfp4_repack_vllm_facts import Live, Mismatch
+from mxfp4_repack.vllm import build, checkpoint, facts
+from mxfp4_repack.vllm.facts import Live, Mismatch
+from mxfp4_repack.vllm.names import ORACLE
 
 log = logging.getLogger("vllm.mxfp4_repack")
 
-ORACLE = "vllm.model_executor.layers.fused_moe.oracle.mxfp4"
 FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic",
             "QuarkOCP_MX_MoEMethod": "gpt_oss"}
 BIAS_DTYPES = {"QuarkOCP_MX_MoEMethod": "float32"}
@@ -91,7 +89,6 @@ class SkippedLayers:
 
     def _live(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> Live:
         # What vLLM imported to get here; its backends' names come from the same module.
-        from mxfp4_repack_vllm_convert import ORIGIN, oracle_fingerprint
         kind = type(method).__name__
         if kind not in FAMILIES:
             raise Mismatch("method class", facts.OneOf(FAMILIES), kind)
@@ -105,8 +102,8 @@ class SkippedLayers:
                     "w13_weight_scale": (experts, 2 * inner, hidden // facts.BLOCK),
                     "w2_weight_scale": (experts, hidden, inner // facts.BLOCK)},
             biases={"w13_bias": bias, "w2_bias": bias},
-            fingerprint=oracle_fingerprint(sys.modules[ORACLE]),
-            origin=getattr(layer, ORIGIN, None),
+            fingerprint=facts.oracle_fingerprint(sys.modules[ORACLE]),
+            origin=getattr(layer, facts.ORIGIN, None),
             input_scales=bool(getattr(method, "static_input_scales", False)),
             params_dtype=arguments["params_dtype"])
 

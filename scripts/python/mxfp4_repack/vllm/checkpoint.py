@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
-from mxfp4_repack_vllm_facts import Mismatch, Origin
+from mxfp4_repack.vllm.facts import Mismatch, Origin
 
 
 def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:

@@ -1,0 +1,57 @@
+"""Reads the blobs that mxfp4-repack writes (man 5 mxfp4-repack-container, format version 1).
+
+    import mxfp4_repack
+
+    with mxfp4_repack.open_blob("packed/") as blob:
+        with blob.layer(blob.layers[0]) as layer:
+            info = layer.info("w13_weight")          # dtype, shape, strides, layout parameters
+            one = layer.numpy("w13_weight", expert=5)  # decodes the frames of that expert only
+            tensors = layer.to_device("cuda")        # torch tensors, see mxfp4_repack.loader
+
+Needs Python 3.9, numpy, xxhash and zstandard; torch() and to_device() need torch.
+
+Sizes, shapes, offsets and strides from a file are checked before they are used, a read gives all
+bytes or raises, and the contents of each file are compared with the manifest. Every failure is a
+BlobError whose text is `<file>: <tensor or key>: <what>`.
+
+The names below are imported at their first use: vLLM imports this package in every process where it
+is installed, and most of them need nothing of it.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from mxfp4_repack.blob import BLOB_FOLDER, MANIFEST_NAME, Blob, find_blobs, open_blob
+    from mxfp4_repack.checksum import xxh3_128
+    from mxfp4_repack.errors import (
+        BlobError, ChecksumError, DependencyError, FormatError, MismatchError, NotABlobError,
+        NotFoundError, RankError, ReadError, SizeError)
+    from mxfp4_repack.layer import Layer
+    from mxfp4_repack.tensors import TensorInfo, tensor_view
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "DependencyError", "FormatError", "Layer",
+    "MANIFEST_NAME", "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "SizeError",
+    "TensorInfo", "find_blobs", "open_blob", "tensor_view", "xxh3_128",
+]
+
+_HOMES = {
+    "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob", "xxh3_128": "checksum",
+    "Layer": "layer", "TensorInfo": "tensors", "tensor_view": "tensors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

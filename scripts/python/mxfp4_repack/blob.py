@@ -1,0 +1,212 @@
+"""A blob of one rank: its manifest and its layers."""
+from __future__ import annotations
+
+import os
+import re
+from types import TracebackType
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type
+
+from mxfp4_repack.checksum import xxh3_128
+from mxfp4_repack.errors import (
+    ChecksumError, FormatError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError,
+    SizeError)
+from mxfp4_repack.fields import Fields, parse_json
+from mxfp4_repack.layer import FORMAT_VERSION, Layer
+from mxfp4_repack.layer_file import LayerFile
+from mxfp4_repack.tensors import TensorInfo, tensor_info
+
+MANIFEST_NAME = "mxfp4_repack.json"
+BLOB_FOLDER = "mxfp4_repack"  # of a model directory
+
+_SEAL = b',\n  "manifest_xxh3_128": "'
+_MAX_MANIFEST_BYTES = 256 << 20
+
+
+class Blob:
+    """An open blob of one rank. A context manager.
+
+    root: its directory; manifest: the JSON object; layers: prefixes in order; rank, ranks: which of
+    how many.
+    """
+
+    def __init__(self, root: str, manifest: Mapping[str, Any], check: str) -> None:
+        self.root, self.manifest = root, manifest
+        self._check = check
+        path = os.path.join(root, MANIFEST_NAME)
+        fields = Fields(path, manifest)
+        if fields.get("format", str) != "mxfp4-repack":
+            raise FormatError(path, "format", "expected mxfp4-repack")
+        if fields.get("format_version", int) != FORMAT_VERSION:
+            raise FormatError(path, "format_version",
+                              f"{manifest['format_version']} is not known, {FORMAT_VERSION} is")
+        for key in ("revision", "layout"):
+            fields.get(key, str)
+        fields.object("target").get("family", str)
+        fields.object("model").get("w13_order", str)
+        self._compressed = fields.object("compression").get("method", str) == "zstd"
+        rank = fields.object("rank")
+        self.rank, self.ranks = rank.size("rank"), rank.size("num_ranks")
+        self._entries: Dict[str, Mapping[str, Any]] = {}
+        self._infos: Dict[str, List[TensorInfo]] = {}
+        for entry in fields.objects("layers"):
+            self._add(entry)
+        self.layers: Tuple[str, ...] = tuple(self._entries)
+
+    def __enter__(self) -> "Blob":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        """A blob holds no open file; its layers do."""
+
+    def _add(self, entry: Fields) -> None:
+        prefix = entry.get("prefix", str)
+        if prefix in self._entries:
+            raise FormatError(entry.file, entry.key("prefix"), f"{prefix} appears twice")
+        name = entry.get("file", str)
+        if not name or name.startswith(".") or "/" in name or "\0" in name:
+            raise FormatError(entry.file, entry.key("file"), "expected a plain file name")
+        entry.size("size"), entry.get("xxh3_128", str)
+        entry.object("sizes").size("num_experts")
+        infos: List[TensorInfo] = []
+        at = 0
+        for item in entry.objects("tensors"):
+            infos.append(tensor_info(item, prefix, at))
+            at += infos[-1].nbytes
+        if len({info.name for info in infos}) != len(infos):
+            raise FormatError(entry.file, entry.key("tensors"), "a name appears twice")
+        self._entries[prefix], self._infos[prefix] = entry.value, infos
+
+    def file_of(self, prefix: str) -> str:
+        """Path of a layer's file. Raises NotFoundError."""
+        if prefix not in self._entries:
+            raise NotFoundError(self.root, prefix, "no such layer in the blob")
+        return os.path.join(self.root, self._entries[prefix]["file"])
+
+    def entry(self, prefix: str) -> Mapping[str, Any]:
+        """The manifest's object of a layer. Raises NotFoundError."""
+        self.file_of(prefix)
+        return self._entries[prefix]
+
+    def infos(self, prefix: str) -> Tuple[TensorInfo, ...]:
+        """The layer's tensors, in file order, without opening its file. Raises NotFoundError."""
+        self.file_of(prefix)
+        return tuple(self._infos[prefix])
+
+    def check_size(self, prefix: str) -> None:
+        """Raises unless the layer's file is there with the manifest's size."""
+        path, want = self.file_of(prefix), self._entries[prefix]["size"]
+        try:
+            size = os.stat(path).st_size
+        except FileNotFoundError:
+            raise NotFoundError(path, "", "missing") from None
+        except OSError as error:
+            raise ReadError(path, "", error.strerror or str(error)) from None
+        if size != want:
+            raise SizeError(path, "", f"{size} bytes, {want} in the manifest")
+
+    def layer(self, prefix: str) -> Layer:
+        """Opens a layer and compares its size, header and metadata with the manifest.
+
+        With check="checksums" the whole file is read and hashed first.
+        """
+        self.check_size(prefix)
+        file = LayerFile(self.file_of(prefix), self._compressed)
+        try:
+            layer = Layer(file, self.manifest, self._entries[prefix], self._infos[prefix])
+            if self._check == "checksums":
+                layer.check_file()
+        except BaseException:
+            file.close()
+            raise
+        return layer
+
+    def verify(self) -> None:
+        """Reads everything: raises at the first file or tensor that is not as it was written."""
+        for prefix in self.layers:
+            with self.layer(prefix) as layer:
+                layer.check_file()
+                layer.check_tensors()
+
+
+def _read_manifest(path: str) -> Mapping[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_MAX_MANIFEST_BYTES + 1)
+    except OSError as error:
+        raise ReadError(path, "", error.strerror or str(error)) from None
+    if len(text) > _MAX_MANIFEST_BYTES:
+        raise SizeError(path, "", f"more than {_MAX_MANIFEST_BYTES} bytes")
+    at = text.rfind(_SEAL)
+    if at < 0:
+        raise FormatError(path, "manifest_xxh3_128", "missing; the file may be truncated")
+    if text[at + len(_SEAL):] != xxh3_128(text[:at]).encode() + b'"\n}\n':
+        raise ChecksumError(path, "manifest_xxh3_128", "the manifest was changed after it was "
+                                                       "written")
+    manifest: Mapping[str, Any] = Fields(path, parse_json(path, "", text)).value
+    return manifest
+
+
+def _has_manifest(directory: str) -> bool:
+    return os.path.exists(os.path.join(directory, MANIFEST_NAME))
+
+
+def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
+    """Directories of the blobs at `path`, a blob's directory, that of its ranks, or a model's.
+
+    {None: directory} when the blob stands alone, else {rank: directory}. Raises NotABlobError when
+    there is none, RankError when rank directories of different sets lie there.
+    """
+    root = os.fspath(path)
+    for directory in (root, os.path.join(root, BLOB_FOLDER)):
+        if _has_manifest(directory):
+            return {None: directory}
+        try:
+            names = sorted(os.listdir(directory))
+        except OSError:
+            continue
+        matches = [m for m in (re.fullmatch(r"rank-(\d+)-of-(\d+)", n) for n in names) if m]
+        if len({m[2] for m in matches}) > 1:
+            raise RankError(directory, "", "holds ranks of different sets")
+        if matches:
+            return {int(m[1]): os.path.join(directory, m[0]) for m in matches}
+    raise NotABlobError(root, "", f"no {MANIFEST_NAME}: not a blob, or not finished")
+
+
+def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
+              check: str = "sizes") -> Blob:
+    """Opens the blob of `rank` at `path` (see find_blobs) and checks its manifest's seal.
+
+    rank: which one; may be left out where `path` is one rank's blob. check: "none" looks at a
+    layer's file when layer() opens it (size, header and metadata, always), "sizes" at the sizes of
+    all files now, "checksums" also makes layer() hash the file. Raises a BlobError of a kind that
+    says why.
+    """
+    if check not in ("none", "sizes", "checksums"):
+        raise ValueError(f"check: {check!r}, expected none, sizes or checksums")
+    found = find_blobs(path)
+    if None in found:
+        directory = found[None]
+    elif rank is None:
+        ranks = sorted(key for key in found if key is not None)
+        raise RankError(os.fspath(path), "", f"holds ranks {ranks}; say which")
+    elif rank not in found:
+        raise RankError(os.fspath(path), "", f"rank {rank} is not there")
+    else:
+        directory = found[rank]
+    if not _has_manifest(directory):
+        raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
+    blob = Blob(directory, _read_manifest(os.path.join(directory, MANIFEST_NAME)), check)
+    if rank is not None and blob.rank != rank:
+        raise RankError(directory, "rank",
+                        f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")
+    if not 0 <= blob.rank < blob.ranks:
+        raise FormatError(directory, "rank", f"{blob.rank} of {blob.ranks}")
+    name = re.fullmatch(r"rank-(\d+)-of-(\d+)", os.path.basename(os.path.abspath(directory)))
+    if name and (int(name[1]), int(name[2])) != (blob.rank, blob.ranks):
+        raise MismatchError(directory, "rank",
+                            f"the manifest is that of rank {blob.rank} of {blob.ranks}")
+    if check != "none":
+        for prefix in blob.layers:
+            blob.check_size(prefix)
+    return blob

@@ -1,0 +1,46 @@
+"""What can go wrong with a blob: one class a kind, all of them BlobError."""
+from __future__ import annotations
+
+
+class BlobError(Exception):
+    """What is wrong (`what`) with which `file`, and where in it (`key`, a tensor or a JSON key)."""
+
+    def __init__(self, file: str, key: str, what: str) -> None:
+        self.file, self.key, self.what = file, key, what
+        super().__init__(": ".join(part for part in (file, key, what) if part))
+
+
+class NotABlobError(BlobError):
+    """There is no blob at the path, or its conversion did not finish."""
+
+
+class RankError(BlobError):
+    """The rank that was asked for is not there, or none was named where there are several."""
+
+
+class NotFoundError(BlobError):
+    """A layer, its file, a tensor or an expert that is not in the blob."""
+
+
+class FormatError(BlobError):
+    """Malformed JSON, header, seek table or frame, or a format version that is not known."""
+
+
+class SizeError(BlobError):
+    """A file is shorter or longer than it should be."""
+
+
+class ChecksumError(BlobError):
+    """Bytes are not those that were written."""
+
+
+class MismatchError(BlobError):
+    """A layer file and the manifest, or a directory's name and the manifest, disagree."""
+
+
+class ReadError(BlobError):
+    """The operating system could not open or read a file."""
+
+
+class DependencyError(BlobError):
+    """A package, or a type that only newer releases of it have, is missing."""

@@ -1,0 +1,184 @@
+"""One layer of a blob: its tensors, compared with the manifest."""
+from __future__ import annotations
+
+import math
+from types import TracebackType
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple, Type
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxfp4_repack.checksum import xxh3_128
+from mxfp4_repack.errors import ChecksumError, MismatchError, NotFoundError, SizeError
+from mxfp4_repack.fields import parse_json
+from mxfp4_repack.layer_file import Bytes, LayerFile
+from mxfp4_repack.tensors import DTYPES, TensorInfo, row_major, tensor_view
+
+FORMAT_VERSION = 1
+
+
+class Layer:
+    """One MoE layer of a blob, its file open. A context manager; reads are thread-safe.
+
+    prefix: module path in the checkpoint; entry: the manifest's object of this layer;
+    num_experts: local experts; tensors: names without prefix, in file order.
+    """
+
+    def __init__(self, file: LayerFile, manifest: Mapping[str, Any], entry: Mapping[str, Any],
+                 infos: Sequence[TensorInfo]) -> None:
+        self._file = file
+        self.entry = entry
+        self.prefix: str = entry["prefix"]
+        self.num_experts: int = entry["sizes"]["num_experts"]
+        self._infos = {info.name: info for info in infos}
+        self.tensors: Tuple[str, ...] = tuple(self._infos)
+        self._check_header()
+        self._check_metadata(manifest)
+
+    def __enter__(self) -> "Layer":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file; later reads raise."""
+        self._file.close()
+
+    @property
+    def path(self) -> str:
+        """The layer's file."""
+        return self._file.path
+
+    @property
+    def decoded_bytes(self) -> int:
+        """Bytes of the safetensors file inside that were read or decoded so far, with header."""
+        return self._file.decoded_bytes
+
+    def info(self, name: str) -> TensorInfo:
+        """`name` as in `tensors`. Raises NotFoundError."""
+        info = self._infos.get(name)
+        if info is None:
+            raise NotFoundError(self.path, f"{self.prefix}.{name}", "no such tensor in this layer")
+        return info
+
+    def numpy(self, name: str, expert: Optional[int] = None, *,
+              stored: bool = False) -> NDArray[Any]:
+        """A new array [info.shape], or of one local expert [info.shape[1:]], read into memory.
+
+        Strides are the kernel's; with `stored` shape is the file's, row-major. bfloat16 comes as
+        uint16 and the 8-bit and 4-bit floats as uint8. Raises NotFoundError for an expert that is
+        not there or a tensor without an outermost expert axis; all that a read can raise.
+        """
+        info, begin, size, shape, strides = self._slice(name, expert, stored)
+        flat = np.empty(size, "u1")
+        self._file.read_into(begin, flat)
+        array = flat.view(DTYPES[info.file_dtype][0])
+        return np.lib.stride_tricks.as_strided(
+            array, shape, [step * array.itemsize for step in strides])
+
+    def torch(self, name: str, device: Any = None, expert: Optional[int] = None) -> Any:
+        """The same as a torch tensor of info.torch_dtype, info.flags set; see tensor_view.
+
+        info.slack_bytes more bytes are allocated behind the tensor. A whole tensor goes to a GPU
+        as in to_device(); one expert is an ordinary copy.
+        """
+        import torch
+        if expert is None and device is not None and torch.device(device).type == "cuda":
+            return self.to_device(device, [name])[name]
+        info, begin, size, shape, strides = self._slice(name, expert, False)
+        flat = torch.empty(size + info.slack_bytes, dtype=torch.uint8)
+        self._file.read_into(begin, flat.numpy()[:size])
+        flat[size:].zero_()
+        flat = flat if device is None else flat.to(device)
+        return tensor_view(info, flat, self.path, shape, strides)
+
+    def to_device(self, device: Any, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
+        """{name: torch tensor} of all tensors, or of `names`, on `device`; mxfp4_repack.loader."""
+        from mxfp4_repack import loader
+        return loader.load(self, device, names)
+
+    def read_into(self, name: str, begin: int, out: Bytes) -> None:
+        """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on. Thread-safe."""
+        info = self.info(name)
+        if not 0 <= begin <= info.nbytes - out.size:
+            raise SizeError(self.path, info.full_name, f"bytes {begin} to {begin + out.size} of "
+                                                       f"{info.nbytes} were asked for")
+        self._file.read_into(info.offset + begin, out)
+
+    def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
+        """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at ends
+        of what decodes alone where `limit` lets it."""
+        info = self.info(name)
+        for begin, end in self._file.cuts(info.offset + begin, info.offset + info.nbytes, limit):
+            yield begin - info.offset, end - info.offset
+
+    def check_file(self) -> None:
+        """Reads the whole file; ChecksumError unless it is as it was written."""
+        if self._file.checksum() != self.entry["xxh3_128"]:
+            raise ChecksumError(self.path, "", "the file's checksum differs from the manifest's")
+
+    def check_tensors(self) -> None:
+        """Reads and decodes every tensor; ChecksumError names the first that differs."""
+        for name, info in self._infos.items():
+            if xxh3_128(np.ascontiguousarray(self.numpy(name, stored=True))) != info.xxh3_128:
+                raise ChecksumError(self.path, info.full_name, "checksum differs")
+
+    def _slice(self, name: str, expert: Optional[int], stored: bool,
+               ) -> Tuple[TensorInfo, int, int, Tuple[int, ...], Tuple[int, ...]]:
+        """(info, first data byte, bytes, shape, strides) of a tensor or one expert of it."""
+        info = self.info(name)
+        shape, strides = info.shape, info.strides
+        if stored:
+            shape, strides = info.file_shape, row_major(info.file_shape)
+        if expert is None:
+            return info, info.offset, info.nbytes, shape, strides
+        count = self.num_experts
+        if not 0 <= expert < count:
+            raise NotFoundError(self.path, info.full_name, f"expert {expert} of {count} local ones")
+        elements = math.prod(info.file_shape)
+        if (info.file_shape[:1] != (count,) or shape[:1] != (count,)
+                or strides[0] * count != elements):
+            raise NotFoundError(self.path, info.full_name,
+                                f"{list(shape)} has no outermost axis of {count} experts")
+        size = info.nbytes // count
+        return info, info.offset + expert * size, size, shape[1:], strides[1:]
+
+    def _check_header(self) -> None:
+        header, at = self._file.header, 0
+        for info in self._infos.values():
+            found = header.get(info.full_name)
+            want = {"dtype": info.file_dtype, "shape": list(info.file_shape),
+                    "data_offsets": [at, at + info.nbytes]}
+            if found != want:
+                raise MismatchError(self.path, info.full_name,
+                                    f"the header says {found}, the manifest {want}")
+            at += info.nbytes
+        extra = header.keys() - {info.full_name for info in self._infos.values()} - {"__metadata__"}
+        if extra:
+            raise MismatchError(self.path, min(extra), "is not in the manifest")
+        if at != self._file.data_size:
+            raise SizeError(self.path, "", f"{self._file.data_size} bytes of data, the tensors "
+                                           f"take {at}")
+
+    def _check_metadata(self, manifest: Mapping[str, Any]) -> None:
+        found = self._file.header.get("__metadata__")
+        want = {"family": manifest["target"]["family"],
+                "w13_order": manifest["model"].get("w13_order")}
+        if manifest["layout"] != "loaded":
+            storage = {info.full_name: info.storage for info in self._infos.values()}
+            want.update({
+                "mxfp4_repack.format_version": str(FORMAT_VERSION),
+                "mxfp4_repack.revision": manifest["revision"],
+                "mxfp4_repack.layout": manifest["layout"],
+                "mxfp4_repack.target": manifest["target"],
+                "mxfp4_repack.rank": manifest["rank"],
+                "mxfp4_repack.sizes": self.entry["sizes"],
+                "mxfp4_repack.storage": storage})
+        for key, value in want.items():
+            text = found.get(key) if isinstance(found, dict) else None
+            if not isinstance(value, str) and isinstance(text, str):
+                text = parse_json(self.path, f"__metadata__.{key}", text.encode())
+            if text != value:
+                raise MismatchError(self.path, f"__metadata__.{key}", "differs from the manifest")

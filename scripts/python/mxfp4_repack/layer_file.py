@@ -1,0 +1,204 @@
+"""A layer's file: its bytes, its zstd frames and its safetensors header."""
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from mxfp4_repack.checksum import new_checksum
+from mxfp4_repack.errors import (
+    ChecksumError, FormatError, NotFoundError, ReadError, SizeError)
+from mxfp4_repack.fields import Fields, parse_json
+
+_MAX_HEADER_BYTES = 100_000_000  # as in safetensors' own reader
+_MAX_FRAME_BYTES = 64 << 20
+_HASH_PIECE = 4 << 20
+
+Bytes = NDArray[np.uint8]
+
+
+def _decode(frame: Bytes, out: Bytes) -> None:
+    """Decodes one zstd frame straight into `out`. Raises ValueError."""
+    try:
+        # With all of the input and room for all of the output this is one call of libzstd, where
+        # decompress() would copy once more.
+        with zstandard.ZstdDecompressor().stream_reader(frame.data) as reader:
+            size, more = reader.readinto(out), reader.read(1)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from None
+    if size != out.size or more:
+        raise ValueError(f"does not decode to {out.size} bytes")
+
+
+@dataclass(frozen=True)
+class _SeekTable:
+    """Frame i is bytes [encoded[i], encoded[i + 1]) of the file, and gives [decoded[i], ...)."""
+
+    encoded: NDArray[np.int64]  # [frames + 1]
+    decoded: NDArray[np.int64]  # [frames + 1]
+    checksums: NDArray[np.uint32]  # [frames]: low half of XXH64, as at the end of each frame
+
+
+class LayerFile:
+    """An open layer file: its header and, when compressed, its seek table."""
+
+    def __init__(self, path: str, compressed: bool) -> None:
+        self.path = path
+        self.decoded_bytes = 0
+        self._lock = threading.Lock()
+        try:
+            self._file = open(path, "rb", buffering=0)
+            self.size = os.fstat(self._file.fileno()).st_size
+        except FileNotFoundError:
+            raise NotFoundError(path, "", "missing") from None
+        except OSError as error:
+            raise ReadError(path, "", error.strerror or str(error)) from None
+        self._frames: Optional[_SeekTable] = None
+        try:
+            if compressed:
+                self._frames = self._read_seek_table()
+            self._read_header()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._file.close()
+
+    def read_stored(self, offset: int, out: Bytes) -> None:
+        """Fills `out` (uint8) with the file's own bytes from `offset` on. Thread-safe."""
+        view, at = out.data, 0
+        while at < len(view):
+            try:
+                count = os.preadv(self._file.fileno(), [view[at:]], offset + at)
+            except (OSError, ValueError) as error:
+                raise ReadError(self.path, "", str(error)) from None
+            if count == 0:
+                raise SizeError(self.path, "", f"ends at byte {offset + at}, which should hold "
+                                               f"{len(view) - at} more")
+            at += count
+
+    def checksum(self) -> str:
+        """XXH3-128 of the whole file."""
+        checksum, piece = new_checksum(), np.empty(_HASH_PIECE, "u1")
+        for at in range(0, self.size, _HASH_PIECE):
+            part = piece[:min(_HASH_PIECE, self.size - at)]
+            self.read_stored(at, part)
+            checksum.update(part)
+        return str(checksum.hexdigest())
+
+    def _read_seek_table(self) -> _SeekTable:
+        if self.size < 17:
+            raise SizeError(self.path, "seek table", f"the file has {self.size} bytes only")
+        footer = np.empty(9, "u1")
+        self.read_stored(self.size - 9, footer)
+        count, descriptor, magic = struct.unpack("<IBI", footer.tobytes())
+        if magic != 0x8F92EAB1 or descriptor != 0x80:
+            raise FormatError(self.path, "seek table", "none at the end of the file; it may be "
+                                                       "truncated")
+        start = self.size - 17 - 12 * count
+        if count == 0 or start < 0:
+            raise FormatError(self.path, "seek table", f"{count} frames do not fit the file")
+        table = np.empty(8 + 12 * count, "u1")
+        self.read_stored(start, table)
+        if struct.unpack("<II", table[:8].tobytes()) != (0x184D2A5E, 12 * count + 9):
+            raise FormatError(self.path, "seek table", f"{count} frames do not fit the file")
+        entries = table[8:].view("<u4").reshape(count, 3)
+        sizes = entries[:, :2].astype(np.int64)
+        if sizes.min() < 1 or sizes[:, 1].max() > _MAX_FRAME_BYTES:
+            raise FormatError(self.path, "seek table", "a frame is empty or larger than "
+                                                       f"{_MAX_FRAME_BYTES} bytes")
+        offsets = np.zeros((2, count + 1), np.int64)
+        np.cumsum(sizes.T, axis=1, out=offsets[:, 1:])
+        if offsets[0, -1] != start:
+            raise FormatError(self.path, "seek table",
+                              f"its frames take {offsets[0, -1]} bytes, the file has {start}")
+        return _SeekTable(offsets[0], offsets[1], entries[:, 2].copy())
+
+    def _read_header(self) -> None:
+        end = self.size if self._frames is None else int(self._frames.decoded[-1])
+        if end < 8:
+            raise SizeError(self.path, "header", f"{end} bytes cannot hold it")
+        head = np.empty(8, "u1")
+        self._read(0, head)
+        length = int(head.view("<u8")[0])
+        if length > min(_MAX_HEADER_BYTES, end - 8):
+            raise SizeError(self.path, "header", f"its {length} bytes run past the end, or limit")
+        self.data_start, self.data_size = 8 + length, end - 8 - length
+        if self._frames is not None and self._frames.decoded[1] != self.data_start:
+            raise FormatError(self.path, "header", "is not a frame of its own")
+        text = np.empty(length, "u1")
+        self._read(8, text)
+        self.header: Dict[str, Any] = Fields(
+            self.path, parse_json(self.path, "header", text.tobytes()), "header").value
+
+    def read_into(self, offset: int, out: Bytes) -> None:
+        """Fills `out` with data bytes from `offset` on, decoding only frames that hold some.
+
+        `offset` counts from the start of the data. Thread-safe.
+        """
+        if not 0 <= offset <= self.data_size - out.size:
+            raise SizeError(self.path, "", f"data bytes {offset} to {offset + out.size} of "
+                                           f"{self.data_size} were asked for")
+        self._read(self.data_start + offset, out)
+
+    def cuts(self, begin: int, end: int, limit: int) -> Iterator[Tuple[int, int]]:
+        """Cuts data bytes [begin, end) into pieces of at most `limit` bytes, at frames' ends where
+        they can be."""
+        while begin < end:
+            stop = min(begin + limit, end)
+            if self._frames is not None and stop < end:
+                ends = self._frames.decoded
+                last = int(ends[np.searchsorted(ends, self.data_start + stop, "right") - 1])
+                if last - self.data_start > begin:
+                    stop = last - self.data_start
+            yield begin, stop
+            begin = stop
+
+    def _read(self, at: int, out: Bytes) -> None:
+        if self._frames is None:
+            self.read_stored(at, out)
+            self._count(out.size)
+            return
+        frames, done = self._frames, 0
+        first = int(np.searchsorted(frames.decoded, at, "right")) - 1
+        last = int(np.searchsorted(frames.decoded, at + out.size, "left"))
+        scratch = np.empty(int(np.diff(frames.encoded[first:last + 1]).max(initial=0)), "u1")
+        for i in range(first, last):
+            size = int(frames.decoded[i + 1] - frames.decoded[i])
+            skip = at + done - int(frames.decoded[i])
+            take = min(size - skip, out.size - done)
+            if take == size:
+                self._decode_frame(i, scratch, out[done:done + size])
+            else:
+                whole = np.empty(size, "u1")
+                self._decode_frame(i, scratch, whole)
+                out[done:done + take] = whole[skip:skip + take]
+            done += take
+
+    def _decode_frame(self, i: int, scratch: Bytes, out: Bytes) -> None:
+        assert self._frames is not None
+        begin, end = int(self._frames.encoded[i]), int(self._frames.encoded[i + 1])
+        frame = scratch[:end - begin]
+        self.read_stored(begin, frame)
+        # Byte 4 is the frame header's descriptor, whose bit 2 says that a checksum ends the frame:
+        # then libzstd compares it with the data.
+        if frame.size < 9 or frame[:4].tobytes() != b"\x28\xb5\x2f\xfd" or not frame[4] & 4:
+            raise FormatError(self.path, f"frame {i}", "is no zstd frame with a checksum")
+        if frame[-4:].tobytes() != self._frames.checksums[i].tobytes():
+            raise ChecksumError(self.path, f"frame {i}", "differs from the seek table")
+        try:
+            _decode(frame, out)
+        except ValueError as error:
+            raise ChecksumError(self.path, f"frame {i}", str(error)) from None
+        self._count(out.size)
+
+    def _count(self, size: int) -> None:
+        with self._lock:
+            self.decoded_bytes += size

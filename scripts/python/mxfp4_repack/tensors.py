@@ -1,0 +1,118 @@
+"""What the manifest says about a tensor, and the tensor as its kernel wants it."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from mxfp4_repack.errors import DependencyError, FormatError
+from mxfp4_repack.fields import Fields
+
+_MAX_SLACK_BYTES = 1 << 20
+
+# safetensors name -> (numpy type of the same width, torch name). Types that numpy does not have
+# come as integers of their width.
+DTYPES: Dict[str, Tuple[str, str]] = {
+    "U8": ("u1", "uint8"), "I8": ("i1", "int8"), "I32": ("<i4", "int32"),
+    "F16": ("<f2", "float16"), "BF16": ("<u2", "bfloat16"), "F32": ("<f4", "float32"),
+    "F8_E4M3": ("u1", "float8_e4m3fn"), "F8_E8M0": ("u1", "float8_e8m0fnu"),
+}
+_TORCH_BYTES = {
+    "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1,
+    "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4,
+}
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """What the manifest says about a tensor. Shapes and strides count elements of torch_dtype."""
+
+    name: str  # without the layer's prefix: "w13_weight"
+    full_name: str
+    torch_dtype: str  # "uint8", "float8_e8m0fnu", ...
+    shape: Tuple[int, ...]  # as the kernel sees it
+    strides: Tuple[int, ...]
+    file_dtype: str  # safetensors name
+    file_shape: Tuple[int, ...]  # as in the file: the same bytes, row-major
+    nbytes: int
+    offset: int  # bytes from the start of the file's data
+    xxh3_128: str
+    slack_bytes: int  # readable bytes that a kernel touches past the end
+    flags: Tuple[str, ...]  # attributes that the engine sets on the tensor: "is_shuffled"
+    storage: Mapping[str, Any]  # the manifest's storage object: layout, layout_kwargs, ...
+
+
+def row_major(shape: Sequence[int]) -> Tuple[int, ...]:
+    strides, step = [], 1
+    for dim in reversed(shape):
+        strides.append(step)
+        step *= max(dim, 1)
+    return tuple(reversed(strides))
+
+
+def tensor_info(fields: Fields, prefix: str, offset: int) -> TensorInfo:
+    full_name = fields.get("name", str)
+    if not full_name.startswith(prefix + "."):
+        raise FormatError(fields.file, fields.key("name"), f"does not begin with {prefix}.")
+
+    def refuse(key: str, what: str) -> FormatError:
+        return FormatError(fields.file, full_name, f"{key}: {what}")
+
+    file_dtype, file_shape = fields.get("dtype", str), fields.sizes("shape")
+    if file_dtype not in DTYPES:
+        raise refuse("dtype", f"{file_dtype} is not known")
+    numpy_dtype, torch_dtype = DTYPES[file_dtype]
+    itemsize = np.dtype(numpy_dtype).itemsize
+    count = math.prod(file_shape)
+    if count >= 1 << 60:
+        raise refuse("shape", f"{list(file_shape)} is too large")
+    storage = fields.object("storage")
+    if "torch_dtype" in storage.value:
+        torch_dtype = storage.get("torch_dtype", str)
+    if _TORCH_BYTES.get(torch_dtype) != itemsize:
+        raise refuse("torch_dtype", f"{torch_dtype} cannot view {file_dtype}")
+    shape, strides = file_shape, row_major(file_shape)
+    if "storage_shape" in storage.value or "storage_strides" in storage.value:
+        shape, strides = storage.sizes("storage_shape"), storage.sizes("storage_strides")
+        last = sum((dim - 1) * step for dim, step in zip(shape, strides))
+        if len(shape) != len(strides) or (0 not in shape and last >= count):
+            raise refuse("storage_strides", f"{list(shape)} by {list(strides)} does not lie in "
+                                            f"{count} elements")
+    slack = storage.size("slack_bytes") if "slack_bytes" in storage.value else 0
+    if slack > _MAX_SLACK_BYTES:
+        raise refuse("slack_bytes", f"{slack}, at most {_MAX_SLACK_BYTES} are accepted")
+    flags = storage.get("flags", list) if "flags" in storage.value else []
+    if not all(isinstance(flag, str) and flag.isidentifier() for flag in flags):
+        raise refuse("flags", "expected names")
+    return TensorInfo(
+        name=full_name[len(prefix) + 1:], full_name=full_name, torch_dtype=torch_dtype,
+        shape=shape, strides=strides, file_dtype=file_dtype, file_shape=file_shape,
+        nbytes=count * itemsize, offset=offset, xxh3_128=fields.get("xxh3_128", str),
+        slack_bytes=slack, flags=tuple(flags), storage=storage.value)
+
+
+def tensor_view(info: TensorInfo, flat: Any, file: str = "",
+                shape: Optional[Sequence[int]] = None,
+                strides: Optional[Sequence[int]] = None) -> Any:
+    """The tensor as its kernel wants it over `flat`, a torch uint8 tensor of its bytes or more.
+
+    torch_dtype, and unless given shape and strides, are info's; info.flags are set as attributes. A
+    torch without float4_e2m1fn_x2 gives uint8, as engines do there; another missing type is a
+    DependencyError that names `file`.
+    """
+    import torch
+    dtype = getattr(torch, info.torch_dtype, None)
+    if dtype is None and info.torch_dtype == "float4_e2m1fn_x2":
+        dtype = torch.uint8
+    if dtype is None:
+        raise DependencyError(file, info.full_name,
+                              f"torch {torch.__version__} has no {info.torch_dtype}")
+    if shape is None or strides is None:
+        shape, strides = info.shape, info.strides
+    whole = flat.numel() - flat.numel() % _TORCH_BYTES[info.torch_dtype]
+    tensor = flat[:whole].view(dtype).as_strided(shape, strides)
+    for flag in info.flags:
+        setattr(tensor, flag, True)
+    return tensor

@@ -1,0 +1,18 @@
+"""Names of vLLM's modules, functions and classes that the plug-in reaches."""
+
+ORACLE = "vllm.model_executor.layers.fused_moe.oracle.mxfp4"
+METHODS = "vllm.model_executor.layers.quantization.mxfp4"
+QUARK = "vllm.model_executor.layers.quantization.quark.quark_moe"
+ONLINE = "vllm.model_executor.layers.quantization.online.mxfp4"
+WEIGHT_UTILS = "vllm.model_executor.model_loader.weight_utils"
+DEFAULT_LOADER = "vllm.model_executor.model_loader.default_loader"
+
+# Converter -> the family that it is for.
+CONVERTERS = {
+    "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format": "gpt_oss",
+    "convert_weight_to_mxfp4_moe_kernel_format": "generic",
+}
+# Modules that bind the converters by name.
+IMPORTERS = (METHODS, QUARK, ONLINE)
+METHOD_CLASSES = {METHODS: ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod"),
+                  QUARK: ("QuarkOCP_MX_MoEMethod",)}
