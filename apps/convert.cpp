@@ -246,7 +246,7 @@ RestPlan plan_rest_of(const ConvertOptions& options, const OpenInput& input,
 // The files that are read, and so must not lie in OUT.
 std::vector<std::filesystem::path> inputs_of(const Source& source, const RestPlan& rest) {
   std::vector<std::filesystem::path> inputs;
-  for (const SourceFile& file : source.files()) inputs.push_back(file.path);
+  for (const FileStatus& file : source.files()) inputs.push_back(file.path);
   for (const SideFile& file : rest.side) {
     if (!file.from.empty()) inputs.push_back(file.from);
   }

@@ -6,6 +6,7 @@
 #include "apps/explain_against.hpp"
 #include "apps/explain_report.hpp"
 #include "apps/known_names.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/question.hpp"
 

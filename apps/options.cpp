@@ -7,7 +7,7 @@
 #include <charconv>
 #include <limits>
 
-#include "formats/os/mapped_file.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 

@@ -9,8 +9,9 @@
 #include "apps/suggest.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/seekable_zstd.hpp"
+#include "formats/checkpoint/open_source.hpp"
+#include "formats/config/config_json.hpp"
 #include "formats/config/deployment_json.hpp"
-#include "formats/config/model_config.hpp"
 #include "formats/config/quant_config.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
@@ -381,7 +382,7 @@ Manifest describe_conversion(const OpenInput& input, const Choice& choice, const
   manifest.scale_fill = input.model.scale_fill;
   manifest.bias_dtype = input.model.bias_dtype;
   manifest.source.kind = input.source->kind();
-  for (const SourceFile& file : input.source->files()) {
+  for (const FileStatus& file : input.source->files()) {
     manifest.source.files.emplace_back(file.path.filename().string(), file.size);
   }
   manifest.warnings = input.model.warnings;

@@ -11,7 +11,7 @@
 #include "apps/console.hpp"
 #include "apps/options.hpp"
 #include "formats/blob/manifest.hpp"
-#include "formats/checkpoint/source.hpp"
+#include "formats/source/source.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/oracle/checkpoint.hpp"

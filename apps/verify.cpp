@@ -9,6 +9,7 @@
 #include "apps/session.hpp"
 #include "apps/verify_against.hpp"
 #include "formats/blob/blob_check.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
 
@@ -107,7 +108,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
       findings.emplace_back(error.what());
     }
   }
-  // Before there are threads: a container may be opened in a process of its own (isolated.hpp).
+  // Before there are threads: a container may be opened in a process of its own (child_process.hpp).
   std::shared_ptr<Source> source;
   if (!options.against.path.empty()) source = open_source(options.against.path);
   Progress progress(console, bytes_to_read(manifests, options));

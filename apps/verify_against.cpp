@@ -14,6 +14,7 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/conversion/repacker.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/exec/pipeline.hpp"
 #include "lib/revisions/revisions.hpp"
 

@@ -9,7 +9,7 @@
 #include "apps/console.hpp"
 #include "apps/options.hpp"
 #include "formats/blob/manifest.hpp"
-#include "formats/checkpoint/source.hpp"
+#include "formats/source/source.hpp"
 
 namespace mxfp4 {
 

@@ -8,11 +8,12 @@
 #include <set>
 #include <span>
 
-#include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/directory.hpp"
+#include "formats/os/file.hpp"
 #include "formats/os/mapped_file.hpp"
-#include "formats/os/uncleared.hpp"
+#include "formats/os/uninitialized_bytes.hpp"
+#include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pipeline.hpp"
 
@@ -54,7 +55,7 @@ struct PieceSums {
   ChecksumPart tensor_part;
   bool shared = false;  // file_part serves the tensor too
   std::string damage;
-  UnclearedBytes decoded;
+  UninitializedBytes decoded;
 };
 
 // Runs `check`; what it throws is a finding, unless it says nothing about the files.

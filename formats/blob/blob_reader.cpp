@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "formats/os/directory.hpp"
-#include "formats/os/uncleared.hpp"
+#include "formats/os/file.hpp"
+#include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -139,7 +140,7 @@ LayerReader::LayerReader(const fs::path& path)
     if (entries_.empty()) throw Error::input("the seek table names no frame");
     const SeekEntry& first = entries_.front();
     const SeekEntry& last = entries_.back();
-    UnclearedBytes front(static_cast<size_t>(first.frame.decoded));
+    UninitializedBytes front(static_cast<size_t>(first.frame.decoded));
     decode_frame(file.first(static_cast<size_t>(first.frame.encoded)), first.frame, front);
     header_ = parse_safetensors_header(front, last.decoded_offset + last.frame.decoded);
     if (header_.data_start != first.frame.decoded) {
@@ -158,7 +159,7 @@ void LayerReader::read(int64_t offset, MutableBytes out) const {
     return;
   }
   auto entry = std::ranges::upper_bound(entries_, at, {}, &SeekEntry::decoded_offset) - 1;
-  UnclearedBytes partial;
+  UninitializedBytes partial;
   for (; !out.empty(); ++entry) {
     const ConstBytes encoded = file.subspan(static_cast<size_t>(entry->encoded_offset),
                                             static_cast<size_t>(entry->frame.encoded));

@@ -12,7 +12,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
-#include "formats/os/mapped_file.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -7,6 +7,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {

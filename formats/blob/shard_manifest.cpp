@@ -11,7 +11,7 @@
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/os/directory.hpp"
-#include "formats/os/mapped_file.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

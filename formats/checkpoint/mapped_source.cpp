@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "formats/checksum/sha256.hpp"
-#include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 

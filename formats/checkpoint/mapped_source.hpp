@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/checkpoint/source.hpp"
 #include "formats/checksum/sha256.hpp"
 #include "formats/os/mapped_file.hpp"
+#include "formats/source/source.hpp"
 
 namespace mxfp4 {
 
@@ -20,7 +20,7 @@ namespace mxfp4 {
 struct MappedTensors {
   std::string_view kind;  // a literal
   std::vector<MappedFile> maps;
-  std::vector<SourceFile> files;
+  std::vector<FileStatus> files;
   std::vector<SourceTensor> tensors;
   std::vector<ConstBytes> data;                        // of each tensor
   std::vector<std::optional<Sha256Digest>> checksums;  // of each tensor; or empty: none has one
@@ -47,7 +47,7 @@ class MappedSource final : public Source {
   [[nodiscard]] std::optional<std::string> config_json() const override {
     return content_.config_json;
   }
-  [[nodiscard]] const std::vector<SourceFile>& files() const override { return content_.files; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const override { return content_.files; }
 
  private:
   // Not std::call_once: after an exception some implementations of it wait for ever (GCC's 66146).

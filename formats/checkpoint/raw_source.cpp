@@ -12,8 +12,10 @@
 #include "formats/checkpoint/mapped_source.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/checkpoint/source.hpp"
 #include "formats/checksum/sha256.hpp"
+#include "formats/source/source.hpp"
 
 namespace mxfp4 {
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,10 +12,12 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/mapped_source.hpp"
-#include "formats/checkpoint/natural_order.hpp"
-#include "formats/json/strict_json.hpp"
+#include "formats/os/file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
+#include "formats/safetensors/weight_map.hpp"
+#include "formats/source/natural_order.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/load/loaded_style.hpp"
 
 namespace mxfp4 {
@@ -129,31 +130,6 @@ void check_against_index(const MappedTensors& content, const fs::path& dir,
 }
 
 }  // namespace
-
-TensorFiles parse_weight_map(std::string_view text) {
-  const nlohmann::json index = parse_strict_json(text);
-  const auto map = index.is_object() ? index.find("weight_map") : index.end();
-  if (!index.is_object() || map == index.end()) throw Error::input("weight_map: missing");
-  if (!map->is_object()) throw Error::input("weight_map: not an object");
-  if (map->empty()) throw Error::input("weight_map: empty");
-  TensorFiles files;
-  for (const auto& [name, file] : map->items()) {
-    in_context("weight_map: " + shown(name), [&, &tensor = name, &value = file] {
-      check_tensor_name(tensor);
-      if (!value.is_string()) throw Error::input("not a string, expected a file name");
-      const auto& plain = value.get_ref<const std::string&>();
-      const bool escapes = plain.empty() || plain == "." || plain == ".." ||
-                           plain.find('/') != std::string::npos ||
-                           plain.find('\0') != std::string::npos;
-      if (escapes) {
-        throw Error::input(
-            fmt::format("{} is not a plain file name in the directory", in_quotes(plain)));
-      }
-      files.emplace(tensor, plain);
-    });
-  }
-  return files;
-}
 
 bool holds_safetensors(const fs::path& dir) {
   std::error_code error;

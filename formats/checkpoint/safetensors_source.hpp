@@ -3,21 +3,11 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <string>
-#include <string_view>
 
-#include "formats/checkpoint/source.hpp"
+#include "formats/source/source.hpp"
 
 namespace mxfp4 {
-
-// Tensor name -> file name.
-using TensorFiles = std::map<std::string, std::string>;
-
-// The text of an index (model.safetensors.index.json): its weight map, whose values are plain names
-// of files in the directory. Throws Error::input naming the key.
-[[nodiscard]] TensorFiles parse_weight_map(std::string_view text);
 
 // One file. It carries no config.json, even if one lies beside it: a shard alone is not the model.
 [[nodiscard]] std::unique_ptr<Source> open_safetensors_file(const std::filesystem::path& path);

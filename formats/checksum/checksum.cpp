@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "formats/os/mapped_file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -27,6 +28,7 @@ constexpr Xxh3Lanes kStart = {kPrime32C, kPrime64A, kPrime64B, kPrime64C,
                               kPrime64D, kPrime32B, kPrime64E, kPrime32A};
 // Shorter inputs are hashed in other ways, which no part of a file is long enough to care about.
 constexpr int64_t kLongestShort = 240;
+constexpr size_t kMappedPiece = size_t{4} << 20;
 constexpr size_t kStripe = kernels::kXxh3StripeBytes;
 constexpr size_t kLastStripeSecret = 121;
 constexpr size_t kLowSecret = 11;
@@ -161,6 +163,18 @@ std::string Checksum::hex() const {
 std::string checksum_of(std::string_view text) {
   Checksum sum;
   sum.update(std::as_bytes(std::span(text)));
+  return sum.hex();
+}
+
+std::string checksum_of_mapped(ConstBytes mapped, const std::function<void()>& between) {
+  Checksum sum;
+  while (!mapped.empty()) {
+    if (between) between();
+    const ConstBytes piece = mapped.first(std::min(mapped.size(), kMappedPiece));
+    sum.update(piece);
+    release_pages(piece);
+    mapped = mapped.subspan(piece.size());
+  }
   return sum.hex();
 }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,5 +84,10 @@ class Checksum {
 
 // The checksum of a text.
 [[nodiscard]] std::string checksum_of(std::string_view text);
+
+// The checksum of bytes of a mapped file, whose pages are released on the way. `between`, where
+// given, is called every few MB and may throw.
+[[nodiscard]] std::string checksum_of_mapped(ConstBytes mapped,
+                                             const std::function<void()>& between = {});
 
 }  // namespace mxfp4

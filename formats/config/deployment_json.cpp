@@ -8,6 +8,7 @@
 #include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -75,41 +76,16 @@ ParallelConfig parse_parallel(const JsonFields& object) {
   return config;
 }
 
-// The code point that starts at text[i], which moves past it; U+FFFD for an invalid byte.
-uint32_t next_code_point(std::string_view text, size_t& i) {
-  const size_t length = utf8_sequence(text.substr(i, 4));
-  const std::string_view bytes = text.substr(i, std::max<size_t>(length, 1));
-  i += bytes.size();
-  if (length == 0) return 0xFFFD;
-  // The lead byte has as many bits fewer as the sequence has bytes.
-  uint32_t code = static_cast<unsigned char>(bytes.front());
-  if (length > 1) code &= 0x7FU >> length;
-  for (const char c : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3FU);
-  return code;
-}
-
-void append_unicode_escape(std::string& out, uint32_t code) {
-  const auto format_to = std::back_inserter(out);
-  if (code < 0x10000) {
-    fmt::format_to(format_to, "\\u{:04x}", code);
-  } else {
-    code -= 0x10000;
-    fmt::format_to(format_to, "\\u{:04x}\\u{:04x}", 0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF));
-  }
-}
-
-void append_optional(std::string& out, bool present, std::string_view text) {
-  if (present) {
-    append_json_string(out, text);
-  } else {
-    out += "null";
-  }
+// A JSON string literal, quotes included; null when absent.
+std::string literal(std::optional<std::string_view> text) {
+  constexpr bool kAscii = true;
+  return text ? json(*text).dump(-1, ' ', kAscii, json::error_handler_t::replace) : "null";
 }
 
 }  // namespace
 
 Deployment parse_deployment(std::string_view text) {
-  const json value = parse_json(text);
+  const json value = parse_python_json(text);
   const JsonFields object(value);
   Deployment out;
   const std::string platform = object.string("platform");
@@ -148,52 +124,27 @@ DeploymentRequest parse_target(std::string_view text) {
   return out;
 }
 
-// The library's dump makes a value and a stream for each string: `explain --batch -v` would take an
-// eighth longer.
-void append_json_string(std::string& out, std::string_view text) {
-  out += '"';
-  for (size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-      ++i;
-    } else if (c >= 0x20 && c < 0x7F) {
-      out += c;
-      ++i;
-    } else {
-      append_unicode_escape(out, next_code_point(text, i));
-    }
-  }
-  out += '"';
-}
-
+// Not one dump of the whole: a line has spaces behind its separators, as documented.
 std::string decision_json(const Decision& decision, bool trace) {
+  using Text = std::optional<std::string_view>;
   std::string out;
-  out.reserve(trace ? 2048 : 512);
   if (decision.backend) {
-    out += "{\"backend\": ";
-    append_json_string(out, backend_name(*decision.backend));
-    out += ", \"experts_class\": ";
-    append_optional(out, !decision.experts_class.empty(), decision.experts_class);
+    const Text experts_class =
+        decision.experts_class.empty() ? Text() : Text(decision.experts_class);
+    out = fmt::format(R"({{"backend": {}, "experts_class": {})",
+                      literal(backend_name(*decision.backend)), literal(experts_class));
   } else {
-    out += "{\"error\": ";
-    append_json_string(out, decision.error_type);
-    out += ", \"message\": ";
-    append_json_string(out, decision.error_message);
+    out = fmt::format(R"({{"error": {}, "message": {})", literal(decision.error_type),
+                      literal(decision.error_message));
   }
   if (trace) {
-    out += ", \"trace\": [";
+    std::vector<std::string> steps;
     for (const TraceStep& step : decision.trace) {
-      out += &step == &decision.trace.front() ? "[" : ", [";
-      append_json_string(out, step.candidate);
-      out += ", ";
-      append_optional(out, step.key.has_value(), step.key.value_or(""));
-      out += step.supported ? ", true, " : ", false, ";
-      append_optional(out, !step.supported, step.reason);
-      out += "]";
+      steps.push_back(fmt::format("[{}, {}, {}, {}]", literal(step.candidate), literal(step.key),
+                                  step.supported,
+                                  literal(step.supported ? Text() : Text(step.reason))));
     }
-    out += "]";
+    out += fmt::format(R"(, "trace": [{}])", fmt::join(steps, ", "));
   }
   return out + "}";
 }

@@ -32,10 +32,7 @@ namespace mxfp4 {
 [[nodiscard]] DeploymentRequest parse_target(std::string_view text);
 
 // {"backend": .., "experts_class": ..} or {"error": .., "message": ..}; with `trace` also
-// "trace": [[class, key|null, supported, reason|null], ...]. One line, ASCII only.
+// "trace": [[class, key|null, supported, reason|null], ...]. One line, ASCII only; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string decision_json(const Decision& decision, bool trace);
-
-// A JSON string literal, quotes included: ASCII only, invalid UTF-8 becomes U+FFFD.
-void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace mxfp4

@@ -155,7 +155,7 @@ std::optional<QuantSpec> weight_spec(std::string_view weight) {
 std::optional<QuantizationConfig> parse_quantization_config(const RuleSet& rules,
                                                             std::string_view json_text,
                                                             std::string_view quantization) {
-  const json value = json_text.empty() ? json() : parse_json(json_text);
+  const json value = json_text.empty() ? json() : parse_python_json(json_text);
   std::optional<QuantizationConfig> out;
   if (!value.is_null()) {
     require_online(rules, quantization);

@@ -12,6 +12,7 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
+#include "formats/os/file.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "lib/core/error.hpp"
 
@@ -38,7 +39,7 @@ SourceSeen look_at(const fs::path& path, const Source& source) {
   std::error_code error;
   seen.place = checksum_of(fs::weakly_canonical(path, error).string());
   std::string text;
-  for (const SourceFile& file : source.files()) {
+  for (const FileStatus& file : source.files()) {
     text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
   }
   seen.stamp = checksum_of(text);

@@ -12,8 +12,8 @@
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/shard_manifest.hpp"
-#include "formats/checkpoint/source.hpp"
 #include "formats/conversion/output_directory.hpp"
+#include "formats/source/source.hpp"
 #include "lib/plan/shard.hpp"
 
 namespace mxfp4 {

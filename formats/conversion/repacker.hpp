@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/checkpoint/source.hpp"
+#include "formats/source/source.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/exec/pool.hpp"
 #include "lib/layouts/layout.hpp"

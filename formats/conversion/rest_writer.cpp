@@ -8,11 +8,11 @@
 #include <set>
 #include <system_error>
 
-#include "formats/checkpoint/natural_order.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
-#include "formats/os/mapped_file.hpp"
+#include "formats/os/file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
+#include "formats/source/natural_order.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/buffer.hpp"
@@ -176,7 +176,7 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
         !fs::is_regular_file(at->path(), ignored)) {
       continue;
     }
-    const SourceFile file =
+    const FileStatus file =
         in_context(at->path().string(), [&] { return describe_file(at->path()); });
     if (file.size > kMaxSideFile) {
       warnings.push_back(fmt::format("{}: {} bytes, not copied", name, file.size));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "formats/checkpoint/source.hpp"
+#include "formats/source/source.hpp"
 
 namespace mxfp4 {
 

@@ -136,13 +136,13 @@ class SlabReader {
     });
   }
 
-  static Hdf5ChunkCache::Chunk owning(UnclearedBytes bytes) {
-    auto owned = std::make_shared<const UnclearedBytes>(std::move(bytes));
+  static Hdf5ChunkCache::Chunk owning(UninitializedBytes bytes) {
+    auto owned = std::make_shared<const UninitializedBytes>(std::move(bytes));
     return {*owned, owned};
   }
 
-  [[nodiscard]] UnclearedBytes filled() const {
-    UnclearedBytes out(static_cast<size_t>(d_.chunk_bytes()));
+  [[nodiscard]] UninitializedBytes filled() const {
+    UninitializedBytes out(static_cast<size_t>(d_.chunk_bytes()));
     for (size_t i = 0; i < out.size(); ++i) out[i] = d_.fill[i % d_.fill.size()];
     return out;
   }

@@ -20,7 +20,7 @@ class Hdf5ChunkCache {
   // Decoded bytes; owned, unless they are those of the file.
   struct Chunk {
     ConstBytes bytes;
-    std::shared_ptr<const UnclearedBytes> owned;
+    std::shared_ptr<const UninitializedBytes> owned;
   };
 
   // Takes the chunk out; without bytes if it is not there.

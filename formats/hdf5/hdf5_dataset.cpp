@@ -7,8 +7,8 @@
 #include <limits>
 #include <memory>
 
-#include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -1,5 +1,5 @@
 // Asks the HDF5 library about one dataset or attribute. The library may crash on a damaged file:
-// call this in a process of its own (isolated.hpp).
+// call this in a process of its own (child_process.hpp).
 #pragma once
 
 #include <functional>

@@ -20,7 +20,7 @@ constexpr int kFletcher32 = 3;
 constexpr int kZstd = 32015;
 constexpr int64_t kChecksumBytes = 4;
 
-using Bytes = UnclearedBytes;
+using Bytes = UninitializedBytes;
 // Undoes one filter; the result has at most `limit` bytes.
 using Decode = Bytes (*)(const Hdf5Filter&, ConstBytes, size_t limit);
 
@@ -140,8 +140,8 @@ void check_hdf5_filter(int id, std::string_view comment) {
       .hint("rewrite the file with deflate (gzip)");
 }
 
-UnclearedBytes decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters, uint32_t skipped,
-                                 ConstBytes stored, int64_t chunk_bytes) {
+UninitializedBytes decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters, uint32_t skipped,
+                                     ConstBytes stored, int64_t chunk_bytes) {
   // A checksum may lie below a compression, which then gives a little more than the chunk.
   const size_t limit =
       static_cast<size_t>(chunk_bytes) + filters.size() * static_cast<size_t>(kChecksumBytes);

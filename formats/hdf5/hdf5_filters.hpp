@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/os/uncleared.hpp"
+#include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -31,9 +31,9 @@ void check_hdf5_filter(int id, std::string_view comment);
 
 // Undoes the filters, last one first, except those whose bit is set in `skipped`. The result has
 // chunk_bytes bytes. Throws Error::input.
-[[nodiscard]] UnclearedBytes decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters,
-                                               uint32_t skipped, ConstBytes stored,
-                                               int64_t chunk_bytes);
+[[nodiscard]] UninitializedBytes decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters,
+                                                   uint32_t skipped, ConstBytes stored,
+                                                   int64_t chunk_bytes);
 
 // Checksum of filter 3 over the bytes as big-endian 16-bit words.
 [[nodiscard]] uint32_t hdf5_fletcher32(ConstBytes data);

@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "formats/json/strict_json.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -153,7 +153,6 @@ void Hdf5Dataset::check_chunk_grid() const {
 }
 
 void Hdf5Dataset::check(int64_t file_size) const {
-  check_json_text(name);
   check_tensor_name(name);
   for (int64_t dim : spec.shape.dims()) {
     if (dim == 0) throw Error::input("shape: a dimension of 0");

@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "formats/checkpoint/natural_order.hpp"
 #include "formats/hdf5/hdf5_chunks.hpp"
 #include "formats/hdf5/hdf5_index.hpp"
 #include "formats/hdf5/hdf5_walk.hpp"
-#include "formats/json/strict_json.hpp"
-#include "formats/os/isolated.hpp"
+#include "formats/os/child_process.hpp"
 #include "formats/os/mapped_file.hpp"
+#include "formats/source/natural_order.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -34,7 +34,7 @@ class Hdf5Source final : public Source {
   explicit Hdf5Source(const std::filesystem::path& path) : name_(path.string()), map_(path) {
     files_.push_back(map_.file());
     Hdf5Index index = decode_hdf5_index(
-        run_isolated("the HDF5 library", [&](const Emit& emit) { walk_hdf5(name_, emit); }));
+        run_in_child("the HDF5 library", [&](const Emit& emit) { walk_hdf5(name_, emit); }));
     attributes_ = std::move(index.attributes);
     check_attribute(attributes_, "format", {"mxfp4-hdf5"});
     check_attribute(attributes_, "version", {"1"});
@@ -59,7 +59,7 @@ class Hdf5Source final : public Source {
     return attributes_;
   }
   [[nodiscard]] std::optional<std::string> config_json() const override { return config_; }
-  [[nodiscard]] const std::vector<SourceFile>& files() const override { return files_; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
 
   void read(size_t index, int64_t offset, MutableBytes out) override {
     const Hdf5Dataset& dataset = datasets_.at(index);
@@ -119,7 +119,7 @@ class Hdf5Source final : public Source {
 
   std::string name_;
   MappedFile map_;
-  std::vector<SourceFile> files_;
+  std::vector<FileStatus> files_;
   std::map<std::string, std::string> attributes_;
   std::optional<std::string> config_;
   std::vector<Hdf5Dataset> datasets_;

@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "formats/checkpoint/source.hpp"
+#include "formats/source/source.hpp"
 
 namespace mxfp4 {
 

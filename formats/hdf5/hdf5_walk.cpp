@@ -11,8 +11,8 @@
 #include "formats/hdf5/hdf5_dataset.hpp"
 #include "formats/hdf5/hdf5_handle.hpp"
 #include "formats/hdf5/hdf5_index.hpp"
-#include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -73,7 +73,6 @@ class Walker {
   };
 
   void visit(hid_t parent, const Link& link, Group here) {
-    check_json_text(here.name);
     check_tensor_name(here.name);
     if (link.type == H5L_TYPE_SOFT) throw Error::input("soft links are not followed");
     if (link.type == H5L_TYPE_EXTERNAL) throw Error::input("external links are not followed");

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "formats/os/isolated.hpp"
+#include "formats/os/child_process.hpp"
 
 namespace mxfp4 {
 
 // Emits the pieces of an Hdf5Index (hdf5_index.hpp), datasets in any order. The library may crash
-// on a damaged file: run this isolated. Throws Error::input, without the path in its text.
+// on a damaged file: run this in a child process. Throws Error::input, without the path in its text.
 void walk_hdf5(const std::string& path, const Emit& emit);
 
 }  // namespace mxfp4

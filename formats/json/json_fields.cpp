@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -33,7 +33,7 @@ void check_depth(std::string_view text) {
 
 }  // namespace
 
-nlohmann::json parse_json(std::string_view text) {
+nlohmann::json parse_python_json(std::string_view text) {
   check_depth(text);
   // The parser below would stop there, whatever follows.
   if (text.find('\0') != std::string_view::npos) check_json_text(text);

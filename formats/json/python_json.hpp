@@ -8,7 +8,7 @@
 namespace mxfp4 {
 
 // Throws Error::input for malformed text or nesting deeper than kMaxJsonDepth.
-[[nodiscard]] nlohmann::json parse_json(std::string_view text);
+[[nodiscard]] nlohmann::json parse_python_json(std::string_view text);
 
 // What Python calls the value's type: "str", "int", "list", ...
 [[nodiscard]] std::string_view python_type_name(const nlohmann::json& value);

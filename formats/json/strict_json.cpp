@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 
 // Refuses a second equal key in one object, and deep nesting, while the value is built.
 class KeyGuard {
@@ -39,62 +37,11 @@ class KeyGuard {
 
 }  // namespace
 
-std::string shown(std::string_view text) {
-  constexpr size_t kMaxShown = 200;
-  std::string out;
-  for (char c : text.substr(0, kMaxShown)) {
-    if (is_control(c)) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return text.size() > kMaxShown ? out + "..." : out;
-}
-
-std::string in_quotes(std::string_view text) { return fmt::format("\"{}\"", shown(text)); }
-
-size_t utf8_sequence(std::string_view text) {
-  const auto at = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const auto is_tail = [&](size_t i) { return (at(i) & 0xC0) == 0x80; };
-  const int lead = at(0);
-  const int second = at(1);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  if (lead < 0xE0) return is_tail(1) ? 2 : 0;
-  const int low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const int high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (second < low || second > high || !is_tail(2)) return 0;
-  if (lead < 0xF0) return 3;
-  return is_tail(3) ? 4 : 0;
-}
-
 void check_json_text(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    if (text[i] == '\0') throw Error::input(fmt::format("not JSON: NUL byte at position {}", i));
-    const size_t length = utf8_sequence(text.substr(i, 4));
-    if (length == 0) {
-      throw Error::input(fmt::format("not UTF-8: byte 0x{:02x} at position {}",
-                                     static_cast<unsigned char>(text[i]), i));
-    }
-    i += length;
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    throw Error::input(fmt::format("not JSON: NUL byte at position {}", nul));
   }
-}
-
-void check_tensor_name(std::string_view name) {
-  if (name.empty()) throw Error::input("a tensor has an empty name");
-  if (std::ranges::any_of(name, is_control)) {
-    throw Error::input(fmt::format("tensor name {} holds a control character", in_quotes(name)));
-  }
-}
-
-void check_choice(std::string_view what, std::string_view value,
-                  std::initializer_list<std::string_view> choices) {
-  if (std::ranges::find(choices, value) != choices.end()) return;
-  throw Error::input(
-      fmt::format("{}: {}, expected {}", what, in_quotes(value), fmt::join(choices, " or ")));
+  check_utf8(text);
 }
 
 nlohmann::json parse_strict_json(std::string_view text) {

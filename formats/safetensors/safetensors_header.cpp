@@ -12,6 +12,7 @@
 #include "formats/json/strict_json.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "formats/checkpoint/safetensors_source.hpp"
-#include "formats/config/model_config.hpp"
+#include "formats/config/config_json.hpp"
 #include "formats/config/quant_config.hpp"
+#include "formats/safetensors/weight_map.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 

@@ -7,9 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "formats/checkpoint/source.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "formats/checksum/sha256.hpp"
-#include "formats/config/model_config.hpp"
+#include "formats/config/config_json.hpp"
+#include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/slice.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
-#include "formats/checkpoint/source.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "lib/exec/pipeline.hpp"
 #include "lib/revisions/revisions.hpp"
 

@@ -97,13 +97,14 @@ TEST(DeploymentJson, RefusesNamingTheKey) {
 }
 
 TEST(DeploymentJson, RefusesTextThatIsNoJson) {
-  EXPECT_EQ(refusal([] { return parse_json("{"); }).substr(0, 15), "not valid JSON:");
-  EXPECT_EQ(refusal([] { return parse_json("\"\xff\""); }), "not UTF-8: byte 0xff at position 1");
-  EXPECT_EQ(refusal([] { return parse_json(std::string_view("{}\0{", 4)); }),
+  EXPECT_EQ(refusal([] { return parse_python_json("{"); }).substr(0, 15), "not valid JSON:");
+  EXPECT_EQ(refusal([] { return parse_python_json("\"\xff\""); }),
+            "not UTF-8: byte 0xff at position 1");
+  EXPECT_EQ(refusal([] { return parse_python_json(std::string_view("{}\0{", 4)); }),
             "not JSON: NUL byte at position 2");
-  EXPECT_EQ(refusal([] { return parse_json(std::string(100000, '[')); }),
+  EXPECT_EQ(refusal([] { return parse_python_json(std::string(100000, '[')); }),
             "JSON nested deeper than 64 levels");
-  EXPECT_NO_THROW((void)parse_json("\"" + std::string(100, '[') + "\\\"[\""));
+  EXPECT_NO_THROW((void)parse_python_json("\"" + std::string(100, '[') + "\\\"[\""));
 }
 
 TEST(DeploymentJson, TargetFile) {
@@ -127,12 +128,16 @@ TEST(DeploymentJson, TargetFile) {
             "key \"arch\" appears twice in one object");
 }
 
-TEST(DeploymentJson, StringsAreAscii) {
-  std::string out;
-  append_json_string(out, "a\"\\\n\x7f\xE2\x80\x94\xF0\x9F\x98\x80\xFF\xE2\x80 \xC0\x80");
-  const std::string want =
-      R"("a\"\\\u000a\u007f\u2014\ud83d\ude00\ufffd\ufffd\ufffd \ufffd\ufffd")";
-  EXPECT_EQ(out, want);
+TEST(DeploymentJson, DecisionsAreOneLineOfAscii) {
+  Decision decision;
+  decision.error_type = "ValueError";
+  decision.error_message = "a\"\\\n\x7f\xE2\x80\x94\xF0\x9F\x98\x80\xFF\xE2\x80 \xC0\x80";
+  decision.trace.push_back({.candidate = "X", .key = "k", .supported = false, .reason = "no"});
+  decision.trace.push_back({.candidate = "Y", .key = {}, .supported = true, .reason = "unused"});
+  EXPECT_EQ(decision_json(decision, true),
+            R"({"error": "ValueError", )"
+            R"("message": "a\"\\\n\u007f\u2014\ud83d\ude00\ufffd\ufffd \ufffd\ufffd", )"
+            R"("trace": [["X", "k", false, "no"], ["Y", null, true, null]]})");
 }
 
 TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {

@@ -11,6 +11,7 @@
 #include <random>
 #include <string>
 
+#include "formats/checkpoint/open_source.hpp"
 #include "formats/checksum/sha256.hpp"
 #include "formats/hdf5/hdf5_filters.hpp"
 #include "lib/core/error.hpp"
@@ -302,7 +303,7 @@ std::vector<std::byte> noise(size_t size) {
 
 std::vector<std::byte> decoded(const std::vector<Hdf5Filter>& filters, uint32_t skipped,
                                ConstBytes stored, int64_t chunk_bytes) {
-  const UnclearedBytes bytes = decode_hdf5_chunk(filters, skipped, stored, chunk_bytes);
+  const UninitializedBytes bytes = decode_hdf5_chunk(filters, skipped, stored, chunk_bytes);
   return {bytes.begin(), bytes.end()};
 }
 

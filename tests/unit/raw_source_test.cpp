@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "formats/checkpoint/open_source.hpp"
 #include "formats/checksum/sha256.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/hex.hpp"

@@ -28,14 +28,14 @@ class CountingSource final : public Source {
     return attributes_;
   }
   [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<SourceFile>& files() const override { return files_; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
   [[nodiscard]] int64_t bytes_read(size_t index) const { return read_[index]; }
 
  private:
   std::vector<SourceTensor> tensors_;
   std::vector<int64_t> read_;
   std::map<std::string, std::string> attributes_;
-  std::vector<SourceFile> files_;
+  std::vector<FileStatus> files_;
 };
 
 // Tensors side by side in one block of zeros; counts how often each byte is let go.
@@ -65,7 +65,7 @@ class MappedSource final : public Source {
     return attributes_;
   }
   [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<SourceFile>& files() const override { return files_; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
   [[nodiscard]] const std::vector<int>& released() const { return released_; }
 
  private:
@@ -74,7 +74,7 @@ class MappedSource final : public Source {
   std::vector<std::byte> bytes_;
   mutable std::vector<int> released_;
   std::map<std::string, std::string> attributes_;
-  std::vector<SourceFile> files_;
+  std::vector<FileStatus> files_;
 };
 
 std::vector<SourceTensor> two_layers() {
@@ -198,7 +198,7 @@ class PartlyMappedSource final : public Source {
     return attributes_;
   }
   [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<SourceFile>& files() const override { return files_; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
 
   void release(ConstBytes view) const noexcept override {
     released_ += static_cast<int64_t>(view.size());
@@ -216,7 +216,7 @@ class PartlyMappedSource final : public Source {
   std::vector<std::vector<std::byte>> data_;
   mutable int64_t released_ = 0;
   std::map<std::string, std::string> attributes_;
-  std::vector<SourceFile> files_;
+  std::vector<FileStatus> files_;
 };
 
 TEST(ReadOnce, PartsThatAreNotMappedAreReadWithThoseThatAre) {

@@ -38,7 +38,7 @@ class RowSource : public Source {
     return attributes_;
   }
   [[nodiscard]] std::optional<std::string> config_json() const override { return std::nullopt; }
-  [[nodiscard]] const std::vector<SourceFile>& files() const override { return files_; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
 
   [[nodiscard]] const std::vector<std::byte>& data(size_t index) const { return data_[index]; }
   [[nodiscard]] size_t largest_read() const { return largest_; }
@@ -47,7 +47,7 @@ class RowSource : public Source {
   std::vector<SourceTensor> tensors_;
   std::vector<std::vector<std::byte>> data_;
   std::map<std::string, std::string> attributes_;
-  std::vector<SourceFile> files_;
+  std::vector<FileStatus> files_;
   size_t largest_ = 0;
 };
 

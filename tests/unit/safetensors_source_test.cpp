@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/checkpoint/natural_order.hpp"
+#include "formats/checkpoint/open_source.hpp"
 #include "formats/checksum/sha256.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
+#include "formats/source/natural_order.hpp"
 #include "lib/core/error.hpp"
 #include "tests/unit/scratch_path.hpp"
 

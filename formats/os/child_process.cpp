@@ -1,4 +1,4 @@
-#include "formats/os/isolated.hpp"
+#include "formats/os/child_process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -140,10 +140,10 @@ class Child {
 };
 
 // Returns when there is something to read.
-void wait_for_life(int fd, const Child& child, std::string_view what, Patience patience) {
+void wait_for_life(int fd, const Child& child, std::string_view what, ChildLimits limits) {
   const auto begin = Clock::now();
   const milliseconds computed = child.computed();
-  const milliseconds look = std::min(patience.computing, patience.waiting) / 10;
+  const milliseconds look = std::min(limits.cpu_time, limits.wall_time) / 10;
   while (true) {
     pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
     const int events = ::poll(&ready, 1, static_cast<int>(look.count()));
@@ -151,21 +151,21 @@ void wait_for_life(int fd, const Child& child, std::string_view what, Patience p
     if (events < 0 && errno != EINTR) {
       throw Error::input(fmt::format("{}: poll: {}", what, std::strerror(errno)));
     }
-    if (child.computed() - computed >= patience.computing) {
+    if (child.computed() - computed >= limits.cpu_time) {
       throw Error::input(fmt::format("{} came to no end: damaged file", what));
     }
-    if (Clock::now() - begin >= patience.waiting) {
+    if (Clock::now() - begin >= limits.wall_time) {
       throw Error::input(fmt::format("{} gave no answer", what))
           .hint("does the storage that holds the file answer?");
     }
   }
 }
 
-std::string receive(int fd, const Child& child, std::string_view what, Patience patience) {
+std::string receive(int fd, const Child& child, std::string_view what, ChildLimits limits) {
   std::string stream;
   std::array<char, 1 << 16> buffer;
   while (true) {
-    wait_for_life(fd, child, what, patience);
+    wait_for_life(fd, child, what, limits);
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return stream;
@@ -202,8 +202,8 @@ std::pair<std::string, bool> unpack_stream(std::string_view stream) {
 
 }  // namespace
 
-std::string run_isolated(std::string_view what, const std::function<void(const Emit&)>& body,
-                         Patience patience) {
+std::string run_in_child(std::string_view what, const std::function<void(const Emit&)>& body,
+                         ChildLimits limits) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw Error::input(fmt::format("no pipe: {}", std::strerror(errno)));
@@ -215,7 +215,7 @@ std::string run_isolated(std::string_view what, const std::function<void(const E
   if (pid == 0) run_child(to_parent.get(), body);
   Child child(pid);
   to_parent.close();
-  const std::string stream = receive(from_child.get(), child, what, patience);
+  const std::string stream = receive(from_child.get(), child, what, limits);
   const int status = child.wait();
   auto [data, complete] = unpack_stream(stream);
   if (complete) return std::move(data);

@@ -1,4 +1,4 @@
-#include "formats/checkpoint/natural_order.hpp"
+#include "formats/source/natural_order.hpp"
 
 #include <algorithm>
 

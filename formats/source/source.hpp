@@ -1,16 +1,15 @@
-// Where tensors come from. One implementation per container; open_source tells them apart by
-// content.
+// Where tensors come from: the interface that every container implements. It knows none of them;
+// checkpoint/open_source.hpp tells a file's container by its content.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/os/file.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -19,12 +18,6 @@ struct SourceTensor {
   std::string name;  // dotted, as in the checkpoint
   TensorSpec spec;
   std::string file;  // for messages
-};
-
-struct SourceFile {
-  std::filesystem::path path;
-  int64_t size = 0;      // bytes
-  int64_t mtime_ns = 0;  // since the epoch
 };
 
 // Everything about the tensors (names, dtypes, shapes, that their bytes lie inside the files) is
@@ -67,15 +60,11 @@ class Source {
   // The text of the model's config.json, if the container carries one.
   [[nodiscard]] virtual std::optional<std::string> config_json() const = 0;
   // Every file that was opened, configuration included.
-  [[nodiscard]] virtual const std::vector<SourceFile>& files() const = 0;
+  [[nodiscard]] virtual const std::vector<FileStatus>& files() const = 0;
 
   // Throws Error::input if one of files() no longer has the size and mtime that it had when the
   // source was opened: what was read since then cannot be trusted.
   void check_unchanged() const;
 };
-
-// Opens a checkpoint directory, one safetensors file, an HDF5 file, or a raw dump (its directory or
-// its manifest.json). Throws Error::input.
-[[nodiscard]] std::unique_ptr<Source> open_source(const std::filesystem::path& path);
 
 }  // namespace mxfp4

@@ -1,4 +1,4 @@
-#include "formats/checkpoint/source.hpp"
+#include "formats/checkpoint/open_source.hpp"
 
 #include <fmt/format.h>
 
@@ -41,15 +41,6 @@ Error already_packed(const fs::path& path, std::string_view why) {
 void refuse_blob(const fs::path& dir) {
   if (!is_blob(dir) && !is_blob(dir / kBlobFolder)) return;
   throw already_packed(dir, fmt::format("holds {}", kManifestName));
-}
-
-// A layer file of a blob, compressed; a plain one is known by its header when it is read.
-bool is_packed_layer(const fs::path& path) {
-  try {
-    return LayerReader(path).header().metadata.contains("mxfp4_repack.layout");
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 std::unique_ptr<Source> open_directory(const fs::path& dir) {
@@ -117,21 +108,6 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
 }
 
 }  // namespace
-
-void Source::check_unchanged() const {
-  for (const SourceFile& then : files()) {
-    in_context(then.path.string(), [&] {
-      const SourceFile now = describe_file(then.path);
-      if (now.size != then.size) {
-        throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
-                                       now.size, then.size));
-      }
-      if (now.mtime_ns != then.mtime_ns) {
-        throw Error::input("changed while it was read: its modification time moved");
-      }
-    });
-  }
-}
 
 std::unique_ptr<Source> open_source(const fs::path& path) {
   std::error_code error;

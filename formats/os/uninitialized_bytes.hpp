@@ -11,10 +11,10 @@
 namespace mxfp4 {
 
 template <class T>
-struct Uncleared : std::allocator<T> {
+struct Uninitialized : std::allocator<T> {
   template <class U>
   struct rebind {  // NOLINT(readability-identifier-naming): the standard's name
-    using other = Uncleared<U>;
+    using other = Uninitialized<U>;
   };
   template <class U>
   void construct(U* at) noexcept {
@@ -26,6 +26,6 @@ struct Uncleared : std::allocator<T> {
   }
 };
 
-using UnclearedBytes = std::vector<std::byte, Uncleared<std::byte>>;
+using UninitializedBytes = std::vector<std::byte, Uninitialized<std::byte>>;
 
 }  // namespace mxfp4

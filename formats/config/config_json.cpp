@@ -1,4 +1,4 @@
-#include "formats/config/model_config.hpp"
+#include "formats/config/config_json.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "formats/config/quantization_rules.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -1,5 +1,5 @@
 // config.json to plain values, and the quantizations that are refused by name.
-#include "formats/config/model_config.hpp"
+#include "formats/config/config_json.hpp"
 
 #include <gtest/gtest.h>
 

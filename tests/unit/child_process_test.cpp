@@ -1,5 +1,5 @@
 // What happens in the child stays in the child.
-#include "formats/os/isolated.hpp"
+#include "formats/os/child_process.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,9 +14,9 @@
 namespace mxfp4 {
 namespace {
 
-std::string refusal(const std::function<void(const Emit&)>& body, Patience patience = {}) {
+std::string refusal(const std::function<void(const Emit&)>& body, ChildLimits limits = {}) {
   try {
-    (void)run_isolated("the parser", body, patience);
+    (void)run_in_child("the parser", body, limits);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     return std::string(error.what()) + "|" + error.hint_text();
@@ -24,9 +24,9 @@ std::string refusal(const std::function<void(const Emit&)>& body, Patience patie
   return "returned";
 }
 
-TEST(Isolated, ReturnsWhatWasEmitted) {
+TEST(ChildProcess, ReturnsWhatWasEmitted) {
   const std::string big(1 << 20, 'b');
-  EXPECT_EQ(run_isolated("the parser",
+  EXPECT_EQ(run_in_child("the parser",
                          [&](const Emit& emit) {
                            emit("a");
                            emit("");
@@ -35,13 +35,13 @@ TEST(Isolated, ReturnsWhatWasEmitted) {
             "a" + big);
 }
 
-TEST(Isolated, LeavesTheParentsMemoryAlone) {
+TEST(ChildProcess, LeavesTheParentsMemoryAlone) {
   int value = 1;
-  (void)run_isolated("the parser", [&](const Emit&) { value = 2; });
+  (void)run_in_child("the parser", [&](const Emit&) { value = 2; });
   EXPECT_EQ(value, 1);
 }
 
-TEST(Isolated, PassesErrorsOn) {
+TEST(ChildProcess, PassesErrorsOn) {
   EXPECT_EQ(refusal([](const Emit& emit) {
               emit("partial");
               throw Error::input("bad file").hint("throw it away");
@@ -50,7 +50,7 @@ TEST(Isolated, PassesErrorsOn) {
   EXPECT_EQ(refusal([](const Emit&) { throw std::runtime_error("odd"); }), "odd|");
 }
 
-TEST(Isolated, SurvivesACrash) {
+TEST(ChildProcess, SurvivesACrash) {
   EXPECT_EQ(refusal([](const Emit& emit) {
               emit("partial");
               (void)::raise(SIGKILL);
@@ -59,27 +59,27 @@ TEST(Isolated, SurvivesACrash) {
 }
 
 // What computes without end is cut off by its processor time, what sleeps by the clock.
-TEST(Isolated, LosesPatience) {
+TEST(ChildProcess, EndsAChildThatIsSilent) {
   using namespace std::chrono_literals;
   EXPECT_EQ(refusal(
                 [](const Emit& emit) {
                   emit("partial");
                   while (true) (void)::clock();
                 },
-                {.computing = 50ms, .waiting = 300s}),
+                {.cpu_time = 50ms, .wall_time = 300s}),
             "the parser came to no end: damaged file|");
-  EXPECT_EQ(refusal([](const Emit&) { ::pause(); }, {.computing = 300s, .waiting = 50ms}),
+  EXPECT_EQ(refusal([](const Emit&) { ::pause(); }, {.cpu_time = 300s, .wall_time = 50ms}),
             "the parser gave no answer|does the storage that holds the file answer?");
 }
 
-TEST(Isolated, WaitsForWhatIsSlow) {
+TEST(ChildProcess, WaitsForWhatIsSlow) {
   using namespace std::chrono_literals;
-  EXPECT_EQ(run_isolated("the parser",
+  EXPECT_EQ(run_in_child("the parser",
                          [](const Emit& emit) {
                            ::usleep(200'000);
                            emit("a");
                          },
-                         {.computing = 100ms, .waiting = 300s}),
+                         {.cpu_time = 100ms, .wall_time = 300s}),
             "a");
 }
 

@@ -1,0 +1,15 @@
+// Opens whatever a checkpoint is stored in.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "formats/source/source.hpp"
+
+namespace mxfp4 {
+
+// Opens a checkpoint directory, one safetensors file, an HDF5 file, or a raw dump (its directory or
+// its manifest.json). Throws Error::input.
+[[nodiscard]] std::unique_ptr<Source> open_source(const std::filesystem::path& path);
+
+}  // namespace mxfp4

@@ -1,0 +1,96 @@
+#include "formats/os/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kTextPiece = size_t{1} << 16;
+
+FileStatus from_stat(const std::filesystem::path& path, const struct stat& st) {
+  if (S_ISDIR(st.st_mode)) throw Error::input("is a directory, expected a file");
+  if (!S_ISREG(st.st_mode)) throw Error::input("is not a regular file");
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  return {.path = path,
+          .size = st.st_size,
+          .mtime_ns = int64_t{st.st_mtim.tv_sec} * kNanoseconds + st.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
+Error input_error(std::string_view what) {
+  const int code = errno;
+  Error error = Error::input(fmt::format("{}: {}", what, std::generic_category().message(code)));
+  const bool missing = code == ENOENT || code == ENOTDIR || code == ENAMETOOLONG;
+  return missing ? error : error.unreadable();
+}
+
+// O_NONBLOCK has no effect on regular files.
+InputFile::InputFile(const std::filesystem::path& path, bool wait)
+    : path_(path),
+      descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (wait ? 0 : O_NONBLOCK))) {
+  if (descriptor_ < 0) throw input_error("cannot be opened");
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+FileStatus InputFile::status() const {
+  struct stat st {};
+  if (::fstat(descriptor_, &st) != 0) throw input_error("cannot be examined");
+  return from_stat(path_, st);
+}
+
+size_t InputFile::read_some(char* out, size_t size) const {
+  while (true) {
+    const ssize_t got = ::read(descriptor_, out, size);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) throw input_error("cannot be read");
+  }
+}
+
+FileStatus describe_file(const std::filesystem::path& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) throw input_error("cannot be opened");
+  return from_stat(path, st);
+}
+
+std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes) {
+  const InputFile file(path);
+  const int64_t size = file.status().size;
+  if (size > max_bytes) {
+    throw Error::input(fmt::format("{} bytes, at most {} are read", size, max_bytes));
+  }
+  std::string text(static_cast<size_t>(size), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const size_t got = file.read_some(text.data() + done, text.size() - done);
+    if (got == 0) throw Error::input("shrank while it was read");
+    done += got;
+  }
+  return text;
+}
+
+std::string read_text_stream(const std::filesystem::path& path, int64_t max_bytes) {
+  const InputFile file(path, true);
+  std::string text;
+  size_t done = 0;
+  size_t got = 0;
+  do {
+    text.resize(done + kTextPiece);
+    got = file.read_some(text.data() + done, kTextPiece);
+    done += got;
+    if (static_cast<int64_t>(done) > max_bytes) {
+      throw Error::input(fmt::format("more than {} bytes", max_bytes));
+    }
+  } while (got > 0);
+  text.resize(done);
+  return text;
+}
+
+}  // namespace mxfp4

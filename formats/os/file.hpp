@@ -1,0 +1,53 @@
+// Regular files by path: status (size, mtime) and the text of small ones.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+
+struct FileStatus {
+  std::filesystem::path path;
+  int64_t size = 0;      // bytes
+  int64_t mtime_ns = 0;  // since the epoch
+};
+
+// Size and mtime of a regular file (symbolic links are followed). Throws Error::input, without the
+// path in its text; unreadable, here and below, unless the file is missing or no regular one.
+[[nodiscard]] FileStatus describe_file(const std::filesystem::path& path);
+
+// The whole file as text; refuses more than max_bytes before reading. Throws Error::input, without
+// the path in its text.
+[[nodiscard]] std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
+
+// What can be read from a path until its end, which may be a pipe. Throws Error::input as above.
+[[nodiscard]] std::string read_text_stream(const std::filesystem::path& path, int64_t max_bytes);
+
+// A file that is open for reading; closed by the destructor. Errors as above.
+class InputFile {
+ public:
+  // Opening a FIFO does not wait for a writer, unless `wait`.
+  explicit InputFile(const std::filesystem::path& path, bool wait = false);
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile();
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  // Throws for what is not a regular file.
+  [[nodiscard]] FileStatus status() const;
+  // Reads on from where the last call ended: at most `size` bytes; 0 at the end.
+  [[nodiscard]] size_t read_some(char* out, size_t size) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
+// The error of the last system call, errno: "<what>: <reason>".
+[[nodiscard]] Error input_error(std::string_view what);
+
+}  // namespace mxfp4

@@ -1,0 +1,31 @@
+// Text of unknown origin (file names, tensor names, JSON): how a message shows it, and what of it is
+// refused.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace mxfp4 {
+
+// The text for a message: control characters escaped, cut after 200 bytes.
+[[nodiscard]] std::string shown(std::string_view text);
+// The same in double quotes.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+// Bytes of the well-formed UTF-8 sequence at the front of the text (Unicode 15, table 3-7); 0 if
+// there is none.
+[[nodiscard]] size_t utf8_sequence(std::string_view text);
+
+// Throws Error::input, naming the first byte that is not part of a well-formed UTF-8 sequence.
+void check_utf8(std::string_view text);
+
+// Throws Error::input unless the name is not empty, is UTF-8 and holds no control character.
+void check_tensor_name(std::string_view name);
+
+// Throws Error::input "<what>: <value>, expected <choice> or <choice>" unless it is one of them.
+void check_choice(std::string_view what, std::string_view value,
+                  std::initializer_list<std::string_view> choices);
+
+}  // namespace mxfp4
