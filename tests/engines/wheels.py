@@ -1,0 +1,60 @@
+"""Wheels of releases: fetched from PyPI with pip, without dependencies, into a cache outside the repository."""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+
+PLATFORMS = ("manylinux_2_24_x86_64", "manylinux_2_28_x86_64", "manylinux_2_31_x86_64", "manylinux_2_34_x86_64", "manylinux_2_35_x86_64",
+             "manylinux1_x86_64", "manylinux2014_x86_64")
+FORMER = ("0.21.0", "0.22.0", "0.22.1", "0.23.0", "0.24.0", "0.25.0", "0.25.1", "0.26.0", "0.27.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0",
+          "0.31.0", "0.32.0", "0.33.0")
+
+
+def default_cache():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "mxfp4-repack", "engines")
+
+
+def site(version, cache):
+    """The folder with the Python files of a release's wheel, fetched if need be. The wheel itself is not kept."""
+    folder = os.path.join(cache, f"vllm-{version}")
+    if not os.path.exists(os.path.join(folder, "done")):
+        fetch(version, folder)
+    return os.path.join(folder, "site")
+
+
+def fetch(version, folder):
+    wheel_folder = os.path.join(folder, "dl")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(wheel_folder)
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--only-binary=:all:", "--abi", "abi3", "--abi", "cp38",
+               "--python-version", "3.12", "-d", wheel_folder, f"vllm=={version}"]
+    for platform in PLATFORMS:
+        command += ["--platform", platform]
+    subprocess.run(command, check=True)
+    (wheel,) = glob.glob(os.path.join(wheel_folder, "*.whl"))
+    with open(os.path.join(folder, "wheel.sha256"), "w") as out:
+        digest = subprocess.run(["sha256sum", wheel], check=True, capture_output=True, text=True).stdout.split()[0]
+        out.write(f"{digest}  {os.path.basename(wheel)}\n")
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.endswith(".py") or ".dist-info/" in name:
+                archive.extract(name, os.path.join(folder, "site"))
+    shutil.rmtree(wheel_folder)
+    open(os.path.join(folder, "done"), "w").close()
+
+
+def provenance(version, cache):
+    """Name, SHA-256 and build date of the wheel, and the pins of its requirements that layouts depend on."""
+    folder = os.path.join(cache, f"vllm-{version}")
+    digest, name = open(os.path.join(folder, "wheel.sha256")).read().split()
+    (metadata,) = glob.glob(os.path.join(folder, "site", "*.dist-info", "METADATA"))
+    pins = {}
+    for line in open(metadata, encoding="utf-8"):
+        if line.startswith("Requires-Dist: ") and "==" in line and "extra ==" not in line:
+            package, _, version_ = line[len("Requires-Dist: "):].split(";")[0].strip().partition("==")
+            if package.split("[")[0] in ("torch", "flashinfer-python", "humming-kernels", "tilelang"):
+                pins[package.split("[")[0]] = version_
+    return {"file": name, "sha256": digest, "pins": pins}
