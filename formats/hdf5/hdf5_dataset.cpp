@@ -216,6 +216,7 @@ std::vector<int64_t> read_chunk_shape(hid_t properties, int rank) {
 
 // Where each chunk of the grid is stored.
 std::vector<Hdf5Chunk> find_chunks(const Hdf5Dataset& description, hid_t dataset,
+                                   const Hdf5ChunkFinder& finder,
                                    const std::function<void()>& alive) {
   constexpr size_t kLookupsBetweenSigns = 4096;
   std::vector<Hdf5Chunk> chunks(static_cast<size_t>(description.num_chunks()));
@@ -223,15 +224,10 @@ std::vector<Hdf5Chunk> find_chunks(const Hdf5Dataset& description, hid_t dataset
   std::vector<hsize_t> origin(rank, 0);
   for (size_t i = 0; i < chunks.size(); ++i) {
     if (i % kLookupsBetweenSigns == 0) alive();
-    unsigned skipped = 0;
-    haddr_t address = HADDR_UNDEF;
-    hsize_t stored = 0;
-    hdf5_check(H5Dget_chunk_info_by_coord(dataset, origin.data(), &skipped, &address, &stored),
-               "a chunk cannot be found");
-    if (address != HADDR_UNDEF) {
-      chunks[i] = {.address = as_size(address, "chunk address"),
-                   .size = as_size(stored, "chunk size"),
-                   .skipped = skipped};
+    if (const auto place = finder.find(dataset, origin.data())) {
+      chunks[i] = {.address = as_size(place->address, "chunk address"),
+                   .size = as_size(place->size, "chunk size"),
+                   .skipped = place->skipped};
     }
     for (size_t axis = rank; axis-- > 0;) {  // the next one, last axis first
       origin[axis] += static_cast<hsize_t>(description.chunk_shape[axis]);
@@ -244,7 +240,7 @@ std::vector<Hdf5Chunk> find_chunks(const Hdf5Dataset& description, hid_t dataset
 }
 
 void describe_chunked(Hdf5Dataset& out, hid_t dataset, hid_t properties,
-                      const std::function<void()>& alive) {
+                      const Hdf5ChunkFinder& finder, const std::function<void()>& alive) {
   out.chunk_shape = read_chunk_shape(properties, out.spec.shape.rank());
   out.check_chunk_grid();
   unsigned options = 0;
@@ -257,7 +253,7 @@ void describe_chunked(Hdf5Dataset& out, hid_t dataset, hid_t properties,
     throw Error::input("no data: the dataset was never written");
   }
   out.fill = read_fill(dataset, properties, static_cast<size_t>(dtype_bytes(out.spec.dtype)));
-  out.chunks = find_chunks(out, dataset, alive);
+  out.chunks = find_chunks(out, dataset, finder, alive);
 }
 
 // ---- attributes
@@ -309,7 +305,8 @@ std::optional<std::string> read_hdf5_string(hid_t object, const char* name) {
   return text;
 }
 
-Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const std::function<void()>& alive) {
+Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const Hdf5ChunkFinder& finder,
+                                  const std::function<void()>& alive) {
   Hdf5Dataset out;
   const ElementType element = element_type(dataset);
   out.spec = {element.dtype, dataset_shape(dataset)};
@@ -324,7 +321,7 @@ Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const std::function<void()>& al
       describe_contiguous(out, dataset);
       break;
     case H5D_CHUNKED:
-      describe_chunked(out, dataset, properties.get(), alive);
+      describe_chunked(out, dataset, properties.get(), finder, alive);
       break;
     case H5D_VIRTUAL:
       throw Error::input("storage: virtual datasets are not supported");

@@ -6,14 +6,17 @@
 #include <optional>
 #include <string>
 
+#include "formats/hdf5/hdf5_chunk_finder.hpp"
 #include "formats/hdf5/hdf5_handle.hpp"
 #include "formats/hdf5/hdf5_index.hpp"
 
 namespace mxfp4 {
 
-// Everything about the dataset but its name. `alive` is called now and then while chunks are looked
-// up. Throws Error::input for element types, storage and filters that are not supported.
-[[nodiscard]] Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const std::function<void()>& alive);
+// Everything about the dataset but its name. `finder` is of the dataset's file; `alive` is called
+// now and then while chunks are looked up. Throws Error::input for element types, storage and
+// filters that are not supported.
+[[nodiscard]] Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const Hdf5ChunkFinder& finder,
+                                                const std::function<void()>& alive);
 
 // A string attribute of one element; empty if there is none. Throws Error::input when it has
 // another type.

@@ -3,6 +3,7 @@
 
 #include <hdf5.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,9 @@ void prepare_hdf5();
 
 // Error::input "<what>: <the library's innermost reason>".
 [[nodiscard]] Error hdf5_error(std::string_view what);
+
+// The library's function in which the last failed call met its error; empty if it does not say.
+[[nodiscard]] std::string hdf5_error_origin();
 
 // An identifier and the function that releases it.
 class Hdf5Handle {

@@ -46,7 +46,7 @@ std::vector<Link> list_links(hid_t group) {
 class Walker {
  public:
   Walker(hid_t file, bool has_user_block, const Emit& emit)
-      : file_(file), has_user_block_(has_user_block), emit_(emit) {}
+      : file_(file), finder_(file), has_user_block_(has_user_block), emit_(emit) {}
 
   void walk() {
     groups_.push_back({.name = "", .path = "/", .depth = 0});
@@ -90,7 +90,7 @@ class Walker {
     } else if (object.type == H5G_DATASET) {
       const Hdf5Handle dataset(H5Dopen2(parent, link.name.c_str(), H5P_DEFAULT), H5Dclose,
                                "dataset cannot be opened");
-      Hdf5Dataset description = describe_hdf5_dataset(dataset.get(), [&] { emit_({}); });
+      Hdf5Dataset description = describe_hdf5_dataset(dataset.get(), finder_, [&] { emit_({}); });
       if (has_user_block_ && description.chunked()) {
         throw Error::input("chunks behind a user block are not supported");
       }
@@ -100,6 +100,7 @@ class Walker {
   }
 
   hid_t file_;
+  Hdf5ChunkFinder finder_;
   bool has_user_block_;
   const Emit& emit_;
   std::vector<Group> groups_;  // to come
@@ -140,8 +141,7 @@ bool has_user_block(hid_t file) {
 void walk_hdf5(const std::string& path, const Emit& emit) {
   prepare_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "cannot be opened");
-  // Reading needs no lock, and some file systems have none.
-  hdf5_check(H5Pset_file_locking(access.get(), false, true), "cannot be opened");
+  use_chunk_finder(access.get());  // takes no locks, which some file systems do not have
   const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose,
                         "cannot be opened");
   emit(encode_hdf5_attributes(read_root_attributes(file.get())));
