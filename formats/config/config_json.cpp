@@ -144,8 +144,7 @@ const Json* find_quantization(const Json& root, std::string& where) {
 }
 
 ModelConfig read(std::string_view text) {
-  (void)parse_strict_json(text);  // the checks; what follows keeps the order of keys
-  const Json root = Json::parse(text.begin(), text.end());
+  const Json root = parse_strict_ordered_json(text);
   if (!root.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", root.type_name()));
   }

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lib/core/error.hpp"
@@ -12,28 +15,89 @@
 namespace mxfp4 {
 namespace {
 
-// Refuses a second equal key in one object, and deep nesting, while the value is built.
-class KeyGuard {
+// Builds the value; refuses a second equal key in one object, and deep nesting. The library's own
+// way to look at a value while it is parsed, a callback, takes quadratic time: it searches an object
+// for members to drop whenever one of them ends.
+template <class Json>
+class StrictBuilder final : public nlohmann::json_sax<Json> {
  public:
-  bool operator()(int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (depth >= kMaxJsonDepth) {
-      throw Error::input(fmt::format("JSON is nested deeper than {} levels", kMaxJsonDepth));
-    }
-    if (event == Event::object_start) open_objects_.emplace_back();
-    if (event == Event::object_end) open_objects_.pop_back();
-    if (event == Event::key) {
-      const auto& key = value.get_ref<const std::string&>();
-      if (!open_objects_.back().insert(key).second) {
-        throw Error::input(fmt::format("key {} appears twice in one object", in_quotes(key)));
-      }
+  [[nodiscard]] Json take() { return std::move(root_); }
+
+  bool null() override { return add(Json()); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(typename Json::number_integer_t value) override { return add(value); }
+  bool number_unsigned(typename Json::number_unsigned_t value) override { return add(value); }
+  bool number_float(double value, const std::string& /*text*/) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(typename Json::binary_t& /*value*/) override { return false; }  // JSON text has none
+
+  bool start_object(size_t /*elements*/) override { return open(Json::object()); }
+  bool start_array(size_t /*elements*/) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& key) override {
+    auto& members = open_.back()->template get_ref<typename Json::object_t&>();
+    if constexpr (kOrdered) {
+      // Its own way to add a member searches all of them.
+      if (!keys_.back().insert(key).second) refuse_second(key);
+      member_ = &members.emplace_back(key, nullptr).second;
+    } else {
+      const auto [at, added] = members.emplace(key, nullptr);
+      if (!added) refuse_second(key);
+      member_ = &at->second;
     }
     return true;
   }
+  bool parse_error(size_t position, const std::string& /*token*/,
+                   const nlohmann::detail::exception& error) override {
+    if (dynamic_cast<const typename Json::parse_error*>(&error) == nullptr) {
+      throw Error::input("not JSON: a number is out of range");
+    }
+    throw Error::input(fmt::format("not JSON: syntax error near byte {}", position));
+  }
 
  private:
-  std::vector<std::set<std::string>> open_objects_;
+  static constexpr bool kOrdered = std::is_same_v<Json, nlohmann::ordered_json>;
+
+  [[noreturn]] static void refuse_second(const std::string& key) {
+    throw Error::input(fmt::format("key {} appears twice in one object", in_quotes(key)));
+  }
+  Json& place(Json value) {
+    if (open_.empty()) return root_ = std::move(value);
+    if (open_.back()->is_array()) return open_.back()->emplace_back(std::move(value));
+    return *member_ = std::move(value);
+  }
+  bool add(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json container) {
+    if (open_.size() == kMaxJsonDepth) {
+      throw Error::input(fmt::format("JSON is nested deeper than {} levels", kMaxJsonDepth));
+    }
+    open_.push_back(&place(std::move(container)));
+    if (kOrdered) keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    if (kOrdered) keys_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;  // the containers around the current place, outermost first
+  std::vector<std::set<std::string>> keys_;  // of each of them, if ordered
+  Json* member_ = nullptr;                   // of the innermost object: the value of the last key
 };
+
+template <class Json>
+Json parse(std::string_view text) {
+  check_json_text(text);
+  StrictBuilder<Json> builder;
+  (void)Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
 
 }  // namespace
 
@@ -44,16 +108,10 @@ void check_json_text(std::string_view text) {
   check_utf8(text);
 }
 
-nlohmann::json parse_strict_json(std::string_view text) {
-  check_json_text(text);
-  try {
-    KeyGuard guard;
-    return nlohmann::json::parse(text.begin(), text.end(), std::ref(guard));
-  } catch (const nlohmann::json::parse_error& error) {
-    throw Error::input(fmt::format("not JSON: syntax error near byte {}", error.byte));
-  } catch (const nlohmann::json::exception&) {
-    throw Error::input("not JSON: a number is out of range");
-  }
+nlohmann::json parse_strict_json(std::string_view text) { return parse<nlohmann::json>(text); }
+
+nlohmann::ordered_json parse_strict_ordered_json(std::string_view text) {
+  return parse<nlohmann::ordered_json>(text);
 }
 
 }  // namespace mxfp4

@@ -13,7 +13,10 @@ inline constexpr int kMaxJsonDepth = 64;
 // not see what follows.
 void check_json_text(std::string_view text);
 
-// The whole text as one JSON value. Throws Error::input.
+// The whole text as one JSON value, in time linear in its length (times the logarithm of the keys in
+// one object). Throws Error::input.
 [[nodiscard]] nlohmann::json parse_strict_json(std::string_view text);
+// The same with the members of each object in the order of the text; to find one takes linear time.
+[[nodiscard]] nlohmann::ordered_json parse_strict_ordered_json(std::string_view text);
 
 }  // namespace mxfp4
