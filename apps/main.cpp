@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -97,6 +98,30 @@ void choose_instruction_set() {
                                         fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
 }
 
+std::array<mxfp4::ResourceOptions*, 4> resources_of(mxfp4::CommandLine& line) {
+  return {&line.convert.resources, &line.verify.resources, &line.unpack.resources,
+          &line.finalize.resources};
+}
+
+// No command gets more threads than the system lets it start; who asked for more is told.
+void choose_threads(mxfp4::CommandLine& line) {
+  int wanted = mxfp4::available_threads();
+  for (const mxfp4::ResourceOptions* resources : resources_of(line)) {
+    wanted = std::max(wanted, resources->threads);
+  }
+  const int startable = mxfp4::startable_threads(wanted);
+  for (mxfp4::ResourceOptions* resources : resources_of(line)) {
+    if (resources->threads > startable) {
+      mxfp4::Console(line.global)
+          .warn(fmt::format("--threads {}: only {} can be started here (ulimit -u, or a cgroup's "
+                            "pids.max)",
+                            resources->threads, startable));
+    }
+    const int given = resources->threads == 0 ? mxfp4::available_threads() : resources->threads;
+    resources->threads = std::min(given, startable);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -112,10 +137,7 @@ int main(int argc, char** argv) {
     mxfp4::refuse_empty_values({argv + 1, argv + argc});
     app.parse(argc, argv);
     choose_instruction_set();
-    for (mxfp4::ResourceOptions* resources : {&line.convert.resources, &line.verify.resources,
-                                              &line.unpack.resources, &line.finalize.resources}) {
-      if (resources->threads == 0) resources->threads = mxfp4::available_threads();
-    }
+    choose_threads(line);
     const int code = line.run(mxfp4::Console(line.global));
     mxfp4::check_lost_pages();
     return code;
@@ -139,7 +161,7 @@ int main(int argc, char** argv) {
     return fail(fmt::format("{}: {}", error.path1().string(), error.code().message()), "",
                 mxfp4::kInput);
   } catch (const std::bad_alloc&) {
-    return fail("out of memory", "a smaller --memory needs less", mxfp4::kInternal);
+    return fail("out of memory", "a smaller --memory or fewer --threads need less", mxfp4::kOutput);
   } catch (const std::exception& error) {
     return fail(error.what(), "this is a bug; please report it with the command line",
                 mxfp4::kInternal);

@@ -4,10 +4,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <fstream>
+#include <iterator>
+#include <latch>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
 
+#include "formats/os/directory.hpp"
 #include "lib/core/checked.hpp"
 
 namespace mxfp4 {
@@ -39,6 +46,21 @@ std::optional<int64_t> quota_of(const fs::path& cgroup) {
   return ceil_div(value, period);
 }
 
+// Threads of this process that the kernel still counts.
+std::ptrdiff_t counted_threads() {
+  std::error_code error;
+  const auto tasks = list_directory("/proc/self/task", error);
+  return error ? 0 : std::ssize(tasks);
+}
+
+// A thread that was joined counts against the limits for a moment longer.
+void wait_for_threads_to_be_gone(std::ptrdiff_t before) {
+  constexpr int kTries = 1000;
+  for (int i = 0; i < kTries && counted_threads() > before; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 std::optional<int64_t> cgroup_cpus(const fs::path& root) {
@@ -57,6 +79,23 @@ int available_threads() {
   CPU_ZERO(&set);
   const int64_t cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   return static_cast<int>(std::max<int64_t>(1, std::min(cpus, cgroup_cpus("/").value_or(cpus))));
+}
+
+int startable_threads(int wanted) {
+  const std::ptrdiff_t before = counted_threads();
+  std::vector<std::thread> started;
+  started.reserve(static_cast<size_t>(std::max(0, wanted - 1)));
+  std::latch all_started(1);
+  int threads = 1;
+  try {
+    for (; threads < wanted; ++threads) started.emplace_back([&] { all_started.wait(); });
+  } catch (const std::system_error&) {
+    // As many as there are.
+  }
+  all_started.count_down();
+  for (std::thread& thread : started) thread.join();
+  wait_for_threads_to_be_gone(before);
+  return threads;
 }
 
 }  // namespace mxfp4

@@ -1,0 +1,38 @@
+# Where fewer tasks may be started than --threads says, the conversion runs with what there is, and
+# says so. Where memory is short the exit code is that of a full disk, not that of a bug.
+model=$TESTDATA/ingest/gptoss_hf
+convert_quietly "$model" -o want --arch sm90 --compress none
+# The limit does not bind root: another user then, who can write here.
+as_user=()
+if [ "$(id -u)" = 0 ]; then
+  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod 777 .
+  "${as_user[@]}" test -x "$BIN" -a -r "$model/config.json" || skip 'no other user can read the build'
+fi
+user=$(${as_user[@]+"${as_user[@]}"} id -u)
+for more in 1 2 4; do
+  # This user's tasks of other programs count too.
+  tasks=$(ps -L -o pid= -u "$user" | wc -l)
+  rm -rf got
+  expect_exit 0 ${as_user[@]+"${as_user[@]}"} prlimit --nproc=$((tasks + more)) \
+    "$BIN" convert "$model" -o got --arch sm90 --compress none --threads 16 --progress never
+  grep -qE '^mxfp4-repack: warning: --threads 16: only [0-9]+ can be started' stderr ||
+    { cat stderr >&2; fail "no word about $more tasks"; }
+  cmp want/layer-00000.safetensors got/layer-00000.safetensors
+done
+# Verification has threads too.
+expect_exit 0 ${as_user[@]+"${as_user[@]}"} prlimit --nproc=$((tasks + 2)) "$BIN" verify got --threads 16
+rm -rf got
+
+# Address space for the program and little more.
+for space in 80 120 160 240; do
+  got=0
+  prlimit --as=$((space << 20)) "$BIN" convert "$model" -o small --arch sm90 --memory 4GiB --threads 2 -q 2>stderr || got=$?
+  case $got in
+    0 | 5) ;;
+    127) continue ;;  # the libraries did not fit
+    *) cat stderr >&2; fail "exit $got with $space MiB" ;;
+  esac
+  ! grep -q 'this is a bug' stderr || fail "a bug with $space MiB"
+  rm -rf small
+done
