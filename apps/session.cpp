@@ -223,8 +223,7 @@ DeploymentRequest request_from(const DeploymentOptions& options, const RuleSet& 
       named_flag(options.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
   request.moe_backend = given(options.moe_backend);
   if (!options.quantization_config.empty()) {
-    const auto config =
-        parse_quantization_config(rules, quantization_config_text(options.quantization_config));
+    const auto config = read_quantization_config(rules, options.quantization_config);
     if (config) request.activation_override = config->moe_activation();
   }
   request.activation = given(options.activation);

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "formats/json/python_json.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
@@ -15,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxFileBytes = 1 << 20;
+constexpr int64_t kMaxFileBytes = 1 << 20;
 
 Error refusal(std::string message, std::string type) {
   return Error::input(std::move(message)).reference_type(std::move(type));
@@ -26,25 +29,33 @@ const OnlineShorthand* find_shorthand(const RuleSet& rules, std::string_view nam
   return row == rules.online_shorthands.end() ? nullptr : &*row;
 }
 
+// The reference's words behind the key and the value that they are about.
+std::string located(std::string_view where, const json& value, std::string_view message) {
+  return fmt::format("{}: {}: {}", where,
+                     shown(value.dump(-1, ' ', true, json::error_handler_t::replace)), message);
+}
+
 // Collects what is wrong, as the reference's validation does; a value that is no name at all stops
 // at once.
 class Validation {
  public:
   explicit Validation(const RuleSet& rules) : rules_(rules) {}
 
-  std::optional<QuantSpec> spec(const json& value, bool linear) {
+  // `where`: "linear" or "moe".
+  std::optional<QuantSpec> spec(const std::string& where, const json& value) {
     if (value.is_null()) return std::nullopt;
-    if (value.is_string()) return named_spec(value.get_ref<const std::string&>(), linear);
+    if (value.is_string()) return named_spec(where, value.get_ref<const std::string&>());
     if (!value.is_object()) {
-      add("Input should be a dictionary or an instance of QuantSpec");
+      add(where, value, "Input should be a dictionary or an instance of QuantSpec");
       return std::nullopt;
     }
     QuantSpec out;
     for (const auto& [key, member] : value.items()) {
+      const std::string at = fmt::format("{}.{}", where, shown(key));
       if (key == "weight" || key == "activation") {
-        (key == "weight" ? out.weight : out.activation) = name(member);
+        (key == "weight" ? out.weight : out.activation) = name(at, member);
       } else {
-        add("Unexpected keyword argument");
+        add(at, member, "Unexpected keyword argument");
       }
     }
     return out;
@@ -53,20 +64,22 @@ class Validation {
   std::vector<std::string> ignore(const json& value) {
     std::vector<std::string> out;
     if (!value.is_array()) {
-      add("Input should be a valid list");
+      add("ignore", value, "Input should be a valid list");
       return out;
     }
     for (const json& item : value) {
       if (item.is_string()) {
         out.push_back(item.get_ref<const std::string&>());
       } else {
-        add("Input should be a valid string");
+        add("ignore", item, "Input should be a valid string");
       }
     }
     return out;
   }
 
-  void add(std::string message) { messages_.push_back(std::move(message)); }
+  void add(std::string_view where, const json& value, std::string_view message) {
+    messages_.push_back(located(where, value, message));
+  }
 
   void finish() const {
     if (messages_.empty()) return;
@@ -78,31 +91,36 @@ class Validation {
   }
 
  private:
-  std::optional<QuantSpec> named_spec(const std::string& text, bool linear) {
+  std::optional<QuantSpec> named_spec(const std::string& where, const std::string& text) {
     const OnlineShorthand* shorthand = find_shorthand(rules_, text);
-    if (shorthand == nullptr) return QuantSpec{known_name(text), std::nullopt};
-    const std::string_view weight = linear ? shorthand->linear_weight : shorthand->moe_weight;
+    if (shorthand == nullptr) return QuantSpec{known_name(where, text), std::nullopt};
+    const std::string_view weight =
+        where == "linear" ? shorthand->linear_weight : shorthand->moe_weight;
     if (weight.empty()) {
-      add(fmt::format("Value error, online shorthand {} does not define a linear spec",
+      add(where, text,
+          fmt::format("Value error, online shorthand {} does not define a linear spec",
                       python_repr(text)));
       return std::nullopt;
     }
     return QuantSpec{std::string(weight), std::nullopt};
   }
 
-  std::optional<std::string> name(const json& value) {
+  std::optional<std::string> name(const std::string& where, const json& value) {
     if (value.is_null()) return std::nullopt;
-    if (value.is_string()) return known_name(value.get_ref<const std::string&>());
-    throw refusal(fmt::format("expected str or QuantKey, got {}", python_type_name(value)),
-                  "TypeError");
+    if (value.is_string()) return known_name(where, value.get_ref<const std::string&>());
+    throw refusal(
+        located(where, value,
+                fmt::format("expected str or QuantKey, got {}", python_type_name(value))),
+        "TypeError");
   }
 
-  std::optional<std::string> known_name(const std::string& text) {
+  std::optional<std::string> known_name(const std::string& where, const std::string& text) {
     if (find_key_row(rules_, text) != nullptr) return text;
     std::vector<std::string_view> names;
     for (const QuantKeyRow& row : rules_.keys) names.push_back(row.name);
     std::ranges::sort(names);
-    add(fmt::format("Value error, unknown quantization name {}; expected one of {}",
+    add(where, text,
+        fmt::format("Value error, unknown quantization name {}; expected one of {}",
                     python_repr(text), python_list(names)));
     return std::nullopt;
   }
@@ -133,12 +151,12 @@ QuantizationConfig validate(const RuleSet& rules, const json& value) {
   const auto member = [&](const char* key) -> const json& {
     return value.contains(key) ? value.at(key) : null;
   };
-  out.linear = validation.spec(member("linear"), /*linear=*/true);
-  out.moe = validation.spec(member("moe"), /*linear=*/false);
+  out.linear = validation.spec("linear", member("linear"));
+  out.moe = validation.spec("moe", member("moe"));
   if (value.contains("ignore")) out.ignore = validation.ignore(value.at("ignore"));
   for (const auto& item : value.items()) {
     if (item.key() != "linear" && item.key() != "moe" && item.key() != "ignore") {
-      validation.add("Unexpected keyword argument");
+      validation.add(shown(item.key()), item.value(), "Unexpected keyword argument");
     }
   }
   validation.finish();
@@ -174,16 +192,20 @@ std::string quantization_config_text(std::string_view flag) {
   if (first != std::string_view::npos && (flag[first] == '{' || flag.substr(first) == "null")) {
     return std::string(flag);
   }
-  const std::string path(flag);
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.gcount() == 0) {
-    throw Error::input(fmt::format("{}: neither a JSON object nor a readable file", path));
+  const std::filesystem::path path(flag);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw Error::input(fmt::format("{}: neither a JSON object nor a file", shown(flag)));
   }
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) throw Error::input(fmt::format("{}: larger than 1 MiB", path));
-  return text;
+  return in_context(flag, [&] { return read_text_stream(path, kMaxFileBytes); });
+}
+
+std::optional<QuantizationConfig> read_quantization_config(const RuleSet& rules,
+                                                           std::string_view flag) {
+  const std::string text = quantization_config_text(flag);
+  const bool is_inline = text == flag;
+  return in_context(is_inline ? "--quantization-config" : flag,
+                    [&] { return parse_quantization_config(rules, text); });
 }
 
 }  // namespace mxfp4

@@ -32,12 +32,16 @@ struct QuantizationConfig {
 // `json` is the object's text; "null" or empty text mean absent. `quantization` is the engine's
 // --quantization, empty when not given: a shorthand there fills the members that the object does
 // not set. Empty result: no configuration at all. Throws Error::input for malformed JSON, and, with
-// the reference's exception type and message, for what the engine refuses.
+// the reference's exception type, for what the engine refuses: "<key>: <value>: <its message>".
 [[nodiscard]] std::optional<QuantizationConfig> parse_quantization_config(
     const RuleSet& rules, std::string_view json, std::string_view quantization = {});
 
 // The text behind the flag's value: inline when it starts with '{' or is "null", else the file of
 // that name. Throws Error::input when the file cannot be read or is larger than 1 MiB.
 [[nodiscard]] std::string quantization_config_text(std::string_view flag);
+
+// Both for the flag's value; errors begin with the file, or the flag for inline text.
+[[nodiscard]] std::optional<QuantizationConfig> read_quantization_config(const RuleSet& rules,
+                                                                         std::string_view flag);
 
 }  // namespace mxfp4

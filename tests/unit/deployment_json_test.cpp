@@ -146,10 +146,13 @@ TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {
   };
   EXPECT_EQ(
       refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
-      "Input should be a dictionary or an instance of QuantSpec; Unexpected keyword argument; "
-      "Input should be a valid string; Unexpected keyword argument");
-  EXPECT_EQ(refused(R"({"moe":{"activation":true}})"), "expected str or QuantKey, got bool");
-  EXPECT_EQ(refused(R"({"moe":{"weight":1.5}})"), "expected str or QuantKey, got float");
+      "linear: 3: Input should be a dictionary or an instance of QuantSpec; "
+      "moe.act: 1: Unexpected keyword argument; ignore: 1: Input should be a valid string; "
+      "x: 0: Unexpected keyword argument");
+  EXPECT_EQ(refused(R"({"moe":{"activation":true}})"),
+            "moe.activation: true: expected str or QuantKey, got bool");
+  EXPECT_EQ(refused(R"({"moe":{"weight":1.5}})"),
+            "moe.weight: 1.5: expected str or QuantKey, got float");
   EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
   EXPECT_EQ(refused("{").substr(0, 15), "not valid JSON:");
   EXPECT_FALSE(parse_quantization_config(default_revision(), "null"));
