@@ -10,6 +10,7 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/seekable_zstd.hpp"
+#include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/hdf5/hdf5_source.hpp"
@@ -49,6 +50,7 @@ std::unique_ptr<Source> open_directory(const fs::path& dir) {
   const bool safetensors = holds_safetensors(dir);
   if (is_there(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);
   if (safetensors) return open_checkpoint_directory(dir);
+  refuse_other_directory(dir);
   throw Error::input(fmt::format("{}: no checkpoint here: looked for *.safetensors, "
                                  "model.safetensors.index.json and a raw dump's {}",
                                  dir.string(), kRawManifest))
@@ -101,6 +103,7 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
         fmt::format("{}: compressed with zstd, expected a checkpoint", path.string()))
         .hint("decompress it first");
   }
+  refuse_other_file(path, bytes);
   throw Error::input(
       fmt::format("{}: unknown content: looked for an HDF5 signature, a safetensors "
                   "header and a raw dump's manifest",
@@ -111,7 +114,9 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
 
 std::unique_ptr<Source> open_source(const fs::path& path) {
   std::error_code error;
-  return fs::is_directory(path, error) ? open_directory(path) : open_file(path);
+  if (fs::is_directory(path, error)) return open_directory(path);
+  refuse_hub_name(path);
+  return open_file(path);
 }
 
 }  // namespace mxfp4

@@ -12,6 +12,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/mapped_source.hpp"
+#include "formats/checkpoint/other_files.hpp"
 #include "formats/os/file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "formats/safetensors/weight_map.hpp"
@@ -50,9 +51,10 @@ void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
 }
 
 void add_file(MappedTensors& content, Attributes& agreed, const fs::path& path) {
+  MappedFile map = in_context(path.string(), [&] { return MappedFile(path); });
+  const ConstBytes bytes = map.bytes();
+  refuse_other_file(path, bytes);
   in_context(path.string(), [&] {
-    MappedFile map(path);
-    const ConstBytes bytes = map.bytes();
     SafetensorsHeader header = parse_safetensors_header(bytes, map.file().size);
     check_metadata(header, agreed);
     content.attributes.insert(header.metadata.begin(), header.metadata.end());

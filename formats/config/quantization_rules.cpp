@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kOnlyMxfp4 = "this program repacks MXFP4 experts only";
+
 // A value for a message: short, on one line.
 std::string said(const Json& value) {
   return shown(value.is_string() ? value.get<std::string>()
@@ -185,8 +187,8 @@ void read_compressed_tensors(const QuantizationText& text, QuantMethod&) {
 
 void read_fp8(const QuantizationText& text, QuantMethod& method) {
   if (text.model != nullptr && text.model_type != "deepseek_v4") {
-    throw Error::input(fmt::format("{}.quant_method: {} of model_type {} holds no MXFP4 experts",
-                                   text.where, method.name, shown(text.model_type)));
+    throw Error::input(fmt::format("{}.quant_method: {}: a model of type {} is quantized as FP8; {}",
+                                   text.where, method.name, shown(text.model_type), kOnlyMxfp4));
   }
   Json said_dtype = member(*text.quantization, "expert_dtype");
   if (text.model != nullptr) {
@@ -198,7 +200,8 @@ void read_fp8(const QuantizationText& text, QuantMethod& method) {
     throw Error::input(refuse("expert_dtype", "", said_dtype, "fp4: other experts are not MXFP4"));
   }
   if (is_text(member(*text.quantization, "moe_quant_algo"), "NVFP4")) {
-    throw Error::input(fmt::format("{}.moe_quant_algo: NVFP4 experts are not MXFP4", text.where));
+    throw Error::input(fmt::format("{}.moe_quant_algo: NVFP4: the experts are NVFP4; {}", text.where,
+                                   kOnlyMxfp4));
   }
   method.expert_dtype = "fp4";
 }
@@ -220,6 +223,51 @@ void read_auto_round(const QuantizationText& text, QuantMethod&) {
   const Json& packing = member(root, "packing_format");
   if (!is_text(packing, "auto_round:llm_compressor")) {
     throw Error::input(refuse(text.where, "packing_format", packing, "auto_round:llm_compressor"));
+  }
+}
+
+// ---- Other quantizations, by the name that people know them by ----
+
+struct OtherQuantization {
+  std::string_view key;    // of the quantization's object
+  std::string_view value;  // as written, without regard to case
+  std::string_view name;
+};
+// The first that is met names it.
+constexpr std::array kOtherQuantizations = {
+    OtherQuantization{"quant_algo", "nvfp4", "NVFP4"},
+    OtherQuantization{"quant_algo", "nvfp4_awq", "NVFP4"},
+    OtherQuantization{"quant_algo", "mxfp8", "MXFP8"},
+    OtherQuantization{"quant_algo", "fp8", "FP8"},
+    OtherQuantization{"format", "nvfp4-pack-quantized", "NVFP4"},
+    OtherQuantization{"format", "mxfp8-quantized", "MXFP8"},
+    OtherQuantization{"format", "float-quantized", "FP8"},
+    OtherQuantization{"format", "pack-quantized", "packed integers, as GPTQ and AWQ give"},
+    OtherQuantization{"format", "int-quantized", "INT8"},
+    OtherQuantization{"quant_method", "modelopt_fp4", "NVFP4"},
+    OtherQuantization{"quant_method", "modelopt_mxfp8", "MXFP8"},
+    OtherQuantization{"quant_method", "mxfp8", "MXFP8"},
+    OtherQuantization{"quant_method", "fbgemm_fp8", "FP8"},
+    OtherQuantization{"quant_method", "awq", "AWQ"},
+    OtherQuantization{"quant_method", "awq_marlin", "AWQ"},
+    OtherQuantization{"quant_method", "gptq", "GPTQ"},
+    OtherQuantization{"quant_method", "gptq_marlin", "GPTQ"},
+    OtherQuantization{"quant_method", "bitsandbytes", "bitsandbytes"},
+};
+
+bool equal_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+void refuse_other_quantization(const QuantizationText& text) {
+  for (const OtherQuantization& other : kOtherQuantizations) {
+    const Json& value = member(*text.quantization, other.key);
+    if (!value.is_string()) continue;
+    const auto& said = value.get_ref<const std::string&>();
+    if (!equal_but_for_case(said, other.value)) continue;
+    throw Error::input(fmt::format("{}.{}: {}: the model is quantized as {}; {}", text.where,
+                                   other.key, shown(said), other.name, kOnlyMxfp4));
   }
 }
 
@@ -252,13 +300,14 @@ QuantMethod read_quantization(const QuantizationText& text) {
   } else {
     throw Error::input(refuse(text.where, "quant_method", name, "a string"));
   }
+  refuse_other_quantization(text);
   for (const MethodRow& row : kMethods) {
     if (row.name != method.name) continue;
     row.read(text, method);
     return method;
   }
-  throw Error::input(fmt::format("{}.quant_method: {} holds no MXFP4 experts that are supported",
-                                 text.where, shown(method.name)));
+  throw Error::input(fmt::format("{}.quant_method: {}: not a quantization that this program knows; {}",
+                                 text.where, shown(method.name), kOnlyMxfp4));
 }
 
 }  // namespace mxfp4

@@ -12,6 +12,7 @@
 #include "lib/load/config_check.hpp"
 #include "lib/load/layer_table.hpp"
 #include "lib/load/loaded_style.hpp"
+#include "lib/load/other_models.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -65,6 +66,14 @@ std::string example(const StyleRow& row) {
   throw Error::input(fmt::format("{}: no expert tensors, such as {}", who, examples));
 }
 
+// Throws if the tensors show what the model is instead.
+void refuse_other_model(const std::vector<NamedTensor>& tensors, const ModelConfig* config) {
+  const auto other = describe_other_model(tensors);
+  if (!other) return;
+  throw Error::input(config == nullptr ? std::string(*other)
+                                       : fmt::format("{}: {}", config->file, *other));
+}
+
 const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
                            const std::optional<Style>& style) {
   std::vector<const StyleRow*> rows;
@@ -77,6 +86,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
   });
   if (found == rows.end()) {
     if (style) fail_no_names(fmt::format("style {}", style_name(*style)), rows);
+    refuse_other_model(tensors, config);
     if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
     if (rows.empty()) {
       throw Error::input(fmt::format(
@@ -87,6 +97,8 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
     fail_no_names(config->file, rows);
   }
   if (style) return **found;
+  const bool told = config != nullptr && (config->quant || config->original_gpt_oss);
+  if (!told) refuse_other_model(tensors, config);
   if (config == nullptr) {
     throw Error::input(
         fmt::format(
@@ -94,7 +106,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
             first_of(**found, tensors)->name))
         .hint("give it with --model-config, or name the style with --style");
   }
-  if (!config->quant && !config->original_gpt_oss) {
+  if (!told) {
     throw Error::input(fmt::format("{}: quantization_config: missing", config->file))
         .hint("give one with --model-config, or name the style with --style");
   }

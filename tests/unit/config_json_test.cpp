@@ -152,7 +152,7 @@ TEST(ModelConfig, AutoRoundIsMxfp4WhereItSaysSo) {
 TEST(ModelConfig, Fp8MeansFp4ExpertsOfDeepseekV4Only) {
   json config = model();
   config["quantization_config"] = {{"quant_method", "fp8"}};
-  expect_refusal(config, "quant_method: fp8 of model_type qwen3_moe");
+  expect_refusal(config, "quant_method: fp8: a model of type qwen3_moe is quantized as FP8");
   config["model_type"] = "deepseek_v4";
   EXPECT_EQ(parse_model_config(config.dump(), "c.json").quant->expert_dtype, "fp4");
   config["quantization_config"]["expert_dtype"] = "fp8";

@@ -1,0 +1,93 @@
+#include "formats/checkpoint/other_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "formats/os/directory.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct OtherKind {
+  std::string_view begins;  // a file's first bytes
+  std::string_view suffix;  // of a file's name, where there is one to go by
+  std::string_view what;
+  std::string_view hint;
+};
+constexpr std::string_view kSafetensorsHint =
+    "download or export the model as safetensors, with its config.json";
+constexpr std::array kOtherKinds = {
+    OtherKind{"version https://git-lfs.github.com/spec/", "",
+              "a Git LFS pointer, not the file that it stands for",
+              "run `git lfs pull` in the model's directory, or download it with `hf download`"},
+    OtherKind{"GGUF", ".gguf", "a GGUF file, as llama.cpp reads; this program does not repack it",
+              kSafetensorsHint},
+    OtherKind{{"PK\x03\x04", 4}, ".bin",
+              "a PyTorch archive of pickled tensors; this program does not read it",
+              kSafetensorsHint},
+};
+
+[[noreturn]] void refuse(const fs::path& path, std::string_view what, std::string_view hint) {
+  throw Error::input(fmt::format("{}: {}", path.string(), what)).hint(std::string(hint));
+}
+
+}  // namespace
+
+void refuse_other_file(const fs::path& path, ConstBytes first_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()),
+                              first_bytes.size());
+  for (const OtherKind& kind : kOtherKinds) {
+    if (text.starts_with(kind.begins)) refuse(path, kind.what, kind.hint);
+  }
+}
+
+void refuse_other_directory(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : list_directory(directory, error)) {
+    files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  for (const OtherKind& kind : kOtherKinds) {
+    if (kind.suffix.empty()) continue;
+    for (const fs::path& file : files) {
+      if (file.extension() == kind.suffix) refuse(file, kind.what, kind.hint);
+    }
+  }
+  if (std::ranges::any_of(files, [](const fs::path& p) { return p.filename() == "config.json"; })) {
+    refuse(directory, "a config.json, but no *.safetensors beside it",
+           "is the download complete? `hf download MODEL --local-dir DIR` goes on with it");
+  }
+}
+
+void refuse_hub_name(const fs::path& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) return;
+  static const std::regex kAddress(R"((?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)"
+                                   R"(([\w.-]+/[\w.-]+)(?:/.*)?)");
+  static const std::regex kName(R"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)");
+  const std::string text = path.string();
+  std::smatch match;
+  std::string name;
+  if (std::regex_match(text, match, kAddress)) name = match[1];
+  // A relative path of two parts reads the same, unless its directory is there.
+  if (std::regex_match(text, kName) && !fs::exists(path.parent_path(), error)) name = text;
+  if (name.empty()) return;
+  const std::string folder = name.substr(name.find('/') + 1);
+  refuse(path, "no such file; it reads like a model's name on a hub, and this program reads local "
+               "files only",
+         fmt::format("`hf download {} --local-dir {}` fetches it; then give {}", name, folder,
+                     folder));
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,22 @@
+// Inputs that people give for a checkpoint and that are none, told by their first bytes, the names in
+// a directory, or the path alone. They are named so that the message says what to do instead.
+#pragma once
+
+#include <filesystem>
+
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+// Throws Error::input, with the path and a hint, if the file's first bytes are those of a Git LFS
+// pointer, a GGUF file or an archive as PyTorch writes it.
+void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes);
+
+// The same for a directory without a checkpoint: GGUF files, PyTorch's, a config.json alone.
+void refuse_other_directory(const std::filesystem::path& directory);
+
+// Throws Error::input with the command that downloads it if the path, where nothing is, reads like a
+// model's name on a hub: "openai/gpt-oss-120b", or its address.
+void refuse_hub_name(const std::filesystem::path& path);
+
+}  // namespace mxfp4
