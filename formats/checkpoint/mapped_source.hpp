@@ -16,7 +16,7 @@
 
 namespace mxfp4 {
 
-// What a reader found. Every range has been checked against its map.
+// The tensors that a reader found. Every range has been checked against its map.
 struct MappedTensors {
   std::string_view kind;  // a literal
   std::vector<MappedFile> maps;

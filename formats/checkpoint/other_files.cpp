@@ -32,7 +32,8 @@ constexpr std::array kOtherKinds = {
               "run `git lfs pull` in the model's directory, or download it with `hf download`"},
     OtherKind{"GGUF", ".gguf", "a GGUF file, as llama.cpp reads; this program does not repack it",
               kSafetensorsHint},
-    OtherKind{{"PK\x03\x04", 4}, ".bin",
+    OtherKind{{"PK\x03\x04", 4},
+              ".bin",
               "a PyTorch archive of pickled tensors; this program does not read it",
               kSafetensorsHint},
 };
@@ -84,8 +85,9 @@ void refuse_hub_name(const fs::path& path) {
   if (std::regex_match(text, kName) && !fs::exists(path.parent_path(), error)) name = text;
   if (name.empty()) return;
   const std::string folder = name.substr(name.find('/') + 1);
-  refuse(path, "no such file; it reads like a model's name on a hub, and this program reads local "
-               "files only",
+  refuse(path,
+         "no such file; it reads like a model's name on a hub, and this program reads local "
+         "files only",
          fmt::format("`hf download {} --local-dir {}` fetches it; then give {}", name, folder,
                      folder));
 }

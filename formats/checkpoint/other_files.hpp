@@ -1,5 +1,5 @@
-// Inputs that people give for a checkpoint and that are none, told by their first bytes, the names in
-// a directory, or the path alone. They are named so that the message says what to do instead.
+// Recognises inputs that are no checkpoint but are often given for one, by their first bytes, by the
+// names in a directory, or by the path alone. The message names them and says what to do instead.
 #pragma once
 
 #include <filesystem>

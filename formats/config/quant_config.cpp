@@ -108,10 +108,9 @@ class Validation {
   std::optional<std::string> name(const std::string& where, const json& value) {
     if (value.is_null()) return std::nullopt;
     if (value.is_string()) return known_name(where, value.get_ref<const std::string&>());
-    throw refusal(
-        located(where, value,
-                fmt::format("expected str or QuantKey, got {}", python_type_name(value))),
-        "TypeError");
+    throw refusal(located(where, value,
+                          fmt::format("expected str or QuantKey, got {}", python_type_name(value))),
+                  "TypeError");
   }
 
   std::optional<std::string> known_name(const std::string& where, const std::string& text) {

@@ -187,8 +187,9 @@ void read_compressed_tensors(const QuantizationText& text, QuantMethod&) {
 
 void read_fp8(const QuantizationText& text, QuantMethod& method) {
   if (text.model != nullptr && text.model_type != "deepseek_v4") {
-    throw Error::input(fmt::format("{}.quant_method: {}: a model of type {} is quantized as FP8; {}",
-                                   text.where, method.name, shown(text.model_type), kOnlyMxfp4));
+    throw Error::input(
+        fmt::format("{}.quant_method: {}: a model of type {} is quantized as FP8; {}", text.where,
+                    method.name, shown(text.model_type), kOnlyMxfp4));
   }
   Json said_dtype = member(*text.quantization, "expert_dtype");
   if (text.model != nullptr) {
@@ -200,8 +201,8 @@ void read_fp8(const QuantizationText& text, QuantMethod& method) {
     throw Error::input(refuse("expert_dtype", "", said_dtype, "fp4: other experts are not MXFP4"));
   }
   if (is_text(member(*text.quantization, "moe_quant_algo"), "NVFP4")) {
-    throw Error::input(fmt::format("{}.moe_quant_algo: NVFP4: the experts are NVFP4; {}", text.where,
-                                   kOnlyMxfp4));
+    throw Error::input(
+        fmt::format("{}.moe_quant_algo: NVFP4: the experts are NVFP4; {}", text.where, kOnlyMxfp4));
   }
   method.expert_dtype = "fp4";
 }
@@ -306,8 +307,9 @@ QuantMethod read_quantization(const QuantizationText& text) {
     row.read(text, method);
     return method;
   }
-  throw Error::input(fmt::format("{}.quant_method: {}: not a quantization that this program knows; {}",
-                                 text.where, shown(method.name), kOnlyMxfp4));
+  throw Error::input(
+      fmt::format("{}.quant_method: {}: not a quantization that this program knows; {}", text.where,
+                  shown(method.name), kOnlyMxfp4));
 }
 
 }  // namespace mxfp4

@@ -11,9 +11,9 @@
 
 namespace mxfp4 {
 
-// Decoded chunks that a read met but did not reach the end of: the next read begins in them. A
-// reader that goes from front to back so decodes each chunk once, as long as the chunks side by
-// side in one row of the grid fit in kMaxBytes. Chunks whose last element was read are not kept.
+// Keeps decoded chunks whose end a read did not reach, because the next read begins in them. A reader
+// that goes from front to back then decodes each chunk once, as long as the chunks side by side in
+// one row of the grid fit in kMaxBytes. Chunks whose last element was read are not kept.
 class Hdf5ChunkCache {
  public:
   static constexpr int64_t kMaxBytes = kMaxHdf5Chunk;

@@ -1,5 +1,5 @@
-// What an HDF5 file holds and where, as plain values: everything that reading the data needs, so
-// that the HDF5 library is done once the index is made.
+// What an HDF5 file holds and where, as plain values. Reading the data needs nothing else, so the
+// HDF5 library is not used any more once the index is made.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace mxfp4 {
 
 // Chunks are decoded whole, so they must fit in memory. Bytes.
 inline constexpr int64_t kMaxHdf5Chunk = int64_t{256} << 20;
-// Of one dataset; more would be smaller than what a file system reads at once.
+// Chunks of one dataset. A dataset with more would have chunks smaller than a file system's blocks.
 inline constexpr int64_t kMaxHdf5Chunks = int64_t{1} << 20;
 
 // A chunk as stored; address -1: there is none, its elements have the fill value.

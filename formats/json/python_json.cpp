@@ -10,7 +10,7 @@
 namespace mxfp4 {
 namespace {
 
-// The parser keeps no recursion, but what it builds is walked recursively later.
+// The parser does not recurse, but callers walk its result recursively.
 void check_depth(std::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -35,7 +35,7 @@ void check_depth(std::string_view text) {
 
 nlohmann::json parse_python_json(std::string_view text) {
   check_depth(text);
-  // The parser below would stop there, whatever follows.
+  // The library's parser takes a NUL for the end of the text.
   if (text.find('\0') != std::string_view::npos) check_json_text(text);
   try {
     return nlohmann::json::parse(text.begin(), text.end());

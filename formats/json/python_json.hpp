@@ -1,5 +1,5 @@
-// JSON as an engine's Python reads it: of equal keys in one object the last counts. What is ours is
-// read by strict_json.hpp.
+// JSON as an engine's Python reads it: of equal keys in one object the last one counts. Files of this
+// program's own formats are read by strict_json.hpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -39,7 +39,7 @@ void send_all(int fd, const char* data, size_t size) {
   while (size > 0) {
     const ssize_t sent = ::write(fd, data, size);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) ::_exit(1);  // nobody listens any more
+    if (sent < 0) ::_exit(1);  // the parent has closed its end
     data += sent;
     size -= static_cast<size_t>(sent);
   }
@@ -67,7 +67,7 @@ void limit_memory() {
 
 void enter_child() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // An interrupt is the parent's to handle; a crash must leave neither a report nor a core.
+  // The parent handles interrupts. A crash of the child must leave neither a report nor a core.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
@@ -139,7 +139,7 @@ class Child {
   pid_t pid_;
 };
 
-// Returns when there is something to read.
+// Returns when there is something to read; throws when the child is silent for too long.
 void wait_for_life(int fd, const Child& child, std::string_view what, ChildLimits limits) {
   const auto begin = Clock::now();
   const milliseconds computed = child.computed();

@@ -23,8 +23,8 @@ struct ChildLimits {
 // Forks, runs `body` in the child and returns what it emitted, in order. An Error that leaves the
 // body is thrown here again. Throws Error::input, named after `what`, when the child dies, is past
 // `limits`, or emits more than 1 GiB; the caller's process is untouched by any of it. The child's
-// memory is limited to 1 GiB above the caller's, its standard streams are closed. What it emitted
-// after it went astray may be anything: check it.
+// memory is limited to 1 GiB above the caller's, and its standard streams are closed. A damaged file
+// may have made the child emit anything, so check what it emitted.
 //
 // Call it before the process has other threads: a lock that one of them holds at that moment stays
 // locked in the child. glibc's allocator and this project's code hold no such lock; a sanitizer's

@@ -1,5 +1,5 @@
-// What is in a directory, for callers to whom a directory that cannot be read is an error of input,
-// one of output, or none.
+// Lists a directory. Whether a directory that cannot be read is an error of input, of output or none
+// is the caller's to decide.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace mxfp4 {
 
-// The entries, in no order; with `error` set, those that were got until then.
+// The entries, in no order. Sets `error` on failure and returns the entries found until then.
 [[nodiscard]] std::vector<std::filesystem::directory_entry> list_directory(
     const std::filesystem::path& directory, std::error_code& error);
 

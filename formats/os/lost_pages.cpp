@@ -13,8 +13,8 @@
 
 namespace mxfp4 {
 
-// Entries are read by the handler at any time, so they are never freed, only used again; one that
-// names a file that lost pages is not even that.
+// The handler may read an entry at any time, so entries are reused but never freed. An entry whose
+// file lost pages is not reused either: it names that file.
 struct WatchedMap::Entry {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
@@ -32,15 +32,15 @@ std::atomic<uintptr_t> page_bytes{0};
 
 static_assert(std::atomic<uintptr_t>::is_always_lock_free, "the handler reads these");
 
-// Only async-signal-safe calls. mmap is no such call by the letter of POSIX; on Linux it is a plain
-// system call.
+// The handler makes async-signal-safe calls only. POSIX does not list mmap among them, but on Linux
+// it is a plain system call.
 void replace_lost_pages(int signal, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   const uintptr_t in_page = address % page_bytes;
   for (WatchedMap::Entry* at = entries; at != nullptr; at = at->next) {
     const uintptr_t end = at->end;
     if (address < at->begin || address >= end) continue;
-    // All that follows is lost too: one signal a file, not one a page.
+    // The rest of the file is lost too: replacing all of it costs one signal instead of one a page.
     void* zeros = ::mmap(static_cast<char*>(info->si_addr) - in_page, end - address + in_page,
                          PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) break;
@@ -48,7 +48,7 @@ void replace_lost_pages(int signal, siginfo_t* info, void* /*context*/) {
     lost.compare_exchange_strong(none, at);
     return;
   }
-  // Not ours: the instruction runs again and kills as it would have.
+  // The address is in no map of ours: the instruction runs again and ends the process as usual.
   std::signal(signal, SIG_DFL);
 }
 

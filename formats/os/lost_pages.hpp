@@ -1,6 +1,6 @@
-// What happens when another process cuts off a file that is mapped: touching a lost page raises
-// SIGBUS, which would end the process in the middle of everything. Instead the lost part reads as
-// zeros from then on and the file is noted, so that the next check throws and destructors clean up.
+// Survives the truncation of a mapped file by another process. Touching a page behind the new end
+// raises SIGBUS, which would end this process without any cleaning up. The handler here lets the
+// lost part read as zeros and notes the file; the next check throws, and destructors clean up.
 //
 // Usage:  survive_lost_pages();  ... read maps ...  check_lost_pages();
 #pragma once
@@ -19,8 +19,8 @@ void survive_lost_pages();
 // The first file that lost mapped pages.
 [[nodiscard]] std::optional<std::string> file_that_lost_pages();
 
-// Throws Error::input naming the file, if there is one: what was read of it is not its content. To
-// be asked after reading a map and before anything that was made from it is published.
+// Throws Error::input naming that file, if there is one: what was read of it is not its content.
+// Call it after reading a map, before publishing anything that was made from it.
 void check_lost_pages();
 
 // A map that the handler knows, as long as this lives. Movable.

@@ -14,8 +14,8 @@
 
 namespace mxfp4 {
 
-// Advice: these bytes of a map will not be read again soon. The pages stay in the system's cache,
-// but not in this process, which would otherwise take them apart at its end, in one thread.
+// Advice: these bytes of a map will not be read again soon. The pages leave this process, which would
+// otherwise unmap them one by one at its end, in one thread; the system's cache keeps them.
 void release_pages(ConstBytes mapped) noexcept;
 
 // A regular file mapped read-only; unmapped by the destructor. Movable. The path is not kept open,

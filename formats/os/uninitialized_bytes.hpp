@@ -1,5 +1,5 @@
-// Byte vectors whose new elements have unspecified values. Not for speed alone: of memory that a
-// lying size made large, only what is really written becomes resident.
+// Byte vectors whose new elements have unspecified values. Besides the time of clearing this saves
+// memory: when a lying size made a vector large, only the pages that are written become resident.
 #pragma once
 
 #include <cstddef>

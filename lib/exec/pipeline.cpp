@@ -11,8 +11,8 @@
 namespace mxfp4 {
 namespace {
 
-// Passes what one thread wrote to the thread that goes on with it. oneTBB orders the stages
-// already; this says so in words that the compiler and a race detector know too.
+// Makes what one thread wrote visible to the thread that goes on with it. oneTBB orders the stages
+// already, but in a way that a race detector does not see.
 class Handoff {
  public:
   void give() { count_.fetch_add(1, std::memory_order_release); }
@@ -22,8 +22,8 @@ class Handoff {
   std::atomic<int64_t> count_{0};
 };
 
-// From a caller to the stages, and back. Of all pipelines: a stage takes before it looks at what
-// its caller made, be it only where to look.
+// From a caller to the stages, and back. All pipelines share the two, because a stage must take
+// before it follows any pointer of its caller.
 Handoff entries;
 Handoff exits;
 

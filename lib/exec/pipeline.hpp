@@ -1,6 +1,6 @@
-// Jobs flow through stages: read (serial, in order), work (parallel), write (serial, in order), and
-// where results take long to store, between the last two: place (serial, in order) and store
-// (parallel). At most `tokens` jobs are in flight, so buffers are bounded by construction.
+// Jobs flow through stages: read (serial, in order), work (parallel), write (serial, in order).
+// Results that take long to store have two more before write: place (serial, in order) and store
+// (parallel). At most `tokens` jobs are in flight, so the number of buffers is bounded.
 #pragma once
 
 #include <cstdint>

@@ -9,12 +9,12 @@ namespace {
 // What the experts' tensors show, each of them of any expert.
 struct Seen {
   bool experts = false;
-  bool nvfp4 = false;    // a second scale over the blocks' scales
-  bool packed = false;   // 4-bit integers in words
-  bool order = false;    // GPTQ's order of rows
-  bool fp8 = false;      // codes of 8 bits
-  bool bytes = false;    // codes or scales in bytes, as MXFP4 has them
-  bool floats = false;   // weights as they were trained
+  bool nvfp4 = false;   // a second scale over the blocks' scales
+  bool packed = false;  // 4-bit integers in words
+  bool order = false;   // GPTQ's order of rows
+  bool fp8 = false;     // codes of 8 bits
+  bool bytes = false;   // codes or scales in bytes, as MXFP4 has them
+  bool floats = false;  // weights as they were trained
 };
 
 // By the words that models use for their routed experts.
@@ -61,8 +61,9 @@ std::optional<std::string_view> describe_other_model(const std::vector<NamedTens
                         "experts only";
   }
   if (seen.fp8) {
-    return seen.bytes ? "the experts are quantized as MXFP8; this program repacks MXFP4 experts only"
-                      : "the experts are quantized as FP8; this program repacks MXFP4 experts only";
+    return seen.bytes
+               ? "the experts are quantized as MXFP8; this program repacks MXFP4 experts only"
+               : "the experts are quantized as FP8; this program repacks MXFP4 experts only";
   }
   if (seen.floats && !seen.bytes) {
     return "the experts are not quantized; this program repacks MXFP4 experts only";

@@ -144,11 +144,10 @@ TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {
   const auto refused = [](std::string_view text) {
     return refusal([&] { return parse_quantization_config(default_revision(), text); });
   };
-  EXPECT_EQ(
-      refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
-      "linear: 3: Input should be a dictionary or an instance of QuantSpec; "
-      "moe.act: 1: Unexpected keyword argument; ignore: 1: Input should be a valid string; "
-      "x: 0: Unexpected keyword argument");
+  EXPECT_EQ(refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
+            "linear: 3: Input should be a dictionary or an instance of QuantSpec; "
+            "moe.act: 1: Unexpected keyword argument; ignore: 1: Input should be a valid string; "
+            "x: 0: Unexpected keyword argument");
   EXPECT_EQ(refused(R"({"moe":{"activation":true}})"),
             "moe.activation: true: expected str or QuantKey, got bool");
   EXPECT_EQ(refused(R"({"moe":{"weight":1.5}})"),
