@@ -44,6 +44,7 @@ void look_at(const NamedTensor& tensor, Seen& seen) {
 }  // namespace
 
 std::optional<std::string_view> describe_other_model(const std::vector<NamedTensor>& tensors) {
+  if (tensors.empty()) return std::nullopt;
   Seen seen;
   for (const NamedTensor& tensor : tensors) {
     if (of_an_expert(tensor.name)) look_at(tensor, seen);
