@@ -25,14 +25,14 @@ class Release:
         import vllm.model_executor.layers.fused_moe.modular_kernel as modular_kernel
         import vllm.model_executor.layers.fused_moe.oracle.mxfp4 as oracle
         from vllm.config.parallel import ParallelConfig
-        from vllm.config.quantization import QUANT_KEY_NAMES, QuantizationConfigArgs
         from vllm.model_executor.layers.fused_moe import config
         from vllm.model_executor.layers.fused_moe.activation import MoEActivation
 
         self.scene, self.torch, self.oracle, self.config = scene, torch, oracle, config
         self.settings = vllm.config.vllm
-        self.activation, self.args, self.keys = MoEActivation, QuantizationConfigArgs, QUANT_KEY_NAMES
-        self.key_names = {key: name for name, key in QUANT_KEY_NAMES.items()}
+        self.activation = MoEActivation
+        self.args, self.keys = user_keys()
+        self.key_names = {key: name for name, key in self.keys.items()}
         self.fields = {f.name for f in dataclasses.fields(config.FusedMoEConfig)}
         self.all2all = names_of(ParallelConfig, "all2all_backend")
         self.trace, self.depth = [], 0
@@ -120,6 +120,8 @@ class Release:
     def decide(self, case):
         try:
             override, model_key = case["activation_override"], self.key(case["model_activation"])
+            if override is not None and self.args is None:
+                raise Absent("activation_override")
             self.key(override)
             quantization = None if override is None else self.args(moe={"activation": override})
             model = types.SimpleNamespace(quantization_config=quantization,
@@ -142,6 +144,19 @@ class Release:
             expect = {"error": type(e).__name__, "message": str(e)}
         batched = config.moe_parallel_config.use_batched_activation_format
         return {"expect": expect, "trace": self.trace, "derived": {"batched_format": batched}}
+
+
+def user_keys():
+    """The class that holds a user's override and the names of activation keys; 0.21.0 has neither, its constants get the later names."""
+    from vllm.config import quantization
+    from vllm.model_executor.layers.quantization.utils import quant_utils
+
+    if hasattr(quantization, "QUANT_KEY_NAMES"):
+        return quantization.QuantizationConfigArgs, quantization.QUANT_KEY_NAMES
+    constants = {"fp8_per_tensor_static": "kFp8StaticTensorSym", "fp8_per_tensor_dynamic": "kFp8DynamicTensorSym", "fp8_per_token": "kFp8DynamicTokenSym",
+                 "fp8_per_block_static": "kFp8Static128BlockSym", "fp8_per_block_dynamic": "kFp8Dynamic128Sym", "mxfp8": "kMxfp8Dynamic",
+                 "mxfp4": "kMxfp4Dynamic"}
+    return None, {name: getattr(quant_utils, constant) for name, constant in constants.items()}
 
 
 def names_of(config_class, field):

@@ -20,7 +20,7 @@ OVERRIDES = ([None, {}, {"moe": None}, {"moe": {}}, {"moe": {"activation": 3}}, 
 def general(release):
     """Tables that depend on neither platform nor device."""
     oracle = release.oracle
-    names = lambda backends: [b.name for b in backends]
+    names = lambda backends: [b.name for b in (backends if isinstance(backends, (list, tuple)) else [backends])]
     members = oracle.Mxfp4MoeBackend
     mapping, message = {}, ""
     try:
@@ -31,7 +31,7 @@ def general(release):
         mapping[name] = names(oracle.map_mxfp4_backend(name))
     keys = [None, *release.keys]
     return {
-        "enumerators": [{"name": b.name, "value": b.value, "activation": release.key_name(oracle._backend_activation_key(b))} for b in members],
+        "enumerators": [{"name": b.name, "value": b.value, "activation": outcome(lambda b=b: release.key_name(oracle._backend_activation_key(b)))} for b in members],
         "aliases": {n: b.name for n, b in members.__members__.items() if n != b.name},
         "experts": {b.name: outcome(lambda b=b: [c.__name__ for c in oracle.backend_to_kernel_cls(b)]) for b in members},
         "families": {n: names(v) for n, v in vars(oracle).items()
@@ -42,9 +42,9 @@ def general(release):
         "activations": [a.value for a in release.activation],
         "quant_keys": list(release.keys),
         "routing_values": {r.name: r.value for r in release.config.RoutingMethodType},
-        "filter_by_activation": {str(k): names(oracle._filter_by_activation(list(members), release.keys.get(k))) for k in keys},
+        "filter_by_activation": {str(k): outcome(lambda k=k: names(oracle._filter_by_activation(list(members), release.keys.get(k)))) for k in keys},
         "routing": routing(release), "parallel": parallel(release), "quantization_config": overrides(release),
-        "signatures": {n: list(inspect.signature(getattr(oracle, n)).parameters) for n in
+        "signatures": {n: outcome(lambda n=n: list(inspect.signature(getattr(oracle, n)).parameters)) for n in
                        ("convert_gpt_oss_weight_to_mxfp4_moe_kernel_format", "convert_weight_to_mxfp4_moe_kernel_format",
                         "make_mxfp4_moe_quant_config", "make_mxfp4_moe_kernel", "mxfp4_round_up_hidden_size_and_intermediate_size")},
     }
@@ -91,7 +91,7 @@ def overrides(release):
     import pydantic
 
     rows = []
-    for value in OVERRIDES:
+    for value in OVERRIDES if release.args else ():
         try:
             moe = release.args(**value).moe if value is not None else None
             rows.append([value, release.key_name(moe.activation) if moe is not None else None, None])
@@ -111,7 +111,7 @@ def on_machines(release, platform, start):
         release.scene.set(arch, grid.ALL_LIBS, {})
         oracle = release.oracle
         made[arch] = {
-            "priority_gpt_oss": [b.name for b in oracle._get_priority_backends_for_gpt_oss()],
+            "priority_gpt_oss": outcome(lambda: [b.name for b in oracle._get_priority_backends_for_gpt_oss()]),
             "priority_generic": outcome(lambda: [b.name for b in oracle._get_priority_backends()]),
             "quant_key_str": {n: str(k) for n, k in release.keys.items()},
             "round_up": round_up(release),
