@@ -7,10 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/revisions/revisions.hpp"
-#include "tests/golden/loaded_layer.hpp"
+#include "tests/golden/tensor_difference.hpp"
 
 namespace mxfp4::test {
 namespace {
@@ -26,21 +27,33 @@ std::vector<std::filesystem::path> golden_files() {
   return files;
 }
 
-void expect_same(const Tensors& written, const Tensors& expected) {
-  for (const auto& [name, tensor] : written) {
-    EXPECT_TRUE(expected.contains(name)) << name << " is not expected";
+// One tensor against the reference's; `output` says how it was made.
+void expect_tensor(const Tensor& found, const Tensor& expected, const Output& output,
+                   const LoadedLayer& layer) {
+  EXPECT_EQ(dtype_name(found.spec.dtype), dtype_name(expected.spec.dtype));
+  EXPECT_EQ(found.spec.shape.to_string(), expected.spec.shape.to_string());
+  ASSERT_EQ(found.bytes.size(), expected.bytes.size());
+  const auto difference = find_difference(found.bytes, expected.bytes);
+  if (!difference) return;
+  const auto bits = std::to_integer<unsigned>(difference->expected ^ difference->found);
+  const int bit = std::countr_zero(bits);
+  ADD_FAILURE() << difference_text(found.spec, *difference) << "; bit " << bit << " was taken from "
+                << source_text(output, layer, difference->byte, bit);
+}
+
+void expect_same(const Tensors& written, const Tensors& expected,
+                 const std::vector<Output>& outputs, const LoadedLayer& layer) {
+  for (const auto& [name, tensor] : expected) {
+    EXPECT_TRUE(written.contains(name)) << name << " is missing";
   }
-  for (const auto& [name, want] : expected) {
-    SCOPED_TRACE(name);
-    const auto found = written.find(name);
-    if (found == written.end()) {
-      ADD_FAILURE() << "missing";
+  for (const Output& output : outputs) {
+    SCOPED_TRACE(output.name);
+    const auto want = expected.find(output.name);
+    if (want == expected.end()) {
+      ADD_FAILURE() << "is not expected";
       continue;
     }
-    const Tensor& got = found->second;
-    EXPECT_EQ(dtype_name(got.spec.dtype), dtype_name(want.spec.dtype));
-    EXPECT_EQ(got.spec.shape.to_string(), want.spec.shape.to_string());
-    EXPECT_EQ(first_difference(got.bytes, want.bytes), -1);
+    expect_tensor(written.at(output.name), want->second, output, layer);
   }
 }
 
@@ -50,9 +63,10 @@ void check_layout(const GoldenFile& golden) {
   const LayoutRow* row = find_layout_row(default_revision(), input.target);
   ASSERT_NE(row, nullptr) << "no row for this target";
   ASSERT_NE(row->layout, nullptr) << row->refusal;
+  const std::vector<Output> outputs = row->layout->outputs(input);
   const Tensors written = run_layout(*row->layout, input, layer, std::byte{0xA5});
-  expect_same(written, with_prefix(golden.tensors, "out."));
-  expect_restored(row->layout->outputs(input), layer, written);
+  expect_same(written, with_prefix(golden.tensors, "out."), outputs, layer);
+  expect_restored(outputs, layer, written);
 }
 
 // R x C or E x R x C bytes, each expert swizzled on its own.
@@ -76,8 +90,11 @@ void check_block_scale_swizzle(const GoldenFile& golden) {
     program.forward(ConstBytes(in.bytes).subspan(e * in_size, in_size), part, scratch);
     program.inverse(part, MutableBytes(back).subspan(e * in_size, in_size), scratch);
   }
-  EXPECT_EQ(first_difference(out, golden.tensors.at("out.scale").bytes), -1);
-  EXPECT_EQ(first_difference(back, in.bytes), -1);
+  const Tensor& want = golden.tensors.at("out.scale");
+  const auto written = find_difference(out, want.bytes);
+  EXPECT_FALSE(written) << difference_text(want.spec, *written);
+  const auto restored = find_difference(back, in.bytes);
+  EXPECT_FALSE(restored) << difference_text(in.spec, *restored);
 }
 
 const std::map<std::string, void (*)(const GoldenFile&)> kPrimitives = {
