@@ -14,13 +14,12 @@ namespace mxfp4::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-// `out` is aligned to a line and `bytes` is a multiple of it. Fetches as many bytes from `next`.
-void stream_lines(const uint8_t* in, size_t bytes, const uint8_t* next, uint8_t* out) {
+// `out` is aligned to a line and `bytes` is a multiple of it.
+void stream_lines(const uint8_t* in, size_t bytes, uint8_t* out) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<uint8_t, 64> d;
   constexpr size_t kLine = 64;
   for (size_t line = 0; line < bytes; line += kLine) {
-    if (next != nullptr) __builtin_prefetch(next + line);
     for (size_t i = line; i < line + kLine; i += hn::Lanes(d)) {
       hn::Stream(hn::LoadU(d, in + i), d, out + i);
     }
@@ -38,18 +37,17 @@ namespace {
 HWY_EXPORT(stream_lines);
 }  // namespace
 
-void copy_bytes(const std::byte* in, int64_t bytes, CopyHints hints, std::byte* out) noexcept {
+void copy_bytes(const std::byte* in, int64_t bytes, bool streaming, std::byte* out) noexcept {
   constexpr size_t kLine = 64;
   auto left = static_cast<size_t>(bytes);
-  if (hints.streaming) {
+  if (streaming) {
     const size_t misaligned = reinterpret_cast<uintptr_t>(out) % kLine;
     const size_t head = misaligned == 0 ? 0 : kLine - misaligned;
     if (left >= head + kLine) {
       std::memcpy(out, in, head);
       const size_t lines = (left - head) / kLine * kLine;
       HWY_DYNAMIC_DISPATCH(stream_lines)
-      (reinterpret_cast<const uint8_t*>(in + head), lines,
-       reinterpret_cast<const uint8_t*>(hints.next), reinterpret_cast<uint8_t*>(out + head));
+      (reinterpret_cast<const uint8_t*>(in + head), lines, reinterpret_cast<uint8_t*>(out + head));
       in += head + lines;
       out += head + lines;
       left -= head + lines;

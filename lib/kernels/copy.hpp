@@ -7,15 +7,9 @@
 
 namespace mxfp4::kernels {
 
-struct CopyHints {
-  // Whole lines of `out` go past the caches; call finish_streaming() before another thread may
-  // look.
-  bool streaming = false;
-  const std::byte* next = nullptr;  // as many bytes will be read from here next; null: not known
-};
-
-// As memcpy.
-void copy_bytes(const std::byte* in, int64_t bytes, CopyHints hints, std::byte* out) noexcept;
+// As memcpy. With `streaming`, whole lines of `out` go past the caches; call finish_streaming()
+// before another thread may look.
+void copy_bytes(const std::byte* in, int64_t bytes, bool streaming, std::byte* out) noexcept;
 
 void finish_streaming() noexcept;
 

@@ -42,7 +42,7 @@ Block innermost_block(const LoopNest& nest) {
 
 // The innermost axis when single units of N bytes move.
 template <size_t N>
-void permute_units(const LoopNest& nest, const std::byte* in, std::byte* out) {
+void move_units(const LoopNest& nest, const std::byte* in, std::byte* out) {
   if (nest.size.back() < kShortAxis && nest.out_stride.back() == 1) {
     const Block block = innermost_block(nest);
     walk_outer(nest, block.outer, [&](int64_t in_at, int64_t out_at) {
@@ -158,15 +158,15 @@ void permute_bytes(const LoopNest& nest, int64_t unit_bytes, const std::byte* in
   }
   switch (unit_bytes) {
     case 1:
-      return permute_units<1>(nest, in, out);
+      return move_units<1>(nest, in, out);
     case 2:
-      return permute_units<2>(nest, in, out);
+      return move_units<2>(nest, in, out);
     case 4:
-      return permute_units<4>(nest, in, out);
+      return move_units<4>(nest, in, out);
     case 8:
-      return permute_units<8>(nest, in, out);
+      return move_units<8>(nest, in, out);
     case 16:
-      return permute_units<16>(nest, in, out);
+      return move_units<16>(nest, in, out);
     default:
       return permute_runs(nest, unit_bytes, in, out);
   }
@@ -192,6 +192,12 @@ void permute_nibbles(const LoopNest& nest, const std::byte* in, std::byte* out) 
       *write++ = static_cast<std::byte>(nibble(in, in_at) | nibble(in, in_at + in_step) << 4);
     }
   });
+}
+
+void permute_units(const LoopNest& nest, int64_t unit_bits, const std::byte* in,
+                   std::byte* out) noexcept {
+  if (unit_bits == 4) return permute_nibbles(nest, in, out);
+  permute_bytes(nest, unit_bits / 8, in, out);
 }
 
 }  // namespace mxfp4::kernels

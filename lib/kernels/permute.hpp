@@ -32,4 +32,8 @@ void permute_bytes(const LoopNest& nest, int64_t unit_bytes, const std::byte* in
 // out_stride 1. `in` and `out` do not overlap.
 void permute_nibbles(const LoopNest& nest, const std::byte* in, std::byte* out) noexcept;
 
+// Either of them: units of 4 bits, or of whole bytes.
+void permute_units(const LoopNest& nest, int64_t unit_bits, const std::byte* in,
+                   std::byte* out) noexcept;
+
 }  // namespace mxfp4::kernels

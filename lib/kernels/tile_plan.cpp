@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "lib/kernels/tile_shapes.hpp"
 #include "lib/kernels/walk.hpp"
 
 namespace mxfp4::kernels {
@@ -377,6 +378,9 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
   }
   plan.tiles = tile_loops(std::move(around));
   if (plan.tiles.size.size() > kMaxAxes) return std::nullopt;
+  plan.row = tile_row(shape_of(plan));
+  plan.units = nest;
+  plan.unit_bits = unit_bits;
   return plan;
 }
 

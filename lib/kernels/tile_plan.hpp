@@ -62,6 +62,10 @@ struct TilePlan {
   // Empty when not every tile writes whole lines of an aligned output.
   std::optional<TileStage> stage;
   LoopNest tiles;  // walked in this order
+
+  std::optional<size_t> row;  // the row of kTileRows (tile_shapes.hpp) whose code runs the groups
+  LoopNest units;             // the same permutation unit by unit: its definition
+  int64_t unit_bits = 0;
 };
 
 // The plan for moving units of `unit_bits` (4, 8, 16, 32) as `nest` says; empty when the nest has

@@ -1,68 +1,143 @@
-// Which instructions a group of registers takes: one piece of code each for the shapes that occur
-// (lib/kernels/tiles), as looking at run time costs a third of them.
+// Which instructions a group of registers takes. Each row of the table is compiled on its own
+// (tiles.cpp): a group that looks at its shape while it runs takes a third more instructions.
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <string_view>
 
 #include "lib/kernels/tile_plan.hpp"
 
 namespace mxfp4::kernels {
 
 struct TileShape {
-  int exchanges = 0;
-  size_t registers = 0;
-  bool loads_whole = false;   // the blocks of a register lie side by side,
-  bool stores_whole = false;  // and where they are stored
-  bool stores_run = false;    // and the registers of a group after one another
+  size_t registers = 8;       // of a group; a power of two
+  bool loads_whole = false;   // the two blocks of a register lie side by side where it is loaded,
+  bool stores_whole = false;  // and where it is stored,
+  bool stores_run = false;    // and the registers of a group are stored one after another
+  // Steps of TileNetwork.
   bool first_order = false;
   bool swap = false;
   bool lead_exchange = false;
   bool nibble_exchange = false;
   int first_exchange = 0;
+  int exchanges = 0;
   bool last_order = false;
-  int block_exchange = -1;  // -1: none
+  int block_exchange = -1;  // TilePlan::block_exchange; -1: none
 
   bool operator==(const TileShape&) const = default;
 };
 
-[[nodiscard]] inline TileShape shape_of(const TilePlan& plan) {
-  const TileNetwork& network = plan.network;
-  bool run = plan.stores.block == 16;
-  for (size_t i = 0; i < plan.stores.offset.size(); ++i) {
-    run = run && plan.stores.offset[i] == 32 * static_cast<int64_t>(i);
-  }
-  return {.exchanges = network.exchanges,
-          .registers = plan.load_offset.size(),
-          .loads_whole = plan.load_block == 16,
-          .stores_whole = plan.stores.block == 16,
-          .stores_run = run,
-          .first_order = network.first_order.has_value(),
-          .swap = network.swap,
-          .lead_exchange = network.lead_exchange,
-          .nibble_exchange = network.nibble_exchange,
-          .first_exchange = network.first_exchange,
-          .last_order = network.last_order.has_value(),
-          .block_exchange = plan.block_exchange.value_or(-1)};
-}
+[[nodiscard]] TileShape shape_of(const TilePlan& plan);
 
-// Those of every layout's weights, both ways, at gpt-oss's sizes and at round ones; a test holds
-// the table to that. Others run too, slower.
-inline constexpr TileShape kKnownTileShapes[] = {
-    {0, 8, false, true, true, false, false, false, false, 0, false, -1},
-    {1, 8, false, false, false, true, false, false, false, 0, true, -1},
-    {1, 8, false, true, false, false, false, false, false, 0, false, 0},
-    {1, 8, false, true, false, true, false, false, false, 0, true, -1},
-    {1, 8, true, true, true, false, false, false, false, 0, false, 0},
-    {1, 8, true, true, false, false, false, false, true, 0, true, -1},
-    {1, 8, true, true, false, true, false, true, true, 1, true, -1},
-    {2, 8, false, true, false, true, false, true, true, 0, true, -1},
-    {2, 8, true, true, false, false, false, true, true, 0, true, 1},
-    {3, 8, false, true, false, true, false, true, true, 0, true, -1},
-    {3, 8, false, true, false, true, false, true, true, 1, true, -1},
-    {3, 8, true, true, false, true, false, false, true, 0, true, 2},
-    {3, 8, true, true, false, true, false, true, true, 0, true, 2},
-    {4, 16, false, true, false, false, false, false, true, 0, true, -1},
-    {4, 16, false, true, false, true, false, true, true, 1, true, -1},
+struct TileRow {
+  std::string_view name;
+  TileShape shape;
 };
+
+// The shapes of every layout's weights and large scales, both ways, at gpt-oss's sizes and at round
+// ones; a test holds the table to that. Rows that ask for more (whole loads, runs) come before rows
+// that would serve too.
+inline constexpr TileRow kTileRows[] = {
+    {.name = "16-byte blocks, stored in runs", .shape = {.stores_whole = true, .stores_run = true}},
+    {.name = "16-byte blocks", .shape = {.stores_whole = true}},
+    {.name = "weave halves, stored in runs",
+     .shape = {.loads_whole = true,
+               .stores_whole = true,
+               .stores_run = true,
+               .exchanges = 1,
+               .block_exchange = 0}},
+    {.name = "weave halves", .shape = {.stores_whole = true, .exchanges = 1, .block_exchange = 0}},
+    {.name = "unweave halves",
+     .shape = {.stores_whole = true, .first_order = true, .exchanges = 1, .last_order = true}},
+    {.name = "unweave halves of odd rows",
+     .shape = {.first_order = true, .exchanges = 1, .last_order = true}},
+    {.name = "cutlass-sm90",
+     .shape = {.loads_whole = true,
+               .stores_whole = true,
+               .nibble_exchange = true,
+               .exchanges = 1,
+               .last_order = true}},
+    {.name = "cutlass-sm90 back",
+     .shape = {.loads_whole = true,
+               .stores_whole = true,
+               .first_order = true,
+               .lead_exchange = true,
+               .nibble_exchange = true,
+               .first_exchange = 1,
+               .exchanges = 1,
+               .last_order = true}},
+    {.name = "mma, 8-bit activations",
+     .shape = {.loads_whole = true,
+               .stores_whole = true,
+               .lead_exchange = true,
+               .nibble_exchange = true,
+               .exchanges = 2,
+               .last_order = true,
+               .block_exchange = 1}},
+    {.name = "mma, 8-bit activations, back",
+     .shape = {.stores_whole = true,
+               .first_order = true,
+               .lead_exchange = true,
+               .nibble_exchange = true,
+               .exchanges = 2,
+               .last_order = true}},
+    {.name = "mma",
+     .shape = {.loads_whole = true,
+               .stores_whole = true,
+               .first_order = true,
+               .lead_exchange = true,
+               .nibble_exchange = true,
+               .exchanges = 3,
+               .last_order = true,
+               .block_exchange = 2}},
+    {.name = "mma back",
+     .shape = {.stores_whole = true,
+               .first_order = true,
+               .lead_exchange = true,
+               .nibble_exchange = true,
+               .exchanges = 3,
+               .last_order = true}},
+    {.name = "wgmma",
+     .shape = {.loads_whole = true,
+               .stores_whole = true,
+               .first_order = true,
+               .nibble_exchange = true,
+               .exchanges = 3,
+               .last_order = true,
+               .block_exchange = 2}},
+    {.name = "wgmma back",
+     .shape = {.stores_whole = true,
+               .first_order = true,
+               .lead_exchange = true,
+               .nibble_exchange = true,
+               .first_exchange = 1,
+               .exchanges = 3,
+               .last_order = true}},
+    {.name = "vnni32",
+     .shape = {.registers = 16,
+               .stores_whole = true,
+               .nibble_exchange = true,
+               .exchanges = 4,
+               .last_order = true}},
+    {.name = "vnni32 back",
+     .shape = {.registers = 16,
+               .stores_whole = true,
+               .first_order = true,
+               .lead_exchange = true,
+               .nibble_exchange = true,
+               .first_exchange = 1,
+               .exchanges = 4,
+               .last_order = true}},
+    {.name = "scales, 2 exchanges", .shape = {.exchanges = 2, .last_order = true}},
+    {.name = "scales, 3 exchanges", .shape = {.exchanges = 3, .last_order = true}},
+    {.name = "scales, ordered, 3 exchanges",
+     .shape = {.first_order = true, .exchanges = 3, .last_order = true}},
+    {.name = "scales, 4 exchanges", .shape = {.registers = 16, .exchanges = 4, .last_order = true}},
+};
+
+// The first row whose code does what `shape` asks: the same steps, and no more taken for granted of
+// where the blocks lie.
+[[nodiscard]] std::optional<size_t> tile_row(const TileShape& shape);
 
 }  // namespace mxfp4::kernels

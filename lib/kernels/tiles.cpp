@@ -2,6 +2,7 @@
 #include "lib/kernels/tiles.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -25,8 +26,10 @@ namespace {
 
 #if HWY_TARGET == HWY_SCALAR
 
-bool supported() { return false; }
-void run(const TilePlan&, const TileHints&, const uint8_t*, uint8_t*) {}
+void run(const TilePlan& plan, const uint8_t* in, const Upcoming&, bool, uint8_t* out) {
+  permute_units(plan.units, plan.unit_bits, reinterpret_cast<const std::byte*>(in),
+                reinterpret_cast<std::byte*>(out));
+}
 
 #else
 
@@ -38,8 +41,6 @@ using Bytes = hn::Vec<decltype(kBytes)>;
 constexpr size_t kLanes = hn::MaxLanes(kBytes);
 constexpr size_t kBlocks = kLanes / 16;
 constexpr int64_t kLine = 64;
-
-bool supported() { return true; }
 
 // Two blocks from two places, or from one where they lie side by side; a register of one block
 // takes the first.
@@ -117,152 +118,163 @@ struct Tables {
   const int64_t* HWY_RESTRICT group_load;
   const int64_t* HWY_RESTRICT group_store;
   size_t groups;
-  int64_t store_offset[2][size_t{1} << TilePlan::kMaxExchanges];
+  int64_t store_offset[2][size_t{1} << TilePlan::kMaxExchanges] = {};
   int64_t load_block, store_block;
 };
 
-// A shape that the compiler knows, and one that each group looks at.
-template <TileShape kShape>
-struct KnownShape {
-  static constexpr int kExchanges = kShape.exchanges;
-  static constexpr size_t kRegisters = kShape.registers;
-  static constexpr bool kLoadsWhole = kShape.loads_whole;
-  static constexpr bool kStoresWhole = kShape.stores_whole;
-  static constexpr bool kStoresRun = kShape.stores_run;
-  [[nodiscard]] static constexpr TileShape shape() { return kShape; }
-};
-template <int kSomeExchanges, size_t kSomeRegisters>
-struct AnyShape {
-  static constexpr int kExchanges = kSomeExchanges;
-  static constexpr size_t kRegisters = kSomeRegisters;
-  static constexpr bool kLoadsWhole = false;
-  static constexpr bool kStoresWhole = false;
-  static constexpr bool kStoresRun = false;
-  [[nodiscard]] TileShape shape() const { return looked_at; }
-  TileShape looked_at;
-};
+#ifdef __clang__
+// Clang's undefined behaviour sanitizer checks every mention of a register for being null or
+// misaligned. There are a hundred in a group, and optimising these checks takes minutes. The address
+// sanitizer still checks what groups load and store.
+#pragma clang attribute push(__attribute__((no_sanitize("undefined"))), apply_to = function)
+#endif
 
-// Loops over registers have to vanish, or the registers live in memory.
-template <size_t kCount, class F>
-HWY_INLINE void unrolled(F f) {
-  [&]<size_t... I>(std::index_sequence<I...>) HWY_ATTR __attribute__((always_inline)) {
-    (f(std::integral_constant<size_t, I>()), ...);
+// The bytes of two registers by turns: the first half of them in one, the second in the other.
+struct ExchangeBytes {
+  HWY_INLINE static void run(Bytes& low, Bytes& high) {
+    const Bytes first = hn::InterleaveLower(kBytes, low, high);
+    high = hn::InterleaveUpper(kBytes, low, high);
+    low = first;
   }
-  (std::make_index_sequence<kCount>());
-}
-
-template <size_t kCount, class F>
-HWY_INLINE void each(Bytes* v, F f) {
-  unrolled<kCount>([&](auto i) HWY_ATTR __attribute__((always_inline)) { v[i] = f(v[i]); });
-}
-
-// f(low, high) for the pairs of registers whose numbers differ in bit kBit.
-template <size_t kBit, size_t kCount, class F>
-HWY_INLINE void each_pair(Bytes* v, F f) {
-  unrolled<kCount>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
-    constexpr size_t kMask = size_t{1} << kBit;
-    if constexpr ((i & kMask) == 0 && (i | kMask) < kCount) f(v[i], v[i | kMask]);
-  });
-}
-
-// Registers whose numbers differ in bit kBit change their second and first blocks.
-template <size_t kBit, size_t kCount>
-HWY_INLINE void exchange_blocks(Bytes* v) {
-  if constexpr (kBlocks == 2) {
-    each_pair<kBit, kCount>(
-        v, [](Bytes & low, Bytes & high) HWY_ATTR __attribute__((always_inline)) {
-          const Bytes first = hn::ConcatLowerLower(kBytes, high, low);
-          high = hn::ConcatUpperUpper(kBytes, high, low);
-          low = first;
-        });
-  }
-}
-
-template <size_t kBit, size_t kCount>
-HWY_INLINE void exchange_bytes(Bytes* v) {
-  each_pair<kBit, kCount>(
-      v, [](Bytes & low, Bytes & high) HWY_ATTR __attribute__((always_inline)) {
-        const Bytes first = hn::InterleaveLower(kBytes, low, high);
-        high = hn::InterleaveUpper(kBytes, low, high);
-        low = first;
-      });
-}
+};
 
 // The high nibbles of one register and the low nibbles of the other change places.
-template <size_t kBit, size_t kCount>
-HWY_INLINE void exchange_nibbles(Bytes* v) {
-  each_pair<kBit, kCount>(
-      v, [](Bytes & low, Bytes & high) HWY_ATTR __attribute__((always_inline)) {
-        const auto up = hn::BitCast(kBytes, hn::ShiftLeft<4>(hn::BitCast(kHalves, high)));
-        const Bytes differ = hn::And(hn::Xor(low, up), hn::Set(kBytes, uint8_t{0xF0}));
-        low = hn::Xor(low, differ);
-        high = hn::Xor(high, hn::BitCast(kBytes, hn::ShiftRight<4>(hn::BitCast(kHalves, differ))));
-      });
-}
+struct ExchangeNibbles {
+  HWY_INLINE static void run(Bytes& low, Bytes& high) {
+    const auto up = hn::BitCast(kBytes, hn::ShiftLeft<4>(hn::BitCast(kHalves, high)));
+    const Bytes differ = hn::And(hn::Xor(low, up), hn::Set(kBytes, uint8_t{0xF0}));
+    low = hn::Xor(low, differ);
+    high = hn::Xor(high, hn::BitCast(kBytes, hn::ShiftRight<4>(hn::BitCast(kHalves, differ))));
+  }
+};
 
-// Registers through the network; the low bits of a register's number are exchanged.
-template <class Shape>
-HWY_INLINE void run_network(const Shape& known, const Tables& plan, const Orders& orders,
-                            const uint8_t* in, Bytes* v) {
-  constexpr int kExchanges = Shape::kExchanges;
-  constexpr size_t kCount = Shape::kRegisters;
-  const TileShape shape = known.shape();
-  const int64_t* HWY_RESTRICT load_offset = plan.load_offset;
-  const uint8_t* second = in + plan.load_block;
-  unrolled<kCount>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
-    const int64_t at = load_offset[i];
-    v[i] = load<Shape::kLoadsWhole>(kBytes, in + at, second + at);
-  });
-  if (shape.first_order) {
-    each<kCount>(
-        v, [&](Bytes x) HWY_ATTR
-        __attribute__((always_inline)) { return hn::TableLookupBytes(x, orders.first); });
-  }
-  if (shape.swap) {
-    each<kCount>(
-        v, [](Bytes x) HWY_ATTR __attribute__((always_inline)) { return swap_nibbles(x); });
-  }
-  if constexpr (kExchanges > 0) {
-    if (shape.lead_exchange) exchange_bytes<0, kCount>(v);
-    if (shape.nibble_exchange) exchange_nibbles<0, kCount>(v);
-    if (shape.first_exchange == 0) exchange_bytes<0, kCount>(v);
-    unrolled<kExchanges - 1>([&](auto bit) HWY_ATTR __attribute__((always_inline)) {
-      exchange_bytes<bit + 1, kCount>(v);
-    });
-  }
-  if (shape.last_order) {
-    each<kCount>(
-        v, [&](Bytes x) HWY_ATTR
-        __attribute__((always_inline)) { return hn::TableLookupBytes(x, orders.last); });
-  }
-  if (shape.block_exchange == 0) {
-    exchange_blocks<0, kCount>(v);
-  } else if (shape.block_exchange == 1) {
-    exchange_blocks<1, kCount>(v);
-  } else if (shape.block_exchange == 2) {
-    exchange_blocks<2, kCount>(v);
-  } else if (shape.block_exchange == 3) {
-    exchange_blocks<3, kCount>(v);
-  }
-}
-
-// One group of registers. Past the caches: registers of a run, where each is half a line.
-template <bool kStream, class Shape>
-HWY_INLINE void run_group(const Shape& shape, const Tables& plan, const Orders& orders,
-                          size_t block, const uint8_t* in, uint8_t* out) {
-  const int64_t* HWY_RESTRICT store_offset = plan.store_offset[block];
-  uint8_t* second = out + plan.store_block;
-  Bytes v[Shape::kRegisters];
-  run_network(shape, plan, orders, in, v);
-  unrolled<Shape::kRegisters>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
-    const int64_t at = store_offset[i];
-    if constexpr (kStream) {
-      hn::Stream(v[i], kBytes, out + at);
-    } else {
-      store<Shape::kStoresWhole>(kBytes, v[i], out + at, second + at);
+// The second block of one register and the first of the other change places.
+struct ExchangeBlocks {
+  HWY_INLINE static void run(Bytes& low, Bytes& high) {
+    if constexpr (kBlocks == 2) {
+      const Bytes first = hn::ConcatLowerLower(kBytes, high, low);
+      high = hn::ConcatUpperUpper(kBytes, high, low);
+      low = first;
     }
-  });
-}
+  }
+};
+
+// Runs groups of the shape of one row of kTileRows; kI are the numbers of its registers. Loops over
+// registers have to vanish, or the registers live in memory.
+template <size_t kRow, size_t... kI>
+struct KnownGroup {
+  static constexpr TileShape kShape = kTileRows[kRow].shape;
+  static constexpr size_t kMost = sizeof...(kI);
+  static constexpr bool kStoresRun = kShape.stores_run;
+
+  HWY_INLINE void load_all(const Tables& tables, const uint8_t* in, Bytes* v) const {
+    const int64_t* HWY_RESTRICT at = tables.load_offset;
+    const uint8_t* second = in + tables.load_block;
+    ((v[kI] = load<kShape.loads_whole>(kBytes, in + at[kI], second + at[kI])), ...);
+  }
+
+  // Through the network; the low bits of a register's number are exchanged.
+  HWY_INLINE void permute(const Orders& orders, Bytes* v) const {
+    if constexpr (kShape.first_order) reorder(orders.first, v);
+    if constexpr (kShape.swap) ((v[kI] = swap_nibbles(v[kI])), ...);
+    if constexpr (kShape.lead_exchange) each_pair<ExchangeBytes, 0>(v);
+    if constexpr (kShape.nibble_exchange) each_pair<ExchangeNibbles, 0>(v);
+    exchange_bit<0>(v);
+    exchange_bit<1>(v);
+    exchange_bit<2>(v);
+    exchange_bit<3>(v);
+    if constexpr (kShape.last_order) reorder(orders.last, v);
+    if constexpr (kShape.block_exchange >= 0) each_pair<ExchangeBlocks, kShape.block_exchange>(v);
+  }
+
+  HWY_INLINE void store_all(const Bytes* v, const Tables& tables, size_t block,
+                            uint8_t* out) const {
+    const int64_t* HWY_RESTRICT at = tables.store_offset[block];
+    uint8_t* second = out + tables.store_block;
+    (store<kShape.stores_whole>(kBytes, v[kI], out + at[kI], second + at[kI]), ...);
+  }
+
+  // Registers of a run: each is half a line.
+  HWY_INLINE void stream_all(const Bytes* v, const Tables& tables, uint8_t* out) const {
+    const int64_t* HWY_RESTRICT at = tables.store_offset[0];
+    (hn::Stream(v[kI], kBytes, out + at[kI]), ...);
+  }
+
+ private:
+  HWY_INLINE static void reorder(Bytes order, Bytes* v) {
+    ((v[kI] = hn::TableLookupBytes(v[kI], order)), ...);
+  }
+
+  template <int kBit>
+  HWY_INLINE static void exchange_bit(Bytes* v) {
+    if constexpr (kShape.first_exchange <= kBit && kBit < kShape.exchanges) {
+      each_pair<ExchangeBytes, kBit>(v);
+    }
+  }
+
+  // The pairs of registers whose numbers differ in bit kBit.
+  template <class Exchange, int kBit>
+  HWY_INLINE static void each_pair(Bytes* v) {
+    (pair_from<Exchange, kBit, kI>(v), ...);
+  }
+
+  template <class Exchange, int kBit, size_t kLow>
+  HWY_INLINE static void pair_from(Bytes* v) {
+    constexpr size_t kMask = size_t{1} << kBit;
+    if constexpr ((kLow & kMask) == 0) Exchange::run(v[kLow], v[kLow | kMask]);
+  }
+};
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
+
+// Runs groups of any shape, step by step with the registers in memory: for sizes that no row of
+// kTileRows serves.
+struct AnyGroup {
+  static constexpr size_t kMost = size_t{1} << TilePlan::kMaxExchanges;
+  static constexpr bool kStoresRun = false;
+  TileShape shape;
+
+  void load_all(const Tables& tables, const uint8_t* in, Bytes* v) const {
+    for (size_t i = 0; i < shape.registers; ++i) {
+      const uint8_t* first = in + tables.load_offset[i];
+      v[i] = load<false>(kBytes, first, first + tables.load_block);
+    }
+  }
+
+  void permute(const Orders& orders, Bytes* v) const {
+    if (shape.first_order) reorder(orders.first, v);
+    if (shape.swap) {
+      for (size_t i = 0; i < shape.registers; ++i) v[i] = swap_nibbles(v[i]);
+    }
+    if (shape.lead_exchange) each<ExchangeBytes>(0, v);
+    if (shape.nibble_exchange) each<ExchangeNibbles>(0, v);
+    for (int bit = shape.first_exchange; bit < shape.exchanges; ++bit) each<ExchangeBytes>(bit, v);
+    if (shape.last_order) reorder(orders.last, v);
+    if (shape.block_exchange >= 0) each<ExchangeBlocks>(shape.block_exchange, v);
+  }
+
+  void store_all(const Bytes* v, const Tables& tables, size_t block, uint8_t* out) const {
+    for (size_t i = 0; i < shape.registers; ++i) {
+      uint8_t* first = out + tables.store_offset[block][i];
+      store<false>(kBytes, v[i], first, first + tables.store_block);
+    }
+  }
+
+ private:
+  void reorder(Bytes order, Bytes* v) const {
+    for (size_t i = 0; i < shape.registers; ++i) v[i] = hn::TableLookupBytes(v[i], order);
+  }
+
+  template <class Exchange>
+  void each(int bit, Bytes* v) const {
+    const size_t mask = size_t{1} << bit;
+    for (size_t i = 0; i < shape.registers; ++i) {
+      if ((i & mask) == 0) Exchange::run(v[i], v[i | mask]);
+    }
+  }
+};
 
 // A stage to its places, past the caches.
 void stream_pieces(const TileStage& plan, const uint8_t* HWY_RESTRICT stage,
@@ -271,10 +283,9 @@ void stream_pieces(const TileStage& plan, const uint8_t* HWY_RESTRICT stage,
   for (const int64_t piece : plan.pieces) {
     uint8_t* HWY_RESTRICT to = out + piece;
     for (int64_t i = 0; i < bytes; i += kLine) {
-      unrolled<kLine / kLanes>([&](auto part) HWY_ATTR __attribute__((always_inline)) {
-        const auto at = i + static_cast<int64_t>(part * kLanes);
+      for (int64_t at = i; at < i + kLine; at += static_cast<int64_t>(kLanes)) {
         hn::Stream(hn::Load(kBytes, stage + at), kBytes, to + at);
-      });
+      }
     }
     stage += bytes;
   }
@@ -282,86 +293,88 @@ void stream_pieces(const TileStage& plan, const uint8_t* HWY_RESTRICT stage,
 
 struct Job {
   const TilePlan& plan;
-  const TileHints& hints;
   const uint8_t* in;
+  const Upcoming& next;
+  bool streaming;
   uint8_t* out;
 };
 
+// kRuns: a group goes past the caches from the registers.
+template <bool kRuns, class Group>
+HWY_INLINE void run_group(const Group& group, const Tables& tables, const Orders& orders,
+                          size_t block, const uint8_t* in, uint8_t* out) {
+  Bytes v[Group::kMost];
+  group.load_all(tables, in, v);
+  group.permute(orders, v);
+  if constexpr (kRuns) {
+    group.stream_all(v, tables, out);
+  } else {
+    group.store_all(v, tables, block, out);
+  }
+}
+
+// One tile. Copies of its own, which no store can reach: else each group would load them again.
+template <bool kRuns, class Group>
+HWY_INLINE void run_tile(const Group& group, Tables tables, Orders orders, const uint8_t* in,
+                         Fetcher& fetcher, uint8_t* out) {
+  for (size_t g = 0; g < tables.groups; ++g) {
+    const uint8_t* from = in + tables.group_load[g];
+    uint8_t* to = out + tables.group_store[g];
+    run_group<kRuns>(group, tables, orders, 0, from, to);
+    if constexpr (kBlocks == 1) {
+      run_group<kRuns>(group, tables, orders, 1, from + tables.load_block, to);
+    }
+    fetcher.fetch<std::max<int64_t>(1, Group::kMost * 32 / kLine)>();
+  }
+}
+
 // By way of the stage, where there is one.
-template <bool kStream, class Shape>
-void run_tiles_by(const Shape& shape, const Job& job, const TileStage* staging) {
+template <bool kRuns, class Group>
+void walk_tiles(const Group& group, const Job& job, const TileStage* staging) {
   const TilePlan& plan = job.plan;
   const Tables tables(plan, staging != nullptr ? staging->stores : plan.stores);
   const Orders orders(plan.network);
-  Fetcher fetcher(job.hints.next);
+  Fetcher fetcher(job.next);
   HWY_ALIGN_MAX uint8_t stage[TilePlan::kStageBytes];
   walk(plan.tiles, [&](int64_t in_at, int64_t out_at) HWY_ATTR {
     uint8_t* tile = staging != nullptr ? stage : job.out + out_at;
-    for (size_t g = 0; g < tables.groups; ++g) {
-      const uint8_t* from = job.in + in_at + tables.group_load[g];
-      uint8_t* to = tile + tables.group_store[g];
-      run_group<kStream>(shape, tables, orders, 0, from, to);
-      if constexpr (kBlocks == 1) {
-        run_group<kStream>(shape, tables, orders, 1, from + tables.load_block, to);
-      }
-      fetcher.fetch<std::max<int64_t>(1, Shape::kRegisters * 32 / kLine)>();
-    }
+    run_tile<kRuns>(group, tables, orders, job.in + in_at, fetcher, tile);
     if (staging != nullptr) stream_pieces(*staging, stage, job.out + out_at);
   });
 }
 
-template <class Shape>
-void run_tiles_of(const Shape& shape, const Job& job) {
-  const TilePlan& plan = job.plan;
-  const bool streaming =
-      job.hints.streaming && plan.stage && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
-  if constexpr (Shape::kStoresRun && kBlocks == 2) {  // where a stage fits, a run is whole lines
-    if (streaming) return run_tiles_by<true>(shape, job, nullptr);
+template <class Group>
+void run_groups(const Group& group, const Job& job) {
+  // Where a stage fits, the pieces of an aligned output are whole lines.
+  const bool lines = job.plan.stage && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
+  const bool streaming = job.streaming && lines;
+  if constexpr (Group::kStoresRun && kBlocks == 2) {
+    if (streaming) return walk_tiles<true>(group, job, nullptr);
   }
-  run_tiles_by<false>(shape, job, streaming ? &*plan.stage : nullptr);
+  walk_tiles<false>(group, job, streaming ? &*job.plan.stage : nullptr);
 }
 
-template <int kExchanges>
-void run_exchanges(const TileShape& shape, const Job& job) {
-  constexpr size_t kLeast = size_t{1} << kExchanges;
-  constexpr size_t kUsual = std::max(kLeast, size_t{1} << TilePlan::kRegisterBits);
-  if (shape.registers == kUsual) {
-    run_tiles_of(AnyShape<kExchanges, kUsual>{shape}, job);
-  } else {
-    run_tiles_of(AnyShape<kExchanges, kLeast>{shape}, job);
-  }
+template <size_t kRow, size_t... kI>
+void run_row(std::index_sequence<kI...>, const Job& job) {
+  run_groups(KnownGroup<kRow, kI...>(), job);
 }
 
-void run_any(const TileShape& shape, const Job& job) {
-  switch (shape.exchanges) {
-    case 0:
-      return run_exchanges<0>(shape, job);
-    case 1:
-      return run_exchanges<1>(shape, job);
-    case 2:
-      return run_exchanges<2>(shape, job);
-    case 3:
-      return run_exchanges<3>(shape, job);
-    default:
-      return run_exchanges<TilePlan::kMaxExchanges>(shape, job);
-  }
+template <size_t kRow>
+void run_row(const Job& job) {
+  run_row<kRow>(std::make_index_sequence<kTileRows[kRow].shape.registers>(), job);
 }
 
-template <TileShape kShape>
-bool run_known(const TileShape& shape, const Job& job) {
-  if (shape != kShape) return false;
-  run_tiles_of(KnownShape<kShape>(), job);
-  return true;
+template <size_t... kRows>
+constexpr auto runners_of(std::index_sequence<kRows...>) {
+  return std::array<void (*)(const Job&), sizeof...(kRows)>{run_row<kRows>...};
 }
 
-void run(const TilePlan& plan, const TileHints& hints, const uint8_t* in, uint8_t* out) {
-  const Job job = {plan, hints, in, out};
-  const TileShape shape = shape_of(plan);
-  const bool known = [&]<size_t... I>(std::index_sequence<I...>) {
-    return (run_known<kKnownTileShapes[I]>(shape, job) || ...);
-  }
-  (std::make_index_sequence<std::size(kKnownTileShapes)>());
-  if (!known) run_any(shape, job);
+void run(const TilePlan& plan, const uint8_t* in, const Upcoming& next, bool streaming,
+         uint8_t* out) {
+  static constexpr auto kRunners = runners_of(std::make_index_sequence<std::size(kTileRows)>());
+  const Job job = {plan, in, next, streaming, out};
+  if (plan.row) return kRunners[*plan.row](job);
+  run_groups(AnyGroup{shape_of(plan)}, job);
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR
@@ -374,16 +387,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mxfp4::kernels {
 namespace {
-HWY_EXPORT(supported);
 HWY_EXPORT(run);
 }  // namespace
 
-bool tiles_supported() noexcept { return HWY_DYNAMIC_DISPATCH(supported)(); }
-
-void run_tiles(const TilePlan& plan, const TileHints& hints, const std::byte* in,
+void run_tiles(const TilePlan& plan, const std::byte* in, const Upcoming& next, bool streaming,
                std::byte* out) noexcept {
   HWY_DYNAMIC_DISPATCH(run)
-  (plan, hints, reinterpret_cast<const uint8_t*>(in), reinterpret_cast<uint8_t*>(out));
+  (plan, reinterpret_cast<const uint8_t*>(in), next, streaming, reinterpret_cast<uint8_t*>(out));
 }
 
 }  // namespace mxfp4::kernels

@@ -9,7 +9,8 @@
 
 namespace mxfp4 {
 
-class Stage;  // of lib/steps/stage.hpp, which only program.cpp has to see
+struct Schedule;  // of lib/steps/schedule.hpp
+enum class Direction : uint8_t;
 
 class Program {
  public:
@@ -23,8 +24,9 @@ class Program {
   [[nodiscard]] int64_t out_bytes() const;
   [[nodiscard]] bool is_identity() const { return steps_.empty(); }
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
-  // Bytes of scratch that forward and inverse need: a strip, and two buffers of the largest result
-  // between stages.
+  // How forward() or inverse() runs.
+  [[nodiscard]] const Schedule& schedule(Direction direction) const;
+  // Bytes of scratch that forward and inverse need.
   [[nodiscard]] int64_t scratch_bytes() const;
 
   // `in`, `out` and `scratch` have in_bytes(), out_bytes() and at least scratch_bytes() bytes and
@@ -34,12 +36,12 @@ class Program {
   void inverse(ConstBytes in, MutableBytes out, MutableBytes scratch) const;
 
  private:
-  [[nodiscard]] int64_t strip_bytes() const;
+  void lower_steps();
 
   int64_t in_bytes_;
-  std::vector<Step> steps_;                           // what is done
-  int64_t bands_ = 1;                                 // parts that run one after another,
-  std::shared_ptr<const std::vector<Stage>> stages_;  // and how each of them does; never changed
+  std::vector<Step> steps_;                  // what is done,
+  std::shared_ptr<const Schedule> forward_;  // and how; never changed, so copies share them
+  std::shared_ptr<const Schedule> inverse_;
 };
 
 }  // namespace mxfp4

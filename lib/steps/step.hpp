@@ -58,6 +58,7 @@ struct Recode {
 
 // Anything that does not decompose into the steps above.
 struct Custom {
+  std::string_view name;
   int64_t in_bytes = 0;
   int64_t out_bytes = 0;
   // More than 0: every piece of so many bytes of the input alone gives as many bytes at the same

@@ -10,7 +10,6 @@
 #include <random>
 #include <set>
 
-#include "lib/core/error.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -44,34 +43,15 @@ MutableBytes random_bytes(Buffer& buffer, int64_t size) {
   return bytes.first(static_cast<size_t>(size));
 }
 
-// The w13 weight output of a row, at `sizes` rounded as the row wants them; null when it is not
-// chosen for this target, or refuses.
-std::shared_ptr<Case> try_case(const RuleSet& rules, const LayoutRow& row, const Target& target,
-                               const LayerDims& sizes) {
-  try {
-    if (find_layout_row(rules, target) != &row) return nullptr;
-    auto made = std::make_shared<Case>();
-    made->input.target = target;
-    made->input.loaded.dims = round_up_sizes(rules, target, sizes);
-    made->input.loaded.bias = DType::kBF16;
-    made->input.loaded.input_scales = true;
-    made->output = row.layout->outputs(made->input).front();
-    return made;
-  } catch (const Error&) {  // a fact that this row does not need is missing, or sizes do not fit
-    return nullptr;
-  }
-}
-
-// With the first target that a row accepts.
+// The w13 weight output of a row; null when no target is taken.
 std::shared_ptr<Case> make_case(const RuleSet& rules, const LayoutRow& row,
                                 const LayerDims& sizes) {
-  for (Family family : {Family::kGptOss, Family::kGeneric}) {
-    if (row.family && *row.family != family) continue;
-    for (const Target& target : test::targets_of(row.backend, family, true)) {
-      if (auto made = try_case(rules, row, target, sizes)) return made;
-    }
-  }
-  return nullptr;
+  const auto input = test::first_input_of(rules, row, sizes);
+  if (!input) return nullptr;
+  auto made = std::make_shared<Case>();
+  made->input = *input;
+  made->output = row.layout->outputs(made->input).front();
+  return made;
 }
 
 void fill(Case& item) {

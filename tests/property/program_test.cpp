@@ -11,11 +11,11 @@
 #include <random>
 
 #include "lib/kernels/tile_plan.hpp"
-#include "lib/kernels/tiles.hpp"
 #include "lib/steps/bands.hpp"
 #include "lib/steps/hopper_value_step.hpp"
+#include "lib/steps/lower.hpp"
 #include "lib/steps/recodings.hpp"
-#include "lib/steps/stage.hpp"
+#include "lib/steps/run_schedule.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 
 namespace mxfp4::test {
@@ -53,35 +53,38 @@ class Guarded {
   size_t begin_;
 };
 
-// One stage also past the caches, which programs choose for large outputs only.
-void run(const Program& program, const std::vector<Stage>& stages, bool streaming, bool invert,
-         ConstBytes in, MutableBytes out) {
-  Bytes scratch(static_cast<size_t>(program.scratch_bytes()), std::byte{0xEE});
-  if (!streaming || stages.size() != 1) {
-    invert ? program.inverse(in, out, scratch) : program.forward(in, out, scratch);
-  } else {
-    invert ? stages.front().inverse(in, {.streaming = true}, out, scratch)
-           : stages.front().forward(in, {.streaming = true}, out, scratch);
-  }
+void run(const Schedule& schedule, ConstBytes in, MutableBytes out) {
+  Bytes scratch(static_cast<size_t>(schedule.scratch_bytes()), std::byte{0xEE});
+  run_schedule(schedule, in, out, scratch);
+}
+
+// Both directions of some steps.
+struct Schedules {
+  Schedule forward, inverse;
+};
+
+Schedules schedules_of(const std::vector<Step>& steps, const LowerOptions& options) {
+  const int64_t in_bytes = step_in_bytes(steps.front());
+  return {lower(steps, in_bytes, Direction::kForward, options),
+          lower(steps, in_bytes, Direction::kInverse, options)};
 }
 
 void expect_equal(const std::vector<Step>& steps, uint64_t seed) {
-  Program program(step_in_bytes(steps.front()));
-  for (const Step& step : steps) program.then(step);
-  const std::vector<Stage> stages = Stage::join(steps);
-  const Bytes in = drawn_bytes(seed, program.in_bytes() + 1);
+  const Schedules usual = schedules_of(steps, {});
+  const Schedules streaming = schedules_of(steps, {.stream_from = 0});  // small outputs too
+  const Bytes in = drawn_bytes(seed, usual.forward.in_bytes + 1);
   const ConstBytes odd = ConstBytes(in).subspan(1);
   const Bytes source(odd.begin(), odd.end());
   const Bytes want = forward_by_steps(steps, source);
   for (size_t shift : {0, 1, 32}) {
     SCOPED_TRACE(testing::Message() << "output shifted by " << shift);
-    const bool streaming = shift != 1;
+    const Schedules& schedules = shift == 1 ? usual : streaming;
     Guarded out(want.size(), shift);
-    run(program, stages, streaming, false, odd, out.bytes());
+    run(schedules.forward, odd, out.bytes());
     EXPECT_EQ(first_difference(out.copy(), want), -1);
     EXPECT_TRUE(out.intact());
     Guarded back(odd.size(), shift);
-    run(program, stages, streaming, true, out.bytes(), back.bytes());
+    run(schedules.inverse, out.bytes(), back.bytes());
     EXPECT_EQ(first_difference(back.copy(), source), -1);
     EXPECT_TRUE(back.intact());
   }

@@ -76,4 +76,26 @@ std::vector<Target> targets_of(Backend backend, Family family, bool knobs) {
   return targets;
 }
 
+std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow& row,
+                                          const LayerDims& sizes) {
+  for (Family family : {Family::kGptOss, Family::kGeneric}) {
+    if (row.family && *row.family != family) continue;
+    for (const Target& target : targets_of(row.backend, family, true)) {
+      try {
+        if (find_layout_row(rules, target) != &row) continue;
+        LayoutInput input;
+        input.target = target;
+        input.loaded.dims = round_up_sizes(rules, target, sizes);
+        input.loaded.bias = DType::kBF16;
+        input.loaded.input_scales = true;
+        (void)row.layout->outputs(input);
+        return input;
+      } catch (
+          const Error&) {  // a fact that this row does not need is missing, or sizes do not fit
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace mxfp4::test

@@ -2,9 +2,11 @@
 // a layout may tell apart.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lib/core/deployment.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4::test {
@@ -14,5 +16,10 @@ namespace mxfp4::test {
 
 // find_layout_row; null also for a target that does not say enough to tell the layout.
 [[nodiscard]] const LayoutRow* row_of(const RuleSet& rules, const Target& target);
+
+// A layer of `sizes` rounded up as a row wants them, with biases and input scales, and the first
+// target that the row's layout takes. Empty where no target is taken.
+[[nodiscard]] std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow& row,
+                                                        const LayerDims& sizes);
 
 }  // namespace mxfp4::test

@@ -1,90 +1,71 @@
-// Every layout's weights run by instructions of their own, not by those that look at run time.
+// Every layout's weights and large scales run by the code of a row of kTileRows, not by the code for
+// any shape, and every row has a user.
 #include "lib/kernels/tile_shapes.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
-#include "lib/core/error.hpp"
-#include "lib/kernels/permute.hpp"
-#include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "lib/steps/schedule_text.hpp"
 #include "tests/property/target_space.hpp"
 
 namespace mxfp4::test {
 namespace {
 
-// A row's outputs at sizes that it rounds up, with the first target that takes it; none when no
-// target does.
-std::vector<Output> outputs_of(const RuleSet& rules, const LayoutRow& row, const LayerDims& sizes) {
-  for (Family family : {Family::kGptOss, Family::kGeneric}) {
-    if (row.family && *row.family != family) continue;
-    for (const Target& target : targets_of(row.backend, family, true)) {
-      try {
-        if (find_layout_row(rules, target) != &row) continue;
-        LayoutInput input;
-        input.target = target;
-        input.loaded.dims = round_up_sizes(rules, target, sizes);
-        input.loaded.bias = DType::kBF16;
-        input.loaded.input_scales = true;
-        return row.layout->outputs(input);
-      } catch (const Error&) {  // a fact that this row does not need is missing
+constexpr LayerDims kSizes[] = {{1, 2880, 2880}, {1, 4096, 3072}, {1, 7168, 2048}, {1, 6144, 1536}};
+constexpr int64_t kLarge = 256 << 10;  // bytes of an expert
+
+void check_schedule(const Schedule& schedule, std::set<size_t>& used) {
+  for (const Kernel& kernel : schedule.kernels) {
+    const auto* plan = std::get_if<kernels::TilePlan>(&kernel);
+    if (plan == nullptr) continue;
+    EXPECT_TRUE(plan->row.has_value()) << schedule_text(schedule);
+    if (plan->row) used.insert(*plan->row);
+  }
+}
+
+void check_row(const RuleSet& rules, const LayoutRow& row, const LayerDims& sizes,
+               std::set<size_t>& used) {
+  const auto input = first_input_of(rules, row, sizes);
+  if (!input) return;
+  for (const Output& output : row.layout->outputs(*input)) {
+    if (output.program.in_bytes() < kLarge) continue;
+    SCOPED_TRACE(fmt::format("{} {}", row.layout->id, output.name));
+    check_schedule(output.program.schedule(Direction::kForward), used);
+    check_schedule(output.program.schedule(Direction::kInverse), used);
+  }
+}
+
+TEST(TileRows, ServeEveryLayoutAndNothingElse) {
+  std::set<size_t> used;
+  for (const LayerDims& sizes : kSizes) {
+    for (const RuleSet* rules : all_revisions()) {
+      for (const LayoutRow& row : rules->layouts) {
+        if (row.layout != nullptr) check_row(*rules, row, sizes, used);
       }
     }
   }
-  return {};
-}
-
-std::optional<kernels::TileShape> shape_of(const Permute& step, bool invert) {
-  const auto nest = kernels::permutation_nest(step.dims, step.order, invert);
-  const auto plan = kernels::tile_plan(nest, unit_bits(step.unit));
-  if (!plan) return std::nullopt;
-  return kernels::shape_of(*plan);
-}
-
-// As a row of the table.
-std::string row_of(const kernels::TileShape& s) {
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}},", s.exchanges,
-                     s.registers, s.loads_whole, s.stores_whole, s.stores_run, s.first_order,
-                     s.swap, s.lead_exchange, s.nibble_exchange, s.first_exchange, s.last_order,
-                     s.block_exchange);
-}
-
-// The shapes of all large permutations, with who takes them.
-std::map<std::string, std::string> shapes_of_layouts() {
-  std::map<std::string, std::string> shapes;
-  const RuleSet& rules = default_revision();
-  for (const LayerDims& sizes : {LayerDims{1, 2880, 2880}, LayerDims{1, 4096, 3072}}) {
-    for (const LayoutRow& row : rules.layouts) {
-      if (row.layout == nullptr) continue;
-      for (const Output& output : outputs_of(rules, row, sizes)) {
-        for (const Step& step : output.program.steps()) {
-          const auto* permute = std::get_if<Permute>(&step);
-          if (permute == nullptr || step_in_bytes(step) < (1 << 20)) continue;
-          for (bool invert : {false, true}) {
-            if (const auto shape = shape_of(*permute, invert)) {
-              shapes[row_of(*shape)] =
-                  fmt::format("{} {}{}", row.layout->id, output.name, invert ? ", back" : "");
-            }
-          }
-        }
-      }
-    }
+  for (size_t row = 0; row < std::size(kernels::kTileRows); ++row) {
+    EXPECT_TRUE(used.contains(row)) << kernels::kTileRows[row].name << ": no layout takes it";
   }
-  return shapes;
 }
 
-TEST(TileShapes, AreThoseOfTheLayouts) {
-  const auto shapes = shapes_of_layouts();
-  std::set<std::string> known;
-  for (const kernels::TileShape& shape : kernels::kKnownTileShapes) known.insert(row_of(shape));
-  for (const auto& [row, user] : shapes) EXPECT_TRUE(known.contains(row)) << row << " of " << user;
-  for (const std::string& row : known) EXPECT_TRUE(shapes.contains(row)) << row << ": no layout's";
+TEST(TileRows, AskForNoMoreThanAShapeHas) {
+  using kernels::TileShape;
+  const auto name_of = [](const TileShape& shape) {
+    const auto row = kernels::tile_row(shape);
+    return row ? kernels::kTileRows[*row].name : "none";
+  };
+  EXPECT_EQ(name_of({.stores_whole = true, .stores_run = true}), "16-byte blocks, stored in runs");
+  EXPECT_EQ(name_of({.stores_whole = true}), "16-byte blocks");
+  EXPECT_EQ(name_of({.loads_whole = true, .stores_whole = true}), "16-byte blocks");
+  EXPECT_EQ(name_of({.exchanges = 2, .last_order = true}), "scales, 2 exchanges");
+  EXPECT_EQ(name_of({.loads_whole = true, .exchanges = 2, .last_order = true}),
+            "scales, 2 exchanges");
+  EXPECT_EQ(name_of({.registers = 4, .exchanges = 2, .last_order = true}), "none");
 }
 
 }  // namespace
