@@ -2,11 +2,22 @@
 
 namespace mxfp4 {
 
-Error::Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+Error::Error(ErrorKind kind, std::string message)
+    : kind_(kind), message_(std::move(message)), text_(message_) {}
 
 Error& Error::add_context(std::string_view place) {
-  message_.insert(0, ": ").insert(0, place);
+  text_.insert(0, ": ").insert(0, place);
   return *this;
+}
+
+Error& Error::at_key(std::string_view key) {
+  if (key_.empty()) key_ = key;
+  return add_context(key);
+}
+
+Error& Error::in_file(std::string_view file) {
+  if (file_.empty()) file_ = file;
+  return add_context(file);
 }
 
 Error& Error::hint(std::string text) {

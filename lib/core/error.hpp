@@ -18,8 +18,9 @@ enum class ErrorKind {
   kInternal,     // a bug of this program
 };
 
-// Usage:  throw Error::input("shape [3] does not match 16 bytes").hint("was the file truncated?");
-// what() is "<outermost context>: ...: <innermost context>: <message>".
+// Usage:  throw Error::input("[3] does not match 16 bytes").at_key("shape").in_file(path);
+// what() is "<outermost place>: ...: <innermost place>: <message>". Whoever has to tell errors apart
+// asks kind(), key() and file(), never the text.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message);
@@ -32,8 +33,12 @@ class Error : public std::exception {
   static Error output(std::string message) { return {ErrorKind::kOutput, std::move(message)}; }
   static Error internal(std::string message) { return {ErrorKind::kInternal, std::move(message)}; }
 
-  // Puts a place (file, tensor, key) in front of what is already there.
+  // Puts a place in front of what is already there.
   Error& add_context(std::string_view place);
+  // The same for the key, flag or tensor that the fault lies in; key() is the innermost.
+  Error& at_key(std::string_view key);
+  // The same for the file; file() is the innermost.
+  Error& in_file(std::string_view file);
   // One line that tells the obvious next step; printed after the error.
   Error& hint(std::string text);
   // The system does not let us read a file that is there, which says nothing about its content.
@@ -46,11 +51,20 @@ class Error : public std::exception {
   [[nodiscard]] const std::string& hint_text() const noexcept { return hint_; }
   [[nodiscard]] bool is_unreadable() const noexcept { return unreadable_; }
   [[nodiscard]] const std::string& reference_type_name() const noexcept { return reference_type_; }
-  [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
+  // "arch", "--level", "model.layers.0.mlp.experts.down_proj_scales"; empty: not said.
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  // The path as messages have it; empty: not said.
+  [[nodiscard]] const std::string& file() const noexcept { return file_; }
+  // Without any place.
+  [[nodiscard]] const std::string& message() const noexcept { return message_; }
+  [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   ErrorKind kind_;
   std::string message_;
+  std::string text_;  // the message behind its places
+  std::string key_;
+  std::string file_;
   std::string hint_;
   std::string reference_type_;
   bool unreadable_ = false;
@@ -63,6 +77,18 @@ auto in_context(std::string_view place, Body&& body) -> decltype(body()) {
     return std::forward<Body>(body)();
   } catch (Error& error) {
     error.add_context(place);
+    throw;
+  }
+}
+
+// The same for a file. An Error that names another one, such as a file of a checkpoint, stays as it
+// is, and so does one about the command line.
+template <class Body>
+auto in_file(std::string_view file, Body&& body) -> decltype(body()) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (Error& error) {
+    if (error.file().empty() && error.kind() != ErrorKind::kUsage) error.in_file(file);
     throw;
   }
 }

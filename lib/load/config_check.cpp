@@ -13,8 +13,10 @@ namespace {
 void check_size(const ModelConfig& config, std::string_view key, std::optional<int64_t> said,
                 int64_t held, const NamedTensor& witness) {
   if (!said || *said == held) return;
-  throw Error::input(fmt::format("{}: {}: {}, but {} in {} makes it {}", config.file, key, *said,
-                                 witness.name, witness.file, held));
+  throw Error::input(
+      fmt::format("{}, but {} in {} makes it {}", *said, witness.name, witness.file, held))
+      .at_key(key)
+      .in_file(config.file);
 }
 
 // Whether the config's keys for dense layers make layer `index` one with experts; nothing when the
@@ -80,7 +82,7 @@ size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
 
 void check_sizes(const ModelConfig& config, const LayerDims& dims, const NamedTensor& witness) {
   if (!config.quantization_only && !config.hidden_size) {
-    throw Error::input(fmt::format("{}: hidden_size: missing", config.file));
+    throw Error::input("missing").at_key("hidden_size").in_file(config.file);
   }
   check_size(config, "hidden_size", config.hidden_size, dims.hidden_size, witness);
   check_size(config, config.intermediate_size_key, config.intermediate_size, dims.intermediate_size,
@@ -110,9 +112,9 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
                           config_has_experts(config, index).value_or(!seen.any);
     if (!expected || seen.experts) continue;
     if (!partial) {
-      throw Error::input(
-          fmt::format("{}: num_hidden_layers: {}, but layer {} has no expert tensors", config.file,
-                      count, index));
+      throw Error::input(fmt::format("{}, but layer {} has no expert tensors", count, index))
+          .at_key("num_hidden_layers")
+          .in_file(config.file);
     }
     ++absent;
     if (count <= static_cast<int64_t>(tensors.size())) continue;
@@ -127,9 +129,11 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
   for (; found != layers.end(); ++found) {
     const bool named_draft = found->prefix.starts_with("mtp.") && !config.num_nextn_predict_layers;
     if (named_draft || found->index - count < more) continue;  // count + more may overflow
-    throw Error::input(
-        fmt::format("{}: num_hidden_layers: {}{}, but there are tensors of {}", config.file, count,
-                    more > 0 ? fmt::format(" and {} more", more) : "", found->prefix));
+    throw Error::input(fmt::format("{}{}, but there are tensors of {}", count,
+                                   more > 0 ? fmt::format(" and {} more", more) : "",
+                                   found->prefix))
+        .at_key("num_hidden_layers")
+        .in_file(config.file);
   }
   for (const auto& [index, seen] : others) {
     const bool ours = std::any_of(layers.begin(), layers.end(),

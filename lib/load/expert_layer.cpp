@@ -58,20 +58,20 @@ std::string example(const StyleRow& row) {
   return expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes);
 }
 
-[[noreturn]] void fail_no_names(std::string_view who, const std::vector<const StyleRow*>& rows) {
+Error no_names(const std::vector<const StyleRow*>& rows) {
   std::string examples;
   for (const StyleRow* row : rows) {
     examples += fmt::format("{}{}", examples.empty() ? "" : " or ", example(*row));
   }
-  throw Error::input(fmt::format("{}: no expert tensors, such as {}", who, examples));
+  return Error::input(fmt::format("no expert tensors, such as {}", examples));
 }
 
 // Throws if the tensors show what the model is instead.
 void refuse_other_model(const std::vector<NamedTensor>& tensors, const ModelConfig* config) {
   const auto other = describe_other_model(tensors);
   if (!other) return;
-  throw Error::input(config == nullptr ? std::string(*other)
-                                       : fmt::format("{}: {}", config->file, *other));
+  Error error = Error::input(std::string(*other));
+  throw config == nullptr ? error : error.in_file(config->file);
 }
 
 const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
@@ -85,16 +85,17 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
     return first_of(*row, tensors) != nullptr;
   });
   if (found == rows.end()) {
-    if (style) fail_no_names(fmt::format("style {}", style_name(*style)), rows);
+    if (style) throw no_names(rows).add_context(fmt::format("style {}", style_name(*style)));
     refuse_other_model(tensors, config);
     if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
     if (rows.empty()) {
-      throw Error::input(fmt::format(
-          "{}: quant_method: {}: no style of MXFP4 experts for model_type "
-          "{}",
-          config->file, config->quant ? config->quant->name : "none", config->model_type));
+      throw Error::input(fmt::format("{}: no style of MXFP4 experts for model_type {}",
+                                     config->quant ? config->quant->name : "none",
+                                     config->model_type))
+          .at_key("quant_method")
+          .in_file(config->file);
     }
-    fail_no_names(config->file, rows);
+    throw no_names(rows).in_file(config->file);
   }
   if (style) return **found;
   const bool told = config != nullptr && (config->quant || config->original_gpt_oss);
@@ -107,7 +108,9 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
         .hint("give it with --model-config, or name the style with --style");
   }
   if (!told) {
-    throw Error::input(fmt::format("{}: quantization_config: missing", config->file))
+    throw Error::input("missing")
+        .at_key("quantization_config")
+        .in_file(config->file)
         .hint("give one with --model-config, or name the style with --style");
   }
   return **found;
@@ -162,12 +165,14 @@ Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, 
 int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
   if (!table.draft()) return table.layer();
   if (config == nullptr || !config->num_hidden_layers) {
-    throw Error::input(fmt::format("{}: num_hidden_layers: missing, needed to number {}",
-                                   config == nullptr ? "config.json" : config->file,
-                                   table.module()));
+    Error error = Error::input(fmt::format("missing, needed to number {}", table.module()))
+                      .at_key("num_hidden_layers");
+    throw config == nullptr ? error.add_context("config.json") : error.in_file(config->file);
   }
-  return in_context(config->file + ": num_hidden_layers",
-                    [&] { return checked_add(*config->num_hidden_layers, table.layer()); });
+  return in_file(config->file, [&] {
+    return in_context("num_hidden_layers",
+                      [&] { return checked_add(*config->num_hidden_layers, table.layer()); });
+  });
 }
 
 // The engine's path of a module, where its loader renames it; the styles of these names do.
@@ -177,34 +182,35 @@ std::string engine_path(Style style, int64_t index) {
   return {};
 }
 
-// Why a layer's experts are not MXFP4, where its config or its tensors say so; empty otherwise.
-std::string refusal_of(const LayerTable& table, const StyleRow& row, const ModelConfig* config) {
+// Why a layer's experts are not MXFP4, where its config or its tensors say so.
+std::optional<Error> refusal_of(const LayerTable& table, const StyleRow& row,
+                                const ModelConfig* config) {
   const QuantRule* rule =
       config != nullptr && config->quant ? find_rule(*config->quant, table.module()) : nullptr;
   if (rule != nullptr && !rule->refusal.empty()) {
-    return fmt::format("{}: {}", config->file, rule->refusal);
+    return Error::input(rule->refusal).in_file(config->file);
   }
-  if (row.every_layer || !table.unquantized()) return {};
-  return fmt::format("{}: not quantized", table.module());
+  if (row.every_layer || !table.unquantized()) return std::nullopt;
+  return Error::input("not quantized").at_key(table.module());
 }
 
 // Moves the layers that are not MXFP4 to the rest, as mixed models have them. Throws Error::input
 // when that leaves none.
 void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config) {
   std::vector<LayerTable> ours;
-  std::string first_refusal;
+  std::optional<Error> first_refusal;
   for (LayerTable& table : found.tables) {
-    const std::string refusal = refusal_of(table, row, config);
-    if (refusal.empty()) {
+    const std::optional<Error> refusal = refusal_of(table, row, config);
+    if (!refusal) {
       ours.push_back(std::move(table));
       continue;
     }
-    if (first_refusal.empty()) first_refusal = refusal;
+    if (!first_refusal) first_refusal = refusal;
     const auto members = table.members();
     found.rest.insert(found.rest.end(), members.begin(), members.end());
   }
-  if (ours.empty()) throw Error::input(first_refusal);
-  if (!first_refusal.empty()) std::sort(found.rest.begin(), found.rest.end());
+  if (ours.empty()) throw Error(*first_refusal);
+  if (first_refusal) std::sort(found.rest.begin(), found.rest.end());
   found.tables = std::move(ours);
 }
 
@@ -234,11 +240,12 @@ std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
     if (config != nullptr) check_sizes(*config, layer.dims, table.sizes_from());
     if (!layers.empty() && layer.dims != layers.front().dims) {
       const auto [e, h, i] = layers.front().dims;
-      throw Error::input(fmt::format(
-          "{}: {}: {} experts, hidden size {}, intermediate size {}, but "
-          "{} has {}, {} and {}",
-          table.sizes_from().file, table.sizes_from().name, layer.dims.num_experts,
-          layer.dims.hidden_size, layer.dims.intermediate_size, layers.front().prefix, e, h, i));
+      throw Error::input(fmt::format("{} experts, hidden size {}, intermediate size {}, but {} has "
+                                     "{}, {} and {}",
+                                     layer.dims.num_experts, layer.dims.hidden_size,
+                                     layer.dims.intermediate_size, layers.front().prefix, e, h, i))
+          .at_key(table.sizes_from().name)
+          .in_file(table.sizes_from().file);
     }
     layers.push_back(std::move(layer));
   }
@@ -284,9 +291,8 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   const bool input_scales = model.activation == "fp8_per_tensor_static";
   if (input_scales && row.suffixes[static_cast<size_t>(Field::kInputScale)].empty()) {
     throw Error::input(
-        fmt::format("{}: static FP8 activations of stacked expert tensors, whose "
-                    "input scales have no known names",
-                    config->file));
+        "static FP8 activations of stacked expert tensors, whose input scales have no known names")
+        .in_file(config->file);
   }
   const bool biases = row.bias == BiasRule::kRequired || options.generic_biases;
   Collected found = collect(tensors, row, input_scales, biases);

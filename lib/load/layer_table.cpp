@@ -38,7 +38,7 @@ constexpr std::array<FieldRule, kFields> kFieldRules = {{
 const FieldRule& rule(Field field) { return kFieldRules[static_cast<size_t>(field)]; }
 
 [[noreturn]] void fail(const NamedTensor& tensor, const std::string& message) {
-  throw Error::input(fmt::format("{}: {}: {}", tensor.file, tensor.name, message));
+  throw Error::input(message).at_key(tensor.name).in_file(tensor.file);
 }
 
 void check_dtype(const NamedTensor& tensor, Field field) {
@@ -131,9 +131,9 @@ size_t LayerTable::require(int64_t expert, Projection projection, Field field) c
     if (candidate.projection != projection) continue;
     if (word.empty() || candidate.word.starts_with('w') == numbered_words_) word = candidate.word;
   }
-  throw Error::input(fmt::format("{}: {}: missing; the layer also has {}", witness().file,
-                                 expert_tensor_name(*row_, module_, expert, word, field),
-                                 witness().name));
+  throw Error::input(fmt::format("missing; the layer also has {}", witness().name))
+      .at_key(expert_tensor_name(*row_, module_, expert, word, field))
+      .in_file(witness().file);
 }
 
 const NamedTensor& LayerTable::sizes_from() const {

@@ -48,7 +48,7 @@ std::optional<int64_t> layer_number(std::string_view prefix) {
 bool is_draft(std::string_view prefix) { return prefix.starts_with("mtp."); }
 
 [[noreturn]] void fail(const NamedTensor& tensor, const std::string& message) {
-  throw Error::input(fmt::format("{}: {}: {}", tensor.file, tensor.name, message));
+  throw Error::input(message).at_key(tensor.name).in_file(tensor.file);
 }
 
 struct Group {
@@ -127,9 +127,9 @@ ExpertLayer read_layer(const std::vector<NamedTensor>& tensors, const Group& gro
       std::find_if(group.tensors.begin(), group.tensors.end(), [](size_t i) { return i != kNone; });
   const auto require = [&](Slot slot) {
     if (at(slot) != kNone) return;
-    throw Error::input(fmt::format("{}: {}.{}: missing; the layer also has {}",
-                                   tensors[*witness].file, group.prefix, slot_name(slot),
-                                   tensors[*witness].name));
+    throw Error::input(fmt::format("missing; the layer also has {}", tensors[*witness].name))
+        .at_key(fmt::format("{}.{}", group.prefix, slot_name(slot)))
+        .in_file(tensors[*witness].file);
   };
   for (const Slot slot : kRequiredSlots) require(slot);
   for (const auto& [w13, w2] : kPairs) {
@@ -251,13 +251,16 @@ void check_config(const ModelLayers& model, const ModelConfig& config) {
   for (const ExpertLayer& layer : model.layers) {
     const auto [experts, hidden, inter] = layer.dims;
     if (config.hidden_size.value_or(0) > hidden) {
-      throw Error::input(fmt::format("{}: hidden_size: {}, but {} holds {}", config.file,
-                                     *config.hidden_size, layer.prefix, hidden));
+      throw Error::input(
+          fmt::format("{}, but {} holds {}", *config.hidden_size, layer.prefix, hidden))
+          .at_key("hidden_size")
+          .in_file(config.file);
     }
     if (config.num_experts.value_or(experts) < experts) {
-      throw Error::input(fmt::format("{}: {}: {}, but {} holds {}", config.file,
-                                     config.num_experts_key, *config.num_experts, layer.prefix,
-                                     experts));
+      throw Error::input(
+          fmt::format("{}, but {} holds {}", *config.num_experts, layer.prefix, experts))
+          .at_key(config.num_experts_key)
+          .in_file(config.file);
     }
   }
 }

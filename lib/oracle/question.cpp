@@ -17,7 +17,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 Error bad_arch(std::string_view arch, std::string_view expected) {
-  return Error::input(fmt::format("arch: expected {}, found '{}'", expected, arch));
+  return Error::input(fmt::format("expected {}, found '{}'", expected, arch)).at_key("arch");
 }
 
 Capability cuda_device_capability(std::string_view arch) {
@@ -50,8 +50,8 @@ std::string_view known_name(std::string_view what, std::span<const std::string_v
                             std::string_view name) {
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return *found;
-  throw Error::input(
-      fmt::format("{}: unknown name '{}'; known: {}", what, name, fmt::join(names, ", ")));
+  throw Error::input(fmt::format("unknown name '{}'; known: {}", name, fmt::join(names, ", ")))
+      .at_key(what);
 }
 
 void require_key(const RuleSet& rules, std::string_view what,
