@@ -9,6 +9,7 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/run_output.hpp"
+#include "lib/plan/cut.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {
@@ -43,9 +44,7 @@ PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& r
   PlannedFile file;
   file.layer = layer;
   file.rank = rank_index;
-  file.loaded.dims = rank.padded;
-  if (source.has(Slot::kW13Bias)) file.loaded.bias = model.bias_dtype;
-  file.loaded.input_scales = source.has(Slot::kW13InputScale);
+  file.loaded = loaded_spec(model, source, rank);
   file.loaded.check();
   file.outputs = cache.get(file.loaded);
   for (Slot slot : kAllSlots) {
@@ -74,13 +73,12 @@ void add_jobs(Plan& plan, const std::vector<size_t>& files, size_t tensor_index,
               int64_t job_bytes) {
   const PlannedTensor& tensor = plan.files[files.front()].tensors[tensor_index];
   const int64_t together = granules_per_frame(tensor.granule_bytes);
-  const int64_t wanted =
-      job_bytes / std::max<int64_t>(1, tensor.granule_bytes) / static_cast<int64_t>(files.size());
-  const int64_t step = std::max(together, wanted / together * together);
-  for (int64_t first = 0; first < tensor.granules; first += step) {
+  const int64_t wanted = job_bytes / static_cast<int64_t>(files.size());
+  for (const UnitRange& range :
+       cut_units(tensor.granules, tensor.granule_bytes, together, wanted)) {
     Job job;
     for (size_t file : files) {
-      job.pieces.push_back({file, tensor_index, first, std::min(step, tensor.granules - first)});
+      job.pieces.push_back({file, tensor_index, range.first, range.count});
       job.cost += piece_cost(plan.files[file], job.pieces.back());
     }
     plan.jobs.push_back(std::move(job));
@@ -93,6 +91,14 @@ bool same_experts(const std::vector<RankSlice>& ranks) {
 }
 
 }  // namespace
+
+LoadedSpec loaded_spec(const ModelLayers& model, const ExpertLayer& layer, const RankSlice& rank) {
+  LoadedSpec loaded;
+  loaded.dims = rank.padded;
+  if (layer.has(Slot::kW13Bias)) loaded.bias = model.bias_dtype;
+  loaded.input_scales = layer.has(Slot::kW13InputScale);
+  return loaded;
+}
 
 std::vector<Output> loaded_outputs(const LoadedSpec& loaded) {
   std::vector<Output> outputs;

@@ -12,6 +12,7 @@
 #include "lib/layouts/layout.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
+#include "lib/plan/cut.hpp"
 
 namespace mxfp4 {
 
@@ -62,13 +63,17 @@ struct Plan {
 struct PlanOptions {
   const Layout* layout = nullptr;  // null: stop at the loaded layout
   Target target;
-  int64_t job_bytes = int64_t{8} << 20;  // aim for this much output a job; at least one granule
+  int64_t job_bytes = kJobBytes;  // aim for this much output a job; at least one granule
 };
 
 // Throws Error::unsupported when the layout's preconditions do not hold, Error::input on sizes that
 // overflow.
 [[nodiscard]] Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks,
                              const PlanOptions& options);
+
+// What a layer's file holds on a rank before the layout runs.
+[[nodiscard]] LoadedSpec loaded_spec(const ModelLayers& model, const ExpertLayer& layer,
+                                     const RankSlice& rank);
 
 // The outputs of a file that stops at the loaded layout: every slot as it is.
 [[nodiscard]] std::vector<Output> loaded_outputs(const LoadedSpec& loaded);
