@@ -49,10 +49,6 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->option_text("packed|loaded")
       ->group(group);
   command
-      ->add_flag("--allow-known-defects", options.allow_known_defects,
-                 "Write bytes that the reference is known to get wrong")
-      ->group(group);
-  command
       ->add_flag("--include-rest", options.include_rest,
                  "All other tensors and small files too: OUT is a model directory")
       ->group(group);

@@ -23,12 +23,13 @@ std::string outcome(const Side& side) {
   if (!decision.backend) {
     return fmt::format("refused: {}: {}", decision.error_type, decision.error_message);
   }
+  if (side.explanation.refusal) {
+    return fmt::format("refused: {}", side.explanation.refusal->what());
+  }
   return std::string(backend_name(*decision.backend));
 }
 
-bool decided(const Side& side) {
-  return !side.error && side.explanation.decision.backend.has_value();
-}
+bool decided(const Side& side) { return !side.error && !side.explanation.refusal; }
 
 std::string served_by(const Side& side) {
   const CallerRow* caller = side.explanation.caller;
@@ -49,7 +50,10 @@ std::string slices(const Side& side) {
 }
 
 std::string notes(const Side& side) {
-  return decided(side) ? fmt::format("{}", fmt::join(side.explanation.decision.notes, "; ")) : "";
+  if (!decided(side)) return "";
+  std::vector<std::string> all = side.explanation.decision.notes;
+  all.insert(all.end(), side.explanation.defects.begin(), side.explanation.defects.end());
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 constexpr Fact kFacts[] = {

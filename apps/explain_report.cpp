@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/console.hpp"
 #include "lib/layouts/layout.hpp"
@@ -120,13 +121,14 @@ void append_chosen(std::string& out, const Explanation& e) {
   append_field(out, "quant config", settings_text(*e.settings));
   append_field(out, "layout", layout_text(e.row));
   for (const std::string& note : decision.notes) append_field(out, "beware", note);
+  for (const std::string& defect : e.defects) append_field(out, "beware", defect);
 }
 
-// Appends the flags as they were typed, but for those that are not the same for `convert`.
-void append_flags(std::vector<std::string>& parts, const ExplainOptions& options,
-                  std::string_view without = "") {
+// Appends the flags as they were typed, those that `keep` holds for.
+template <class Keep>
+void append_flags(std::vector<std::string>& parts, const ExplainOptions& options, Keep&& keep) {
   for (const GivenFlag& flag : options.given) {
-    if (flag.name == kInputName || flag.name == "--against" || flag.name == without) continue;
+    if (flag.name == kInputName || flag.name == "--against" || !keep(flag.name)) continue;
     if (flag.values.empty()) parts.push_back(flag.name);
     for (const std::string& value : flag.values) {
       parts.push_back(fmt::format("{} {}", flag.name, shell_word(value)));
@@ -134,22 +136,9 @@ void append_flags(std::vector<std::string>& parts, const ExplainOptions& options
   }
 }
 
-void append_next(std::string& out, const ExplainOptions& options, const Explanation& e) {
-  const std::string input = options.input.path.string();
+void append_next(std::string& out, const Explanation& e) {
   out += "\nnext\n";
-  if (e.decision.backend) {
-    std::vector<std::string> parts{fmt::format("mxfp4-repack convert {} -o OUT",
-                                               input.empty() ? "CHECKPOINT" : shell_word(input))};
-    append_flags(parts, options);
-    append_command(out, parts);
-    return;
-  }
-  append_command(out, {"mxfp4-repack list backends"});
-  if (options.deployment.moe_backend.empty()) return;
-  std::vector<std::string> parts{"mxfp4-repack explain"};
-  if (!input.empty()) parts.front() += " " + shell_word(input);
-  append_flags(parts, options, "--moe-backend");
-  append_command(out, parts);
+  append_command(out, e.next);
 }
 
 nlohmann::ordered_json deployment_json(const Deployment& d) {
@@ -203,6 +192,13 @@ nlohmann::ordered_json dims_json(const LayerDims& dims) {
           {"intermediate_size", dims.intermediate_size}};
 }
 
+// The first rank's share of the model before rounding: no other rank has more experts.
+LayerDims share_of(const Explanation& e) {
+  const RankSlice& rank = e.ranks.front();
+  return {static_cast<int64_t>(rank.experts.size()), e.model.hidden_size,
+          e.model.intermediate_size / rank.tp_size};
+}
+
 void add_choice(nlohmann::ordered_json& out, const Explanation& e) {
   const Decision& decision = e.decision;
   out["backend"] = backend_name(*decision.backend);
@@ -213,8 +209,9 @@ void add_choice(nlohmann::ordered_json& out, const Explanation& e) {
   out["family"] = family_name(e.family);
   out["round_up_to"] = {{"hidden_size", e.multiples.hidden_size},
                         {"intermediate_size", e.multiples.intermediate_size}};
-  if (e.sizes) {
-    out["sizes"] = {{"rank", dims_json(e.sizes->rank)}, {"padded", dims_json(e.sizes->padded)}};
+  if (!e.ranks.empty()) {
+    out["sizes"] = {{"rank", dims_json(share_of(e))},
+                    {"padded", dims_json(e.ranks.front().padded)}};
   }
   out["quant_config"] = settings_json(*e.settings);
   const bool has_layout = e.row != nullptr && e.row->layout != nullptr;
@@ -253,12 +250,47 @@ void append_wrapped(std::string& out, std::string first, size_t indent, std::str
   out += '\n';
 }
 
+std::vector<std::string> next_command(const ExplainOptions& options, ConversionRequest request,
+                                      const OpenedCheckpoint* checkpoint,
+                                      const Conversion& conversion) {
+  const DeploymentOptions& flags = options.deployment;
+  const std::string input =
+      options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());
+  const auto works = [&] { return !decide_conversion(request, checkpoint).refusal; };
+  const auto convert = [&](std::string_view without) {
+    std::vector<std::string> parts{fmt::format("mxfp4-repack convert {} -o OUT", input)};
+    append_flags(parts, options, [&](std::string_view name) { return name != without; });
+    return parts;
+  };
+  if (!conversion.refusal) return convert("");
+  if (!conversion.defects.empty()) {
+    request.allow_known_defects = true;
+    if (works()) {
+      std::vector<std::string> parts = convert("");
+      parts.emplace_back("--allow-known-defects");
+      return parts;
+    }
+  }
+  if (!flags.moe_backend.empty() && flags.target_file.empty()) {
+    request.deployment.moe_backend.reset();
+    if (works()) return convert("--moe-backend");
+  }
+  if (conversion.layout == nullptr || checkpoint == nullptr) return {"mxfp4-repack list backends"};
+  // The sizes that stand in the way.
+  std::vector<std::string> parts{"mxfp4-repack inspect " + input};
+  static const std::set<std::string_view> kOfInput = {"--style", "--model-config", "--layers",
+                                                      "--family"};
+  append_flags(parts, options, [&](std::string_view name) { return kOfInput.contains(name); });
+  return parts;
+}
+
 std::string sizes_text(const Explanation& e) {
-  if (!e.sizes) {
+  if (e.ranks.empty()) {
     return fmt::format("{}, {}", multiple_text("H", e.multiples.hidden_size),
                        multiple_text("I", e.multiples.intermediate_size));
   }
-  const auto& [rank, padded] = *e.sizes;
+  const LayerDims rank = share_of(e);
+  const LayerDims& padded = e.ranks.front().padded;
   return fmt::format("E {}, {}, {} (on each rank)", rank.num_experts,
                      size_text("H", rank.hidden_size, padded.hidden_size),
                      size_text("I", rank.intermediate_size, padded.intermediate_size));
@@ -289,7 +321,7 @@ std::string explanation_text(const RuleSet& rules, const ExplainOptions& options
   append_asked(out, rules, options, e);
   append_tried(out, e.decision);
   append_chosen(out, e);
-  append_next(out, options, e);
+  append_next(out, e);
   return out;
 }
 
@@ -305,13 +337,16 @@ std::string explanation_json(const RuleSet& rules, const ExplainOptions& options
     out["error"] = e.decision.error_type;
     out["message"] = e.decision.error_message;
   }
+  if (e.refusal) out["refusal"] = e.refusal->what();
   auto& trace = out["trace"] = nlohmann::ordered_json::array();
   for (const TraceStep& step : e.decision.trace) {
     trace.push_back(
         {step.candidate, or_null(step.key), step.supported,
          step.supported ? nlohmann::ordered_json() : nlohmann::ordered_json(step.reason)});
   }
-  out["notes"] = e.decision.notes;
+  std::vector<std::string> notes = e.decision.notes;
+  notes.insert(notes.end(), e.defects.begin(), e.defects.end());
+  out["notes"] = notes;
   return out.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -6,18 +6,25 @@
 #include <string_view>
 
 #include "apps/options.hpp"
-#include "apps/session.hpp"
+#include "formats/conversion/decide.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
 namespace mxfp4 {
 
-struct Explanation : Choice {
-  bool assumed_caller = false;  // there is no checkpoint to tell
+struct Explanation : Conversion {
+  bool assumed_caller = false;      // there is no checkpoint to tell
+  std::vector<std::string> next{};  // the command to type, in parts that stay on one line
   // Only with a backend:
   std::optional<QuantSettings> settings{};
-  LayerDims multiples{};             // sizes are rounded up to these
-  std::optional<RankSizes> sizes{};  // when the model's sizes are known
+  LayerDims multiples{};  // sizes are rounded up to these
 };
+
+// A command that is known to succeed: the conversion, with --allow-known-defects where it needs
+// that; without --moe-backend where that one is refused; else a look at the tables or the input.
+[[nodiscard]] std::vector<std::string> next_command(const ExplainOptions& options,
+                                                    ConversionRequest request,
+                                                    const OpenedCheckpoint* checkpoint,
+                                                    const Conversion& conversion);
 
 [[nodiscard]] std::string explanation_text(const RuleSet& rules, const ExplainOptions& options,
                                            const Explanation& explanation);

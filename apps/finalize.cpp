@@ -7,8 +7,8 @@
 #include <optional>
 #include <system_error>
 
+#include "apps/blobs.hpp"
 #include "apps/commands.hpp"
-#include "apps/session.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/shard_manifest.hpp"
@@ -68,13 +68,6 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
         seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes), out));
   }
   return kOk;
-}
-
-std::vector<Manifest> read_manifests(const std::vector<fs::path>& blobs) {
-  std::vector<Manifest> manifests;
-  manifests.reserve(blobs.size());
-  for (const fs::path& blob : blobs) manifests.push_back(read_manifest(blob));
-  return manifests;
 }
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "apps/blob_revision.hpp"
+#include "apps/blobs.hpp"
 #include "apps/commands.hpp"
-#include "apps/session.hpp"
+#include "apps/known_names.hpp"
+#include "apps/request.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/conversion/blob_revision.hpp"
 #include "lib/core/error.hpp"
 #include "lib/plan/plan.hpp"
 
@@ -43,7 +45,7 @@ int64_t expert_bytes(const ModelLayers& model) {
   return total;
 }
 
-int64_t rest_bytes(const OpenInput& input) {
+int64_t rest_bytes(const OpenedCheckpoint& input) {
   int64_t total = 0;
   for (size_t index : input.model.rest) total += input.source->tensors()[index].spec.bytes();
   return total;
@@ -55,7 +57,7 @@ std::vector<int64_t> layer_numbers(const ModelLayers& model) {
   return numbers;
 }
 
-Json describe_input(const OpenInput& input) {
+Json describe_input(const OpenedCheckpoint& input) {
   const LayerDims dims = common_dims(input.model);
   Json json;
   json["kind"] = input.source->kind();
@@ -75,7 +77,7 @@ Json describe_input(const OpenInput& input) {
   return json;
 }
 
-Rows input_rows(const OpenInput& input) {
+Rows input_rows(const OpenedCheckpoint& input) {
   const LayerDims dims = common_dims(input.model);
   const ModelLayers& model = input.model;
   Rows rows{{"what", "value"}};
@@ -111,29 +113,28 @@ Rows tensor_rows(const Plan& plan) {
 }
 
 // What convert would do with these flags: as text, or with --json in `json`.
-std::string inspect_target(const InspectOptions& options, const OpenInput& input,
-                           const Console& console, Json& json) {
-  const Choice choice = choose_backend(options.deployment, input);
-  const Layout* layout = require_layout(choice);
-  for (const std::string& note : choice.decision.notes) console.warn(note);
-  const std::vector<RankSlice> ranks = plan_ranks(options.deployment, input, choice);
-  const Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});
+std::string inspect_target(const InspectOptions& options, const ConversionRequest& request,
+                           const OpenedCheckpoint& input, const Console& console, Json& json) {
+  const Conversion conversion = conversion_for(options.deployment, request, &input);
+  require_conversion(conversion);
+  for (const std::string& note : conversion.decision.notes) console.warn(note);
+  const std::vector<RankSlice>& ranks = conversion.ranks;
+  const Plan plan = make_plan(input.model, ranks, plan_options(conversion));
   const int64_t loaded = expert_bytes(input.model);
   const double overhead =
       100.0 * (static_cast<double>(plan.output_bytes) / static_cast<double>(loaded) - 1.0);
-  const std::vector<std::string> defects = known_defects(choice, input.model, ranks.front());
-  for (const std::string& defect : defects) console.warn(defect);
+  for (const std::string& defect : conversion.defects) console.warn(defect);
   const LayerDims& padded = ranks.front().padded;
   if (console.json()) {
     Json& target = json["target"];
-    target["backend"] = backend_name(choice.target.backend);
-    target["layout"] = layout->id;
+    target["backend"] = backend_name(conversion.target.backend);
+    target["layout"] = conversion.layout->id;
     target["ranks"] = ranks.size();
     target["padded_hidden_size"] = padded.hidden_size;
     target["padded_intermediate_size"] = padded.intermediate_size;
     target["output_bytes"] = plan.output_bytes;
     target["overhead_percent"] = overhead;
-    target["defects"] = defects;
+    target["defects"] = conversion.defects;
     Json& tensors = target["tensors"] = Json::array();
     for (const PlannedTensor& tensor : plan.files.front().tensors) {
       tensors.push_back({{"name", tensor.name},
@@ -145,8 +146,8 @@ std::string inspect_target(const InspectOptions& options, const OpenInput& input
     return "";
   }
   Rows rows{{"target", "value"}};
-  rows.push_back({"backend", std::string(backend_name(choice.target.backend))});
-  rows.push_back({"layout", std::string(layout->id)});
+  rows.push_back({"backend", std::string(backend_name(conversion.target.backend))});
+  rows.push_back({"layout", std::string(conversion.layout->id)});
   rows.push_back({"padded sizes",
                   fmt::format("H {}, I {} a rank", padded.hidden_size, padded.intermediate_size)});
   rows.push_back({"ranks", fmt::format("{}", ranks.size())});
@@ -234,9 +235,7 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
 
 int inspect_blob(const std::vector<std::filesystem::path>& blobs, const DeploymentOptions& options,
                  const Console& console) {
-  std::vector<Manifest> manifests;
-  manifests.reserve(blobs.size());
-  for (const std::filesystem::path& blob : blobs) manifests.push_back(read_manifest(blob));
+  const std::vector<Manifest> manifests = read_manifests(blobs);
   Json list = Json::array();
   Rows rows = blob_rows(blobs, manifests);
   std::set<std::string> shown;  // reasons that an earlier rank gave
@@ -244,7 +243,7 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Deployme
     Json item = describe_blob(blobs[i], manifests[i]);
     if (!options.revision.empty()) {
       const std::vector<std::string> reasons =
-          reasons_against(rules_for(options), manifests[i], manifests);
+          reasons_against(rules_named(options.revision), manifests[i], manifests);
       item["asked_revision"] = options.revision;
       item["serves"] = reasons.empty();
       item["reasons"] = reasons;
@@ -283,8 +282,9 @@ int run_inspect(const InspectOptions& options, const Console& console) {
     require_useful(options.given, {kInputName, "--revision"}, "with a blob");
     return inspect_blob(blobs, options.deployment, console);
   }
-  const OpenInput input =
-      open_input(options.input, options.deployment.family, rules_for(options.deployment));
+  const ConversionRequest request = request_from(options.deployment);
+  const OpenedCheckpoint input =
+      open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
   Json json;
   std::string text;
   if (console.json()) {
@@ -293,7 +293,7 @@ int run_inspect(const InspectOptions& options, const Console& console) {
     text = table(console, input_rows(input));
     for (const std::string& warning : input.model.warnings) console.warn(warning);
   }
-  if (asks_for_target(options)) text += inspect_target(options, input, console, json);
+  if (asks_for_target(options)) text += inspect_target(options, request, input, console, json);
   if (console.json()) {
     console.result_json(json);
   } else {

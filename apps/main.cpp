@@ -98,7 +98,7 @@ void choose_instruction_set() {
                                         fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
 }
 
-std::array<mxfp4::ResourceOptions*, 4> resources_of(mxfp4::CommandLine& line) {
+std::array<mxfp4::RunLimits*, 4> resources_of(mxfp4::CommandLine& line) {
   return {&line.convert.resources, &line.verify.resources, &line.unpack.resources,
           &line.finalize.resources};
 }
@@ -106,11 +106,11 @@ std::array<mxfp4::ResourceOptions*, 4> resources_of(mxfp4::CommandLine& line) {
 // No command gets more threads than the system lets it start; who asked for more is told.
 void choose_threads(mxfp4::CommandLine& line) {
   int wanted = mxfp4::available_threads();
-  for (const mxfp4::ResourceOptions* resources : resources_of(line)) {
+  for (const mxfp4::RunLimits* resources : resources_of(line)) {
     wanted = std::max(wanted, resources->threads);
   }
   const int startable = mxfp4::startable_threads(wanted);
-  for (mxfp4::ResourceOptions* resources : resources_of(line)) {
+  for (mxfp4::RunLimits* resources : resources_of(line)) {
     if (resources->threads > startable) {
       mxfp4::Console(line.global)
           .warn(fmt::format("--threads {}: only {} can be started here (ulimit -u, or a cgroup's "

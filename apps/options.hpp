@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/conversion/run_limits.hpp"
+
 namespace mxfp4 {
 
 struct GlobalOptions {
@@ -75,6 +77,7 @@ struct DeploymentOptions {
   std::optional<int64_t> rank;
   std::string pad = "auto";
   std::string revision;
+  bool allow_known_defects = false;
 };
 
 // --libs: no package at all.
@@ -87,20 +90,14 @@ struct InputOptions {
   std::string layers;  // "0-3,7"
 };
 
-struct ResourceOptions {
-  int threads = 0;                      // 0: as many as this process may use
-  int64_t memory = int64_t{256} << 20;  // bytes for buffers
-};
-
 struct ConvertOptions {
   InputOptions input;
   DeploymentOptions deployment;
-  ResourceOptions resources;
+  RunLimits resources{.threads = 0};  // 0: as many as this process may use
   std::filesystem::path output;
   std::string compress = "zstd";
   std::optional<int> level;  // of zstd; default 1
   std::string emit = "packed";
-  bool allow_known_defects = false;
   bool include_rest = false;
   std::string shard;  // I/N, auto, auto/N; empty: the whole
   bool dry_run = false;
@@ -110,7 +107,7 @@ struct ConvertOptions {
 
 struct FinalizeOptions {
   std::filesystem::path output;
-  ResourceOptions resources;
+  RunLimits resources{.threads = 0};  // 0: as many as this process may use
 };
 
 struct InspectOptions {
@@ -129,14 +126,14 @@ struct ExplainOptions {
 
 struct VerifyOptions {
   std::filesystem::path blob;
-  InputOptions against;  // path empty: checksums only
-  ResourceOptions resources;
+  InputOptions against;               // path empty: checksums only
+  RunLimits resources{.threads = 0};  // 0: as many as this process may use
 };
 
 struct UnpackOptions {
   std::filesystem::path blob;
   std::filesystem::path output;
-  ResourceOptions resources;
+  RunLimits resources{.threads = 0};  // 0: as many as this process may use
   bool force = false;
 };
 

@@ -92,6 +92,10 @@ void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
       "auto|none")
       ->check(one_of("--pad", {"auto", "none"}));
   add("--revision", options.revision, "Engine revision (list revisions)", "NAME");
+  command
+      .add_flag("--allow-known-defects", options.allow_known_defects,
+                "Accept bytes that the reference is known to get wrong")
+      ->group(group);
 }
 
 void add_parallel_flags(CLI::App& command, DeploymentOptions& options) {
@@ -137,7 +141,7 @@ void add_input_flags(CLI::App& command, InputOptions& options) {
       ->group(group);
 }
 
-void add_resource_flags(CLI::App& command, ResourceOptions& options) {
+void add_resource_flags(CLI::App& command, RunLimits& options) {
   const std::string group = "Resources";
   command.add_option("--threads", options.threads, "Workers; default: the CPUs of this process")
       ->check(CLI::Range(1, 1024))

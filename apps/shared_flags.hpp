@@ -21,7 +21,7 @@ void add_file(CLI::App& command, const std::string& name, FlagFile& file, const 
 void add_machine_flags(CLI::App& command, DeploymentOptions& options);
 void add_parallel_flags(CLI::App& command, DeploymentOptions& options);
 void add_input_flags(CLI::App& command, InputOptions& options);
-void add_resource_flags(CLI::App& command, ResourceOptions& options);
+void add_resource_flags(CLI::App& command, RunLimits& options);
 void add_global_flags(CLI::App& command, GlobalOptions& options);
 
 // What was typed, as --help orders it; not how the answer is to look.

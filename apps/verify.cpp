@@ -5,11 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/blobs.hpp"
 #include "apps/commands.hpp"
-#include "apps/session.hpp"
-#include "apps/verify_against.hpp"
+#include "apps/request.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
+#include "formats/conversion/compare.hpp"
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
 
@@ -33,7 +34,10 @@ Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& dire
   append(findings, check_layer_files(directory, manifest, options.resources.threads,
                                      [&](int64_t bytes) { progress.advance(bytes); }));
   if (findings.empty() && source != nullptr) {
-    append(findings, compare_with_input(source, directory, manifest, options, progress));
+    append(findings,
+           compare_with_checkpoint(source, checkpoint_from(options.against, {}), directory,
+                                   manifest, options.resources,
+                                   {.progress = [&](int64_t bytes) { progress.advance(bytes); }}));
   }
   return findings;
 }
@@ -91,11 +95,7 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
 }  // namespace
 
 int run_verify(const VerifyOptions& options, const Console& console) {
-  const std::vector<fs::path> blobs = find_blobs(options.blob);
-  if (blobs.empty()) {
-    throw Error::input(
-        fmt::format("{}: no {} here, so no complete blob", options.blob.string(), kManifestName));
-  }
+  const std::vector<fs::path> blobs = require_blobs(options.blob);
   Findings findings;
   std::vector<Manifest> manifests;
   std::vector<fs::path> readable;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -154,25 +153,9 @@ std::vector<std::string> defect_notes(const RuleSet& rules, const DefectFacts& f
   return notes;
 }
 
-RankSizes rank_sizes(const RuleSet& rules, const Deployment& deployment, const CallerRow* caller,
-                     const Target& target, const LayerDims& model) {
-  const Question question = make_question(rules, deployment);
-  const MoeParallel& parallel = question.parallel;
-  if (model.intermediate_size % parallel.tp_size != 0) {
-    throw Error::input(fmt::format("intermediate size {} cannot be divided over {} ranks",
-                                   model.intermediate_size, parallel.tp_size));
-  }
-  RankSizes sizes;
-  sizes.rank = {.num_experts = ceil_div(model.num_experts, parallel.ep_size),
-                .hidden_size = model.hidden_size,
-                .intermediate_size = model.intermediate_size / parallel.tp_size};
-  sizes.padded = sizes.rank;
-  if (question.uses_all2all) {
-    sizes.padded.hidden_size =
-        round_up_all2all_hidden(rules, parallel.all2all_backend, sizes.rank.hidden_size);
-  }
-  if (rounds(caller, target.backend)) sizes.padded = round_up_sizes(rules, target, sizes.padded);
-  return sizes;
+LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller, const Target& target) {
+  const LayerDims ones{1, 1, 1};
+  return rounds(caller, target.backend) ? round_up_sizes(rules, target, ones) : ones;
 }
 
 QuantSettings quant_settings(const RuleSet& rules, const Deployment& deployment, Backend backend,

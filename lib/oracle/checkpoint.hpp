@@ -1,11 +1,10 @@
 // What the engine does with a checkpoint: which method class serves it, the decision for it with
-// everything that is known to go wrong afterwards, the sizes and kernel settings that follow.
+// everything that is known to go wrong afterwards, the kernel settings that follow.
 //
 // Usage:
 //   const CallerRow* caller = find_caller(rules, config);
 //   Decision decision = decide(rules, {.deployment = ..., .caller = caller});
 //   Target target = make_target(deployment, decision, family_of(caller, {}));
-//   RankSizes sizes = rank_sizes(rules, deployment, caller, target, model_dims);
 #pragma once
 
 #include <array>
@@ -50,16 +49,9 @@ struct DecisionRequest {
 // The known defects of the reference for this conversion, one line each, in words.
 [[nodiscard]] std::vector<std::string> defect_notes(const RuleSet& rules, const DefectFacts& facts);
 
-struct RankSizes {
-  LayerDims rank;    // one rank's share, before rounding; the largest share of the experts
-  LayerDims padded;  // rounded for the all-to-all kernel, then for the backend
-};
-
-// `model` holds the whole model's sizes. Throws Error::input when the intermediate size cannot be
-// divided, Error::unsupported when the hidden size is above the all-to-all kernel's largest.
-[[nodiscard]] RankSizes rank_sizes(const RuleSet& rules, const Deployment& deployment,
-                                   const CallerRow* caller, const Target& target,
-                                   const LayerDims& model);
+// The multiples that the backend rounds H and I up to for this caller; 1: unchanged.
+[[nodiscard]] LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller,
+                                           const Target& target);
 
 // The settings that the kernel of the chosen backend is built with.
 struct QuantSettings {

@@ -53,11 +53,11 @@ _mxfp4_repack_flags() {
     --quantization-config --libs --no-lib --activation --routing-method --env --knob --pad
     --revision --tp-size --dp-size --pcp-size --all2all-backend --enable-expert-parallel
     --enable-eplb --sequence-parallel --enable-lora --expert-placement --rank --style
-    --model-config --layers'
+    --model-config --layers --allow-known-defects'
   local resources='--threads --memory'
   case $1 in
     convert)
-      echo $every $machine $resources --output --compress --level --emit --allow-known-defects \
+      echo $every $machine $resources --output --compress --level --emit \
         --include-rest --dry-run --shard --resume --force ;;
     inspect) echo $every $machine ;;
     explain) echo $every $machine --against --batch ;;

@@ -60,7 +60,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l compress -x -a 'zstd none' -d 'Seekable zstd, or plain'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l level -x -d 'zstd level'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l emit -x -a 'packed loaded' -d 'Where to stop'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l allow-known-defects -d 'Write bytes known to be wrong'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l allow-known-defects -d 'Accept bytes known to be wrong'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l include-rest -d 'Write a whole model directory'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l dry-run -d 'Plan only'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l shard -x -a 'auto' -d 'I/N: one share of the layers'

@@ -37,6 +37,7 @@ _mxfp4_repack() {
     '*--knob=[layout parameter]:parameter:(params_dtype= marlin_input_dtype= humming_input_dtype= tp_size=)'
     '--pad=[round sizes, or not]:padding:(auto none)'
     '--revision=[engine revision]:revision: '
+    '--allow-known-defects[accept bytes known to be wrong]'
     '--tp-size=[tensor parallel size]:size: '
     '--dp-size=[data parallel size]:size: '
     '--pcp-size=[prefill context parallel size]:size: '
@@ -72,7 +73,6 @@ _mxfp4_repack() {
             '--compress=[seekable zstd, or plain]:method:(zstd none)' \
             '--level=[zstd level]:level: ' \
             '--emit=[where to stop]:stage:(packed loaded)' \
-            '--allow-known-defects[write bytes known to be wrong]' \
             '--include-rest[write a whole model directory]' \
             '--dry-run[plan only]' \
             '--shard=[one share of the layers]:share (I/N, auto/N):(auto)' \

@@ -161,37 +161,22 @@ TEST(Checkpoint, FamilyOfTheConverter) {
             Family::kGptOss);
 }
 
-TEST(Checkpoint, SizesOfARank) {
-  Deployment d;
-  d.platform = Platform::kCuda;
-  d.arch = "sm90";
-  d.parallel.tp_size = 4;
+TEST(Checkpoint, MultiplesThatSizesAreRoundedUpTo) {
   Target target;
   target.backend = Backend::TRITON;
-  target.platform = d.platform;
-  const LayerDims model{128, 2880, 2880};
-  EXPECT_EQ(rank_sizes(rules(), d, nullptr, target, model).padded, (LayerDims{128, 2880, 768}));
-  d.parallel.tp_size = 7;
-  EXPECT_THROW((void)rank_sizes(rules(), d, nullptr, target, model), Error);
-  d.parallel = {.tp_size = 1,
-                .dp_size = 2,
-                .enable_expert_parallel = true,
-                .all2all_backend = "deepep_low_latency"};
-  target.backend = Backend::BATCHED_MARLIN;
-  const RankSizes sizes = rank_sizes(rules(), d, nullptr, target, model);
-  EXPECT_EQ(sizes.rank, (LayerDims{64, 2880, 2880}));
-  EXPECT_EQ(sizes.padded, (LayerDims{64, 3072, 2944}));
-  EXPECT_THROW((void)rank_sizes(rules(), d, nullptr, target, {8, 9000, 2880}), Error);
-  // compressed-tensors: only the all-to-all rule.
-  const CallerRow* compressed = find_caller(rules(), checkpoint("x", "compressed-tensors"));
-  EXPECT_EQ(rank_sizes(rules(), d, compressed, target, model).padded, (LayerDims{64, 3072, 2880}));
-  // Quark never rounds for emulation.
-  d.parallel = {};
+  target.platform = Platform::kCuda;
+  target.arch = "sm90";
+  EXPECT_EQ(rounding_multiples(rules(), nullptr, target), (LayerDims{1, 1, 64}));
+  // compressed-tensors rounds nothing, Quark nothing for emulation.
+  EXPECT_EQ(rounding_multiples(rules(), find_caller(rules(), checkpoint("x", "compressed-tensors")),
+                               target),
+            (LayerDims{1, 1, 1}));
   target.backend = Backend::EMULATION;
-  target.platform = d.platform = Platform::kRocm;
-  d.arch = "gfx950";
-  EXPECT_EQ(rank_sizes(rules(), d, find_caller(rules(), kQuark), target, model).padded, model);
-  EXPECT_EQ(rank_sizes(rules(), d, nullptr, target, model).padded, (LayerDims{128, 3072, 3072}));
+  target.platform = Platform::kRocm;
+  target.arch = "gfx950";
+  EXPECT_EQ(rounding_multiples(rules(), find_caller(rules(), kQuark), target),
+            (LayerDims{1, 1, 1}));
+  EXPECT_EQ(rounding_multiples(rules(), nullptr, target), (LayerDims{1, 256, 256}));
 }
 
 TEST(Checkpoint, Fp8DtypeOfThePlatform) {

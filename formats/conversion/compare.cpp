@@ -1,4 +1,4 @@
-#include "apps/verify_against.hpp"
+#include "formats/conversion/compare.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,13 +9,13 @@
 #include <span>
 #include <utility>
 
-#include "apps/session.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/conversion/blob_revision.hpp"
+#include "formats/conversion/decide.hpp"
 #include "formats/conversion/repacker.hpp"
 #include "lib/core/error.hpp"
-#include "lib/core/text.hpp"
-#include "lib/exec/pipeline.hpp"
+#include "lib/exec/job_pipeline.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -82,24 +82,18 @@ void compare_layers(const ModelLayers& input, const Manifest& manifest, Differen
   }
 }
 
-// The manifest's rank as the loader cuts it out of the input. The padded sizes are those of the
-// manifest wherever the style's loader pads at all.
-RankSlice slice_of_input(const OpenInput& input, const Manifest& manifest,
+// The manifest's rank as the loader cuts it out of the input.
+RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest,
                          ExpertPlacement placement) {
-  const LayerDims padded = manifest.layers.front().loaded.dims;
-  SliceOptions slice;
-  slice.parallel = manifest.parallel;
-  slice.placement = placement;
-  slice.backend = manifest.target.backend;
-  slice.round_hidden = [&](int64_t) { return padded.hidden_size; };
-  slice.round_sizes = [&](LayerDims dims) {
-    return LayerDims{dims.num_experts, padded.hidden_size, padded.intermediate_size};
-  };
-  if (rules_of_blob(manifest).loader.strides_by_checkpoint) {
-    slice.generic_stride = GenericStride::kCheckpoint;
-  }
-  if (input.config) slice.n_group = input.config->n_group;
-  const std::vector<RankSlice> ranks = slice_ranks(input.model, common_dims(input.model), slice);
+  Deployment deployment;
+  deployment.parallel = manifest.parallel;
+  SliceRequest request{.rules = rules_of_blob(manifest),
+                       .deployment = deployment,
+                       .target = manifest.target,
+                       .placement = placement,
+                       .padded = manifest.layers.front().loaded.dims};
+  if (input.config) request.n_group = input.config->n_group;
+  const std::vector<RankSlice> ranks = cut_ranks(input.model, common_dims(input.model), request);
   if (manifest.rank.rank >= static_cast<int64_t>(ranks.size())) {
     throw Error::unsupported(
         fmt::format("rank {} of {}", manifest.rank.rank, manifest.rank.num_ranks));
@@ -108,7 +102,7 @@ RankSlice slice_of_input(const OpenInput& input, const Manifest& manifest,
 }
 
 // Nothing, and a finding, where the input cannot be cut so.
-std::optional<RankSlice> find_slice(const OpenInput& input, const Manifest& manifest,
+std::optional<RankSlice> find_slice(const OpenedCheckpoint& input, const Manifest& manifest,
                                     const std::string& place, Findings& findings) {
   try {
     RankSlice slice = slice_of_input(input, manifest, ExpertPlacement::kLinear);
@@ -156,62 +150,53 @@ void compare_tensors(const ManifestLayer& planned, const ManifestLayer& stored,
   }
 }
 
-struct CompareToken {
-  JobBuffers buffers;
+// What a job in flight owns.
+struct CompareBuffers {
+  JobBuffers made;
   Buffer stored;
   std::string finding;
 };
 
-// Makes every planned piece again and compares it with the blob's bytes.
-class ByteComparison {
- public:
-  ByteComparison(Repacker& repacker, const Plan& plan, const std::vector<LayerReader>& readers)
-      : repacker_(repacker), plan_(plan), readers_(readers) {}
+// The first byte of a job's piece that is not as stored, in words; empty: none.
+std::string compare_piece(const Plan& plan, const Piece& piece, const LayerReader& reader,
+                          CompareBuffers& buffers) {
+  const PlannedTensor& tensor = plan.files[piece.file].tensors[piece.tensor];
+  const int64_t begin = piece.first_granule * tensor.granule_bytes;
+  const MutableBytes stored = buffers.stored.get(piece.granules * tensor.granule_bytes);
+  reader.read(tensor.offset + begin, stored);
+  const ConstBytes made = buffers.made.pieces.front();
+  if (made.empty() || std::memcmp(made.data(), stored.data(), made.size()) == 0) return "";
+  const auto differs = std::ranges::mismatch(made, stored).in1;
+  return fmt::format("{}: byte {} is not the repack of the input", tensor.name,
+                     begin + (differs - made.begin()));
+}
 
-  void run(const ResourceOptions& resources, Progress& progress, Findings& findings) {
-    int64_t cost = 0;
-    for (const Job& job : plan_.jobs) cost = std::max(cost, job.cost);
-    const int64_t tokens = tokens_for(resources.memory, cost, resources.threads);
-    in_flight_.resize(static_cast<size_t>(tokens));
-    run_pipeline(static_cast<int64_t>(plan_.jobs.size()), {resources.threads, tokens},
-                 {.read = [&](int64_t job,
-                              int64_t at) { repacker_.read(job_at(job), token_at(at).buffers); },
-                  .work = [&](int64_t job, int64_t at) { compare(job_at(job), token_at(at)); },
-                  .write =
-                      [&](int64_t, int64_t at) {
-                        CompareToken& token = token_at(at);
-                        if (!token.finding.empty()) findings.push_back(std::move(token.finding));
-                        const ConstBytes made = token.buffers.pieces.front();
-                        progress.advance(static_cast<int64_t>(made.size()));
-                      }});
-  }
-
- private:
-  const Job& job_at(int64_t job) const { return plan_.jobs[static_cast<size_t>(job)]; }
-  CompareToken& token_at(int64_t token) { return in_flight_[static_cast<size_t>(token)]; }
-
-  void compare(const Job& job, CompareToken& token) {
-    repacker_.work(job, token.buffers);
-    const Piece& piece = job.pieces.front();  // one rank at a time: one piece a job
-    const PlannedTensor& tensor = plan_.files[piece.file].tensors[piece.tensor];
-    const int64_t begin = piece.first_granule * tensor.granule_bytes;
-    const MutableBytes stored = token.stored.get(piece.granules * tensor.granule_bytes);
-    readers_[piece.file].read(tensor.offset + begin, stored);
-    const ConstBytes made = token.buffers.pieces.front();
-    token.finding.clear();
-    if (!made.empty() && std::memcmp(made.data(), stored.data(), made.size()) != 0) {
-      const auto differs = std::ranges::mismatch(made, stored).in1;
-      token.finding = fmt::format("{}: byte {} is not the repack of the input", tensor.name,
-                                  begin + (differs - made.begin()));
-    }
-    repacker_.release(job);
-  }
-
-  Repacker& repacker_;
-  const Plan& plan_;
-  const std::vector<LayerReader>& readers_;
-  std::vector<CompareToken> in_flight_;
-};
+// Makes every planned piece again and compares it with the blob's bytes. One rank is compared at a
+// time, so that a job has one piece.
+void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<LayerReader>& readers,
+                   const RunLimits& limits, const RunHooks& hooks, Findings& findings) {
+  int64_t cost = 0;
+  for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);
+  run_jobs<Job, CompareBuffers>(
+      plan.jobs, limits_for(limits.memory, cost, limits.threads),
+      {.read =
+           [&](const Job& job, CompareBuffers& buffers) {
+             hooks.check_stop();
+             repacker.read(job, buffers.made);
+           },
+       .work =
+           [&](const Job& job, CompareBuffers& buffers) {
+             repacker.work(job, buffers.made);
+             const Piece& piece = job.pieces.front();
+             buffers.finding = compare_piece(plan, piece, readers[piece.file], buffers);
+             repacker.release(job);
+           },
+       .finish =
+           [&](const Job&, CompareBuffers& buffers) {
+             if (!buffers.finding.empty()) findings.push_back(std::move(buffers.finding));
+             hooks.progress(static_cast<int64_t>(buffers.made.pieces.front().size()));
+           }});
+}
 
 // The blob's layout; null where it stops at the loaded one.
 const Layout* layout_of(const fs::path& directory, const Manifest& manifest) {
@@ -223,17 +208,16 @@ const Layout* layout_of(const fs::path& directory, const Manifest& manifest) {
 
 }  // namespace
 
-Findings compare_with_input(const std::shared_ptr<Source>& source, const fs::path& directory,
-                            const Manifest& manifest, const VerifyOptions& options,
-                            Progress& progress) {
+Findings compare_with_checkpoint(const std::shared_ptr<Source>& source, CheckpointOptions options,
+                                 const fs::path& directory, const Manifest& manifest,
+                                 const RunLimits& limits, const RunHooks& hooks) {
   Findings findings;
   if (manifest.layers.empty()) return findings;
   const std::string place = directory.string();
   const Differences differences(place, findings);
   const Layout* layout = layout_of(directory, manifest);
-  OpenInput input =
-      open_input(source, options.against, std::string(family_name(manifest.target.family)),
-                 rules_of_blob(manifest));
+  options.family = manifest.target.family;
+  OpenedCheckpoint input = open_checkpoint(source, options, rules_of_blob(manifest));
   keep_layers(input.model, manifest);
   compare_model(input.model, manifest, differences);
   compare_layers(input.model, manifest, differences);
@@ -252,7 +236,7 @@ Findings compare_with_input(const std::shared_ptr<Source>& source, const fs::pat
   }
   if (!findings.empty()) return findings;
   Repacker repacker(*input.source, input.model, plan, layout, manifest.target);
-  ByteComparison(repacker, plan, readers).run(options.resources, progress, findings);
+  compare_bytes(repacker, plan, readers, limits, hooks, findings);
   input.source->check_unchanged();
   return findings;
 }

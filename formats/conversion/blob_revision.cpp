@@ -1,14 +1,16 @@
-#include "apps/blob_revision.hpp"
+#include "formats/conversion/blob_revision.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "formats/conversion/decide.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -48,20 +50,35 @@ Deployment deployment_of(const Manifest& rank) {
   return deployment;
 }
 
-// Slices by the gpt-oss loaders are the same in every revision.
-void check_slice(const RuleSet& rules, const Manifest& rank, int64_t intermediate, int64_t padded,
-                 std::vector<std::string>& reasons) {
-  if (rank.loader != Loader::kGeneric || rank.rank.tp_size == 1) return;
-  const int64_t stride =
-      rules.loader.strides_by_checkpoint ? intermediate / rank.rank.tp_size : padded;
-  int64_t begin = std::min(checked_mul(rank.rank.tp_rank, stride), intermediate);
-  const int64_t end = std::min(checked_add(begin, stride), intermediate);
-  if (begin == end) return;
-  if (begin == rank.rank.begin && end == rank.rank.end) return;
-  reasons.push_back(
-      fmt::format("this rank holds [{}, {}) of the intermediate size there, this "
-                  "blob has [{}, {})",
-                  begin, end, rank.rank.begin, rank.rank.end));
+// The model that the blob was cut out of, as far as cutting it again needs to know. Of its experts
+// only their number matters, and any number that divides gives the same sizes.
+ModelLayers model_of(const Manifest& rank, const LayerDims& dims, const CallerRow* caller) {
+  ModelLayers model;
+  model.loader = rank.loader;
+  model.family = rank.target.family;
+  model.order = rank.order;
+  if (caller != nullptr) {
+    model.rounds = caller->rounds;
+    model.rounds_emulation = caller->never_rounds != Backend::EMULATION;
+  }
+  model.layers.emplace_back().dims = dims;
+  return model;
+}
+
+void compare_sizes(const ManifestLayer& layer, const RankSlice& there, const RankSlice& here,
+                   std::vector<std::string>& reasons) {
+  const LayerDims& have = layer.loaded.dims;
+  const LayerDims& want = there.padded;
+  if (want.hidden_size != have.hidden_size || want.intermediate_size != have.intermediate_size) {
+    reasons.push_back(fmt::format("layer {}: padded to H {}, I {} there, this blob has H {}, I {}",
+                                  layer.index, want.hidden_size, want.intermediate_size,
+                                  have.hidden_size, have.intermediate_size));
+  } else if (there.begin != here.begin || there.end != here.end) {
+    reasons.push_back(
+        fmt::format("this rank holds [{}, {}) of the intermediate size there, this blob has "
+                    "[{}, {})",
+                    there.begin, there.end, here.begin, here.end));
+  }
 }
 
 void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<Manifest>& ranks,
@@ -74,20 +91,17 @@ void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<M
                                   rank.rank.num_ranks));
     return;
   }
+  const Deployment deployment = deployment_of(rank);
   for (const ManifestLayer& layer : rank.layers) {
-    const LayerDims model{std::max<int64_t>(1, layer.loaded.dims.num_experts), layer.hidden_size,
-                          intermediate};
-    const LayerDims want =
-        rank_sizes(rules, deployment_of(rank), caller, rank.target, model).padded;
-    const LayerDims& have = layer.loaded.dims;
-    if (want.hidden_size != have.hidden_size || want.intermediate_size != have.intermediate_size) {
-      reasons.push_back(fmt::format(
-          "layer {}: padded to H {}, I {} there, this blob has H {}, I {}", layer.index,
-          want.hidden_size, want.intermediate_size, have.hidden_size, have.intermediate_size));
-      return;  // the others say the same
-    }
-    check_slice(rules, rank, intermediate, want.intermediate_size, reasons);
-    if (!reasons.empty()) return;
+    const auto experts = std::max<int64_t>(1, layer.loaded.dims.num_experts);
+    const LayerDims dims{checked_mul(experts, rank.rank.ep_size), layer.hidden_size, intermediate};
+    const std::vector<RankSlice> slices =
+        cut_ranks(model_of(rank, dims, caller), dims,
+                  {.rules = rules, .deployment = deployment, .target = rank.target});
+    const auto index = static_cast<size_t>(rank.rank.rank);
+    if (index >= slices.size()) throw Error::input("its rank is not one of its own world");
+    compare_sizes(layer, slices[index], rank.rank, reasons);
+    if (!reasons.empty()) return;  // the other layers say the same
   }
 }
 
@@ -112,6 +126,12 @@ std::vector<std::string> reasons_against(const RuleSet& rules, const Manifest& r
     reasons.emplace_back(error.what());
   }
   return reasons;
+}
+
+const RuleSet& rules_of_blob(const Manifest& manifest) {
+  const auto revisions = all_revisions();
+  const auto found = std::ranges::find(revisions, manifest.revision, &RuleSet::name);
+  return found == revisions.end() ? default_revision() : **found;
 }
 
 }  // namespace mxfp4

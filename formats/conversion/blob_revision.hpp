@@ -16,4 +16,8 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> reasons_against(const RuleSet& rules, const Manifest& rank,
                                                        const std::vector<Manifest>& ranks);
 
+// The rule set that made a blob, by its manifest; the default one where this program does not know
+// it: bytes follow from the layout id, not from the rules.
+[[nodiscard]] const RuleSet& rules_of_blob(const Manifest& manifest);
+
 }  // namespace mxfp4

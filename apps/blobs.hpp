@@ -1,0 +1,22 @@
+// What commands that take a blob begin and end with.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "apps/console.hpp"
+#include "formats/blob/blob_reader.hpp"
+
+namespace mxfp4 {
+
+// The directories of a blob's ranks. Throws Error::input where there is no complete blob.
+[[nodiscard]] std::vector<std::filesystem::path> require_blobs(const std::filesystem::path& path);
+
+// Their manifests, in the same order. Throws Error::input naming the file.
+[[nodiscard]] std::vector<Manifest> read_manifests(const std::vector<std::filesystem::path>& blobs);
+
+// Warns of ranks that the blob at `path`, whose manifests these are, should have and has not.
+void warn_of_missing_ranks(const std::filesystem::path& path,
+                           const std::vector<Manifest>& manifests, const Console& console);
+
+}  // namespace mxfp4

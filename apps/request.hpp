@@ -1,0 +1,32 @@
+// From flags to what is asked of a conversion. Names in flags are looked up here, so that a wrong
+// one is answered with the nearest; what follows from them is decided in formats/conversion/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "apps/options.hpp"
+#include "formats/conversion/decide.hpp"
+
+namespace mxfp4 {
+
+// What the flags and the --target file ask for. Throws Error::usage and Error::input naming the
+// flag or the file.
+[[nodiscard]] ConversionRequest request_from(const DeploymentOptions& options);
+// The same by another rule set than that of --revision.
+[[nodiscard]] ConversionRequest request_from(const DeploymentOptions& options,
+                                             const RuleSet& rules);
+
+// Which checkpoint, and what of it. `family` is the request's.
+[[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
+                                                std::optional<Family> family);
+
+// decide_conversion, with errors that name the flag or the --target file that is wrong. A refusal
+// by the oracle gets the nearest name as its hint, or `otherwise`.
+[[nodiscard]] Conversion conversion_for(
+    const DeploymentOptions& options, const ConversionRequest& request,
+    const OpenedCheckpoint* checkpoint,
+    std::string_view otherwise = "mxfp4-repack explain shows every candidate and its reason");
+
+}  // namespace mxfp4

@@ -1,0 +1,229 @@
+#include "formats/conversion/decide.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <tuple>
+
+#include "lib/core/checked.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/oracle/question.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// What a checkpoint tells the oracle.
+struct ModelFacts {
+  const ModelConfig* config = nullptr;
+  const CallerRow* caller = nullptr;
+  std::optional<Family> family{};
+  std::optional<bool> biases{};
+  std::optional<bool> input_scales{};
+};
+
+ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* checkpoint) {
+  ModelFacts facts;
+  if (checkpoint == nullptr) {
+    facts.family = request.family;
+    facts.caller = usual_caller(
+        *request.rules, request.deployment.selector.value_or(Selector::kGptOss), facts.family);
+    return facts;
+  }
+  const ModelLayers& model = checkpoint->model;
+  facts.config = checkpoint->config ? &*checkpoint->config : nullptr;
+  if (facts.config != nullptr && model.style != Style::kLoaded) {
+    facts.caller = find_caller(*request.rules, *facts.config);
+  }
+  facts.family = model.family;
+  facts.biases = model.layers.front().has(Slot::kW13Bias);
+  facts.input_scales = model.layers.front().has(Slot::kW13InputScale);
+  return facts;
+}
+
+// Moves the serving world's size, which is a knob for inputs that are sliced already.
+void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target) {
+  target.knobs = knobs;
+  const auto world = target.knobs.find("tp_size");
+  if (world == target.knobs.end()) return;
+  const std::string& text = world->second;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), target.world_size);
+  if (error != std::errc{} || end != text.data() + text.size() || target.world_size < 1) {
+    throw Error::usage(fmt::format("'{}' is not a whole number above 0", text))
+        .at_key("--knob tp_size");
+  }
+  target.knobs.erase(world);
+}
+
+// Throws unless the table has a layout for the target.
+const Layout* require_layout(const Conversion& conversion) {
+  const Target& target = conversion.target;
+  const std::string_view name = backend_name(target.backend);
+  if (conversion.row == nullptr) {
+    if (target.arch.empty()) {
+      throw Error::usage(
+          fmt::format("the layout of {} differs between architectures: give --arch", name));
+    }
+    throw Error::unsupported(fmt::format("{} has no layout for family {} on {} {} in {}", name,
+                                         family_name(target.family), platform_name(target.platform),
+                                         target.arch, conversion.rules->name));
+  }
+  if (conversion.row->layout == nullptr) {
+    throw Error::unsupported(std::string(conversion.row->refusal))
+        .reference_type(std::string(conversion.row->refusal_type));
+  }
+  return conversion.row->layout;
+}
+
+// Throws unless the layout takes every layer of every rank; each distinct size is asked once.
+void check_preconditions(const Conversion& conversion, const ModelLayers& model) {
+  using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
+  std::set<Key> asked;
+  for (const ExpertLayer& layer : model.layers) {
+    for (const RankSlice& rank : conversion.ranks) {
+      const LoadedSpec loaded = loaded_spec(model, layer, rank);
+      const LayerDims& dims = loaded.dims;
+      if (!asked
+               .insert({dims.num_experts, dims.hidden_size, dims.intermediate_size, loaded.bias,
+                        loaded.input_scales})
+               .second) {
+        continue;
+      }
+      in_context(layer.prefix, [&] {
+        loaded.check();
+        if (conversion.layout != nullptr) {
+          (void)conversion.layout->outputs({loaded, conversion.target});
+        }
+      });
+    }
+  }
+}
+
+// Whoever made a loaded input chose its row order; a checkpoint's user cannot know.
+void check_defects(const Conversion& conversion, const ConversionRequest& request,
+                   const OpenedCheckpoint* checkpoint) {
+  const bool loaded = checkpoint != nullptr && checkpoint->model.style == Style::kLoaded;
+  if (conversion.defects.empty() || request.allow_known_defects || loaded) return;
+  throw Error::unsupported(conversion.defects.front())
+      .hint("--allow-known-defects writes the reference's bytes all the same");
+}
+
+void cut(Conversion& conversion, const ConversionRequest& request,
+         const OpenedCheckpoint& checkpoint) {
+  conversion.model = common_dims(checkpoint.model);
+  SliceRequest slice{*conversion.rules, conversion.deployment, conversion.target, request.placement,
+                     request.pad};
+  if (checkpoint.config) slice.n_group = checkpoint.config->n_group;
+  conversion.ranks = in_file(checkpoint.path.string(),
+                             [&] { return cut_ranks(checkpoint.model, conversion.model, slice); });
+}
+
+void check_rank(const std::optional<int64_t>& rank, int64_t ranks) {
+  if (!rank || (*rank >= 0 && *rank < ranks)) return;
+  throw Error::usage(fmt::format("--rank {}: there are {} ranks", *rank, ranks));
+}
+
+// Slices, and what the layout says to them. Without a checkpoint only their number is known.
+void complete_ranks(Conversion& conversion, const ConversionRequest& request,
+                    const OpenedCheckpoint* checkpoint) {
+  if (checkpoint == nullptr) {
+    const MoeParallel world = flatten_parallel(*conversion.rules, conversion.deployment.parallel);
+    check_rank(request.rank, checked_mul(world.tp_size, world.ep_size));
+    return;
+  }
+  cut(conversion, request, *checkpoint);
+  check_rank(request.rank, static_cast<int64_t>(conversion.ranks.size()));
+  if (request.rank) conversion.ranks = {conversion.ranks[static_cast<size_t>(*request.rank)]};
+  check_preconditions(conversion, checkpoint->model);
+}
+
+// From the oracle's answer on: layout, slices, preconditions, defects.
+void complete(Conversion& conversion, const ConversionRequest& request,
+              const OpenedCheckpoint* checkpoint) {
+  if (!conversion.decision.backend) {
+    throw Error::unsupported(conversion.decision.error_message)
+        .reference_type(conversion.decision.error_type);
+  }
+  if (!request.stop_at_loaded) conversion.layout = require_layout(conversion);
+  complete_ranks(conversion, request, checkpoint);
+  if (request.stop_at_loaded) return;
+  const W13Order usual =
+      conversion.family == Family::kGptOss ? W13Order::kInterleaved : W13Order::kHalves;
+  const LayerDims padded = conversion.ranks.empty() ? LayerDims{} : conversion.ranks.front().padded;
+  conversion.defects = defect_notes(
+      *conversion.rules,
+      {conversion.target, padded, checkpoint == nullptr ? usual : checkpoint->model.order});
+  check_defects(conversion, request, checkpoint);
+}
+
+}  // namespace
+
+Conversion decide_conversion(const ConversionRequest& request, const OpenedCheckpoint* checkpoint) {
+  const RuleSet& rules = *request.rules;
+  const ModelFacts facts = facts_of(request, checkpoint);
+  Conversion conversion;
+  conversion.rules = &rules;
+  conversion.caller = facts.caller;
+  conversion.deployment = resolve_deployment(rules, request.deployment, facts.caller, facts.config);
+  conversion.family = family_of(facts.caller, facts.family, conversion.deployment.selector);
+  conversion.decision = decide(rules, {.deployment = conversion.deployment,
+                                       .caller = facts.caller,
+                                       .family = facts.family,
+                                       .forced = request.backend,
+                                       .biases = facts.biases,
+                                       .input_scales = facts.input_scales});
+  if (conversion.decision.backend) {
+    conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
+    apply_knobs(request.knobs, conversion.target);
+    conversion.row = find_layout_row(rules, conversion.target);
+  }
+  try {
+    complete(conversion, request, checkpoint);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    conversion.refusal = error;
+  }
+  return conversion;
+}
+
+void require_conversion(const Conversion& conversion) {
+  if (conversion.refusal) throw Error(*conversion.refusal);
+}
+
+PlanOptions plan_options(const Conversion& conversion) {
+  return {.layout = conversion.layout, .target = conversion.target};
+}
+
+std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims,
+                                 const SliceRequest& request) {
+  const RuleSet& rules = request.rules;
+  SliceOptions options;
+  options.parallel = request.deployment.parallel;
+  options.placement = request.placement;
+  options.round = request.pad;
+  options.backend = request.target.backend;
+  options.n_group = request.n_group;
+  if (rules.loader.strides_by_checkpoint) options.generic_stride = GenericStride::kCheckpoint;
+  if (request.padded) {
+    options.round_hidden = [&](int64_t) { return request.padded->hidden_size; };
+    options.round_sizes = [&](LayerDims sizes) {
+      return LayerDims{sizes.num_experts, request.padded->hidden_size,
+                       request.padded->intermediate_size};
+    };
+    return slice_ranks(model, dims, options);
+  }
+  const Question question = make_question(rules, request.deployment);
+  if (question.uses_all2all) {
+    options.round_hidden = [&](int64_t hidden) {
+      return round_up_all2all_hidden(rules, question.parallel.all2all_backend, hidden);
+    };
+  }
+  options.round_sizes = [&](LayerDims sizes) {
+    return round_up_sizes(rules, request.target, sizes);
+  };
+  return slice_ranks(model, dims, options);
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,90 @@
+// The one decision of a conversion: what is asked, together with the checkpoint, gives the backend,
+// the layout and every rank's slice, or the reason why there is none. Every command asks this and
+// nothing else decides.
+//
+// Usage:
+//   const OpenedCheckpoint checkpoint = open_checkpoint({.path = "model"}, rules);
+//   const Conversion conversion = decide_conversion(request, &checkpoint);
+//   require_conversion(conversion);
+//   Plan plan = make_plan(checkpoint.model, conversion.ranks, plan_options(conversion));
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/conversion/opened_checkpoint.hpp"
+#include "lib/core/error.hpp"
+#include "lib/load/slice.hpp"
+#include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/resolve.hpp"
+#include "lib/plan/plan.hpp"
+
+namespace mxfp4 {
+
+// What is asked for. Empty means that nothing was said.
+struct ConversionRequest {
+  const RuleSet* rules = nullptr;              // the engine revision; never null
+  DeploymentRequest deployment{};              // the machine and process that will serve
+  std::optional<Backend> backend{};            // given: the oracle is not asked
+  std::optional<Family> family{};              // of the converter; empty: the checkpoint tells
+  std::map<std::string, std::string> knobs{};  // parameters of the layout, by name
+  ExpertPlacement placement = ExpertPlacement::kLinear;
+  bool pad = true;                // round sizes as the backend wants
+  std::optional<int64_t> rank{};  // only this one
+  bool stop_at_loaded = false;    // write what the engine's loader would hold
+  bool allow_known_defects = false;
+};
+
+// The answer. A refusal is a value: what was found out before it stands beside it.
+struct Conversion {
+  const RuleSet* rules = nullptr;
+  const CallerRow* caller = nullptr;  // the method class that serves the checkpoint
+  Deployment deployment;
+  Family family = Family::kGptOss;
+  Decision decision;
+  // With a backend:
+  Target target;
+  const LayoutRow* row = nullptr;  // null: no such row
+  const Layout* layout = nullptr;  // null: refused, or it stops at the loaded layout
+  // With a checkpoint too, unless it is refused earlier:
+  LayerDims model;                   // sizes of the whole model
+  std::vector<RankSlice> ranks;      // all of them, or the one that was asked for
+  std::vector<std::string> defects;  // what the engine is known to get wrong with these bytes
+  // Why nothing can be converted; empty: it can.
+  std::optional<Error> refusal;
+};
+
+// `checkpoint` may be null: then sizes and slices are not known and not checked. Throws Error::usage
+// for contradictory or unknown facts, Error::input for a checkpoint that holds such ones. Everything
+// that is Error::unsupported becomes the refusal: the oracle's, a layout that does not exist, experts
+// or sizes that cannot be divided, preconditions of the layout, known defects.
+[[nodiscard]] Conversion decide_conversion(const ConversionRequest& request,
+                                           const OpenedCheckpoint* checkpoint);
+
+// Throws the refusal, if there is one.
+void require_conversion(const Conversion& conversion);
+
+// What make_plan needs to know. Requires a conversion without a refusal.
+[[nodiscard]] PlanOptions plan_options(const Conversion& conversion);
+
+// How a model is cut among ranks.
+struct SliceRequest {
+  const RuleSet& rules;
+  const Deployment& deployment;
+  const Target& target;
+  ExpertPlacement placement = ExpertPlacement::kLinear;
+  bool pad = true;
+  // Sizes that a blob has been padded to, in place of what the rules say; they hold wherever the
+  // checkpoint's loader pads at all.
+  std::optional<LayerDims> padded{};
+  std::optional<int64_t> n_group{};  // as SliceOptions
+};
+
+// Every rank's slice of a model of these sizes. Throws as slice_ranks does.
+[[nodiscard]] std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims,
+                                               const SliceRequest& request);
+
+}  // namespace mxfp4

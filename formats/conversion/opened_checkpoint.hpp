@@ -1,0 +1,56 @@
+// A checkpoint as a conversion sees it: its source, its configuration, and where its MoE layers lie.
+// Only headers have been read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "formats/source/source.hpp"
+#include "lib/core/model_config.hpp"
+#include "lib/load/expert_layer.hpp"
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4 {
+
+inline constexpr const char* kConfigName = "config.json";
+
+struct CheckpointOptions {
+  std::filesystem::path path;
+  std::optional<Style> style{};              // empty: detected
+  std::optional<Family> family{};            // empty: the checkpoint tells
+  std::optional<std::string> config_text{};  // replaces the config.json that the input carries
+  std::filesystem::path config_path{};       // of config_text, for messages
+  std::set<int64_t> layers{};                // numbers of the layers to keep; empty: all
+};
+
+struct OpenedCheckpoint {
+  std::filesystem::path path;  // as it was given
+  std::shared_ptr<Source> source;
+  std::optional<std::string> config_text;
+  std::optional<ModelConfig> config;
+  ModelLayers model;
+  bool layers_chosen = false;  // CheckpointOptions::layers named some, be it all of them
+  size_t layers_left_out = 0;  // by them
+};
+
+// `rules` say what the engine's loader does with the checkpoint. Throws Error::input,
+// Error::unsupported for a checkpoint that no method of the revision serves, Error::usage for a
+// layer that does not exist.
+[[nodiscard]] OpenedCheckpoint open_checkpoint(const CheckpointOptions& options,
+                                               const RuleSet& rules);
+// The same of a source that open_source gave for options.path.
+[[nodiscard]] OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source,
+                                               const CheckpointOptions& options,
+                                               const RuleSet& rules);
+
+// Keeps the layers with these numbers. Throws Error::usage when one does not exist.
+void select_layers(ModelLayers& model, const std::set<int64_t>& layers);
+
+// The sizes that all layers share. Throws Error::input when they differ.
+[[nodiscard]] LayerDims common_dims(const ModelLayers& model);
+
+}  // namespace mxfp4

@@ -1,0 +1,249 @@
+#include "formats/conversion/repack.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "lib/core/error.hpp"
+#include "lib/exec/job_pipeline.hpp"
+#include "lib/exec/pool.hpp"
+#include "lib/plan/frames.hpp"
+#include "lib/plan/job_order.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What one job in flight owns.
+struct InFlight {
+  JobBuffers buffers;
+  std::vector<OutgoingPiece> outgoing;  // by piece of the job
+};
+
+// What every rank's manifest shares.
+Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
+                  const RepackOptions& options) {
+  const Layout* layout = conversion.layout;
+  Manifest manifest;
+  manifest.tool_version = MXFP4_REPACK_VERSION;
+  manifest.revision = conversion.rules->name;
+  manifest.vllm_commit = conversion.rules->commit;
+  manifest.layout = layout == nullptr ? kLoadedLayoutId : layout->id;
+  if (layout != nullptr) manifest.kernel_library = layout->kernel_library;
+  manifest.decision = conversion.decision;
+  manifest.target = conversion.target;
+  manifest.parallel = conversion.deployment.parallel;
+  manifest.style = style_name(checkpoint.model.style);
+  manifest.loader = checkpoint.model.loader;
+  manifest.order = checkpoint.model.order;
+  manifest.scale_fill = checkpoint.model.scale_fill;
+  manifest.bias_dtype = checkpoint.model.bias_dtype;
+  manifest.all_layers = !checkpoint.layers_chosen;
+  manifest.source.kind = checkpoint.source->kind();
+  for (const FileStatus& file : checkpoint.source->files()) {
+    manifest.source.files.emplace_back(file.path.filename().string(), file.size);
+  }
+  manifest.compression = options.compression;
+  if (manifest.compression.zstd) manifest.libzstd = zstd_library_version();
+  manifest.warnings = checkpoint.model.warnings;
+  return manifest;
+}
+
+// The model directory around the blob.
+RestPlan plan_rest_of(const OpenedCheckpoint& checkpoint, std::vector<std::string>& warnings) {
+  RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
+  std::vector<SideFile> side;
+  std::error_code ignored;
+  if (checkpoint.source->kind() == "safetensors" && fs::is_directory(checkpoint.path, ignored)) {
+    side = find_side_files(checkpoint.path, warnings);
+  }
+  std::erase_if(side, [](const SideFile& file) { return file.name == kConfigName; });
+  if (checkpoint.config_text) {
+    side.push_back({.name = kConfigName,
+                    .from = {},
+                    .text = *checkpoint.config_text,
+                    .size = static_cast<int64_t>(checkpoint.config_text->size())});
+  } else {
+    warnings.emplace_back("the input has no config.json, so OUT has none");
+  }
+  rest.side.insert(rest.side.end(), side.begin(), side.end());
+  if (checkpoint.layers_left_out > 0) {
+    warnings.push_back(fmt::format("OUT lacks the experts of {} layer{}, which --layers leaves out",
+                                   checkpoint.layers_left_out,
+                                   checkpoint.layers_left_out == 1 ? "" : "s"));
+  }
+  return rest;
+}
+
+std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
+  std::vector<fs::path> inputs;
+  for (const FileStatus& file : source.files()) inputs.push_back(file.path);
+  for (const SideFile& file : rest.side) {
+    if (!file.from.empty()) inputs.push_back(file.from);
+  }
+  return inputs;
+}
+
+// Of a job, and of the encoder of the worker that is at it.
+int64_t largest_cost(const Plan& plan, const Compression& compression) {
+  int64_t cost = 0;
+  for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);
+  return compression.zstd ? cost + encoder_bytes(compression.level, kFrameBytes) : cost;
+}
+
+// The rest lies beside the blob's folder, and is journalled by its name seen from there.
+std::string in_blob(const std::string& name) { return "../" + name; }
+
+}  // namespace
+
+int64_t RepackPlan::files() const { return std::ranges::count(wanted, true); }
+
+int64_t RepackPlan::data_bytes() const { return job_bytes(plan); }
+
+RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
+                       const RepackOptions& options) {
+  RepackPlan out;
+  out.plan = make_plan(checkpoint.model, conversion.ranks, plan_options(conversion));
+  out.common = describe(checkpoint, conversion, options);
+  if (options.include_rest) out.rest = plan_rest_of(checkpoint, out.common.warnings);
+  out.common.rest = out.rest.planned();
+  check_text(out.common);
+  out.warnings = out.common.warnings;
+  out.manifests = planned_manifests(out.plan, checkpoint.model, out.common);
+  if (options.shard && options.shard->index != 0) out.rest = {};  // one shard copies it for all
+  out.inputs = inputs_of(*checkpoint.source, out.rest);
+  out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
+  keep_jobs(out.plan, out.wanted);
+  return out;
+}
+
+Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion, RepackPlan plan,
+               ConversionOutput& output, const RepackOptions& options)
+    : checkpoint_(checkpoint),
+      plan_(std::move(plan)),
+      output_(output),
+      options_(options),
+      repacker_(*checkpoint.source, checkpoint.model, plan_.plan, conversion.layout,
+                conversion.target),
+      writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common, plan_.wanted,
+              [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); }) {
+  kept_ = keep_finished();
+  data_bytes_ = job_bytes(plan_.plan);
+  output_.reserve(bytes_to_move());
+}
+
+// Takes over the wanted files that an earlier run finished; the plan keeps the jobs of the others.
+int64_t Repack::keep_finished() {
+  const Plan& plan = plan_.plan;
+  std::vector<bool> left = plan_.wanted;
+  int64_t kept = 0;
+  std::vector<size_t> next(plan.ranks.size(), 0);
+  for (size_t file = 0; file < plan.files.size(); ++file) {
+    const size_t rank = plan.files[file].rank;
+    const ManifestLayer& layer = plan_.manifests[rank].layers[next[rank]++];
+    if (!left[file]) continue;
+    const auto finished = output_.kept(name_in_blob(plan.ranks[rank], layer.file));
+    if (!finished || finished->tensors.size() != layer.tensors.size()) continue;
+    writer_.keep(file, *finished);
+    left[file] = false;
+    ++kept;
+  }
+  keep_jobs(plan_.plan, left);
+  return kept;
+}
+
+void Repack::run(const RunHooks& hooks) {
+  weave_files(plan_.plan, options_.limits.threads);
+  move_layers(hooks);
+  copy_rest(hooks);
+}
+
+// Every job is read, worked on, and its pieces written.
+void Repack::move_layers(const RunHooks& hooks) {
+  const Plan& plan = plan_.plan;
+  const Compression& compression = options_.compression;
+  Pool<FrameEncoder> encoders([&] { return std::make_unique<FrameEncoder>(compression.level); });
+  const auto each_piece = [](const Job& job, InFlight& at, const auto& stage) {
+    for (size_t i = 0; i < job.pieces.size(); ++i) stage(job.pieces[i], at.outgoing[i]);
+  };
+  const auto encode = [&](const Job& job, InFlight& at) {
+    encoders.use([&](FrameEncoder& encoder) {
+      each_piece(job, at, [&](const Piece& piece, OutgoingPiece& out) {
+        encode_piece(encoder, plan.files[piece.file].tensors[piece.tensor], piece, out);
+      });
+    });
+  };
+  run_jobs<Job, InFlight>(
+      plan.jobs,
+      limits_for(options_.limits.memory, largest_cost(plan, compression), options_.limits.threads),
+      {.read =
+           [&](const Job& job, InFlight& at) {
+             hooks.check_stop();
+             repacker_.read(job, at.buffers);
+           },
+       .work =
+           [&](const Job& job, InFlight& at) {
+             repacker_.work(job, at.buffers);
+             at.outgoing.resize(std::max(at.outgoing.size(), job.pieces.size()));
+             for (size_t i = 0; i < job.pieces.size(); ++i) {
+               at.outgoing[i].decoded = at.buffers.pieces[i];
+             }
+             if (compression.zstd) encode(job, at);
+           },
+       .place =
+           [&](const Job& job, InFlight& at) {
+             each_piece(job, at,
+                        [&](const Piece& piece, OutgoingPiece& out) { writer_.place(piece, out); });
+           },
+       .store =
+           [&](const Job& job, InFlight& at) {
+             each_piece(job, at,
+                        [&](const Piece& piece, OutgoingPiece& out) { writer_.store(piece, out); });
+             repacker_.release(job);
+           },
+       .finish =
+           [&](const Job& job, InFlight& at) {
+             each_piece(job, at, [&](const Piece& piece, const OutgoingPiece& out) {
+               writer_.finish(piece, out);
+               hooks.progress(static_cast<int64_t>(out.decoded.size()));
+             });
+           }});
+}
+
+void Repack::copy_rest(const RunHooks& hooks) {
+  const RestHooks rest{
+      .progress =
+          [&](int64_t bytes) {
+            hooks.check_stop();
+            hooks.progress(bytes);
+          },
+      .kept = [&](const std::string& name) -> std::optional<ManifestFile> {
+        const auto kept = output_.kept(in_blob(name));
+        if (!kept) return std::nullopt;
+        return ManifestFile{name, kept->size, kept->xxh3_128};
+      },
+      .finished =
+          [&](const ManifestFile& file) {
+            output_.finished({in_blob(file.name), file.size, file.xxh3_128, {}}, {});
+          }};
+  rest_ = write_rest(*checkpoint_.source, plan_.rest, output_.blob().parent_path(), rest);
+}
+
+RepackResult Repack::commit() {
+  std::vector<Manifest> manifests = writer_.finish();
+  for (Manifest& rank : manifests) rank.rest = rest_;
+  checkpoint_.source->check_unchanged();
+  RepackResult result;
+  result.warnings = output_.commit(std::move(manifests), repacker_.warnings());
+  result.files = plan_.files();
+  result.kept = kept_;
+  result.rest_files = static_cast<int64_t>(rest_.size());
+  result.data_bytes = data_bytes_;
+  result.written_bytes = writer_.bytes_written();
+  return result;
+}
+
+}  // namespace mxfp4

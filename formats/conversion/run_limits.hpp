@@ -1,0 +1,21 @@
+// What a conversion, its inverse or a comparison may use of this machine, and whom it tells.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace mxfp4 {
+
+struct RunLimits {
+  int threads = 1;
+  int64_t memory = int64_t{256} << 20;  // bytes for buffers
+};
+
+struct RunHooks {
+  // That many more bytes are done. One call at a time.
+  std::function<void(int64_t bytes)> progress = [](int64_t) {};
+  // Called between jobs; may throw to stop.
+  std::function<void()> check_stop = [] {};
+};
+
+}  // namespace mxfp4

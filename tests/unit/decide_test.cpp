@@ -1,0 +1,154 @@
+// The one decision: sizes and slices of ranks, and what is refused before anything is written.
+#include "formats/conversion/decide.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+const RuleSet& rules() { return default_revision(); }
+
+OpenedCheckpoint open_gpt_oss() {
+  return open_checkpoint({.path = MXFP4_TESTDATA "/ingest/gptoss_hf"}, rules());
+}
+
+ConversionRequest on_arch(std::string arch) {
+  ConversionRequest request{.rules = &rules()};
+  request.deployment.arch = std::move(arch);
+  return request;
+}
+
+// Layers of a model of these sizes, as the generic loader has them.
+ModelLayers generic_model(const LayerDims& dims) {
+  ModelLayers model;
+  model.loader = Loader::kGeneric;
+  model.family = Family::kGeneric;
+  model.layers.emplace_back().dims = dims;
+  return model;
+}
+
+TEST(Decide, RoundsForTheAllToAllKernelThenForTheBackend) {
+  const LayerDims dims{128, 2880, 2880};
+  const ModelLayers model = generic_model(dims);
+  Deployment deployment;
+  deployment.platform = Platform::kCuda;
+  deployment.arch = "sm90";
+  Target target;
+  target.platform = deployment.platform;
+  target.backend = Backend::TRITON;
+  const auto padded = [&] {
+    return cut_ranks(model, dims, {rules(), deployment, target}).front().padded;
+  };
+  deployment.parallel.tp_size = 4;
+  EXPECT_EQ(padded(), (LayerDims{128, 2880, 768}));
+  deployment.parallel.tp_size = 7;
+  EXPECT_THROW((void)padded(), Error);
+  deployment.parallel = {.tp_size = 1,
+                         .dp_size = 2,
+                         .enable_expert_parallel = true,
+                         .all2all_backend = "deepep_low_latency"};
+  target.backend = Backend::BATCHED_MARLIN;
+  EXPECT_EQ(padded(), (LayerDims{64, 3072, 2944}));
+  const LayerDims large{8, 9000, 2880};
+  EXPECT_THROW((void)cut_ranks(generic_model(large), large, {rules(), deployment, target}), Error);
+}
+
+TEST(Decide, TakesTheSizesOfABlobWhereTheyAreGiven) {
+  const LayerDims dims{4, 64, 96};
+  Deployment deployment;
+  deployment.parallel.tp_size = 3;
+  const std::vector<RankSlice> ranks = cut_ranks(
+      generic_model(dims), dims,
+      {.rules = rules(), .deployment = deployment, .target = {}, .padded = LayerDims{4, 128, 64}});
+  ASSERT_EQ(ranks.size(), 3U);
+  EXPECT_EQ(ranks[0].padded, (LayerDims{4, 128, 64}));
+}
+
+TEST(Decide, AnswersWithLayoutAndSlices) {
+  const OpenedCheckpoint checkpoint = open_gpt_oss();
+  ConversionRequest request = on_arch("sm90");
+  request.deployment.tp_size = 3;
+  const Conversion conversion = decide_conversion(request, &checkpoint);
+  ASSERT_FALSE(conversion.refusal) << conversion.refusal->what();
+  EXPECT_EQ(conversion.decision.backend, Backend::TRITON);
+  EXPECT_EQ(conversion.layout->id, "triton/hopper");
+  EXPECT_EQ(conversion.model, (LayerDims{4, 64, 96}));
+  ASSERT_EQ(conversion.ranks.size(), 3U);
+  EXPECT_EQ(conversion.ranks[2].begin, 64);
+  EXPECT_EQ(conversion.ranks[2].end, 96);
+  request.rank = 1;
+  const Conversion one = decide_conversion(request, &checkpoint);
+  ASSERT_EQ(one.ranks.size(), 1U);
+  EXPECT_EQ(one.ranks[0].rank, 1);
+  request.rank = 3;
+  EXPECT_THROW((void)decide_conversion(request, &checkpoint), Error);
+}
+
+// What `explain` once answered with 0 and a command that convert refused.
+TEST(Decide, RefusesWhatCannotBeWritten) {
+  const OpenedCheckpoint checkpoint = open_gpt_oss();
+  const auto refusal = [&](const ConversionRequest& request) -> std::string {
+    const Conversion conversion = decide_conversion(request, &checkpoint);
+    if (!conversion.refusal) return "";
+    EXPECT_EQ(conversion.refusal->kind(), ErrorKind::kUnsupported);
+    EXPECT_THROW(require_conversion(conversion), Error);
+    return conversion.refusal->message();
+  };
+  ConversionRequest request = on_arch("sm90");
+  EXPECT_EQ(refusal(request), "");
+  request.deployment.tp_size = 3;
+  request.deployment.enable_expert_parallel = true;
+  EXPECT_NE(refusal(request).find("4 experts are not divisible by 3"), std::string::npos);
+  request.deployment.tp_size = 8;
+  EXPECT_EQ(refusal(request), "8 expert-parallel ranks for 4 experts");
+  request = on_arch("sm90");
+  request.deployment.tp_size = 5;
+  EXPECT_EQ(refusal(request), "intermediate size 96 is not divisible by 5 ranks");
+  request.deployment.tp_size = 2;
+  request.pad = false;
+  EXPECT_NE(refusal(request).find("not whole scale blocks"), std::string::npos);
+  request = on_arch("sm90");
+  request.backend = Backend::FLASHINFER_CUTLASS_MXFP4_BF16;
+  request.pad = false;
+  EXPECT_NE(refusal(request).find("must be a multiple of"), std::string::npos);
+  EXPECT_NE(refusal(on_arch("aarch64")), "");
+}
+
+TEST(Decide, RefusesKnownDefectsUnlessTheyAreAccepted) {
+  const OpenedCheckpoint checkpoint =
+      open_checkpoint({.path = MXFP4_TESTDATA "/ingest/dsv4"}, rules());
+  ConversionRequest request = on_arch("gfx950");
+  request.backend = Backend::AITER_MXFP4_BF16;
+  const Conversion refused = decide_conversion(request, &checkpoint);
+  ASSERT_EQ(refused.defects.size(), 1U);
+  ASSERT_TRUE(refused.refusal);
+  EXPECT_EQ(refused.refusal->message(), refused.defects.front());
+  request.allow_known_defects = true;
+  EXPECT_FALSE(decide_conversion(request, &checkpoint).refusal);
+}
+
+TEST(Decide, ThrowsWhatIsNoAnswer) {
+  const OpenedCheckpoint checkpoint = open_gpt_oss();
+  const auto kind = [&](const ConversionRequest& request) {
+    try {
+      (void)decide_conversion(request, &checkpoint);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::kInternal;
+  };
+  ConversionRequest request = on_arch("sm90");
+  request.knobs = {{"tp_size", "many"}};
+  EXPECT_EQ(kind(request), ErrorKind::kUsage);
+  request = on_arch("");
+  request.deployment.arch.reset();
+  EXPECT_EQ(kind(request), ErrorKind::kUsage);
+  request = on_arch("sm90");
+  request.deployment.activation = "loud";
+  EXPECT_EQ(kind(request), ErrorKind::kInput);
+}
+
+}  // namespace
+}  // namespace mxfp4
