@@ -15,7 +15,7 @@
 #include "formats/os/uninitialized_bytes.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
-#include "lib/exec/pipeline.hpp"
+#include "lib/exec/job_pipeline.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -29,7 +29,7 @@ constexpr size_t kHashPiece = size_t{256} << 10;
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
 // Some consecutive bytes of one tensor, and how they are stored.
-struct Piece {
+struct StoredPiece {
   size_t layer = 0;  // index into the manifest's layers
   size_t tensor = 0;
   int64_t in_tensor = 0;   // position of the first byte
@@ -70,8 +70,9 @@ void gather(std::vector<std::string>& findings, Check&& check) {
 }
 
 // The pieces of a plain file.
-std::vector<Piece> cut_plain(const ManifestLayer& layer, const LayerReader& reader, size_t index) {
-  std::vector<Piece> pieces;
+std::vector<StoredPiece> cut_plain(const ManifestLayer& layer, const LayerReader& reader,
+                                   size_t index) {
+  std::vector<StoredPiece> pieces;
   int64_t offset = reader.header().data_start;
   for (size_t t = 0; t < layer.tensors.size(); ++t) {
     const int64_t bytes = layer.tensors[t].spec.bytes();
@@ -90,14 +91,15 @@ std::vector<Piece> cut_plain(const ManifestLayer& layer, const LayerReader& read
 }
 
 // The pieces of a compressed file: some frames of one tensor each. Frames begin at tensor starts.
-std::vector<Piece> cut_frames(const ManifestLayer& layer, const LayerReader& reader, size_t index) {
-  std::vector<Piece> pieces;
+std::vector<StoredPiece> cut_frames(const ManifestLayer& layer, const LayerReader& reader,
+                                    size_t index) {
+  std::vector<StoredPiece> pieces;
   const std::vector<SeekEntry>& frames = reader.frames();
   size_t next = 1;  // the first is the header
   for (size_t t = 0; t < layer.tensors.size(); ++t) {
     const int64_t bytes = layer.tensors[t].spec.bytes();
     for (int64_t at = 0; at < bytes;) {
-      Piece piece{.layer = index, .tensor = t, .in_tensor = at, .first_frame = next};
+      StoredPiece piece{.layer = index, .tensor = t, .in_tensor = at, .first_frame = next};
       while (piece.bytes < kPieceBytes && at < bytes) {
         if (next == frames.size() || frames[next].frame.decoded > bytes - at) {
           throw Error::input(
@@ -117,7 +119,7 @@ std::vector<Piece> cut_frames(const ManifestLayer& layer, const LayerReader& rea
   return pieces;
 }
 
-void sum_plain(ConstBytes stored, const Piece& piece, PieceSums& sums) {
+void sum_plain(ConstBytes stored, const StoredPiece& piece, PieceSums& sums) {
   sums.shared = (piece.offset - piece.in_tensor) % ChecksumPart::kPeriod == 0;
   while (!stored.empty()) {
     const ConstBytes part = stored.first(std::min(stored.size(), kHashPiece));
@@ -139,7 +141,7 @@ void sum_frames(ConstBytes stored, std::span<const SeekEntry> frames, PieceSums&
   }
 }
 
-void sum_piece(const LayerReader& reader, const Piece& piece, PieceSums& sums) {
+void sum_piece(const LayerReader& reader, const StoredPiece& piece, PieceSums& sums) {
   sums.damage.clear();
   sums.file_part.begin(piece.offset);
   sums.tensor_part.begin(piece.in_tensor);
@@ -195,12 +197,12 @@ std::vector<std::string> compare_description(const LayerReader& reader, const Ma
 
 // Opens a layer file and lists its pieces. None of a file that differs already: it is not read.
 void open_layer(const fs::path& path, const Manifest& manifest, size_t index, OpenLayer& layer,
-                std::vector<Piece>& pieces) {
+                std::vector<StoredPiece>& pieces) {
   const ManifestLayer& stated = manifest.layers[index];
   auto reader = std::make_unique<LayerReader>(path);
   layer.findings = compare_description(*reader, manifest, stated);
   if (!layer.findings.empty()) return;
-  const std::vector<Piece> cut = in_context(path.string(), [&] {
+  const std::vector<StoredPiece> cut = in_context(path.string(), [&] {
     return (reader->compressed() ? cut_frames : cut_plain)(stated, *reader, index);
   });
   const int64_t header =
@@ -213,7 +215,7 @@ void open_layer(const fs::path& path, const Manifest& manifest, size_t index, Op
 }
 
 // The next piece of a layer, in order.
-void add_piece(const Piece& piece, const PieceSums& sums, OpenLayer& layer) {
+void add_piece(const StoredPiece& piece, const PieceSums& sums, OpenLayer& layer) {
   if (!sums.damage.empty()) {
     if (layer.findings.empty()) layer.findings.push_back(sums.damage);
   } else if (layer.findings.empty()) {
@@ -331,35 +333,25 @@ std::vector<std::string> check_layer_files(const fs::path& directory, const Mani
                                            const std::function<void(int64_t)>& progress) {
   std::vector<std::string> findings;
   std::vector<OpenLayer> layers(manifest.layers.size());
-  std::vector<Piece> pieces;
+  std::vector<StoredPiece> pieces;
   for (size_t i = 0; i < layers.size(); ++i) {
     gather(findings, [&] {
       open_layer(directory / manifest.layers[i].file, manifest, i, layers[i], pieces);
     });
   }
-  const int64_t tokens = threads + 1;
-  std::vector<PieceSums> sums(static_cast<size_t>(tokens));
-  const auto piece_at = [&](int64_t job) -> const Piece& {
-    return pieces[static_cast<size_t>(job)];
-  };
-  run_pipeline(static_cast<int64_t>(pieces.size()), {threads, tokens},
-               {.read = {},
-                .work =
-                    [&](int64_t job, int64_t token) {
-                      const Piece& piece = piece_at(job);
-                      sum_piece(*layers[piece.layer].reader, piece,
-                                sums[static_cast<size_t>(token)]);
-                    },
-                .write =
-                    [&](int64_t job, int64_t token) {
-                      const Piece& piece = piece_at(job);
-                      OpenLayer& layer = layers[piece.layer];
-                      add_piece(piece, sums[static_cast<size_t>(token)], layer);
-                      progress(piece.stored);
-                      if (layer.pieces_left > 0) return;
-                      compare_sums(manifest.layers[piece.layer], layer);
-                      layer.reader.reset();
-                    }});
+  run_jobs<StoredPiece, PieceSums>(
+      pieces, {threads, threads + 1},
+      {.work = [&](const StoredPiece& piece,
+                   PieceSums& sums) { sum_piece(*layers[piece.layer].reader, piece, sums); },
+       .finish =
+           [&](const StoredPiece& piece, PieceSums& sums) {
+             OpenLayer& layer = layers[piece.layer];
+             add_piece(piece, sums, layer);
+             progress(piece.stored);
+             if (layer.pieces_left > 0) return;
+             compare_sums(manifest.layers[piece.layer], layer);
+             layer.reader.reset();
+           }});
   for (size_t i = 0; i < layers.size(); ++i) {
     if (layers[i].reader) compare_sums(manifest.layers[i], layers[i]);  // of a file without data
     const std::string path = (directory / manifest.layers[i].file).string();
