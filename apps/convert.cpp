@@ -339,10 +339,13 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .include_rest = options.include_rest,
                            .resume = options.resume,
                            .force = options.force,
+                           .check = options.check,
                            .shard = shard,
+                           .flags = options.flags,
                            .between = check_interrupted},
                           planned, *input.source);
   if (output.complete()) return already_complete(options, console);
+  for (const std::string& damage : output.damages()) console.warn(damage + "; made again");
   manifest.rest.clear();
   Repacker repacker(*input.source, input.model, plan, layout, choice.target);
   BlobWriter writer(output.blob(), plan, input.model, manifest, wanted,

@@ -13,6 +13,7 @@
 #include "formats/config/config_json.hpp"
 #include "formats/config/deployment_json.hpp"
 #include "formats/config/quant_config.hpp"
+#include "formats/conversion/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
@@ -123,6 +124,7 @@ std::optional<std::string> config_text(const InputOptions& options, const Source
 }
 
 OpenInput open_input(const InputOptions& options, const std::string& family, const RuleSet& rules) {
+  refuse_unfinished(options.path);
   return open_input(open_source(options.path), options, family, rules);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,7 +11,10 @@
 #include "apps/session.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/blob/layer_mark.hpp"
 #include "formats/conversion/output_directory.hpp"
+#include "formats/conversion/unfinished.hpp"
+#include "formats/conversion/unpack_output.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
@@ -191,7 +195,9 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
   for (const Restored& restored : packed.restored) {
     append_tensor(tensors, restored.target.name, restored.target.spec);
   }
-  return make_safetensors_header(tensors, loaded_metadata(manifest, layer), kSafetensorsAlignment);
+  std::map<std::string, std::string> metadata = loaded_metadata(manifest, layer);
+  metadata[kUnpackedMark] = manifest.layout;  // by which --force knows the file
+  return make_safetensors_header(tensors, metadata, kSafetensorsAlignment);
 }
 
 // One layer of one rank; returns the bytes written.
@@ -270,24 +276,19 @@ struct Unpacked {
   int64_t files = 0;
 };
 
-// All layers of all ranks, or nothing: no file would tell some layers from all of them.
+// All layers of all ranks, into `home`.
 Unpacked unpack_all(const UnpackOptions& options, const std::vector<fs::path>& blobs,
-                    const std::vector<Manifest>& manifests, const OutputDirectory& output,
+                    const std::vector<Manifest>& manifests, const fs::path& home,
                     Progress& progress) {
   Unpacked unpacked;
-  try {
-    for (size_t i = 0; i < blobs.size(); ++i) {
-      const fs::path directory = options.output / rank_directory(manifests[i].rank);
-      make_directories(directory);
-      for (const ManifestLayer& layer : manifests[i].layers) {
-        unpacked.bytes += unpack_layer(blobs[i], directory, manifests[i], layer, options.resources,
-                                       unpacked.lost, progress);
-        ++unpacked.files;
-      }
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const fs::path directory = home / rank_directory(manifests[i].rank);
+    make_directories(directory);
+    for (const ManifestLayer& layer : manifests[i].layers) {
+      unpacked.bytes += unpack_layer(blobs[i], directory, manifests[i], layer, options.resources,
+                                     unpacked.lost, progress);
+      ++unpacked.files;
     }
-  } catch (...) {
-    output.discard();
-    throw;
   }
   return unpacked;
 }
@@ -295,6 +296,7 @@ Unpacked unpack_all(const UnpackOptions& options, const std::vector<fs::path>& b
 }  // namespace
 
 int run_unpack(const UnpackOptions& options, const Console& console) {
+  refuse_unfinished(options.blob);
   const std::vector<fs::path> blobs = find_blobs(options.blob);
   if (blobs.empty()) {
     throw Error::input(
@@ -308,13 +310,16 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   refuse_inputs_in(options.output, blobs);
   refuse_inputs_in(options.output, layer_files(blobs, manifests));
   watch_signals("nothing of it is left");
-  OutputDirectory output(options.output, options.force ? OutputMode::kReplace : OutputMode::kNew);
-  output.reserve(unpacked_bytes(manifests));
-  Progress progress(console, unpacked_bytes(manifests));
-  const auto [lost, bytes, files] = unpack_all(options, blobs, manifests, output, progress);
-  output.keep();
+  const int64_t planned = unpacked_bytes(manifests);
+  UnpackOutput output(options.output, options.force,
+                      static_cast<int64_t>(layer_files(blobs, manifests).size()), planned,
+                      check_interrupted);
+  Progress progress(console, planned);
+  const auto [lost, bytes, files] = unpack_all(options, blobs, manifests, output.home(), progress);
+  const std::string left = output.commit();
   progress.finish();
   warn_of_missing_ranks(options.blob, manifests, console);
+  if (!left.empty()) console.warn(left);
   for (const std::string& text : lost) console.warn(text);
   if (console.json()) {
     nlohmann::ordered_json json;

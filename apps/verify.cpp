@@ -10,8 +10,10 @@
 #include "apps/verify_against.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
+#include "formats/conversion/unfinished.hpp"
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -81,9 +83,9 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
         against.empty() ? fmt::format("; next: mxfp4-repack verify {} --against INPUT", out)
                         : ", every byte is the repack of " + shell_word(against)));
   } else {
-    for (const std::string& finding : findings) console.result(finding + "\n");
-    console.result(
-        fmt::format("{}: {}\n", options.blob.string(), count_of(findings.size(), "difference")));
+    for (const std::string& finding : findings) console.result(visible(finding) + "\n");
+    console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
+                               count_of(findings.size(), "difference")));
   }
   return findings.empty() ? kOk : kDifference;
 }
@@ -91,6 +93,7 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
 }  // namespace
 
 int run_verify(const VerifyOptions& options, const Console& console) {
+  refuse_unfinished(options.blob);
   const std::vector<fs::path> blobs = find_blobs(options.blob);
   if (blobs.empty()) {
     throw Error::input(
