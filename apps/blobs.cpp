@@ -4,11 +4,13 @@
 
 #include <string>
 
+#include "formats/conversion/unfinished.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
 
 std::vector<std::filesystem::path> require_blobs(const std::filesystem::path& path) {
+  refuse_unfinished(path);
   std::vector<std::filesystem::path> blobs = find_blobs(path);
   if (!blobs.empty()) return blobs;
   throw Error::input(

@@ -9,7 +9,8 @@
 
 namespace mxfp4 {
 
-// The directories of a blob's ranks. Throws Error::input where there is no complete blob.
+// The directories of a blob's ranks. Throws Error::input where there is no complete
+// blob; of an unfinished conversion it says how far that came.
 [[nodiscard]] std::vector<std::filesystem::path> require_blobs(const std::filesystem::path& path);
 
 // Their manifests, in the same order. Throws Error::input naming the file.

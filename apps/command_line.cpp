@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "apps/commands.hpp"
 #include "apps/help_text.hpp"
@@ -15,6 +17,19 @@
 
 namespace mxfp4 {
 namespace {
+
+// What --resume has to find as it was: all but where, how fast and how it is told.
+std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
+  static const std::set<std::string> kOthers = {"--output",  "--resume",  "--force", "--check",
+                                                "--dry-run", "--threads", "--memory"};
+  std::map<std::string, std::string> flags;
+  for (const GivenFlag& flag : given_flags(command)) {
+    if (kOthers.contains(flag.name)) continue;
+    flags[flag.name] =
+        flag.values.empty() ? "given" : fmt::format("{}", fmt::join(flag.values, " "));
+  }
+  return flags;
+}
 
 void declare_convert(CLI::App& app, CommandLine& line) {
   ConvertOptions& options = line.convert;
@@ -61,12 +76,17 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   command->add_flag("--resume", options.resume, "Keep what an interrupted run finished in OUT")
       ->group(group);
   command
+      ->add_flag("--check", options.check,
+                 "With --resume: read every byte of a complete result, not only its headers")
+      ->group(group);
+  command
       ->add_flag("--force", options.force,
-                 "Replace an earlier result in OUT; with --shard, only that shard's")
+                 "Replace an earlier result in OUT when the new one is complete")
       ->group(group);
   add_resource_flags(*command, options.resources);
   add_global_flags(*command, line.global);
-  command->callback([&line] {
+  command->callback([&line, command] {
+    line.convert.flags = deciding_flags(*command);
     line.run = [&line](const Console& console) { return run_convert(line.convert, console); };
   });
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -29,6 +30,26 @@ void answer(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     throw Error::output(fmt::format("stdout: cannot be written: {}", std::strerror(errno)));
   }
+}
+
+constexpr std::string_view kBold = "\033[1m";
+constexpr std::string_view kPlain = "\033[0m";
+
+// Lines as visible() shows them, and where `color` is on our own two marks.
+std::string visible_lines(std::string_view text, bool color) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of("\n\033"), text.size());
+    out += visible(text.substr(0, end));
+    text.remove_prefix(end);
+    if (text.empty()) break;
+    const bool own = color && (text.starts_with(kBold) || text.starts_with(kPlain));
+    const size_t size = own ? kBold.size() : 1;
+    const std::string_view mark = text.substr(0, size);
+    out += own || mark == "\n" ? std::string(mark) : visible(mark);
+    text.remove_prefix(size);
+  }
+  return out;
 }
 
 bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
@@ -54,26 +75,28 @@ Console::Console(const GlobalOptions& options) : options_(options) {
 }
 
 void Console::say(std::string_view line) const {
-  if (!options_.quiet && !options_.json) answer(fmt::format("{}\n", line));
+  if (!options_.quiet && !options_.json) answer(visible(line) + "\n");
 }
 
-void Console::result(std::string_view text) const { answer(text); }
+void Console::result(std::string_view text) const {
+  answer(options_.json ? std::string(text) : visible_lines(text, color_));
+}
 
 void Console::result_json(const nlohmann::ordered_json& json) const {
-  answer(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  answer(json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void Console::warn(std::string_view text) const {
   std::fflush(stdout);
-  tell(fmt::format("mxfp4-repack: warning: {}\n", text));
+  tell(fmt::format("mxfp4-repack: warning: {}\n", visible(text)));
 }
 
 void Console::detail(std::string_view line) const {
-  if (options_.verbose > 0) tell(fmt::format("{}\n", line));
+  if (options_.verbose > 0) tell(visible(line) + "\n");
 }
 
 std::string Console::bold(std::string_view text) const {
-  return color_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
+  return color_ ? fmt::format("{}{}{}", kBold, text, kPlain) : std::string(text);
 }
 
 bool Console::progress_wanted() const {
@@ -142,6 +165,8 @@ std::string human_bytes(int64_t bytes) {
 
 std::vector<std::string> wrap(std::string_view text, size_t width) {
   std::vector<std::string> lines;
+  const std::string shown = visible(text);
+  text = shown;
   while (columns(text) > width) {
     size_t cut = text.rfind(' ', width);
     if (cut == std::string_view::npos || cut == 0) {
@@ -164,10 +189,19 @@ std::string paragraph(std::string_view text, size_t indent) {
 }
 
 std::string shell_word(std::string_view text) {
-  constexpr std::string_view kPlain =
+  constexpr std::string_view kHarmless =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+-";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+  if (!text.empty() && text.find_first_not_of(kHarmless) == std::string_view::npos) {
     return std::string(text);
+  }
+  // What a terminal would not show as it is, bash reads from $'...'.
+  if (visible(text) != text) {
+    std::string word = "$'";
+    for (char c : text) {
+      const bool plain = kHarmless.find(c) != std::string_view::npos;
+      word += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    return word + "'";
   }
   std::string word = "'";
   for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -181,20 +215,24 @@ std::string pace(int64_t written, int64_t moved, double seconds) {
 
 std::string table(const Console& console, const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return "";
+  std::vector<std::vector<std::string>> cells = rows;
   std::vector<size_t> width(rows.front().size(), 0);
-  for (const auto& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], columns(row[c]));
+  for (auto& row : cells) {
+    for (size_t c = 0; c < row.size(); ++c) {
+      row[c] = visible(row[c]);
+      width[c] = std::max(width[c], columns(row[c]));
+    }
   }
   size_t indent = 0;
   for (size_t c = 0; c + 1 < width.size(); ++c) indent += width[c] + 2;
   const size_t last_width = indent + 20 < kWidth ? kWidth - indent : 20;
   std::string out;
-  for (size_t r = 0; r < rows.size(); ++r) {
+  for (size_t r = 0; r < cells.size(); ++r) {
     std::string line;
     for (size_t c = 0; c + 1 < width.size(); ++c) {
-      line += rows[r][c] + std::string(width[c] - columns(rows[r][c]) + 2, ' ');
+      line += cells[r][c] + std::string(width[c] - columns(cells[r][c]) + 2, ' ');
     }
-    const std::vector<std::string> last = wrap(rows[r].back(), last_width);
+    const std::vector<std::string> last = wrap(cells[r].back(), last_width);
     for (size_t i = 0; i < last.size(); ++i) {
       std::string text = (i == 0 ? line : std::string(indent, ' ')) + last[i];
       text.resize(text.find_last_not_of(' ') + 1);

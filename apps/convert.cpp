@@ -155,10 +155,13 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .include_rest = options.include_rest,
                            .resume = options.resume,
                            .force = options.force,
+                           .check = options.check,
                            .shard = repack_as.shard,
+                           .flags = options.flags,
                            .between = check_interrupted},
                           plan.manifests, *checkpoint.source);
   if (output.complete()) return already_complete(options, console);
+  for (const std::string& damage : output.damages()) console.warn(damage + "; made again");
 
   // Run: every layer file that no earlier run finished appears under its name, whole.
   Repack repack(checkpoint, conversion, plan, output, repack_as);

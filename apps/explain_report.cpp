@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/console.hpp"
+#include "lib/core/visible.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
@@ -221,6 +222,8 @@ void add_choice(nlohmann::ordered_json& out, const Explanation& e) {
 }  // namespace
 
 void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text) {
+  const std::string shown = visible(text);
+  text = shown;
   std::string line = std::move(first);
   bool fresh = true;  // nothing after the indent yet
   const auto next_line = [&] {

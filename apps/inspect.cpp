@@ -11,6 +11,7 @@
 #include "apps/request.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/blob_revision.hpp"
+#include "formats/conversion/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/plan/plan.hpp"
 
@@ -277,6 +278,7 @@ bool asks_for_target(const InspectOptions& options) {
 }  // namespace
 
 int run_inspect(const InspectOptions& options, const Console& console) {
+  refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
     require_useful(options.given, {kInputName, "--revision"}, "with a blob");

@@ -21,6 +21,7 @@
 #include "formats/os/available_threads.hpp"
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
 #include "lib/kernels/instruction_sets.hpp"
 
 namespace {
@@ -43,17 +44,10 @@ int exit_code(ErrorKind kind) {
   return mxfp4::kInternal;
 }
 
-// One line, whatever stood in the file that caused it.
-std::string one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
-  return text;
-}
-
 int fail(const std::string& message, const std::string& hint, int code) {
   std::fflush(stdout);
-  std::string text = fmt::format("mxfp4-repack: error: {}\n", one_line(message));
-  if (!hint.empty()) text += fmt::format("hint: {}\n", one_line(hint));
+  std::string text = fmt::format("mxfp4-repack: error: {}\n", mxfp4::visible(message));
+  if (!hint.empty()) text += fmt::format("hint: {}\n", mxfp4::visible(hint));
   (void)std::fputs(text.c_str(), stderr);
   return code;
 }

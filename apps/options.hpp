@@ -103,6 +103,8 @@ struct ConvertOptions {
   bool dry_run = false;
   bool resume = false;
   bool force = false;
+  bool check = false;                        // --resume reads every byte
+  std::map<std::string, std::string> flags;  // those given that decide what is made: name, value
 };
 
 struct FinalizeOptions {

@@ -8,6 +8,7 @@
 #include "apps/interrupt.hpp"
 #include "formats/conversion/output_directory.hpp"
 #include "formats/conversion/restore.hpp"
+#include "formats/conversion/unpack_output.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -24,25 +25,19 @@ std::vector<fs::path> layer_files(const std::vector<fs::path>& blobs,
   return files;
 }
 
-// All layers of all ranks, or nothing: no file would tell some layers from all of them.
+// All layers of all ranks, into `home`.
 RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::path>& blobs,
-                          const std::vector<Manifest>& manifests, const OutputDirectory& output,
+                          const std::vector<Manifest>& manifests, const fs::path& home,
                           Progress& progress) {
   const RunHooks hooks{.progress = [&](int64_t bytes) { progress.advance(bytes); },
                        .check_stop = check_interrupted};
   RestoreResult all;
-  try {
-    for (size_t i = 0; i < blobs.size(); ++i) {
-      RestoreResult rank =
-          restore_blob(blobs[i], manifests[i], options.output / rank_directory(manifests[i].rank),
-                       options.resources, hooks);
-      all.files += rank.files;
-      all.bytes += rank.bytes;
-      all.lost.merge(rank.lost);
-    }
-  } catch (...) {
-    output.discard();
-    throw;
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    RestoreResult rank = restore_blob(
+        blobs[i], manifests[i], home / rank_directory(manifests[i].rank), options.resources, hooks);
+    all.files += rank.files;
+    all.bytes += rank.bytes;
+    all.lost.merge(rank.lost);
   }
   return all;
 }
@@ -58,17 +53,20 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   refuse_inputs_in(options.output, blobs);
   refuse_inputs_in(options.output, layer_files(blobs, manifests));
 
-  // Open the output: it is ours alone, and empty.
+  // Open the output: what is written is ours alone, and what was there stays until commit().
   watch_signals("nothing of it is left");
-  OutputDirectory output(options.output, options.force ? OutputMode::kReplace : OutputMode::kNew);
-  output.reserve(restored_bytes(manifests));
-  Progress progress(console, restored_bytes(manifests));
+  const int64_t planned = restored_bytes(manifests);
+  UnpackOutput output(options.output, options.force,
+                      static_cast<int64_t>(layer_files(blobs, manifests).size()), planned,
+                      check_interrupted);
+  Progress progress(console, planned);
 
   // Run: every layer of every rank, or nothing.
-  const RestoreResult restored = restore_all(options, blobs, manifests, output, progress);
-  output.keep();
+  const RestoreResult restored = restore_all(options, blobs, manifests, output.home(), progress);
+  const std::string left = output.commit();
   progress.finish();
 
+  if (!left.empty()) console.warn(left);
   warn_of_missing_ranks(options.blob, manifests, console);
   for (const std::string& text : restored.lost) console.warn(text);
   if (console.json()) {

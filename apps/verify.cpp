@@ -13,6 +13,7 @@
 #include "formats/conversion/compare.hpp"
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -85,9 +86,9 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
         against.empty() ? fmt::format("; next: mxfp4-repack verify {} --against INPUT", out)
                         : ", every byte is the repack of " + shell_word(against)));
   } else {
-    for (const std::string& finding : findings) console.result(finding + "\n");
-    console.result(
-        fmt::format("{}: {}\n", options.blob.string(), count_of(findings.size(), "difference")));
+    for (const std::string& finding : findings) console.result(visible(finding) + "\n");
+    console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
+                               count_of(findings.size(), "difference")));
   }
   return findings.empty() ? kOk : kDifference;
 }

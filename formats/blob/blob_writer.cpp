@@ -97,16 +97,17 @@ class BlobWriter::LayerFile {
     finished_bytes_ += static_cast<int64_t>(piece.decoded.size());
   }
 
-  void commit(ManifestLayer& layer) {
+  // `before` is called when `layer` is complete, before the file has its name.
+  void commit(ManifestLayer& layer, const std::function<void()>& before) {
     if (zstd_) {
       const std::vector<std::byte> table = make_seek_table(frames_);
       file_.append(table);
       file_sum_.update(table);
     }
-    file_.commit();
     layer.size = file_.size();
     layer.xxh3_128 = file_sum_.hex();
     for (size_t i = 0; i < sums_.size(); ++i) layer.tensors[i].xxh3_128 = sums_[i].hex();
+    file_.commit(before);
   }
 
   [[nodiscard]] int64_t placed_bytes() const { return placed_bytes_; }
@@ -240,16 +241,17 @@ void BlobWriter::finish(const Piece& piece, const OutgoingPiece& outgoing) {
 
 void BlobWriter::finish_file(size_t file) {
   ManifestLayer& layer = layers_[file];
-  files_[file]->commit(layer);
+  files_[file]->commit(layer, [&] {
+    FinishedFile finished{name_in_blob(plan_.ranks[plan_.files[file].rank], layer.file),
+                          layer.size,
+                          layer.xxh3_128,
+                          {}};
+    for (const ManifestTensor& tensor : layer.tensors) finished.tensors.push_back(tensor.xxh3_128);
+    on_finished_(finished);
+  });
   files_[file].reset();
   done_[file] = true;
   bytes_written_ += layer.size;
-  FinishedFile finished{name_in_blob(plan_.ranks[plan_.files[file].rank], layer.file),
-                        layer.size,
-                        layer.xxh3_128,
-                        {}};
-  for (const ManifestTensor& tensor : layer.tensors) finished.tensors.push_back(tensor.xxh3_128);
-  on_finished_(finished);
 }
 
 void BlobWriter::keep(size_t file, const FinishedFile& finished) {

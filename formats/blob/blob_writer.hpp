@@ -35,7 +35,7 @@ void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piec
 // complete layer files at most. Errors: Error::output.
 class BlobWriter {
  public:
-  // Called for each layer file when it is complete under its name.
+  // Called for each layer file when it is complete, before it has its name.
   using OnFinished = std::function<void(const FinishedFile&)>;
 
   // Creates the directories. `common` holds what all ranks share; layers and rank are filled in

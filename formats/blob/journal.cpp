@@ -3,15 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
+#include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 
@@ -24,7 +27,8 @@ constexpr int64_t kMaxJournalBytes = int64_t{256} << 20;
 constexpr size_t kSumDigits = 32;
 
 std::string line_of(const Json& json) {
-  const std::string text = json.dump();
+  // Values of flags may be any bytes.
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return fmt::format("{} {}\n", checksum_of(text), text);
 }
 
@@ -40,7 +44,16 @@ Json to_json(const FinishedFile& file) {
 void read_line(const JsonFields& object, JournalContent& content) {
   if (object.has("plan")) {
     content.plan = object.string("plan");
+    content.stamp = object.string("source");
+    content.layer_files = object.integer("layer_files");
     content.rest = object.strings("rest");
+    content.flags.clear();
+    for (const auto& [name, value] : object.object("flags").value().items()) {
+      if (!value.is_string()) throw Error::input("flags: not text");
+      content.flags[name] = value.get<std::string>();
+    }
+  } else if (object.has("ready")) {
+    content.ready = true;
   } else if (object.has("warning")) {
     content.warnings.insert(object.string("warning"));
   } else {
@@ -48,6 +61,25 @@ void read_line(const JsonFields& object, JournalContent& content) {
                       object.strings("tensors")};
     content.files[file.name] = std::move(file);
   }
+}
+
+// Whether the lock is held, or does not exist here: where files cannot be locked, atomic renames of
+// equal bytes still keep the blob whole.
+bool locked(int descriptor) {
+  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+// Whether the name still stands for the open file.
+bool is_same_file(int descriptor, const std::filesystem::path& path) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(descriptor, &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+[[noreturn]] void busy(const std::filesystem::path& path) {
+  throw Error::output(
+      fmt::format("{}: another process is writing this", path.parent_path().string()));
 }
 
 }  // namespace
@@ -74,15 +106,7 @@ JournalContent read_journal(const std::filesystem::path& path) {
 }
 
 Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {
-    throw Error::output(fmt::format("{}: cannot create: {}", path_.string(), strerror(errno)));
-  }
-  // Where files cannot be locked, atomic renames of equal bytes still keep the blob whole.
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(descriptor_);
-    throw Error::output(
-        fmt::format("{}: another process is writing this", path_.parent_path().string()));
+  while (!lock_existing() && !create()) {
   }
 }
 
@@ -90,7 +114,61 @@ Journal::~Journal() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void Journal::append(const std::string& text) {
+// False when there is none.
+bool Journal::lock_existing() {
+  for (;;) {
+    descriptor_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor_ < 0 && errno == ENOENT) return false;
+    struct stat found {};
+    if (descriptor_ < 0 || fstat(descriptor_, &found) != 0 || !S_ISREG(found.st_mode)) {
+      if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+      throw Error::output(fmt::format("{}: not a file that this program wrote", path_.string()));
+    }
+    if (!locked(descriptor_)) {
+      close(std::exchange(descriptor_, -1));
+      busy(path_);
+    }
+    if (is_same_file(descriptor_, path_)) return true;
+    close(descriptor_);  // whoever held it before put another one in its place
+  }
+}
+
+// False when another process was faster.
+bool Journal::create() {
+  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor_ < 0 && errno == EEXIST) return false;
+  if (descriptor_ < 0) {
+    throw Error::output(fmt::format("{}: cannot create: {}", path_.string(), strerror(errno)));
+  }
+  if (!locked(descriptor_)) {
+    close(std::exchange(descriptor_, -1));
+    busy(path_);
+  }
+  return true;
+}
+
+// The new file is locked before it has the name, and the old one until then.
+void Journal::replace(std::string_view text) {
+  std::string temporary;
+  const int created = create_temporary(path_, temporary);
+  const int before = std::exchange(descriptor_, created);
+  try {
+    if (!locked(created)) busy(path_);
+    append(text);
+    if (rename(temporary.c_str(), path_.c_str()) != 0) {
+      throw Error::output(
+          fmt::format("{}: cannot rename into place: {}", path_.string(), strerror(errno)));
+    }
+  } catch (const Error&) {
+    unlink(temporary.c_str());
+    close(std::exchange(descriptor_, before));
+    throw;
+  }
+  close(before);
+  sync_directory(path_.parent_path());
+}
+
+void Journal::append(std::string_view text) {
   for (std::string_view left = text; !left.empty();) {
     const ssize_t written = ::write(descriptor_, left.data(), left.size());
     if (written < 0 && errno == EINTR) continue;
@@ -104,24 +182,20 @@ void Journal::append(const std::string& text) {
   }
 }
 
-void Journal::cut(int64_t bytes) {
-  if (ftruncate(descriptor_, bytes) != 0) {
-    throw Error::output(fmt::format("{}: cannot truncate: {}", path_.string(), strerror(errno)));
-  }
-}
-
-// In place, since the lock is on this very file.
-void Journal::begin(const std::string& plan, const std::vector<std::string>& rest) {
-  cut(0);
-  Json head;
-  head["plan"] = plan;
-  head["rest"] = rest;
-  append(line_of(head));
+void Journal::begin(const JournalHead& head) {
+  Json json;
+  json["plan"] = head.plan;
+  json["source"] = head.stamp;
+  json["layer_files"] = head.layer_files;
+  json["rest"] = head.rest;
+  json["flags"] = head.flags;
+  replace(line_of(json));
   warnings_.clear();
 }
 
 void Journal::resume(const JournalContent& content) {
-  cut(content.bytes);
+  const std::string text = read_text_file(path_, kMaxJournalBytes);
+  replace(std::string_view(text).substr(0, static_cast<size_t>(content.bytes)));
   warnings_ = content.warnings;
 }
 
@@ -133,9 +207,11 @@ void Journal::add(const FinishedFile& file, const std::vector<std::string>& warn
   append(text + line_of(to_json(file)));
 }
 
+void Journal::ready() { append(line_of(Json::object({{"ready", true}}))); }
+
+// A journal that stays behind a manifest means nothing.
 void Journal::remove() {
-  std::error_code ignored;  // a journal that stays behind a manifest means nothing
-  std::filesystem::remove(path_, ignored);
+  if (is_same_file(descriptor_, path_)) unlink(path_.c_str());
 }
 
 }  // namespace mxfp4

@@ -1,8 +1,9 @@
 // What an unfinished conversion has done so far, so that --resume trusts a file only if this very
 // conversion wrote it: layer files carry neither the checksum of their content nor the identity of
 // the source. Text in OUT: one line an entry, each beginning with its checksum; the first names the
-// plan. Appended and synced after each file, removed when the manifest is there. A line that a
-// crash cut off is ignored. Its lock also keeps a second process with the same plan away.
+// plan. A file is recorded, and the record synced, before the file has its name, so every file under
+// its name is one that the journal knows. Removed when the manifest is there. A line that a crash
+// cut off is ignored. Its lock also keeps a second process with the same plan away.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,19 @@ struct FinishedFile {
   std::vector<std::string> tensors;  // of a layer file: XXH3-128 of each
 };
 
-struct JournalContent {
+// What is being made, and what it was asked for with.
+struct JournalHead {
   std::string plan;               // its identity
+  std::string stamp;              // of the source's files
+  int64_t layer_files = 0;        // how many there will be
   std::vector<std::string> rest;  // names that this conversion gives files of the model directory
+  std::map<std::string, std::string> flags;  // with which it was begun
+};
+
+struct JournalContent : JournalHead {
   std::map<std::string, FinishedFile> files;  // by name
   std::set<std::string> warnings;             // that the data of finished files gave rise to
+  bool ready = false;                         // all is written, and only has to get its place
   int64_t bytes = 0;                          // of the sound lines
 };
 
@@ -35,26 +44,34 @@ struct JournalContent {
 
 class Journal {
  public:
-  // Locks the file, which is created, without changing it. Throws Error::output when another
-  // process holds it.
+  // Locks the file, which is created, without changing it. What has its name already is never
+  // written: a link could lead anywhere. Throws Error::output when another process holds it, or
+  // when it is no regular file.
   explicit Journal(std::filesystem::path path);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
   ~Journal();
 
   // Starts a journal without finished files. Errors, here and below: Error::output.
-  void begin(const std::string& plan, const std::vector<std::string>& rest);
+  void begin(const JournalHead& head);
   // Goes on with what read_journal found; a line that a crash cut off goes.
   void resume(const JournalContent& content);
   // Warnings not yet recorded, then the file; durable when it returns.
   void add(const FinishedFile& file, const std::vector<std::string>& warnings);
+  // From now on all is there but the place.
+  void ready();
+  // Its directory was renamed.
+  void moved(std::filesystem::path path) { path_ = std::move(path); }
   [[nodiscard]] const std::set<std::string>& warnings() const { return warnings_; }
   // The conversion is complete.
   void remove();
 
  private:
-  void append(const std::string& text);
-  void cut(int64_t bytes);
+  bool lock_existing();
+  bool create();
+  // A new file with this text in the place of what has the name.
+  void replace(std::string_view text);
+  void append(std::string_view text);
 
   std::filesystem::path path_;
   int descriptor_ = -1;

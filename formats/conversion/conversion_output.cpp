@@ -11,8 +11,11 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/checksum/checksum.hpp"
+#include "formats/conversion/finished_blob.hpp"
+#include "formats/conversion/plan_difference.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
+#include "formats/os/file_identity.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "lib/core/error.hpp"
 
@@ -55,7 +58,7 @@ std::vector<fs::path> all_blobs(const fs::path& output) {
   return found;
 }
 
-// Whether the file says that a conversion was begun in its directory, or was being removed there.
+// Whether the file says that a conversion was begun in its directory.
 bool is_record(const fs::path& path) {
   const std::string name = path.filename().string();
   if (is_shard_manifest(name)) return true;
@@ -73,15 +76,29 @@ bool is_piece_of_blob(const fs::path& path) {
   return path.filename() == kIndexName ? is_blob_index(path) : is_packed_layer(path);
 }
 
-// Whether `blob` is, data aside, the result that one of the planned ranks would have.
-bool is_result_of(const fs::path& blob, const fs::path& home,
-                  const std::vector<Manifest>& planned) {
-  const Manifest found = read_manifest(blob);
-  return std::ranges::any_of(planned, [&](const Manifest& manifest) {
-    std::error_code ignored;
-    return fs::equivalent(home / rank_directory(manifest.rank), blob, ignored) &&
-           write_manifest(without_data(manifest)) == write_manifest(without_data(found));
+// The planned manifest of the rank whose directory `blob` is; null: it is none of them.
+const Manifest* planned_for(const fs::path& blob, const fs::path& home,
+                            const std::vector<Manifest>& planned) {
+  const auto found = std::ranges::find_if(planned, [&](const Manifest& manifest) {
+    return identity_of(home / rank_directory(manifest.rank)) == identity_of(blob);
   });
+  return found == planned.end() ? nullptr : &*found;
+}
+
+std::string list_of_differences(const std::map<std::string, std::string>& then,
+                                const std::map<std::string, std::string>& now) {
+  const auto value = [](const std::map<std::string, std::string>& flags, const std::string& name) {
+    const auto found = flags.find(name);
+    return found == flags.end() || found->second.empty() ? "not given" : found->second;
+  };
+  std::vector<std::string> differences;
+  std::map<std::string, std::string> all = then;
+  all.insert(now.begin(), now.end());
+  for (const auto& [name, ignored] : all) {
+    if (value(then, name) == value(now, name)) continue;
+    differences.push_back(fmt::format("{}: {}, now {}", name, value(then, name), value(now, name)));
+  }
+  return fmt::format("{}", fmt::join(differences, "; "));
 }
 
 }  // namespace
@@ -89,61 +106,103 @@ bool is_result_of(const fs::path& blob, const fs::path& home,
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
                                    const Source& source)
     : request_(std::move(request)),
-      directory_(request_.output, mode_of(request_), request_.shard.has_value()),
-      blob_(request_.include_rest ? request_.output / kBlobFolder : request_.output),
+      directory_(request_.output, mode_of(request_), request_.shard.has_value(), request_.between),
+      blob_(blob_in(directory_.home())),
       plan_(plan_identity(planned)),
       source_(look_at(request_.input, source)) {
   for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
-  if (request_.resume || request_.shard) {
+  if (request_.resume && !request_.shard) look_for_replacement();
+  if (!directory_.replaces() && (request_.resume || request_.shard)) {
     look_for_manifests(planned);
     if (complete_ && !request_.resume) {
       throw Error::output(fmt::format("{}: complete already", request_.output.string()))
           .hint("--resume accepts it; a shard replaces no result, so remove it first");
     }
-    if (!complete_) {
+    if (!complete_ && damages_.empty()) {
       refuse_unrecorded();
       look_for_shards();
+      if (request_.shard) look_for_own_shard();
     }
-    if (!complete_ && request_.shard) look_for_own_shard();
   }
   if (!complete_) open_journal(planned);
 }
 
 ConversionOutput::~ConversionOutput() {
-  if (journal_ && !finished_any_ && earlier_.files.empty()) journal_->remove();
+  if (journal_ && !finished_any_ && (looked_at_ || earlier_.files.empty())) journal_->remove();
+}
+
+fs::path ConversionOutput::blob_in(const fs::path& home) const {
+  return request_.include_rest ? home / kBlobFolder : home;
+}
+
+// What --force began and did not finish. Where OUT holds this plan's result all the same, only the
+// same conversion goes on.
+void ConversionOutput::look_for_replacement() {
+  for (const fs::path& folder : Replacement::folders(request_.output)) {
+    const JournalContent begun = read_journal(blob_in(folder) / journal_name({}));
+    if (begun.bytes > 0 && (begun.plan != plan_ || begun.stamp != source_.stamp)) {
+      std::error_code ignored;
+      if (fs::exists(blob_ / kManifestName, ignored)) return;
+    }
+  }
+  if (directory_.resume_replacement()) blob_ = blob_in(directory_.home());
 }
 
 void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) {
-  size_t found = 0;
+  std::vector<Manifest> found;
   for (const fs::path& blob : all_blobs(request_.output)) {
     std::error_code ignored;
     if (!fs::exists(blob / kManifestName, ignored)) continue;
-    if (!is_result_of(blob, blob_, planned)) {
-      throw Error::output(
-          fmt::format("{}: holds a complete result of another conversion", blob.string()))
-          .hint(request_.shard
-                    ? "choose another directory; a shard replaces no result, so remove it first"
-                    : "choose another directory; --force replaces it");
+    Manifest manifest = read_manifest(blob);
+    const Manifest* plan = planned_for(blob, blob_, planned);
+    std::vector<std::string> differences =
+        differing_flags(manifest, plan == nullptr ? planned.front() : *plan);
+    if (plan == nullptr && differences.empty()) differences.emplace_back("the ranks");
+    if (!differences.empty()) {
+      const std::string text = fmt::format("{}: holds a complete result of another conversion: {}",
+                                           blob.string(), fmt::join(differences, "; "));
+      if (request_.shard) {
+        throw Error::output(text).hint(
+            "choose another directory; a shard replaces no result, so remove it first");
+      }
+      throw Error::usage(text).hint("choose another directory; --force replaces it");
     }
-    ++found;
+    found.push_back(std::move(manifest));
   }
-  complete_ = found == planned.size();
+  complete_ = found.size() == planned.size();
   if (!complete_) return;
   directory_.keep();
+  if (request_.resume) look_at_result(found, planned);
   if (!request_.shard) remove_records();
+}
+
+// What is broken of it is made again; what a manifest says of the data stays.
+void ConversionOutput::look_at_result(const std::vector<Manifest>& found,
+                                      const std::vector<Manifest>& planned) {
+  FinishedBlob result =
+      look_at_finished(blob_, found, /*indexed=*/true, request_.check, request_.between);
+  if (result.damages.empty()) return;
+  complete_ = false;
+  looked_at_ = true;
+  damages_ = std::move(result.damages);
+  earlier_ = std::move(result.whole);
+  for (const Manifest& manifest : found) {
+    earlier_.warnings.insert(manifest.warnings.begin(), manifest.warnings.end());
+  }
+  for (const std::string& warning : planned.front().warnings) earlier_.warnings.erase(warning);
 }
 
 // A run that was killed after its last manifest leaves its journal, and perhaps temporaries.
 void ConversionOutput::remove_records() const {
   for (const fs::path& file : directory_.files()) {
-    if (is_journal_or_temporary(file)) remove_file(request_.output / file);
+    if (is_journal_or_temporary(file)) remove_file(directory_.home() / file);
   }
 }
 
 // Other than --force, --resume and --shard replace nothing but what an unfinished conversion left.
 // Without its records each file has to show by itself that it is a piece of one.
 void ConversionOutput::refuse_unrecorded() const {
-  const auto whole = [&](const fs::path& file) { return request_.output / file; };
+  const auto whole = [&](const fs::path& file) { return directory_.home() / file; };
   // Listed again, as another shard may have begun, or have come to its end, meanwhile.
   for (int look = 0; look < 2; ++look) {
     if (std::ranges::any_of(directory_.files(), is_record, whole)) return;
@@ -154,6 +213,25 @@ void ConversionOutput::refuse_unrecorded() const {
   throw Error::output(fmt::format("{}: holds {}, but no record of an unfinished conversion",
                                   request_.output.string(), foreign->string()))
       .hint(request_.shard ? "choose an empty directory" : "--force replaces an earlier result");
+}
+
+// Whoever goes on with a conversion gets the one that was begun.
+void ConversionOutput::refuse_other(const JournalContent& found) const {
+  if (found.plan == plan_ && found.stamp == source_.stamp) return;
+  const std::string flags = list_of_differences(found.flags, request_.flags);
+  const std::string begun =
+      fmt::format("--resume: {}: the unfinished conversion was begun", request_.output.string());
+  if (found.plan == plan_) {
+    throw Error::usage(begun + " on an input that has changed since").hint("--force starts over");
+  }
+  if (flags.empty()) {
+    throw Error::usage(begun +
+                       " with another input, by another version of this program, or with "
+                       "files of flags that have changed")
+        .hint("--force starts over");
+  }
+  throw Error::usage(fmt::format("{} with other flags: {}", begun, flags))
+      .hint("give the same flags; --force starts over");
 }
 
 void ConversionOutput::look_for_shards() {
@@ -180,42 +258,51 @@ void ConversionOutput::look_for_own_shard() {
   const fs::path path = blob_ / shard_manifest_name(*request_.shard);
   std::error_code ignored;
   if (request_.force || !fs::exists(path, ignored)) return;
-  if (request_.resume) {
-    complete_ = true;
-  } else {
+  if (!request_.resume) {
     throw Error::output(fmt::format("{}: this shard is complete already", path.string()))
         .hint("--resume accepts it, --force writes it again");
   }
+  const ShardManifest own = read_shard_manifest(path);
+  FinishedBlob result =
+      look_at_finished(blob_, own.ranks, /*indexed=*/false, request_.check, request_.between);
+  complete_ = result.damages.empty();
+  if (complete_) return;
+  looked_at_ = true;
+  damages_ = std::move(result.damages);
+  earlier_ = std::move(result.whole);
+  earlier_.warnings = own.warnings;
 }
 
 void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
   const fs::path path = blob_ / journal_name(request_.shard);
-  // A resumed run must read what the earlier one read.
-  const std::string identity = checksum_of(plan_ + source_.stamp);
   JournalContent found = read_journal(path);
-  const bool same = request_.resume && found.plan == identity;
-  if (!same && request_.resume && !request_.shard) directory_.clear();
-  make_directories(blob_);
-  journal_ = std::make_unique<Journal>(path);
+  const bool resumed = request_.resume && found.bytes > 0 && !looked_at_;
+  if (resumed) refuse_other(found);
   if (request_.shard && !request_.resume && !request_.force && !found.files.empty()) {
     throw Error::output(
         fmt::format("{}: an earlier run of this shard did not finish", path.string()))
         .hint("--resume goes on, --force starts again");
   }
-  if (same) {
-    journal_->resume(found);
-    earlier_ = std::move(found);
-  } else {
-    std::vector<std::string> names;
-    for (const ManifestFile& file : planned.front().rest) names.push_back(file.name);
-    try {
-      journal_->begin(identity, names);
-    } catch (const Error&) {
-      journal_->remove();  // it says nothing, and OUT may be as empty as before
-      throw;
+  make_directories(blob_);
+  journal_ = std::make_unique<Journal>(path);
+  try {
+    if (resumed) {
+      journal_->resume(found);
+      earlier_ = std::move(found);
+    } else {
+      JournalHead head;
+      head.plan = plan_;
+      head.stamp = source_.stamp;
+      head.flags = request_.flags;
+      for (const Manifest& manifest : planned) {
+        head.layer_files += static_cast<int64_t>(manifest.layers.size());
+      }
+      for (const ManifestFile& file : planned.front().rest) head.rest.push_back(file.name);
+      journal_->begin(head);
     }
-    // Not before: without either nobody knows whose the files are.
-    if (request_.shard) remove_file(blob_ / shard_manifest_name(*request_.shard));
+  } catch (const Error&) {
+    if (!resumed) journal_->remove();  // it says nothing, and OUT may be as empty as before
+    throw;
   }
   remove_leftovers(planned);
 }
@@ -229,21 +316,23 @@ void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) co
       wanted.insert(name_in_blob(manifest.rank, layer.file));
     }
   }
+  const fs::path& home = directory_.home();
   for (const fs::path& file : directory_.files()) {
     const std::string name = file.filename().string();
-    const std::string in_blob = (request_.output / file).lexically_relative(blob_).string();
+    const std::string in_blob = (home / file).lexically_relative(blob_).string();
     if (name.starts_with("layer-") && !wanted.contains(in_blob)) {
       throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
                                       request_.output.string(), file.string()))
           .hint("--force replaces an earlier result");
     }
-    if (is_temporary(name)) remove_file(request_.output / file);
+    if (is_temporary(name)) remove_file(home / file);
   }
 }
 
 std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) const {
   const auto found = earlier_.files.find(name);
   if (found == earlier_.files.end()) return std::nullopt;
+  if (looked_at_) return found->second;
   try {
     const fs::path path = blob_ / name;
     if (describe_file(path).size != found->second.size) return std::nullopt;
@@ -257,6 +346,8 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
 
 void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
+  // The shard is complete no longer; not before, since until now all its files were there.
+  if (request_.shard && !finished_any_) remove_file(blob_ / shard_manifest_name(*request_.shard));
   finished_any_ = true;
   journal_->add(file, warnings);
 }
@@ -265,6 +356,8 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
                                                   const std::vector<std::string>& warnings) {
   std::set<std::string> all = journal_->warnings();
   all.insert(warnings.begin(), warnings.end());
+  all.insert(earlier_.warnings.begin(), earlier_.warnings.end());
+  finished_any_ = true;
   if (request_.shard) {
     const ShardManifest manifest{*request_.shard, plan_, source_,
                                  layers_,         all,   std::move(manifests)};
@@ -276,10 +369,14 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     }
     write_manifests(blob_, manifests);
   }
-  finished_any_ = true;
+  if (directory_.replaces()) journal_->ready();
+  const std::string left = directory_.publish();
+  blob_ = blob_in(request_.output);
+  journal_->moved(blob_ / journal_name(request_.shard));
   journal_->remove();
-  directory_.keep();
-  return {all.begin(), all.end()};
+  std::vector<std::string> said(all.begin(), all.end());
+  if (!left.empty()) said.push_back(left);
+  return said;
 }
 
 }  // namespace mxfp4

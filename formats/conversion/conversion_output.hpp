@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,18 +26,22 @@ struct OutputRequest {
   bool include_rest = false;     // OUT is a model directory, the blob a folder in it
   bool resume = false;
   bool force = false;
+  bool check = false;  // resume reads every byte of a complete result
   std::optional<Shard> shard;
-  std::function<void()> between;  // called every few MB that are read; may throw to stop
+  std::map<std::string, std::string> flags;  // that decide what is made: name, value
+  std::function<void()> between;             // called every few MB that are read; may throw to stop
 };
 
 class ConversionOutput {
  public:
   // `planned` is what the manifests will say, data aside (planned_manifests). Without resume and
-  // shard OUT has to be empty, or force empties it. With resume:
-  //   a complete result of this plan      complete() is true, nothing is to be done
-  //   a complete result of another plan   Error::output
-  //   an unfinished run of this plan on an unchanged source: its whole files are kept
-  //   another unfinished run              removed, the run starts anew
+  // shard OUT has to be empty; force builds beside what this program wrote there, which stays until
+  // commit(). With resume:
+  //   a complete result of this plan      complete() is true, nothing is to be done; what of it is
+  //                                       missing or damaged is made again, and is in damages()
+  //   an unfinished run of this plan on an unchanged source: its whole files are kept; also one
+  //                                       that replaces another result
+  //   another plan, or a changed source   Error::usage naming the flags that differ
   //   anything else                       Error::output
   // A shard joins the others' files in OUT; its own are treated as above, and force replaces no
   // others.
@@ -48,26 +53,32 @@ class ConversionOutput {
   ~ConversionOutput();
 
   [[nodiscard]] bool complete() const { return complete_; }
-  // Directory of the blob: OUT, or a folder in it.
+  // "<file>: <what>", of a complete result's files that are made again.
+  [[nodiscard]] const std::vector<std::string>& damages() const { return damages_; }
+  // Directory where the blob is written: OUT, a folder in it, or the same in what will replace it.
   [[nodiscard]] const std::filesystem::path& blob() const { return blob_; }
   void reserve(int64_t bytes) const { directory_.reserve(bytes); }
   // What an earlier run finished under this name, read again and found whole.
   [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
-  // A file is complete under its name; `warnings` are all that data gave rise to so far.
+  // A file is complete and about to get its name; `warnings` are all that data gave rise to so far.
   void finished(const FinishedFile& file, const std::vector<std::string>& warnings);
-  // Writes manifests, or the shard's; from then on the result is complete. Returns the warnings of
-  // all runs.
+  // Writes manifests, or the shard's, and puts the result in its place; from then on it is complete.
+  // Returns the warnings of all runs.
   std::vector<std::string> commit(std::vector<Manifest> manifests,
                                   const std::vector<std::string>& warnings);
 
  private:
   void look_for_manifests(const std::vector<Manifest>& planned);
+  void look_at_result(const std::vector<Manifest>& found, const std::vector<Manifest>& planned);
+  void look_for_replacement();
   void remove_records() const;
   void refuse_unrecorded() const;
+  void refuse_other(const JournalContent& found) const;
   void look_for_shards();
   void look_for_own_shard();
   void open_journal(const std::vector<Manifest>& planned);
   void remove_leftovers(const std::vector<Manifest>& planned) const;
+  [[nodiscard]] std::filesystem::path blob_in(const std::filesystem::path& home) const;
 
   OutputRequest request_;
   OutputDirectory directory_;
@@ -76,6 +87,8 @@ class ConversionOutput {
   SourceSeen source_;
   std::vector<int64_t> layers_;  // numbers
   JournalContent earlier_;
+  std::vector<std::string> damages_;
+  bool looked_at_ = false;  // what earlier_ names was found whole
   std::unique_ptr<Journal> journal_;
   bool finished_any_ = false;
   bool complete_ = false;

@@ -8,6 +8,7 @@
 
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/config/config_json.hpp"
+#include "formats/conversion/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
@@ -49,6 +50,7 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
 }  // namespace
 
 OpenedCheckpoint open_checkpoint(const CheckpointOptions& options, const RuleSet& rules) {
+  refuse_unfinished(options.path);
   return open_checkpoint(open_source(options.path), options, rules);
 }
 

@@ -1,37 +1,50 @@
-// The directory that a command writes: whether it may be used, that nobody else writes it, and that
-// a failed run does not leave an empty one behind.
+// The directory that a command writes: whether it may be used, that nobody else writes it, where its
+// files go until they are complete, and that a failed run leaves nothing of its own behind.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <set>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "formats/conversion/replacement.hpp"
 
 namespace mxfp4 {
 
 enum class OutputMode : uint8_t {
   kNew,      // must not exist, or be empty
-  kReplace,  // what an earlier run of this program left goes, the manifests first
+  kReplace,  // what an earlier run of this program left stays until publish()
   kJoin,     // what an earlier run left stays
 };
 
 class OutputDirectory {
  public:
-  // Creates `path` and locks it; `shared` locks let several processes in. Throws Error::output when
-  // the mode does not allow what is there: any file that this program did not write is refused in
-  // every mode.
-  OutputDirectory(std::filesystem::path path, OutputMode mode, bool shared = false);
+  // Creates `path` and locks it; `shared` locks let several processes in. `between` is called while
+  // files are read, and may throw. Throws Error::output when the mode does not allow what is there:
+  // any file that this program did not write is refused in every mode.
+  OutputDirectory(std::filesystem::path path, OutputMode mode, bool shared = false,
+                  const std::function<void()>& between = {});
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
   // Without keep(): removes what is empty of what did not exist before.
   ~OutputDirectory();
 
-  // Removes everything that this program wrote, the manifests first.
-  void clear() const;
-  // The same for a run that failed, as far as it can be done.
+  // Where files are written: `path`, or a directory that takes its place in publish().
+  [[nodiscard]] const std::filesystem::path& home() const {
+    return replacement_ ? replacement_->place() : path_;
+  }
+  [[nodiscard]] bool replaces() const { return replacement_.has_value(); }
+  // Goes on with what a killed run in mode kReplace left; false: none did.
+  bool resume_replacement();
+  // Everything is complete under home(), and its journal says ready. With kReplace the old result
+  // goes now. Returns what could not be removed, as a line; empty: nothing.
+  std::string publish();
+
+  // After a failure: removes what this run wrote, as far as that can be done.
   void discard() const noexcept;
-  // All its files, relative to it, folders of ranks and of the blob included.
+  // All files in home(), relative to it, folders of ranks and of the blob included.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
   // Throws Error::output when the file system has less than `bytes` free.
   void reserve(int64_t bytes) const;
@@ -39,21 +52,18 @@ class OutputDirectory {
 
  private:
   void lock(bool shared);
-  void open(OutputMode mode);
+  void open(OutputMode mode, const std::function<void()>& between);
 
   std::filesystem::path path_;
+  std::optional<Replacement> replacement_;
   int descriptor_ = -1;
   bool existed_ = true;
   bool keep_ = false;
 };
 
-// Throws Error::output when one of the inputs lies in `output`, where --force would remove it.
+// Throws Error::output when one of the inputs lies in `output`, or is a file in it under another
+// name: a link, or the same file seen through another mount.
 void refuse_inputs_in(const std::filesystem::path& output,
                       const std::vector<std::filesystem::path>& inputs);
-
-// A temporary of a run that is over, if no process writes the directory any more.
-[[nodiscard]] bool is_temporary(const std::string& file_name);
-// What journals are called: all begin so.
-inline constexpr std::string_view kJournalPrefix = ".mxfp4_repack.";
 
 }  // namespace mxfp4

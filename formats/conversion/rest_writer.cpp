@@ -65,6 +65,30 @@ bool is_weights_or_index(const std::string& name) {
                              [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
+// Whether a link leads to a file of the checkpoint, or from a hub cache's snapshots/ to the same
+// repository's blobs/.
+bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
+  std::error_code error;
+  const fs::path blobs = target.parent_path();
+  if (blobs == fs::canonical(checkpoint, error)) return true;
+  if (blobs.filename() != "blobs") return false;
+  const fs::path snapshots = blobs.parent_path() / "snapshots";
+  const fs::path inside = fs::canonical(checkpoint, error).lexically_relative(snapshots);
+  return !error && !inside.empty() && *inside.begin() != "..";
+}
+
+// Whether the entry is a file to copy. Throws for a link to a file that is none of the checkpoint's.
+bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) {
+  std::error_code error;
+  if (!entry.is_symlink(error)) return entry.is_regular_file(error);
+  if (entry.is_directory(error)) return false;
+  const fs::path target = fs::canonical(entry.path(), error);
+  if (!error && fs::is_regular_file(target, error) && stays_inside(checkpoint, target)) return true;
+  throw Error::input(fmt::format("{}: a link to {}, which is not copied", entry.path().string(),
+                                 fs::read_symlink(entry.path(), error).string()))
+      .hint("put the file itself in the place of the link");
+}
+
 // Writes one file and its checksum.
 class SummedFile {
  public:
@@ -73,9 +97,10 @@ class SummedFile {
     sum_.update(bytes);  // first: a map's lost page shows here, write() would only fail
     file_.append(bytes);
   }
-  ManifestFile commit() {
-    file_.commit();
-    return {name_, file_.size(), sum_.hex()};
+  ManifestFile commit(const std::function<void(const ManifestFile&)>& finished) {
+    const ManifestFile entry{name_, file_.size(), sum_.hex()};
+    file_.commit([&] { finished(entry); });
+    return entry;
   }
 
  private:
@@ -111,20 +136,20 @@ void copy_tensor(Source& source, size_t index, SummedFile& file, Buffer& buffer,
 }
 
 ManifestFile write_tensors(Source& source, const RestFile& plan, const fs::path& directory,
-                           Buffer& buffer, const std::function<void(int64_t)>& progress) {
+                           Buffer& buffer, const RestHooks& hooks) {
   SummedFile file(directory / plan.name);
   file.append(std::as_bytes(std::span(plan.header)));
-  for (size_t index : plan.tensors) copy_tensor(source, index, file, buffer, progress);
-  return file.commit();
+  for (size_t index : plan.tensors) copy_tensor(source, index, file, buffer, hooks.progress);
+  return file.commit(hooks.finished);
 }
 
-ManifestFile write_side(const SideFile& plan, const fs::path& directory) {
+ManifestFile write_side(const SideFile& plan, const fs::path& directory, const RestHooks& hooks) {
   const std::string text = plan.from.empty() ? plan.text : in_context(plan.from.string(), [&] {
     return read_text_file(plan.from, kMaxSideFile);
   });
   SummedFile file(directory / plan.name);
   file.append(std::as_bytes(std::span(text)));
-  return file.commit();
+  return file.commit(hooks.finished);
 }
 
 }  // namespace
@@ -171,9 +196,8 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
   for (fs::directory_iterator at(checkpoint, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
-    std::error_code ignored;
     if (name.starts_with('.') || is_weights_or_index(name) || name == kManifestName ||
-        !fs::is_regular_file(at->path(), ignored)) {
+        !is_side_file(checkpoint, *at)) {
       continue;
     }
     const FileStatus file =
@@ -199,13 +223,12 @@ std::vector<ManifestFile> write_rest(Source& source, const RestPlan& plan,
       return;
     }
     entries.push_back(write());
-    hooks.finished(entries.back());
   };
   for (const RestFile& file : plan.files) {
-    add(file.name, [&] { return write_tensors(source, file, directory, buffer, hooks.progress); });
+    add(file.name, [&] { return write_tensors(source, file, directory, buffer, hooks); });
   }
   for (const SideFile& file : plan.side) {
-    add(file.name, [&] { return write_side(file, directory); });
+    add(file.name, [&] { return write_side(file, directory, hooks); });
   }
   return entries;
 }

@@ -49,10 +49,12 @@ struct RestPlan {
 [[nodiscard]] RestPlan plan_rest(const Source& source, const std::vector<size_t>& rest,
                                  int64_t max_file = kMaxRestFile);
 
-// The side files of a checkpoint directory: every regular file (links are followed) in it but
-// dot-files, weights in any format (.safetensors, .bin, .pt, .pth, .ckpt, .h5, .hdf5, .msgpack,
-// .gguf, .onnx, .npz, .zst), their indexes (*.index.json), and what is larger than kMaxSideFile,
-// which `warnings` names. Folders are not entered. Throws Error::input.
+// The side files of a checkpoint directory: every regular file in it but dot-files, weights in any
+// format (.safetensors, .bin, .pt, .pth, .ckpt, .h5, .hdf5, .msgpack, .gguf, .onnx, .npz, .zst),
+// their indexes (*.index.json), and what is larger than kMaxSideFile, which `warnings` names.
+// Folders are not entered. Throws Error::input, also for a link: who made the directory would choose
+// which of the reader's files is copied. Links to a file of the same directory, and those of a
+// Hugging Face hub cache, from snapshots/ to the same repository's blobs/, are followed.
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
 
@@ -61,7 +63,7 @@ struct RestHooks {
   std::function<void(int64_t)> progress;
   // A file that an earlier run finished and that is still whole.
   std::function<std::optional<ManifestFile>(const std::string& name)> kept;
-  // A file is complete under its name.
+  // A file is complete, and about to get its name.
   std::function<void(const ManifestFile&)> finished;
 };
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/blob/layer_mark.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
@@ -194,7 +196,9 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
   for (const Restored& restored : packed.restored) {
     append_tensor(tensors, restored.target.name, restored.target.spec);
   }
-  return make_safetensors_header(tensors, loaded_metadata(manifest, layer), kSafetensorsAlignment);
+  std::map<std::string, std::string> metadata = loaded_metadata(manifest, layer);
+  metadata[kUnpackedMark] = manifest.layout;  // by which --force knows the file
+  return make_safetensors_header(tensors, metadata, kSafetensorsAlignment);
 }
 
 // One layer; returns the bytes written.

@@ -52,18 +52,25 @@ bool set_usual_mode(int descriptor) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
-  std::string name =
-      (target_.parent_path() / fmt::format(".{}.tmp-XXXXXX", target_.filename().string())).string();
-  descriptor_ = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor_ < 0) fail(target_, "cannot create");
-  temporary_ = name;
-  if (!set_usual_mode(descriptor_)) {
+int create_temporary(const std::filesystem::path& target, std::string& name) {
+  name =
+      (target.parent_path() / fmt::format(".{}.tmp-XXXXXX", target.filename().string())).string();
+  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) fail(target, "cannot create");
+  if (!set_usual_mode(descriptor)) {
     const int code = errno;
-    discard();  // no destructor runs after a throw from here
+    close(descriptor);
+    unlink(name.c_str());
     errno = code;
-    fail(target_, "cannot set permissions");
+    fail(target, "cannot set permissions");
   }
+  return descriptor;
+}
+
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  std::string name;
+  descriptor_ = create_temporary(target_, name);
+  temporary_ = name;
 }
 
 AtomicFile::~AtomicFile() { discard(); }
@@ -120,9 +127,10 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
   return offset;
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(const std::function<void()>& before) {
   check_lost_pages();
   if (fsync(descriptor_) != 0) fail(target_, "cannot fsync");
+  if (before) before();
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "cannot rename into place");
   const int descriptor = std::exchange(descriptor_, -1);
   if (close(descriptor) != 0) fail(target_, "cannot close");

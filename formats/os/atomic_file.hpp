@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "lib/core/tensor.hpp"
@@ -29,8 +31,9 @@ class AtomicFile {
   // Writes `spans`, one behind another, from `offset` on; where nothing is written stay zeros.
   // Several threads may call it at once, for different bytes.
   void write_at(int64_t offset, std::span<const ConstBytes> spans);
-  // Makes the bytes durable and renames the temporary over the target.
-  void commit();
+  // Makes the bytes durable and renames the temporary over the target. `before` is called between
+  // the two: a record of the file that it writes is there when the file is.
+  void commit(const std::function<void()>& before = {});
   [[nodiscard]] int64_t size() const { return size_; }
 
  private:
@@ -43,6 +46,10 @@ class AtomicFile {
   int descriptor_ = -1;
   std::atomic<int64_t> size_ = 0;
 };
+
+// Creates an empty file beside `target` that no earlier file, link or other process has the name
+// of; returns its descriptor and sets `name`. Throws Error::output naming the target.
+[[nodiscard]] int create_temporary(const std::filesystem::path& target, std::string& name);
 
 // Writes a small file atomically.
 void write_file_atomically(const std::filesystem::path& target, std::string_view text);

@@ -12,4 +12,7 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::filesystem::directory_entry> list_directory(
     const std::filesystem::path& directory, std::error_code& error);
 
+// Removes the directory and the folders in it as long as they are empty; links are not followed.
+void remove_if_empty(const std::filesystem::path& directory);
+
 }  // namespace mxfp4

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -15,14 +16,7 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x
 
 std::string shown(std::string_view text) {
   constexpr size_t kMaxShown = 200;
-  std::string out;
-  for (char c : text.substr(0, kMaxShown)) {
-    if (is_control(c)) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
+  const std::string out = visible(text.substr(0, kMaxShown));
   return text.size() > kMaxShown ? out + "..." : out;
 }
 

@@ -9,7 +9,7 @@
 
 namespace mxfp4 {
 
-// The text for a message: control characters escaped, cut after 200 bytes.
+// The text for a message: as visible() shows it, cut after 200 bytes.
 [[nodiscard]] std::string shown(std::string_view text);
 // The same in double quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text);

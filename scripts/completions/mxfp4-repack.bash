@@ -58,7 +58,7 @@ _mxfp4_repack_flags() {
   case $1 in
     convert)
       echo $every $machine $resources --output --compress --level --emit \
-        --include-rest --dry-run --shard --resume --force ;;
+        --include-rest --dry-run --shard --resume --check --force ;;
     inspect) echo $every $machine ;;
     explain) echo $every $machine --against --batch ;;
     verify) echo $every $resources --against --style --model-config ;;

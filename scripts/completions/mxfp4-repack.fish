@@ -65,6 +65,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l include-res
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l dry-run -d 'Plan only'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l shard -x -a 'auto' -d 'I/N: one share of the layers'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l resume -d 'Keep complete layers'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l check -d 'With --resume, read every byte'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -s o -l output -r -F -d 'Directory to write'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -l force -d 'Replace an earlier result'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l against -r -F -d 'Checkpoint to compare with'

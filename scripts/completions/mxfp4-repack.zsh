@@ -77,6 +77,7 @@ _mxfp4_repack() {
             '--dry-run[plan only]' \
             '--shard=[one share of the layers]:share (I/N, auto/N):(auto)' \
             '--resume[keep complete layers]' \
+            '--check[with --resume, read every byte]' \
             '--force[replace an earlier result]' \
             '1:checkpoint:_files' ;;
         inspect) _arguments $every $machine '1:checkpoint or blob:_files' ;;

@@ -77,12 +77,17 @@ grep -q 'complete already' stdout || fail 'it did not say that all is there'
 : >out/mxfp4_repack/rank-00-of-02/.layer-00001.safetensors.tmp-abcdef
 expect_exit 0 "${convert[@]}" -o out "${flags[@]}" --resume
 diff -r want out
-for other in '--compress zstd' '--compress none --layers 0-3' '--compress none --rank 1' \
-  '--compress none --knob params_dtype=float16' '--compress none --emit loaded'; do
+while IFS='|' read -r other said; do
   # shellcheck disable=SC2086
-  expect_exit 5 "${convert[@]}" -o out --include-rest --tp-size 2 --resume $other
-  expect_one_error 'complete result of another conversion'
-done
+  expect_exit 2 "${convert[@]}" -o out --include-rest --tp-size 2 --resume $other
+  expect_one_error "complete result of another conversion: .*$said"
+done <<'EOF'
+--compress zstd|--compress: none, now zstd
+--compress none --layers 0-3|--layers: 0,1,2,3,4,5,6,7, now 0,1,2,3
+--compress none --rank 1|the ranks
+--compress none --knob params_dtype=float16|--knob: .*, now .*float16
+--compress none --emit loaded|layout: marlin/w4a16, now loaded
+EOF
 expect_exit 5 "${convert[@]}" -o out "${flags[@]}"
 expect_exit 2 "${convert[@]}" -o out "${flags[@]}" --resume --force
 diff -r want out
@@ -123,16 +128,66 @@ printf X | dd of=out/layer-00000.safetensors bs=1 seek=9000 conv=notrunc status=
 expect_exit 0 "${convert[@]}" -o out --compress none --resume
 diff -r want out
 
-# Files of another plan, and of a source that changed, are not taken over.
+# Other flags, or a source that changed, are refused, each flag with both values; nothing is lost.
 unfinished
-expect_exit 0 "${convert[@]}" -o out --compress zstd --resume
-expect_exit 0 "$BIN" verify out --against input.safetensors
-unfinished
+cp -r out copy
+while IFS='|' read -r other said; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "${convert[@]}" -o out --resume $other
+  expect_one_error "--resume: out: the unfinished conversion was begun with other flags: $said\$"
+  grep -qx 'hint: give the same flags; --force starts over' stderr || fail 'no hint'
+  diff -r copy out || fail "files were touched: $other"
+done <<'EOF'
+--compress zstd|--compress: none, now zstd
+--compress zstd --level 3|--compress: none, now zstd; --level: not given, now 3
+--compress none --layers 0-3|--layers: not given, now 0-3
+--compress none --emit loaded|--emit: not given, now loaded
+--compress none --tp-size 2|--tp-size: not given, now 2
+--compress none --knob params_dtype=float16|--knob: not given, now params_dtype=float16
+EOF
 cp input.safetensors saved
 printf X | dd of=input.safetensors bs=1 seek=60000 conv=notrunc status=none
-expect_exit 0 "${convert[@]}" -o out --compress none --resume
+expect_exit 2 "${convert[@]}" -o out --compress none --resume
+expect_one_error 'out: the unfinished conversion was begun on an input that has changed since$'
+diff -r copy out || fail 'files were touched'
+expect_exit 0 "${convert[@]}" -o out --compress none --force
 expect_exit 0 "$BIN" verify out --against input.safetensors
 cp saved input.safetensors
+rm -r copy
+
+# What reads a result says that this one is none, and what to do.
+unfinished
+for command in 'inspect out' 'verify out' 'unpack out -o no' 'convert out -o no --arch sm90'; do
+  # shellcheck disable=SC2086
+  expect_exit 3 "$BIN" $command
+  expect_one_error 'out: unfinished: [0-7] of 8 layer files are complete$'
+  grep -qx 'hint: convert with the same flags and --resume goes on' stderr || fail 'no hint'
+done
+[ ! -e no ] || fail 'an output of an unfinished input'
+
+# Of a complete result what is missing or damaged is made again, and said.
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+rm out/layer-00003.safetensors out/model.safetensors.index.json
+truncate -s 10000 out/layer-00005.safetensors
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+for said in 'layer-00003.safetensors: missing' 'model.safetensors.index.json: .*' \
+  'layer-00005.safetensors: 10000 bytes, [0-9]* in the manifest'; do
+  grep -qE "warning: out/$said; made again\$" stderr || fail "no word of $said"
+done
+[ "$(grep -c warning stderr)" = 3 ] || fail 'other warnings'
+diff -r want out
+printf X | dd of=out/layer-00006.safetensors bs=1 seek=60000 conv=notrunc status=none
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+[ ! -s stderr ] || fail 'a checksum was looked at'
+expect_exit 0 "${convert[@]}" -o out --compress none --resume --check
+grep -q 'warning: out/layer-00006.safetensors: checksum differs; made again$' stderr || fail 'no word'
+diff -r want out
+expect_exit 0 "${convert[@]}" -o zstd --compress zstd
+cp -r zstd zwant
+printf X | dd of=zstd/layer-00002.safetensors.zst bs=1 seek=$(($(stat -c %s zstd/layer-00002.safetensors.zst) - 5)) conv=notrunc status=none
+expect_exit 0 "${convert[@]}" -o zstd --compress zstd --resume
+grep -q 'warning: zstd/layer-00002.safetensors.zst: .*; made again$' stderr || fail 'a seek table was not looked at'
+diff -r zwant zstd
 
 # Foreign files stay, whatever the flags.
 unfinished

@@ -1,0 +1,254 @@
+#include "formats/conversion/own_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <string_view>
+#include <system_error>
+
+#include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/journal.hpp"
+#include "formats/blob/layer_mark.hpp"
+#include "formats/blob/shard_manifest.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "formats/os/directory.hpp"
+#include "formats/os/mapped_file.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ".NAME.tmp-AbCd12"
+constexpr std::string_view kTemporaryMark = ".tmp-";
+constexpr size_t kTemporaryEnd = kTemporaryMark.size() + 6;
+// What manifests, of blobs and of shards, begin with.
+constexpr std::string_view kManifestFront = "{\n  \"format\": \"mxfp4-repack";
+
+bool is_our_folder(const std::string& name) {
+  return name == kBlobFolder || is_rank_directory(name);
+}
+
+bool is_manifest_name(const std::string& name) {
+  return name == kManifestName || is_shard_manifest(name);
+}
+
+// What the records in a directory say of the files around them.
+class Records {
+ public:
+  explicit Records(const fs::path& directory) {
+    read_blobs(directory);
+    read_blobs(directory / kBlobFolder);
+  }
+
+  // Whether there is any: then unfinished files may lie about.
+  [[nodiscard]] bool any() const { return any_; }
+  // Names that files of the model directory have, whose names are any.
+  [[nodiscard]] const std::set<std::string>& rest() const { return rest_; }
+  // Whether the file has a size and a checksum that a record gives to its name.
+  [[nodiscard]] bool describe(const fs::path& path, const std::function<void()>& between) const {
+    const auto [first, last] = files_.equal_range(path.lexically_normal());
+    if (first == last) return false;
+    try {
+      const MappedFile map(path);
+      const bool size = std::any_of(
+          first, last, [&](const auto& entry) { return entry.second.size == map.file().size; });
+      if (!size) return false;
+      const std::string sum = checksum_of_mapped(map.bytes(), between);
+      return std::any_of(first, last, [&](const auto& entry) {
+        return entry.second.size == map.file().size && entry.second.xxh3_128 == sum;
+      });
+    } catch (const Error&) {
+      return false;  // not readable
+    }
+  }
+
+ private:
+  void read_blobs(const fs::path& blob) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : list_directory(blob, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_symlink(ignored)) continue;
+      if (is_rank_directory(name) && entry.is_directory(ignored)) read_blobs_of_rank(entry.path());
+      try {
+        read_record(blob, entry.path(), name);
+      } catch (const Error&) {
+        // A damaged record speaks for nothing.
+      }
+    }
+  }
+
+  void read_blobs_of_rank(const fs::path& rank) {
+    try {
+      const fs::path path = rank / kManifestName;
+      std::error_code ignored;
+      if (fs::exists(path, ignored)) add(rank.parent_path(), read_manifest(rank));
+    } catch (const Error&) {
+    }
+  }
+
+  void read_record(const fs::path& blob, const fs::path& path, const std::string& name) {
+    if (name == kManifestName) {
+      const Manifest manifest = read_manifest(blob);
+      // One rank's directory taken for itself has its layers beside it.
+      add_layers(blob, manifest);
+      add_rest(blob, manifest.rest);
+      any_ = true;
+    } else if (is_shard_manifest(name)) {
+      for (const Manifest& rank : read_shard_manifest(path).ranks) add(blob, rank);
+    } else if (name.starts_with(kJournalPrefix)) {
+      const JournalContent journal = read_journal(path);
+      if (journal.bytes == 0) return;
+      any_ = true;
+      for (const auto& [file, finished] : journal.files) {
+        files_.emplace((blob / file).lexically_normal(),
+                       ManifestFile{file, finished.size, finished.xxh3_128});
+      }
+      rest_.insert(journal.rest.begin(), journal.rest.end());
+    }
+  }
+
+  void add(const fs::path& blob, const Manifest& manifest) {
+    add_layers(blob / rank_directory(manifest.rank), manifest);
+    add_rest(blob, manifest.rest);
+    any_ = true;
+  }
+  void add_layers(const fs::path& home, const Manifest& manifest) {
+    for (const ManifestLayer& layer : manifest.layers) {
+      files_.emplace((home / layer.file).lexically_normal(),
+                     ManifestFile{layer.file, layer.size, layer.xxh3_128});
+    }
+  }
+  void add_rest(const fs::path& blob, const std::vector<ManifestFile>& rest) {
+    for (const ManifestFile& file : rest) {
+      files_.emplace((blob / ".." / file.name).lexically_normal(), file);
+      rest_.insert(file.name);
+    }
+  }
+
+  std::multimap<fs::path, ManifestFile> files_;
+  std::set<std::string> rest_;
+  bool any_ = false;
+};
+
+bool is_our_name(const std::string& name, const std::set<std::string>& rest) {
+  static const std::regex kNames(R"(layer-[0-9]{5,}\.safetensors(\.zst)?)"
+                                 R"(|mxfp4_repack(\.shard-[0-9]{3,}-of-[0-9]{3,})?\.json)"
+                                 R"(|model\.safetensors\.index\.json)"
+                                 R"(|\.mxfp4_repack\.((shard-[0-9]{3,}-of-[0-9]{3,}\.)?progress))");
+  return rest.contains(name) || std::regex_match(name, kNames);
+}
+
+bool begins_with(const fs::path& path, std::string_view front) {
+  std::string text(front.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  return file.gcount() == static_cast<std::streamsize>(front.size()) && text == front;
+}
+
+struct Look {
+  const fs::path& root;
+  const Records& records;
+  Evidence evidence;
+  const std::function<void()>& between;
+
+  [[nodiscard]] bool by_name(const std::string& name, const std::set<std::string>& rest) const {
+    if (!is_temporary(name)) return is_our_name(name, rest);
+    return is_our_name(name.substr(1, name.size() - 1 - kTemporaryEnd), rest);
+  }
+
+  [[nodiscard]] bool by_content(const fs::path& path, const std::string& name, int64_t size) const {
+    // Half written, it can only be known by what was being done. A journal's own begins like one.
+    if (is_temporary(name)) return records.any() || size == 0 || read_journal(path).bytes > 0;
+    if (name.starts_with(kJournalPrefix)) return size == 0 || read_journal(path).bytes > 0;
+    if (is_manifest_name(name) && begins_with(path, kManifestFront)) return true;
+    if (name == kIndexName && is_blob_index(path)) return true;
+    if (name.starts_with("layer-") && is_our_layer(path)) return true;
+    return records.describe(path, between);
+  }
+};
+
+void look_through(const Look& look, const fs::path& folder, OwnFiles& found) {
+  std::error_code error;
+  const std::vector<fs::directory_entry> entries = list_directory(folder, error);
+  if (error) {
+    throw Error::output(fmt::format("{}: cannot be listed: {}", folder.string(), error.message()));
+  }
+  // Names of the model directory's files have no meaning in the folders below it.
+  static const std::set<std::string> kNone;
+  const bool top = folder == look.root;
+  const std::set<std::string>& rest = top ? look.records.rest() : kNone;
+  for (const fs::directory_entry& entry : entries) {
+    const std::string name = entry.path().filename().string();
+    const fs::path relative = top ? fs::path(name) : entry.path().lexically_relative(look.root);
+    std::error_code ignored;
+    // What another process has removed since is nothing of all this.
+    const bool special = entry.is_symlink(ignored) || entry.is_other(ignored);
+    const bool is_folder = !special && entry.is_directory(ignored);
+    if (is_folder && is_our_folder(name)) {
+      look_through(look, entry.path(), found);
+      found.folders.push_back(relative);
+      continue;
+    }
+    const auto state = state_of(entry.path());
+    if (!state || (top && is_folder && name.starts_with(kStagingPrefix))) continue;
+    const bool by_content = look.evidence == Evidence::kContent || name.starts_with(kJournalPrefix);
+    const bool ours = !special && !is_folder && look.by_name(name, rest) &&
+                      (!by_content || look.by_content(entry.path(), name, state->size));
+    if (ours) {
+      found.files.push_back({relative, *state});
+    } else {
+      found.foreign.push_back(relative);
+    }
+  }
+}
+
+// 0: the last to go. A manifest says whose the files are that no mark tells.
+int removal_order(const OwnFile& file) {
+  const std::string name = file.path.filename().string();
+  return is_manifest_name(name) || name.starts_with(kJournalPrefix) ? 0 : 1;
+}
+
+}  // namespace
+
+OwnFiles find_own_files(const fs::path& directory, Evidence evidence,
+                        const std::function<void()>& between) {
+  OwnFiles found;
+  const Records records(directory);
+  look_through({directory, records, evidence, between}, directory, found);
+  return found;
+}
+
+void refuse_foreign(const fs::path& directory, const OwnFiles& own) {
+  if (own.foreign.empty()) return;
+  throw Error::output(fmt::format("{}: holds {}, which this program did not write",
+                                  directory.string(), std::ranges::min(own.foreign).string()))
+      .hint("choose another directory, or take that file out of this one");
+}
+
+void remove_own_files(const fs::path& directory, const OwnFiles& own) {
+  std::vector<OwnFile> files = own.files;
+  std::ranges::stable_sort(files, std::greater{}, removal_order);
+  for (const OwnFile& file : files) {
+    if (state_of(directory / file.path) == file.state) remove_file(directory / file.path);
+  }
+  for (const fs::path& folder : own.folders) {
+    std::error_code ignored;  // not empty: somebody put a file there meanwhile
+    fs::remove(directory / folder, ignored);
+  }
+}
+
+bool is_temporary(const std::string& file_name) {
+  return file_name.starts_with('.') && file_name.size() > 1 + kTemporaryEnd &&
+         std::string_view(file_name)
+             .substr(file_name.size() - kTemporaryEnd)
+             .starts_with(kTemporaryMark);
+}
+
+}  // namespace mxfp4

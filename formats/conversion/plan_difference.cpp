@@ -1,0 +1,79 @@
+#include "formats/conversion/plan_difference.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "formats/blob/shard_manifest.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Row {
+  const char* place;  // JSON pointer in a manifest
+  const char* name;   // what decides it
+};
+
+// Causes before what follows from them.
+constexpr std::array<Row, 20> kRows = {{
+    {"/revision", "--revision"},
+    {"/target/platform", "--platform"},
+    {"/target/arch", "--arch"},
+    {"/target/backend", "backend"},
+    {"/target/family", "--family"},
+    {"/target/knobs", "--knob"},
+    {"/target/env", "--env"},
+    {"/deployment/tp_size", "--tp-size"},
+    {"/deployment/pcp_size", "--pcp-size"},
+    {"/deployment/dp_size", "--dp-size"},
+    {"/deployment/enable_expert_parallel", "--enable-expert-parallel"},
+    {"/deployment/all2all_backend", "--all2all-backend"},
+    {"/deployment/enable_eplb", "--enable-eplb"},
+    {"/deployment/sequence_parallel", "--sequence-parallel"},
+    {"/model/style", "--style"},
+    {"/layout", "layout"},
+    {"/compression/method", "--compress"},
+    {"/compression/level", "--level"},
+    {"/compression/libzstd", "zstd"},
+    {"/tool_version", "mxfp4-repack"},
+}};
+
+std::string text_at(const Json& json, const char* place) {
+  const Json::json_pointer pointer(place);
+  if (!json.contains(pointer) || json.at(pointer).is_null()) return "none";
+  const Json& value = json.at(pointer);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string layers_of(const Manifest& manifest) {
+  std::vector<int64_t> numbers;
+  for (const ManifestLayer& layer : manifest.layers) numbers.push_back(layer.index);
+  return fmt::format("{}", fmt::join(numbers, ","));
+}
+
+}  // namespace
+
+std::vector<std::string> differing_flags(const Manifest& then, const Manifest& now) {
+  const Json old = manifest_to_json(without_data(then));
+  const Json planned = manifest_to_json(without_data(now));
+  std::vector<std::string> differences;
+  const auto compare = [&](const char* name, const std::string& before, const std::string& after) {
+    if (before != after) differences.push_back(fmt::format("{}: {}, now {}", name, before, after));
+  };
+  if (old == planned) return {};
+  for (const Row& row : kRows) {
+    compare(row.name, text_at(old, row.place), text_at(planned, row.place));
+  }
+  compare("--layers", layers_of(then), layers_of(now));
+  compare("--include-rest", then.rest.empty() ? "not given" : "given",
+          now.rest.empty() ? "not given" : "given");
+  if (old.at("source") != planned.at("source")) differences.emplace_back("the input's files");
+  if (old.at("rank") != planned.at("rank")) differences.emplace_back("the ranks");
+  if (differences.empty()) differences.emplace_back("other facts of the deployment or the input");
+  return differences;
+}
+
+}  // namespace mxfp4

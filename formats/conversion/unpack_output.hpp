@@ -1,0 +1,43 @@
+// Where unpack writes: all layers of all ranks, or nothing, since no file would tell some of them
+// from all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "formats/blob/journal.hpp"
+#include "formats/conversion/output_directory.hpp"
+
+namespace mxfp4 {
+
+// In the place of a plan's identity.
+inline constexpr std::string_view kUnpackPlan = "unpack";
+
+class UnpackOutput {
+ public:
+  // `path` has to be empty or missing, or with `replace` what this program wrote, which stays until
+  // commit(). Throws Error::output when `bytes` do not fit. `between`: see OutputDirectory.
+  UnpackOutput(const std::filesystem::path& path, bool replace, int64_t layer_files, int64_t bytes,
+               const std::function<void()>& between);
+  UnpackOutput(const UnpackOutput&) = delete;
+  UnpackOutput& operator=(const UnpackOutput&) = delete;
+  // Without commit() nothing stays that was written.
+  ~UnpackOutput();
+
+  // Where layers are written.
+  [[nodiscard]] const std::filesystem::path& home() const { return directory_.home(); }
+  // All is written. Returns what could not be removed of the old result, as a line; empty: nothing.
+  std::string commit();
+
+ private:
+  std::filesystem::path path_;
+  OutputDirectory directory_;
+  std::unique_ptr<Journal> journal_;
+  bool committed_ = false;
+};
+
+}  // namespace mxfp4

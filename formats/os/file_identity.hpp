@@ -1,0 +1,41 @@
+// Which file or directory a path stands for, whatever the path is called: symbolic links, hard
+// links, bind mounts and second mounts of one volume lead to the same one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace mxfp4 {
+
+// Device and inode of a file or directory.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  auto operator<=>(const FileIdentity&) const = default;
+};
+
+// That of `path`, symbolic links followed; nothing when there is none or it cannot be reached.
+[[nodiscard]] std::optional<FileIdentity> identity_of(const std::filesystem::path& path);
+
+// What shows that a file is still the one that was looked at: no link is followed.
+struct FileState {
+  FileIdentity identity;
+  int64_t size = 0;
+  int64_t mtime_ns = 0;
+  bool operator==(const FileState&) const = default;
+};
+[[nodiscard]] std::optional<FileState> state_of(const std::filesystem::path& path);
+
+// Whether `directory` is `path`, or one of the directories above it. Links are followed.
+[[nodiscard]] bool lies_in(const std::filesystem::path& path,
+                           const std::filesystem::path& directory);
+
+// Whether another file system, or another part of this one, is mounted on the directory: it can be
+// written, but neither renamed nor exchanged.
+[[nodiscard]] bool is_mount_point(const std::filesystem::path& directory);
+
+}  // namespace mxfp4

@@ -1,0 +1,97 @@
+// Preloaded into the program by tests of what a kill leaves: counts the calls that change files.
+//   FAULT_KILL_AT=N      SIGKILL before the Nth of them
+//   FAULT_LOG=FILE       one line each
+//   FAULT_NO_EXCHANGE=1  the file system cannot exchange two names
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+std::atomic<long> calls{0};
+
+template <class Function>
+Function real(Function, const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+void count(const char* what, const char* path) {
+  const char* log = std::getenv("FAULT_LOG");
+  if (log != nullptr) {
+    // By the system alone: this must not be counted.
+    const auto file =
+        static_cast<int>(syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND, 0666));
+    char line[4096];
+    const int size = std::snprintf(line, sizeof line, "%s %s\n", what, path);
+    (void)!syscall(SYS_write, file, line, static_cast<size_t>(size));
+    syscall(SYS_close, file);
+  }
+  const char* at = std::getenv("FAULT_KILL_AT");
+  if (at != nullptr && ++calls == std::atol(at)) std::raise(SIGKILL);
+}
+
+}  // namespace
+
+extern "C" {
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  count("mkdir", path);
+  return real(&mkdir, "mkdir")(path, mode);
+}
+int rmdir(const char* path) noexcept {
+  count("rmdir", path);
+  return real(&rmdir, "rmdir")(path);
+}
+int unlink(const char* path) noexcept {
+  count("unlink", path);
+  return real(&unlink, "unlink")(path);
+}
+int remove(const char* path) noexcept {
+  count("remove", path);
+  return real(&remove, "remove")(path);
+}
+int rename(const char* from, const char* to) noexcept {
+  char both[2048];
+  std::snprintf(both, sizeof both, "%s %s", from, to);
+  count("rename", both);
+  return real(&rename, "rename")(from, to);
+}
+int renameat2(int from_at, const char* from, int to_at, const char* to, unsigned flags) noexcept {
+  if (std::getenv("FAULT_NO_EXCHANGE") != nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
+  char both[2048];
+  std::snprintf(both, sizeof both, "%s %s", from, to);
+  count("exchange", both);
+  return real(&renameat2, "renameat2")(from_at, from, to_at, to, flags);
+}
+int mkostemp(char* name, int flags) {
+  count("mkostemp", name);
+  return real(&mkostemp, "mkostemp")(name, flags);
+}
+int fsync(int file) {
+  count("fsync", "");
+  return real(&fsync, "fsync")(file);
+}
+int fdatasync(int file) {
+  count("fdatasync", "");
+  return real(&fdatasync, "fdatasync")(file);
+}
+ssize_t pwritev(int file, const iovec* parts, int many, off_t offset) {
+  count("pwritev", "");
+  return real(&pwritev, "pwritev")(file, parts, many, offset);
+}
+
+}  // extern "C"

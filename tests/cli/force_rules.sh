@@ -1,0 +1,145 @@
+# --force loses nothing: what fails leaves the old result, what is not ours stays, no link is written
+# through, and an input is known under every name.
+model=$TESTDATA/ingest/gptoss_hf
+expect_exit 0 "$BIN" convert "$model" -o old --arch sm80 --backend MARLIN
+expect_exit 0 "$BIN" convert "$model" -o new --arch sm90
+expect_exit 0 "$BIN" unpack old -o unpacked
+clean() { [ -z "$(find . -name '.*mxfp4_repack*')" ] || { find . -name '.*mxfp4_repack*' >&2; fail "left after $1"; }; }
+# same_again WHAT: OUT is as it was, and nothing lies beside or in it.
+same_again() {
+  diff -r old out || fail "the old result changed: $1"
+  clean "$1"
+}
+cp -r old out
+
+# A damaged blob, a missing input, a deployment without a layout, a full disk.
+cp -r old damaged
+printf X | dd of=damaged/layer-00001.safetensors.zst bs=1 seek=900 conv=notrunc status=none
+expect_exit 3 "$BIN" unpack damaged -o out --force
+expect_one_error 'damaged/layer-00001.safetensors.zst: '
+same_again 'a damaged blob'
+expect_exit 3 "$BIN" convert missing -o out --arch sm90 --force
+expect_exit 4 "$BIN" convert "$model" -o out --backend NONE --arch sm90 --force
+(ulimit -f 1 && exec "$BIN" convert "$model" -o out --arch sm90 --force >stdout 2>stderr) && fail 'no limit'
+same_again 'a run without room'
+
+# Whose a file is shows its content. A manifest is no evidence, nor is a name.
+expect_exit 0 "$BIN" convert "$model" -o whole --arch sm90 --include-rest
+foreign() { # FILE: in a copy of `whole`, refused by its name
+  cp -r copy before
+  expect_exit 5 "$BIN" convert "$model" -o copy --arch sm90 --include-rest --force
+  expect_one_error "copy: holds $1, which this program did not write\$"
+  diff -r before copy || fail "files were touched beside $1"
+  rm -r before copy
+  clean "$1"
+}
+cp -r whole copy
+echo mine >copy/tokenizer.json
+"$python" - <<'PY'
+import json, os, subprocess
+path = "copy/mxfp4_repack/mxfp4_repack.json"
+manifest = json.load(open(path))
+del manifest["manifest_xxh3_128"]
+manifest.setdefault("rest", []).append({"file": "thesis.docx", "size": 7, "xxh3_128": "0" * 32})
+text = json.dumps(manifest, indent=2, ensure_ascii=False)
+open(path, "wb").write(subprocess.run([os.environ["SEAL"]], input=text.encode(), capture_output=True, check=True).stdout)
+open("copy/thesis.docx", "w").write("years\n")
+PY
+rm copy/tokenizer.json
+foreign thesis.docx
+cp -r whole copy
+echo edited >>copy/config.json
+foreign config.json
+for name in layer-00000.safetensors layer-00009.safetensors mxfp4_repack.json .mxfp4_repack.progress \
+  mxfp4_repack.shard-000-of-002.json .layer-00000.safetensors.tmp-abcdef; do
+  mkdir copy
+  echo mine >"copy/$name"
+  foreign "$name"
+done
+# What a crash damaged is ours by what its beginning says.
+cp -r old out2
+truncate -s 3000 out2/layer-00000.safetensors.zst
+expect_exit 0 "$BIN" convert "$model" -o out2 --arch sm90 --force
+diff -r new out2
+
+# Links in the place of a journal, a marker or a lock are not written through.
+for link in 'ln -s' ln; do
+  echo precious >precious
+  mkdir planted
+  $link "$PWD/precious" planted/.mxfp4_repack.progress
+  for flag in --resume --force --shard=0/2; do
+    expect_exit 5 "$BIN" convert "$model" -o planted --arch sm90 $flag
+    [ "$(cat precious)" = precious ] || fail "$link: written through with $flag"
+  done
+  rm -r planted precious
+  : >precious
+  mkdir planted
+  $link "$PWD/precious" planted/.mxfp4_repack.progress
+  for flag in --resume --force --shard=0/2; do
+    "$BIN" convert "$model" -o planted --arch sm90 $flag >stdout 2>stderr || true
+    [ ! -s precious ] || fail "$link: an empty file was written through with $flag"
+  done
+  rm -r planted precious
+done
+
+# OUT is a link: what it leads to is replaced, the link stays.
+cp -r old target
+ln -s target link
+expect_exit 0 "$BIN" convert "$model" -o link --arch sm90 --force
+[ -L link ] && diff -r new target || fail 'the link was replaced'
+clean 'a link'
+# Mode and neighbours stay; a file that came while the new one was made is not lost.
+cp -r old moded
+chmod 2750 moded
+expect_exit 0 "$BIN" convert "$model" -o moded --arch sm90 --force
+[ "$(stat -c %a moded)" = 2750 ] || fail "mode $(stat -c %a moded)"
+
+# --include-rest copies no file that a link chooses.
+cp -r "$model" linked
+echo secret >secret
+ln -s "$PWD/secret" linked/tokenizer.json
+expect_exit 3 "$BIN" convert linked -o no --arch sm90 --include-rest
+expect_one_error "linked/tokenizer.json: a link to $PWD/secret, which is not copied\$"
+[ ! -e no ] || fail 'an output was left'
+expect_exit 0 "$BIN" convert linked -o without --arch sm90
+mkdir -p hub/models--a--b/{blobs,snapshots/main}
+for file in "$model"/*; do
+  cp "$file" "hub/models--a--b/blobs/$(basename "$file")-sum"
+  ln -s "../../blobs/$(basename "$file")-sum" "hub/models--a--b/snapshots/main/$(basename "$file")"
+done
+echo tokens >hub/models--a--b/blobs/tokens
+ln -s ../../blobs/tokens hub/models--a--b/snapshots/main/tokenizer.json
+expect_exit 0 "$BIN" convert hub/models--a--b/snapshots/main -o cached --arch sm90 --include-rest
+[ "$(cat cached/tokenizer.json)" = tokens ] || fail 'a hub link was not followed'
+mkdir -p hub/models--c--d/blobs
+echo other >hub/models--c--d/blobs/tokens
+ln -sf ../../../models--c--d/blobs/tokens hub/models--a--b/snapshots/main/tokenizer.json
+expect_exit 3 "$BIN" convert hub/models--a--b/snapshots/main -o no --arch sm90 --include-rest
+
+# Two mounts of one volume; OUT a mount point. Only root may mount.
+if [ "$(id -u)" != 0 ] || ! unshare --mount true 2>/dev/null; then echo 'no mounts: not root'; return 0; fi
+mkdir volume second point small
+cp -r unpacked volume/input
+cp -r old volume/result
+export -f fail expect_exit expect_one_error clean
+model=$model unshare --mount bash -eu <<'MOUNTS'
+mount --bind volume second
+expect_exit 5 "$BIN" convert volume/input -o second/input --arch sm90 --force
+expect_one_error 'second/input: holds the input volume/input/layer-0000[01].safetensors$'
+expect_exit 5 "$BIN" unpack volume/result -o second/result --force
+expect_one_error 'second/result: holds the input volume/result$'
+diff -r old volume/result
+diff -r unpacked volume/input
+cp -r old/. point
+mount --bind point point
+expect_exit 0 "$BIN" convert "$model" -o point --arch sm90 --force
+diff -r new point
+clean 'a mount point'
+# Both do not fit: said before anything is touched.
+mount -t tmpfs -o size=$(($(du -sk old | cut -f1) + 40))k none small
+cp -r old small/out
+expect_exit 5 "$BIN" convert "$model" -o small/out --arch sm90 --force
+expect_one_error 'small/out: needs up to [0-9]* bytes beside the old result, which stays until the new one is complete; the file system has [0-9]* free$'
+diff -r old small/out
+clean 'a full disk'
+MOUNTS

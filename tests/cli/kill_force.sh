@@ -1,0 +1,75 @@
+# --force, killed at each call that changes files: the old or the new result is there, whole, each time,
+# and the same command again ends with the new one and nothing beside it.
+model=$TESTDATA/ingest/gptoss_hf
+blobs=0
+for flags in '--backend MARLIN --arch sm80 --compress none' '--backend MARLIN --arch sm80 --include-rest'; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" convert "$model" -o "blob$((++blobs))" $flags
+done
+expect_exit 0 "$BIN" convert "$model" -o "blob$((++blobs))" --arch sm90
+expect_exit 0 "$BIN" convert "$model" -o "blob$((++blobs))" --arch sm90 --include-rest --tp-size 2
+root=$PWD
+mkdir work
+cd work
+"$BIN" unpack $root/blob1 -o $root/loaded1 -q
+"$BIN" unpack $root/blob3 -o $root/loaded3 -q
+printf 'mine\n' >beside
+
+preloaded() { LD_PRELOAD=$FAULTS ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"; }
+preloaded "$BIN" --version >/dev/null 2>&1 || skip 'nothing can be preloaded into this build'
+
+# Whether DIRECTORY is whole: bytes of $1 or $2, but for the journal of a run that came so far.
+is_one_of() {
+  diff -rq -x .mxfp4_repack.progress -x '.mxfp4_repack-*' "$1" "$3" >/dev/null ||
+    diff -rq -x .mxfp4_repack.progress -x '.mxfp4_repack-*' "$2" "$3" >/dev/null
+}
+# kills MODE OLD NEW COMMAND...: MODE is exchange, rename (a file system without exchange) or inside
+# (OUT cannot be renamed: it is the current directory).
+kills() {
+  local mode=$1 old=$2 new=$3 at got out=out missing=0
+  shift 3
+  local -a fault=()
+  [ "$mode" = rename ] && fault=(FAULT_NO_EXCHANGE=1)
+  for ((at = 1; at < 1000; at += ${KILL_STEP:-1})); do
+    rm -rf out .out.*
+    cp -r "$old" out
+    [ "$mode" = inside ] && out=. && cd out
+    got=0
+    preloaded env "${fault[@]}" FAULT_KILL_AT=$at "$@" -o $out --force >/dev/null 2>../stderr || got=$?
+    if [ "$mode" = inside ]; then cd ..; fi
+    [ "$got" = 0 ] && break
+    [ "$got" = 137 ] || fail "exit $got at call $at"
+    case $mode in
+      exchange) is_one_of "$old" "$new" out || fail "neither whole at call $at" ;;
+      rename)
+        if [ -e out ]; then
+          is_one_of "$old" "$new" out || fail "neither whole at call $at"
+        else
+          missing=$((missing + 1))
+          diff -r "$old" .out.mxfp4_repack-old || fail "the old result was lost at call $at"
+          is_one_of "$new" "$new" .out.mxfp4_repack-new || fail "the new one was lost at call $at"
+          expect_exit 3 "$BIN" verify out
+          expect_one_error 'out: missing: a --force that was cut off left .*out\.mxfp4_repack-new$'
+        fi
+        ;;
+      inside) # the old one in its place, or all of both
+        is_one_of "$old" "$new" out || [ -e out/.mxfp4_repack-old ] || fail "nothing whole at call $at" ;;
+    esac
+    [ "$(cat beside)" = mine ] || fail 'a neighbour was touched'
+    # Again, undisturbed.
+    expect_exit 0 "$@" -o out --force
+    diff -r "$new" out || fail "other bytes after call $at"
+    [ -z "$(find . -name '.out*' -o -name '.mxfp4_repack*')" ] || fail "something was left after call $at"
+  done
+  [ "$at" -gt 20 ] || fail "only $at calls were counted"
+  diff -r "$new" out
+  [ "$mode" != rename ] || [ $missing -gt 0 ] || fail 'no kill came between the two renames'
+  echo "$mode: killed at $((at - 1)) calls of $2"
+}
+for mode in exchange rename inside; do
+  kills $mode $root/blob1 $root/blob3 "$BIN" convert "$model" --arch sm90
+  kills $mode $root/loaded1 $root/loaded3 "$BIN" unpack $root/blob3
+done
+KILL_STEP=3
+kills exchange $root/blob2 $root/blob4 "$BIN" convert "$model" --arch sm90 --include-rest --tp-size 2
+kills inside $root/blob2 $root/blob4 "$BIN" convert "$model" --arch sm90 --include-rest --tp-size 2
