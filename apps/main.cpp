@@ -20,6 +20,7 @@
 #include "formats/os/available_threads.hpp"
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
+#include "lib/exec/pipeline.hpp"
 #include "lib/kernels/instruction_sets.hpp"
 
 namespace {
@@ -115,6 +116,7 @@ int main(int argc, char** argv) {
     for (mxfp4::ResourceOptions* resources : {&line.convert.resources, &line.verify.resources,
                                               &line.unpack.resources, &line.finalize.resources}) {
       if (resources->threads == 0) resources->threads = mxfp4::available_threads();
+      if (resources->memory == 0) resources->memory = mxfp4::default_memory(resources->threads);
     }
     const int code = line.run(mxfp4::Console(line.global));
     mxfp4::check_lost_pages();

@@ -88,8 +88,8 @@ struct InputOptions {
 };
 
 struct ResourceOptions {
-  int threads = 0;                      // 0: as many as this process may use
-  int64_t memory = int64_t{256} << 20;  // bytes for buffers
+  int threads = 0;     // 0: as many as this process may use
+  int64_t memory = 0;  // bytes for buffers; 0: by threads
 };
 
 struct ConvertOptions {
