@@ -312,10 +312,15 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   report_decision(choice, console);
   if (layout != nullptr) check_defects(options, choice, input.model, ranks.front(), console);
 
-  Plan plan = make_plan(input.model, ranks, {.layout = layout, .target = choice.target});
+  const bool zstd = options.compress == "zstd";
+  Plan plan = make_plan(input.model, ranks,
+                        {.layout = layout,
+                         .target = choice.target,
+                         .threads = options.resources.threads,
+                         .padding = zstd && !options.dry_run});
   Manifest manifest = describe_conversion(input, choice, layout);
   manifest.all_layers = options.input.layers.empty();
-  manifest.compression = {options.compress == "zstd", zstd_level(options)};
+  manifest.compression = {zstd, zstd_level(options)};
   if (manifest.compression.zstd) manifest.libzstd = zstd_library_version();
   RestPlan rest = plan_rest_of(options, input, manifest.warnings);
   manifest.rest = rest.planned();
