@@ -29,6 +29,7 @@ RepackOptions repack_options(const ConvertOptions& options) {
   repack.include_rest = options.include_rest;
   if (!options.shard.empty()) repack.shard = parse_shard(options.shard, std::getenv);
   repack.limits = options.resources;
+  repack.look_only = options.dry_run;
   return repack;
 }
 

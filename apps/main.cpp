@@ -22,6 +22,7 @@
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
+#include "lib/exec/pipeline.hpp"
 #include "lib/kernels/instruction_sets.hpp"
 
 namespace {
@@ -113,6 +114,7 @@ void choose_threads(mxfp4::CommandLine& line) {
     }
     const int given = resources->threads == 0 ? mxfp4::available_threads() : resources->threads;
     resources->threads = std::min(given, startable);
+    if (resources->memory == 0) resources->memory = mxfp4::default_memory(resources->threads);
   }
 }
 

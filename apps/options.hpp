@@ -93,7 +93,7 @@ struct InputOptions {
 struct ConvertOptions {
   InputOptions input;
   DeploymentOptions deployment;
-  RunLimits resources{.threads = 0};  // 0: as many as this process may use
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
   std::filesystem::path output;
   std::string compress = "zstd";
   std::optional<int> level;  // of zstd; default 1
@@ -109,7 +109,7 @@ struct ConvertOptions {
 
 struct FinalizeOptions {
   std::filesystem::path output;
-  RunLimits resources{.threads = 0};  // 0: as many as this process may use
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
 };
 
 struct InspectOptions {
@@ -129,13 +129,13 @@ struct ExplainOptions {
 struct VerifyOptions {
   std::filesystem::path blob;
   InputOptions against;               // path empty: checksums only
-  RunLimits resources{.threads = 0};  // 0: as many as this process may use
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
 };
 
 struct UnpackOptions {
   std::filesystem::path blob;
   std::filesystem::path output;
-  RunLimits resources{.threads = 0};  // 0: as many as this process may use
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
   bool force = false;
 };
 

@@ -151,7 +151,7 @@ void add_resource_flags(CLI::App& command, RunLimits& options) {
       .add_option_function<std::string>(
           "--memory",
           [&options](const std::string& text) { options.memory = parse_size(text, "--memory"); },
-          "Budget for buffers; default 256MiB")
+          "Budget for buffers; default 64MiB a thread, at least 256MiB")
       ->option_text("SIZE")
       ->group(group);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "formats/blob/gathered_write.hpp"
+#include "formats/blob/raw_frames.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -13,21 +15,46 @@
 namespace mxfp4 {
 namespace {
 
-// Half of a small second-level cache.
-constexpr size_t kStoreBytes = size_t{256} << 10;
+// Calls visit(begin, end) for the frames of a piece, in bytes of its tensor.
+template <class Visit>
+void each_frame(const PlannedTensor& tensor, const Piece& piece, Visit&& visit) {
+  int64_t at = piece.first_granule * tensor.granule_bytes;
+  for (int64_t size : frame_sizes(piece.granules, tensor.granule_bytes)) {
+    visit(at, at + size);
+    at += size;
+  }
+}
+
+// The blocks of a frame of codes.
+std::vector<FrameBlock> blocks_of(const PlannedTensor& tensor, int64_t begin, int64_t end) {
+  std::vector<PaddingRun> padding;
+  if (tensor.padding) {
+    padding = padding_between(*tensor.padding, tensor.granule_bytes, begin, end);
+  }
+  return cut_into_blocks(end - begin, padding);
+}
 
 }  // namespace
 
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing) {
-  outgoing.encoded.clear();
+  outgoing.frames.clear();
+  outgoing.compressed.clear();
+  if (tensor.codes) {
+    each_frame(tensor, piece, [&](int64_t begin, int64_t end) {
+      const int64_t bytes = raw_frame_bytes(blocks_of(tensor, begin, end));
+      outgoing.frames.push_back({bytes, end - begin, 0});
+    });
+    return;
+  }
   outgoing.tensor_sum.begin(piece.first_granule * tensor.granule_bytes);
   ConstBytes decoded = outgoing.decoded;
-  for (int64_t size : frame_sizes(piece.granules, tensor.granule_bytes)) {
-    encoder.encode(decoded.first(static_cast<size_t>(size)), outgoing.encoded,
-                   &outgoing.tensor_sum);
-    decoded = decoded.subspan(static_cast<size_t>(size));
-  }
+  each_frame(tensor, piece, [&](int64_t begin, int64_t end) {
+    const auto size = static_cast<size_t>(end - begin);
+    outgoing.frames.push_back(
+        encoder.encode(decoded.first(size), outgoing.compressed, &outgoing.tensor_sum));
+    decoded = decoded.subspan(size);
+  });
 }
 
 std::string layer_header(const Manifest& manifest, const ManifestLayer& layer) {
@@ -73,27 +100,32 @@ class BlobWriter::LayerFile {
   void place(OutgoingPiece& piece) {
     const auto decoded = static_cast<int64_t>(piece.decoded.size());
     piece.offset = end_;
-    end_ += zstd_ ? piece.encoded.bytes() : decoded;
+    if (zstd_) {
+      for (const FrameInfo& frame : piece.frames) end_ += frame.encoded;
+    } else {
+      end_ += decoded;
+    }
     placed_bytes_ += decoded;
   }
 
-  void store(int64_t in_tensor, OutgoingPiece& piece) {
+  void store(const PlannedTensor& tensor, const Piece& planned, OutgoingPiece& piece) {
     piece.file_sum.begin(piece.offset);
-    if (zstd_) {
-      store_spans(piece, piece.encoded.spans(), nullptr);
-      return;
+    GatheredWrite write(file_, piece.offset, piece.file_sum, piece.gathered);
+    piece.shared_sum = false;
+    if (!zstd_) {
+      store_plain(planned.first_granule * tensor.granule_bytes, piece, write);
+    } else if (tensor.codes) {
+      store_codes(tensor, planned, piece, write);
+    } else {
+      write.add(piece.compressed);
     }
-    piece.shared_sum = (piece.offset - in_tensor) % ChecksumPart::kPeriod == 0;
-    if (!piece.shared_sum) piece.tensor_sum.begin(in_tensor);
-    store_spans(piece, {piece.decoded}, piece.shared_sum ? nullptr : &piece.tensor_sum);
+    write.finish();
   }
 
   void finish(size_t tensor, const OutgoingPiece& piece) {
     file_sum_.append(piece.file_sum);
-    sums_[tensor].append(piece.shared_sum && !zstd_ ? piece.file_sum : piece.tensor_sum);
-    if (zstd_) {
-      frames_.insert(frames_.end(), piece.encoded.frames().begin(), piece.encoded.frames().end());
-    }
+    sums_[tensor].append(piece.shared_sum ? piece.file_sum : piece.tensor_sum);
+    if (zstd_) frames_.insert(frames_.end(), piece.frames.begin(), piece.frames.end());
     finished_bytes_ += static_cast<int64_t>(piece.decoded.size());
   }
 
@@ -114,30 +146,30 @@ class BlobWriter::LayerFile {
   [[nodiscard]] int64_t finished_bytes() const { return finished_bytes_; }
 
  private:
-  // Sums and writes by turns, so that the file system copies from the cache.
-  void store_spans(OutgoingPiece& piece, const std::vector<ConstBytes>& spans,
-                   ChecksumPart* tensor_sum) {
-    std::vector<ConstBytes> batch;
-    size_t batch_bytes = 0;
-    int64_t offset = piece.offset;
-    const auto write = [&] {
-      file_.write_at(offset, batch);
-      offset += static_cast<int64_t>(batch_bytes);
-      batch.clear();
-      batch_bytes = 0;
-    };
-    for (ConstBytes span : spans) {
-      while (!span.empty()) {
-        const ConstBytes part = span.first(std::min(span.size(), kStoreBytes - batch_bytes));
-        span = span.subspan(part.size());
-        piece.file_sum.update(part);
-        if (tensor_sum != nullptr) tensor_sum->update(part);
-        batch.push_back(part);
-        batch_bytes += part.size();
-        if (batch_bytes == kStoreBytes) write();
-      }
+  static void store_plain(int64_t in_tensor, OutgoingPiece& piece, GatheredWrite& write) {
+    piece.shared_sum = (piece.offset - in_tensor) % ChecksumPart::kPeriod == 0;
+    if (!piece.shared_sum) piece.tensor_sum.begin(in_tensor);
+    ConstBytes rest = piece.decoded;
+    while (!rest.empty()) {
+      const ConstBytes part = rest.first(std::min(rest.size(), GatheredWrite::kBatchBytes));
+      if (!piece.shared_sum) piece.tensor_sum.update(part);
+      write.add(part);
+      rest = rest.subspan(part.size());
     }
-    write();
+  }
+
+  static void store_codes(const PlannedTensor& tensor, const Piece& planned, OutgoingPiece& piece,
+                          GatheredWrite& write) {
+    const auto emit = [&write](ConstBytes bytes) { write.add(bytes); };
+    piece.tensor_sum.begin(planned.first_granule * tensor.granule_bytes);
+    ConstBytes rest = piece.decoded;
+    size_t frame = 0;
+    each_frame(tensor, planned, [&](int64_t begin, int64_t end) {
+      const ConstBytes content = rest.first(static_cast<size_t>(end - begin));
+      piece.frames[frame++] =
+          write_raw_frame(content, blocks_of(tensor, begin, end), &piece.tensor_sum, emit);
+      rest = rest.subspan(content.size());
+    });
   }
 
   AtomicFile file_;
@@ -229,7 +261,7 @@ void BlobWriter::place(const Piece& piece, OutgoingPiece& outgoing) {
 
 void BlobWriter::store(const Piece& piece, OutgoingPiece& outgoing) {
   const PlannedTensor& tensor = plan_.files[piece.file].tensors[piece.tensor];
-  files_[piece.file]->store(piece.first_granule * tensor.granule_bytes, outgoing);
+  files_[piece.file]->store(tensor, piece, outgoing);
 }
 
 void BlobWriter::finish(const Piece& piece, const OutgoingPiece& outgoing) {

@@ -17,14 +17,18 @@ namespace mxfp4 {
 // A piece on its way into its file. One of these is reused for piece after piece.
 struct OutgoingPiece {
   ConstBytes decoded;
-  EncodedFrames encoded;  // with zstd: what is written of `decoded`
-  int64_t offset = 0;     // in the file
+  // With zstd: the frames of `decoded`, checksums of codes still to come.
+  std::vector<FrameInfo> frames;
+  std::vector<std::byte> compressed;  // the frames' bytes; empty for codes, whose frames are made
+                                      // on their way into the file
+  int64_t offset = 0;                 // in the file
   ChecksumPart file_sum;
   ChecksumPart tensor_sum;
-  bool shared_sum = false;  // file_sum serves the tensor too
+  bool shared_sum = false;          // file_sum serves the tensor too
+  std::vector<std::byte> gathered;  // memory for what is written
 };
 
-// Encodes a piece in the frames that its tensor's plan prescribes, and sums it for the tensor.
+// Plans the frames of a piece, as its tensor prescribes, and encodes those that are compressed.
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing);
 

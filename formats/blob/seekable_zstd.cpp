@@ -1,7 +1,8 @@
 #include "formats/blob/seekable_zstd.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
+// The mode of literals is in every release since 1.4.5, but not yet among zstd's stable names.
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <cstring>
 #include <new>
 
-#include "lib/core/checked.hpp"
+#include "formats/blob/raw_frames.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -20,15 +21,10 @@ constexpr uint32_t kSkippableMagic = 0x184D2A5EU;
 constexpr uint32_t kSeekableMagic = 0x8F92EAB1U;
 constexpr uint8_t kChecksumFlag = 0x80;
 constexpr int64_t kEntryBytes = 12;
-constexpr int64_t kFooterBytes = 9;
 constexpr int64_t kSkippableHeaderBytes = 8;
-constexpr int64_t kMaxBlockBytes = 128 << 10;
 
-// Shape of the sample: enough places to see padding that is spread over rows.
-constexpr size_t kSamplePieces = 16;
-constexpr size_t kSamplePieceBytes = 4096;
-
-constexpr size_t kHashPiece = size_t{128} << 10;
+// A negative level is the step of the search.
+constexpr int kBytesAlone = -1000;
 
 void append_u32(std::vector<std::byte>& out, uint32_t value) {
   std::array<std::byte, 4> bytes;
@@ -64,80 +60,23 @@ size_t checked(size_t result) {
   return result;
 }
 
-bool shrinks(size_t encoded, size_t decoded) { return encoded <= decoded - decoded / 50; }
-
-// XXH64 of a frame and, on the way, the part of another checksum: each byte comes into the cache
-// once.
-uint32_t frame_checksum(XXH64_state_t* state, ConstBytes in, ChecksumPart* sum) {
-  XXH64_reset(state, 0);
-  while (!in.empty()) {
-    const ConstBytes piece = in.first(std::min(in.size(), kHashPiece));
-    XXH64_update(state, piece.data(), piece.size());
-    if (sum != nullptr) sum->update(piece);
-    in = in.subspan(piece.size());
-  }
-  return static_cast<uint32_t>(XXH64_digest(state));
+Error table_does_not_fit(int64_t frames) {
+  return Error::input(fmt::format("the seek table of {} frames does not fit the file", frames));
 }
+
+bool shrinks(size_t encoded, size_t decoded) { return encoded <= decoded - decoded / 50; }
 
 }  // namespace
 
-void EncodedFrames::clear() {
-  frames_.clear();
-  own_.clear();
-  parts_.clear();
-  bytes_ = 0;
-}
-
-void EncodedFrames::add_own(ConstBytes bytes) {
-  own_.insert(own_.end(), bytes.begin(), bytes.end());
-  bytes_ += static_cast<int64_t>(bytes.size());
-  if (!parts_.empty() && parts_.back().raw == nullptr) {
-    parts_.back().size += bytes.size();
-  } else {
-    parts_.push_back({nullptr, bytes.size()});
-  }
-}
-
-void EncodedFrames::add_raw(ConstBytes bytes) {
-  bytes_ += static_cast<int64_t>(bytes.size());
-  if (!bytes.empty()) parts_.push_back({bytes.data(), bytes.size()});
-}
-
-// A frame of raw blocks: header with content size and checksum flag, single segment.
-void EncodedFrames::add_raw_frame(ConstBytes in, uint32_t checksum) {
-  const auto add_number = [this](size_t value, size_t bytes) {
-    add_own({reinterpret_cast<const std::byte*>(&value), bytes});
-  };
-  add_number(kFrameMagic, 4);
-  add_number(0xA4, 1);  // 4-byte content size, single segment, checksum
-  add_number(in.size(), 4);
-  while (true) {
-    const size_t size = std::min<size_t>(in.size(), kMaxBlockBytes);
-    const bool last = size == in.size();
-    add_number(size << 3 | (last ? 1U : 0U), 3);
-    add_raw(in.first(size));
-    in = in.subspan(size);
-    if (last) break;
-  }
-  add_number(checksum, 4);
-}
-
-std::vector<ConstBytes> EncodedFrames::spans() const {
-  std::vector<ConstBytes> spans;
-  spans.reserve(parts_.size());
-  const std::byte* own = own_.data();
-  for (const Part& part : parts_) {
-    spans.emplace_back(part.raw == nullptr ? own : part.raw, part.size);
-    if (part.raw == nullptr) own += part.size;
-  }
-  return spans;
-}
-
 struct FrameEncoder::Context {
   explicit Context(int level) {
-    if (hash == nullptr) throw std::bad_alloc();
     if (zstd == nullptr) throw Error::internal("zstd: no memory for a compression context");
-    set(ZSTD_c_compressionLevel, level);
+    if (level == 1) {
+      set(ZSTD_c_compressionLevel, kBytesAlone);
+      set(ZSTD_c_literalCompressionMode, ZSTD_lcm_huffman);
+    } else {
+      set(ZSTD_c_compressionLevel, level);
+    }
     set(ZSTD_c_checksumFlag, 1);
     set(ZSTD_c_contentSizeFlag, 1);
   }
@@ -153,26 +92,11 @@ struct FrameEncoder::Context {
     return checked(ZSTD_compress2(zstd.get(), buffer.data(), buffer.size(), in.data(), in.size()));
   }
 
-  // Whether a sample of `in` shrinks enough for the whole to be tried.
-  bool worth_trying(ConstBytes in) {
-    constexpr size_t kSampleBytes = kSamplePieces * kSamplePieceBytes;
-    if (in.size() <= 2 * kSampleBytes) return true;
-    sample.resize(kSampleBytes);
-    const size_t step = (in.size() - kSamplePieceBytes) / (kSamplePieces - 1);
-    for (size_t i = 0; i < kSamplePieces; ++i) {
-      std::memcpy(sample.data() + i * kSamplePieceBytes, in.data() + i * step, kSamplePieceBytes);
-    }
-    return shrinks(compress(sample), kSampleBytes);
-  }
-
   struct Free {
     void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-    void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
   };
   std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
-  std::unique_ptr<XXH64_state_t, Free> hash{XXH64_createState()};
   std::vector<std::byte> buffer;
-  std::vector<std::byte> sample;
 };
 
 FrameEncoder::FrameEncoder(int level) : context_(std::make_unique<Context>(level)) {}
@@ -180,24 +104,19 @@ FrameEncoder::FrameEncoder(FrameEncoder&&) noexcept = default;
 FrameEncoder& FrameEncoder::operator=(FrameEncoder&&) noexcept = default;
 FrameEncoder::~FrameEncoder() = default;
 
-void FrameEncoder::encode(ConstBytes in, EncodedFrames& out, ChecksumPart* sum) {
-  const uint32_t checksum = frame_checksum(context_->hash.get(), in, sum);
-  const int64_t before = out.bytes();
-  size_t size = in.size();
-  if (context_->worth_trying(in)) size = context_->compress(in);
-  if (shrinks(size, in.size())) {
-    out.add_own({context_->buffer.data(), size});
-  } else {
-    out.add_raw_frame(in, checksum);
+FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out, ChecksumPart* sum) {
+  const auto append = [&out](ConstBytes bytes) {
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  };
+  const auto decoded = static_cast<int64_t>(in.size());
+  const size_t size = context_->compress(in);
+  if (!shrinks(size, in.size())) {
+    return write_raw_frame(in, cut_into_blocks(decoded, {}), sum, append);
   }
-  out.frames_.push_back({out.bytes() - before, static_cast<int64_t>(in.size()), checksum});
-}
-
-FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out) {
-  EncodedFrames frames;
-  encode(in, frames);
-  for (ConstBytes span : frames.spans()) out.insert(out.end(), span.begin(), span.end());
-  return frames.frames().front();
+  const ConstBytes frame(context_->buffer.data(), size);
+  if (sum != nullptr) sum->update(in);
+  append(frame);
+  return {static_cast<int64_t>(size), decoded, load_u32(frame, static_cast<int64_t>(size) - 4)};
 }
 
 int64_t encoder_bytes(int level, int64_t frame_bytes) {
@@ -210,7 +129,7 @@ std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames) {
   std::vector<std::byte> out;
   const auto count = static_cast<int64_t>(frames.size());
   append_u32(out, kSkippableMagic);
-  append_u32(out, static_cast<uint32_t>(count * kEntryBytes + kFooterBytes));
+  append_u32(out, static_cast<uint32_t>(count * kEntryBytes + kSeekFooterBytes));
   for (const FrameInfo& frame : frames) {
     append_u32(out, static_cast<uint32_t>(frame.encoded));
     append_u32(out, static_cast<uint32_t>(frame.decoded));
@@ -222,22 +141,34 @@ std::vector<std::byte> make_seek_table(const std::vector<FrameInfo>& frames) {
   return out;
 }
 
-std::vector<SeekEntry> read_seek_table(ConstBytes file) {
-  const auto size = static_cast<int64_t>(file.size());
-  if (size < kSkippableHeaderBytes + kFooterBytes || load_u32(file, size - 4) != kSeekableMagic) {
+int64_t seek_table_bytes(ConstBytes end, int64_t file_bytes) {
+  const auto size = static_cast<int64_t>(end.size());
+  if (file_bytes < kSkippableHeaderBytes + kSeekFooterBytes || size < kSeekFooterBytes ||
+      load_u32(end, size - 4) != kSeekableMagic) {
     throw Error::input("no seek table at the end of the zstd file");
   }
-  const int64_t count = load_u32(file, size - kFooterBytes);
-  const auto descriptor = std::to_integer<uint8_t>(file[static_cast<size_t>(size - 5)]);
-  const int64_t content = count * kEntryBytes + kFooterBytes;
-  const int64_t table = size - content - kSkippableHeaderBytes;
+  const int64_t count = load_u32(end, size - kSeekFooterBytes);
+  const auto descriptor = std::to_integer<uint8_t>(end[static_cast<size_t>(size - 5)]);
   if (descriptor != kChecksumFlag) {
     throw Error::input(
         fmt::format("seek table descriptor {:#04x}, expected {:#04x}", descriptor, kChecksumFlag));
   }
-  if (table < 0 || load_u32(file, table) != kSkippableMagic ||
-      load_u32(file, table + 4) != content) {
-    throw Error::input(fmt::format("the seek table of {} frames does not fit the file", count));
+  const int64_t bytes = kSkippableHeaderBytes + count * kEntryBytes + kSeekFooterBytes;
+  if (bytes > file_bytes) throw table_does_not_fit(count);
+  return bytes;
+}
+
+std::vector<SeekEntry> read_seek_table(ConstBytes file) {
+  return read_seek_table(file, static_cast<int64_t>(file.size()));
+}
+
+std::vector<SeekEntry> read_seek_table(ConstBytes end, int64_t file_bytes) {
+  const int64_t bytes = seek_table_bytes(end, file_bytes);
+  const int64_t count = (bytes - kSkippableHeaderBytes - kSeekFooterBytes) / kEntryBytes;
+  const int64_t table = static_cast<int64_t>(end.size()) - bytes;
+  if (table < 0 || load_u32(end, table) != kSkippableMagic ||
+      load_u32(end, table + 4) != bytes - kSkippableHeaderBytes) {
+    throw table_does_not_fit(count);
   }
   std::vector<SeekEntry> entries;
   entries.reserve(static_cast<size_t>(count));
@@ -245,7 +176,7 @@ std::vector<SeekEntry> read_seek_table(ConstBytes file) {
   int64_t decoded = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = table + kSkippableHeaderBytes + i * kEntryBytes;
-    const FrameInfo frame{load_u32(file, at), load_u32(file, at + 4), load_u32(file, at + 8)};
+    const FrameInfo frame{load_u32(end, at), load_u32(end, at + 4), load_u32(end, at + 8)};
     if (frame.decoded > kMaxFrameBytes) {
       throw Error::input(fmt::format("frame {} claims {} bytes, at most {} are accepted", i,
                                      frame.decoded, kMaxFrameBytes));
@@ -254,17 +185,18 @@ std::vector<SeekEntry> read_seek_table(ConstBytes file) {
     encoded += frame.encoded;
     decoded += frame.decoded;
   }
-  if (encoded != table) {
-    throw Error::input(
-        fmt::format("the frames of the seek table take {} bytes, the file has {}", encoded, table));
+  if (encoded != file_bytes - bytes) {
+    throw Error::input(fmt::format("the frames of the seek table take {} bytes, the file has {}",
+                                   encoded, file_bytes - bytes));
   }
   return entries;
 }
 
 bool is_zstd(ConstBytes file) { return file.size() >= 4 && load_u32(file, 0) == kFrameMagic; }
 
-void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out) {
+void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out, FrameCheck check) {
   const auto expected = static_cast<unsigned long long>(info.decoded);
+  if (out.size() == expected && decode_raw_frame(encoded, info, out, check)) return;
   if (out.size() != expected ||
       ZSTD_getFrameContentSize(encoded.data(), encoded.size()) != expected ||
       ZSTD_findFrameCompressedSize(encoded.data(), encoded.size()) != encoded.size()) {

@@ -24,48 +24,20 @@ struct FrameInfo {
 // Largest decoded frame that is written or accepted.
 inline constexpr int64_t kMaxFrameBytes = int64_t{64} << 20;
 
-// Frames that were encoded one after another. Compressed ones lie here; raw ones refer to the bytes
-// that they were made from, so that storing them costs one copy, into the file. Reusable.
-class EncodedFrames {
- public:
-  void clear();
-  [[nodiscard]] const std::vector<FrameInfo>& frames() const { return frames_; }
-  [[nodiscard]] int64_t bytes() const { return bytes_; }
-  // Everything in file order; valid until the next change here, and as long as what was encoded.
-  [[nodiscard]] std::vector<ConstBytes> spans() const;
-
- private:
-  friend class FrameEncoder;
-  // Either bytes of `own_` or, with size alone, the next bytes of a raw frame.
-  struct Part {
-    const std::byte* raw = nullptr;  // null: in `own_`, behind the part before
-    size_t size = 0;
-  };
-  void add_own(ConstBytes bytes);
-  void add_raw(ConstBytes bytes);
-  void add_raw_frame(ConstBytes in, uint32_t checksum);
-
-  std::vector<FrameInfo> frames_;
-  std::vector<std::byte> own_;
-  std::vector<Part> parts_;
-  int64_t bytes_ = 0;
-};
-
 // Encodes frames, one after another; owns a zstd context. Not thread-safe: one encoder a worker.
 class FrameEncoder {
  public:
+  // Level 1 codes bytes alone, without a search for repeats: block scales have none but padding, and
+  // the short ones that are found cost more bytes, and twice the time, of what they save.
   explicit FrameEncoder(int level);
   FrameEncoder(FrameEncoder&&) noexcept;
   FrameEncoder& operator=(FrameEncoder&&) noexcept;
   ~FrameEncoder();
 
   // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`. A frame that would
-  // not shrink by 2 % is stored raw, so that decoding it costs a copy; incompressible data is
-  // recognised from a sample. Same bytes for same input, level and zstd release. `sum`, if there is
-  // one, is updated with `in` while that is in the cache.
-  void encode(ConstBytes in, EncodedFrames& out, ChecksumPart* sum = nullptr);
-  // The same, the frame's bytes appended to `out`.
-  FrameInfo encode(ConstBytes in, std::vector<std::byte>& out);
+  // not shrink by 2 % is stored raw, so that decoding it costs a copy. Same bytes for same input,
+  // level and zstd release. `sum`, if there is one, is updated with `in`.
+  FrameInfo encode(ConstBytes in, std::vector<std::byte>& out, ChecksumPart* sum = nullptr);
 
  private:
   friend int64_t encoder_bytes(int level, int64_t frame_bytes);
@@ -86,16 +58,31 @@ struct SeekEntry {
   int64_t decoded_offset = 0;
 };
 
-// Reads and checks the table at the end of `file`: the magic numbers, that the frames tile the file
-// before the table exactly, that every size is within bounds. Throws Error::input.
+// What a seek table ends with, and begins to be read from.
+inline constexpr int64_t kSeekFooterBytes = 9;
+
+// Bytes of the table at the end of a file of `file_bytes` bytes, from its last ones (at least
+// kSeekFooterBytes, if it has so many). Throws Error::input.
+[[nodiscard]] int64_t seek_table_bytes(ConstBytes end, int64_t file_bytes);
+
+// Reads and checks the table at the end of a file of `file_bytes` bytes, whose last ones are `end`,
+// with the table in them: the magic numbers, that the frames tile the file before the table
+// exactly, that every size is within bounds. Throws Error::input.
+[[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes end, int64_t file_bytes);
+// Of a whole file.
 [[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes file);
 
 // True when `file` starts with a zstd frame.
 [[nodiscard]] bool is_zstd(ConstBytes file);
 
+// kSizes: who reads a whole tensor has its checksum, and may leave out those of frames. Compressed
+// frames are checked all the same.
+enum class FrameCheck : uint8_t { kChecksums, kSizes };
+
 // Decodes one frame to exactly `out` and checks its size and both checksums. Throws Error::input.
 // Thread-safe.
-void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out);
+void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
+                  FrameCheck check = FrameCheck::kChecksums);
 
 // "1.5.4": the library this program runs with.
 [[nodiscard]] std::string zstd_library_version();

@@ -106,7 +106,10 @@ int64_t RepackPlan::data_bytes() const { return job_bytes(plan); }
 RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
                        const RepackOptions& options) {
   RepackPlan out;
-  out.plan = make_plan(checkpoint.model, conversion.ranks, plan_options(conversion));
+  PlanOptions plan = plan_options(conversion);
+  plan.threads = options.limits.threads;
+  plan.padding = options.compression.zstd && !options.look_only;
+  out.plan = make_plan(checkpoint.model, conversion.ranks, plan);
   out.common = describe(checkpoint, conversion, options);
   if (options.include_rest) out.rest = plan_rest_of(checkpoint, out.common.warnings);
   out.common.rest = out.rest.planned();

@@ -29,6 +29,7 @@ struct RepackOptions {
   bool include_rest = false;     // OUT is a model directory
   std::optional<Shard> shard{};  // only this part of the layers; the first also copies the rest
   RunLimits limits{};
+  bool look_only = false;  // nothing will be written: padding need not be looked for
 };
 
 // What will be written where.

@@ -52,6 +52,10 @@ int64_t tokens_for(int64_t memory, int64_t job_cost, int threads) {
   return std::clamp<int64_t>(fit, 1, threads + threads / 2 + 1);
 }
 
+int64_t default_memory(int threads) {
+  return std::max(int64_t{256} << 20, (int64_t{64} << 20) * threads);
+}
+
 void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages) {
   namespace tbb = oneapi::tbb;
   if (limits.threads <= 1) {  // no scheduler in the way: easier to profile and to debug

@@ -38,6 +38,31 @@ class OutputCache {
   std::map<Key, std::shared_ptr<const std::vector<Output>>> made_;
 };
 
+// Tensors of equal programs and slices have equal padding: it is found once.
+class PaddingCache {
+ public:
+  std::shared_ptr<const std::vector<PaddingRun>> get(const PlannedFile& file,
+                                                     const PlannedTensor& tensor) {
+    const Output& output = (*file.outputs)[tensor.output];
+    const Assembly& assembly = *file.assemblies[static_cast<size_t>(output.slot)];
+    Key key{file.outputs, tensor.output, {assembly.stored.rows, assembly.stored.row_bytes}};
+    for (const CopyRect& rect : assembly.rects) {
+      for (int64_t number : {rect.rows, rect.col_bytes, rect.to_row}) {
+        std::get<2>(key).push_back(number);
+      }
+    }
+    auto& entry = found_[std::move(key)];
+    if (!entry) {
+      entry = std::make_shared<const std::vector<PaddingRun>>(find_padding(output, assembly));
+    }
+    return entry;
+  }
+
+ private:
+  using Key = std::tuple<std::shared_ptr<const std::vector<Output>>, size_t, std::vector<int64_t>>;
+  std::map<Key, std::shared_ptr<const std::vector<PaddingRun>>> found_;
+};
+
 PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& rank,
                       size_t rank_index, OutputCache& cache) {
   const ExpertLayer& source = model.layers[layer];
@@ -59,13 +84,23 @@ PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& r
   return file;
 }
 
-// Buffer bytes for a piece: the assembled granule, scratch, the output and its encoded form.
+// Buffer bytes for a piece: what is read and what is written of it, the frames of what is
+// compressed, one granule as it is put together and loaded, and scratch.
 int64_t piece_cost(const PlannedFile& file, const Piece& piece) {
   const PlannedTensor& tensor = file.tensors[piece.tensor];
   const Output& output = (*file.outputs)[tensor.output];
   const int64_t out = piece.granules * tensor.granule_bytes;
   const int64_t in = output.experts_per_granule * file.loaded.expert(output.slot).bytes();
-  return 2 * out + 2 * in + scratch_bytes(output);
+  return (tensor.codes ? 1 : 2) * out + (piece.granules + 1) * in + scratch_bytes(output);
+}
+
+// Output that a job aims for. Of several threads each gets several jobs, so that all end at about
+// one time.
+int64_t job_target(const PlanOptions& options, int64_t output_bytes) {
+  constexpr int64_t kJobsPerThread = 8;
+  if (options.threads <= 1) return options.job_bytes;
+  const int64_t share = output_bytes / (kJobsPerThread * options.threads);
+  return std::min(options.job_bytes, std::max(share, kFrameBytes));
 }
 
 // All jobs of one tensor: `files` share its source bytes and have equal tensors.
@@ -82,6 +117,13 @@ void add_jobs(Plan& plan, const std::vector<size_t>& files, size_t tensor_index,
       job.cost += piece_cost(plan.files[file], job.pieces.back());
     }
     plan.jobs.push_back(std::move(job));
+  }
+}
+
+// All jobs of files that share their source bytes.
+void add_jobs(Plan& plan, const std::vector<size_t>& files, int64_t job_bytes) {
+  for (size_t t = 0; t < plan.files[files.front()].tensors.size(); ++t) {
+    add_jobs(plan, files, t, job_bytes);
   }
 }
 
@@ -119,6 +161,7 @@ std::vector<PlannedTensor> arrange_tensors(const std::string& prefix,
     tensor.spec = output.spec;
     tensor.bytes = output.spec.bytes();
     tensor.output = i;
+    tensor.codes = output.slot == Slot::kW13Weight || output.slot == Slot::kW2Weight;
     tensor.granules = num_experts / std::max<int64_t>(1, output.experts_per_granule);
     tensor.granule_bytes = tensor.granules > 0 ? tensor.bytes / tensor.granules : 0;
     tensors.push_back(std::move(tensor));
@@ -139,28 +182,32 @@ Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const Pla
   Plan plan;
   plan.ranks = std::move(ranks);
   OutputCache cache(options);
+  PaddingCache paddings;
   // Tensor-parallel ranks cut the same experts, so one read serves all of them; expert-parallel
   // ranks share nothing, and each is written on its own.
   const bool shared = same_experts(plan.ranks);
+  std::vector<std::vector<size_t>> files_of_layers;
   for (size_t layer = 0; layer < model.layers.size(); ++layer) {
     std::vector<size_t> files;
     in_context(model.layers[layer].prefix, [&] {
       for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
         files.push_back(plan.files.size());
-        plan.files.push_back(plan_file(model, layer, plan.ranks[rank], rank, cache));
-        plan.output_bytes = checked_add(plan.output_bytes, plan.files.back().data_bytes);
+        PlannedFile& file =
+            plan.files.emplace_back(plan_file(model, layer, plan.ranks[rank], rank, cache));
+        for (PlannedTensor& tensor : file.tensors) {
+          if (options.padding && tensor.codes) tensor.padding = paddings.get(file, tensor);
+        }
+        plan.output_bytes = checked_add(plan.output_bytes, file.data_bytes);
       }
     });
+    files_of_layers.push_back(std::move(files));
+  }
+  const int64_t job_bytes = job_target(options, plan.output_bytes);
+  for (const std::vector<size_t>& files : files_of_layers) {
     if (shared) {
-      for (size_t t = 0; t < plan.files[files.front()].tensors.size(); ++t) {
-        add_jobs(plan, files, t, options.job_bytes);
-      }
+      add_jobs(plan, files, job_bytes);
     } else {
-      for (size_t file : files) {
-        for (size_t t = 0; t < plan.files[file].tensors.size(); ++t) {
-          add_jobs(plan, {file}, t, options.job_bytes);
-        }
-      }
+      for (size_t file : files) add_jobs(plan, {file}, job_bytes);
     }
   }
   return plan;

@@ -13,6 +13,7 @@
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/cut.hpp"
+#include "lib/plan/padding.hpp"
 
 namespace mxfp4 {
 
@@ -25,6 +26,9 @@ struct PlannedTensor {
   size_t output = 0;  // index into PlannedFile::outputs
   int64_t granules = 0;
   int64_t granule_bytes = 0;
+  bool codes = false;  // of weights: an entropy coder saves nothing
+  // Of codes, a granule's runs, where the plan was asked for them; shared by equal tensors.
+  std::shared_ptr<const std::vector<PaddingRun>> padding;
 };
 
 // One layer of one rank: one file.
@@ -63,7 +67,11 @@ struct Plan {
 struct PlanOptions {
   const Layout* layout = nullptr;  // null: stop at the loaded layout
   Target target;
-  int64_t job_bytes = kJobBytes;  // aim for this much output a job; at least one granule
+  // Aim for this much output a job, less where `threads` would not all have several; at least one
+  // granule.
+  int64_t job_bytes = kJobBytes;
+  int threads = 1;
+  bool padding = false;  // find the padding of codes: some passes over an expert
 };
 
 // Throws Error::unsupported when the layout's preconditions do not hold, Error::input on sizes that

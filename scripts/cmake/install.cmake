@@ -29,7 +29,14 @@ install(FILES scripts/completions/mxfp4-repack.zsh RENAME _mxfp4-repack COMPONEN
 install(FILES scripts/completions/mxfp4-repack.fish COMPONENT program
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-# The libraries. Headers that speak JSON or HDF5 types are internal to formats.
+# The shared library goes with the program, what is needed to link with it elsewhere.
+set_target_properties(mxfp4_repack PROPERTIES EXPORT_NAME loader)
+install(TARGETS mxfp4_repack EXPORT mxfp4-repack-targets
+        LIBRARY COMPONENT program NAMELINK_COMPONENT development)
+install(FILES formats/loader/mxfp4_repack.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        COMPONENT development)
+
+# The static libraries. Headers that speak JSON or HDF5 types are internal to formats.
 set_target_properties(mxfp4_lib PROPERTIES EXPORT_NAME lib)
 set_target_properties(mxfp4_formats PROPERTIES EXPORT_NAME formats)
 install(TARGETS mxfp4_lib mxfp4_formats EXPORT mxfp4-repack-targets

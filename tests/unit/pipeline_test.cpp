@@ -97,5 +97,11 @@ TEST(Pipeline, TokensFollowTheBudget) {
   EXPECT_EQ(tokens_for(int64_t{1} << 40, 1, 2), 4);  // enough to keep two workers busy
 }
 
+TEST(Pipeline, TheDefaultBudgetGrowsWithTheThreads) {
+  EXPECT_EQ(default_memory(1), 256 << 20);
+  EXPECT_EQ(default_memory(4), 256 << 20);
+  EXPECT_EQ(default_memory(16), 1 << 30);
+}
+
 }  // namespace
 }  // namespace mxfp4

@@ -116,5 +116,37 @@ TEST(Plan, SmallJobsTileToo) {
   EXPECT_EQ(large.jobs.size(), large.files.front().tensors.size());
 }
 
+TEST(Plan, ManyThreadsHaveWorkWithOneLayerToo) {
+  const ModelLayers model = gpt_oss_model(32, 1024, 1024);
+  const auto ranks = ranks_of(model, 1);
+  const Plan one = make_plan(model, ranks, {.layout = nullptr, .target = {}});
+  const Plan many = make_plan(model, ranks, {.layout = nullptr, .target = {}, .threads = 16});
+  expect_jobs_tile(many);
+  EXPECT_LT(one.jobs.size(), 16U);
+  EXPECT_GE(many.jobs.size(), 24U);
+}
+
+TEST(Plan, FindsThePaddingOfCodesAlone) {
+  const ModelLayers model = gpt_oss_model(2, 64, 96);
+  SliceOptions options;
+  options.round_sizes = [](LayerDims dims) {
+    dims.intermediate_size = 128;
+    return dims;
+  };
+  const auto ranks = slice_ranks(model, model.layers.front().dims, options);
+  const Plan plan = make_plan(model, ranks, {.layout = nullptr, .target = {}, .padding = true});
+  for (const PlannedTensor& tensor : plan.files.front().tensors) {
+    EXPECT_EQ(tensor.codes, tensor.name.ends_with("_weight")) << tensor.name;
+    EXPECT_EQ(tensor.padding != nullptr, tensor.codes) << tensor.name;
+    if (!tensor.name.ends_with("w13_weight")) continue;
+    const std::vector<PaddingRun> last_rows = {{2 * 96 * 32, 2 * 32 * 32}};
+    EXPECT_EQ(*tensor.padding, last_rows);
+  }
+  const Plan without = make_plan(model, ranks, {.layout = nullptr, .target = {}});
+  for (const PlannedTensor& tensor : without.files.front().tensors) {
+    EXPECT_EQ(tensor.padding, nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace mxfp4

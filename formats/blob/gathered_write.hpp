@@ -1,0 +1,41 @@
+// Bytes on their way to one place of a file, part after part: small ones are put together first,
+// and what is written is summed just before, while it is in the cache.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+class GatheredWrite {
+ public:
+  // Half of a small second-level cache.
+  static constexpr size_t kBatchBytes = size_t{256} << 10;
+
+  // What is added goes to `file` from `offset` on, and to `sum`. `memory` is reused, and grows to a
+  // batch when there are small parts.
+  GatheredWrite(AtomicFile& file, int64_t offset, ChecksumPart& sum, std::vector<std::byte>& memory)
+      : file_(file), offset_(offset), sum_(sum), memory_(memory) {}
+
+  // Large parts have to stay in place until finish(). Throws Error::output.
+  void add(ConstBytes bytes);
+  // Writes what is left.
+  void finish();
+
+ private:
+  void gather(ConstBytes part);
+
+  AtomicFile& file_;
+  int64_t offset_;
+  ChecksumPart& sum_;
+  std::vector<std::byte>& memory_;
+  size_t gathered_ = 0;  // bytes of memory_ in use
+  std::vector<ConstBytes> batch_;
+  size_t batch_bytes_ = 0;
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,65 @@
+// zstd frames that need no entropy coder (RFC 8878, 3.1.1): raw blocks for codes, RLE blocks for
+// padding. What they take is known before a byte is made, and decoding them is a copy.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "formats/blob/seekable_zstd.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "lib/core/tensor.hpp"
+#include "lib/plan/padding.hpp"
+
+namespace mxfp4 {
+
+// Part of a frame's decoded bytes.
+struct FrameBlock {
+  int64_t begin = 0;
+  int64_t bytes = 0;
+  bool repeated = false;  // one value: an RLE block
+  friend bool operator==(const FrameBlock&, const FrameBlock&) = default;
+};
+
+// The blocks of a frame of `bytes` bytes in which `padding` lies.
+[[nodiscard]] std::vector<FrameBlock> cut_into_blocks(int64_t bytes,
+                                                      std::span<const PaddingRun> padding);
+
+// Bytes of the frame of these blocks.
+[[nodiscard]] int64_t raw_frame_bytes(std::span<const FrameBlock> blocks);
+
+// Calls `emit` with the frame of `in`, from its first byte to its last: parts of `in` itself, and
+// few bytes that end with the call. `sum`, if there is one, is updated with `in`, a piece of it
+// shortly before the piece is emitted. Throws Error::internal when a repeated block has two values.
+FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, ChecksumPart* sum,
+                          const std::function<void(ConstBytes)>& emit);
+
+// Decodes a frame of raw and RLE blocks to exactly `out`, and checks both checksums if it is told
+// to. False when the frame has other blocks or another header than write_raw_frame's: `out` is
+// undefined then, and zstd has to decode it. Throws Error::input.
+[[nodiscard]] bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
+                                    FrameCheck check = FrameCheck::kChecksums);
+
+// Where the bytes of a frame go when it is read without a detour: content to its place, what is
+// between it elsewhere. Only frames of raw blocks as large as they can be are so regular.
+class RawFrameParts {
+ public:
+  explicit RawFrameParts(MutableBytes content);
+  RawFrameParts(const RawFrameParts&) = delete;
+  RawFrameParts& operator=(const RawFrameParts&) = delete;
+
+  // Of the whole frame; one of another size is another one.
+  [[nodiscard]] int64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::span<const MutableBytes> parts() const { return parts_; }
+  // After the parts were filled: whether it is such a frame. If not, they have to be read otherwise.
+  [[nodiscard]] bool is_raw_frame() const;
+
+ private:
+  std::vector<std::byte> expected_;  // what is between the content
+  std::vector<std::byte> between_;
+  std::vector<MutableBytes> parts_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,74 @@
+// Reads a blob into memory of the caller's with many threads: what stands behind mxfp4_repack.h,
+// which states the contract. Files are read, not mapped, so a process that did not ask for it gets
+// no signal handler; threads are its own, so that several readers do not share one's number.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+#include "formats/blob/seekable_zstd.hpp"
+#include "formats/os/positioned_file.hpp"
+#include "lib/core/tensor.hpp"
+
+namespace mxfp4 {
+
+// Thrown when the caller cancelled a read.
+struct Cancelled {};
+
+// Consecutive bytes of one tensor.
+struct LoadRequest {
+  size_t layer = 0;
+  size_t tensor = 0;
+  int64_t offset = 0;  // in the tensor
+  MutableBytes out;
+};
+
+struct LoadOptions {
+  int threads = 1;
+  bool verify = false;
+  const int32_t* cancel = nullptr;
+};
+
+// Immutable once it is open, so thread-safe.
+class BlobLoader {
+ public:
+  // One rank's directory. Throws Error::input naming the file.
+  explicit BlobLoader(const std::filesystem::path& directory);
+
+  [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+  // The manifest's file as it is.
+  [[nodiscard]] const std::string& manifest_text() const { return manifest_text_; }
+  // Where a tensor begins in its layer's data.
+  [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const;
+  // Bytes of all tensors of a layer.
+  [[nodiscard]] int64_t data_bytes(size_t layer) const;
+
+  // Requests lie within their tensors. Throws Error::input naming file and tensor, Error::usage
+  // when a part of a plain tensor is to be verified, Cancelled.
+  void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
+
+ private:
+  struct Layer {
+    std::filesystem::path path;
+    PositionedFile file;
+    int64_t data_start = 0;              // in the decoded file
+    std::vector<SeekEntry> frames = {};  // of a compressed file
+    std::vector<int64_t> offsets = {};   // of the tensors, and of their end, from data_start on
+  };
+  struct Piece;
+  class Reading;
+
+  static Layer open_layer(const std::filesystem::path& path, const ManifestLayer& stated);
+  // The parts of a request, which are read each by one thread.
+  void cut(std::span<const LoadRequest> requests, size_t index, std::vector<Piece>& pieces) const;
+
+  std::string manifest_text_;
+  Manifest manifest_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,270 @@
+// mxfp4_repack.h on top of BlobLoader: checks arguments, and turns exceptions into what C knows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "formats/loader/blob_loader.hpp"
+#include "formats/loader/mxfp4_repack.h"
+#include "formats/os/available_threads.hpp"
+#include "lib/core/dtype.hpp"
+#include "lib/core/error.hpp"
+
+struct mxfp4_repack_blob {
+  mxfp4::BlobLoader loader;
+};
+
+namespace mxfp4 {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+// Of a fixed size: telling an error must not fail. A longer text loses its end.
+thread_local std::array<char, 2048> last_error{};
+
+void tell(std::string_view text) noexcept {
+  size_t size = std::min(text.size(), last_error.size() - 1);
+  // Not in the middle of a character.
+  while (size < text.size() && size > 0 && (static_cast<uint8_t>(text[size]) & 0xC0U) == 0x80U) {
+    --size;
+  }
+  std::memcpy(last_error.data(), text.data(), size);
+  last_error[size] = '\0';
+}
+
+mxfp4_repack_status status_of(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kUsage:
+      return MXFP4_REPACK_USAGE;
+    case ErrorKind::kInput:
+    case ErrorKind::kUnsupported:
+      return MXFP4_REPACK_INPUT;
+    case ErrorKind::kOutput:
+    case ErrorKind::kInternal:
+      break;
+  }
+  return MXFP4_REPACK_INTERNAL;
+}
+
+mxfp4_repack_status told(mxfp4_repack_status status, std::string_view text) noexcept {
+  tell(text);
+  return status;
+}
+
+template <class Body>
+mxfp4_repack_status guarded(const Body& body) noexcept {
+  try {
+    tell("");
+    body();
+    return MXFP4_REPACK_OK;
+  } catch (const Cancelled&) {
+    return told(MXFP4_REPACK_CANCELLED, "cancelled");
+  } catch (const Error& error) {
+    return told(status_of(error), error.what());
+  } catch (const std::bad_alloc&) {
+    return told(MXFP4_REPACK_NO_MEMORY, "out of memory");
+  } catch (const std::exception& error) {
+    return told(MXFP4_REPACK_INTERNAL, error.what());
+  } catch (...) {
+    return told(MXFP4_REPACK_INTERNAL, "an unknown exception");
+  }
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw Error::usage(what);
+}
+
+// `index` as one of `count` things.
+size_t checked_index(int64_t index, size_t count, std::string_view what) {
+  if (index < 0 || static_cast<uint64_t>(index) >= count) {
+    throw Error::usage(fmt::format("{} {}: there are {}", what, index, count));
+  }
+  return static_cast<size_t>(index);
+}
+
+// Gives the caller as much of `answer` as he knows of.
+template <class Answer>
+void give(Answer answer, Answer* to) {
+  const size_t size = std::min(to->struct_size, sizeof(Answer));
+  answer.struct_size = to->struct_size;
+  std::memcpy(to, &answer, size);
+}
+
+template <class Struct>
+void require_size(const Struct* value, const char* what) {
+  require(value != nullptr && value->struct_size >= sizeof(value->struct_size), what);
+}
+
+LoadOptions options_of(const mxfp4_repack_read_options* given) {
+  mxfp4_repack_read_options options{};
+  if (given != nullptr) {
+    require_size(given, "options: struct_size is not set");
+    std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
+  }
+  require(options.threads >= 0 && options.threads <= kMostThreads, "options: threads: 0 to 1024");
+  return {.threads = options.threads == 0 ? available_threads() : options.threads,
+          .verify = options.verify != 0,
+          .cancel = options.cancel};
+}
+
+// Bytes of one expert in a tensor whose first dimension is the experts; else 0.
+int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
+  const int64_t experts = layer.loaded.dims.num_experts;
+  const Shape& shape = tensor.spec.shape;
+  const bool by_expert = experts > 0 && shape.rank() > 0 && shape[0] == experts;
+  return by_expert ? tensor.spec.bytes() / experts : 0;
+}
+
+LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request& request) {
+  const auto& layers = loader.manifest().layers;
+  LoadRequest checked;
+  checked.layer = checked_index(request.layer, layers.size(), "layer");
+  const ManifestLayer& layer = layers[checked.layer];
+  checked.tensor = checked_index(request.tensor, layer.tensors.size(), "tensor");
+  const ManifestTensor& tensor = layer.tensors[checked.tensor];
+  int64_t bytes = tensor.spec.bytes();
+  if (request.first_expert != 0 || request.num_experts != -1) {
+    const int64_t experts = layer.loaded.dims.num_experts;
+    const int64_t each = expert_bytes(layer, tensor);
+    if (each == 0) {
+      throw Error::usage(fmt::format("{}: cannot be cut by experts", tensor.name));
+    }
+    const bool first = request.first_expert >= 0 && request.first_expert <= experts;
+    const int64_t count =
+        request.num_experts == -1 && first ? experts - request.first_expert : request.num_experts;
+    if (!first || count < 0 || count > experts - request.first_expert) {
+      throw Error::usage(fmt::format("{}: {} experts from {} on: there are {}", tensor.name,
+                                     request.num_experts, request.first_expert, experts));
+    }
+    checked.offset = request.first_expert * each;
+    bytes = count * each;
+  }
+  if (request.bytes != bytes) {
+    throw Error::usage(
+        fmt::format("{}: {} bytes of memory for {}", tensor.name, request.bytes, bytes));
+  }
+  require(request.memory != nullptr || bytes == 0, "memory is null");
+  checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(bytes)};
+  return checked;
+}
+
+}  // namespace
+}  // namespace mxfp4
+
+using mxfp4::BlobLoader;
+using mxfp4::ManifestLayer;
+
+const char* mxfp4_repack_version(void) { return MXFP4_REPACK_VERSION; }
+
+int mxfp4_repack_api_version(void) { return MXFP4_REPACK_API_VERSION; }
+
+const char* mxfp4_repack_last_error(void) { return mxfp4::last_error.data(); }
+
+mxfp4_repack_status mxfp4_repack_open(const char* directory, mxfp4_repack_blob** blob) {
+  if (blob != nullptr) *blob = nullptr;
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr && directory != nullptr, "open: a null pointer");
+    *blob = new mxfp4_repack_blob{BlobLoader(directory)};
+  });
+}
+
+void mxfp4_repack_close(mxfp4_repack_blob* blob) { delete blob; }
+
+const char* mxfp4_repack_manifest(const mxfp4_repack_blob* blob, size_t* size) {
+  const std::string& text = blob->loader.manifest_text();
+  if (size != nullptr) *size = text.size();
+  return text.c_str();
+}
+
+int64_t mxfp4_repack_num_layers(const mxfp4_repack_blob* blob) {
+  return static_cast<int64_t>(blob->loader.manifest().layers.size());
+}
+
+mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob* blob, int64_t layer,
+                                           mxfp4_repack_layer* answer) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "get_layer: the blob is null");
+    mxfp4::require_size(answer, "get_layer: struct_size is not set");
+    const auto& layers = blob->loader.manifest().layers;
+    const size_t index = mxfp4::checked_index(layer, layers.size(), "layer");
+    const ManifestLayer& found = layers[index];
+    const std::string& engine = found.engine_prefix.empty() ? found.prefix : found.engine_prefix;
+    mxfp4::give({.struct_size = 0,
+                 .index = found.index,
+                 .prefix = found.prefix.c_str(),
+                 .engine_prefix = engine.c_str(),
+                 .num_tensors = static_cast<int64_t>(found.tensors.size()),
+                 .num_experts = found.loaded.dims.num_experts,
+                 .bytes = blob->loader.data_bytes(index)},
+                answer);
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_get_tensor(const mxfp4_repack_blob* blob, int64_t layer,
+                                            int64_t tensor, mxfp4_repack_tensor* answer) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "get_tensor: the blob is null");
+    mxfp4::require_size(answer, "get_tensor: struct_size is not set");
+    const auto& layers = blob->loader.manifest().layers;
+    const size_t in = mxfp4::checked_index(layer, layers.size(), "layer");
+    const size_t index = mxfp4::checked_index(tensor, layers[in].tensors.size(), "tensor");
+    const mxfp4::ManifestTensor& found = layers[in].tensors[index];
+    const std::span<const int64_t> shape = found.spec.shape.dims();
+    mxfp4::give({.struct_size = 0,
+                 .name = found.name.c_str(),
+                 .dtype = mxfp4::dtype_name(found.spec.dtype).data(),
+                 .shape = shape.data(),
+                 .num_dims = static_cast<int64_t>(shape.size()),
+                 .offset = blob->loader.tensor_offset(in, index),
+                 .bytes = found.spec.bytes(),
+                 .expert_bytes = mxfp4::expert_bytes(layers[in], found)},
+                answer);
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob* blob,
+                                      const mxfp4_repack_request* requests, size_t num_requests,
+                                      const mxfp4_repack_read_options* options) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "read: the blob is null");
+    mxfp4::require(requests != nullptr || num_requests == 0, "read: requests is null");
+    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
+    std::vector<mxfp4::LoadRequest> checked;
+    for (const mxfp4_repack_request& request : std::span(requests, num_requests)) {
+      checked.push_back(mxfp4::checked_request(blob->loader, request));
+    }
+    blob->loader.read(checked, checked_options);
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_read_layer(const mxfp4_repack_blob* blob, int64_t layer,
+                                            void* memory, int64_t bytes,
+                                            const mxfp4_repack_read_options* options) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "read_layer: the blob is null");
+    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
+    const BlobLoader& loader = blob->loader;
+    const auto& layers = loader.manifest().layers;
+    const size_t index = mxfp4::checked_index(layer, layers.size(), "layer");
+    const int64_t expected = loader.data_bytes(index);
+    if (bytes != expected) {
+      throw mxfp4::Error::usage(
+          fmt::format("layer {}: {} bytes of memory for {}", layer, bytes, expected));
+    }
+    mxfp4::require(memory != nullptr || bytes == 0, "memory is null");
+    const mxfp4::MutableBytes all(static_cast<std::byte*>(memory), static_cast<size_t>(bytes));
+    std::vector<mxfp4::LoadRequest> requests;
+    for (size_t tensor = 0; tensor < layers[index].tensors.size(); ++tensor) {
+      const auto size = static_cast<size_t>(layers[index].tensors[tensor].spec.bytes());
+      const auto offset = static_cast<size_t>(loader.tensor_offset(index, tensor));
+      requests.push_back(
+          {.layer = index, .tensor = tensor, .offset = 0, .out = all.subspan(offset, size)});
+    }
+    loader.read(requests, checked_options);
+  });
+}

@@ -1,0 +1,37 @@
+// Where the padding of an output lies, so that the writer need not look for it.
+//
+// Layouts move the bits of codes and compute nothing (outputs with a combine stage aside), so a byte
+// is padding when it is zero although every code has all its bits set. That asks the program itself,
+// and holds for every layout.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/layouts/layout.hpp"
+#include "lib/load/slice.hpp"
+
+namespace mxfp4 {
+
+// Consecutive bytes that are zero whatever the weights are.
+struct PaddingRun {
+  int64_t begin = 0;
+  int64_t bytes = 0;
+  friend bool operator==(const PaddingRun&, const PaddingRun&) = default;
+};
+
+// Shorter runs are not worth a block of their own: it takes 7 bytes of a frame, and its time.
+inline constexpr int64_t kLeastPadding = 32;
+
+// The runs in one granule of `output`, ascending, whose slot `assembly` puts together. None for an
+// output that computes (`combine`). Takes memory for a few granules and the time of one.
+[[nodiscard]] std::vector<PaddingRun> find_padding(const Output& output, const Assembly& assembly);
+
+// The runs in bytes [begin, end) of a tensor, counted from `begin`; `granule` are those of each of
+// its granules.
+[[nodiscard]] std::vector<PaddingRun> padding_between(std::span<const PaddingRun> granule,
+                                                      int64_t granule_bytes, int64_t begin,
+                                                      int64_t end);
+
+}  // namespace mxfp4

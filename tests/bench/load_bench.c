@@ -1,0 +1,48 @@
+/* Reads every layer of a blob into memory and prints how long that took.
+ *   load_bench BLOB THREADS VERIFY
+ * Prints seconds and bytes. The memory, of the largest layer, is there before the clock runs. */
+#include <mxfp4_repack.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int failed(void) {
+  fprintf(stderr, "load_bench: %s\n", mxfp4_repack_last_error());
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  mxfp4_repack_blob *blob;
+  if (argc != 4) return 2;
+  if (mxfp4_repack_open(argv[1], &blob) != MXFP4_REPACK_OK) return failed();
+  const mxfp4_repack_read_options options = {sizeof options, atoi(argv[2]), atoi(argv[3]), NULL};
+  const int64_t layers = mxfp4_repack_num_layers(blob);
+  mxfp4_repack_layer layer = {.struct_size = sizeof layer};
+  int64_t largest = 0, all = 0;
+  for (int64_t i = 0; i < layers; ++i) {
+    if (mxfp4_repack_get_layer(blob, i, &layer) != MXFP4_REPACK_OK) return failed();
+    if (layer.bytes > largest) largest = layer.bytes;
+    all += layer.bytes;
+  }
+  void *memory = aligned_alloc(4096, ((size_t)largest + 4095) / 4096 * 4096);
+  if (memory == NULL) return 1;
+  memset(memory, 1, (size_t)largest);
+  const double start = now();
+  for (int64_t i = 0; i < layers; ++i) {
+    mxfp4_repack_get_layer(blob, i, &layer);
+    if (mxfp4_repack_read_layer(blob, i, memory, layer.bytes, &options) != MXFP4_REPACK_OK) {
+      return failed();
+    }
+  }
+  printf("%.6f %lld\n", now() - start, (long long)all);
+  free(memory);
+  mxfp4_repack_close(blob);
+  return 0;
+}

@@ -1,0 +1,138 @@
+// Frames of raw and RLE blocks: zstd decodes them, so does our own decoder, and both refuse damage.
+#include "formats/blob/raw_frames.hpp"
+
+#include <gtest/gtest.h>
+#include <zstd.h>
+
+#include <random>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Runs = std::vector<PaddingRun>;
+
+struct Frame {
+  Bytes content;
+  Bytes encoded;
+  FrameInfo info;
+};
+
+// Random bytes with `value` in the runs.
+Frame make_frame(size_t size, const Runs& runs, std::byte value = {}) {
+  std::mt19937_64 draw(size);
+  Frame frame;
+  frame.content.resize(size);
+  for (std::byte& b : frame.content) b = static_cast<std::byte>(draw());
+  for (const PaddingRun& run : runs) {
+    std::fill_n(frame.content.begin() + run.begin, run.bytes, value);
+  }
+  const auto blocks = cut_into_blocks(static_cast<int64_t>(size), runs);
+  frame.info = write_raw_frame(frame.content, blocks, nullptr, [&](ConstBytes bytes) {
+    frame.encoded.insert(frame.encoded.end(), bytes.begin(), bytes.end());
+  });
+  EXPECT_EQ(frame.info.encoded, static_cast<int64_t>(frame.encoded.size()));
+  EXPECT_EQ(frame.info.encoded, raw_frame_bytes(blocks));
+  return frame;
+}
+
+Bytes by_zstd(const Frame& frame) {
+  Bytes out(frame.content.size());
+  EXPECT_EQ(ZSTD_getFrameContentSize(frame.encoded.data(), frame.encoded.size()), out.size());
+  const size_t size =
+      ZSTD_decompress(out.data(), out.size(), frame.encoded.data(), frame.encoded.size());
+  EXPECT_EQ(size, out.size()) << ZSTD_getErrorName(size);
+  return out;
+}
+
+Bytes by_us(const Bytes& encoded, const FrameInfo& info) {
+  Bytes out(static_cast<size_t>(info.decoded));
+  EXPECT_TRUE(decode_raw_frame(encoded, info, out));
+  return out;
+}
+
+TEST(RawFrames, EveryDecoderGivesTheContent) {
+  constexpr int64_t kBlock = 128 << 10;
+  const std::vector<std::pair<size_t, Runs>> cases = {
+      {1, {}},
+      {1, {{0, 1}}},
+      {40, {{8, 32}}},
+      {kBlock, {}},
+      {kBlock + 1, {}},
+      {3 * kBlock, {{0, 3 * kBlock}}},
+      {2 << 20, {{kBlock - 40, 2 * kBlock + 80}, {(2 << 20) - 64, 64}}},
+      {1536 * 600, [] {
+         Runs rows;
+         for (int64_t row = 0; row < 600; ++row) rows.push_back({row * 1536 + 1440, 96});
+         return rows;
+       }()}};
+  for (const auto& [size, runs] : cases) {
+    for (const std::byte value : {std::byte{0}, std::byte{127}}) {
+      const Frame frame = make_frame(size, runs, value);
+      EXPECT_EQ(by_zstd(frame), frame.content) << size;
+      EXPECT_EQ(by_us(frame.encoded, frame.info), frame.content) << size;
+    }
+  }
+}
+
+TEST(RawFrames, PaddingTakesFourBytesABlock) {
+  const Frame frame = make_frame(1 << 20, {{1 << 18, 1 << 19}});
+  // Header and checksum, 2 + 2 raw blocks, 4 RLE blocks.
+  EXPECT_EQ(frame.info.encoded, 13 + (1 << 19) + 4 * 3 + 4 * 4);
+}
+
+// zstd up to 1.4.3 does not take a frame whose first block is an RLE block.
+TEST(RawFrames, NoFrameBeginsWithAnRleBlock) {
+  const std::vector<FrameBlock> blocks = cut_into_blocks(64, Runs{{0, 64}});
+  const std::vector<FrameBlock> expected = {{0, 1, false}, {1, 63, true}};
+  EXPECT_EQ(blocks, expected);
+}
+
+TEST(RawFrames, BytesThatAreNoPaddingAreABug) {
+  Bytes content(100);
+  content[70] = std::byte{1};
+  const auto blocks = cut_into_blocks(100, Runs{{50, 50}});
+  EXPECT_THROW((void)write_raw_frame(content, blocks, nullptr, [](ConstBytes) {}), Error);
+}
+
+TEST(RawFrames, AnyFlippedBitIsSeenHereAndByZstd) {
+  const Frame frame = make_frame(700, {{0, 40}, {300, 100}, {660, 40}});
+  Bytes out(frame.content.size());
+  for (size_t bit = 0; bit < 8 * frame.encoded.size(); ++bit) {
+    Bytes bad = frame.encoded;
+    bad[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
+    EXPECT_THROW(decode_frame(bad, frame.info, out), Error) << bit;
+    const size_t size = ZSTD_decompress(out.data(), out.size(), bad.data(), bad.size());
+    // The bit that zstd's format leaves unused.
+    EXPECT_TRUE(ZSTD_isError(size) != 0U || bit == 4 * 8 + 4) << bit;
+  }
+}
+
+TEST(RawFrames, CutAndExtendedFramesAreRefused) {
+  const Frame frame = make_frame(700, {{300, 100}});
+  Bytes out(frame.content.size());
+  for (size_t size = 0; size < frame.encoded.size(); ++size) {
+    EXPECT_THROW(decode_frame(ConstBytes(frame.encoded).first(size), frame.info, out), Error);
+  }
+  Bytes longer = frame.encoded;
+  longer.push_back(std::byte{0});
+  EXPECT_THROW(decode_frame(longer, frame.info, out), Error);
+  FrameInfo other = frame.info;
+  other.checksum ^= 1;
+  EXPECT_THROW(decode_frame(frame.encoded, other, out), Error);
+}
+
+TEST(RawFrames, CompressedFramesAreLeftToZstd) {
+  const Bytes content(300000, std::byte{3});
+  Bytes encoded;
+  const FrameInfo info = FrameEncoder(3).encode(content, encoded);
+  Bytes out(content.size());
+  EXPECT_FALSE(decode_raw_frame(encoded, info, out));
+  decode_frame(encoded, info, out);
+  EXPECT_EQ(out, content);
+}
+
+}  // namespace
+}  // namespace mxfp4
