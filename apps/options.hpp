@@ -128,7 +128,7 @@ struct ExplainOptions {
 
 struct VerifyOptions {
   std::filesystem::path blob;
-  InputOptions against;               // path empty: checksums only
+  InputOptions against;                            // path empty: checksums only
   RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
 };
 

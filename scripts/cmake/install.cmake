@@ -9,8 +9,11 @@ install(TARGETS mxfp4-repack RUNTIME COMPONENT program)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(FILES scripts/cmake/debian-copyright RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT program)
-install(FILES scripts/cmake/debian-changelog RENAME changelog DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        COMPONENT program)
+# The time of SOURCE_DATE_EPOCH where it is set, so that packages are reproducible.
+string(TIMESTAMP DEBIAN_CHANGELOG_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)
+configure_file(scripts/cmake/debian-changelog.in changelog @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog .github/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(PROGRAMS scripts/probe-target DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack
         COMPONENT program)
 install(PROGRAMS scripts/batch/parallel scripts/batch/slurm-array
@@ -61,7 +64,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT development
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmxfp4-repack-dev)
-install(FILES scripts/cmake/debian-changelog RENAME changelog COMPONENT development
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog COMPONENT development
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmxfp4-repack-dev)
 
 # Debian packages. Bytes are the same for the same SOURCE_DATE_EPOCH and compiler.

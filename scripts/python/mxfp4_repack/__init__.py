@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mxfp4_repack.layer import Layer
     from mxfp4_repack.tensors import TensorInfo, tensor_view
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "DependencyError", "FormatError", "Layer",

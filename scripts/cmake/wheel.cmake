@@ -1,0 +1,34 @@
+# The Python wheel's share of the build: scripts/make-wheel sets MXFP4_WHEEL. The program goes into the
+# package's folder, completions and man pages where pip's scheme has them. What Debian has as static
+# libraries is linked so; scripts/make-wheel copies the other libraries into the wheel.
+find_library(HDF5_ARCHIVE NAMES libhdf5.a libhdf5_serial.a HINTS ${HDF5_LIBRARY_DIRS} REQUIRED)
+foreach(name sz aec xxhash zstd)
+  find_library(${name}_ARCHIVE lib${name}.a REQUIRED)
+endforeach()
+add_library(mxfp4_hdf5_without_network STATIC scripts/cmake/hdf5_without_network.cpp)
+set_target_properties(PkgConfig::HDF5 PROPERTIES INTERFACE_LINK_LIBRARIES
+  "${HDF5_ARCHIVE};mxfp4_hdf5_without_network;${sz_ARCHIVE};${aec_ARCHIVE};ZLIB::ZLIB;m;${CMAKE_DL_LIBS}")
+set_target_properties(PkgConfig::ZSTD PROPERTIES INTERFACE_LINK_LIBRARIES "${zstd_ARCHIVE}")
+set_target_properties(PkgConfig::XXHASH PROPERTIES INTERFACE_LINK_LIBRARIES "${xxhash_ARCHIVE}")
+
+install(TARGETS mxfp4-repack RUNTIME DESTINATION mxfp4_repack/bin COMPONENT wheel)
+install(PROGRAMS scripts/probe-target DESTINATION mxfp4_repack/bin COMPONENT wheel)
+install(FILES man/mxfp4-repack.1 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT wheel)
+install(FILES man/mxfp4-repack-container.5 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man5 COMPONENT wheel)
+install(FILES man/mxfp4-repack-layouts.7 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man7 COMPONENT wheel)
+install(FILES scripts/completions/mxfp4-repack.bash RENAME mxfp4-repack COMPONENT wheel
+        DESTINATION ${SKBUILD_DATA_DIR}/share/bash-completion/completions)
+install(FILES scripts/completions/mxfp4-repack.zsh RENAME _mxfp4-repack COMPONENT wheel
+        DESTINATION ${SKBUILD_DATA_DIR}/share/zsh/site-functions)
+install(FILES scripts/completions/mxfp4-repack.fish COMPONENT wheel
+        DESTINATION ${SKBUILD_DATA_DIR}/share/fish/vendor_completions.d)
+
+# The licences of the libraries that the wheel carries, as Debian states them.
+set(NOTICES ${CMAKE_CURRENT_BINARY_DIR}/THIRD-PARTY.txt)
+file(WRITE ${NOTICES} "This wheel carries the libraries below. Each one's licence follows its name.\n")
+foreach(package libaec-dev libcli11-dev libfmt-dev libhdf5-dev libhwy-dev libtbb-dev libxxhash-dev
+        libzstd-dev nlohmann-json3-dev zlib1g-dev)
+  file(READ /usr/share/doc/${package}/copyright notice)
+  file(APPEND ${NOTICES} "\n==== ${package}\n\n${notice}")
+endforeach()
+install(FILES ${NOTICES} DESTINATION mxfp4_repack COMPONENT wheel)

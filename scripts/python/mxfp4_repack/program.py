@@ -1,0 +1,42 @@
+"""The command line program that belongs to this package.
+
+`pip install mxfp4-repack` puts it into the package's folder `bin/`; the command `mxfp4-repack` of the
+environment is main() below. In a source tree, MXFP4_REPACK or PATH names it.
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from mxfp4_repack.errors import DependencyError
+
+
+def find_program() -> str:
+    """The program's path: MXFP4_REPACK, else the one inside this package, else the first in PATH.
+
+    Raises DependencyError where there is none."""
+    named = os.environ.get("MXFP4_REPACK")
+    if named:
+        return named
+    inside = Path(__file__).with_name("bin") / "mxfp4-repack"
+    if inside.is_file():
+        return str(inside)
+    found = shutil.which("mxfp4-repack")
+    # The command of a source install is this very function.
+    if found and Path(found).read_bytes()[:4] == b"\x7fELF":
+        return found
+    raise DependencyError("mxfp4-repack: the program is neither in this package nor in PATH; "
+                          "install it, or name it in MXFP4_REPACK")
+
+
+def main() -> NoReturn:
+    """Becomes the program: the same arguments, standard streams, signals and exit code."""
+    try:
+        program = find_program()
+    except DependencyError as error:
+        print(error, file=sys.stderr)
+        sys.exit(6)
+    os.execv(program, ["mxfp4-repack", *sys.argv[1:]])

@@ -1,0 +1,20 @@
+"""Runs the commands of the pages in man/guide: each line of a ```console block that begins with `$ `.
+
+guide.py PAGE..., in an empty directory with gpt-oss-20b/, the program and stand-ins of what is not here
+(hf, pip, podman, vllm) in PATH."""
+import re
+import subprocess
+import sys
+
+for page in sys.argv[1:]:
+    text = open(page, encoding="utf-8").read()
+    commands = [line[2:] for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
+                for line in block.splitlines() if line.startswith("$ ")]
+    if not commands:
+        sys.exit(f"{page}: no commands")
+    for command in commands:
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{page}: $ {command}\nexit code {done.returncode}\n{done.stdout}")
+    print(f"{page}: {len(commands)} commands")

@@ -1,0 +1,23 @@
+# Every command on the pages of man/guide works as it stands, on a small model of the same name.
+mkdir programs
+ln -s "$BIN" programs/mxfp4-repack
+# The serving machine's answer; tests/cli/probe_target.sh runs the real one.
+printf '#!/bin/sh\necho %s\n' "'{\"platform\": \"cuda\", \"arch\": \"sm90\"}'" >programs/probe-target
+chmod +x programs/probe-target
+# What is not here must at least be given paths that are.
+cat >programs/stand-in <<'SH'
+#!/bin/sh
+for word in "$@" "$MXFP4_REPACK_BLOB"; do
+  case $word in
+    gpt-oss-20b | */packed) [ -d "$word" ] || { echo "no $word" >&2; exit 1; } ;;
+  esac
+done
+SH
+chmod +x programs/stand-in
+for name in hf pip podman vllm; do ln -s stand-in programs/$name; done
+for page in tutorial how-to pipeline container; do
+  mkdir $page
+  "$SOURCE_DIR/scripts/make-checkpoint" $page/gpt-oss-20b >/dev/null
+  (cd $page && PATH="$PWD/../programs:$PATH" /usr/bin/python3 "$SOURCE_DIR/tests/cli/guide.py" "$SOURCE_DIR/man/guide/$page.md") ||
+    fail "man/guide/$page.md"
+done
