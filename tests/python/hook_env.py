@@ -214,6 +214,7 @@ class World:
         cleared = {k: v for k, v in os.environ.items()
                    if not k.startswith(("MXFP4_REPACK_", "VLLM_", "AITER_"))}
         self._stack.enter_context(mock.patch.dict(os.environ, cleared, clear=True))
+        os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=scratch.name)
         os.environ.update(self.environment)
         parts = [os.path.join(STANDIN, part) for part in (self.revision, "common")]
         parts[:0] = [TRITON_KERNELS] if TRITON_KERNELS else []
@@ -254,8 +255,8 @@ class World:
 
     @property
     def hook(self):
-        (finder,) = [f for f in sys.meta_path if type(f).__name__ == "_AfterImport"]
-        return finder._hook
+        from mxfp4_repack import vllm as plugin
+        return plugin._environment.hook
 
     def set_machine(self, platform, arch):
         import vllm.platforms as platforms
@@ -325,3 +326,5 @@ def unload():
     for name in list(sys.modules):
         if name.split(".")[0] in ("vllm", "triton_kernels") or name.startswith("mxfp4_repack.vllm"):
             del sys.modules[name]
+    # `from mxfp4_repack import vllm` finds the package's attribute first.
+    vars(sys.modules.get("mxfp4_repack", unload)).pop("vllm", None)

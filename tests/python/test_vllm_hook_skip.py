@@ -264,11 +264,11 @@ class SecondStage(unittest.TestCase):
                     real(self, layer, **arguments)
                     register(layer, torch.ones(3, dtype=torch.float32))
 
-                from mxfp4_repack import vllm as plugin
+                from mxfp4_repack.vllm import patches
                 kind = type("GptOssMxfp4MoEMethod", (type(made),),
                             {"create_weights": create_weights})
                 module = SimpleNamespace(__name__=hook_env.METHODS, GptOssMxfp4MoEMethod=kind)
-                plugin._patch_methods(module, world.hook)
+                patches.patch_methods(module, world.hook)
                 return kind(made.mxfp4_backend)
 
             self.uncovered("it has table too", method=method)

@@ -1,6 +1,7 @@
 """A blob of one rank: its manifest and its layers."""
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from types import TracebackType
@@ -26,11 +27,11 @@ class Blob:
     """An open blob of one rank. A context manager.
 
     root: its directory; manifest: the JSON object; layers: prefixes in order; rank, ranks: which of
-    how many.
+    how many; digest: SHA-256 of the manifest's file, hexadecimal.
     """
 
-    def __init__(self, root: str, manifest: Mapping[str, Any], check: str) -> None:
-        self.root, self.manifest = root, manifest
+    def __init__(self, root: str, manifest: Mapping[str, Any], digest: str, check: str) -> None:
+        self.root, self.manifest, self.digest = root, manifest, digest
         self._check = check
         path = os.path.join(root, MANIFEST_NAME)
         fields = Fields(path, manifest)
@@ -129,7 +130,8 @@ class Blob:
                 layer.check_tensors()
 
 
-def _read_manifest(path: str) -> Mapping[str, Any]:
+def _read_manifest(path: str) -> Tuple[Mapping[str, Any], str]:
+    """The JSON object and the SHA-256 of its file."""
     try:
         with open(path, "rb") as file:
             text = file.read(_MAX_MANIFEST_BYTES + 1)
@@ -144,7 +146,7 @@ def _read_manifest(path: str) -> Mapping[str, Any]:
         raise ChecksumError(path, "manifest_xxh3_128", "the manifest was changed after it was "
                                                        "written")
     manifest: Mapping[str, Any] = Fields(path, parse_json(path, "", text)).value
-    return manifest
+    return manifest, hashlib.sha256(text).hexdigest()
 
 
 def _has_manifest(directory: str) -> bool:
@@ -196,7 +198,7 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
         directory = found[rank]
     if not _has_manifest(directory):
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
-    blob = Blob(directory, _read_manifest(os.path.join(directory, MANIFEST_NAME)), check)
+    blob = Blob(directory, *_read_manifest(os.path.join(directory, MANIFEST_NAME)), check)
     if rank is not None and blob.rank != rank:
         raise RankError(directory, "rank",
                         f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")

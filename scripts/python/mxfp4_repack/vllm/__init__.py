@@ -1,9 +1,9 @@
-"""Plug-in of vLLM that takes converted expert weights from a blob: what is installed, and when.
+"""Plug-in of vLLM that takes expert weights from a blob: what is installed, and when.
 
-The entry point (group vllm.general_plugins) calls register() in every process of vLLM. With
-MXFP4_REPACK_BLOB unset nothing happens. Else the two functions of vLLM that convert MXFP4 experts
-are wrapped, as soon as vLLM itself imports them, and no sooner: processes that only parse arguments
-load neither torch nor Triton through this file. The wrappers are in mxfp4_repack.vllm.hook.
+The entry point (group vllm.general_plugins) calls register() in every process of vLLM. It adds the
+load format mxfp4_repack, as soon as vLLM itself imports its loaders, and nothing else. Where
+MXFP4_REPACK_BLOB is set, the two functions of vLLM that convert MXFP4 experts are wrapped as soon
+as vLLM imports them. No process loads torch or Triton through this file.
 
     MXFP4_REPACK_BLOB      directory that mxfp4-repack wrote, or a model directory around it
     MXFP4_REPACK_VERIFY    none, first, all: also convert, compare, and use vLLM's own result
@@ -12,27 +12,28 @@ load neither torch nor Triton through this file. The wrappers are in mxfp4_repac
     MXFP4_REPACK_SKIP_RAW  1: neither read nor hold the raw experts of layers that the blob has
     MXFP4_REPACK_SOURCE    check, trust: whether the model must be the one that was converted
 
-Written for vLLM a2c8fc6657 (2026-05-18) and 017e9f4448 (2026-08-17); VLLM.md beside this file says
-more. Needs Python 3.9.
+VLLM.md says more, and which releases it was run with. Needs Python 3.9.
 """
 from __future__ import annotations
 
+import contextlib
 import functools
-import importlib.abc
 import logging
 import os
-import sys
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Iterator, Mapping, NamedTuple, Optional
 
+from mxfp4_repack.vllm.after_import import AfterImport
 from mxfp4_repack.vllm.names import (
-    CONVERTERS, DEFAULT_LOADER, IMPORTERS, METHOD_CLASSES, METHODS, ORACLE, QUARK, WEIGHT_UTILS)
+    DEFAULT_LOADER, LOAD_FORMAT, LOADERS, METHODS, ORACLE, QUANT_METHOD, QUANTIZATION, QUARK,
+    WEIGHT_UTILS)
 
 __all__ = ["Settings", "register"]
 
 # Below vLLM's own logger, which has the handlers.
 log = logging.getLogger("vllm.mxfp4_repack")
 
-_MARK = "_mxfp4_repack"
+_registered = False
+_environment: Optional["EnvironmentHook"] = None
 
 
 class Settings(NamedTuple):
@@ -70,153 +71,67 @@ class Settings(NamedTuple):
 
 def register() -> None:
     """The entry point. Never raises: vLLM would not start."""
+    global _registered
     try:
-        settings = Settings.from_environment(os.environ)
-        if settings is None or _finder() is not None:
-            return
-        actions: Dict[str, Callable[[Any, Any], None]] = {
-            ORACLE: _patch_oracle, METHODS: _patch_methods, QUARK: _patch_methods}
-        if settings.skip_raw:
-            actions.update({WEIGHT_UTILS: _patch_weight_utils, DEFAULT_LOADER: _patch_loader})
-        finder = _AfterImport(settings, actions)
-        sys.meta_path.insert(0, finder)
-        for name in actions:  # what was imported before
-            if name in sys.modules:
-                finder.act(sys.modules[name])
+        if not _registered:
+            _registered = True
+            AfterImport({LOADERS: _register_loader, QUANTIZATION: _register_method}).install()
+        register_environment()
     except Exception as error:  # whatever it is, vLLM must come up
         log.error("mxfp4-repack: the plug-in is off: %s", error)
 
 
-def _finder() -> Optional["_AfterImport"]:
-    # By name: the module may have been imported twice under different paths.
-    for finder in sys.meta_path:
-        if type(finder).__name__ == "_AfterImport" and hasattr(finder, _MARK):
-            return finder  # type: ignore[return-value]
-    return None
-
-
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Lets the other finders find a module, and acts on it when it has been executed."""
-
-    def __init__(self, settings: Settings, actions: Dict[str, Callable[[Any, Any], None]]) -> None:
-        self._actions = actions
-        self._settings = settings
-        self._hook: Any = None
-        setattr(self, _MARK, True)
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname not in self._actions:
-            return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _ActingLoader(spec.loader, self.act)
-                return spec
-        return None
-
-    def act(self, module: Any) -> None:
-        """Patches a module that is complete; a failure leaves vLLM as it is."""
-        try:
-            if self._hook is None:
-                from mxfp4_repack.vllm.hook import Hook
-                self._hook = Hook(self._settings)
-            self._actions[module.__name__](module, self._hook)
-        except Exception as error:
-            log.error("mxfp4-repack: %s stays as it is: %s", module.__name__, error)
-
-
-class _ActingLoader(importlib.abc.Loader):
-    """Another loader, and one call after it; the module keeps no trace of this one."""
-
-    def __init__(self, loader: Any, act: Callable[[Any], None]) -> None:
-        self._loader = loader
-        self._act = act
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: Any) -> Any:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: Any) -> None:
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        self._act(module)
-
-
-def is_wrapper(function: Any) -> bool:
-    return hasattr(function, _MARK)
-
-
-def _mark(wrapper: Any) -> Any:
-    setattr(wrapper, _MARK, True)
-    return wrapper
-
-
-def _patch_oracle(module: Any, hook: Any) -> None:
-    for name, family in CONVERTERS.items():
-        original = getattr(module, name, None)
-        if original is None:
-            log.error("mxfp4-repack: %s has no %s: this vLLM is not known", ORACLE, name)
-            continue
-        if is_wrapper(original):
-            continue
-        wrapper = _mark(_converter(hook, family, original, module))
-        setattr(module, name, wrapper)
-        for importer in IMPORTERS:
-            other = sys.modules.get(importer)
-            if other is not None and getattr(other, name, None) is original:
-                setattr(other, name, wrapper)
-
-
-def _converter(hook: Any, family: str, original: Any, oracle: Any) -> Any:
-    @functools.wraps(original)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return hook.convert(family, original, oracle, args, kwargs)
-
-    return wrapper
-
-
-def _patch_methods(module: Any, hook: Any) -> None:
-    for name in METHOD_CLASSES[module.__name__]:
-        method = getattr(module, name, None)
-        original = getattr(method, "create_weights", None)
-        if original is None or is_wrapper(original):
-            continue
-
-        def wrapper(self: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
-            return hook.create_weights(_original, self, args, kwargs)
-
-        setattr(method, "create_weights", _mark(functools.wraps(original)(wrapper)))
-
-
-def _patch_weight_utils(module: Any, hook: Any) -> None:
-    original = module.should_skip_weight
-    if is_wrapper(original):
+def register_environment() -> None:
+    """Wraps vLLM's converters if MXFP4_REPACK_BLOB is set and they are not wrapped yet."""
+    global _environment
+    settings = Settings.from_environment(os.environ)
+    if settings is None or _environment is not None:
         return
+    _environment = EnvironmentHook(settings)
+    actions = {ORACLE: "patch_oracle", METHODS: "patch_methods", QUARK: "patch_methods"}
+    if settings.skip_raw:
+        actions.update({WEIGHT_UTILS: "patch_weight_utils", DEFAULT_LOADER: "patch_loader"})
+    finder = AfterImport({module: functools.partial(_environment.patch, function)
+                          for module, function in actions.items()})
+    finder.install()
 
-    @functools.wraps(original)
-    def wrapper(weight_name: str, *args: Any, **kwargs: Any) -> bool:
-        return hook.skips(weight_name) or bool(original(weight_name, *args, **kwargs))
 
-    module.should_skip_weight = _mark(wrapper)
+class EnvironmentHook:
+    """The hook of the environment's settings, made when vLLM first imports what it patches."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.hook: Any = None
+
+    def patch(self, function: str, module: Any) -> None:
+        """Calls the function of this name in patches."""
+        from mxfp4_repack.vllm import patches
+        if self.hook is None:
+            from mxfp4_repack.vllm.hook import Hook
+            self.hook = Hook(self.settings)
+        getattr(patches, function)(module, self.hook)
 
 
-def _patch_loader(module: Any, hook: Any) -> None:
-    loader = module.DefaultModelLoader
-    original = loader._get_weights_iterator
-    if is_wrapper(original):
-        return
+def _register_loader(module: Any) -> None:
+    from mxfp4_repack.vllm.load_format import BlobLoader
+    with _quiet(module.__name__):
+        module.register_model_loader(LOAD_FORMAT)(BlobLoader)
 
-    # Not every iterator asks should_skip_weight; this one drops what was read for nothing.
-    @functools.wraps(original)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        weights = original(self, *args, **kwargs)
-        return (item for item in weights if not hook.skips(item[0]))
 
-    loader._get_weights_iterator = _mark(wrapper)
+def _register_method(module: Any) -> None:
+    from mxfp4_repack.vllm.quantization import PackedConfig
+    with _quiet(module.__name__):
+        module.register_quantization_config(QUANT_METHOD)(PackedConfig)
+
+
+@contextlib.contextmanager
+def _quiet(logger: str) -> Iterator[None]:
+    """Without vLLM's line about each registration: most processes use none of it."""
+    def drop(record: logging.LogRecord) -> bool:
+        return record.levelno > logging.INFO
+
+    logging.getLogger(logger).addFilter(drop)
+    try:
+        yield
+    finally:
+        logging.getLogger(logger).removeFilter(drop)

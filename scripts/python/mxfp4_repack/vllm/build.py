@@ -103,10 +103,13 @@ class _Asked:
         self._calls += 1
         want = self._layer.info(name).storage
         data = tensor.storage.data
+        # Options may be left to their defaults, so the layouts that they make are compared.
+        made, expected_layout = (_layout_values(layout_class, shape, given) for shape, given in (
+            (data.shape, options), (want["layout_init_shape"], want["layout_kwargs"])))
         for what, expected, found in (
                 ("layout class", want["layout"], layout_class.__name__),
-                ("layout options", dict(want["layout_kwargs"]), dict(options)),
                 ("shape before the layout", list(want["layout_init_shape"]), _ints(data.shape)),
+                ("layout options", expected_layout, made),
                 ("logical shape", list(want["logical_shape"]), _ints(tensor.shape)),
                 ("logical type", want["logical_dtype"], _logical_dtype(tensor.dtype))):
             if expected != found:
@@ -136,6 +139,14 @@ class LayoutWitness(_Asked):
         super().__init__(layer, tensors)
         self.differences: List[str] = []
 
+    def all_differences(self) -> List[str]:
+        """Also when vLLM asked for fewer layouts than the blob has."""
+        try:
+            self.finished()
+        except Mismatch as mismatch:
+            return self.differences + [str(mismatch)]
+        return self.differences
+
     def __call__(self, tensor: Any, layout_class: Any, **options: Any) -> Any:
         made = self.original(tensor, layout_class, **options)
         try:
@@ -144,6 +155,16 @@ class LayoutWitness(_Asked):
         except Mismatch as mismatch:
             self.differences.append(str(mismatch))
         return made
+
+
+def _layout_values(layout_class: Any, shape: Sequence[int], options: Mapping[str, Any]) -> Any:
+    """What a layout of triton_kernels keeps of its arguments and their defaults."""
+    try:
+        layout = layout_class(shape, **options)
+    except Exception as error:
+        return f"{layout_class.__name__} refuses {dict(options)}: {error}"
+    return {name: _ints(value) if isinstance(value, (tuple, list)) else value
+            for name, value in sorted(vars(layout).items())}
 
 
 def _ints(shape: Sequence[Any]) -> List[int]:

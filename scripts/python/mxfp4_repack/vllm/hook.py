@@ -13,10 +13,10 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from mxfp4_repack import BlobError, open_blob
-from mxfp4_repack.vllm import build, checkpoint, facts
+from mxfp4_repack.vllm import build, checkpoint, facts, proofs
 from mxfp4_repack.vllm.facts import Live, Mismatch, Origin
 from mxfp4_repack.vllm.skip import SkippedLayers
 
@@ -33,8 +33,9 @@ class BlobRefused(RuntimeError):
 class Hook:
     """State of one process."""
 
-    def __init__(self, settings: Any) -> None:
+    def __init__(self, settings: Any, origin: Optional[Origin] = None) -> None:
         self.settings = settings
+        self._origin = origin
         self.taken: List[str] = []  # names of layers that came from the blob
         self.converted: List[str] = []  # of those that vLLM converted
         self._skipped = SkippedLayers(self)
@@ -54,12 +55,30 @@ class Hook:
             return original(*args, **kwargs)
         self._inside.converting = True
         try:
-            call = _Call(family, original, oracle, args, kwargs)
+            call = self._call(family, original, oracle, args, kwargs)
+            if call is None:
+                return original(*args, **kwargs)
             result = self._convert(call)
         finally:
             self._inside.converting = False
         self._done(call.name)
         return result
+
+    def _call(self, family: str, original: Callable[..., Any], oracle: Any, args: Sequence[Any],
+              kwargs: Mapping[str, Any]) -> Optional["_Call"]:
+        """None where this vLLM passes its converter other arguments than the known ones."""
+        try:
+            return _Call(family, original, oracle, args, kwargs)
+        except Exception as error:
+            why = f"the arguments of {original.__name__} are not understood: {_reason(error)}"
+        no_raw = any(getattr(value, "is_meta", False) for value in (*args, *kwargs.values()))
+        if no_raw or model_lacks_raw(self._origin or facts.current_origin()):
+            raise BlobRefused(f"mxfp4-repack: not from the blob, and the raw experts were not "
+                              f"loaded: {why}")
+        if self.settings.strict:
+            raise BlobRefused(f"mxfp4-repack: not from the blob: {why}")
+        log.warning("mxfp4-repack: vLLM converts: %s", why)
+        return None
 
     def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> Any:
@@ -68,7 +87,7 @@ class Hook:
         try:
             arguments = inspect.signature(original).bind(method, *args, **kwargs).arguments
             layer = arguments["layer"]
-            setattr(layer, facts.ORIGIN, facts.current_origin())
+            setattr(layer, facts.ORIGIN, self._origin or facts.current_origin())
             self._waiting.add(layer.layer_name)
         except Exception as error:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
@@ -92,9 +111,9 @@ class Hook:
                 self._blobs[rank] = open_blob(
                     self.settings.blob, rank=rank, check=check)
             except (BlobError, OSError) as error:
-                self._blobs[rank] = error
+                self._blobs[rank] = str(error)  # an exception would keep frames and their tensors
         blob = self._blobs[rank]
-        if isinstance(blob, Exception):
+        if isinstance(blob, str):
             raise Mismatch(f"rank {rank} of {ranks}", blob)
         return blob
 
@@ -110,47 +129,59 @@ class Hook:
         name, owner = live.layer.layer_name, self._owners.get(entry["prefix"])
         if owner not in (None, name):  # of another model in this process, with equal names inside
             raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
-        facts.compare(blob.manifest, entry, live, any_revision=self.verify_mode(live) != "none")
+        facts.compare(blob.manifest, entry, live)
+        if self.verify_mode(live, blob) == "none" and not self._known(live, blob):
+            facts.compare_revision(blob.manifest, live)
         if not self.settings.trust_source:
             checkpoint.compare_source(blob.manifest, blob.root, live.origin)
         self._owners[entry["prefix"]] = name
         return blob, entry
 
-    def verify_mode(self, live: Live) -> str:
-        """none, first or all. Code of no known revision has to prove itself once."""
+    def verify_mode(self, live: Live, blob: Any) -> str:
+        """none, first or all. Code that is not known to make the blob's bytes proves it once."""
         if self.settings.verify is not None:
             return str(self.settings.verify)
-        return "none" if live.revision is not None else "first"
+        return "none" if self._known(live, blob) else "first"
+
+    @staticmethod
+    def _known(live: Live, blob: Any) -> bool:
+        return live.revision == blob.manifest["revision"] or proofs.proven(live, blob.digest)
 
     # --- one layer ---
 
     def _convert(self, call: "_Call") -> Any:
-        layer, name = call.layer, call.name
-        start = time.monotonic()
-        self._skipped.forget(name)  # a later load is not the first
+        self._skipped.forget(call.name)  # a later load is not the first
         try:
-            if getattr(layer, facts.CONVERTED, False):
-                raise Mismatch("first conversion", "the weights of the first", "a reload")
-            setattr(layer, facts.CONVERTED, True)
-            live = call.live()
-            blob, entry = self.agree(live)
-            verify = self.verify_mode(live)
-            key = (live.backend, live.family, blob.root, tuple(sorted(live.shapes.items())))
-            verify_now = verify == "all" or (verify == "first" and key not in self._verified)
-            if verify_now and call.raw_missing:
-                raise Mismatch("verification", "nothing to compare with", f"the mode {verify}")
-            with blob.layer(entry["prefix"]) as source:
-                if self.settings.check == "checksums":
-                    source.check_tensors()
-                tensors = build.read(source, call.device(), live.backend)
-                if not call.raw_missing:
-                    build.same_scales(source, blob.manifest["target"], tensors, call.arguments)
-                if not verify_now:
-                    result = self._build(call, source, tensors, live.backend)
+            answer = self._answer(call)
         except Exception as error:
-            return self._fall_back(call, name, error)
-        if verify_now:
-            return self._verify(call, source, tensors, name, key)
+            why, reload = _reason(error), _is_reload(error)
+        else:
+            return self._verify(call, answer) if isinstance(answer, _Candidate) else answer
+        # Outside the except clause: the exception's frames hold the blob's tensors.
+        return self._fall_back(call, why, reload)
+
+    def _answer(self, call: "_Call") -> "Tuple[Any, ...] | _Candidate":
+        """The six values from the blob, or what vLLM's own are to be compared with."""
+        layer, name, start = call.layer, call.name, time.monotonic()
+        if getattr(layer, facts.CONVERTED, False):
+            raise Mismatch("first conversion", "the weights of the first", "a reload")
+        setattr(layer, facts.CONVERTED, True)
+        live = call.live()
+        blob, entry = self.agree(live)
+        verify = self.verify_mode(live, blob)
+        kind = (blob.root, *live.kind)
+        verify_now = verify == "all" or (verify == "first" and kind not in self._verified)
+        if verify_now and call.raw_missing:
+            raise Mismatch("verification", "nothing to compare with", f"the mode {verify}")
+        with blob.layer(entry["prefix"]) as source:
+            if self.settings.check == "checksums":
+                source.check_tensors()
+            tensors = build.read(source, call.device(), live.backend)
+            if not call.raw_missing:
+                build.same_scales(source, blob.manifest["target"], tensors, call.arguments)
+            if verify_now:
+                return _Candidate(source, tensors, live, blob.digest, kind)
+            result = self._build(call, source, tensors, live.backend)
         self.taken.append(name)
         log.info("mxfp4-repack: %s: taken from %s in %.2f s", name, source.path,
                  time.monotonic() - start)
@@ -162,11 +193,28 @@ class Hook:
             return
         self._waiting.remove(name)
         if not self._waiting:
-            log.info("mxfp4-repack: %d layers taken from %s, %d converted by vLLM",
-                     len(self.taken), self.settings.blob, len(self.converted))
-            loader = sys.modules.get("mxfp4_repack.loader")
-            if loader is not None:
-                loader.release()
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        log.info("mxfp4-repack: %d layers taken from %s, %d converted by vLLM", len(self.taken),
+                 self.settings.blob, len(self.converted))
+        loader = sys.modules.get("mxfp4_repack.loader")
+        if loader is not None:
+            loader.release()
+
+    def finish(self, model: Any) -> None:
+        """After the load of `model`. Raises BlobRefused when experts have no data."""
+        for name, parameter in model.named_parameters():
+            if parameter.is_meta and name.rpartition(".")[2] in build.SLOTS:
+                raise BlobRefused(f"mxfp4-repack: {name} was not loaded, and vLLM did not ask for "
+                                  "the blob's")
+        if self._waiting or not self.taken + self.converted:
+            why = ("vLLM did not ask for the weights of " + ", ".join(sorted(self._waiting))
+                   if self._waiting else "the model has no MXFP4 experts that vLLM converts")
+            if self.settings.strict:
+                raise BlobRefused(f"mxfp4-repack: {why}")
+            log.warning("mxfp4-repack: %s", why)
+            self._sum_up()
 
     def _build(self, call: "_Call", source: Any, tensors: Mapping[str, Any],
                backend: str) -> Tuple[Any, ...]:
@@ -179,40 +227,58 @@ class Hook:
         call.after()
         return result
 
-    def _fall_back(self, call: "_Call", name: str, error: Exception) -> Any:
-        why = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
-        reload = isinstance(error, Mismatch) and error.fact == "first conversion"
+    def _fall_back(self, call: "_Call", why: str, reload: bool) -> Any:
         if call.raw_missing:
-            raise BlobRefused(f"mxfp4-repack: {name}: not from the blob, and its raw experts were "
-                              f"not loaded: {why}") from error
+            raise BlobRefused(f"mxfp4-repack: {call.name}: not from the blob, and its raw experts "
+                              f"were not loaded: {why}")
         if self.settings.strict and not reload:
-            raise BlobRefused(f"mxfp4-repack: {name}: not from the blob: {why}") from error
+            raise BlobRefused(f"mxfp4-repack: {call.name}: not from the blob: {why}")
         log.log(logging.INFO if reload else logging.WARNING,
-                "mxfp4-repack: %s: vLLM converts it: %s", name, why)
-        self.converted.append(name)
+                "mxfp4-repack: %s: vLLM converts it: %s", call.name, why)
+        self.converted.append(call.name)
         return call({})
 
-    def _verify(self, call: "_Call", source: Any, tensors: Mapping[str, Any], name: str,
-                key: Tuple[Any, ...]) -> Any:
+    def _verify(self, call: "_Call", candidate: "_Candidate") -> Any:
         """vLLM's own result, after it was compared with the blob."""
+        source, tensors = candidate.source, candidate.tensors
         if build.is_wrapped(source):
             with build.convert_layout_replaced(build.LayoutWitness(source, tensors)) as witness:
                 result = call({})
-            found = witness.differences
+            found = witness.all_differences()
         else:
             result, found = call({}), []
-        self.converted.append(name)
+        self.converted.append(call.name)
         found = found + build.differences(source, tensors, result)
         if not found:
-            self._verified.add(key)
-            log.info("mxfp4-repack: %s: vLLM's own conversion equals %s", name, source.path)
+            self._verified.add(candidate.kind)
+            proofs.remember(candidate.live, candidate.digest)
+            log.info("mxfp4-repack: %s: vLLM's own conversion equals %s", call.name, source.path)
             return result
-        self._refuted = f"{name}, {found[0]}"
-        text = f"mxfp4-repack: {name}: {source.path} is not what vLLM makes: {'; '.join(found)}"
+        self._refuted = f"{call.name}, {found[0]}"
+        text = (f"mxfp4-repack: {call.name}: {source.path} is not what vLLM makes: "
+                f"{'; '.join(found)}")
         if self.settings.strict:
             raise BlobRefused(text)
         log.error("%s; the blob is not used", text)
         return result
+
+
+class _Candidate(NamedTuple):
+    """A layer's tensors of the blob, to be compared with what vLLM makes."""
+
+    source: Any
+    tensors: Mapping[str, Any]
+    live: Live
+    digest: str
+    kind: Tuple[Any, ...]
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
+
+
+def _is_reload(error: Exception) -> bool:
+    return isinstance(error, Mismatch) and error.fact == "first conversion"
 
 
 class _Call:
@@ -276,9 +342,12 @@ class _Call:
         return getattr(self.layer, facts.ORIGIN, None) or facts.current_origin()
 
     def _model_lacks_raw(self) -> bool:
-        origin = self._origin()
-        return origin is not None and checkpoint.lacks_raw_experts(
-            checkpoint.model_directory(origin))
+        return model_lacks_raw(self._origin())
+
+
+def model_lacks_raw(origin: Optional[Origin]) -> bool:
+    """Whether vLLM loads a model directory that has a blob and no raw experts."""
+    return origin is not None and checkpoint.lacks_raw_experts(checkpoint.model_directory(origin))
 
 
 def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:

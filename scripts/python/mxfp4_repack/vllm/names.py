@@ -5,6 +5,8 @@ METHODS = "vllm.model_executor.layers.quantization.mxfp4"
 QUARK = "vllm.model_executor.layers.quantization.quark.quark_moe"
 ONLINE = "vllm.model_executor.layers.quantization.online.mxfp4"
 WEIGHT_UTILS = "vllm.model_executor.model_loader.weight_utils"
+LOADERS = "vllm.model_executor.model_loader"
+QUANTIZATION = "vllm.model_executor.layers.quantization"
 DEFAULT_LOADER = "vllm.model_executor.model_loader.default_loader"
 
 # Converter -> the family that it is for.
@@ -16,3 +18,9 @@ CONVERTERS = {
 IMPORTERS = (METHODS, QUARK, ONLINE)
 METHOD_CLASSES = {METHODS: ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod"),
                   QUARK: ("QuarkOCP_MX_MoEMethod",)}
+
+LOAD_FORMAT = "mxfp4_repack"
+# In a model directory of `convert --include-rest`, config.json's quant_method is QUANT_METHOD, which
+# no engine knows, and QUANT_METHOD_KEY holds the checkpoint's own.
+QUANT_METHOD = "mxfp4_repack"
+QUANT_METHOD_KEY = "mxfp4_repack_quant_method"

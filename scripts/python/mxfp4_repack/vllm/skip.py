@@ -79,11 +79,15 @@ class SkippedLayers:
         if not hasattr(torch.device, "__enter__"):
             raise Mismatch("torch", "2.0 or newer", torch.__version__)
         live = self._live(method, layer, arguments)
-        if self._hook.verify_mode(live) != "none":
-            raise Mismatch("verification", "no raw experts to compare with", "a wish to compare")
+        for switch, value in vars(method).items():
+            if switch.startswith("is_k3_situ") and value:
+                raise Mismatch("conversion", "vLLM's oracle", f"the method's own ({switch})")
         if live.origin is not None and live.origin.refusals:
             raise Mismatch("deployment", "converted experts only", live.origin.refusals[0])
         blob, entry = self._hook.agree(live)
+        if self._hook.verify_mode(live, blob) != "none":
+            raise Mismatch("verification", "no raw experts to compare with",
+                           "converters that are not known to make its bytes, or a wish to compare")
         with blob.layer(entry["prefix"]):  # its file is there and whole
             return str(entry["prefix"])
 

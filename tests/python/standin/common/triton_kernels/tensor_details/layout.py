@@ -1,9 +1,16 @@
-"""Stand-in: layouts keep the shape and the options that they were made with."""
+"""Stand-in: layouts keep the shape and the options that they were made with.
+
+Names and defaults are the real package's; vLLM leaves some options to their defaults.
+"""
 
 
 class Layout:
-    def __init__(self, shape, **options):
-        self.initial_shape, self.options = list(shape), options
+    def __init__(self, shape):
+        self.initial_shape = list(shape)
+
+    @property
+    def options(self):
+        return {name: value for name, value in vars(self).items() if name != "initial_shape"}
 
 
 class StridedLayout(Layout):
@@ -11,11 +18,15 @@ class StridedLayout(Layout):
 
 
 class HopperMXValueLayout(Layout):
-    pass
+    def __init__(self, shape, mx_axis, mma_version=3):
+        super().__init__(shape)
+        self.mx_axis, self.mma_version = mx_axis, mma_version
 
 
 class HopperMXScaleLayout(Layout):
-    pass
+    def __init__(self, shape, mx_axis, num_warps=8):
+        super().__init__(shape)
+        self.mx_axis, self.num_warps = mx_axis, num_warps
 
 
 class BlackwellMXValueLayout(Layout):

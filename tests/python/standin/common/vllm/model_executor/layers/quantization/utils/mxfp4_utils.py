@@ -15,7 +15,7 @@ def _swizzle_mxfp4(quant_tensor, scale, num_warps=8):
         number = 10 * current_platform.capability[0] + current_platform.capability[1]
         if number == 90:
             value, scales = layout.HopperMXValueLayout, layout.HopperMXScaleLayout
-            value_options = {"mx_axis": 1, "mma_version": 3}
+            value_options = {"mx_axis": 1}
             scale_options = {"mx_axis": 1, "num_warps": num_warps}
             update_opt_flags_constraints({"split_k": 1})
             if SCALES_IN_FOURS:

@@ -1,0 +1,95 @@
+"""The load format: vllm serve MODEL --load-format mxfp4_repack.
+
+The model is loaded by vLLM's own loader for the tensors that are no experts, and experts come from
+the blob. vLLM's converters are replaced while load_model() runs and put back at its end. Imported
+after vLLM's package of loaders, and by it alone.
+"""
+from __future__ import annotations
+
+import copy
+import logging
+import os
+from typing import Any, Dict, Optional
+
+from vllm.model_executor.model_loader import get_model_loader
+from vllm.model_executor.model_loader.base_loader import BaseModelLoader
+
+from mxfp4_repack.vllm import Settings, checkpoint
+from mxfp4_repack.vllm.facts import Origin
+from mxfp4_repack.vllm.hook import BlobRefused, Hook, model_lacks_raw
+from mxfp4_repack.vllm.patches import patched
+
+log = logging.getLogger("vllm.mxfp4_repack")
+
+# Of --model-loader-extra-config. Others are for the loader of the tensors that are no experts.
+OWN_KEYS = ("blob", "verify", "check", "strict", "source", "load_format")
+
+
+class BlobLoader(BaseModelLoader):  # type: ignore[misc]
+    """vLLM's loader of another load format, with experts from a blob.
+
+    load_format: the other format, "auto" unless model_loader_extra_config says another. blob: the
+    blob's directory; by default MXFP4_REPACK_BLOB, MODEL/mxfp4_repack or MODEL-mxfp4_repack. verify,
+    check, strict and source are the values of the variables MXFP4_REPACK_VERIFY and so on.
+    """
+
+    def __init__(self, load_config: Any) -> None:
+        super().__init__(load_config)
+        extra = load_config.model_loader_extra_config or {}
+        if not isinstance(extra, dict):
+            raise ValueError(f"load format mxfp4_repack: model_loader_extra_config is {extra!r}; it "
+                             f"can be an object with {', '.join(OWN_KEYS)}")
+        self._own = {key: extra[key] for key in OWN_KEYS if key in extra}
+        rest = copy.copy(load_config)
+        rest.load_format = str(self._own.pop("load_format", "auto"))
+        rest.model_loader_extra_config = {k: v for k, v in extra.items() if k not in OWN_KEYS}
+        self._rest = get_model_loader(rest)
+        self._origin: Optional[Origin] = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_rest":
+            raise AttributeError(name)
+        return getattr(self._rest, name)
+
+    def download_model(self, model_config: Any) -> None:
+        self._rest.download_model(model_config)
+
+    def load_weights(self, model: Any, model_config: Any) -> None:
+        """Into a model that was loaded before: vLLM's own."""
+        self._rest.load_weights(model, model_config)
+
+    def get_all_weights(self, model_config: Any, model: Any) -> Any:
+        """For a reload, which is vLLM's own and needs the raw experts."""
+        if model_lacks_raw(self._origin):
+            raise BlobRefused("mxfp4-repack: a reload needs the raw experts, which "
+                              f"{model_config.model} does not have")
+        return self._rest.get_all_weights(model_config, model)
+
+    def load_model(self, vllm_config: Any, model_config: Any, *args: Any, **kwargs: Any) -> Any:
+        """Experts from the blob; layers that it does not fit are loaded and converted by vLLM."""
+        rest_config = self._rest.load_config
+        self._origin = Origin.of(vllm_config)._replace(
+            model=str(getattr(model_config, "model_weights", "") or model_config.model),
+            revision=getattr(model_config, "revision", None),
+            load_format=str(rest_config.load_format).lower())
+        hook = Hook(self._settings(), self._origin)
+        with patched(hook):
+            model = self._rest.load_model(
+                *args, vllm_config=vllm_config, model_config=model_config, **kwargs)
+        hook.finish(model)
+        return model
+
+    def _settings(self) -> Settings:
+        assert self._origin is not None
+        directory = checkpoint.model_directory(self._origin) or self._origin.model
+        beside = os.path.normpath(directory) + "-mxfp4_repack"
+        blob = beside if os.path.isdir(beside) else directory
+        variables: Dict[str, str] = {"MXFP4_REPACK_BLOB": blob}
+        variables.update((k, v) for k, v in os.environ.items() if k.startswith("MXFP4_REPACK_"))
+        for key, value in self._own.items():
+            text = str(int(value)) if isinstance(value, bool) else str(value)
+            variables["MXFP4_REPACK_" + key.upper()] = text
+        settings = Settings.from_environment(variables)
+        if settings is None:
+            raise ValueError("load format mxfp4_repack: the blob's name is empty")
+        return settings._replace(skip_raw=True)

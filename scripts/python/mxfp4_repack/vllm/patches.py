@@ -1,0 +1,120 @@
+"""The functions of vLLM that are replaced, for good or while one model is loaded."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import logging
+import sys
+from typing import Any, Callable, Iterator, List, Tuple
+
+from mxfp4_repack.vllm.names import (
+    CONVERTERS, DEFAULT_LOADER, IMPORTERS, METHOD_CLASSES, METHODS, ORACLE, QUARK, WEIGHT_UTILS)
+
+log = logging.getLogger("vllm.mxfp4_repack")
+
+_MARK = "_mxfp4_repack"
+_ABSENT = object()
+
+Put = Callable[[Any, str, Any], None]  # (owner, name of attribute, value)
+
+
+def is_wrapper(function: Any) -> bool:
+    return hasattr(function, _MARK)
+
+
+def _original(function: Any) -> Any:
+    """The function behind this plug-in's wrappers; another plug-in's stay around it."""
+    while is_wrapper(function):
+        function = function.__wrapped__
+    return function
+
+
+def _wrap(original: Any, wrapper: Any) -> Any:
+    wrapped = functools.wraps(original)(wrapper)
+    setattr(wrapped, _MARK, True)
+    return wrapped
+
+
+def patch_oracle(module: Any, hook: Any, put: Put = setattr) -> None:
+    for name, family in CONVERTERS.items():
+        current = getattr(module, name, None)
+        if current is None:
+            log.error("mxfp4-repack: %s has no %s: this vLLM is not known", ORACLE, name)
+            continue
+        wrapper = _converter(hook, family, _original(current), module)
+        put(module, name, wrapper)
+        for importer in IMPORTERS:
+            other = sys.modules.get(importer)
+            if other is not None and getattr(other, name, None) is current:
+                put(other, name, wrapper)
+
+
+def _converter(hook: Any, family: str, original: Any, oracle: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return hook.convert(family, original, oracle, args, kwargs)
+
+    return _wrap(original, wrapper)
+
+
+def patch_methods(module: Any, hook: Any, put: Put = setattr) -> None:
+    for name in METHOD_CLASSES[module.__name__]:
+        method = getattr(module, name, None)
+        if getattr(method, "create_weights", None) is None:
+            continue
+        original = _original(method.create_weights)
+
+        def wrapper(self: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
+            return hook.create_weights(_original, self, args, kwargs)
+
+        put(method, "create_weights", _wrap(original, wrapper))
+
+
+def patch_weight_utils(module: Any, hook: Any, put: Put = setattr) -> None:
+    original = _original(module.should_skip_weight)
+
+    def wrapper(weight_name: str, *args: Any, **kwargs: Any) -> bool:
+        return hook.skips(weight_name) or bool(original(weight_name, *args, **kwargs))
+
+    put(module, "should_skip_weight", _wrap(original, wrapper))
+
+
+def patch_loader(module: Any, hook: Any, put: Put = setattr) -> None:
+    loader = module.DefaultModelLoader
+    original = _original(loader._get_weights_iterator)
+
+    # Not every iterator asks should_skip_weight; this one drops what was read for nothing.
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        weights = original(self, *args, **kwargs)
+        return (item for item in weights if not hook.skips(item[0]))
+
+    put(loader, "_get_weights_iterator", _wrap(original, wrapper))
+
+
+@contextlib.contextmanager
+def patched(hook: Any) -> Iterator[None]:
+    """All of them, and afterwards vLLM as it was before."""
+    former: List[Tuple[Any, str, Any]] = []
+
+    def put(owner: Any, name: str, value: Any) -> None:
+        former.append((owner, name, vars(owner).get(name, _ABSENT)))
+        setattr(owner, name, value)
+
+    # All importers first: one that came later would keep a wrapper for good.
+    for name in IMPORTERS:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    try:
+        patch_oracle(importlib.import_module(ORACLE), hook, put)
+        for name in (METHODS, QUARK):
+            if name in sys.modules:
+                patch_methods(sys.modules[name], hook, put)
+        patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)
+        patch_loader(importlib.import_module(DEFAULT_LOADER), hook, put)
+        yield
+    finally:
+        for owner, name, value in reversed(former):
+            if value is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)

@@ -1,0 +1,54 @@
+"""Which code of vLLM was seen to make a blob's bytes: remembered from one start to the next.
+
+A file of the user's cache directory for each proof, named by a hash of what was compared: the code
+of vLLM's converters, vLLM's version, the manifest, and the kind of layer. It is not kept beside the
+blob, which may come from somebody else.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import stat
+import sys
+from typing import Any, Dict
+
+from mxfp4_repack.vllm.facts import Live
+
+log = logging.getLogger("vllm.mxfp4_repack")
+
+
+def proven(live: Live, digest: str) -> bool:
+    """Whether remember() was called with these facts, by this user. `digest`: the manifest's."""
+    try:
+        found = os.lstat(_path(_facts(live, digest)))
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def remember(live: Live, digest: str) -> None:
+    """Failing to write is no error: the next start compares again."""
+    facts = _facts(live, digest)
+    path = _path(facts)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(path, "x", encoding="utf-8") as file:
+            json.dump(facts, file, indent=1)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        log.info("mxfp4-repack: the comparison is not remembered: %s", error)
+
+
+def _facts(live: Live, digest: str) -> Dict[str, Any]:
+    return {"converters": live.fingerprint, "kind": [str(part) for part in live.kind],
+            "manifest_sha256": digest,
+            "vllm": str(getattr(sys.modules.get("vllm"), "__version__", "unknown"))}
+
+
+def _path(facts: Dict[str, Any]) -> str:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return os.path.join(cache, "mxfp4_repack", "proven", name)

@@ -1,0 +1,54 @@
+"""A model directory of `convert --include-rest` under its own quantization method again.
+
+Its config.json names a method that no engine knows, since the directory holds no raw experts: an
+engine without this plug-in says so and stops. Here the checkpoint's own method is put back, and the
+blob is turned on for this process and those that it starts.
+"""
+from __future__ import annotations
+
+import os
+from typing import Any, Optional
+
+from vllm.model_executor.layers.quantization import (
+    QUANTIZATION_METHODS, get_quantization_config)
+from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
+
+from mxfp4_repack.vllm.names import QUANT_METHOD, QUANT_METHOD_KEY
+
+_RAY_VARIABLES = "VLLM_RAY_EXTRA_ENV_VARS_TO_COPY"
+
+
+class PackedConfig(QuantizationConfig):  # type: ignore[misc]
+    """Never made: vLLM asks its class alone, before any built-in one."""
+
+    @classmethod
+    def override_quantization_method(cls, hf_quant_cfg: Any, user_quant: Optional[str],
+                                     hf_config: Any = None) -> Optional[str]:
+        """The method that vLLM takes for the checkpoint under its own name; None for others."""
+        if hf_quant_cfg.get("quant_method") != QUANT_METHOD:
+            return None
+        own = hf_quant_cfg.get(QUANT_METHOD_KEY)
+        if not isinstance(own, str):
+            raise ValueError(f"config.json: quantization_config.{QUANT_METHOD_KEY} is missing")
+        hf_quant_cfg["quant_method"] = own
+        _turn_on(str(getattr(hf_config, "name_or_path", "") or ""))
+        others = [name for name in QUANTIZATION_METHODS if name != QUANT_METHOD]
+        for name in others:
+            method = get_quantization_config(name).override_quantization_method(
+                hf_quant_cfg, user_quant, hf_config=hf_config)
+            if method is not None:
+                return str(method)
+        return own
+
+
+def _turn_on(model: str) -> None:
+    variables = {"MXFP4_REPACK_BLOB": os.path.abspath(model), "MXFP4_REPACK_SKIP_RAW": "1"}
+    if not os.path.isdir(model) and "MXFP4_REPACK_BLOB" not in os.environ:
+        raise ValueError(f"mxfp4-repack: {model or 'the model'} is no directory here, and "
+                         "MXFP4_REPACK_BLOB does not name its blob")
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
+    copied = [name for name in os.environ.get(_RAY_VARIABLES, "").split(",") if name]
+    os.environ[_RAY_VARIABLES] = ",".join(dict.fromkeys([*copied, *variables]))
+    from mxfp4_repack import vllm
+    vllm.register_environment()
