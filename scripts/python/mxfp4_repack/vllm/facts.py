@@ -146,7 +146,9 @@ class Live:
         """Global numbers of the experts here, in local order."""
         manager = getattr(self.layer, "expert_map_manager", None)
         if manager is not None:
-            return [int(e) for e in manager.get_local_expert_ids()]
+            here = ((int(manager.map_global_to_local(e)), e)
+                    for e in range(manager.global_num_experts) if manager.is_local_expert(e))
+            return [e for _, e in sorted(here)]
         to_local = getattr(self.layer, "_expert_map", None)
         if to_local is None:
             return list(range(self.layer.local_num_experts))
