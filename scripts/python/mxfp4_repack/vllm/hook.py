@@ -351,15 +351,16 @@ def model_lacks_raw(origin: Optional[Origin]) -> bool:
 
 
 def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:
-    """Raw scales that vLLM keeps beside wrapped tensors, when they have no data: empty ones.
+    """Gives parameters without data empty ones in their place, with the same attributes.
 
-    Only where the weights are no parameters any more: others vLLM replaces itself.
+    vLLM keeps the object of a parameter that it replaces, since 0.33.0, unless that is on meta.
     """
-    if "w13_weight" in layer._parameters:
-        return
     import torch
-    for name in ("w13_weight_scale", "w2_weight_scale"):
+    for name in build.SLOTS:
         parameter = layer._parameters.get(name)
         if parameter is not None and parameter.is_meta:
-            empty = torch.empty(0, dtype=parameter.dtype, device=device())
-            layer._parameters[name] = torch.nn.Parameter(empty, requires_grad=False)
+            empty = torch.nn.Parameter(torch.empty(0, dtype=parameter.dtype, device=device()),
+                                       requires_grad=False)
+            for attribute, value in vars(parameter).items():
+                vars(empty).setdefault(attribute, value)
+            layer._parameters[name] = empty

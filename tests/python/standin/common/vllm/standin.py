@@ -32,9 +32,13 @@ class ExpertMapManager:
     def __init__(self, experts, shared=0):
         self.experts, self.num_fused_shared_experts = experts, shared
         self.placement_strategy = "linear"
+        self.global_num_experts = max(experts, default=-1) + 1
 
-    def get_local_expert_ids(self):
-        return list(self.experts)
+    def is_local_expert(self, global_id):
+        return global_id in self.experts
+
+    def map_global_to_local(self, global_id):
+        return list(self.experts).index(global_id)
 
 
 class FusedMoE(torch.nn.Module):

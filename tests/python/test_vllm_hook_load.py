@@ -1,0 +1,198 @@
+"""The load format mxfp4_repack, and what one start remembers for the next."""
+import os
+import sys
+import tempfile
+import unittest
+from types import SimpleNamespace
+from unittest import mock
+
+import hook_env
+from hook_env import METHODS, ORACLE, PREFIX, World, golden, make_blob
+import test_vllm_hook_convert as convert_tests
+import test_vllm_hook_skip as skip_tests
+from test_vllm_hook_facts import edit_manifest
+
+CONVERTER = "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format"
+CASE = "cpu/gpt_oss_e2_h128*"
+
+
+class Model:
+    def __init__(self, layer):
+        self.layer = layer
+
+    def named_parameters(self):
+        return [("experts." + name, p) for name, p in self.layer._parameters.items()]
+
+
+@unittest.skipUnless(skip_tests.HAS_META_CONTEXT, "this torch has no context for the meta device")
+class LoadFormat(unittest.TestCase):
+    created = skip_tests.SecondStage.created
+
+    def setUp(self):
+        patch = mock.patch("platform.machine", lambda: "x86_64")
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def load(self, world, case, extra, known=True):
+        """A model of one layer, by vLLM's loader of this format over a stand-in of "auto"."""
+        world.start(known=known)
+        import vllm.model_executor.model_loader as loaders
+        owner = self
+
+        class Auto:
+            def __init__(self, load_config):
+                self.load_config = load_config
+
+            def load_model(self, vllm_config, model_config, prefix=""):
+                layer = owner.created(world, case)
+                owner.meta = all(p.is_meta for p in layer._parameters.values())
+                owner.skipped = sys.modules[
+                    "vllm.model_executor.model_loader.weight_utils"].should_skip_weight(
+                        PREFIX + ".gate_up_proj_blocks", None)
+                if not owner.meta:
+                    right = world.layer(case, right=True)
+                    for name in list(layer._parameters):
+                        layer._parameters[name] = right._parameters[name]
+                    stored = hook_env.file_tensors(make_blob(case)[1])
+                    layer.own_result = {
+                        slot: convert_tests.Verification.as_reference(stored[slot])
+                        if slot in stored else None for slot in hook_env.SLOTS}
+                world.convert(case, layer)
+                return Model(layer)
+
+        loaders._LOAD_FORMAT_TO_MODEL_LOADER["auto"] = Auto
+        config = SimpleNamespace(load_format="mxfp4_repack", model_loader_extra_config=extra,
+                                 download_dir=None)
+        loader = loaders.get_model_loader(config)
+        return loader.load_model(vllm_config=world.config, model_config=world.config.model_config)
+
+    def check_put_back(self):
+        for module in (ORACLE, METHODS):
+            self.assertFalse(hasattr(getattr(sys.modules[module], CONVERTER), "_mxfp4_repack"))
+        method = sys.modules[METHODS].GptOssMxfp4MoEMethod
+        self.assertFalse(hasattr(method.create_weights, "_mxfp4_repack"))
+        utils = sys.modules["vllm.model_executor.model_loader.weight_utils"]
+        self.assertFalse(hasattr(utils.should_skip_weight, "_mxfp4_repack"))
+
+    def test_experts_come_from_the_blob_and_nothing_stays_patched(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        with World(model=model) as world:
+            made = self.load(world, case, {"blob": blob, "strict": True})
+            self.assertTrue(self.meta and self.skipped, "raw experts were held or read")
+            self.assertFalse(any(p.is_meta for _, p in made.named_parameters()))
+            self.assertIn("1 layers taken", world.messages.text(0)[-1])
+            self.assertEqual(world.messages.text(), [])
+            self.check_put_back()
+
+    def test_a_blob_that_is_not_there(self):
+        case = golden(CASE)
+        with World(model=make_blob(case)[0]) as world:
+            self.load(world, case, {})
+            self.assertFalse(self.meta)
+            self.assertIn("1 converted by vLLM", world.messages.text(0)[-1])
+            self.assertIn("not a blob", world.messages.text()[-1])
+            self.check_put_back()
+        with World(model=make_blob(case)[0]) as world:
+            with self.assertRaisesRegex(RuntimeError, "not a blob"):
+                self.load(world, case, {"strict": True})
+            self.check_put_back()
+
+    def test_options_that_mean_nothing(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        for extra, text in (({"blob": blob, "verify": "often"}, "MXFP4_REPACK_VERIFY"),
+                            ("blob", "can be an object")):
+            with World(model=model) as world, self.assertRaisesRegex(ValueError, text):
+                self.load(world, case, extra)
+
+    def test_a_proof_is_remembered(self):
+        """Unknown code: the first start compares, the second one reads no raw experts."""
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        cache = tempfile.mkdtemp(dir=hook_env.scratch.name)
+        for meta in (False, True):
+            with World(model=model, XDG_CACHE_HOME=cache) as world, \
+                    mock.patch("mxfp4_repack.vllm.facts.FINGERPRINTS", {}):
+                self.load(world, case, {"blob": blob}, known=False)
+                self.assertEqual(self.meta, meta)
+                self.assertIn("1 layers taken" if meta else "own conversion equals",
+                              " ".join(world.messages.text(0)))
+        (proof,) = os.listdir(os.path.join(cache, "mxfp4_repack", "proven"))
+        # Of another manifest nothing is known.
+        model, blob = hook_env.copied((model, blob))
+        edit_manifest(blob, lambda m: m.update(source=dict(m["source"], note="other")))
+        with World(model=model, XDG_CACHE_HOME=cache) as world, \
+                mock.patch("mxfp4_repack.vllm.facts.FINGERPRINTS", {}):
+            self.load(world, case, {"blob": blob}, known=False)
+            self.assertFalse(self.meta)
+
+    def test_a_method_that_converts_by_itself_keeps_its_raw_experts(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+
+        def init(self, backend, _init=None):
+            self.mxfp4_backend, self.is_k3_situ_int4_gfx942 = backend, True
+
+        with World(model=model) as world:
+            world.start()
+            with mock.patch.object(sys.modules[METHODS].GptOssMxfp4MoEMethod, "__init__", init):
+                self.load(world, case, {"blob": blob})
+            self.assertFalse(self.meta)
+            self.assertIn("the method's own (is_k3_situ_int4_gfx942)", world.messages.text()[0])
+
+    def test_renamed_arguments_of_a_converter(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        with World(blob=blob, model=model) as world:
+            world.start()
+            from mxfp4_repack.vllm.hook import BlobRefused
+
+            def renamed(mxfp4_backend, layer, w1_weight):
+                return "vLLM's own"
+
+            arguments = ("backend", object(), SimpleNamespace(is_meta=False))
+            hook, oracle = world.hook, sys.modules[ORACLE]
+            self.assertEqual(hook.convert("gpt_oss", renamed, oracle, arguments, {}), "vLLM's own")
+            self.assertIn("not understood: KeyError: 'w13_weight'", world.messages.text()[-1])
+            with self.assertRaises(BlobRefused):
+                hook.convert("gpt_oss", renamed, oracle,
+                             (*arguments[:2], SimpleNamespace(is_meta=True)), {})
+
+    def test_a_failure_keeps_no_tensor(self):
+        """The exception of a mistyped path once held the frames of the first layer's conversion."""
+        case = golden(CASE)
+        with World(blob="/mistyped", model=make_blob(case)[0]) as world:
+            world.start().convert(case)
+            self.assertEqual([type(kept) for kept in world.hook._blobs.values()], [str])
+
+
+class Packed(unittest.TestCase):
+    def test_only_its_own_method_is_overridden(self):
+        with World() as world:
+            world.register()
+            import vllm.model_executor.layers.quantization as quantization
+            packed = quantization.get_quantization_config("mxfp4_repack")
+            for method in ("mxfp4", "fp8", None):
+                self.assertIsNone(packed.override_quantization_method(
+                    {"quant_method": method}, None, hf_config=None))
+            self.assertNotIn("MXFP4_REPACK_BLOB", os.environ)
+
+    def test_the_checkpoints_method_and_the_blob(self):
+        with World() as world, mock.patch.dict(os.environ):
+            world.register()
+            import vllm.model_executor.layers.quantization as quantization
+            packed = quantization.get_quantization_config("mxfp4_repack")
+            directory = hook_env.scratch.name
+            config = {"quant_method": "mxfp4_repack", "mxfp4_repack_quant_method": "mxfp4"}
+            self.assertEqual(packed.override_quantization_method(
+                config, None, hf_config=SimpleNamespace(name_or_path=directory)), "mxfp4")
+            self.assertEqual(config["quant_method"], "mxfp4")
+            self.assertEqual(os.environ["MXFP4_REPACK_BLOB"], directory)
+            self.assertEqual(os.environ["MXFP4_REPACK_SKIP_RAW"], "1")
+            with self.assertRaisesRegex(ValueError, "is missing"):
+                packed.override_quantization_method({"quant_method": "mxfp4_repack"}, None)
+
+
+if __name__ == "__main__":
+    unittest.main()
