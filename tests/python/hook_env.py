@@ -255,8 +255,8 @@ class World:
 
     @property
     def hook(self):
-        from mxfp4_repack import vllm as plugin
-        return plugin._environment.hook
+        from mxfp4_repack.vllm import environment
+        return environment._environment.hook
 
     def set_machine(self, platform, arch):
         import vllm.platforms as platforms

@@ -166,8 +166,8 @@ class Off(unittest.TestCase):
                 self.assertIn("MXFP4_REPACK_%s is '%s'" % (name, value), line)
 
     def test_settings(self):
-        from mxfp4_repack import vllm as plugin
-        read = plugin.Settings.from_environment
+        from mxfp4_repack.vllm.settings import Settings
+        read = Settings.from_environment
         self.assertIsNone(read({}))
         self.assertIsNone(read({"MXFP4_REPACK_BLOB": ""}))
         self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b"}),

@@ -17,56 +17,19 @@ VLLM.md says more, and which releases it was run with. Needs Python 3.9.
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
-import os
-from typing import Any, Iterator, Mapping, NamedTuple, Optional
+from typing import Any, Iterator
 
 from mxfp4_repack.vllm.after_import import AfterImport
-from mxfp4_repack.vllm.names import (
-    DEFAULT_LOADER, LOAD_FORMAT, LOADERS, METHODS, ORACLE, QUANT_METHOD, QUANTIZATION, QUARK,
-    WEIGHT_UTILS)
+from mxfp4_repack.vllm.environment import register_environment
+from mxfp4_repack.vllm.names import LOAD_FORMAT, LOADERS, QUANT_METHOD, QUANTIZATION
 
-__all__ = ["Settings", "register"]
+__all__ = ["register"]
 
 # Below vLLM's own logger, which has the handlers.
 log = logging.getLogger("vllm.mxfp4_repack")
 
 _registered = False
-_environment: Optional["EnvironmentHook"] = None
-
-
-class Settings(NamedTuple):
-    """What the environment says; from_environment() raises ValueError for what it cannot mean."""
-
-    blob: str
-    verify: Optional[str] = None  # None: "none" for a known vLLM, "first" for another
-    check: str = "sizes"
-    strict: bool = False
-    skip_raw: bool = False
-    trust_source: bool = False
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Optional["Settings"]:
-        blob = environment.get("MXFP4_REPACK_BLOB", "")
-        if not blob:
-            return None
-
-        def choice(name: str, *values: str) -> Optional[str]:
-            value = environment.get(name, "").strip().lower()
-            if value and value not in values:
-                raise ValueError(f"{name} is {value!r}; it can be {', '.join(values)}")
-            return value or None
-
-        def switch(name: str) -> bool:
-            return choice(name, "0", "1") == "1"
-
-        return cls(blob=os.path.abspath(blob),
-                   verify=choice("MXFP4_REPACK_VERIFY", "none", "first", "all"),
-                   check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "none") or "sizes",
-                   strict=switch("MXFP4_REPACK_STRICT"),
-                   skip_raw=switch("MXFP4_REPACK_SKIP_RAW"),
-                   trust_source=choice("MXFP4_REPACK_SOURCE", "check", "trust") == "trust")
 
 
 def register() -> None:
@@ -79,37 +42,6 @@ def register() -> None:
         register_environment()
     except Exception as error:  # whatever it is, vLLM must come up
         log.error("mxfp4-repack: the plug-in is off: %s", error)
-
-
-def register_environment() -> None:
-    """Wraps vLLM's converters if MXFP4_REPACK_BLOB is set and they are not wrapped yet."""
-    global _environment
-    settings = Settings.from_environment(os.environ)
-    if settings is None or _environment is not None:
-        return
-    _environment = EnvironmentHook(settings)
-    actions = {ORACLE: "patch_oracle", METHODS: "patch_methods", QUARK: "patch_methods"}
-    if settings.skip_raw:
-        actions.update({WEIGHT_UTILS: "patch_weight_utils", DEFAULT_LOADER: "patch_loader"})
-    finder = AfterImport({module: functools.partial(_environment.patch, function)
-                          for module, function in actions.items()})
-    finder.install()
-
-
-class EnvironmentHook:
-    """The hook of the environment's settings, made when vLLM first imports what it patches."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.hook: Any = None
-
-    def patch(self, function: str, module: Any) -> None:
-        """Calls the function of this name in patches."""
-        from mxfp4_repack.vllm import patches
-        if self.hook is None:
-            from mxfp4_repack.vllm.hook import Hook
-            self.hook = Hook(self.settings)
-        getattr(patches, function)(module, self.hook)
 
 
 def _register_loader(module: Any) -> None:

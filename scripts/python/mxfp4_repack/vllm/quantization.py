@@ -13,6 +13,7 @@ from vllm.model_executor.layers.quantization import (
     QUANTIZATION_METHODS, get_quantization_config)
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 
+from mxfp4_repack.vllm.environment import register_environment
 from mxfp4_repack.vllm.names import QUANT_METHOD, QUANT_METHOD_KEY
 
 _RAY_VARIABLES = "VLLM_RAY_EXTRA_ENV_VARS_TO_COPY"
@@ -50,5 +51,4 @@ def _turn_on(model: str) -> None:
         os.environ.setdefault(name, value)
     copied = [name for name in os.environ.get(_RAY_VARIABLES, "").split(",") if name]
     os.environ[_RAY_VARIABLES] = ",".join(dict.fromkeys([*copied, *variables]))
-    from mxfp4_repack import vllm
-    vllm.register_environment()
+    register_environment()

@@ -1,0 +1,38 @@
+"""What may be set: by environment variables, and by the load format's options of these names."""
+from __future__ import annotations
+
+import os
+from typing import Mapping, NamedTuple, Optional
+
+
+class Settings(NamedTuple):
+    """What the environment says; from_environment() raises ValueError for what it cannot mean."""
+
+    blob: str
+    verify: Optional[str] = None  # None: "none" for a known vLLM, "first" for another
+    check: str = "sizes"
+    strict: bool = False
+    skip_raw: bool = False
+    trust_source: bool = False
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Optional["Settings"]:
+        blob = environment.get("MXFP4_REPACK_BLOB", "")
+        if not blob:
+            return None
+
+        def choice(name: str, *values: str) -> Optional[str]:
+            value = environment.get(name, "").strip().lower()
+            if value and value not in values:
+                raise ValueError(f"{name} is {value!r}; it can be {', '.join(values)}")
+            return value or None
+
+        def switch(name: str) -> bool:
+            return choice(name, "0", "1") == "1"
+
+        return cls(blob=os.path.abspath(blob),
+                   verify=choice("MXFP4_REPACK_VERIFY", "none", "first", "all"),
+                   check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "none") or "sizes",
+                   strict=switch("MXFP4_REPACK_STRICT"),
+                   skip_raw=switch("MXFP4_REPACK_SKIP_RAW"),
+                   trust_source=choice("MXFP4_REPACK_SOURCE", "check", "trust") == "trust")
