@@ -1,4 +1,4 @@
-"""The answers of releases as test data: one file a release, holding what differs from the release before it."""
+"""The answers of releases as test data: one file a release, holding what differs from a neighbouring release."""
 import json
 import lzma
 import os
