@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "lib/layouts/all.hpp"
@@ -21,10 +22,8 @@ Assembly assembly_of(ExpertMatrix stored, ExpertMatrix loaded) {
 }
 
 Output output_of(const Layout& layout, const LoadedSpec& loaded, const Target& target, Slot slot) {
-  for (Output& output : layout.outputs({loaded, target})) {
-    if (output.slot == slot) return output;
-  }
-  return {};
+  const std::vector<Output> outputs = layout.outputs({loaded, target});
+  return *std::ranges::find(outputs, slot, &Output::slot);
 }
 
 LoadedSpec loaded_of(int64_t hidden, int64_t intermediate) {
@@ -65,7 +64,8 @@ TEST(Padding, OfLayoutsIsConstantAndNearlyAllOfIt) {
   std::mt19937 draw(1);
   for (const Case& c : cases) {
     const LoadedSpec loaded = loaded_of(c.padded, c.padded);
-    const Target target = {.backend = c.backend, .family = Family::kGptOss};
+    Target target;
+    target.backend = c.backend;
     for (const Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {
       const Output output = output_of(c.layout, loaded, target, slot);
       const Assembly assembly =
