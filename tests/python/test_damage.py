@@ -394,5 +394,37 @@ class Damaged(unittest.TestCase):
         self.assertEqual(read_all("zstd"), read_all("made-zstd"))
 
 
+    # what is no file, no text, no layer
+
+    def test_fifos_do_not_hang(self):
+        for name in (ZSTD, "mxfp4_repack.json"):
+            os.unlink(f"zstd/{name}")
+            os.mkfifo(f"zstd/{name}")
+            self.refuse(reader.SizeError if name == ZSTD else reader.ReadError, "zstd")
+            shutil.rmtree("zstd")
+            shutil.copytree("made-zstd", "zstd")
+
+    def test_half_of_a_surrogate_pair(self):
+        reseal("zstd", lambda m: m.update(revision="REV"))
+        edit("zstd/mxfp4_repack.json", lambda data: data.replace(b"REV", b"\\ud800"))
+        with open("zstd/mxfp4_repack.json", "rb") as file:
+            text = file.read()
+        body = text[:text.rindex(b',\n  "manifest_xxh3_128"')]
+        seal = reader.xxh3_128(body).encode()
+        edit("zstd/mxfp4_repack.json",
+             lambda _: body + b',\n  "manifest_xxh3_128": "' + seal + b'"\n}\n')
+        self.refuse(reader.FormatError, "zstd", "not JSON: .*surrogates not allowed")
+
+    def test_layers_by_place(self):
+        with reader.open_blob("none") as blob:
+            for wrong in (42, -3):
+                with self.assertRaisesRegex(reader.NotFoundError, f"layer {wrong}: of 2 layers"):
+                    blob.layer(wrong)
+            with blob.layer(-1) as layer:
+                self.assertEqual(layer.prefix, blob.layers[-1])
+                self.assertIn("w13_weight", repr(layer))
+            self.assertIn("2 layers, rank 0 of 1", repr(blob))
+
+
 if __name__ == "__main__":
     unittest.main()

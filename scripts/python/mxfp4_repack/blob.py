@@ -13,7 +13,7 @@ from mxfp4_repack.errors import (
     SizeError)
 from mxfp4_repack.fields import Fields, parse_json
 from mxfp4_repack.layer import FORMAT_VERSION, Layer
-from mxfp4_repack.layer_file import LayerFile
+from mxfp4_repack.layer_file import LayerFile, open_regular
 from mxfp4_repack.tensors import TensorInfo, tensor_info
 
 MANIFEST_NAME = "mxfp4_repack.json"
@@ -106,11 +106,19 @@ class Blob:
         if size != want:
             raise SizeError(path, "", f"{size} bytes, {want} in the manifest")
 
-    def layer(self, prefix: str) -> Layer:
-        """Opens a layer and compares its size, header and metadata with the manifest.
+    def __repr__(self) -> str:
+        return (f"<blob {self.root!r}: {self.manifest['layout']}, {len(self.layers)} layers, rank "
+                f"{self.rank} of {self.ranks}>")
+
+    def layer(self, prefix: "str | int") -> Layer:
+        """Opens a layer, by its prefix or its place in `layers`, and compares its size, header and metadata with the manifest.
 
         With check="checksums" the whole file is read and hashed first.
         """
+        if isinstance(prefix, int):
+            if not -len(self.layers) <= prefix < len(self.layers):
+                raise NotFoundError(self.root, f"layer {prefix}", f"of {len(self.layers)} layers")
+            prefix = self.layers[prefix]
         self.check_size(prefix)
         file = LayerFile(self.file_of(prefix), self._compressed)
         try:
@@ -133,11 +141,12 @@ class Blob:
 def _read_manifest(path: str) -> Tuple[Mapping[str, Any], str]:
     """The JSON object and the SHA-256 of its file."""
     try:
-        with open(path, "rb") as file:
-            text = file.read(_MAX_MANIFEST_BYTES + 1)
+        with open_regular(path) as file:
+            text = b"".join(iter(lambda: file.read(1 << 24), b"")) if (
+                os.fstat(file.fileno()).st_size <= _MAX_MANIFEST_BYTES) else None
     except OSError as error:
         raise ReadError(path, "", error.strerror or str(error)) from None
-    if len(text) > _MAX_MANIFEST_BYTES:
+    if text is None:
         raise SizeError(path, "", f"more than {_MAX_MANIFEST_BYTES} bytes")
     at = text.rfind(_SEAL)
     if at < 0:

@@ -55,6 +55,9 @@ def parse_json(file: str, key: str, text: bytes) -> Any:
         return members
 
     try:
-        return json.loads(text.decode("utf-8"), object_pairs_hook=unique)
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=unique)
+        if b"\\ud" in text.lower():  # half of a pair is no text that could be shown or compared
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except (ValueError, RecursionError) as error:
         raise FormatError(file, key, f"not JSON: {error}") from None

@@ -12,7 +12,7 @@ from mxfp4_repack.checksum import xxh3_128
 from mxfp4_repack.errors import ChecksumError, MismatchError, NotFoundError, SizeError
 from mxfp4_repack.fields import parse_json
 from mxfp4_repack.layer_file import Bytes, LayerFile
-from mxfp4_repack.tensors import DTYPES, TensorInfo, row_major, tensor_view
+from mxfp4_repack.tensors import DTYPES, TensorInfo, import_torch, row_major, tensor_view
 
 FORMAT_VERSION = 1
 
@@ -41,6 +41,9 @@ class Layer:
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<layer {self.prefix!r} of {self.path!r}: {', '.join(self.tensors)}>"
 
     def close(self) -> None:
         """Closes the file; later reads raise."""
@@ -84,7 +87,7 @@ class Layer:
         info.slack_bytes more bytes are allocated behind the tensor. A whole tensor goes to a GPU
         as in to_device(); one expert is an ordinary copy.
         """
-        import torch
+        torch = import_torch(self.path)
         if expert is None and device is not None and torch.device(device).type == "cuda":
             return self.to_device(device, [name])[name]
         info, begin, size, shape, strides = self._slice(name, expert, False)
@@ -96,6 +99,7 @@ class Layer:
 
     def to_device(self, device: Any, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
         """{name: torch tensor} of all tensors, or of `names`, on `device`; mxfp4_repack.loader."""
+        import_torch(self.path)
         from mxfp4_repack import loader
         return loader.load(self, device, names)
 

@@ -1,7 +1,9 @@
 """A layer's file: its bytes, its zstd frames and its safetensors header."""
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import struct
 import threading
 from dataclasses import dataclass
@@ -21,6 +23,16 @@ _MAX_FRAME_BYTES = 64 << 20
 _HASH_PIECE = 4 << 20
 
 Bytes = NDArray[np.uint8]
+
+
+def open_regular(path: str) -> Any:
+    """A binary file, unbuffered. Raises OSError; a FIFO or a device is one, and is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is a directory" if stat.S_ISDIR(mode) else "is no regular file")
+    return os.fdopen(descriptor, "rb", buffering=0)
 
 
 def _decode(frame: Bytes, out: Bytes) -> None:
@@ -53,7 +65,7 @@ class LayerFile:
         self.decoded_bytes = 0
         self._lock = threading.Lock()
         try:
-            self._file = open(path, "rb", buffering=0)
+            self._file = open_regular(path)
             self.size = os.fstat(self._file.fileno()).st_size
         except FileNotFoundError:
             raise NotFoundError(path, "", "missing") from None

@@ -93,6 +93,15 @@ def tensor_info(fields: Fields, prefix: str, offset: int) -> TensorInfo:
         slack_bytes=slack, flags=tuple(flags), storage=storage.value)
 
 
+def import_torch(file: str) -> Any:
+    """The package torch; DependencyError, naming `file`, where it is missing."""
+    try:
+        import torch
+    except ImportError:
+        raise DependencyError(file, "", "giving torch tensors needs the package torch") from None
+    return torch
+
+
 def tensor_view(info: TensorInfo, flat: Any, file: str = "",
                 shape: Optional[Sequence[int]] = None,
                 strides: Optional[Sequence[int]] = None) -> Any:
