@@ -87,7 +87,7 @@ void round_trip(const OpenedCheckpoint& checkpoint, const Conversion& conversion
   std::vector<Manifest> manifests;
   {
     ConversionOutput output(
-        {.output = scratch / "packed", .input = checkpoint.path, .shard = {}, .between = [] {}},
+        {.output = scratch / "packed", .input = checkpoint.path, .shard = {}, .flags = {}, .between = [] {}},
         plan.manifests, *checkpoint.source);
     Repack repack(checkpoint, conversion, plan, output, options);
     int64_t moved = 0;
