@@ -311,10 +311,19 @@ void Replacement::move_out(const Places& places) {
     throw Error::output(
         fmt::format("{}: cannot create: {}", places.old.string(), std::strerror(errno)));
   }
-  for (const fs::path& entry : entries_of(places.out)) {
-    rename_to(entry, places.old / entry.filename());
+  try {
+    for (const fs::path& entry : entries_of(places.out)) {
+      rename_to(entry, places.old / entry.filename());
+    }
+    rename_to(places.fresh, places.arriving);
+  } catch (const Error&) {
+    // A folder that may not be written cannot be moved. The manifest, moved first, returns last.
+    std::vector<fs::path> moved = entries_of(places.old);
+    std::ranges::reverse(moved);
+    for (const fs::path& entry : moved) rename_to(entry, places.out / entry.filename());
+    rmdir(places.old.c_str());
+    throw;
   }
-  rename_to(places.fresh, places.arriving);
   sync_directory(places.out);
 }
 

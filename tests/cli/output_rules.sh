@@ -75,8 +75,8 @@ expect_one_error 'whole: holds the input rest/tokenizer.json$'
 expect_exit 0 "$BIN" verify whole
 
 # --resume goes on with an unfinished conversion, which a journal or packed layers show, and removes
-# nothing else: neither what only has a name of ours nor what is finished. --force replaces what has
-# our names, to the letter. $base: what lies beside the foreign file.
+# nothing else: neither what only has a name of ours nor what is finished. --force replaces what is
+# ours by its content. $base: what lies beside the foreign file.
 base=before
 foreign() {
   local name=$1 flag
@@ -106,10 +106,11 @@ for name in layer-00000.safetensors layer-00099.safetensors model.safetensors.in
 done
 base=loaded
 refusal='but no record of an unfinished conversion'
-for name in layer-00000.safetensors model.safetensors.index.json .layer-00000.safetensors.tmp-abcdef \
-  .mxfp4_repack.progress; do
+for name in layer-00000.safetensors model.safetensors.index.json .layer-00000.safetensors.tmp-abcdef; do
   foreign "$name" --resume --shard=0/2
 done
+refusal='which this program did not write'
+foreign .mxfp4_repack.progress --resume --force --shard=0/2
 cp -r before repeated
 rm repeated/mxfp4_repack.json
 # shellcheck disable=SC2086
