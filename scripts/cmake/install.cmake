@@ -57,10 +57,12 @@ write_basic_package_version_file(mxfp4-repack-config-version.cmake
 # By the file's own place, as a package's prefix is not the one of this configuration.
 file(RELATIVE_PATH PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(scripts/cmake/mxfp4-repack.pc.in mxfp4-repack.pc @ONLY)
+configure_file(scripts/cmake/mxfp4-repack-loader.pc.in mxfp4-repack-loader.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack-config-version.cmake
         DESTINATION ${PACKAGE_DIR} COMPONENT development)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack.pc
+              ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack-loader.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT development
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmxfp4-repack-dev)

@@ -188,7 +188,7 @@ def damaged(jobs):
     yield spoil("no --resume", lambda b: container(b)["args"].remove("--resume"))
     yield spoil("finalize at once", lambda b: b[final]["spec"].update(suspend=False))
     yield spoil("finalize elsewhere", lambda b: container(b, final)["args"].__setitem__(1, "/blobs/x"))
-    yield spoil("two images", lambda b: container(b, final).update(image="mxfp4-repack:0.2.0"))
+    yield spoil("two images", lambda b: container(b, final).update(image="another:0.2.0"))
     yield spoil("a document too many", lambda b: b.append(b[0]))
 
 

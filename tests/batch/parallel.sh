@@ -36,7 +36,7 @@ rm -r out/one
 batch 0
 diff -r want out/one
 expect_exit 1 "$SOURCE_DIR/scripts/batch/parallel" out last -- --arch sm90 --backend TRITON
-grep -q 'last: failed, exit 5: .*another conversion' stdout || fail 'another plan in the same place'
+grep -q 'last: failed, exit 2: .*another conversion' stdout || fail 'another plan in the same place'
 
 # A run that was killed leaves no record of its jobs: they go on.
 rm -r out/joblog out/one/mxfp4_repack.json

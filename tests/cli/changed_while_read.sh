@@ -1,5 +1,5 @@
-# A source that is rewritten or only touched while it is read: exit 3, one line, no manifest, and
-# --resume starts anew.
+# A source that is rewritten or only touched while it is read: exit 3, one line, no manifest.
+# --resume refuses what is left, since the input is another one; --force starts over.
 need_numpy
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 6, 16, 512, 512)'
 convert=("$BIN" convert model -o out --arch sm90 --compress none --threads 1)
@@ -32,6 +32,8 @@ for what in 'later:model/model.safetensors: changed while it was read: its modif
   done
   expect_one_error "${what#*:}$"
   [ "${what%%:*}" != grow ] || sed -i 's/X$//' model/config.json
-  expect_exit 0 "${convert[@]}" --resume
+  expect_exit 2 "${convert[@]}" --resume
+  expect_one_error 'on an input that has changed since$'
+  expect_exit 0 "${convert[@]}" --force
   expect_exit 0 "$BIN" verify out --against model
 done

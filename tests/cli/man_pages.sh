@@ -3,7 +3,7 @@
 diff "$SOURCE_DIR/man/mxfp4-repack-layouts.7" layouts.7 || fail 'run scripts/make-layouts-man'
 
 command -v man >/dev/null || exit 0
-for page in "$SOURCE_DIR"/man/*; do
+for page in "$SOURCE_DIR"/man/*.[0-9]; do
   MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings -l "$page" >page.txt 2>warnings.txt
   [ ! -s warnings.txt ] || { cat warnings.txt; fail "$page"; }
   ! grep -nE '^.{81}' page.txt || fail "$page is wider than 80 columns"

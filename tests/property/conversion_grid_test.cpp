@@ -86,9 +86,12 @@ void round_trip(const OpenedCheckpoint& checkpoint, const Conversion& conversion
   const RepackPlan plan = plan_repack(checkpoint, conversion, options);
   std::vector<Manifest> manifests;
   {
-    ConversionOutput output(
-        {.output = scratch / "packed", .input = checkpoint.path, .shard = {}, .flags = {}, .between = [] {}},
-        plan.manifests, *checkpoint.source);
+    ConversionOutput output({.output = scratch / "packed",
+                             .input = checkpoint.path,
+                             .shard = {},
+                             .flags = {},
+                             .between = [] {}},
+                            plan.manifests, *checkpoint.source);
     Repack repack(checkpoint, conversion, plan, output, options);
     int64_t moved = 0;
     repack.run({.progress = [&](int64_t bytes) { moved += bytes; }});

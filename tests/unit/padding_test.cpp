@@ -48,7 +48,7 @@ TEST(Padding, RowsAndColumnsOfAnUntouchedMatrix) {
 
 // What is found is constant whatever the weights are, and of the padding of gpt-oss's sizes little
 // is missed.
-TEST(Padding, OfLayoutsIsConstantAndNearlyAllOfIt) {
+TEST(Padding, OfLayoutsIsConstantAndHalfOfItAtLeast) {
   struct Case {
     const Layout& layout;
     Backend backend;
@@ -58,8 +58,9 @@ TEST(Padding, OfLayoutsIsConstantAndNearlyAllOfIt) {
   // A quarter of gpt-oss's sizes: 720 and what the backends round it to.
   const std::vector<Case> cases = {
       {kFlashinferTrtllmLayout, Backend::FLASHINFER_TRTLLM_MXFP4_MXFP8, 768, 0.5},
-      {kTritonHopperLayout, Backend::TRITON, 768, 0.9},
-      {kMarlinW4A16Layout, Backend::MARLIN, 768, 0.9},
+      // Their padded columns lie in runs that are too short to pay; these are the padded rows.
+      {kTritonHopperLayout, Backend::TRITON, 768, 0.5},
+      {kMarlinW4A16Layout, Backend::MARLIN, 768, 0.5},
   };
   std::mt19937 draw(1);
   for (const Case& c : cases) {

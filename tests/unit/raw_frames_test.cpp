@@ -97,17 +97,28 @@ TEST(RawFrames, BytesThatAreNoPaddingAreABug) {
   EXPECT_THROW((void)write_raw_frame(content, blocks, nullptr, [](ConstBytes) {}), Error);
 }
 
-TEST(RawFrames, AnyFlippedBitIsSeenHereAndByZstd) {
+// Two bits do not change the content: one that zstd's format leaves unused, and one that makes an RLE
+// block of a raw block of one byte. The checksum of the whole file sees those.
+TEST(RawFrames, AnyFlippedBitThatMattersIsSeenHereAndByZstd) {
   const Frame frame = make_frame(700, {{0, 40}, {300, 100}, {660, 40}});
-  Bytes out(frame.content.size());
+  int unseen = 0;
   for (size_t bit = 0; bit < 8 * frame.encoded.size(); ++bit) {
     Bytes bad = frame.encoded;
     bad[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
-    EXPECT_THROW(decode_frame(bad, frame.info, out), Error) << bit;
-    const size_t size = ZSTD_decompress(out.data(), out.size(), bad.data(), bad.size());
-    // The bit that zstd's format leaves unused.
-    EXPECT_TRUE(ZSTD_isError(size) != 0U || bit == 4 * 8 + 4) << bit;
+    Bytes ours(frame.content.size());
+    bool refused = false;
+    try {
+      decode_frame(bad, frame.info, ours);
+    } catch (const Error&) {
+      refused = true;
+    }
+    Bytes theirs(frame.content.size());
+    const size_t size = ZSTD_decompress(theirs.data(), theirs.size(), bad.data(), bad.size());
+    EXPECT_TRUE(refused || ours == frame.content) << bit;
+    EXPECT_TRUE(ZSTD_isError(size) != 0U || theirs == frame.content) << bit;
+    unseen += refused ? 0 : 1;
   }
+  EXPECT_LE(unseen, 2);
 }
 
 TEST(RawFrames, CutAndExtendedFramesAreRefused) {
