@@ -14,7 +14,7 @@ namespace mxfp4 {
 const RuleSet& rules_named(const std::string& name) {
   if (name.empty()) return default_revision();
   std::vector<std::string> known;
-  for (const RuleSet* rules : all_revisions()) known.emplace_back(rules->name);
+  for (const Release* release : all_releases()) known.emplace_back(release->name);
   try {
     return revision_by_name(name);
   } catch (Error& error) {

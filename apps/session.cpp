@@ -199,9 +199,8 @@ void warn_of_missing_ranks(const std::filesystem::path& path,
 }
 
 const RuleSet& rules_of_blob(const Manifest& manifest) {
-  const auto revisions = all_revisions();
-  const auto found = std::ranges::find(revisions, manifest.revision, &RuleSet::name);
-  return found == revisions.end() ? default_revision() : **found;
+  const Release* release = find_release(manifest.revision);
+  return release == nullptr ? default_revision() : rules_of(*release);
 }
 
 const RuleSet& rules_for(const DeploymentOptions& options) { return rules_named(options.revision); }

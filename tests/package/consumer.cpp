@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
                       {.read = [](int64_t, int64_t) {},
                        .work = [](int64_t, int64_t) {},
                        .write = [&](int64_t, int64_t) { ++jobs; }});
-  std::printf("%s, %zu tensors, zstd %s\n", mxfp4::default_revision().name.data(),
+  std::printf("%s, %zu tensors, zstd %s\n", mxfp4::revision_by_name("vllm-2026-05-18").name.data(),
               source->tensors().size(), mxfp4::zstd_library_version().c_str());
   const bool found = mxfp4::layout_by_id("triton/hopper") != nullptr;
   return found && jobs == 3 && !source->tensors().empty() ? 0 : 1;

@@ -58,7 +58,7 @@ std::string row_of(const kernels::TileShape& s) {
 // The shapes of all large permutations, with who takes them.
 std::map<std::string, std::string> shapes_of_layouts() {
   std::map<std::string, std::string> shapes;
-  const RuleSet& rules = default_revision();
+  const RuleSet& rules = revision_by_name("vllm-2026-05-18");
   for (const LayerDims& sizes : {LayerDims{1, 2880, 2880}, LayerDims{1, 4096, 3072}}) {
     for (const LayoutRow& row : rules.layouts) {
       if (row.layout == nullptr) continue;
