@@ -203,7 +203,11 @@ const RuleSet& rules_of_blob(const Manifest& manifest) {
   return release == nullptr ? default_revision() : rules_of(*release);
 }
 
-const RuleSet& rules_for(const DeploymentOptions& options) { return rules_named(options.revision); }
+const RuleSet& rules_for(const DeploymentOptions& options) {
+  if (!options.revision.empty()) return rules_named(options.revision);
+  const std::optional<std::string> version = read_target(options.target_file).engine_version;
+  return version ? rules_of_engine(*version) : default_revision();
+}
 
 DeploymentRequest request_from(const DeploymentOptions& options, const RuleSet& rules) {
   DeploymentRequest request;
