@@ -75,6 +75,12 @@ void drop_layouts(RuleSet& rules, Backend backend, Family family) {
   });
 }
 
+void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when) {
+  std::erase_if(rules.layouts, [&](const LayoutRow& row) {
+    return row.backend == backend && row.when.text == when.text;
+  });
+}
+
 void copy_quant_settings(RuleSet& rules, Backend like, Backend backend) {
   QuantSettingsRow row =
       row_with(rules.quant_settings, like, &QuantSettingsRow::backend, backend_name(like));

@@ -57,6 +57,8 @@ void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added);
 // Layout rows go in front of all others: the first match wins.
 void add_layouts(RuleSet& rules, std::vector<LayoutRow> added);
 void drop_layouts(RuleSet& rules, Backend backend, Family family);
+// The backend's rows of this condition.
+void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when);
 // The settings of a backend that has none yet are those of `like`.
 void copy_quant_settings(RuleSet& rules, Backend like, Backend backend);
 

@@ -23,6 +23,8 @@ struct Release {
 
 extern const Release kCommit20260518;
 extern const Release kCommit20260817;
+extern const Release kRelease0270;
+extern const Release kRelease0271;
 extern const Release kRelease0280;
 extern const Release kRelease0290;
 extern const Release kRelease0300;

@@ -13,8 +13,8 @@ namespace mxfp4 {
 namespace {
 
 const std::array kReleases = {
-    &kCommit20260518, &kCommit20260817, &kRelease0280, &kRelease0290,
-    &kRelease0300,    &kRelease0310,    &kRelease0320, &kRelease0330,
+    &kCommit20260518, &kRelease0270, &kRelease0271, &kCommit20260817, &kRelease0280,
+    &kRelease0290,    &kRelease0300, &kRelease0310, &kRelease0320,    &kRelease0330,
 };
 
 // Rule sets that were asked for, in the order of kReleases.

@@ -43,6 +43,9 @@ void refuse_triton_on_rocm(RuleSet& rules) {
   constexpr std::string_view kReason =
       "triton_kernels 3.8, which the ROCm builds of this release pin, was not at hand: its bytes "
       "are not verified";
+  for (const Backend backend : {TRITON, TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16, AITER_MXFP4_FP8}) {
+    edit::drop_layouts(rules, backend, kCdna4);
+  }
   edit::add_layouts(rules, {{TRITON, {}, kRocm, nullptr, kReason},
                             {TRITON_UNFUSED, {}, kRocm, nullptr, kReason},
                             {AITER_TRITON_MXFP4_BF16, Family::kGptOss, kRocm, nullptr, kReason},

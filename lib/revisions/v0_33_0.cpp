@@ -62,26 +62,11 @@ void change_aiter(RuleSet& rules) {
   edit::condition(rules, "AiterW4A16ExpertsMonolithic", "hash routing") = always();
 }
 
-// Triton's classes know consumer Blackwell now; capability 11.0 comes with it.
-void widen_triton(RuleSet& rules) {
-  const Condition rocm =
-      any_of({arch_contains("gfx90a"), arch_contains("gfx942"), arch_contains("gfx950"),
-              arch_contains("gfx11"),
-              all_of({arch_contains("gfx12"), none_of({arch_contains("gfx1250")})})});
-  for (const std::string_view name :
-       {"OAITritonMxfp4ExpertsMonolithic", "OAITritonExperts", "UnfusedOAITritonExperts"}) {
-    edit::condition(rules, name, "device") =
-        all_of({package("triton_kernels"),
-                any_of({all_of({platform_is(Platform::kCuda), capability_at_least(9, 0),
-                                capability_below(13, 0)}),
-                        all_of({platform_is(Platform::kRocm), rocm})})});
-  }
-}
-
 // On gfx1250 the scales of every Triton layout are shuffled (quantization/utils/mxfp4_utils.py).
 void refuse_gfx1250(RuleSet& rules) {
   constexpr std::string_view kReason =
       "this release shuffles the scales on gfx1250; its bytes were not executed";
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
   edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, kGfx1250, nullptr, kReason}});
 }
 
@@ -102,9 +87,7 @@ const Release kRelease0330 = {
     .date = "2026-11-02",
     .commit = "4ba787ec9",
     .pins = "flashinfer 0.7.2.post1, humming-kernels 0.1.19",
-    .changes =
-        "AITER_TRITON_MXFP4_MXFP4 on gfx1250; LoRA on FLASHINFER_TRTLLM_MXFP4_BF16 by name; "
-        "TRITON on sm11x and sm12x",
+    .changes = "AITER_TRITON_MXFP4_MXFP4 on gfx1250; LoRA on FLASHINFER_TRTLLM_MXFP4_BF16 by name",
     .executed =
         "15,295 of 15,300 decisions with traces (five are a fault of the fakes: b12x without its "
         "package); no bytes of layouts",
@@ -113,7 +96,6 @@ const Release kRelease0330 = {
         [](RuleSet& rules) {
           change_aiter(rules);
           add_lora(rules);
-          widen_triton(rules);
           refuse_gfx1250(rules);
           edit::selector(rules, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =
