@@ -94,7 +94,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
 void declare_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("inspect", "Show what is in a checkpoint or a blob; reads headers only");
-  const std::string newest(all_revisions().back()->name);
+  const std::string newest(all_releases().back()->name);
   command->footer(
       "mxfp4-repack inspect gpt-oss-120b/\n"
       "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
@@ -119,7 +119,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       "mxfp4-repack explain gpt-oss-120b/ --arch sm100\n"
       "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
       "mxfp4-repack explain model/ --arch sm90 --against " +
-      std::string(all_revisions().back()->name));
+      std::string(all_releases().back()->name));
   CLI::Option* input = command->add_option(kInputName, options.input.path,
                                            "Checkpoint; without one the flags decide");
   command

@@ -66,7 +66,7 @@ int explain_against(const RuleSet& rules, const Asked& asked, const Console& con
 }  // namespace
 
 int run_explain(const ExplainOptions& options, const Console& console) {
-  const RuleSet& rules = rules_named(options.deployment.revision);
+  const RuleSet& rules = rules_for(options.deployment);
   if (!options.batch.empty()) {
     require_useful(options.given, {"--batch", "--revision"}, "with --batch");
     return explain_batch(rules, options.batch, console.verbose() > 0);

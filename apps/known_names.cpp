@@ -13,14 +13,18 @@ namespace mxfp4 {
 
 const RuleSet& rules_named(const std::string& name) {
   if (name.empty()) return default_revision();
-  std::vector<std::string> known;
-  for (const RuleSet* rules : all_revisions()) known.emplace_back(rules->name);
   try {
     return revision_by_name(name);
   } catch (Error& error) {
-    error.hint(nearest_hint(name, known));
+    error.hint(fmt::format("the nearest is --revision {}", nearest_release(name).name));
     throw;
   }
+}
+
+const RuleSet& rules_of_engine(const std::string& version) {
+  if (const Release* release = find_release(version)) return rules_of(*release);
+  throw Error::usage(fmt::format("--target: the rules of vLLM {} are not known", version))
+      .hint(fmt::format("the nearest is --revision {}", nearest_release(version).name));
 }
 
 std::string moe_backend_hint(const RuleSet& rules, const std::string& name) {

@@ -72,13 +72,29 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
 }
 
 Rows revision_rows() {
-  Rows rows{{"revision", "vLLM", "kernel libraries"}};
-  for (const RuleSet* rules : all_revisions()) {
-    std::string name(rules->name);
-    if (rules == &default_revision()) name += " (default)";
-    rows.push_back({name, std::string(rules->commit), std::string(rules->kernel_libraries)});
+  Rows rows{{"revision", "date", "vLLM", "kernel libraries", "changes", "executed"}};
+  for (const Release* release : all_releases()) {
+    std::string name(release->name);
+    if (name == default_revision().name) name += " (default)";
+    rows.push_back({name, std::string(release->date), std::string(release->commit),
+                    std::string(release->pins), std::string(release->changes),
+                    std::string(release->executed.empty() ? "nothing yet" : release->executed)});
   }
   return rows;
+}
+
+// For people: one block a revision, newest first.
+std::string revisions_text(const Console& console) {
+  std::string out;
+  const Rows rows = revision_rows();
+  for (auto row = rows.rbegin(); row + 1 != rows.rend(); ++row) {
+    out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold((*row)[0]), (*row)[1]);
+    append_wrapped(out, "  vLLM      ", 12, (*row)[2]);
+    append_wrapped(out, "  pins      ", 12, (*row)[3]);
+    append_wrapped(out, "  changes   ", 12, (*row)[4]);
+    append_wrapped(out, "  executed  ", 12, (*row)[5]);
+  }
+  return out;
 }
 
 std::string_view style_text(Style style) {
@@ -173,7 +189,11 @@ int run_list(const ListOptions& options, const Console& console) {
     console.result(console.json() ? rows_json(backend_rows(rules)) : backends_text(rules, console));
     return kOk;
   }
-  const Rows rows = options.what == "revisions" ? revision_rows() : style_rows();
+  if (options.what == "revisions") {
+    console.result(console.json() ? rows_json(revision_rows()) : revisions_text(console));
+    return kOk;
+  }
+  const Rows rows = style_rows();
   console.result(console.json() ? rows_json(rows) : table(console, rows));
   return kOk;
 }

@@ -11,6 +11,7 @@
 #include "formats/config/quant_config.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -134,8 +135,14 @@ std::optional<Style> style_from(const std::string& name) {
 
 }  // namespace
 
+const RuleSet& rules_for(const DeploymentOptions& options) {
+  if (!options.revision.empty()) return rules_named(options.revision);
+  const std::optional<std::string> version = read_target(options.target_file).engine_version;
+  return version ? rules_of_engine(*version) : default_revision();
+}
+
 ConversionRequest request_from(const DeploymentOptions& options) {
-  return request_from(options, rules_named(options.revision));
+  return request_from(options, rules_for(options));
 }
 
 ConversionRequest request_from(const DeploymentOptions& options, const RuleSet& rules) {

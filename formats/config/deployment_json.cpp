@@ -105,10 +105,16 @@ Deployment parse_deployment(std::string_view text) {
   out.routing_method = object.string("routing_method");
   out.lora = object.boolean("lora");
   if (object.has("num_experts")) out.num_experts = object.integer("num_experts");
+  if (object.has("local_experts")) out.local_experts = object.integer("local_experts");
+  if (object.has("hidden")) out.hidden_size = object.integer("hidden");
+  if (object.has("intermediate")) out.intermediate_size = object.integer("intermediate");
+  if (object.has("hash_routing")) out.hash_routing = object.boolean("hash_routing");
+  if (object.has("model_type")) out.model_type = object.string("model_type");
   out.parallel = parse_parallel(object.object("parallel"));
   object.only({"platform", "arch", "libs", "env", "selector", "moe_backend", "activation_override",
                "model_activation", "activation", "is_act_and_mul", "routing_method", "lora",
-               "num_experts", "parallel"});
+               "num_experts", "local_experts", "hidden", "intermediate", "hash_routing",
+               "model_type", "parallel"});
   return out;
 }
 
@@ -116,11 +122,12 @@ DeploymentRequest parse_target(std::string_view text) {
   const json value = parse_strict_json(text);
   const JsonFields object(value);
   DeploymentRequest out;
+  if (object.has("vllm")) out.engine_version = object.string_or_null("vllm");
   if (object.has("platform")) out.platform = parse_platform(object.string("platform"));
   if (object.has("arch")) out.arch = object.string("arch");
   if (object.has("libs")) out.libs = parse_lib_versions(object, object.at("libs"));
   if (object.has("env")) out.env = parse_env(object, object.at("env"));
-  object.only({"platform", "arch", "libs", "env"});
+  object.only({"vllm", "platform", "arch", "libs", "env"});
   return out;
 }
 

@@ -175,7 +175,7 @@ std::optional<QuantizationConfig> parse_quantization_config(const RuleSet& rules
   const json value = json_text.empty() ? json() : parse_python_json(json_text);
   std::optional<QuantizationConfig> out;
   if (!value.is_null()) {
-    require_online(rules, quantization);
+    if (!rules.quantization_config_anywhere) require_online(rules, quantization);
     out = validate(rules, value);
   }
   if (const OnlineShorthand* shorthand = find_shorthand(rules, quantization)) {

@@ -129,9 +129,8 @@ std::vector<std::string> reasons_against(const RuleSet& rules, const Manifest& r
 }
 
 const RuleSet& rules_of_blob(const Manifest& manifest) {
-  const auto revisions = all_revisions();
-  const auto found = std::ranges::find(revisions, manifest.revision, &RuleSet::name);
-  return found == revisions.end() ? default_revision() : **found;
+  const Release* release = find_release(manifest.revision);
+  return release == nullptr ? default_revision() : rules_of(*release);
 }
 
 }  // namespace mxfp4

@@ -1,6 +1,6 @@
-// The 17 backends and two converter families of vLLM's MXFP4 MoE oracle
+// The backends and the two converter families of vLLM's MXFP4 MoE oracle
 // (vllm/model_executor/layers/fused_moe/oracle/mxfp4.py), spelled as there so that a grep finds
-// both sides.
+// both sides. A revision has a row for those that it knows.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,29 @@ namespace mxfp4 {
 
 enum class Backend : uint8_t {
   NONE,
+  B12X_MXFP4_MXFP8,
+  B12X_MXFP4_BF16,
   DEEPGEMM_MXFP4,
   FLASHINFER_TRTLLM_MXFP4_MXFP8,
   FLASHINFER_TRTLLM_MXFP4_BF16,
   FLASHINFER_CUTLASS_MXFP4_MXFP8,
   FLASHINFER_CUTLASS_MXFP4_BF16,
+  CUTLASS_MXFP4_MXFP4,
   BATCHED_MARLIN,
   MARLIN,
   AITER_MXFP4_BF16,
+  AITER_TRITON_MXFP4_BF16,
   AITER_MXFP4_FP8,
   AITER_MXFP4_MXFP4,
+  AITER_TRITON_MXFP4_MXFP4,
   TRITON,
   TRITON_UNFUSED,
   XPU,
   CPU,
   EMULATION,
   HUMMING,
+  FLASHINFER_MOE_EP_CUTEDSL,
+  FLASHINFER_MOE_EP_DEEP_GEMM,
 };
 
 // Every enumerator, in upstream's declaration order.

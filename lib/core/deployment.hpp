@@ -44,7 +44,13 @@ struct Deployment {
   bool is_act_and_mul = true;
   std::string routing_method = "Renormalize";
   bool lora = false;
-  std::optional<int64_t> num_experts;  // of the whole model; some revisions test it
+  // Facts of the model that some revisions test; what is not told is as in gpt-oss.
+  std::optional<int64_t> num_experts;        // of the whole model
+  std::optional<int64_t> local_experts;      // of one rank
+  std::optional<int64_t> hidden_size;        // before rounding
+  std::optional<int64_t> intermediate_size;  // of the whole model
+  bool hash_routing = false;                 // experts by a table of token numbers
+  std::string model_type = "gpt_oss";
   ParallelConfig parallel;
 };
 

@@ -32,7 +32,7 @@ void add_notes(const RuleSet& rules, const LoadFacts& facts, Decision& decision)
                                   {"family", family_name(facts.family)},
                                   {"method", caller == nullptr ? "" : caller->method},
                                   {"minimum_capability", capability},
-                                  {"first_class", has_class ? row->classes.front()->name : ""}});
+                                  {"first_class", has_class ? row->classes.front() : ""}});
     decision.notes.push_back(with_fix(std::move(text), note.fixed_in));
   }
 }

@@ -172,6 +172,19 @@ Condition key_in(Names names) {
           [names](const Question& q) { return q.key && contains(names, *q.key); }};
 }
 
+Condition requested_key_in(Names names) {
+  return {fmt::format("requested key {}", fmt::join(names, "|")), [names](const Question& q) {
+            const Deployment& d = q.deployment;
+            const auto& key = d.activation_override ? d.activation_override : d.model_activation;
+            return key && contains(names, *key);
+          }};
+}
+
+Condition moe_backend_is(std::string_view name) {
+  return {fmt::format("moe_backend {}", name),
+          [name](const Question& q) { return q.deployment.moe_backend == name; }};
+}
+
 Condition routing_in(Names names) {
   return one_of("routing", std::move(names),
                 [](const Question& q) -> std::string_view { return q.deployment.routing_method; });
@@ -220,6 +233,55 @@ Condition padded_experts_below(int64_t multiple, int64_t limit) {
             const auto& experts = q.deployment.num_experts;
             return !experts || round_up(*experts, multiple) < limit;
           }};
+}
+
+namespace {
+
+// What the executed tables took for sizes that were not told.
+constexpr int64_t kAssumedHidden = 2880;
+constexpr int64_t kAssumedIntermediate = 23040;
+
+}  // namespace
+
+Condition hidden_multiple_of(int64_t multiple) {
+  return {fmt::format("hidden size a multiple of {}", multiple), [multiple](const Question& q) {
+            return q.deployment.hidden_size.value_or(kAssumedHidden) % multiple == 0;
+          }};
+}
+
+Condition intermediate_multiple_of(int64_t multiple) {
+  return {fmt::format("intermediate size of a rank a multiple of {}", multiple),
+          [multiple](const Question& q) {
+            const int64_t size = q.deployment.intermediate_size.value_or(kAssumedIntermediate);
+            return size / q.parallel.tp_size % multiple == 0;
+          }};
+}
+
+Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts, int64_t hidden_size,
+                                int64_t intermediate_size) {
+  return {fmt::format("{} experts over {} ranks, hidden size {}, intermediate size {}", num_experts,
+                      ep_size, hidden_size, intermediate_size),
+          [=](const Question& q) {
+            const Deployment& d = q.deployment;
+            const int64_t share = num_experts / ep_size;
+            return q.parallel.use_ep && q.parallel.ep_size == ep_size &&
+                   d.num_experts == num_experts && d.local_experts.value_or(share) == share &&
+                   d.hidden_size == hidden_size && d.intermediate_size == intermediate_size;
+          }};
+}
+
+Condition hash_routing() {
+  return {"hash routing", [](const Question& q) { return q.deployment.hash_routing; }};
+}
+
+Condition model_type_in(Names names) {
+  return one_of("model type", std::move(names),
+                [](const Question& q) -> std::string_view { return q.deployment.model_type; });
+}
+
+Condition gemm_type_is(std::string_view type) {
+  return {fmt::format("preferred gemm type {}", type),
+          [type](const Question& q) { return preferred_gemm_type(q) == type; }};
 }
 
 bool python_int_is_nonzero(std::string_view text) {

@@ -46,6 +46,9 @@ namespace mxfp4 {
 [[nodiscard]] Condition gated();          // the rule set's answer
 [[nodiscard]] Condition no_key();
 [[nodiscard]] Condition key_in(std::vector<std::string_view> names);
+// The key that checkpoint and user ask for, before any backend's own takes its place.
+[[nodiscard]] Condition requested_key_in(std::vector<std::string_view> names);
+[[nodiscard]] Condition moe_backend_is(std::string_view name);
 [[nodiscard]] Condition routing_in(std::vector<std::string_view> names);
 [[nodiscard]] Condition expert_parallel();
 [[nodiscard]] Condition dp_above_one();
@@ -58,6 +61,19 @@ namespace mxfp4 {
 [[nodiscard]] Condition lora();
 // The number of experts, rounded up to `multiple`, is below `limit`. True when not told.
 [[nodiscard]] Condition padded_experts_below(int64_t multiple, int64_t limit);
+
+// The hidden size is a multiple of `multiple`; one that was not told counts as 2880.
+[[nodiscard]] Condition hidden_multiple_of(int64_t multiple);
+// A rank's share of the intermediate size is a multiple of `multiple`; one that was not told counts
+// as 23040 for the whole model.
+[[nodiscard]] Condition intermediate_multiple_of(int64_t multiple);
+// The model's sizes are exactly these, split over ep_size expert-parallel ranks.
+[[nodiscard]] Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts,
+                                              int64_t hidden_size, int64_t intermediate_size);
+[[nodiscard]] Condition hash_routing();
+[[nodiscard]] Condition model_type_in(std::vector<std::string_view> names);
+// The preferred type of grouped kernel (preferred_gemm_type) is this one.
+[[nodiscard]] Condition gemm_type_is(std::string_view type);
 
 // The value of Python's int(text) is not zero. Throws as env_number does.
 [[nodiscard]] bool python_int_is_nonzero(std::string_view text);

@@ -127,10 +127,13 @@ const TextSource kTextSources[] = {
      [](const Question& q) {
        return std::to_string(routing_number(q.rules, q.deployment.routing_method));
      }},
+    {"routing_name", [](const Question& q) { return q.deployment.routing_method; }},
     {"format",
      [](const Question& q) { return std::string(q.batched ? "batched_experts" : "standard"); }},
     {"moe_backend", [](const Question& q) { return q.deployment.moe_backend; }},
     {"aliases", alias_list},
+    {"gemm_type", preferred_gemm_type},
+    {"model_type", [](const Question& q) { return python_repr(q.deployment.model_type); }},
 };
 
 std::string text_of(std::string_view name, const Question& question,
@@ -192,6 +195,19 @@ Question make_question(const RuleSet& rules, const Deployment& deployment) {
   question.uses_all2all = rules.uses_all2all.holds(question);
   question.batched = rules.batched.holds(question);
   return question;
+}
+
+std::string preferred_gemm_type(const Question& question) {
+  const GemmTypeRule& rule = question.rules.gemm_type;
+  const auto found = question.deployment.env.find(std::string(rule.variable));
+  const bool by_expert_parallel = rule.grouped_with_expert_parallel && question.parallel.use_ep;
+  const std::string unset = by_expert_parallel ? "grouped_contiguous" : "indexed";
+  if (found == question.deployment.env.end()) return unset;
+  std::string value = found->second;
+  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (value == "grouped" || value == "grouped_contiguous") return "grouped_contiguous";
+  if (!rule.any_value) return "indexed";
+  return value == "auto" ? unset : value;
 }
 
 std::string key_text(const Question& question, std::optional<std::string_view> key) {

@@ -63,12 +63,15 @@ struct Question {
 // quantization key, all-to-all backend or architecture that the rule set does not know.
 [[nodiscard]] Question make_question(const RuleSet& rules, const Deployment& deployment);
 
+// "indexed", "grouped_contiguous", or what the rule set's variable says.
+[[nodiscard]] std::string preferred_gemm_type(const Question& question);
+
 // The text form of a key inside the reference's messages; "None" for no key.
 [[nodiscard]] std::string key_text(const Question& question, std::optional<std::string_view> key);
 
 // `text` with every {name} replaced, from `extra` first, then from the question: {device},
-// {activation}, {weight_key}, {key}, {model_key}, {override}, {parallel}, {routing}, {format},
-// {moe_backend}, {aliases}. Throws Error::internal for another name.
+// {activation}, {weight_key}, {key}, {model_key}, {override}, {parallel}, {routing}, {routing_name},
+// {format}, {moe_backend}, {aliases}, {gemm_type}, {model_type}. Throws Error::internal for another name.
 [[nodiscard]] std::string fill_text(
     std::string_view text, const Question& question,
     std::initializer_list<std::pair<std::string_view, std::string_view>> extra = {});

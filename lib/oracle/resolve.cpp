@@ -130,6 +130,7 @@ void prefer(std::optional<Value>& first, std::optional<Value>& second) {
 }  // namespace
 
 DeploymentRequest merge_requests(DeploymentRequest first, DeploymentRequest second) {
+  prefer(first.engine_version, second.engine_version);
   prefer(first.platform, second.platform);
   prefer(first.arch, second.arch);
   prefer(first.libs, second.libs);
@@ -172,7 +173,12 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentRequest& req
   out.routing_method = request.routing_method.value_or(
       simulated ? "Simulated" : default_routing(rules, out.selector, config));
   out.lora = request.lora.value_or(false);
-  if (config != nullptr) out.num_experts = config->num_experts;
+  if (config != nullptr) {
+    out.num_experts = config->num_experts;
+    out.hidden_size = config->hidden_size;
+    out.intermediate_size = config->intermediate_size;
+    out.model_type = config->model_type;
+  }
   ParallelConfig& parallel = out.parallel;
   parallel.tp_size = request.tp_size.value_or(1);
   parallel.pcp_size = request.pcp_size.value_or(1);

@@ -16,6 +16,7 @@ namespace mxfp4 {
 
 // Everything optional: empty means not said.
 struct DeploymentRequest {
+  std::optional<std::string> engine_version;  // of vLLM on the serving machine
   std::optional<Platform> platform;
   std::optional<std::string> arch;
   bool needs_arch = true;  // false: the backend is already known, so no device test will ask

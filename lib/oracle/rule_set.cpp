@@ -60,6 +60,11 @@ const BackendRow* find_backend_row(const RuleSet& rules, Backend backend) {
   return row == rules.backends.end() ? nullptr : &*row;
 }
 
+const ExpertClass* find_class(const RuleSet& rules, std::string_view name) {
+  const auto found = std::ranges::find(rules.classes, name, &ExpertClass::name);
+  return found == rules.classes.end() ? nullptr : &*found;
+}
+
 const QuantKeyRow* find_key_row(const RuleSet& rules, std::string_view name) {
   const auto row = std::ranges::find(rules.keys, name, &QuantKeyRow::name);
   return row == rules.keys.end() ? nullptr : &*row;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -34,7 +33,7 @@ struct LayoutRow {
   std::optional<Family> family;  // empty: both
   TargetCondition when;
   const Layout* layout = nullptr;
-  std::string_view refusal;         // when there is no layout
+  std::string_view refusal{};       // when there is no layout
   std::string_view refusal_type{};  // the reference's exception type
 };
 
@@ -87,19 +86,25 @@ struct Fp8TextRow {  // first match wins
 // A backend: its own activation key, and the classes in the order they are tried.
 struct BackendRow {
   Backend backend;
-  std::string_view value;  // in messages
-  std::string_view key;    // own activation key; empty: none
-  std::vector<const ExpertClass*> classes;
-  bool survives_any_key = false;  // kept by the filter whatever key is asked for
+  std::string_view value;                 // in messages
+  std::string_view key;                   // own activation key; empty: none
+  std::vector<std::string_view> classes;  // names of RuleSet::classes
+  bool survives_any_key = false;          // kept by the filter whatever key is asked for
   // Importing the classes fails when this package is absent; the refusal passes every selector.
   std::string_view required_package{};
   Refusal import_failure{};
+  // Asked for by name in a deployment with LoRA: these are tried first, or nothing is.
+  std::vector<std::string_view> lora_classes{};
+  Refusal lora_refusal{};
 };
 
 // A moe_backend string and its candidates in order.
 struct AliasRow {
   std::string_view name;
   std::vector<Backend> candidates;
+  bool keeps_order_without_key = false;  // no preference for backends without a key of their own
+  Condition narrowed_when{};             // then only these are candidates, whatever key is asked
+  std::vector<Backend> narrowed{};
 };
 
 // A candidate of an alias that gives way to another backend.
@@ -143,6 +148,12 @@ struct SelectorRow {
   bool uses_keys;  // checkpoint key, user override and filter take part
   std::vector<PriorityRow> priorities;
   std::vector<EnvOverrideRow> env_overrides{};
+  // Each backend is asked with its own key, not the requested one; backends that survive any key
+  // are asked with the requested one all the same.
+  bool own_key_when_named = false;
+  bool own_key_in_list = false;
+  bool filters_named = false;      // an alias is filtered although no key is used
+  std::vector<ForcedTry> gates{};  // before the list, with the requested key; first match wins
   std::vector<ExhaustedRow> exhausted;
 };
 
@@ -150,6 +161,13 @@ struct SelectorRow {
 struct RequirementRow {
   Condition must_hold;
   Refusal refusal;
+};
+
+// Which kind of grouped kernel a package prefers: what its variable says, else by the deployment.
+struct GemmTypeRule {
+  std::string_view variable;
+  bool any_value = false;  // a value that is no known type is taken as it is, "auto" as unset
+  bool grouped_with_expert_parallel = false;
 };
 
 struct Messages {
@@ -281,55 +299,62 @@ struct LoaderRules {
   bool loads_biases = false;  // where a checkpoint has them; false: they stay unread
 };
 
-// Everything that one engine revision decides.
+// Everything that one engine revision decides. A value: a newer revision is a copy with changes
+// (lib/revisions).
 struct RuleSet {
-  std::string_view name;    // "vllm-YYYY-MM-DD"
-  std::string_view commit;  // of vLLM
-  std::string_view kernel_libraries;
+  std::string_view name{};    // "vllm-0.33.0", "vllm-YYYY-MM-DD"
+  std::string_view commit{};  // of vLLM
+  std::string_view kernel_libraries{};
 
   // Names and their texts.
-  std::span<const QuantKeyRow> keys;
+  std::vector<QuantKeyRow> keys;
   std::string_view weight_key_text;
-  std::span<const Fp8TextRow> fp8_texts;
-  std::span<const std::string_view> activations;
-  std::span<const NameAlias> activation_aliases;
-  std::span<const NumberedName> routing_methods;
-  std::span<const std::string_view> all2all_backends;
-  std::span<const NameAlias> all2all_aliases;
-  std::span<const std::string_view> packages;
-  std::span<const StockRow> stock_packages;
+  std::vector<Fp8TextRow> fp8_texts;
+  std::vector<std::string_view> activations;
+  std::vector<NameAlias> activation_aliases;
+  std::vector<NumberedName> routing_methods;
+  std::vector<std::string_view> all2all_backends;
+  std::vector<NameAlias> all2all_aliases;
+  std::vector<std::string_view> packages;
+  std::vector<StockRow> stock_packages;
 
   // The deployment's own facts.
   Condition gated;
   Condition uses_all2all;
   Condition batched;
-  std::span<const RequirementRow> requirements;
+  std::vector<RequirementRow> requirements;
+  GemmTypeRule gemm_type{};
 
   // Selection.
-  std::span<const BackendRow> backends;
-  std::span<const AliasRow> aliases;
-  std::span<const ReplacementRow> replacements;
-  std::span<const std::string_view> option_names;  // moe_backend strings that the engine's own
-                                                   // command line accepts
-  std::span<const SelectorRow> selectors;
+  std::vector<ExpertClass> classes;
+  std::vector<BackendRow> backends;
+  std::vector<AliasRow> aliases;
+  std::vector<ReplacementRow> replacements;
+  bool falls_back_without_key = false;         // the filter keeps backends without a key, last
+  std::vector<std::string_view> option_names;  // moe_backend strings that the engine's own
+                                               // command line accepts
+  std::vector<SelectorRow> selectors;
   Messages messages;
 
   // From a checkpoint.
-  std::span<const CallerRow> callers;
-  std::span<const RoutingRow> routing;  // from model parameters
-  std::span<const OnlineShorthand> online_shorthands;
-  std::span<const ConverterRow> converters;
-  std::span<const QuantSettingsRow> quant_settings;
-  std::span<const LoadNoteRow> load_notes;
+  std::vector<CallerRow> callers;
+  std::vector<RoutingRow> routing;  // from model parameters
+  std::vector<OnlineShorthand> online_shorthands;
+  // The engine takes a quantization_config beside any value of --quantization, and its member
+  // "targets".
+  bool quantization_config_anywhere = false;
+  std::vector<ConverterRow> converters;
+  std::vector<QuantSettingsRow> quant_settings;
+  std::vector<LoadNoteRow> load_notes;
 
   // Sizes and bytes.
   LoaderRules loader{};
-  std::span<const All2AllHiddenRow> all2all_hidden;
-  Refusal all2all_hidden_refusal;         // {hidden}, {largest}
-  std::span<const RoundingRow> rounding;  // first match wins; oracle/mxfp4.py,
-                                          // mxfp4_round_up_hidden_size_and_intermediate_size
-  std::span<const LayoutRow> layouts;
-  std::span<const DefectRow> defects;
+  std::vector<All2AllHiddenRow> all2all_hidden;
+  Refusal all2all_hidden_refusal;     // {hidden}, {largest}
+  std::vector<RoundingRow> rounding;  // first match wins; oracle/mxfp4.py,
+                                      // mxfp4_round_up_hidden_size_and_intermediate_size
+  std::vector<LayoutRow> layouts;
+  std::vector<DefectRow> defects;
 };
 
 // H and I (per rank) as the backend wants them: vLLM's rounding function on `dims`.
@@ -347,6 +372,7 @@ struct RuleSet {
 
 // Null when the rule set has no such row.
 [[nodiscard]] const BackendRow* find_backend_row(const RuleSet& rules, Backend backend);
+[[nodiscard]] const ExpertClass* find_class(const RuleSet& rules, std::string_view name);
 [[nodiscard]] const QuantKeyRow* find_key_row(const RuleSet& rules, std::string_view name);
 [[nodiscard]] const ConverterRow* find_converter_row(const RuleSet& rules, Backend backend,
                                                      Family family);

@@ -22,6 +22,12 @@ const BackendRow& row_of(const RuleSet& rules, Backend backend) {
   return *row;
 }
 
+const ExpertClass& class_named(const RuleSet& rules, std::string_view name) {
+  const ExpertClass* found = find_class(rules, name);
+  if (found == nullptr) throw Error::internal("a backend names a class that has no rules");
+  return *found;
+}
+
 Key own_key(const BackendRow& row) { return row.key.empty() ? Key() : Key(row.key); }
 Key key_of(std::string_view name) { return name.empty() ? Key() : Key(name); }
 
@@ -80,21 +86,35 @@ class Selection {
     const auto alias = std::ranges::find(rules_.aliases, deployment_.moe_backend, &AliasRow::name);
     if (alias == rules_.aliases.end()) refuse(rules_.messages.unknown_backend);
     const Backends replaced = replace(alias->candidates);
-    const Backends candidates =
-        selector.uses_keys ? filter_by_key(rules_, replaced, key_) : replaced;
+    const Backends candidates = narrow(selector, *alias, replaced);
     if (candidates.empty()) {
       question_.key = key_;
       refuse(rules_.messages.no_variant, {{"candidates", value_list(replaced)}});
     }
-    try_each(candidates);
+    try_each(selector, candidates);
+  }
+
+  // An alias's candidates for the requested key.
+  [[nodiscard]] Backends narrow(const SelectorRow& selector, const AliasRow& alias,
+                                const Backends& candidates) const {
+    if (alias.narrowed_when.holds && alias.narrowed_when.holds(question_)) return alias.narrowed;
+    if (!selector.uses_keys && !selector.filters_named) return candidates;
+    if (alias.keeps_order_without_key && !key_) return candidates;
+    return filter_by_key(rules_, candidates, key_);
+  }
+
+  // The key that a backend is asked with.
+  [[nodiscard]] Key asked_key(const BackendRow& row, bool own) const {
+    if (own) return row.survives_any_key ? key_ : own_key(row);
+    return key_ ? key_ : own_key(row);
   }
 
   // Every candidate alone; the last one's ValueError is what the user sees.
-  void try_each(const Backends& candidates) {
+  void try_each(const SelectorRow& selector, const Backends& candidates) {
     for (size_t i = 0; i < candidates.size(); ++i) {
       const BackendRow& row = row_of(rules_, candidates[i]);
       try {
-        return try_alone(row, key_ ? key_ : own_key(row));
+        return try_named(row, asked_key(row, selector.own_key_when_named));
       } catch (const Error& error) {
         const bool last = i + 1 == candidates.size();
         if (last || error.reference_type_name() != "ValueError") throw;
@@ -107,11 +127,14 @@ class Selection {
     if (row == nullptr) throw Error::internal("no priority list for this deployment");
     Backends list = selector.uses_keys ? filter_by_key(rules_, row->backends, key_) : row->backends;
     if (apply_env_overrides(selector, list)) return;
+    if (const ForcedTry* gate = first_match(selector.gates, question_)) {
+      return try_alone(row_of(rules_, gate->backend), key_);
+    }
     const size_t first_step = decision_.trace.size();
     std::vector<const BackendRow*> asked;  // one a trace step
     for (const Backend backend : list) {
       const BackendRow& candidate = row_of(rules_, backend);
-      if (try_classes(candidate, key_ ? key_ : own_key(candidate))) return;
+      if (try_classes(candidate, asked_key(candidate, selector.own_key_in_list))) return;
       asked.resize(decision_.trace.size() - first_step, &candidate);
     }
     exhausted(selector, list, asked, first_step);
@@ -155,6 +178,18 @@ class Selection {
     refuse(*row->refusal, {{"candidates", value_list(list)}, {"reasons", reasons}});
   }
 
+  // As try_alone, for a backend that the user asked for.
+  void try_named(const BackendRow& row, Key key) {
+    if (!deployment_.lora || (row.lora_classes.empty() && row.lora_refusal.type.empty())) {
+      return try_alone(row, key);
+    }
+    if (!row.lora_refusal.type.empty()) refuse(row.lora_refusal, {{"value", row.value}});
+    BackendRow with_lora = row;
+    with_lora.classes.insert(with_lora.classes.begin(), row.lora_classes.begin(),
+                             row.lora_classes.end());
+    try_alone(with_lora, key);
+  }
+
   // This backend or a refusal with its last class's reason.
   void try_alone(const BackendRow& row, Key key) {
     if (try_classes(row, key)) return;
@@ -167,10 +202,10 @@ class Selection {
     const std::string package(row.required_package);
     if (!package.empty() && !deployment_.libs.contains(package)) refuse(row.import_failure);
     question_.key = key;
-    for (const ExpertClass* candidate : row.classes) {
-      if (!supports(*candidate)) continue;
+    for (const std::string_view name : row.classes) {
+      if (!supports(class_named(rules_, name))) continue;
       decision_.backend = row.backend;
-      decision_.experts_class = candidate->name;
+      decision_.experts_class = name;
       return true;
     }
     return false;
@@ -239,6 +274,12 @@ std::vector<Backend> filter_by_key(const RuleSet& rules, const std::vector<Backe
   for (const Backend backend : backends) {
     const BackendRow& row = row_of(rules, backend);
     if (key ? row.key == *key || row.survives_any_key : row.key.empty()) kept.push_back(backend);
+  }
+  if (key && rules.falls_back_without_key) {
+    for (const Backend backend : backends) {
+      const BackendRow& row = row_of(rules, backend);
+      if (row.key.empty() && !row.survives_any_key) kept.push_back(backend);
+    }
   }
   return kept.empty() && !key ? backends : kept;
 }

@@ -16,7 +16,8 @@ namespace mxfp4 {
 // that names something unknown (make_question).
 [[nodiscard]] Decision select_backend(const RuleSet& rules, const Deployment& deployment);
 
-// Order kept. With a key: the backends whose own key it is, and those that survive any key.
+// Order kept. With a key: the backends whose own key it is, and those that survive any key; then,
+// where the revision falls back, those without a key.
 // Without: those without a key of their own, or all when that leaves nothing.
 [[nodiscard]] std::vector<Backend> filter_by_key(const RuleSet& rules,
                                                  const std::vector<Backend>& backends,

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 
@@ -34,6 +38,36 @@ bool humming_wgmma(const Target& target) {
 
 bool arch_is_not_x86(const Target& target) {
   return !target.arch.empty() && target.arch != "x86_64";
+}
+
+bool gfx950_in_small_world(const Target& target) {
+  return target.arch.starts_with("gfx950") && target.world_size <= 2;
+}
+
+bool no_swizzle(const Target& target) {
+  if (target.platform == Platform::kCuda) return cuda_capability(target.arch).has_value();
+  return target.platform != Platform::kRocm || !target.arch.empty();
+}
+
+bool gfx1250(const Target& target) { return target.arch.starts_with("gfx1250"); }
+
+bool on_rocm(const Target& target) { return target.platform == Platform::kRocm; }
+
+bool arch_told(const Target& target) { return !target.arch.empty(); }
+
+bool not_amx(const Target& target) {
+  constexpr std::array<std::string_view, 4> kAmx = {"", "x86_64", "x86_64-amx", "amd64"};
+  return std::ranges::find(kAmx, target.arch) == kAmx.end();
+}
+
+bool situ(const Target& target) { return !target.arch.empty() && target.activation == "situ"; }
+
+bool env_is_on(const Target& target, const char* variable, bool when_unset) {
+  const auto found = target.env.find(variable);
+  if (found == target.env.end()) return when_unset;
+  std::string text = found->second;
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text == "1" || text == "true";
 }
 
 }  // namespace mxfp4

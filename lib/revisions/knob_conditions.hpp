@@ -16,6 +16,16 @@ namespace mxfp4 {
 // Throws Error::usage when the arch is not that of a CUDA device: the layout depends on it.
 [[nodiscard]] bool humming_wgmma(const Target& target);
 [[nodiscard]] bool arch_is_not_x86(const Target& target);
+[[nodiscard]] bool gfx950_in_small_world(const Target& target);
+// CUDA and ROCm without an arch do not hold: their layout cannot be told.
+[[nodiscard]] bool no_swizzle(const Target& target);
+[[nodiscard]] bool gfx1250(const Target& target);
+[[nodiscard]] bool on_rocm(const Target& target);
+[[nodiscard]] bool arch_told(const Target& target);
+[[nodiscard]] bool not_amx(const Target& target);
+[[nodiscard]] bool situ(const Target& target);
+// A variable of the serving process that is "1" or "true".
+[[nodiscard]] bool env_is_on(const Target& target, const char* variable, bool when_unset);
 
 inline constexpr TargetCondition kMarlinInt8{"marlin_input_dtype int8", marlin_int8_activations};
 inline constexpr TargetCondition kMarlinFp8{"marlin_input_dtype fp8", marlin_fp8_activations};
@@ -24,6 +34,16 @@ inline constexpr TargetCondition kMarlinFp8OtherArch{
 inline constexpr TargetCondition kHumming8Bit{"humming_input_dtype float8e4m3 or int8",
                                               humming_8bit_activations};
 inline constexpr TargetCondition kHummingWgmma{"CUDA capability 9.x", humming_wgmma};
+inline constexpr TargetCondition kCdna4{"gfx950, world size up to 2", gfx950_in_small_world};
+inline constexpr TargetCondition kNoSwizzle{
+    "CUDA capability below 9.0, other ROCm, gfx950 with a larger world, other platforms",
+    no_swizzle};
+inline constexpr TargetCondition kGfx1250{"gfx1250", gfx1250};
+inline constexpr TargetCondition kRocm{"rocm", on_rocm};
+inline constexpr TargetCondition kArchTold{"any other arch", arch_told};
+inline constexpr TargetCondition kNotAmx{"arch other than x86-64 with AMX", not_amx};
+inline constexpr TargetCondition kSitu{"activation situ", situ};
+inline constexpr std::string_view kNotAmxRefusal = "the CPU backend needs x86-64 with AMX";
 inline constexpr TargetCondition kArchNotX86{"arch other than x86_64", arch_is_not_x86};
 
 }  // namespace mxfp4

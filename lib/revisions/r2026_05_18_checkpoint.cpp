@@ -116,7 +116,7 @@ CallerRow compressed_tensors_caller() {
 
 std::string_view chosen_first_class(const LoadFacts& f) {
   const BackendRow* row = find_backend_row(f.question.rules, *f.decision.backend);
-  return row == nullptr || row->classes.empty() ? "" : row->classes.front()->name;
+  return row == nullptr || row->classes.empty() ? "" : row->classes.front();
 }
 
 bool chose(const LoadFacts& f, std::initializer_list<Backend> backends) {

@@ -4,6 +4,7 @@
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/r2026_05_18_tables.hpp"
+#include "lib/revisions/shared_conditions.hpp"
 
 namespace mxfp4::r2026_05_18 {
 namespace {
@@ -11,18 +12,7 @@ namespace {
 constexpr Platform kCuda = Platform::kCuda;
 constexpr Platform kRocm = Platform::kRocm;
 
-Condition not_nvlink() {
-  return none_of({all_of(
-      {all2all_in_use(), all2all_backend_in({"flashinfer_all2allv", "flashinfer_nvlink_two_sided",
-                                             "flashinfer_nvlink_one_sided"})})});
-}
-
-// Router and experts in one kernel: nothing may be exchanged in between.
-Condition monolithic_parallel() { return none_of({all2all_in_use(), eplb(), dp_above_one()}); }
-
 Condition renormalizing() { return routing_in({"Renormalize", "RenormalizeNaive"}); }
-
-Condition all_but_relu2() { return none_of({activation_in({"relu2"})}); }
 
 Condition aiter_enabled() {
   return all_of({platform_is(kRocm), any_of({arch_contains("gfx942"), arch_contains("gfx950")}),
@@ -45,13 +35,11 @@ Condition triton_device() {
 
 Condition marlin_device() { return all_of({platform_is(kCuda), capability_at_least(7, 5)}); }
 
-Condition none_or(std::string_view key) { return any_of({no_key(), key_in({key})}); }
-
 SupportRow trtllm_modular() {
   return {.name = "TrtLlmMxfp4ExpertsModular",
           .device = trtllm_device(),
           .activation = activation_in({"swigluoai", "silu"}),
-          .scheme = none_or("mxfp8"),
+          .scheme = none_or({"mxfp8"}),
           .parallel = always(),
           .routing = always()};
 }
@@ -128,7 +116,7 @@ ExpertClass aiter() {
   ExpertClass row = generic_class({.name = "AiterExperts",
                                    .device = aiter_moe_enabled(),
                                    .activation = activation_in({"silu", "gelu", "swigluoai"}),
-                                   .scheme = all_of({none_or("mxfp4"), arch_contains("gfx950")}),
+                                   .scheme = all_of({none_or({"mxfp4"}), arch_contains("gfx950")}),
                                    .parallel = not_nvlink(),
                                    .routing = always()});
   row.suffix = ReasonSuffix{none_of({aiter_moe_enabled()}),
@@ -212,57 +200,70 @@ Condition aiter_moe_enabled() {
   return all_of({aiter_enabled(), env_switch("VLLM_ROCM_USE_AITER_MOE", true)});
 }
 
-std::span<const BackendRow> backends() {
-  static const ExpertClass kTrtllmMonolithic = generic_class(trtllm_monolithic());
-  static const ExpertClass kTrtllmModular = generic_class(trtllm_modular());
-  static const ExpertClass kCutlass = generic_class(cutlass());
-  static const ExpertClass kTritonMonolithic = generic_class(triton_monolithic());
-  static const ExpertClass kTritonModular = generic_class(triton_modular());
-  static const ExpertClass kTritonUnfused = generic_class(triton_unfused());
-  static const ExpertClass kMarlin = generic_class(marlin());
-  static const ExpertClass kBatchedMarlin = generic_class(batched_marlin());
-  static const ExpertClass kAiter = aiter();
-  static const ExpertClass kAiterW4A8 = generic_class(aiter_w4a8());
-  static const ExpertClass kDeepGemm = generic_class(deep_gemm());
-  static const ExpertClass kXpu = generic_class(xpu());
-  static const ExpertClass kCpu = generic_class(cpu());
-  static const ExpertClass kEmulation = generic_class(emulation());
-  static const ExpertClass kHummingBatched =
-      humming("BatchedHummingGroupedExperts", batched_format(), always());
-  static const ExpertClass kHummingGrouped =
-      humming("HummingGroupedExperts", none_of({batched_format()}), prefers_grouped());
-  static const ExpertClass kHummingIndexed =
-      humming("HummingIndexedExperts", none_of({batched_format()}), none_of({prefers_grouped()}));
+std::vector<ExpertClass> classes() {
+  return {
+      generic_class(trtllm_monolithic()),
+      generic_class(trtllm_modular()),
+      generic_class(cutlass()),
+      generic_class(triton_monolithic()),
+      generic_class(triton_modular()),
+      generic_class(triton_unfused()),
+      generic_class(marlin()),
+      generic_class(batched_marlin()),
+      aiter(),
+      generic_class(aiter_w4a8()),
+      generic_class(deep_gemm()),
+      generic_class(xpu()),
+      generic_class(cpu()),
+      generic_class(emulation()),
+      humming("BatchedHummingGroupedExperts", batched_format(), always()),
+      humming("HummingGroupedExperts", none_of({batched_format()}), prefers_grouped()),
+      humming("HummingIndexedExperts", none_of({batched_format()}), none_of({prefers_grouped()})),
+  };
+}
 
+std::span<const BackendRow> backends() {
   using enum Backend;
   static const std::array kRows = {
       BackendRow{NONE, "None", "", {}},
-      BackendRow{DEEPGEMM_MXFP4, "DEEPGEMM_MXFP4", "fp8_per_block_dynamic", {&kDeepGemm}},
+      BackendRow{DEEPGEMM_MXFP4, "DEEPGEMM_MXFP4", "fp8_per_block_dynamic", {"DeepGemmFP4Experts"}},
       BackendRow{FLASHINFER_TRTLLM_MXFP4_MXFP8,
                  "FLASHINFER_TRTLLM_MXFP4_MXFP8",
                  "mxfp8",
-                 {&kTrtllmMonolithic, &kTrtllmModular}},
+                 {"TrtLlmMxfp4ExpertsMonolithic", "TrtLlmMxfp4ExpertsModular"}},
       BackendRow{FLASHINFER_TRTLLM_MXFP4_BF16,
                  "FLASHINFER_TRTLLM_MXFP4_BF16",
                  "",
-                 {&kTrtllmMonolithic, &kTrtllmModular}},
-      BackendRow{
-          FLASHINFER_CUTLASS_MXFP4_MXFP8, "FLASHINFER_CUTLASS_MXFP4_MXFP8", "mxfp8", {&kCutlass}},
-      BackendRow{FLASHINFER_CUTLASS_MXFP4_BF16, "FLASHINFER_CUTLASS_MXFP4_BF16", "", {&kCutlass}},
-      BackendRow{BATCHED_MARLIN, "BATCHED_MARLIN", "", {&kBatchedMarlin}},
-      BackendRow{MARLIN, "MARLIN", "", {&kMarlin}},
-      BackendRow{AITER_MXFP4_BF16, "AITER_MXFP4_BF16", "", {&kAiter}},
-      BackendRow{AITER_MXFP4_FP8, "AITER_MXFP4_FP8", "fp8_per_tensor_static", {&kAiterW4A8}},
-      BackendRow{AITER_MXFP4_MXFP4, "AITER_MXFP4_MXFP4", "mxfp4", {&kAiter}},
-      BackendRow{TRITON, "TRITON", "", {&kTritonMonolithic, &kTritonModular}},
-      BackendRow{TRITON_UNFUSED, "TRITON_UNFUSED", "", {&kTritonUnfused}},
-      BackendRow{XPU, "XPU", "", {&kXpu}},
-      BackendRow{CPU, "CPU", "", {&kCpu}},
-      BackendRow{EMULATION, "EMULATION", "", {&kEmulation}, /*survives_any_key=*/true},
+                 {"TrtLlmMxfp4ExpertsMonolithic", "TrtLlmMxfp4ExpertsModular"}},
+      BackendRow{FLASHINFER_CUTLASS_MXFP4_MXFP8,
+                 "FLASHINFER_CUTLASS_MXFP4_MXFP8",
+                 "mxfp8",
+                 {"FlashInferExperts"}},
+      BackendRow{FLASHINFER_CUTLASS_MXFP4_BF16,
+                 "FLASHINFER_CUTLASS_MXFP4_BF16",
+                 "",
+                 {"FlashInferExperts"}},
+      BackendRow{BATCHED_MARLIN, "BATCHED_MARLIN", "", {"BatchedMarlinExperts"}},
+      BackendRow{MARLIN, "MARLIN", "", {"MarlinExperts"}},
+      BackendRow{AITER_MXFP4_BF16, "AITER_MXFP4_BF16", "", {"AiterExperts"}},
+      BackendRow{AITER_MXFP4_FP8,
+                 "AITER_MXFP4_FP8",
+                 "fp8_per_tensor_static",
+                 {"AiterW4A8ExpertsMonolithic"}},
+      BackendRow{AITER_MXFP4_MXFP4, "AITER_MXFP4_MXFP4", "mxfp4", {"AiterExperts"}},
+      BackendRow{TRITON, "TRITON", "", {"OAITritonMxfp4ExpertsMonolithic", "OAITritonExperts"}},
+      BackendRow{TRITON_UNFUSED, "TRITON_UNFUSED", "", {"UnfusedOAITritonExperts"}},
+      BackendRow{XPU, "XPU", "", {"XPUExpertsMXFp4"}},
+      BackendRow{CPU, "CPU", "", {"CPUExpertsMxfp4"}},
+      BackendRow{EMULATION,
+                 "EMULATION",
+                 "",
+                 {"OCP_MXQuantizationEmulationTritonExperts"},
+                 /*survives_any_key=*/true},
       BackendRow{HUMMING,
                  "HUMMING",
                  "",
-                 {&kHummingBatched, &kHummingGrouped, &kHummingIndexed},
+                 {"BatchedHummingGroupedExperts", "HummingGroupedExperts", "HummingIndexedExperts"},
                  false,
                  "humming",
                  {"ModuleNotFoundError", "No module named 'humming'"}},

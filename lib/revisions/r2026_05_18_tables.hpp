@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "lib/oracle/rule_set.hpp"
 
@@ -27,6 +28,7 @@ namespace mxfp4::r2026_05_18 {
 [[nodiscard]] Condition uses_all2all();
 [[nodiscard]] Condition batched();
 [[nodiscard]] Condition aiter_moe_enabled();
+[[nodiscard]] std::vector<ExpertClass> classes();
 [[nodiscard]] std::span<const BackendRow> backends();
 
 // r2026_05_18_selection.cpp

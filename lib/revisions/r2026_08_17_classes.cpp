@@ -4,42 +4,13 @@
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/r2026_08_17_tables.hpp"
+#include "lib/revisions/shared_conditions.hpp"
 
 namespace mxfp4::r2026_08_17 {
 namespace {
 
 constexpr Platform kCuda = Platform::kCuda;
 constexpr Platform kRocm = Platform::kRocm;
-
-Condition not_over(std::vector<std::string_view> backends) {
-  return none_of({all_of({all2all_in_use(), all2all_backend_in(std::move(backends))})});
-}
-
-Condition not_nvlink() {
-  return not_over(
-      {"flashinfer_all2allv", "flashinfer_nvlink_two_sided", "flashinfer_nvlink_one_sided"});
-}
-
-Condition not_two_sided_nvlink() {
-  return not_over({"flashinfer_all2allv", "flashinfer_nvlink_two_sided"});
-}
-
-// Router and experts in one kernel: nothing may be exchanged in between.
-Condition monolithic_parallel() { return none_of({all2all_in_use(), eplb(), dp_above_one()}); }
-
-// What the shared activation helper supports.
-Condition all_but_relu2() { return none_of({activation_in({"relu2"})}); }
-
-Condition aiter_enabled() {
-  return all_of(
-      {platform_is(kRocm),
-       any_of({arch_contains("gfx942"), arch_contains("gfx950"), arch_contains("gfx1250")}),
-       package("aiter"), env_switch("VLLM_ROCM_USE_AITER", false)});
-}
-
-Condition aiter_gfx950_or_gfx1250() {
-  return all_of({aiter_enabled(), any_of({arch_contains("gfx950"), arch_contains("gfx1250")})});
-}
 
 Condition triton_device() {
   const Condition rocm =
@@ -53,10 +24,6 @@ Condition triton_device() {
 }
 
 Condition marlin_device() { return all_of({platform_is(kCuda), capability_at_least(7, 5)}); }
-
-Condition none_or(std::vector<std::string_view> keys) {
-  return any_of({no_key(), key_in(std::move(keys))});
-}
 
 SupportRow trtllm_modular() {
   return {.name = "TrtLlmMxfp4ExpertsModular",
@@ -155,7 +122,7 @@ ExpertClass aiter() {
 SupportRow aiter_w4a16() {
   return {.name = "AiterW4A16ExpertsMonolithic",
           .monolithic = true,
-          .device = aiter_gfx950_or_gfx1250(),
+          .device = aiter_on({"gfx950", "gfx1250"}),
           .activation = activation_in({"swigluoai", "silu"}),
           .scheme = no_key(),
           .parallel = monolithic_parallel(),
@@ -165,7 +132,7 @@ SupportRow aiter_w4a16() {
 SupportRow aiter_w4a8() {
   return {.name = "AiterW4A8ExpertsMonolithic",
           .monolithic = true,
-          .device = aiter_gfx950_or_gfx1250(),
+          .device = aiter_on({"gfx950", "gfx1250"}),
           .activation = activation_in({"swigluoai"}),
           .scheme = key_in({"fp8_per_tensor_static"}),
           .parallel = monolithic_parallel(),
@@ -225,46 +192,17 @@ ExpertClass emulation() {
   return row;
 }
 
-Condition prefers_grouped() {
-  return env_is_one_of("VLLM_HUMMING_MOE_GEMM_TYPE", {"grouped", "grouped_contiguous"});
-}
-
-constexpr std::string_view kGemmType = "gemm type";
-
-ExpertClass humming(std::string_view name, bool batched) {
-  return generic_class({.name = name,
-                        .device = all_of({marlin_device(), package("humming")}),
-                        .ungated = true,
-                        .activation = all_but_relu2(),
-                        .scheme = none_or({"mxfp4", "mxfp8", "fp8_per_token"}),
-                        .parallel = always(),
-                        .routing = always(),
-                        .batched = batched,
-                        .batch_invariant = true});
-}
-
-// The preferred type is never this one.
-ExpertClass humming_batched() {
-  ExpertClass row = humming("BatchedHummingGroupedExperts", true);
-  row.checks.push_back(
-      {kGemmType, none_of({prefers_grouped()}),
-       "preferred gemm type grouped_contiguous != supported gemm type grouped_masked"});
-  row.checks.push_back(
-      {kGemmType, never(), "preferred gemm type indexed != supported gemm type grouped_masked"});
-  return row;
-}
-
-ExpertClass humming_grouped() {
-  ExpertClass row = humming("HummingGroupedExperts", false);
-  row.checks.push_back({kGemmType, prefers_grouped(),
-                        "preferred gemm type indexed != supported gemm type grouped_contiguous"});
-  return row;
-}
-
-ExpertClass humming_indexed() {
-  ExpertClass row = humming("HummingIndexedExperts", false);
-  row.checks.push_back({kGemmType, none_of({prefers_grouped()}),
-                        "preferred gemm type grouped_contiguous != supported gemm type indexed"});
+ExpertClass humming(std::string_view name, std::string_view gemm_type, std::string_view reason) {
+  ExpertClass row = generic_class({.name = name,
+                                   .device = all_of({marlin_device(), package("humming")}),
+                                   .ungated = true,
+                                   .activation = all_but_relu2(),
+                                   .scheme = none_or({"mxfp4", "mxfp8", "fp8_per_token"}),
+                                   .parallel = always(),
+                                   .routing = always(),
+                                   .batched = gemm_type == "grouped_masked",
+                                   .batch_invariant = true});
+  row.checks.push_back({"gemm type", gemm_type_is(gemm_type), reason});
   return row;
 }
 
@@ -274,56 +212,78 @@ Condition uses_all2all() {
   return all_of({expert_parallel(), any_of({dp_above_one(), pcp_above_one(), sp_above_one()})});
 }
 
-Condition aiter_moe_enabled() {
-  return all_of({aiter_enabled(), env_switch("VLLM_ROCM_USE_AITER_MOE", true)});
+std::vector<ExpertClass> classes() {
+  return {
+      generic_class(trtllm_monolithic()),
+      generic_class(trtllm_modular()),
+      generic_class(cutlass()),
+      generic_class(triton_monolithic()),
+      generic_class(triton_modular()),
+      generic_class(triton_unfused()),
+      generic_class(marlin()),
+      generic_class(batched_marlin()),
+      aiter(),
+      generic_class(aiter_w4a16()),
+      generic_class(aiter_w4a8()),
+      generic_class(deep_gemm()),
+      generic_class(xpu()),
+      generic_class(cpu()),
+      emulation(),
+      humming("BatchedHummingGroupedExperts", "grouped_masked",
+              "preferred gemm type {gemm_type} != supported gemm type grouped_masked"),
+      humming("HummingGroupedExperts", "grouped_contiguous",
+              "preferred gemm type {gemm_type} != supported gemm type grouped_contiguous"),
+      humming("HummingIndexedExperts", "indexed",
+              "preferred gemm type {gemm_type} != supported gemm type indexed"),
+  };
 }
 
 std::span<const BackendRow> backends() {
-  static const ExpertClass kTrtllmMonolithic = generic_class(trtllm_monolithic());
-  static const ExpertClass kTrtllmModular = generic_class(trtllm_modular());
-  static const ExpertClass kCutlass = generic_class(cutlass());
-  static const ExpertClass kTritonMonolithic = generic_class(triton_monolithic());
-  static const ExpertClass kTritonModular = generic_class(triton_modular());
-  static const ExpertClass kTritonUnfused = generic_class(triton_unfused());
-  static const ExpertClass kMarlin = generic_class(marlin());
-  static const ExpertClass kBatchedMarlin = generic_class(batched_marlin());
-  static const ExpertClass kAiter = aiter();
-  static const ExpertClass kAiterW4A16 = generic_class(aiter_w4a16());
-  static const ExpertClass kAiterW4A8 = generic_class(aiter_w4a8());
-  static const ExpertClass kDeepGemm = generic_class(deep_gemm());
-  static const ExpertClass kXpu = generic_class(xpu());
-  static const ExpertClass kCpu = generic_class(cpu());
-  static const ExpertClass kEmulation = emulation();
-  static const ExpertClass kHummingBatched = humming_batched();
-  static const ExpertClass kHummingGrouped = humming_grouped();
-  static const ExpertClass kHummingIndexed = humming_indexed();
-
   using enum Backend;
   static const std::array kRows = {
       BackendRow{NONE, "None", "", {}},
-      BackendRow{DEEPGEMM_MXFP4, "DEEPGEMM_MXFP4", "fp8_per_block_dynamic", {&kDeepGemm}},
+      BackendRow{DEEPGEMM_MXFP4, "DEEPGEMM_MXFP4", "fp8_per_block_dynamic", {"DeepGemmFP4Experts"}},
       BackendRow{FLASHINFER_TRTLLM_MXFP4_MXFP8,
                  "FLASHINFER_TRTLLM_MXFP4_MXFP8",
                  "mxfp8",
-                 {&kTrtllmMonolithic, &kTrtllmModular}},
+                 {"TrtLlmMxfp4ExpertsMonolithic", "TrtLlmMxfp4ExpertsModular"}},
       BackendRow{FLASHINFER_TRTLLM_MXFP4_BF16,
                  "FLASHINFER_TRTLLM_MXFP4_BF16",
                  "",
-                 {&kTrtllmMonolithic, &kTrtllmModular}},
+                 {"TrtLlmMxfp4ExpertsMonolithic", "TrtLlmMxfp4ExpertsModular"}},
+      BackendRow{FLASHINFER_CUTLASS_MXFP4_MXFP8,
+                 "FLASHINFER_CUTLASS_MXFP4_MXFP8",
+                 "mxfp8",
+                 {"FlashInferExperts"}},
+      BackendRow{FLASHINFER_CUTLASS_MXFP4_BF16,
+                 "FLASHINFER_CUTLASS_MXFP4_BF16",
+                 "",
+                 {"FlashInferExperts"}},
+      BackendRow{BATCHED_MARLIN, "BATCHED_MARLIN", "", {"BatchedMarlinExperts"}},
+      BackendRow{MARLIN, "MARLIN", "", {"MarlinExperts"}},
+      BackendRow{AITER_MXFP4_BF16,
+                 "AITER_MXFP4_BF16",
+                 "",
+                 {"AiterExperts", "AiterW4A16ExpertsMonolithic"}},
+      BackendRow{AITER_MXFP4_FP8,
+                 "AITER_MXFP4_FP8",
+                 "fp8_per_tensor_static",
+                 {"AiterW4A8ExpertsMonolithic"}},
+      BackendRow{AITER_MXFP4_MXFP4, "AITER_MXFP4_MXFP4", "mxfp4", {"AiterExperts"}},
+      BackendRow{TRITON, "TRITON", "", {"OAITritonMxfp4ExpertsMonolithic", "OAITritonExperts"}},
+      BackendRow{TRITON_UNFUSED, "TRITON_UNFUSED", "", {"UnfusedOAITritonExperts"}},
+      BackendRow{XPU, "XPU", "", {"XPUExpertsMxFp4"}},
+      BackendRow{CPU, "CPU", "", {"CPUExpertsMxfp4"}},
+      BackendRow{EMULATION,
+                 "EMULATION",
+                 "",
+                 {"OCP_MXQuantizationEmulationTritonExperts"},
+                 /*survives_any_key=*/true},
       BackendRow{
-          FLASHINFER_CUTLASS_MXFP4_MXFP8, "FLASHINFER_CUTLASS_MXFP4_MXFP8", "mxfp8", {&kCutlass}},
-      BackendRow{FLASHINFER_CUTLASS_MXFP4_BF16, "FLASHINFER_CUTLASS_MXFP4_BF16", "", {&kCutlass}},
-      BackendRow{BATCHED_MARLIN, "BATCHED_MARLIN", "", {&kBatchedMarlin}},
-      BackendRow{MARLIN, "MARLIN", "", {&kMarlin}},
-      BackendRow{AITER_MXFP4_BF16, "AITER_MXFP4_BF16", "", {&kAiter, &kAiterW4A16}},
-      BackendRow{AITER_MXFP4_FP8, "AITER_MXFP4_FP8", "fp8_per_tensor_static", {&kAiterW4A8}},
-      BackendRow{AITER_MXFP4_MXFP4, "AITER_MXFP4_MXFP4", "mxfp4", {&kAiter}},
-      BackendRow{TRITON, "TRITON", "", {&kTritonMonolithic, &kTritonModular}},
-      BackendRow{TRITON_UNFUSED, "TRITON_UNFUSED", "", {&kTritonUnfused}},
-      BackendRow{XPU, "XPU", "", {&kXpu}},
-      BackendRow{CPU, "CPU", "", {&kCpu}},
-      BackendRow{EMULATION, "EMULATION", "", {&kEmulation}, /*survives_any_key=*/true},
-      BackendRow{HUMMING, "HUMMING", "", {&kHummingBatched, &kHummingGrouped, &kHummingIndexed}},
+          HUMMING,
+          "HUMMING",
+          "",
+          {"BatchedHummingGroupedExperts", "HummingGroupedExperts", "HummingIndexedExperts"}},
   };
   return kRows;
 }

@@ -1,8 +1,6 @@
 // Which layout each backend has at vLLM 017e9f4448 (fused_moe/oracle/mxfp4.py, the two
 // convert_*_weight_to_mxfp4_moe_kernel_format functions).
-#include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "lib/layouts/all.hpp"
 #include "lib/revisions/knob_conditions.hpp"
@@ -25,7 +23,6 @@ constexpr std::string_view kGenericCpuRefusal =
 constexpr std::string_view kGenericNoneRefusal =
     "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.NONE. Expected TRTLLM, "
     "FlashInfer CUTLASS, Triton, AITER, XPU, or emulation backend.";
-constexpr std::string_view kCpuRefusal = "the CPU backend needs x86-64 with AMX";
 constexpr std::string_view kHummingRefusal =
     "humming-kernels 0.1.12, which this revision pins, was not at hand: the bytes of its layouts "
     "are not verified";
@@ -41,44 +38,13 @@ constexpr TargetCondition kBlackwellUp = {
 constexpr TargetCondition kCapability12 = {
     "CUDA capability 12.x",
     [](const Target& target) { return cuda_capability(target.arch).value_or(0) / 10 == 12; }};
-constexpr TargetCondition kCdna4 = {"gfx950, world size up to 2", [](const Target& target) {
-                                      return target.arch.starts_with("gfx950") &&
-                                             target.world_size <= 2;
-                                    }};
-// CUDA and ROCm without an arch match no row: their layout cannot be told.
-constexpr TargetCondition kNoSwizzle = {
-    "CUDA capability below 9.0, other ROCm, gfx950 with a larger world, other platforms",
-    [](const Target& target) {
-      if (target.platform == Platform::kCuda) return cuda_capability(target.arch).has_value();
-      return target.platform != Platform::kRocm || !target.arch.empty();
-    }};
-constexpr TargetCondition kGfx1250 = {
-    "gfx1250", [](const Target& target) { return target.arch.starts_with("gfx1250"); }};
 
-bool is_on(const Target& target, const char* variable, bool when_unset) {
-  const auto found = target.env.find(variable);
-  if (found == target.env.end()) return when_unset;
-  std::string text = found->second;
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text == "1" || text == "true";
-}
-
-bool situ(const Target& target) { return !target.arch.empty() && target.activation == "situ"; }
-
-constexpr TargetCondition kSitu = {"activation situ", situ};
 constexpr TargetCondition kSituA8w4 = {
     "activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4 and AITER MoE on",
     [](const Target& target) {
-      return situ(target) && is_on(target, "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", false) &&
-             is_on(target, "VLLM_ROCM_USE_AITER", false) &&
-             is_on(target, "VLLM_ROCM_USE_AITER_MOE", true);
-    }};
-constexpr TargetCondition kArchTold = {"any other arch",
-                                       [](const Target& target) { return !target.arch.empty(); }};
-constexpr TargetCondition kNotAmx = {
-    "arch other than x86-64 with AMX", [](const Target& target) {
-      constexpr std::array<std::string_view, 4> kAmx = {"", "x86_64", "x86_64-amx", "amd64"};
-      return std::ranges::find(kAmx, target.arch) == kAmx.end();
+      return situ(target) && env_is_on(target, "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", false) &&
+             env_is_on(target, "VLLM_ROCM_USE_AITER", false) &&
+             env_is_on(target, "VLLM_ROCM_USE_AITER_MOE", true);
     }};
 
 const std::array kLayouts = {
@@ -112,7 +78,7 @@ const std::array kLayouts = {
     LayoutRow{BATCHED_MARLIN, {}, {}, &kMarlinW4A16Layout, {}},
     LayoutRow{HUMMING, {}, {}, nullptr, kHummingRefusal},
     LayoutRow{CPU, kGeneric, {}, nullptr, kGenericCpuRefusal, "ValueError"},
-    LayoutRow{CPU, kGptOss, kNotAmx, nullptr, kCpuRefusal},
+    LayoutRow{CPU, kGptOss, kNotAmx, nullptr, kNotAmxRefusal},
     LayoutRow{CPU, kGptOss, {}, &kCpuVnni32Layout, {}},
 
     LayoutRow{TRITON, kGptOss, kHopper, &kTritonHopperS4Layout, {}},

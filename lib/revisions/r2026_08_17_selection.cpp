@@ -4,6 +4,7 @@
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/r2026_08_17_tables.hpp"
+#include "lib/revisions/shared_conditions.hpp"
 
 namespace mxfp4::r2026_08_17 {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "lib/oracle/rule_set.hpp"
 
@@ -21,7 +22,7 @@ namespace mxfp4::r2026_08_17 {
 
 // r2026_08_17_classes.cpp
 [[nodiscard]] Condition uses_all2all();
-[[nodiscard]] Condition aiter_moe_enabled();
+[[nodiscard]] std::vector<ExpertClass> classes();
 [[nodiscard]] std::span<const BackendRow> backends();
 
 // r2026_08_17_selection.cpp

@@ -4,19 +4,58 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <memory>
+#include <mutex>
 
 #include "lib/core/error.hpp"
-#include "lib/revisions/rule_sets.hpp"
 
 namespace mxfp4 {
 namespace {
 
-const std::array kRevisions = {&kRules20260518, &kRules20260817};
+const std::array kReleases = {
+    &kCommit20260518, &kRelease0270, &kRelease0271, &kCommit20260817, &kRelease0280,
+    &kRelease0290,    &kRelease0300, &kRelease0310, &kRelease0320,    &kRelease0330,
+};
+
+// Rule sets that were asked for, in the order of kReleases.
+struct Built {
+  std::mutex mutex;
+  std::array<std::unique_ptr<const RuleSet>, kReleases.size()> rules;
+};
+
+// "0.33.1rc2" is {0, 33, 1}; what has no number is all zeros.
+std::array<int64_t, 3> version_numbers(std::string_view name) {
+  std::array<int64_t, 3> numbers{};
+  size_t at = name.find_first_of("0123456789");
+  for (int64_t& number : numbers) {
+    while (at < name.size() && name[at] >= '0' && name[at] <= '9' && number < 100000) {
+      number = number * 10 + (name[at++] - '0');
+    }
+    if (at >= name.size() || name[at] != '.') break;
+    ++at;
+  }
+  return numbers;
+}
+
+size_t index_of(const Release& release) {
+  const auto found = std::ranges::find(kReleases, &release);
+  if (found == kReleases.end()) throw Error::internal("a release is not in the list of releases");
+  return static_cast<size_t>(found - kReleases.begin());
+}
+
+RuleSet build(const Release& release) {
+  RuleSet rules;
+  if (release.base != nullptr) rules = build(*release.base);
+  release.apply(rules);
+  rules.name = release.name;
+  rules.commit = release.commit;
+  rules.kernel_libraries = release.pins;
+  return rules;
+}
 
 std::vector<const Layout*> collect_layouts() {
   std::vector<const Layout*> layouts;
-  for (const RuleSet* rules : kRevisions) {
+  for (const RuleSet* rules : all_revisions()) {
     for (const LayoutRow& row : rules->layouts) {
       if (row.layout != nullptr) layouts.push_back(row.layout);
     }
@@ -28,15 +67,58 @@ std::vector<const Layout*> collect_layouts() {
 
 }  // namespace
 
-std::span<const RuleSet* const> all_revisions() { return kRevisions; }
+std::span<const Release* const> all_releases() { return kReleases; }
 
-const RuleSet& default_revision() { return *kRevisions.front(); }
+const Release& newest_release() {
+  const auto newest = std::find_if(kReleases.rbegin(), kReleases.rend(),
+                                   [](const Release* r) { return !r->version.empty(); });
+  return newest == kReleases.rend() ? *kReleases.front() : **newest;
+}
+
+const Release* find_release(std::string_view name) {
+  std::string_view version = name;
+  if (version.starts_with("vllm-")) version.remove_prefix(5);
+  if (version.starts_with('v')) version.remove_prefix(1);
+  for (const Release* release : kReleases) {
+    if (release->name == name) return release;
+    if (!release->version.empty() && release->version == version) return release;
+  }
+  return nullptr;
+}
+
+const Release& nearest_release(std::string_view name) {
+  const std::array<int64_t, 3> wanted = version_numbers(name);
+  const Release* nearest = nullptr;
+  for (const Release* release : kReleases) {
+    if (release->version.empty()) continue;
+    // The last one that is not newer; without one, the oldest.
+    if (nearest == nullptr || version_numbers(release->version) <= wanted) nearest = release;
+  }
+  const bool known_kind = wanted[0] == 0 && wanted[1] != 0;
+  return nearest == nullptr || (!known_kind && wanted[0] == 0) ? newest_release() : *nearest;
+}
+
+const RuleSet& rules_of(const Release& release) {
+  static Built built;
+  const size_t index = index_of(release);
+  const std::lock_guard lock(built.mutex);
+  if (!built.rules[index]) built.rules[index] = std::make_unique<const RuleSet>(build(release));
+  return *built.rules[index];
+}
+
+std::vector<const RuleSet*> all_revisions() {
+  std::vector<const RuleSet*> all;
+  for (const Release* release : kReleases) all.push_back(&rules_of(*release));
+  return all;
+}
+
+const RuleSet& default_revision() { return rules_of(kCommit20260518); }
 
 const RuleSet& revision_by_name(std::string_view name) {
+  if (const Release* release = find_release(name)) return rules_of(*release);
   std::string known;
-  for (const RuleSet* rules : kRevisions) {
-    if (rules->name == name) return *rules;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", rules->name);
+  for (const Release* release : kReleases) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", release->name);
   }
   throw Error::usage(fmt::format("unknown revision '{}'; known: {}", name, known));
 }

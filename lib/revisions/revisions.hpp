@@ -1,18 +1,32 @@
-// The list of engine revisions.
+// The list of engine revisions: vLLM's releases and two commits of its main branch.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "lib/layouts/layout.hpp"
 #include "lib/oracle/rule_set.hpp"
+#include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
 
 // All revisions, oldest first.
-[[nodiscard]] std::span<const RuleSet* const> all_revisions();
+[[nodiscard]] std::span<const Release* const> all_releases();
+// The newest release; commits of main do not count.
+[[nodiscard]] const Release& newest_release();
+// By "vllm-0.33.0", "v0.33.0", "0.33.0" or a commit's name; null when there is none.
+[[nodiscard]] const Release* find_release(std::string_view name);
+// For a name that is none: the release whose number is next to it, the newest if it has no number.
+[[nodiscard]] const Release& nearest_release(std::string_view name);
+
+// The rules of one revision. Built when first asked for; the reference stays valid.
+[[nodiscard]] const RuleSet& rules_of(const Release& release);
+[[nodiscard]] std::vector<const RuleSet*> all_revisions();
+// The rules of newest_release().
 [[nodiscard]] const RuleSet& default_revision();
-// Throws Error::usage, naming the known ones.
+// As find_release; throws Error::usage naming the known ones.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);
 
 // Every layout that any revision's table names, each once, ordered by id; also those that only

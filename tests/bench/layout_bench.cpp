@@ -148,7 +148,7 @@ void register_layouts(const RuleSet& rules) {
 }  // namespace mxfp4
 
 int main(int argc, char** argv) {
-  mxfp4::register_layouts(mxfp4::default_revision());
+  mxfp4::register_layouts(mxfp4::revision_by_name("vllm-2026-05-18"));
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

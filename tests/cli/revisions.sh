@@ -30,5 +30,22 @@ expect_exit 0 "$BIN" convert "$model" -o newer --arch sm100 --tp-size 2 --revisi
 expect_exit 0 "$BIN" verify newer --against "$model"
 expect_exit 0 "$BIN" unpack newer -o unpacked -q
 
+# A release has three spellings; --target says which one is installed.
+for name in 0.33.0 v0.33.0 vllm-0.33.0; do
+  expect_exit 0 "$BIN" explain "$model" --arch sm90 --revision $name --json
+  grep -q vllm-0.33.0 stdout || fail "$name is not the release"
+done
+printf '{"vllm": "0.31.0", "arch": "sm90"}\n' >target.json
+expect_exit 0 "$BIN" explain "$model" --target target.json --json
+grep -q vllm-0.31.0 stdout || fail 'the target does not pick the rules'
+expect_exit 0 "$BIN" explain "$model" --target target.json --revision $old --json
+grep -q $old stdout || fail '--revision does not win over --target'
+printf '{"vllm": "0.31.9", "arch": "sm90"}\n' >target.json
+expect_exit 2 "$BIN" explain "$model" --target target.json
+expect_one_error 'the rules of vLLM 0.31.9 are not known'
+grep -q -- '--revision vllm-0.31.0' stderr || fail 'the nearest release is not named'
+printf '{"vllm": null, "arch": "sm90"}\n' >target.json
+expect_exit 0 "$BIN" explain "$model" --target target.json
+
 expect_exit 2 "$BIN" list backends --revision vllm-1999-01-01
 expect_one_error 'unknown revision'

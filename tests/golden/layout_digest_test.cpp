@@ -74,7 +74,8 @@ TEST_P(LayoutDigest, Matches) {
   const Target target = target_of(row);
   const LoadedLayer layer = layer_of(row, target.family);
   const LayoutInput input{layer.spec, target};
-  const RuleSet& rules = GetParam().newest ? *all_revisions().back() : default_revision();
+  const RuleSet& rules =
+      GetParam().newest ? revision_by_name("vllm-2026-08-17") : revision_by_name("vllm-2026-05-18");
   const LayoutRow* found = find_layout_row(rules, target);
   ASSERT_NE(found, nullptr) << "no row for this target";
   ASSERT_NE(found->layout, nullptr) << found->refusal;

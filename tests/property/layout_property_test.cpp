@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
+#include <set>
+#include <tuple>
 
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -24,11 +27,14 @@ struct RowCase {
 
 void PrintTo(const RowCase& row, std::ostream* out) { *out << row.name; }
 
+// Each row once, from the oldest revision that has it.
 std::vector<RowCase> layout_rows() {
   std::vector<RowCase> cases;
+  std::set<std::tuple<Backend, std::optional<Family>, std::string_view, const Layout*>> seen;
   for (const RuleSet* rules : all_revisions()) {
     for (const LayoutRow& row : rules->layouts) {
       if (row.layout == nullptr) continue;
+      if (!seen.insert({row.backend, row.family, row.when.text, row.layout}).second) continue;
       std::string name = std::string(rules->name) + "_" + std::string(backend_name(row.backend)) +
                          "_" + std::to_string(&row - rules->layouts.data());
       std::ranges::replace_if(

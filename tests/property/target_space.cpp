@@ -40,7 +40,9 @@ const std::vector<Change>& changes() {
       [](Target& target) { target.activation = "situ"; },
       [](Target& target) {
         target.activation = "situ";
-        target.env = {{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", "1"}, {"VLLM_ROCM_USE_AITER", "1"}};
+        target.env = {{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", "1"},
+                      {"VLLM_ROCM_USE_AITER_MOE_SITUV2", "a8w4"},
+                      {"VLLM_ROCM_USE_AITER", "1"}};
       },
   };
   return kChanges;

@@ -38,7 +38,7 @@ TEST(NewerCallers, MethodsThatDoNotAskNeverRound) {
     EXPECT_FALSE(row.rounds) << method;
     EXPECT_FALSE(row.direct.empty()) << method;
   }
-  EXPECT_THROW((void)find_caller(default_revision(),
+  EXPECT_THROW((void)find_caller(revision_by_name("vllm-2026-05-18"),
                                  [] {
                                    ModelConfig config;
                                    config.quant = QuantMethod{"auto-round", "", ""};

@@ -1,6 +1,7 @@
 // Every revision's rendered tables against committed snapshots (testdata/revision), and what must
 // hold of any rule set. After an intended change of a rule:
 //   MXFP4_UPDATE_SNAPSHOTS=1 mxfp4_tests --gtest_filter='RuleSet.*'
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,27 +28,54 @@ void expect_snapshot(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, committed.str()) << path;
 }
 
+// A release's text is kept as what it changes in its base's: a commit's whole text would be repeated
+// for each.
+void expect_release_snapshot(const Release& release, const std::string& suffix,
+                             std::string (*text)(const RuleSet&)) {
+  const std::string whole = text(rules_of(release));
+  const std::string name = std::string(release.name) + suffix;
+  if (release.base == nullptr) return expect_snapshot(name + ".txt", whole);
+  expect_snapshot(name + ".diff", changed_lines(text(rules_of(*release.base)), whole));
+}
+
 TEST(RuleSet, RulesEqualTheSnapshot) {
-  for (const RuleSet* rules : all_revisions()) {
-    expect_snapshot(std::string(rules->name) + ".txt", rule_set_text(*rules));
+  for (const Release* release : all_releases()) {
+    expect_release_snapshot(*release, "", rule_set_text);
   }
 }
 
 TEST(RuleSet, LayoutRowsEqualTheSnapshot) {
-  for (const RuleSet* rules : all_revisions()) {
-    expect_snapshot(std::string(rules->name) + "-layouts.txt", layout_rows_text(*rules));
+  for (const Release* release : all_releases()) {
+    expect_release_snapshot(*release, "-layouts", layout_rows_text);
   }
+}
+
+TEST(RuleSet, ReleasesAreFoundByNumber) {
+  for (const std::string_view name : {"0.33.0", "v0.33.0", "vllm-0.33.0"}) {
+    const Release* release = find_release(name);
+    ASSERT_NE(release, nullptr) << name;
+    EXPECT_EQ(release->version, "0.33.0");
+  }
+  EXPECT_EQ(find_release("0.33"), nullptr);
+  EXPECT_EQ(find_release(""), nullptr);
+  EXPECT_EQ(find_release("v2026-05-18"), nullptr);
+  EXPECT_EQ(nearest_release("0.31.7").version, "0.31.0");
+  EXPECT_EQ(nearest_release("9.0").name, newest_release().name);
+  EXPECT_EQ(nearest_release("nightly").name, newest_release().name);
+  EXPECT_EQ(nearest_release("0.1.0").name, nearest_release("v0.2.0").name);
 }
 
 // Each backend that any table names has everything that an answer needs.
 TEST(RuleSet, EveryBackendIsComplete) {
   for (const RuleSet* rules : all_revisions()) {
-    for (const Backend backend : all_backends()) {
-      const std::string_view name = backend_name(backend);
-      const BackendRow* row = find_backend_row(*rules, backend);
-      ASSERT_NE(row, nullptr) << name;
-      EXPECT_TRUE(row->key.empty() || find_key_row(*rules, row->key) != nullptr) << name;
-      EXPECT_EQ(row->classes.empty(), backend == Backend::NONE) << name;
+    for (const BackendRow& row : rules->backends) {
+      const Backend backend = row.backend;
+      const std::string name = fmt::format("{} {}", rules->name, backend_name(backend));
+      EXPECT_TRUE(row.key.empty() || find_key_row(*rules, row.key) != nullptr) << name;
+      EXPECT_EQ(row.classes.empty(), backend == Backend::NONE) << name;
+      for (const std::string_view expert_class : row.classes) {
+        EXPECT_NE(find_class(*rules, expert_class), nullptr) << name << expert_class;
+      }
       for (const Family family : {Family::kGptOss, Family::kGeneric}) {
         EXPECT_NE(find_converter_row(*rules, backend, family), nullptr) << name;
       }
@@ -105,7 +133,8 @@ TEST(RuleSet, UnknownRevisionNamesTheKnownOnes) {
     (void)revision_by_name("vllm-1999");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(default_revision().name), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find(revision_by_name("vllm-2026-05-18").name),
+              std::string::npos);
   }
 }
 

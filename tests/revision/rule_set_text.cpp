@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -61,6 +62,7 @@ void add_names(std::string& out, const RuleSet& rules) {
     line(out, "shorthand {}: linear {}, moe {}", row.name, or_none(row.linear_weight),
          row.moe_weight);
   }
+  if (rules.quantization_config_anywhere) line(out, "quantization_config beside any quantization");
   out += "\n[routing from model parameters]\n";
   for (const RoutingRow& row : rules.routing) line(out, "{}: {}", row.text, row.method);
 }
@@ -70,6 +72,11 @@ void add_classes(std::string& out, const RuleSet& rules) {
   line(out, "gated: {}", rules.gated.text);
   line(out, "all-to-all in use: {}", rules.uses_all2all.text);
   line(out, "batched: {}", rules.batched.text);
+  if (!rules.gemm_type.variable.empty()) {
+    line(out, "gemm type: {}{}{}", rules.gemm_type.variable,
+         rules.gemm_type.any_value ? ", any value" : "",
+         rules.gemm_type.grouped_with_expert_parallel ? ", grouped with expert parallelism" : "");
+  }
   for (const RequirementRow& row : rules.requirements) {
     line(out, "require {}, else {}", row.must_hold.text, refusal(row.refusal));
   }
@@ -77,14 +84,19 @@ void add_classes(std::string& out, const RuleSet& rules) {
   for (const BackendRow& row : rules.backends) {
     line(out, "{} ('{}') key {}{}", backend_name(row.backend), row.value, or_none(row.key),
          row.survives_any_key ? ", survives any key" : "");
-    for (const ExpertClass* c : row.classes) line(out, "  {}", c->name);
+    for (const std::string_view name : row.classes) line(out, "  {}", name);
+    for (const std::string_view name : row.lora_classes) line(out, "  named, with LoRA: {}", name);
+    if (!row.lora_refusal.type.empty()) {
+      line(out, "  named, with LoRA: {}", refusal(row.lora_refusal));
+    }
     if (!row.required_package.empty()) {
       line(out, "  needs package {}, else {}", row.required_package, refusal(row.import_failure));
     }
   }
   std::set<std::string_view> seen;
   for (const BackendRow& row : rules.backends) {
-    for (const ExpertClass* c : row.classes) {
+    for (const std::string_view name : row.classes) {
+      const ExpertClass* c = find_class(rules, name);
       if (!seen.insert(c->name).second) continue;
       line(out, "\n[class {}]{}", c->name, c->monolithic ? " monolithic" : "");
       for (const Check& check : c->checks) {
@@ -98,13 +110,27 @@ void add_classes(std::string& out, const RuleSet& rules) {
 
 void add_selection(std::string& out, const RuleSet& rules) {
   out += "\n[aliases]\n";
-  for (const AliasRow& row : rules.aliases) line(out, "{}: {}", row.name, names(row.candidates));
+  for (const AliasRow& row : rules.aliases) {
+    line(out, "{}: {}{}", row.name, names(row.candidates),
+         row.keeps_order_without_key ? ", in this order without a key" : "");
+    if (row.narrowed_when.holds) {
+      line(out, "  {}: {}", row.narrowed_when.text, names(row.narrowed));
+    }
+  }
+  if (rules.falls_back_without_key) line(out, "then those without a key");
   for (const ReplacementRow& row : rules.replacements) {
     line(out, "{} becomes {} when {}", backend_name(row.from), backend_name(row.to), row.when.text);
   }
   for (const SelectorRow& selector : rules.selectors) {
     line(out, "\n[selector {}] {}", selector_name(selector.selector),
          selector.uses_keys ? "uses keys" : "no keys");
+    if (selector.own_key_when_named) line(out, "named: asked with its own key");
+    if (selector.own_key_in_list) line(out, "in the list: asked with its own key");
+    if (selector.filters_named) line(out, "named: those without a key are preferred");
+    for (const ForcedTry& gate : selector.gates) {
+      line(out, "gate {}: try {} with the requested key", gate.when.text,
+           backend_name(gate.backend));
+    }
     for (const PriorityRow& row : selector.priorities) {
       line(out, "{}: {}", row.when.text, names(row.backends));
     }
@@ -206,6 +232,62 @@ std::string layout_rows_text(const RuleSet& rules) {
   out += "\n[defects]\n";
   for (const DefectRow& row : rules.defects) {
     line(out, "{} (fixed in {})", row.text, or_none(row.fixed_in));
+  }
+  return out;
+}
+
+namespace {
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// Length of the longest common subsequence of the lines behind each pair of positions.
+std::vector<std::vector<int>> common_lengths(const std::vector<std::string_view>& a,
+                                             const std::vector<std::string_view>& b) {
+  std::vector<std::vector<int>> length(a.size() + 1, std::vector<int>(b.size() + 1, 0));
+  for (size_t i = a.size(); i-- > 0;) {
+    for (size_t j = b.size(); j-- > 0;) {
+      length[i][j] =
+          a[i] == b[j] ? length[i + 1][j + 1] + 1 : std::max(length[i + 1][j], length[i][j + 1]);
+    }
+  }
+  return length;
+}
+
+}  // namespace
+
+std::string changed_lines(const std::string& base, const std::string& text) {
+  const auto a = lines_of(base);
+  const auto b = lines_of(text);
+  const auto length = common_lengths(a, b);
+  std::string out;
+  std::string_view section;
+  std::string_view written;
+  const auto put = [&](char sign, std::string_view words) {
+    if (section != written) line(out, "{}", section);
+    written = section;
+    line(out, "{}{}", sign, words);
+  };
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() || j < b.size()) {
+    if (i < a.size() && j < b.size() && a[i] == b[j]) {
+      if (b[j].starts_with('[')) section = b[j];
+      ++i;
+      ++j;
+    } else if (j == b.size() || (i < a.size() && length[i + 1][j] >= length[i][j + 1])) {
+      put('-', a[i++]);
+    } else {
+      if (b[j].starts_with('[')) section = written = b[j];
+      put('+', b[j++]);
+    }
   }
   return out;
 }

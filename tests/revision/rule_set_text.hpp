@@ -12,4 +12,7 @@ namespace mxfp4 {
 // Layout and defect rows.
 [[nodiscard]] std::string layout_rows_text(const RuleSet& rules);
 
+// What `text` changes in `base`, a line each ("-" gone, "+" new) under the section it stands in.
+[[nodiscard]] std::string changed_lines(const std::string& base, const std::string& text);
+
 }  // namespace mxfp4

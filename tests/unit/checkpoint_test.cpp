@@ -10,7 +10,7 @@
 namespace mxfp4 {
 namespace {
 
-const RuleSet& rules() { return default_revision(); }
+const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
 
 ModelConfig checkpoint(std::string model_type, std::string method, std::string activation = "") {
   ModelConfig config;

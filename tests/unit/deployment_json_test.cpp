@@ -142,7 +142,8 @@ TEST(DeploymentJson, DecisionsAreOneLineOfAscii) {
 
 TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {
   const auto refused = [](std::string_view text) {
-    return refusal([&] { return parse_quantization_config(default_revision(), text); });
+    return refusal(
+        [&] { return parse_quantization_config(revision_by_name("vllm-2026-05-18"), text); });
   };
   EXPECT_EQ(refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
             "linear: 3: Input should be a dictionary or an instance of QuantSpec; "
@@ -154,8 +155,8 @@ TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {
             "moe.weight: 1.5: expected str or QuantKey, got float");
   EXPECT_EQ(refused("[]"), "expected a JSON object, found array");
   EXPECT_EQ(refused("{").substr(0, 15), "not valid JSON:");
-  EXPECT_FALSE(parse_quantization_config(default_revision(), "null"));
-  EXPECT_FALSE(parse_quantization_config(default_revision(), ""));
+  EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), "null"));
+  EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), ""));
 }
 
 TEST(QuantizationConfig, InlineTextOrFile) {

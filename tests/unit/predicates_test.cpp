@@ -18,7 +18,7 @@ Deployment cuda(std::string arch) {
 }
 
 bool ask(const Condition& condition, const Deployment& deployment) {
-  return condition.holds(make_question(default_revision(), deployment));
+  return condition.holds(make_question(revision_by_name("vllm-2026-05-18"), deployment));
 }
 
 Deployment with_env(std::string name, std::string value) {
@@ -125,7 +125,7 @@ TEST(Predicates, PythonIntegers) {
 TEST(Predicates, MalformedNumberStopsTheOracleWhereTheReferenceReadsIt) {
   Deployment d = with_env("VLLM_BATCH_INVARIANT", "maybe");
   d.libs = {"triton_kernels"};
-  const Decision decision = select_backend(default_revision(), d);
+  const Decision decision = select_backend(revision_by_name("vllm-2026-05-18"), d);
   EXPECT_FALSE(decision.backend);
   EXPECT_EQ(decision.error_type, "ValueError");
   EXPECT_EQ(decision.error_message, "invalid literal for int() with base 10: 'maybe'");
@@ -156,7 +156,7 @@ TEST(Predicates, UnknownNamesAreInputErrors) {
     Deployment d = cuda("sm90");
     change(d);
     try {
-      (void)select_backend(default_revision(), d);
+      (void)select_backend(revision_by_name("vllm-2026-05-18"), d);
     } catch (const Error& error) {
       return std::string(error.what()).substr(0, 40);
     }
@@ -181,7 +181,7 @@ TEST(Predicates, UnknownNamesAreInputErrors) {
 TEST(Predicates, TextsAreFilledOnce) {
   Deployment d = cuda("sm90");
   d.moe_backend = "{device}";
-  const Question q = make_question(default_revision(), d);
+  const Question q = make_question(revision_by_name("vllm-2026-05-18"), d);
   EXPECT_EQ(fill_text("<{moe_backend}> {device} {x}", q, {{"x", "{y}"}}), "<{device}> cuda {y}");
   EXPECT_THROW((void)fill_text("{nobody}", q), Error);
   EXPECT_EQ(python_list({"a", "it's"}), "['a', \"it's\"]");

@@ -10,7 +10,7 @@
 namespace mxfp4 {
 namespace {
 
-const RuleSet& rules() { return default_revision(); }
+const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
 
 Deployment resolve(const DeploymentRequest& request) {
   return resolve_deployment(rules(), request, nullptr, nullptr);

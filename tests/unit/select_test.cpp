@@ -23,17 +23,18 @@ class SelectTest : public testing::Test {
                                          .parallel = always(),
                                          .routing = always()});
     wrapped.checks.insert(wrapped.checks.begin(), {"package", package("q"), "needs q"});
-    second_ = wrapped;
+    wrapped.name = "Second";
     rules_.name = "test";
-    rules_.activations = kActivations;
-    rules_.routing_methods = kRouting;
-    rules_.all2all_backends = kAll2All;
-    rules_.keys = kKeys;
+    rules_.activations = {"silu", "silu_no_mul"};
+    rules_.routing_methods = {{"R", 9}};
+    rules_.all2all_backends = {"allgather_reducescatter"};
+    rules_.keys = {{"k8", "K8"}, {"k4", "K4"}};
     rules_.weight_key_text = "W";
     rules_.gated = gated_by_name();
     rules_.uses_all2all = all_of({expert_parallel(), any_of({dp_above_one(), sp_above_one()})});
     rules_.batched = never();
     rules_.requirements = requirements_;
+    rules_.classes = {{.name = "First", .checks = {{"lora", lora(), "wants LoRA"}}}, wrapped};
     rules_.backends = backends_;
     rules_.aliases = aliases_;
     rules_.selectors = selectors_;
@@ -47,18 +48,11 @@ class SelectTest : public testing::Test {
 
   [[nodiscard]] Decision select() const { return select_backend(rules_, deployment_); }
 
-  static constexpr std::array<std::string_view, 2> kActivations = {"silu", "silu_no_mul"};
-  static constexpr std::array kRouting = {NumberedName{"R", 9}};
-  static constexpr std::array<std::string_view, 1> kAll2All = {"allgather_reducescatter"};
-  static constexpr std::array kKeys = {QuantKeyRow{"k8", "K8"}, QuantKeyRow{"k4", "K4"}};
-
-  ExpertClass first_{.name = "First", .checks = {{"lora", lora(), "wants LoRA"}}};
-  ExpertClass second_;
   std::vector<RequirementRow> requirements_ = {
       {gated(), {"NotImplementedError", "not gated on {device}"}}};
   std::vector<BackendRow> backends_ = {
-      {Backend::MARLIN, "M", "", {&first_, &second_}},
-      {Backend::TRITON, "T", "k8", {&second_}},
+      {Backend::MARLIN, "M", "", {"First", "Second"}},
+      {Backend::TRITON, "T", "k8", {"Second"}},
       {Backend::NONE, "None", "", {}},
   };
   std::vector<AliasRow> aliases_ = {{"both", {Backend::MARLIN, Backend::TRITON}},

@@ -1,0 +1,91 @@
+#include "lib/revisions/edit.hpp"
+
+namespace mxfp4::edit {
+namespace {
+
+template <class Rows, class Value, class Member>
+auto& row_with(Rows& rows, const Value& value, Member member, std::string_view what) {
+  const auto found = std::ranges::find(rows, value, member);
+  if (found == rows.end()) {
+    throw Error::internal(fmt::format("a release changes {} that its base does not have", what));
+  }
+  return *found;
+}
+
+}  // namespace
+
+BackendRow& backend(RuleSet& rules, Backend backend) {
+  return row_with(rules.backends, backend, &BackendRow::backend, backend_name(backend));
+}
+
+ExpertClass& expert_class(RuleSet& rules, std::string_view name) {
+  return row_with(rules.classes, name, &ExpertClass::name, name);
+}
+
+AliasRow& alias(RuleSet& rules, std::string_view name) {
+  return row_with(rules.aliases, name, &AliasRow::name, name);
+}
+
+SelectorRow& selector(RuleSet& rules, Selector selector) {
+  return row_with(rules.selectors, selector, &SelectorRow::selector, selector_name(selector));
+}
+
+ConverterRow& converter(RuleSet& rules, Family family, Backend backend) {
+  for (ConverterRow& row : rules.converters) {
+    if (row.family == family && row.backend == backend) return row;
+  }
+  throw Error::internal("a release changes a converter that its base does not have");
+}
+
+Condition& condition(RuleSet& rules, std::string_view name, std::string_view topic) {
+  return row_with(expert_class(rules, name).checks, topic, &Check::topic, topic).passes;
+}
+
+void add_check_after(ExpertClass& expert_class, std::string_view topic, Check check) {
+  Check& before = row_with(expert_class.checks, topic, &Check::topic, topic);
+  const auto index = &before - expert_class.checks.data();
+  expert_class.checks.insert(expert_class.checks.begin() + index + 1, std::move(check));
+}
+
+void add_backend_after(RuleSet& rules, Backend after, BackendRow added) {
+  const auto index = &backend(rules, after) - rules.backends.data();
+  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+    rules.converters.push_back({added.backend, family});
+  }
+  rules.backends.insert(rules.backends.begin() + index + 1, std::move(added));
+}
+
+void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added) {
+  const auto index = &alias(rules, before) - rules.aliases.data();
+  rules.aliases.insert(rules.aliases.begin() + index, std::move(added));
+}
+
+void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added) {
+  const auto index = &alias(rules, after) - rules.aliases.data();
+  rules.aliases.insert(rules.aliases.begin() + index + 1, std::move(added));
+}
+
+void add_layouts(RuleSet& rules, std::vector<LayoutRow> added) {
+  rules.layouts.insert(rules.layouts.begin(), added.begin(), added.end());
+}
+
+void drop_layouts(RuleSet& rules, Backend backend, Family family) {
+  std::erase_if(rules.layouts, [&](const LayoutRow& row) {
+    return row.backend == backend && row.family == family;
+  });
+}
+
+void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when) {
+  std::erase_if(rules.layouts, [&](const LayoutRow& row) {
+    return row.backend == backend && row.when.text == when.text;
+  });
+}
+
+void copy_quant_settings(RuleSet& rules, Backend like, Backend backend) {
+  QuantSettingsRow row =
+      row_with(rules.quant_settings, like, &QuantSettingsRow::backend, backend_name(like));
+  row.backend = backend;
+  rules.quant_settings.push_back(row);
+}
+
+}  // namespace mxfp4::edit

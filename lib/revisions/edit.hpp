@@ -1,0 +1,65 @@
+// How a release changes the rule set that it is built from. What a change names must be there: a
+// change that finds nothing to change throws Error::internal, and the tests build every release.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/error.hpp"
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4::edit {
+
+// The row to change.
+[[nodiscard]] BackendRow& backend(RuleSet& rules, Backend backend);
+[[nodiscard]] ExpertClass& expert_class(RuleSet& rules, std::string_view name);
+[[nodiscard]] AliasRow& alias(RuleSet& rules, std::string_view name);
+[[nodiscard]] SelectorRow& selector(RuleSet& rules, Selector selector);
+[[nodiscard]] ConverterRow& converter(RuleSet& rules, Family family, Backend backend);
+
+// The condition of a class's check of this topic ("device", "activation", "scheme", ...).
+[[nodiscard]] Condition& condition(RuleSet& rules, std::string_view expert_class,
+                                   std::string_view topic);
+// Inserts a check behind the one of this topic.
+void add_check_after(ExpertClass& expert_class, std::string_view topic, Check check);
+
+// Where `value` stands in a list. Throws when it does not.
+template <class Row, class Value>
+auto position(std::vector<Row>& list, const Value& value) {
+  const auto found = std::ranges::find(list, value);
+  if (found == list.end()) throw Error::internal("a release changes what its base does not have");
+  return found;
+}
+
+template <class Row, class Value>
+void insert_before(std::vector<Row>& list, const Value& value, Row added) {
+  list.insert(position(list, value), std::move(added));
+}
+
+template <class Row, class Value>
+void insert_after(std::vector<Row>& list, const Value& value, Row added) {
+  list.insert(position(list, value) + 1, std::move(added));
+}
+
+template <class Row, class Value>
+void remove(std::vector<Row>& list, const Value& value) {
+  list.erase(position(list, value));
+}
+
+// A backend's row and those of its converters, behind another backend's.
+void add_backend_after(RuleSet& rules, Backend after, BackendRow added);
+void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added);
+void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added);
+
+// Layout rows go in front of all others: the first match wins.
+void add_layouts(RuleSet& rules, std::vector<LayoutRow> added);
+void drop_layouts(RuleSet& rules, Backend backend, Family family);
+// The backend's rows of this condition.
+void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when);
+// The settings of a backend that has none yet are those of `like`.
+void copy_quant_settings(RuleSet& rules, Backend like, Backend backend);
+
+}  // namespace mxfp4::edit

@@ -1,0 +1,35 @@
+// What a file of this folder says about one release: its facts, and what it changed. Releases are
+// built in a chain: each is the rule set of its base with `apply` run over it.
+#pragma once
+
+#include <string_view>
+
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4 {
+
+struct Release {
+  std::string_view name;     // "vllm-0.33.0"; for a commit of main "vllm-YYYY-MM-DD"
+  std::string_view version;  // "0.33.0"; empty for a commit of main
+  std::string_view date;     // of the wheel's upload, or of the commit
+  std::string_view commit;   // of vLLM
+  std::string_view pins;     // kernel libraries that the rules and bytes were taken from
+  std::string_view changes;  // in one line
+  // What was executed with this release's own wheel and found equal; empty: nothing yet.
+  std::string_view executed{};
+  const Release* base = nullptr;  // null: `apply` writes the whole rule set
+  void (*apply)(RuleSet& rules);
+};
+
+extern const Release kCommit20260518;
+extern const Release kCommit20260817;
+extern const Release kRelease0270;
+extern const Release kRelease0271;
+extern const Release kRelease0280;
+extern const Release kRelease0290;
+extern const Release kRelease0300;
+extern const Release kRelease0310;
+extern const Release kRelease0320;
+extern const Release kRelease0330;
+
+}  // namespace mxfp4

@@ -1,0 +1,18 @@
+// vLLM 0.28.0 decides as main did nine days before.
+#include "lib/revisions/releases.hpp"
+
+namespace mxfp4 {
+
+const Release kRelease0280 = {
+    .name = "vllm-0.28.0",
+    .version = "0.28.0",
+    .date = "2026-08-26",
+    .commit = "2cf0a6915",
+    .pins = "flashinfer 0.6.16.post3, triton_kernels 3.5.1 (CUDA), humming-kernels 0.1.12",
+    .changes = "as vllm-2026-08-17",
+    .executed = "15,300 of 15,300 decisions with traces; no bytes of layouts",
+    .base = &kCommit20260817,
+    .apply = [](RuleSet& /*rules*/) {},
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,91 @@
+// vLLM 0.30.0 (fused_moe/oracle/mxfp4.py): AITER's Triton kernel becomes a backend of its own; CPU
+// joins the lists; Humming groups with expert parallelism.
+#include "lib/layouts/all.hpp"
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_conditions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+void split_aiter(RuleSet& rules) {
+  constexpr std::string_view kClass = "AiterW4A16ExpertsMonolithic";
+  edit::remove(edit::backend(rules, AITER_MXFP4_BF16).classes, kClass);
+  edit::add_backend_after(rules, AITER_MXFP4_BF16,
+                          {AITER_TRITON_MXFP4_BF16, "AITER_TRITON_MXFP4_BF16", "", {kClass}});
+  edit::condition(rules, kClass, "device") = aiter_on({"gfx942", "gfx950", "gfx1250"});
+  edit::insert_after(edit::alias(rules, "aiter").candidates, AITER_MXFP4_BF16,
+                     AITER_TRITON_MXFP4_BF16);
+  edit::add_alias_after(rules, "aiter", {"aiter_triton_mxfp4_bf16", {AITER_TRITON_MXFP4_BF16}});
+  edit::insert_after(edit::selector(rules, Selector::kGptOss).priorities.front().backends,
+                     AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
+  edit::insert_after(rules.option_names, "aiter", std::string_view("aiter_triton_mxfp4_bf16"));
+  edit::copy_quant_settings(rules, AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
+}
+
+// Both CPU families share one function; the generic converter of AITER's Triton kernel interleaves
+// gate and up rows before it packs them.
+void change_layouts(RuleSet& rules) {
+  constexpr std::string_view kUnknown =
+      "the generic converter of this backend interleaves gate and up rows before it packs them; "
+      "its "
+      "bytes were not executed";
+  constexpr std::string_view kNone =
+      "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.NONE. Expected TRTLLM, "
+      "FlashInfer CUTLASS, Triton, AITER, XPU, CPU, or emulation backend.";
+  edit::drop_layouts(rules, CPU, Family::kGeneric);
+  edit::drop_layouts(rules, NONE, Family::kGeneric);
+  edit::add_layouts(rules,
+                    {{NONE, Family::kGeneric, {}, nullptr, kNone, "ValueError"},
+                     {CPU, Family::kGeneric, kNotAmx, nullptr, kNotAmxRefusal},
+                     {CPU, Family::kGeneric, {}, &kCpuVnni32Layout},
+                     {AITER_TRITON_MXFP4_BF16, Family::kGptOss, kCdna4, &kTritonCdna4Layout},
+                     {AITER_TRITON_MXFP4_BF16, Family::kGptOss, kNoSwizzle, &kTritonStridedLayout},
+                     {AITER_TRITON_MXFP4_BF16, Family::kGeneric, {}, nullptr, kUnknown}});
+}
+
+void list_cpu(RuleSet& rules) {
+  SelectorRow& by_key = edit::selector(rules, Selector::kGptOss);
+  edit::insert_before(by_key.priorities.front().backends, EMULATION, CPU);
+  std::erase_if(by_key.exhausted, [](const ExhaustedRow& row) {
+    return row.last_try && row.last_try->backend == CPU;
+  });
+  SelectorRow& deepseek = edit::selector(rules, Selector::kDeepseekV4);
+  deepseek.priorities.insert(deepseek.priorities.end() - 1, {platform_is(Platform::kCpu), {CPU}});
+  edit::expert_class(rules, "CPUExpertsMxfp4").monolithic = false;
+  edit::condition(rules, "CPUExpertsMxfp4", "routing") =
+      routing_in({"Default", "Renormalize", "RenormalizeNaive", "DeepseekV4"});
+  edit::converter(rules, Family::kGeneric, CPU).supported = true;
+}
+
+}  // namespace
+
+const Release kRelease0300 = {
+    .name = "vllm-0.30.0",
+    .version = "0.30.0",
+    .date = "2026-09-22",
+    .commit = "ced6857af",
+    .pins = "flashinfer 0.6.18.post1, triton_kernels 3.5.1 (CUDA), humming-kernels 0.1.12",
+    .changes = "AITER_TRITON_MXFP4_BF16; CPU in the lists, generic models too",
+    .executed =
+        "15,298 of 15,300 decisions with traces (two are a fault of the fakes: b12x without its "
+        "package); no bytes of layouts",
+    .base = &kRelease0290,
+    .apply =
+        [](RuleSet& rules) {
+          split_aiter(rules);
+          list_cpu(rules);
+          change_layouts(rules);
+          edit::selector(rules, Selector::kDeepseekV4).filters_named = false;
+          rules.gemm_type.any_value = true;
+          rules.gemm_type.grouped_with_expert_parallel = true;
+          rules.quantization_config_anywhere = true;
+          rules.option_names.emplace_back("rdna3");
+        },
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,199 @@
+// vLLM 0.32.0 (fused_moe/oracle/mxfp4.py): the lists fall back to backends without a key; Humming is
+// listed, first on capability 9.0; CUTLASS and FlashInfer's MoE-EP kernels become backends.
+#include <utility>
+
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_conditions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+constexpr Platform kCuda = Platform::kCuda;
+
+// The kernels are compiled for these capabilities (csrc, mxfp4_experts_quant).
+ExpertClass cutlass_mxfp4() {
+  return generic_class(
+      {.name = "CutlassExpertsMxfp4",
+       .device = all_of({platform_is(kCuda), capability_at_least(10, 0), capability_below(12, 0)}),
+       .ungated = true,
+       .activation = all_but_relu2(),
+       .scheme = key_in({"mxfp4"}),
+       .parallel = not_over({"deepep_high_throughput", "flashinfer_all2allv",
+                             "flashinfer_nvlink_two_sided", "flashinfer_nvlink_one_sided"}),
+       .routing = always()});
+}
+
+// The last check is the kernel's own: it lists every reason at once.
+ExpertClass moe_ep() {
+  ExpertClass row =
+      generic_class({.name = "FlashInferMoeEpExperts",
+                     .device = any_of({capability_is(10, 0), capability_is(10, 3)}),
+                     .activation = activation_in({"silu"}),
+                     .scheme = always(),
+                     .parallel = all_of({expert_parallel(), none_of({batched_format()})}),
+                     .routing = always()});
+  const Condition deep_gemm = moe_backend_is("flashinfer_moe_ep_mega_deep_gemm");
+  const Condition other_routing = none_of({routing_in({"DeepseekV4"})});
+  row.checks.push_back({"MoE-EP", none_of({all_of({deep_gemm, other_routing, eplb()})}),
+                        "kernel does not support routing method {routing_name}, EPLB"});
+  row.checks.push_back({"MoE-EP", none_of({all_of({deep_gemm, other_routing})}),
+                        "kernel does not support routing method {routing_name}"});
+  row.checks.push_back(
+      {"MoE-EP", none_of({all_of({deep_gemm, eplb()})}), "kernel does not support EPLB"});
+  return row;
+}
+
+void add_backends(RuleSet& rules) {
+  rules.classes.push_back(cutlass_mxfp4());
+  rules.classes.push_back(moe_ep());
+  edit::add_backend_after(
+      rules, FLASHINFER_CUTLASS_MXFP4_BF16,
+      {CUTLASS_MXFP4_MXFP4, "CUTLASS_MXFP4_MXFP4", "mxfp4", {"CutlassExpertsMxfp4"}});
+  edit::add_backend_after(
+      rules, HUMMING,
+      {FLASHINFER_MOE_EP_CUTEDSL, "FLASHINFER_MOE_EP_CUTEDSL", "", {"FlashInferMoeEpExperts"}});
+  edit::add_backend_after(
+      rules, FLASHINFER_MOE_EP_CUTEDSL,
+      {FLASHINFER_MOE_EP_DEEP_GEMM, "FLASHINFER_MOE_EP_DEEP_GEMM", "", {"FlashInferMoeEpExperts"}});
+  edit::add_alias_after(rules, "flashinfer_cutlass_afp8",
+                        {"flashinfer_moe_ep_cutedsl", {FLASHINFER_MOE_EP_CUTEDSL}});
+  edit::add_alias_after(rules, "flashinfer_moe_ep_cutedsl",
+                        {"flashinfer_moe_ep_mega_deep_gemm", {FLASHINFER_MOE_EP_DEEP_GEMM}});
+  edit::copy_quant_settings(rules, AITER_MXFP4_MXFP4, CUTLASS_MXFP4_MXFP4);
+  for (const Backend backend : {FLASHINFER_MOE_EP_CUTEDSL, FLASHINFER_MOE_EP_DEEP_GEMM}) {
+    edit::converter(rules, Family::kGptOss, backend).supported = false;
+    rules.quant_settings.push_back(
+        {.backend = backend, .constructor = "direct", .activation_dtype = "nvfp4"});
+  }
+  edit::converter(rules, Family::kGptOss, CUTLASS_MXFP4_MXFP4).supported = false;
+}
+
+void refuse_layouts(RuleSet& rules) {
+  constexpr std::string_view kGptOss =
+      "the gpt_oss converter has no branch for this backend: loading stops with ValueError";
+  constexpr std::string_view kUnknown =
+      "the bytes that the generic converter makes for this backend were not executed";
+  for (const Backend backend :
+       {CUTLASS_MXFP4_MXFP4, FLASHINFER_MOE_EP_CUTEDSL, FLASHINFER_MOE_EP_DEEP_GEMM}) {
+    edit::add_layouts(rules, {{backend, Family::kGptOss, {}, nullptr, kGptOss, "ValueError"},
+                              {backend, Family::kGeneric, {}, nullptr, kUnknown}});
+  }
+}
+
+// On capability 9.0 Humming stands in front of Marlin, on 12.x Marlin in front of Triton.
+void order_lists(RuleSet& rules) {
+  std::vector<PriorityRow>& lists = edit::selector(rules, Selector::kGptOss).priorities;
+  std::vector<Backend> usual = lists.front().backends;
+  edit::insert_after(usual, FLASHINFER_CUTLASS_MXFP4_MXFP8, CUTLASS_MXFP4_MXFP4);
+  std::vector<Backend> hopper = usual;
+  edit::insert_before(hopper, MARLIN, HUMMING);
+  edit::insert_after(usual, BATCHED_MARLIN, HUMMING);
+  std::vector<Backend> blackwell = usual;
+  edit::remove(blackwell, TRITON);
+  edit::insert_after(blackwell, BATCHED_MARLIN, TRITON);
+  const Condition on_hopper = all_of({platform_is(kCuda), capability_is(9, 0)});
+  lists = {{on_hopper, std::move(hopper)},
+           {all_of({platform_is(kCuda), capability_family(12)}), std::move(blackwell)},
+           {always(), std::move(usual)}};
+
+  std::vector<PriorityRow>& deepseek = edit::selector(rules, Selector::kDeepseekV4).priorities;
+  std::vector<Backend> first = deepseek.back().backends;
+  edit::insert_before(first, MARLIN, HUMMING);
+  edit::insert_after(deepseek.back().backends, BATCHED_MARLIN, HUMMING);
+  deepseek.insert(deepseek.end() - 1, {on_hopper, std::move(first)});
+}
+
+// Triton's classes know consumer Blackwell now; capability 11.0 comes with it.
+void widen_triton(RuleSet& rules) {
+  const Condition rocm =
+      any_of({arch_contains("gfx90a"), arch_contains("gfx942"), arch_contains("gfx950"),
+              arch_contains("gfx11"),
+              all_of({arch_contains("gfx12"), none_of({arch_contains("gfx1250")})})});
+  for (const std::string_view name :
+       {"OAITritonMxfp4ExpertsMonolithic", "OAITritonExperts", "UnfusedOAITritonExperts"}) {
+    edit::condition(rules, name, "device") =
+        all_of({package("triton_kernels"),
+                any_of({all_of({platform_is(Platform::kCuda), capability_at_least(9, 0),
+                                capability_below(13, 0)}),
+                        all_of({platform_is(Platform::kRocm), rocm})})});
+  }
+}
+
+void round_sizes(RuleSet& rules) {
+  const auto before = [&](std::string_view text, RoundingRow row) {
+    rules.rounding.insert(
+        std::ranges::find(rules.rounding, text,
+                          [](const RoundingRow& candidate) { return candidate.when.text; }),
+        row);
+  };
+  before("B12X_*", {{"FLASHINFER_MOE_EP_*",
+                     [](const Target& t) {
+                       return t.backend == FLASHINFER_MOE_EP_CUTEDSL ||
+                              t.backend == FLASHINFER_MOE_EP_DEEP_GEMM;
+                     }},
+                    1,
+                    1});
+  before("MARLIN or BATCHED_MARLIN on xpu",
+         {{"CUTLASS_MXFP4_MXFP4", [](const Target& t) { return t.backend == CUTLASS_MXFP4_MXFP4; }},
+          128,
+          128});
+  before("rocm", {{"AITER_MXFP4_MXFP4 on rocm",
+                   [](const Target& t) {
+                     return t.backend == AITER_MXFP4_MXFP4 && t.platform == Platform::kRocm;
+                   }},
+                  256,
+                  128});
+}
+
+}  // namespace
+
+const Release kRelease0320 = {
+    .name = "vllm-0.32.0",
+    .version = "0.32.0",
+    .date = "2026-10-18",
+    .commit = "5df63a720",
+    .pins = "flashinfer 0.7.0.post1, humming-kernels 0.1.17",
+    .changes =
+        "falls back to bf16 activations; HUMMING listed, first on sm90; MARLIN before TRITON "
+        "on sm12x, TRITON there by name; CUTLASS_MXFP4_MXFP4 and FLASHINFER_MOE_EP_*",
+    .executed =
+        "15,295 of 15,300 decisions with traces (five are a fault of the fakes: b12x without "
+        "its package); no bytes of layouts",
+    .base = &kRelease0310,
+    .apply =
+        [](RuleSet& rules) {
+          add_backends(rules);
+          refuse_layouts(rules);
+          order_lists(rules);
+          round_sizes(rules);
+          widen_triton(rules);
+          rules.falls_back_without_key = true;
+          edit::selector(rules, Selector::kGptOss).own_key_in_list = true;
+          edit::condition(rules, "AiterW4A16ExpertsMonolithic", "routing") =
+              routing_in({"Renormalize", "RenormalizeNaive", "DeepseekV4", "DeepSeekV3"});
+          rules.requirements.insert(
+              rules.requirements.begin(),
+              {none_of({all_of({gated(), aiter_moe_enabled(),
+                                env_number("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", false),
+                                none_of({model_type_in({"deepseek_v41", "deepseek_v41_text"})})})}),
+               {"ValueError",
+                "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4=1 only supports model_type in ('deepseek_v41', "
+                "'deepseek_v41_text'), got {model_type}. Unset this env var for this model."}});
+          const auto int8 =
+              std::ranges::find(rules.keys, "int8_per_channel_static", &QuantKeyRow::name);
+          rules.keys.insert(int8, {"nvfp4_per_token",
+                                   "QuantKey(u8,scale({fp8},dynamic,GroupShape(row=1, col=16)),"
+                                   "scale2(f32,dynamic,per_token),symmetric)"});
+          rules.all2all_backends.emplace_back("passthrough");
+          edit::insert_after(rules.option_names, "flashinfer_cutedsl",
+                             std::string_view("flashinfer_moe_ep_cutedsl"));
+          edit::remove(rules.option_names, "flashinfer_moe_ep_mega_cutedsl");
+          edit::insert_after(rules.option_names, "aiter", std::string_view("aiter_mega_moe"));
+        },
+};
+
+}  // namespace mxfp4

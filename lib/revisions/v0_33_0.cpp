@@ -1,0 +1,112 @@
+// vLLM 0.33.0 (fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py): AITER's Triton kernel for fp4
+// activations on gfx1250; LoRA on TRTLLM when asked for by name; the exception for Qwen3.8 is gone.
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_conditions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+ExpertClass aiter_w4a4() {
+  ExpertClass row =
+      generic_class({.name = "AiterW4A4ExpertsMonolithic",
+                     .monolithic = true,
+                     .device = aiter_on({"gfx1250"}),
+                     .activation = activation_in({"swigluoai", "swigluoai_uninterleave", "silu"}),
+                     .scheme = key_in({"mxfp4"}),
+                     .parallel = monolithic_parallel(),
+                     .routing = routing_in({"Renormalize", "RenormalizeNaive", "DeepseekV4",
+                                            "DeepSeekV3", "MiniMax2"})});
+  return row;
+}
+
+ExpertClass trtllm_lora() {
+  return generic_class({.name = "TrtLlmMxfp4LoRAExperts",
+                        .device = all_of({platform_is(Platform::kCuda), capability_family(10),
+                                          package("flashinfer")}),
+                        .activation = activation_in({"swigluoai", "silu"}),
+                        .scheme = no_key(),
+                        .parallel = monolithic_parallel(),
+                        .routing = always(),
+                        .lora = true});
+}
+
+void change_aiter(RuleSet& rules) {
+  edit::expert_class(rules, "AiterExperts").name = "AiterMxfp4Experts";
+  for (const Backend backend : {AITER_MXFP4_BF16, AITER_MXFP4_MXFP4}) {
+    edit::backend(rules, backend).classes = {"AiterMxfp4Experts"};
+  }
+  rules.classes.push_back(aiter_w4a4());
+  edit::add_backend_after(rules, AITER_MXFP4_MXFP4,
+                          {AITER_TRITON_MXFP4_MXFP4,
+                           "AITER_TRITON_MXFP4_MXFP4",
+                           "mxfp4",
+                           {"AiterW4A4ExpertsMonolithic"}});
+  edit::alias(rules, "aiter").candidates.push_back(AITER_TRITON_MXFP4_MXFP4);
+  edit::add_alias_after(rules, "aiter_mxfp4_fp8",
+                        {"aiter_triton_mxfp4_mxfp4", {AITER_TRITON_MXFP4_MXFP4}});
+  edit::insert_after(rules.option_names, "aiter_triton_mxfp4_bf16",
+                     std::string_view("aiter_triton_mxfp4_mxfp4"));
+  edit::copy_quant_settings(rules, AITER_MXFP4_MXFP4, AITER_TRITON_MXFP4_MXFP4);
+  edit::add_layouts(rules, {{AITER_TRITON_MXFP4_MXFP4,
+                             {},
+                             {},
+                             nullptr,
+                             "the bytes that the converters make for this backend were not "
+                             "executed"}});
+  edit::condition(rules, "AiterW4A16ExpertsMonolithic", "parallel") = monolithic_parallel();
+  edit::condition(rules, "AiterW4A16ExpertsMonolithic", "hash routing") = always();
+}
+
+// On gfx1250 the scales of every Triton layout are shuffled (quantization/utils/mxfp4_utils.py).
+void refuse_gfx1250(RuleSet& rules) {
+  constexpr std::string_view kReason =
+      "this release shuffles the scales on gfx1250; its bytes were not executed";
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
+  edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, kGfx1250, nullptr, kReason}});
+}
+
+void add_lora(RuleSet& rules) {
+  rules.classes.push_back(trtllm_lora());
+  edit::backend(rules, FLASHINFER_TRTLLM_MXFP4_BF16).lora_classes = {"TrtLlmMxfp4LoRAExperts"};
+  edit::backend(rules, FLASHINFER_TRTLLM_MXFP4_MXFP8).lora_refusal = {
+      "ValueError",
+      "Mxfp4 MoE backend '{value}' does not support the deployment configuration since expert LoRA "
+      "is not supported with MXFP8 activations; use moe_backend='flashinfer_trtllm'."};
+}
+
+}  // namespace
+
+const Release kRelease0330 = {
+    .name = "vllm-0.33.0",
+    .version = "0.33.0",
+    .date = "2026-11-02",
+    .commit = "4ba787ec9",
+    .pins = "flashinfer 0.7.2.post1, humming-kernels 0.1.19",
+    .changes = "AITER_TRITON_MXFP4_MXFP4 on gfx1250; LoRA on FLASHINFER_TRTLLM_MXFP4_BF16 by name",
+    .executed =
+        "15,295 of 15,300 decisions with traces (five are a fault of the fakes: b12x without its "
+        "package); no bytes of layouts",
+    .base = &kRelease0320,
+    .apply =
+        [](RuleSet& rules) {
+          change_aiter(rules);
+          add_lora(rules);
+          refuse_gfx1250(rules);
+          edit::selector(rules, Selector::kGptOss).gates.clear();
+          edit::condition(rules, "CPUExpertsMxfp4", "activation") =
+              activation_in({"silu", "swigluoai", "gelu", "gelu_tanh"});
+          rules.keys.push_back({"int8_per_group_32",
+                                "QuantKey(i8,scale(f32,dynamic,GroupShape(row=1, "
+                                "col=32)),symmetric)"});
+          rules.keys.push_back({"int4_per_group_32",
+                                "QuantKey(int4,scale(f16,static,GroupShape(row=1, "
+                                "col=32)),symmetric)"});
+        },
+};
+
+}  // namespace mxfp4
