@@ -18,7 +18,7 @@ namespace mxfp4 {
 namespace {
 
 void expect_snapshot(const std::string& name, const std::string& text) {
-  const std::string path = std::string(MXFP4_TESTDATA) + "/revision/" + name;
+  const std::string path = fmt::format("{}/revision/{}", MXFP4_TESTDATA, name);
   if (std::getenv("MXFP4_UPDATE_SNAPSHOTS") != nullptr) {
     std::ofstream(path) << text;
     return;
@@ -30,12 +30,14 @@ void expect_snapshot(const std::string& name, const std::string& text) {
 
 // A release's text is kept as what it changes in its base's: a commit's whole text would be repeated
 // for each.
-void expect_release_snapshot(const Release& release, const std::string& suffix,
+void expect_release_snapshot(const Release& release, std::string_view suffix,
                              std::string (*text)(const RuleSet&)) {
   const std::string whole = text(rules_of(release));
-  const std::string name = std::string(release.name) + suffix;
-  if (release.base == nullptr) return expect_snapshot(name + ".txt", whole);
-  expect_snapshot(name + ".diff", changed_lines(text(rules_of(*release.base)), whole));
+  if (release.base == nullptr) {
+    return expect_snapshot(fmt::format("{}{}.txt", release.name, suffix), whole);
+  }
+  expect_snapshot(fmt::format("{}{}.diff", release.name, suffix),
+                  changed_lines(text(rules_of(*release.base)), whole));
 }
 
 TEST(RuleSet, RulesEqualTheSnapshot) {

@@ -65,7 +65,8 @@ TEST(DeploymentJson, RefusesNamingTheKey) {
   EXPECT_EQ(refused_line([](json& j) { j["extra"] = 1; }),
             "extra: unknown key, expected platform, arch, libs, env, selector, moe_backend, "
             "activation_override, model_activation, activation, is_act_and_mul, routing_method, "
-            "lora, num_experts, parallel");
+            "lora, num_experts, local_experts, hidden, intermediate, hash_routing, model_type, "
+            "parallel");
   EXPECT_EQ(refused_line([](json& j) { j.erase("lora"); }), "lora: missing");
   EXPECT_EQ(refused_line([](json& j) { j["lora"] = 1; }),
             "lora: expected true or false, found number");
@@ -118,7 +119,8 @@ TEST(DeploymentJson, TargetFile) {
   EXPECT_EQ(r.libs, (std::set<std::string>{"humming"}));
   EXPECT_FALSE(parse_target("{}").libs);
   const auto refused = [](const char* text) { return refusal([&] { return parse_target(text); }); };
-  EXPECT_EQ(refused(R"({"gpu":"H100"})"), "gpu: unknown key, expected platform, arch, libs, env");
+  EXPECT_EQ(refused(R"({"gpu":"H100"})"),
+            "gpu: unknown key, expected vllm, platform, arch, libs, env");
   EXPECT_EQ(refused(R"({"libs":"aiter"})"), "libs: expected a list or an object, found string");
   EXPECT_EQ(refused(R"({"libs":{"aiter":1}})"),
             "libs: expected versions that are strings or null, found number");
