@@ -10,13 +10,23 @@
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
+namespace {
+
+std::string nearest_by_number(std::string_view name) {
+  return fmt::format("the nearest is --revision {}", nearest_release(name).name);
+}
+
+}  // namespace
 
 const RuleSet& rules_named(const std::string& name) {
   if (name.empty()) return default_revision();
   try {
     return revision_by_name(name);
   } catch (Error& error) {
-    error.hint(fmt::format("the nearest is --revision {}", nearest_release(name).name));
+    std::vector<std::string> known;
+    for (const Release* release : all_releases()) known.emplace_back(release->name);
+    const std::string hint = nearest_hint(name, known);
+    error.hint(hint.empty() ? nearest_by_number(name) : hint);
     throw;
   }
 }
@@ -24,7 +34,7 @@ const RuleSet& rules_named(const std::string& name) {
 const RuleSet& rules_of_engine(const std::string& version) {
   if (const Release* release = find_release(version)) return rules_of(*release);
   throw Error::usage(fmt::format("--target: the rules of vLLM {} are not known", version))
-      .hint(fmt::format("the nearest is --revision {}", nearest_release(version).name));
+      .hint(nearest_by_number(version));
 }
 
 std::string moe_backend_hint(const RuleSet& rules, const std::string& name) {

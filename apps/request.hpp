@@ -11,8 +11,8 @@
 
 namespace mxfp4 {
 
-// The rules that --revision names; else those of the vLLM that --target says is installed, else the
-// newest release. Throws Error::usage for a release that is not known.
+// The rules that --revision names; else those of the vLLM that --target says is installed, else
+// default_revision(). Throws Error::usage for a release that is not known.
 [[nodiscard]] const RuleSet& rules_for(const DeploymentOptions& options);
 
 // What the flags and the --target file ask for. Throws Error::usage and Error::input naming the

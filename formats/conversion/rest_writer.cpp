@@ -98,7 +98,7 @@ class SummedFile {
     file_.append(bytes);
   }
   ManifestFile commit(const std::function<void(const ManifestFile&)>& finished) {
-    const ManifestFile entry{name_, file_.size(), sum_.hex()};
+    ManifestFile entry{name_, file_.size(), sum_.hex()};
     file_.commit([&] { finished(entry); });
     return entry;
   }

@@ -5,10 +5,7 @@
 namespace mxfp4 {
 namespace {
 
-const std::string& journal_name() {
-  static const std::string name = fmt::format("{}progress", kJournalPrefix);
-  return name;
-}
+std::string journal_name() { return fmt::format("{}progress", kJournalPrefix); }
 
 }  // namespace
 

@@ -50,6 +50,8 @@ extern "C" {
 
 #define MXFP4_REPACK_API_VERSION 0
 
+/* NOLINTBEGIN(readability-identifier-naming): names as C libraries have them. */
+
 /* What a function returns; 2, 3 and 6 are the exit codes of the program for the same. */
 typedef enum mxfp4_repack_status {
   MXFP4_REPACK_OK = 0,
@@ -146,6 +148,8 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob *
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_layer(
     const mxfp4_repack_blob *blob, int64_t layer, void *memory, int64_t bytes,
     const mxfp4_repack_read_options *options);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }

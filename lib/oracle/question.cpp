@@ -201,7 +201,7 @@ std::string preferred_gemm_type(const Question& question) {
   const GemmTypeRule& rule = question.rules.gemm_type;
   const auto found = question.deployment.env.find(std::string(rule.variable));
   const bool by_expert_parallel = rule.grouped_with_expert_parallel && question.parallel.use_ep;
-  const std::string unset = by_expert_parallel ? "grouped_contiguous" : "indexed";
+  std::string unset = by_expert_parallel ? "grouped_contiguous" : "indexed";
   if (found == question.deployment.env.end()) return unset;
   std::string value = found->second;
   std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });

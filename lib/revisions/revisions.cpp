@@ -108,6 +108,7 @@ const RuleSet& rules_of(const Release& release) {
 
 std::vector<const RuleSet*> all_revisions() {
   std::vector<const RuleSet*> all;
+  all.reserve(std::size(kReleases));
   for (const Release* release : kReleases) all.push_back(&rules_of(*release));
   return all;
 }

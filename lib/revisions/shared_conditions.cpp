@@ -28,8 +28,9 @@ Condition aiter_enabled() {
        package("aiter"), env_switch("VLLM_ROCM_USE_AITER", false)});
 }
 
-Condition aiter_on(std::vector<std::string_view> archs) {
+Condition aiter_on(const std::vector<std::string_view>& archs) {
   std::vector<Condition> any;
+  any.reserve(archs.size());
   for (const std::string_view arch : archs) any.push_back(arch_contains(arch));
   return all_of({aiter_enabled(), any_of(std::move(any))});
 }

@@ -20,7 +20,7 @@ namespace mxfp4 {
 
 // AITER is on: its package, its switch, and one of the devices that it knows.
 [[nodiscard]] Condition aiter_enabled();
-[[nodiscard]] Condition aiter_on(std::vector<std::string_view> archs);
+[[nodiscard]] Condition aiter_on(const std::vector<std::string_view>& archs);
 // AITER's fused MoE kernels are on too.
 [[nodiscard]] Condition aiter_moe_enabled();
 

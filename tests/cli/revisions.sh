@@ -32,7 +32,7 @@ expect_exit 0 "$BIN" unpack newer -o unpacked -q
 
 # A release has three spellings; --target says which one is installed.
 for name in 0.33.0 v0.33.0 vllm-0.33.0; do
-  expect_exit 0 "$BIN" explain "$model" --arch sm90 --revision $name --json
+  expect_exit 0 "$BIN" explain "$model" --arch sm100 --revision $name --json
   grep -q vllm-0.33.0 stdout || fail "$name is not the release"
 done
 printf '{"vllm": "0.31.0", "arch": "sm90"}\n' >target.json
@@ -44,7 +44,7 @@ printf '{"vllm": "0.31.9", "arch": "sm90"}\n' >target.json
 expect_exit 2 "$BIN" explain "$model" --target target.json
 expect_one_error 'the rules of vLLM 0.31.9 are not known'
 grep -q -- '--revision vllm-0.31.0' stderr || fail 'the nearest release is not named'
-printf '{"vllm": null, "arch": "sm90"}\n' >target.json
+printf '{"vllm": null, "arch": "sm100"}\n' >target.json
 expect_exit 0 "$BIN" explain "$model" --target target.json
 
 expect_exit 2 "$BIN" list backends --revision vllm-1999-01-01
