@@ -1,4 +1,5 @@
-"""Every row of every revision's layout table through the program: convert, unpack, convert again.
+"""Every layout that any revision gives to a backend, through the program: convert, unpack, convert again.
+A backend whose layout an earlier revision had is not tried again.
 Wherever nothing is declared lost, the unpacked tensors are the input's and the second blob's files are
 the first one's. every_layout.py PROGRAM, in an empty directory."""
 import glob
@@ -83,12 +84,14 @@ def main():
     for family in ("gpt_oss", "generic"):
         make_input(family + ".safetensors", family, False)
         make_input(family + "_scales.safetensors", family, True)
-    rows, lossy, missing = set(), 0, {row["id"] for row in listed("layouts")}
+    rows, tried, lossy, missing = set(), set(), 0, {row["id"] for row in listed("layouts")}
     for revision in [row["revision"].split()[0] for row in listed("revisions")]:
-        served = sorted({(row["backend"], family) for row in listed("backends", "--revision", revision)
-                         for family in ("gpt_oss", "generic")
-                         if row["family"] in (family, "both") and not row["layout"].startswith("refused")})
-        for (backend, family), machine in itertools.product(served, MACHINES):
+        served = {(row["backend"], family, row["layout"]) for row in listed("backends", "--revision", revision)
+                  for family in ("gpt_oss", "generic")
+                  if row["family"] in (family, "both") and not row["layout"].startswith("refused")} - tried
+        tried |= served
+        pairs = sorted({(backend, family) for backend, family, _ in served})
+        for (backend, family), machine in itertools.product(pairs, MACHINES):
             for knobs in ([], *KNOBS.get(backend, ())):
                 source = family + ("_scales" if backend == "AITER_MXFP4_FP8" else "") + ".safetensors"
                 flags = ["--revision", revision, "--backend", backend, *machine, *knobs]
@@ -97,7 +100,7 @@ def main():
                     assert planned.returncode in (2, 3, 4), planned.stderr
                     continue
                 layout = json.loads(planned.stdout)["layout"]
-                row = (revision, backend, family, layout, *knobs)
+                row = (backend, family, layout, *knobs)
                 if row in rows:
                     continue
                 rows.add(row)

@@ -15,7 +15,8 @@ cd work
 "$BIN" unpack $root/blob3 -o $root/loaded3 -q
 printf 'mine\n' >beside
 
-preloaded() { LD_PRELOAD=$FAULTS ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"; }
+# preloaded VARIABLE=VALUE... COMMAND...: only the command is preloaded: env would lack the sanitizer's names.
+preloaded() { env LD_PRELOAD=$FAULTS ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"; }
 preloaded "$BIN" --version >/dev/null 2>&1 || skip 'nothing can be preloaded into this build'
 
 # Whether DIRECTORY is whole: bytes of $1 or $2, but for the journal of a run that came so far.
@@ -35,7 +36,7 @@ kills() {
     cp -r "$old" out
     [ "$mode" = inside ] && out=. && cd out
     got=0
-    preloaded env "${fault[@]}" FAULT_KILL_AT=$at "$@" -o $out --force >/dev/null 2>../stderr || got=$?
+    preloaded "${fault[@]}" FAULT_KILL_AT=$at "$@" -o $out --force >/dev/null 2>../stderr || got=$?
     if [ "$mode" = inside ]; then cd ..; fi
     [ "$got" = 0 ] && break
     [ "$got" = 137 ] || fail "exit $got at call $at"
