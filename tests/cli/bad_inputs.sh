@@ -35,6 +35,5 @@ assert len(files) == 5, files
 results = [refuse(path) for path in folders + files]
 sys.exit(0 if all(results) else 1)
 PY
-grep -q __asan_init "$BIN" && export SANITIZED=1
-grep -q __tsan_init "$BIN" && export SANITIZED=1
+sanitized && export SANITIZED=1
 "$python" refuse.py "$BIN" "$TESTDATA"

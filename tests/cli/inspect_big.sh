@@ -69,6 +69,6 @@ assert usage.ru_maxrss < 256 << 10 or os.environ.get("SANITIZED"), "more than he
 for fact in ("36 (0-35)", "128", "2880", "gpt_oss"):
     assert fact in text, (fact, text)
 PY
-grep -q '__[at]san_init' "$BIN" && export SANITIZED=1
+sanitized && export SANITIZED=1
 "$python" measure.py "$BIN" inspect big
 "$python" measure.py "$BIN" inspect big --arch sm100 --tp-size 8

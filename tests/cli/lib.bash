@@ -50,6 +50,9 @@ expect_interruptions() {
 # skip WHY: ends the script; ctest shows it as skipped.
 skip() { printf 'SKIP: %s\n' "$*"; exit 77; }
 
+# Whether the program was built with a sanitizer: memory and time are others then.
+sanitized() { grep -q '__[at]san_init' "$BIN"; }
+
 # The system's Python, which has Debian's numpy and h5py. Modules beside the scripts are found.
 python=/usr/bin/python3
 export PYTHONPATH=$SOURCE_DIR/tests/cli PYTHONDONTWRITEBYTECODE=1
