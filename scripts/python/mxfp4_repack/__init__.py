@@ -3,8 +3,9 @@
     import mxfp4_repack
 
     with mxfp4_repack.open_blob("packed/") as blob:
-        with blob.layer(blob.layers[0]) as layer:
+        with blob[0] as layer:                        # or by prefix: blob.layer("model.layers.0.mlp.experts")
             info = layer.info("w13_weight")          # dtype, shape, strides, layout parameters
+            whole = layer["w13_weight"]              # the same as layer.numpy("w13_weight")
             one = layer.numpy("w13_weight", expert=5)  # decodes the frames of that expert only
             tensors = layer.to_device("cuda")        # torch tensors, see mxfp4_repack.loader
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mxfp4_repack.blob import BLOB_FOLDER, MANIFEST_NAME, Blob, find_blobs, open_blob
     from mxfp4_repack.checksum import xxh3_128
     from mxfp4_repack.errors import (
-        BlobError, ChecksumError, DependencyError, FormatError, MismatchError, NotABlobError,
+        ArgumentError, BlobError, ChecksumError, DependencyError, FormatError, MismatchError, NotABlobError,
         NotFoundError, RankError, ReadError, SizeError)
     from mxfp4_repack.layer import Layer
     from mxfp4_repack.tensors import TensorInfo, tensor_view
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "DependencyError", "FormatError", "Layer",
+    "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "DependencyError", "FormatError", "Layer",
     "MANIFEST_NAME", "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "SizeError",
     "TensorInfo", "find_blobs", "open_blob", "tensor_view", "xxh3_128",
 ]
@@ -48,7 +49,12 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+    try:
+        home = importlib.import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
+    except ModuleNotFoundError as error:
+        from mxfp4_repack.errors import DependencyError
+        raise DependencyError(__name__, name, f"needs the package {error.name}") from None
+    value = getattr(home, name)
     globals()[name] = value
     return value
 

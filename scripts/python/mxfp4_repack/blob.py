@@ -5,16 +5,16 @@ import hashlib
 import os
 import re
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
 from mxfp4_repack.checksum import xxh3_128
 from mxfp4_repack.errors import (
-    ChecksumError, FormatError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError,
+    ArgumentError, ChecksumError, FormatError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError,
     SizeError)
 from mxfp4_repack.fields import Fields, parse_json
 from mxfp4_repack.layer import FORMAT_VERSION, Layer
 from mxfp4_repack.layer_file import LayerFile, open_regular
-from mxfp4_repack.tensors import TensorInfo, tensor_info
+from mxfp4_repack.tensors import TensorInfo, tensor_info, whole_number
 
 MANIFEST_NAME = "mxfp4_repack.json"
 BLOB_FOLDER = "mxfp4_repack"  # of a model directory
@@ -80,8 +80,9 @@ class Blob:
 
     def file_of(self, prefix: str) -> str:
         """Path of a layer's file. Raises NotFoundError."""
-        if prefix not in self._entries:
-            raise NotFoundError(self.root, prefix, "no such layer in the blob")
+        if not isinstance(prefix, str) or prefix not in self._entries:
+            raise NotFoundError(self.root, prefix if isinstance(prefix, str) else repr(prefix),
+                                "no such layer in the blob")
         return os.path.join(self.root, self._entries[prefix]["file"])
 
     def entry(self, prefix: str) -> Mapping[str, Any]:
@@ -110,12 +111,28 @@ class Blob:
         return (f"<blob {self.root!r}: {self.manifest['layout']}, {len(self.layers)} layers, rank "
                 f"{self.rank} of {self.ranks}>")
 
-    def layer(self, prefix: "str | int") -> Layer:
-        """Opens a layer, by its prefix or its place in `layers`, and compares its size, header and metadata with the manifest.
+    def __getitem__(self, prefix: "str | int") -> Layer:
+        """The layer as layer() opens it: `with blob[0] as layer`."""
+        return self.layer(prefix)
 
-        With check="checksums" the whole file is read and hashed first.
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __iter__(self) -> Iterator[str]:
+        """Prefixes, in order: no file is opened."""
+        return iter(self.layers)
+
+    def __contains__(self, prefix: object) -> bool:
+        return prefix in self.layers
+
+    def layer(self, prefix: "str | int") -> Layer:
+        """Opens a layer and compares its size, header and metadata with the manifest.
+
+        prefix: also its place in `layers`, from the end where it is negative. With
+        check="checksums" the whole file is read and hashed first.
         """
-        if isinstance(prefix, int):
+        if not isinstance(prefix, str):
+            prefix = whole_number(prefix, self.root, "layer")
             if not -len(self.layers) <= prefix < len(self.layers):
                 raise NotFoundError(self.root, f"layer {prefix}", f"of {len(self.layers)} layers")
             prefix = self.layers[prefix]
@@ -158,6 +175,17 @@ def _read_manifest(path: str) -> Tuple[Mapping[str, Any], str]:
     return manifest, hashlib.sha256(text).hexdigest()
 
 
+def _text_of(path: Any) -> str:
+    """A path as text."""
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise ArgumentError("", "path", f"{path!r}, expected a path") from None
+    if "\0" in text:
+        raise ArgumentError("", "path", f"{text!r}, a path has no null character")
+    return text
+
+
 def _has_manifest(directory: str) -> bool:
     return os.path.exists(os.path.join(directory, MANIFEST_NAME))
 
@@ -168,7 +196,7 @@ def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
     {None: directory} when the blob stands alone, else {rank: directory}. Raises NotABlobError when
     there is none, RankError when rank directories of different sets lie there.
     """
-    root = os.fspath(path)
+    root = _text_of(path)
     for directory in (root, os.path.join(root, BLOB_FOLDER)):
         if _has_manifest(directory):
             return {None: directory}
@@ -193,16 +221,19 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     all files now, "checksums" also makes layer() hash the file. Raises a BlobError of a kind that
     says why.
     """
+    root = _text_of(path)
     if check not in ("none", "sizes", "checksums"):
-        raise ValueError(f"check: {check!r}, expected none, sizes or checksums")
+        raise ArgumentError(root, "check", f"{check!r}, expected none, sizes or checksums")
+    if rank is not None:
+        rank = whole_number(rank, root, "rank")
     found = find_blobs(path)
     if None in found:
         directory = found[None]
     elif rank is None:
         ranks = sorted(key for key in found if key is not None)
-        raise RankError(os.fspath(path), "", f"holds ranks {ranks}; say which")
+        raise RankError(root, "", f"holds ranks {ranks}; say which")
     elif rank not in found:
-        raise RankError(os.fspath(path), "", f"rank {rank} is not there")
+        raise RankError(root, "", f"rank {rank} is not there")
     else:
         directory = found[rank]
     if not _has_manifest(directory):

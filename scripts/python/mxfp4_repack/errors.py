@@ -18,7 +18,7 @@ class RankError(BlobError):
     """The rank that was asked for is not there, or none was named where there are several."""
 
 
-class NotFoundError(BlobError):
+class NotFoundError(BlobError, LookupError):
     """A layer, its file, a tensor or an expert that is not in the blob."""
 
 
@@ -42,5 +42,9 @@ class ReadError(BlobError):
     """The operating system could not open or read a file."""
 
 
-class DependencyError(BlobError):
+class DependencyError(BlobError, ImportError):
     """A package, or a type that only newer releases of it have, is missing."""
+
+
+class ArgumentError(BlobError, ValueError, TypeError):
+    """An argument of the caller that can mean nothing here; `key` is its name."""

@@ -3,16 +3,17 @@ from __future__ import annotations
 
 import math
 from types import TracebackType
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Type
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxfp4_repack.checksum import xxh3_128
-from mxfp4_repack.errors import ChecksumError, MismatchError, NotFoundError, SizeError
+from mxfp4_repack.errors import ArgumentError, ChecksumError, MismatchError, NotFoundError, SizeError
 from mxfp4_repack.fields import parse_json
 from mxfp4_repack.layer_file import Bytes, LayerFile
-from mxfp4_repack.tensors import DTYPES, TensorInfo, import_torch, row_major, tensor_view
+from mxfp4_repack.tensors import (
+    DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
 
 FORMAT_VERSION = 1
 
@@ -45,6 +46,19 @@ class Layer:
     def __repr__(self) -> str:
         return f"<layer {self.prefix!r} of {self.path!r}: {', '.join(self.tensors)}>"
 
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """The tensor as numpy() gives it."""
+        return self.numpy(name)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors
+
     def close(self) -> None:
         """Closes the file; later reads raise."""
         self._file.close()
@@ -61,7 +75,7 @@ class Layer:
 
     def info(self, name: str) -> TensorInfo:
         """`name` as in `tensors`. Raises NotFoundError."""
-        info = self._infos.get(name)
+        info = self._infos.get(name) if isinstance(name, str) else None
         if info is None:
             raise NotFoundError(self.path, f"{self.prefix}.{name}", "no such tensor in this layer")
         return info
@@ -88,7 +102,9 @@ class Layer:
         as in to_device(); one expert is an ordinary copy.
         """
         torch = import_torch(self.path)
-        if expert is None and device is not None and torch.device(device).type == "cuda":
+        if device is not None:
+            device = torch_device(torch, device, self.path)
+        if expert is None and device is not None and device.type == "cuda":
             return self.to_device(device, [name])[name]
         info, begin, size, shape, strides = self._slice(name, expert, False)
         flat = torch.empty(size + info.slack_bytes, dtype=torch.uint8)
@@ -99,13 +115,20 @@ class Layer:
 
     def to_device(self, device: Any, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
         """{name: torch tensor} of all tensors, or of `names`, on `device`; mxfp4_repack.loader."""
-        import_torch(self.path)
+        torch = import_torch(self.path)
+        if isinstance(names, str) or not (names is None or isinstance(names, Iterable)):
+            raise ArgumentError(self.path, "names", f"{names!r}, expected a list of names")
         from mxfp4_repack import loader
-        return loader.load(self, device, names)
+        return loader.load(self, torch_device(torch, device, self.path),
+                           None if names is None else list(names))
 
     def read_into(self, name: str, begin: int, out: Bytes) -> None:
         """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on. Thread-safe."""
         info = self.info(name)
+        begin = whole_number(begin, self.path, "begin")
+        if (not isinstance(out, np.ndarray) or out.dtype != np.uint8 or not out.flags.c_contiguous
+                or not out.flags.writeable):
+            raise ArgumentError(self.path, "out", "expected a writable, contiguous uint8 array")
         if not 0 <= begin <= info.nbytes - out.size:
             raise SizeError(self.path, info.full_name, f"bytes {begin} to {begin + out.size} of "
                                                        f"{info.nbytes} were asked for")
@@ -115,6 +138,10 @@ class Layer:
         """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at ends
         of what decodes alone where `limit` lets it."""
         info = self.info(name)
+        if whole_number(limit, self.path, "limit") < 1:
+            raise ArgumentError(self.path, "limit", f"{limit}, expected at least 1")
+        if not 0 <= whole_number(begin, self.path, "begin") <= info.nbytes:
+            raise SizeError(self.path, info.full_name, f"byte {begin} of {info.nbytes}")
         for begin, end in self._file.cuts(info.offset + begin, info.offset + info.nbytes, limit):
             yield begin - info.offset, end - info.offset
 
@@ -138,7 +165,7 @@ class Layer:
             shape, strides = info.file_shape, row_major(info.file_shape)
         if expert is None:
             return info, info.offset, info.nbytes, shape, strides
-        count = self.num_experts
+        count, expert = self.num_experts, whole_number(expert, self.path, "expert")
         if not 0 <= expert < count:
             raise NotFoundError(self.path, info.full_name, f"expert {expert} of {count} local ones")
         elements = math.prod(info.file_shape)

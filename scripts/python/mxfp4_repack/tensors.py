@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from mxfp4_repack.errors import DependencyError, FormatError
+from mxfp4_repack.errors import ArgumentError, DependencyError, FormatError
 from mxfp4_repack.fields import Fields
 
 _MAX_SLACK_BYTES = 1 << 20
@@ -102,6 +103,25 @@ def import_torch(file: str) -> Any:
     return torch
 
 
+def torch_device(torch: Any, device: Any, file: str) -> Any:
+    """torch.device(device); ArgumentError, naming `file`, for what torch knows no device by."""
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError, ValueError) as error:
+        what = str(error).split("\n", 1)[0]
+        raise ArgumentError(file, "device", f"{device!r}: {what}") from None
+
+
+def whole_number(value: Any, file: str, key: str) -> int:
+    """`value` as an int; ArgumentError, naming `file` and `key`, for what is no whole number."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(file, key, f"{value!r}, expected a whole number") from None
+
+
 def tensor_view(info: TensorInfo, flat: Any, file: str = "",
                 shape: Optional[Sequence[int]] = None,
                 strides: Optional[Sequence[int]] = None) -> Any:
@@ -111,7 +131,7 @@ def tensor_view(info: TensorInfo, flat: Any, file: str = "",
     torch without float4_e2m1fn_x2 gives uint8, as engines do there; another missing type is a
     DependencyError that names `file`.
     """
-    import torch
+    torch = import_torch(file)
     dtype = getattr(torch, info.torch_dtype, None)
     if dtype is None and info.torch_dtype == "float4_e2m1fn_x2":
         dtype = torch.uint8
