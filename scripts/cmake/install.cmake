@@ -16,7 +16,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog .github/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(PROGRAMS scripts/probe-target DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack
         COMPONENT program)
-install(PROGRAMS scripts/batch/parallel scripts/batch/slurm-array
+install(PROGRAMS scripts/batch/convert-many scripts/batch/slurm-array
         DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)
 install(FILES scripts/batch/kubernetes-indexed-job.yaml scripts/batch/README.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)

@@ -12,13 +12,25 @@ mkdir models blobs
 cp -r "$TESTDATA/ingest/gptoss_hf" models/gpt-oss-120b
 mapfile -t convert < <(words convert)
 mapfile -t finalize < <(words finalize)
+# The second job's first container, quicker: it ends when the last shard is whole, not before.
+mapfile -t wait < <(words wait)
+script=$(check --command wait | tail -n +3 | sed 's/sleep 10/sleep 0.1/')
+sh -c "$script" "${wait[@]}" 2>waiting &
+waiter=$!
 for ((index = $(check --completions) - 1; index >= 0; --index)); do
+  kill -0 $waiter || fail "finalize would begin before shard $index"
   expect_exit 0 env JOB_COMPLETION_INDEX="$index" "$BIN" "${convert[@]}"
 done
+wait $waiter || fail 'the waiting container failed'
 # A pod that is started again for an index that is done.
 expect_exit 0 env JOB_COMPLETION_INDEX=0 "$BIN" "${convert[@]}"
 grep -q 'complete already' stdout || fail 'the shard was not recognised'
 expect_exit 0 "$BIN" "${finalize[@]}"
+# Another attempt of that job need not wait; SIGTERM ends the waiting at once.
+timeout 20 sh -c "$script" "${wait[@]}" || fail 'a finalized blob is waited for'
+got=0
+timeout -s TERM --preserve-status 0.5 sh -c "$script" "$PWD/nowhere" 8 2>waiting || got=$?
+[ $got = 143 ] || fail "SIGTERM: exit $got"
 expect_exit 0 "$BIN" convert models/gpt-oss-120b -o want --arch sm90
 diff -r want blobs/gpt-oss-120b-sm90
 

@@ -3,6 +3,7 @@ down here: which fields there are, of which type, and what one field demands of 
 
     kubernetes_manifest.py FILE                 each fault on a line; exit 1 if there is one
     kubernetes_manifest.py FILE --args NAME     the args of the container NAME, one on a line
+    kubernetes_manifest.py FILE --command NAME  its command, likewise
     kubernetes_manifest.py FILE --completions   the number of shards
     kubernetes_manifest.py FILE --self-test     that damaged copies are found faulty
 """
@@ -46,6 +47,7 @@ POD = Required({
     "automountServiceAccountToken": Choice([False]),
     "terminationGracePeriodSeconds?": int,
     "securityContext": SECURITY_OF_POD,
+    "initContainers?": [CONTAINER],
     "containers": [CONTAINER],
     "volumes": [Required({"name": NAME, "persistentVolumeClaim": Required(
         {"claimName": NAME, "readOnly?": bool})})],
@@ -65,7 +67,7 @@ JOB = Required({
     "spec": Required({
         "completionMode?": Choice(["Indexed", "NonIndexed"]), "completions?": int,
         "parallelism?": int, "backoffLimit?": int, "backoffLimitPerIndex?": int,
-        "maxFailedIndexes?": int, "ttlSecondsAfterFinished?": int, "suspend?": bool,
+        "maxFailedIndexes?": int, "ttlSecondsAfterFinished?": int, "activeDeadlineSeconds?": int,
         "podFailurePolicy": Required({"rules": [(RULE_BY_CODE, RULE_BY_CONDITION)]}),
         "template": Required({"metadata": Required({"labels": LABELS}), "spec": POD}),
     }),
@@ -103,6 +105,10 @@ def faults_of(value, schema, where):
 
 def pod(job):
     return job["spec"]["template"]["spec"]
+
+
+def containers(job):
+    return pod(job).get("initContainers", []) + pod(job)["containers"]
 
 
 def common_faults(job):
@@ -152,11 +158,14 @@ def faults(jobs):
         found.append("finalize: not the directory that the shards write")
     if not last[1].startswith("/blobs/"):
         found.append("finalize: not below the mount /blobs")
-    if final["spec"].get("suspend") is not True:
-        found.append("finalize: would run before the shards")
+    waits = pod(final).get("initContainers", [])
+    if [wait["args"] for wait in waits] != [[last[1], str(spec.get("completions"))]]:
+        found.append("finalize: does not wait for the directory and the number of the shards")
+    if "activeDeadlineSeconds" not in final["spec"]:
+        found.append("finalize: waits for ever when a shard fails")
     if "backoffLimit" not in final["spec"] or "backoffLimitPerIndex" in final["spec"]:
         found.append("finalize: backoffLimit is not the whole job's")
-    images = {pod(job)["containers"][0]["image"] for job in jobs}
+    images = {container["image"] for job in jobs for container in containers(job)}
     if len(images) != 1:
         found.append("images differ: %s" % sorted(images))
     return found
@@ -171,6 +180,7 @@ def damaged(jobs):
 
     first, final = 0, 1
     container = lambda bad, at=first: pod(bad[at])["containers"][0]
+    waits = lambda bad: pod(bad[final])["initContainers"][0]
     rules = lambda bad: bad[first]["spec"]["podFailurePolicy"]["rules"]
     yield spoil("another count", lambda b: b[first]["spec"].update(completions=9))
     yield spoil("not indexed", lambda b: b[first]["spec"].update(completionMode="NonIndexed"))
@@ -186,7 +196,11 @@ def damaged(jobs):
     yield spoil("a full disk not retried", lambda b: rules(b)[0]["onExitCodes"]["values"].append(5))
     yield spoil("a rule for nobody", lambda b: rules(b)[0]["onExitCodes"].update(containerName="x"))
     yield spoil("no --resume", lambda b: container(b)["args"].remove("--resume"))
-    yield spoil("finalize at once", lambda b: b[final]["spec"].update(suspend=False))
+    yield spoil("finalize at once", lambda b: pod(b[final]).pop("initContainers"))
+    yield spoil("too few awaited", lambda b: waits(b)["args"].__setitem__(1, "7"))
+    yield spoil("another directory awaited", lambda b: waits(b)["args"].__setitem__(0, "/blobs/x"))
+    yield spoil("no end of waiting", lambda b: b[final]["spec"].pop("activeDeadlineSeconds"))
+    yield spoil("another image waits", lambda b: waits(b).update(image="another:0.2.0"))
     yield spoil("finalize elsewhere", lambda b: container(b, final)["args"].__setitem__(1, "/blobs/x"))
     yield spoil("two images", lambda b: container(b, final).update(image="another:0.2.0"))
     yield spoil("a document too many", lambda b: b.append(b[0]))
@@ -203,11 +217,11 @@ def main():
     with open(sys.argv[1]) as file:
         jobs = list(yaml.safe_load_all(file))
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
-    if wanted == "--args":
+    if wanted in ("--args", "--command"):
         for job in jobs:
-            for container in pod(job)["containers"]:
+            for container in containers(job):
                 if container["name"] == sys.argv[3]:
-                    print("\n".join(container["args"]))
+                    print("\n".join(container[wanted[2:]]))
         return 0
     if wanted == "--completions":
         print(jobs[0]["spec"]["completions"])
