@@ -8,6 +8,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/request.hpp"
 #include "apps/shard_option.hpp"
+#include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
 #include "lib/core/error.hpp"
 
@@ -29,7 +30,6 @@ RepackOptions repack_options(const ConvertOptions& options) {
   repack.include_rest = options.include_rest;
   if (!options.shard.empty()) repack.shard = parse_shard(options.shard, std::getenv);
   repack.limits = options.resources;
-  repack.look_only = options.dry_run;
   return repack;
 }
 
@@ -44,7 +44,9 @@ void report_decision(const Conversion& conversion, const Console& console) {
   for (const std::string& defect : conversion.defects) console.warn(defect);
 }
 
-void print_plan(const RepackPlan& plan, const Conversion& conversion, const Console& console) {
+void print_plan(const RepackPlan& plan, const Conversion& conversion,
+                const ConversionOutput& output, const RepackEstimate& estimate,
+                const Console& console) {
   const Manifest& manifest = plan.common;
   const LayerDims& dims = conversion.model;
   const LayerDims& padded = conversion.ranks.front().padded;
@@ -62,6 +64,10 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion, const Cons
     json["output_bytes"] = plan.data_bytes();
     json["rest_files"] = others;
     json["rest_bytes"] = plan.rest.bytes();
+    json["estimated_stored_bytes"] = estimate.stored_bytes;
+    json["estimated_seconds"] = estimate.seconds;
+    if (const auto free = output.free_bytes()) json["free_bytes"] = *free;
+    json["output_holds"] = output.holds();
     console.result_json(json);
     return;
   }
@@ -71,6 +77,11 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion, const Cons
                           dims.num_experts, dims.hidden_size, padded.hidden_size,
                           dims.intermediate_size, padded.intermediate_size,
                           count_of(conversion.ranks.size(), "rank")));
+  const auto free = output.free_bytes();
+  console.say(fmt::format("OUT holds {}; its file system has {} free", output.holds(),
+                          free ? human_bytes(*free) : "an unknown number of bytes"));
+  console.say(fmt::format("estimated from a sample: {} stored, {:.1f} s if the disk keeps up",
+                          human_bytes(estimate.stored_bytes), estimate.seconds));
   console.say(fmt::format(
       "would write {}, {} before compression{}; next: the same without --dry-run",
       count_of(static_cast<uint64_t>(plan.files()), "layer file"), human_bytes(plan.data_bytes()),
@@ -144,11 +155,6 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
   refuse_inputs_in(options.output, plan.inputs);
-  if (options.dry_run) {
-    print_plan(plan, conversion, console);
-    return kOk;
-  }
-
   // Open the output: OUT is ours alone, and an interruption leaves what --resume goes on from.
   watch_signals("--resume goes on from what is complete");
   ConversionOutput output({.output = options.output,
@@ -157,12 +163,20 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .resume = options.resume,
                            .force = options.force,
                            .check = options.check,
+                           .look_only = options.dry_run,
                            .shard = repack_as.shard,
                            .flags = options.flags,
                            .between = check_interrupted},
                           plan.manifests, *checkpoint.source);
   if (output.complete()) return already_complete(options, console);
   for (const std::string& damage : output.damages()) console.warn(damage + "; made again");
+  if (options.dry_run) {
+    leave_out_recorded(plan, output);
+    output.reserve(plan.data_bytes() + plan.rest.bytes());
+    print_plan(plan, conversion, output, estimate_repack(checkpoint, conversion, plan, repack_as),
+               console);
+    return kOk;
+  }
 
   // Run: every layer file that no earlier run finished appears under its name, whole.
   Repack repack(checkpoint, conversion, plan, output, repack_as);

@@ -106,12 +106,13 @@ std::string list_of_differences(const std::map<std::string, std::string>& then,
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
                                    const Source& source)
     : request_(std::move(request)),
-      directory_(request_.output, mode_of(request_), request_.shard.has_value(), request_.between),
+      directory_(request_.output, mode_of(request_), request_.shard.has_value(), request_.between,
+                 request_.look_only),
       blob_(blob_in(directory_.home())),
       plan_(plan_identity(planned)),
       source_(look_at(request_.input, source)) {
   for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
-  if (request_.resume && !request_.shard) look_for_replacement();
+  if (request_.resume && !request_.shard && !request_.look_only) look_for_replacement();
   if (!directory_.replaces() && (request_.resume || request_.shard)) {
     look_for_manifests(planned);
     if (complete_ && !request_.resume) {
@@ -173,7 +174,7 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
   if (!complete_) return;
   directory_.keep();
   if (request_.resume) look_at_result(found, planned);
-  if (!request_.shard) remove_records();
+  if (!request_.shard && !request_.look_only) remove_records();
 }
 
 // What is broken of it is made again; what a manifest says of the data stays.
@@ -283,6 +284,10 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
         fmt::format("{}: an earlier run of this shard did not finish", path.string()))
         .hint("--resume goes on, --force starts again");
   }
+  if (request_.look_only) {
+    if (resumed) earlier_ = std::move(found);
+    return;
+  }
   make_directories(blob_);
   journal_ = std::make_unique<Journal>(path);
   try {
@@ -342,6 +347,26 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
     return std::nullopt;  // gone, or not readable
   }
   return found->second;
+}
+
+std::string ConversionOutput::holds() const {
+  size_t layers = 0;
+  for (const fs::path& blob : all_blobs(request_.output)) {
+    std::error_code ignored;
+    if (fs::exists(blob / kManifestName, ignored)) layers += read_manifest(blob).layers.size();
+  }
+  if (layers > 0) return fmt::format("a complete result of {} layer files", layers);
+  const JournalContent journal = read_journal(blob_ / journal_name(request_.shard));
+  if (journal.bytes > 0) {
+    const auto files = std::ranges::count_if(
+        journal.files, [](const auto& entry) { return !entry.second.tensors.empty(); });
+    return fmt::format("an unfinished conversion, {} of {} layer files complete", files,
+                       journal.layer_files);
+  }
+  std::error_code ignored;
+  const bool empty =
+      !fs::exists(request_.output, ignored) || fs::is_empty(request_.output, ignored);
+  return empty ? "nothing" : "files of an earlier run";
 }
 
 void ConversionOutput::finished(const FinishedFile& file,

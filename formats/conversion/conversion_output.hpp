@@ -26,7 +26,8 @@ struct OutputRequest {
   bool include_rest = false;     // OUT is a model directory, the blob a folder in it
   bool resume = false;
   bool force = false;
-  bool check = false;  // resume reads every byte of a complete result
+  bool check = false;      // resume reads every byte of a complete result
+  bool look_only = false;  // the same answers and errors, and nothing is written
   std::optional<Shard> shard;
   std::map<std::string, std::string> flags;  // that decide what is made: name, value
   std::function<void()> between;             // called every few MB that are read; may throw to stop
@@ -58,6 +59,13 @@ class ConversionOutput {
   // Directory where the blob is written: OUT, a folder in it, or the same in what will replace it.
   [[nodiscard]] const std::filesystem::path& blob() const { return blob_; }
   void reserve(int64_t bytes) const { directory_.reserve(bytes); }
+  // What the file system has free, and, in words, what OUT holds: for a look.
+  [[nodiscard]] std::optional<int64_t> free_bytes() const { return directory_.free_bytes(); }
+  [[nodiscard]] std::string holds() const;
+  // Whether an earlier run recorded the file as finished; it was not read again.
+  [[nodiscard]] bool recorded(const std::string& name) const {
+    return earlier_.files.contains(name);
+  }
   // What an earlier run finished under this name, read again and found whole.
   [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
   // A file is complete and about to get its name; `warnings` are all that data gave rise to so far.

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <set>
 #include <string>
 #include <system_error>
@@ -27,6 +29,21 @@ bool is_same_directory(int descriptor, const fs::path& path) {
   struct stat named {};
   return fstat(descriptor, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+// The path itself or the nearest directory above it that is there.
+fs::path existing_above(const fs::path& path) {
+  std::error_code error;
+  fs::path at = fs::absolute(path, error).lexically_normal();
+  while (!fs::exists(at, error) && at != at.parent_path()) at = at.parent_path();
+  return at;
+}
+
+void require_writable(const fs::path& directory) {
+  if (access(directory.c_str(), W_OK | X_OK) == 0) return;
+  const int code = errno;
+  throw Error::output(
+      fmt::format("{}: cannot write here: {}", directory.string(), std::strerror(code)));
 }
 
 // Files in `directory` and its folders; a directory that is large is not one of ours.
@@ -60,13 +77,18 @@ void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& input
 }
 
 OutputDirectory::OutputDirectory(fs::path path, OutputMode mode, bool shared,
-                                 const std::function<void()>& between)
-    : path_(std::move(path)) {
+                                 const std::function<void()>& between, bool look_only)
+    : path_(std::move(path)), look_only_(look_only) {
   try {
-    Replacement::recover(path_);
+    if (!look_only_) Replacement::recover(path_);
     existed_ = fs::exists(path_);
     if (existed_ && !fs::is_directory(path_)) {
       throw Error::output(fmt::format("{}: exists and is not a directory", path_.string()));
+    }
+    if (look_only_ && !existed_) {
+      require_writable(existing_above(path_));
+      existed_ = true;  // nothing is to be removed
+      return;
     }
     lock(shared);
     open(mode, between);
@@ -110,7 +132,8 @@ void OutputDirectory::open(OutputMode mode, const std::function<void()>& between
     case OutputMode::kReplace: {
       OwnFiles old = find_own_files(path_, Evidence::kContent, between);
       refuse_foreign(path_, old);
-      replacement_.emplace(path_, std::move(old));
+      would_replace_ = true;
+      if (!look_only_) replacement_.emplace(path_, std::move(old));
       return;
     }
     case OutputMode::kJoin:
@@ -135,6 +158,8 @@ std::string OutputDirectory::publish() {
 }
 
 std::vector<fs::path> OutputDirectory::files() const {
+  std::error_code ignored;
+  if (look_only_ && !fs::exists(home(), ignored)) return {};
   const OwnFiles own = find_own_files(home(), Evidence::kName);
   refuse_foreign(home(), own);
   std::vector<fs::path> files;
@@ -150,20 +175,25 @@ void OutputDirectory::discard() const noexcept {
   }
 }
 
-void OutputDirectory::reserve(int64_t bytes) const {
+std::optional<int64_t> OutputDirectory::free_bytes() const {
   std::error_code error;
-  const fs::space_info space = fs::space(home(), error);
-  if (error) return;  // a file system that cannot tell fails at the write
-  if (space.available >= static_cast<uintmax_t>(bytes)) return;
-  if (!replaces()) {
+  const fs::space_info space = fs::space(existing_above(home()), error);
+  if (error) return std::nullopt;
+  return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
+}
+
+void OutputDirectory::reserve(int64_t bytes) const {
+  const std::optional<int64_t> available = free_bytes();
+  if (!available || *available >= bytes) return;  // one that cannot tell fails at the write
+  if (!replaces() && !would_replace_) {
     throw Error::output(fmt::format("{}: needs up to {} bytes, the file system has {} free",
-                                    path_.string(), bytes, space.available));
+                                    path_.string(), bytes, *available));
   }
   throw Error::output(
       fmt::format(
           "{}: needs up to {} bytes beside the old result, which stays until the new one is "
           "complete; the file system has {} free",
-          path_.string(), bytes, space.available))
+          path_.string(), bytes, *available))
       .hint("remove the old result first, or choose a directory on another file system");
 }
 

@@ -23,9 +23,10 @@ class OutputDirectory {
  public:
   // Creates `path` and locks it; `shared` locks let several processes in. `between` is called while
   // files are read, and may throw. Throws Error::output when the mode does not allow what is there:
-  // any file that this program did not write is refused in every mode.
+  // any file that this program did not write is refused in every mode. With `look_only` the same is
+  // thrown and nothing is changed, made or left.
   OutputDirectory(std::filesystem::path path, OutputMode mode, bool shared = false,
-                  const std::function<void()>& between = {});
+                  const std::function<void()>& between = {}, bool look_only = false);
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
   // Without keep(): removes what is empty of what did not exist before.
@@ -36,6 +37,8 @@ class OutputDirectory {
     return replacement_ ? replacement_->place() : path_;
   }
   [[nodiscard]] bool replaces() const { return replacement_.has_value(); }
+  // Bytes that the file system has free; nothing where it cannot tell.
+  [[nodiscard]] std::optional<int64_t> free_bytes() const;
   // Goes on with what a killed run in mode kReplace left; false: none did.
   bool resume_replacement();
   // Everything is complete under home(), and its journal says ready. With kReplace the old result
@@ -56,6 +59,8 @@ class OutputDirectory {
 
   std::filesystem::path path_;
   std::optional<Replacement> replacement_;
+  bool look_only_ = false;
+  bool would_replace_ = false;
   int descriptor_ = -1;
   bool existed_ = true;
   bool keep_ = false;

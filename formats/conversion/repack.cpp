@@ -108,7 +108,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   RepackPlan out;
   PlanOptions plan = plan_options(conversion);
   plan.threads = options.limits.threads;
-  plan.padding = options.compression.zstd && !options.look_only;
+  plan.padding = options.compression.zstd;
   out.plan = make_plan(checkpoint.model, conversion.ranks, plan);
   out.common = describe(checkpoint, conversion, options);
   if (options.include_rest) out.rest = plan_rest_of(checkpoint, out.common.warnings);
@@ -121,6 +121,18 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
   keep_jobs(out.plan, out.wanted);
   return out;
+}
+
+void leave_out_recorded(RepackPlan& plan, const ConversionOutput& output) {
+  std::vector<bool> left = plan.wanted;
+  std::vector<size_t> next(plan.plan.ranks.size(), 0);
+  for (size_t file = 0; file < plan.plan.files.size(); ++file) {
+    const size_t rank = plan.plan.files[file].rank;
+    const ManifestLayer& layer = plan.manifests[rank].layers[next[rank]++];
+    if (output.recorded(name_in_blob(plan.plan.ranks[rank], layer.file))) left[file] = false;
+  }
+  plan.wanted = left;
+  keep_jobs(plan.plan, left);
 }
 
 Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion, RepackPlan plan,

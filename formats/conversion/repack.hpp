@@ -29,7 +29,6 @@ struct RepackOptions {
   bool include_rest = false;     // OUT is a model directory
   std::optional<Shard> shard{};  // only this part of the layers; the first also copies the rest
   RunLimits limits{};
-  bool look_only = false;  // nothing will be written: padding need not be looked for
 };
 
 // What will be written where.
@@ -50,6 +49,9 @@ struct RepackPlan {
 // hold and side files that cannot be read.
 [[nodiscard]] RepackPlan plan_repack(const OpenedCheckpoint& checkpoint,
                                      const Conversion& conversion, const RepackOptions& options);
+
+// Leaves out the jobs of layer files that `output` has on record: what is left to do.
+void leave_out_recorded(RepackPlan& plan, const ConversionOutput& output);
 
 struct RepackResult {
   int64_t files = 0;  // of layers, kept ones included

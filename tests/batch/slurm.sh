@@ -93,11 +93,20 @@ expect_exit 0 "$submit" --wait 4 -- model -o out "${flags[@]}"
 grep -q 'slurm-array: out is complete' stdout || fail 'no good end'
 diff -r want out
 
-# A task that fails for good ends the finalize job too; the logs say why.
+# What every task would refuse is refused before anything is queued.
 cp -r model broken
-expect_exit 0 "$BIN" convert broken -o half "${flags[@]}" --shard 0/3
+expect_exit 0 "$BIN" convert broken -o other "${flags[@]}" --shard 0/3
+expect_exit 5 "$submit" --wait 4 -- broken -o other "${flags[@]}"
+expect_one_error 'a shard of another plan'
+! grep -q 'are job' stdout || fail 'jobs were queued'
+
+# A task that fails for good ends the finalize job too; the logs say why: other flags began its shard.
+expect_exit 137 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS=verify_asan_link_order=0 FAULT_KILL_AT=15 \
+  "$BIN" convert broken -o half "${flags[@]}" --shard 3/4 --compress none
+[ -s half/.mxfp4_repack.shard-003-of-004.progress ] || fail 'it was killed too early'
 expect_exit 1 "$submit" --wait 4 -- broken -o half "${flags[@]}"
 grep -q 'error: half: not complete' stderr || fail 'no word about the failure'
-grep -q 'error: .*a shard of another plan' mxfp4-repack-*_0.log || fail 'no reason in the log'
+grep -q 'begun with other flags: --compress: none, now not given' mxfp4-repack-*_3.log ||
+  fail 'no reason in the log'
 stop_slurm
 [ -z "$(processes_of_slurm)" ] || fail 'something of Slurm is left'

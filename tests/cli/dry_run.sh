@@ -40,6 +40,39 @@ grep -qE 'would write 1 layer file, .* and 3 other files, ' stdout || { cat stdo
 expect_exit 5 "$BIN" convert "$model" -o "$model" --arch sm90 --force --dry-run
 expect_one_error 'holds the input'
 
+# It ends as the run would, tells what is there, and changes nothing: neither OUT nor beside it.
+expect_exit 0 "$BIN" convert "$model" -o done "${flags[@]}"
+cp -r done before
+dry() { # CODE REGEX FLAGS...: the last line or the error
+  local code=$1 regex=$2
+  shift 2
+  expect_exit "$code" "$BIN" convert "$model" -o done "${flags[@]}" "$@" --dry-run
+  grep -qE -e "$regex" stdout stderr || { cat stdout stderr; fail "not said: $regex"; }
+  diff -r before done || fail "--dry-run changed OUT with $*"
+  [ -z "$(ls -d .done* 2>/dev/null)" ] || fail 'something was left beside OUT'
+}
+dry 5 'done: exists and is not empty$'
+dry 0 'done: complete already' --resume
+dry 0 'OUT holds a complete result of 2 layer files; its file system has [0-9.]* [KMGTP]iB free$' --force
+dry 2 '--layers: 0,1, now 1' --resume --layers 1
+: >done/notes.txt
+cp done/notes.txt before/
+dry 5 'done: holds notes.txt, which this program did not write$' --force
+rm done/notes.txt before/notes.txt
+rm done/layer-00001.safetensors before/layer-00001.safetensors
+dry 0 'would write 1 layer file,' --resume
+expect_exit 0 "$BIN" convert "$model" -o none --arch sm90 --dry-run --json
+"$python" - <<'PY'
+import json
+plan = json.load(open("stdout"))
+assert plan["output_holds"] == "nothing" and plan["free_bytes"] > 0, plan
+assert 0 < plan["estimated_stored_bytes"] <= plan["output_bytes"] * 1.1, plan
+assert plan["estimated_seconds"] > 0, plan
+PY
+expect_exit 0 "$BIN" convert "$model" -o none --arch sm90 --compress none --dry-run --json
+"$python" -c 'import json; p = json.load(open("stdout")); assert p["estimated_stored_bytes"] == p["output_bytes"], p'
+[ ! -e none ] || fail '--dry-run wrote'
+
 # Experts that are in neither part of a model directory are told.
 warning='OUT lacks the experts of 1 layer, which --layers leaves out'
 expect_exit 0 "$BIN" convert "$model" -o out "${flags[@]}" --include-rest --layers 0
