@@ -246,6 +246,13 @@ void refuse_empty_values(const std::vector<std::string>& words) {
   }
 }
 
+bool asks_for_json(const std::vector<std::string>& words) {
+  const auto end = std::ranges::find(words, "--");
+  return std::any_of(words.begin(), end, [](const std::string& word) {
+    return word == "--json" || word == "--json=true" || word == "--json=1";
+  });
+}
+
 UnknownWord find_unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
   const std::vector<std::string> commands = command_names(app);
   if (words.empty()) {

@@ -82,11 +82,14 @@ void Console::result(std::string_view text) const {
   answer(options_.json ? std::string(text) : visible_lines(text, color_));
 }
 
-void Console::result_json(const nlohmann::ordered_json& json) const {
+void Console::result_json(nlohmann::ordered_json json) const {
+  answered_ = true;
+  json["warnings"] = warnings_;
   answer(json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void Console::warn(std::string_view text) const {
+  warnings_.emplace_back(text);
   std::fflush(stdout);
   tell(fmt::format("mxfp4-repack: warning: {}\n", visible(text)));
 }

@@ -25,8 +25,11 @@ class Console {
   void say(std::string_view line) const;
   // Raw text on stdout, always: a result that was asked for. Throws Error::output.
   void result(std::string_view text) const;
-  // The same of a document with --json. Paths may be any bytes: what is not UTF-8 is replaced.
-  void result_json(const nlohmann::ordered_json& json) const;
+  // The document of --json, with all warnings so far as its member `warnings`; once a run. Paths
+  // may be any bytes: what is not UTF-8 is replaced.
+  void result_json(nlohmann::ordered_json json) const;
+  // Whether result_json() was called.
+  [[nodiscard]] bool answered() const { return answered_; }
   // "mxfp4-repack: warning: <text>" on stderr, always.
   void warn(std::string_view text) const;
   // On stderr with -v.
@@ -40,6 +43,8 @@ class Console {
  private:
   GlobalOptions options_;
   bool color_ = false;
+  mutable std::vector<std::string> warnings_;
+  mutable bool answered_ = false;
 };
 
 // A bar with bytes, rate and time left on stderr; nothing where no terminal looks at it, or where

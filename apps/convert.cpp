@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/json_output.hpp"
 #include "apps/request.hpp"
 #include "apps/shard_option.hpp"
 #include "formats/conversion/estimate.hpp"
@@ -46,27 +46,30 @@ void report_decision(const Conversion& conversion, const Console& console) {
 
 void print_plan(const RepackPlan& plan, const Conversion& conversion,
                 const ConversionOutput& output, const RepackEstimate& estimate,
-                const Console& console) {
+                const std::filesystem::path& where, const Console& console) {
   const Manifest& manifest = plan.common;
   const LayerDims& dims = conversion.model;
   const LayerDims& padded = conversion.ranks.front().padded;
   const size_t layers = plan.manifests.front().layers.size();
   const size_t others = plan.rest.planned().size();
   if (console.json()) {
-    nlohmann::ordered_json json;
+    Json json = json_document("convert");
+    json["dry_run"] = true;
+    json["output"] = where.string();
     json["backend"] = backend_name(manifest.target.backend);
     json["layout"] = manifest.layout;
-    json["layers"] = layers;
-    json["ranks"] = conversion.ranks.size();
+    json["num_layers"] = layers;
+    json["num_ranks"] = conversion.ranks.size();
     json["padded_hidden_size"] = padded.hidden_size;
     json["padded_intermediate_size"] = padded.intermediate_size;
-    json["files"] = plan.files();
-    json["output_bytes"] = plan.data_bytes();
-    json["rest_files"] = others;
+    json["num_layer_files"] = plan.files();
+    json["data_bytes"] = plan.data_bytes();
+    json["num_rest_files"] = others;
     json["rest_bytes"] = plan.rest.bytes();
     json["estimated_stored_bytes"] = estimate.stored_bytes;
     json["estimated_seconds"] = estimate.seconds;
-    if (const auto free = output.free_bytes()) json["free_bytes"] = *free;
+    const auto free = output.free_bytes();
+    json["free_bytes"] = free ? Json(*free) : Json();
     json["output_holds"] = output.holds();
     console.result_json(json);
     return;
@@ -94,19 +97,19 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
                    const RepackResult& result, double seconds, const Console& console) {
   const Manifest& manifest = plan.common;
   if (console.json()) {
-    nlohmann::ordered_json json;
+    Json json = json_document("convert");
+    json["dry_run"] = false;
     json["output"] = options.output.string();
+    json["complete"] = options.shard.empty();
     json["backend"] = backend_name(manifest.target.backend);
     json["layout"] = manifest.layout;
-    json["files"] = result.files;
-    json["kept_files"] = result.kept;
-    json["rest_files"] = result.rest_files;
-    json["ranks"] = plan.manifests.size();
+    json["num_ranks"] = plan.manifests.size();
+    json["num_layer_files"] = result.files;
+    json["num_kept_files"] = result.kept;
+    json["num_rest_files"] = result.rest_files;
     json["data_bytes"] = result.data_bytes;
-    json["written_bytes"] = result.written_bytes;
-    std::vector<std::string> warnings = plan.warnings;
-    warnings.insert(warnings.end(), result.warnings.begin(), result.warnings.end());
-    json["warnings"] = warnings;
+    json["stored_bytes"] = result.written_bytes;
+    json["elapsed_seconds"] = seconds;
     console.result_json(json);
     return;
   }
@@ -122,9 +125,11 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
 
 int already_complete(const ConvertOptions& options, const Console& console) {
   if (console.json()) {
-    nlohmann::ordered_json json;
+    Json json = json_document("convert");
+    json["dry_run"] = options.dry_run;
     json["output"] = options.output.string();
     json["complete"] = true;
+    json["already_complete"] = true;
     console.result_json(json);
   } else {
     const std::string out = shell_word(options.output.string());
@@ -174,7 +179,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
     leave_out_recorded(plan, output);
     output.reserve(plan.data_bytes() + plan.rest.bytes());
     print_plan(plan, conversion, output, estimate_repack(checkpoint, conversion, plan, repack_as),
-               console);
+               options.output, console);
     return kOk;
   }
 

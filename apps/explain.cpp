@@ -56,8 +56,11 @@ int explain_against(const RuleSet& rules, const Asked& asked, const Console& con
   const Side there = explain_side(rules_named(asked.options.against), asked);
   if (here.error && there.error) throw Error(*here.error);
   const RevisionComparison comparison = compare_revisions(here, there);
-  console.result(console.json() ? comparison_json(here, there, comparison)
-                                : comparison_text(here, there, comparison));
+  if (console.json()) {
+    console.result_json(comparison_json(here, there, comparison));
+  } else {
+    console.result(comparison_text(here, there, comparison));
+  }
   if (here.error) throw Error(*here.error);
   require_conversion(here.explanation);
   return kOk;
@@ -75,12 +78,12 @@ int run_explain(const ExplainOptions& options, const Console& console) {
                     options.input.path.empty() ? nullptr : open_source(options.input.path)};
   if (!options.against.empty()) return explain_against(rules, asked, console);
   const Explanation e = explain(rules, asked);
-  console.result(console.json() ? explanation_json(rules, options, e)
-                                : explanation_text(rules, options, e));
+  if (!console.json()) console.result(explanation_text(rules, options, e));
   for (const std::string& note : e.decision.notes) console.warn(note);
   if (!e.refusal) {
     for (const std::string& defect : e.defects) console.warn(defect);
   }
+  if (console.json()) console.result_json(explanation_json(rules, options, e));
   require_conversion(e);
   return kOk;
 }

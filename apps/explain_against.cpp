@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
@@ -115,16 +113,19 @@ std::string comparison_text(const Side& here, const Side& there,
   return out;
 }
 
-std::string comparison_json(const Side& here, const Side& there,
-                            const RevisionComparison& comparison) {
-  nlohmann::ordered_json out = {{"revision", here.rules.name}, {"against", there.rules.name}};
+Json comparison_json(const Side& here, const Side& there, const RevisionComparison& comparison) {
+  Json out = json_document("explain");
+  out["revision"] = here.rules.name;
+  out["against"] = there.rules.name;
   out["repack"] = comparison.repack;
   auto& changes = out["changes"] = nlohmann::ordered_json::array();
   for (const RevisionChange& change : comparison.changes) {
     changes.push_back({{"what", change.what}, {"here", change.here}, {"there", change.there}});
   }
   out["verdict"] = verdict(here, there, comparison);
-  return out.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (here.error) out["error"] = error_json(*here.error);
+  if (!here.error && here.explanation.refusal) out["error"] = error_json(*here.explanation.refusal);
+  return out;
 }
 
 }  // namespace mxfp4

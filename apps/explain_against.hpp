@@ -34,7 +34,7 @@ struct Side {
 
 [[nodiscard]] std::string comparison_text(const Side& here, const Side& there,
                                           const RevisionComparison& comparison);
-[[nodiscard]] std::string comparison_json(const Side& here, const Side& there,
-                                          const RevisionComparison& comparison);
+[[nodiscard]] Json comparison_json(const Side& here, const Side& there,
+                                   const RevisionComparison& comparison);
 
 }  // namespace mxfp4

@@ -328,19 +328,14 @@ std::string explanation_text(const RuleSet& rules, const ExplainOptions& options
   return out;
 }
 
-std::string explanation_json(const RuleSet& rules, const ExplainOptions& options,
-                             const Explanation& e) {
-  nlohmann::ordered_json out = {{"revision", rules.name}};
-  if (!options.input.path.empty()) out["checkpoint"] = options.input.path.string();
+Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const Explanation& e) {
+  Json out = json_document("explain");
+  out["revision"] = rules.name;
+  out["checkpoint"] = text_or_null(options.input.path.string());
   if (e.caller != nullptr) out[e.assumed_caller ? "assumed_method" : "method"] = e.caller->method;
   out["deployment"] = deployment_json(e.deployment);
-  if (e.decision.backend) {
-    add_choice(out, e);
-  } else {
-    out["error"] = e.decision.error_type;
-    out["message"] = e.decision.error_message;
-  }
-  if (e.refusal) out["refusal"] = e.refusal->what();
+  if (e.decision.backend) add_choice(out, e);
+  if (e.refusal) out["error"] = error_json(*e.refusal);
   auto& trace = out["trace"] = nlohmann::ordered_json::array();
   for (const TraceStep& step : e.decision.trace) {
     trace.push_back(
@@ -350,7 +345,7 @@ std::string explanation_json(const RuleSet& rules, const ExplainOptions& options
   std::vector<std::string> notes = e.decision.notes;
   notes.insert(notes.end(), e.defects.begin(), e.defects.end());
   out["notes"] = notes;
-  return out.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return out;
 }
 
 }  // namespace mxfp4

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "apps/json_output.hpp"
 #include "apps/options.hpp"
 #include "formats/conversion/decide.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -28,8 +29,8 @@ struct Explanation : Conversion {
 
 [[nodiscard]] std::string explanation_text(const RuleSet& rules, const ExplainOptions& options,
                                            const Explanation& explanation);
-[[nodiscard]] std::string explanation_json(const RuleSet& rules, const ExplainOptions& options,
-                                           const Explanation& explanation);
+[[nodiscard]] Json explanation_json(const RuleSet& rules, const ExplainOptions& options,
+                                    const Explanation& explanation);
 
 // Appends `text` broken at blanks so that no line passes 80 columns, behind `first`; further lines
 // begin with `indent` blanks. A word that is too long for a line is broken after a comma, or

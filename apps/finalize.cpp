@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/json_output.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/shard_manifest.hpp"
@@ -53,12 +53,13 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();
   if (console.json()) {
-    nlohmann::ordered_json json;
+    Json json = json_document("finalize");
     json["output"] = options.output.string();
     json["complete"] = true;
-    json["ranks"] = manifests.size();
-    json["files"] = files;
-    json["bytes"] = stored_bytes(manifests);
+    json["num_ranks"] = manifests.size();
+    json["num_layer_files"] = files;
+    json["stored_bytes"] = stored_bytes(manifests);
+    json["elapsed_seconds"] = seconds ? Json(*seconds) : Json();
     console.result_json(json);
   } else {
     const std::string out = shell_word(options.output.string());

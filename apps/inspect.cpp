@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
 #include "formats/blob/blob_reader.hpp"
@@ -18,7 +18,6 @@
 namespace mxfp4 {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
 // "0-35" or "0-3, 7".
@@ -60,10 +59,10 @@ std::vector<int64_t> layer_numbers(const ModelLayers& model) {
 
 Json describe_input(const OpenedCheckpoint& input) {
   const LayerDims dims = common_dims(input.model);
-  Json json;
+  Json json = json_document("inspect");
   json["kind"] = input.source->kind();
-  json["files"] = input.source->files().size();
-  if (input.config) json["model_type"] = input.config->model_type;
+  json["num_files"] = input.source->files().size();
+  json["model_type"] = text_or_null(input.config ? input.config->model_type : "");
   json["style"] = style_name(input.model.style);
   json["family"] = family_name(input.model.family);
   json["w13_order"] = w13_order_name(input.model.order);
@@ -72,9 +71,8 @@ Json describe_input(const OpenedCheckpoint& input) {
   json["hidden_size"] = dims.hidden_size;
   json["intermediate_size"] = dims.intermediate_size;
   json["expert_bytes"] = expert_bytes(input.model);
-  json["other_tensors"] = input.model.rest.size();
+  json["num_other_tensors"] = input.model.rest.size();
   json["other_bytes"] = rest_bytes(input);
-  json["warnings"] = input.model.warnings;
   return json;
 }
 
@@ -130,10 +128,10 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
     Json& target = json["target"];
     target["backend"] = backend_name(conversion.target.backend);
     target["layout"] = conversion.layout->id;
-    target["ranks"] = ranks.size();
+    target["num_ranks"] = ranks.size();
     target["padded_hidden_size"] = padded.hidden_size;
     target["padded_intermediate_size"] = padded.intermediate_size;
-    target["output_bytes"] = plan.output_bytes;
+    target["data_bytes"] = plan.output_bytes;
     target["overhead_percent"] = overhead;
     target["defects"] = conversion.defects;
     Json& tensors = target["tensors"] = Json::array();
@@ -142,7 +140,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
                          {"dtype", dtype_name(tensor.spec.dtype)},
                          {"shape", std::vector<int64_t>(tensor.spec.shape.dims().begin(),
                                                         tensor.spec.shape.dims().end())},
-                         {"bytes", tensor.bytes}});
+                         {"data_bytes", tensor.bytes}});
     }
     return "";
   }
@@ -258,7 +256,10 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const Deployme
     for (const std::string& reason : shown) rows.push_back({"because", reason});
   }
   if (console.json()) {
-    console.result_json(list);
+    Json json = json_document("inspect");
+    json["kind"] = "blob";
+    json["ranks"] = std::move(list);
+    console.result_json(std::move(json));
     return kOk;
   }
   std::string text = table(console, rows);
@@ -293,8 +294,8 @@ int run_inspect(const InspectOptions& options, const Console& console) {
     json = describe_input(input);
   } else {
     text = table(console, input_rows(input));
-    for (const std::string& warning : input.model.warnings) console.warn(warning);
   }
+  for (const std::string& warning : input.model.warnings) console.warn(warning);
   if (asks_for_target(options)) text += inspect_target(options, request, input, console, json);
   if (console.json()) {
     console.result_json(json);

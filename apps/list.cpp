@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
 #include "apps/commands.hpp"
 #include "apps/explain_report.hpp"
+#include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
@@ -24,21 +24,6 @@ constexpr size_t kLayout = 32;
 
 std::string condition_of(const LayoutRow& row) {
   return row.when.text.empty() ? "any" : std::string(row.when.text);
-}
-
-Rows backend_rows(const RuleSet& rules) {
-  Rows rows{{"backend", "family", "when", "layout"}};
-  for (Backend backend : all_backends()) {
-    for (const LayoutRow& row : rules.layouts) {
-      if (row.backend != backend) continue;
-      rows.push_back({std::string(backend_name(backend)),
-                      row.family ? std::string(family_name(*row.family)) : "both",
-                      condition_of(row),
-                      row.layout != nullptr ? std::string(row.layout->id)
-                                            : "refused: " + std::string(row.refusal)});
-    }
-  }
-  return rows;
 }
 
 // For people: a table with one row a layout under each backend's name, as the names are long. A
@@ -71,28 +56,20 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
   return out;
 }
 
-Rows revision_rows() {
-  Rows rows{{"revision", "date", "vLLM", "kernel libraries", "changes", "executed"}};
-  for (const Release* release : all_releases()) {
-    std::string name(release->name);
-    if (name == default_revision().name) name += " (default)";
-    rows.push_back({name, std::string(release->date), std::string(release->commit),
-                    std::string(release->pins), std::string(release->changes),
-                    std::string(release->executed.empty() ? "nothing yet" : release->executed)});
-  }
-  return rows;
-}
-
 // For people: one block a revision, newest first.
 std::string revisions_text(const Console& console) {
   std::string out;
-  const Rows rows = revision_rows();
-  for (auto row = rows.rbegin(); row + 1 != rows.rend(); ++row) {
-    out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold((*row)[0]), (*row)[1]);
-    append_wrapped(out, "  vLLM      ", 12, (*row)[2]);
-    append_wrapped(out, "  pins      ", 12, (*row)[3]);
-    append_wrapped(out, "  changes   ", 12, (*row)[4]);
-    append_wrapped(out, "  executed  ", 12, (*row)[5]);
+  const auto& releases = all_releases();
+  for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
+    const Release& release = **at;
+    const std::string name = fmt::format(
+        "{}{}", release.name, release.name == default_revision().name ? " (default)" : "");
+    out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold(name), release.date);
+    append_wrapped(out, "  vLLM      ", 12, release.commit);
+    append_wrapped(out, "  pins      ", 12, release.pins);
+    append_wrapped(out, "  changes   ", 12, release.changes);
+    append_wrapped(out, "  executed  ", 12,
+                   release.executed.empty() ? "nothing yet" : release.executed);
   }
   return out;
 }
@@ -149,29 +126,69 @@ std::string layouts_text(const Console& console) {
   return out;
 }
 
-std::string layouts_json() {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+Json layouts_json() {
+  Json json = Json::array();
   for (const Layout* layout : all_layouts()) {
     json.push_back({{"id", layout->id},
                     {"backends", layout->backends},
                     {"outputs", layout->outputs_doc},
                     {"formula", layout->formula},
                     {"preconditions", layout->preconditions},
-                    {"kernel_library", layout->kernel_library},
+                    {"kernel_library", text_or_null(layout->kernel_library)},
                     {"source", layout->source}});
   }
-  return json.dump(2) + "\n";
+  return json;
 }
 
-// A table as an array of objects whose keys are the heading.
-std::string rows_json(const Rows& rows) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (size_t r = 1; r < rows.size(); ++r) {
-    nlohmann::ordered_json item;
-    for (size_t c = 0; c < rows[r].size(); ++c) item[rows[0][c]] = rows[r][c];
-    json.push_back(std::move(item));
+// One object for each row of the table; of those with the same backend and family the first whose
+// condition holds is taken.
+Json backends_json(const RuleSet& rules) {
+  Json json = Json::array();
+  for (Backend backend : all_backends()) {
+    for (const LayoutRow& row : rules.layouts) {
+      if (row.backend != backend) continue;
+      json.push_back({{"backend", backend_name(backend)},
+                      {"family", row.family ? family_name(*row.family) : "both"},
+                      {"condition", condition_of(row)},
+                      {"layout", row.layout != nullptr ? Json(row.layout->id) : Json()},
+                      {"refusal", row.layout != nullptr ? Json() : Json(row.refusal)}});
+    }
   }
-  return json.dump(2) + "\n";
+  return json;
+}
+
+Json revisions_json() {
+  Json json = Json::array();
+  for (const Release* release : all_releases()) {
+    json.push_back({{"revision", release->name},
+                    {"default", release->name == default_revision().name},
+                    {"date", release->date},
+                    {"vllm_commit", release->commit},
+                    {"kernel_libraries", release->pins},
+                    {"changes", release->changes},
+                    {"executed", text_or_null(release->executed)}});
+  }
+  return json;
+}
+
+Json styles_json() {
+  Json json = Json::array();
+  for (Style style : kAllStyles) {
+    json.push_back({{"style", style_name(style)}, {"tensor_names", style_text(style)}});
+  }
+  return json;
+}
+
+Json table_json(const ListOptions& options, const RuleSet& rules) {
+  if (options.what == "layouts") return layouts_json();
+  if (options.what == "backends") return backends_json(rules);
+  return options.what == "revisions" ? revisions_json() : styles_json();
+}
+
+std::string table_text(const ListOptions& options, const RuleSet& rules, const Console& console) {
+  if (options.what == "layouts") return layouts_text(console);
+  if (options.what == "backends") return backends_text(rules, console);
+  return options.what == "revisions" ? revisions_text(console) : table(console, style_rows());
 }
 
 }  // namespace
@@ -181,20 +198,14 @@ int run_list(const ListOptions& options, const Console& console) {
     throw Error::usage(fmt::format("--revision: of no use with list {}", options.what));
   }
   const RuleSet& rules = rules_named(options.revision);
-  if (options.what == "layouts") {
-    console.result(console.json() ? layouts_json() : layouts_text(console));
+  if (!console.json()) {
+    console.result(table_text(options, rules, console));
     return kOk;
   }
-  if (options.what == "backends") {
-    console.result(console.json() ? rows_json(backend_rows(rules)) : backends_text(rules, console));
-    return kOk;
-  }
-  if (options.what == "revisions") {
-    console.result(console.json() ? rows_json(revision_rows()) : revisions_text(console));
-    return kOk;
-  }
-  const Rows rows = style_rows();
-  console.result(console.json() ? rows_json(rows) : table(console, rows));
+  Json json = json_document("list");
+  if (options.what == "backends") json["revision"] = rules.name;
+  json[options.what] = table_json(options, rules);
+  console.result_json(std::move(json));
   return kOk;
 }
 

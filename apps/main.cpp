@@ -11,13 +11,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/json_output.hpp"
 #include "formats/os/available_threads.hpp"
 #include "formats/os/lost_pages.hpp"
 #include "lib/core/error.hpp"
@@ -27,43 +30,65 @@
 
 namespace {
 
-using mxfp4::ErrorKind;
+using mxfp4::Error;
 
-int exit_code(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kUsage:
-      return mxfp4::kUsage;
-    case ErrorKind::kInput:
-      return mxfp4::kInput;
-    case ErrorKind::kUnsupported:
-      return mxfp4::kUnsupported;
-    case ErrorKind::kOutput:
-      return mxfp4::kOutput;
-    case ErrorKind::kInternal:
-      break;
+constexpr const char* kReport =
+    "this is a bug; please report it with the command line and the output of --version";
+
+// How a run ends that did not succeed: a line on stderr, and with --json the document too.
+class Failure {
+ public:
+  // Flags may not have been parsed when the first error comes, so the words are looked at.
+  explicit Failure(const std::vector<std::string>& words) : json_(mxfp4::asks_for_json(words)) {}
+
+  void set_command(std::string name) { command_ = std::move(name); }
+  void set_console(const mxfp4::Console& console) { console_ = &console; }
+
+  int report(const Error& error) const {
+    // Zeros where a file was cut off may have led to any other error.
+    if (const auto file = mxfp4::file_that_lost_pages()) {
+      return say(Error::input("became shorter while it was read").in_file(*file));
+    }
+    if (error.kind() != mxfp4::ErrorKind::kInternal || !error.hint_text().empty())
+      return say(error);
+    return say(Error(error).hint(kReport));
   }
-  return mxfp4::kInternal;
-}
 
-int fail(const std::string& message, const std::string& hint, int code) {
-  std::fflush(stdout);
-  std::string text = fmt::format("mxfp4-repack: error: {}\n", mxfp4::visible(message));
-  if (!hint.empty()) text += fmt::format("hint: {}\n", mxfp4::visible(hint));
-  (void)std::fputs(text.c_str(), stderr);
-  return code;
-}
-
-// Zeros where a file was cut off may have led to any other error.
-int fail(const mxfp4::Error& error) {
-  if (const auto file = mxfp4::file_that_lost_pages()) {
-    return fail(*file + ": became shorter while it was read", "", mxfp4::kInput);
+  int report(const mxfp4::Interrupted& interrupted) const {
+    const std::string text = fmt::format("interrupted; {}", interrupted.what());
+    (void)std::fputs(fmt::format("mxfp4-repack: {}\n", text).c_str(), stderr);
+    print(mxfp4::error_json("interrupted", text, "", interrupted.exit_code()));
+    return interrupted.exit_code();
   }
-  const std::string hint =
-      error.kind() == ErrorKind::kInternal && error.hint_text().empty()
-          ? "this is a bug; please report it with the command line and the output of --version"
-          : error.hint_text();
-  return fail(error.what(), hint, exit_code(error.kind()));
-}
+
+ private:
+  int say(const Error& error) const {
+    std::fflush(stdout);
+    std::string text = fmt::format("mxfp4-repack: error: {}\n", mxfp4::visible(error.what()));
+    if (!error.hint_text().empty()) {
+      text += fmt::format("hint: {}\n", mxfp4::visible(error.hint_text()));
+    }
+    (void)std::fputs(text.c_str(), stderr);
+    print(mxfp4::error_json(error));
+    return mxfp4::exit_code_of(error.kind());
+  }
+
+  // A command that has printed its document has said there what it refuses.
+  void print(mxfp4::Json error) const {
+    if (!json_ || (console_ != nullptr && console_->answered())) return;
+    mxfp4::Json document = mxfp4::json_document(command_);
+    document["error"] = std::move(error);
+    try {
+      (console_ != nullptr ? *console_ : mxfp4::Console({})).result_json(std::move(document));
+    } catch (const Error&) {
+      return;  // stdout cannot be written; the first error counts
+    }
+  }
+
+  bool json_;
+  std::string command_;
+  const mxfp4::Console* console_ = nullptr;
+};
 
 // A stream that the caller closed must not become the first file that is opened. What stands in
 // its place can be neither read nor written, as before.
@@ -74,13 +99,13 @@ void occupy_standard_streams() {
 }
 
 // --help, --version
-int show(const CLI::App& app, const CLI::Success& success) {
+int show(const CLI::App& app, const CLI::Success& success, const Failure& failure) {
   std::ostringstream text;
   const int code = app.exit(success, text, text);
   try {
     mxfp4::Console({}).result(text.str());
-  } catch (const mxfp4::Error& error) {
-    return fail(error);
+  } catch (const Error& error) {
+    return failure.report(error);
   }
   return code;
 }
@@ -89,8 +114,8 @@ void choose_instruction_set() {
   constexpr const char* kVariable = "MXFP4_REPACK_SIMD";
   const char* name = std::getenv(kVariable);
   if (name == nullptr || mxfp4::kernels::use_instruction_set(name)) return;
-  throw mxfp4::Error::usage(fmt::format("{}: expected one of {}, found {}", kVariable,
-                                        fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
+  throw Error::usage(fmt::format("{}: expected one of {}, found {}", kVariable,
+                                 fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
 }
 
 std::array<mxfp4::RunLimits*, 4> resources_of(mxfp4::CommandLine& line) {
@@ -99,7 +124,7 @@ std::array<mxfp4::RunLimits*, 4> resources_of(mxfp4::CommandLine& line) {
 }
 
 // No command gets more threads than the system lets it start; who asked for more is told.
-void choose_threads(mxfp4::CommandLine& line) {
+void choose_threads(mxfp4::CommandLine& line, const mxfp4::Console& console) {
   int wanted = mxfp4::available_threads();
   for (const mxfp4::RunLimits* resources : resources_of(line)) {
     wanted = std::max(wanted, resources->threads);
@@ -107,15 +132,33 @@ void choose_threads(mxfp4::CommandLine& line) {
   const int startable = mxfp4::startable_threads(wanted);
   for (mxfp4::RunLimits* resources : resources_of(line)) {
     if (resources->threads > startable) {
-      mxfp4::Console(line.global)
-          .warn(fmt::format("--threads {}: only {} can be started here (ulimit -u, or a cgroup's "
-                            "pids.max)",
-                            resources->threads, startable));
+      console.warn(fmt::format(
+          "--threads {}: only {} can be started here (ulimit -u, or a cgroup's pids.max)",
+          resources->threads, startable));
     }
     const int given = resources->threads == 0 ? mxfp4::available_threads() : resources->threads;
     resources->threads = std::min(given, startable);
     if (resources->memory == 0) resources->memory = mxfp4::default_memory(resources->threads);
   }
+}
+
+// What the parser did not take, as one sentence that names the word.
+Error usage_error(const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& words) {
+  const mxfp4::UnknownWord unknown = mxfp4::find_unknown_word(app, words);
+  return Error::usage(unknown.message.empty() ? error.what() : unknown.message)
+      .hint(unknown.hint.empty() ? "mxfp4-repack --help shows commands and flags" : unknown.hint);
+}
+
+// The command that the words name, whether or not they can be parsed.
+std::string command_in(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto first =
+      std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
+  if (first == words.end()) return "";
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  const bool known = std::ranges::any_of(
+      commands, [&](const CLI::App* command) { return command->get_name() == *first; });
+  return known ? *first : "";
 }
 
 }  // namespace
@@ -127,39 +170,36 @@ int main(int argc, char** argv) {
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
       "mxfp4-repack"};
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   mxfp4::CommandLine line;
+  std::optional<mxfp4::Console> console;
+  Failure failure(words);
   try {
     mxfp4::declare_commands(app, line);
-    mxfp4::refuse_empty_values({argv + 1, argv + argc});
+    failure.set_command(command_in(app, words));
+    mxfp4::refuse_empty_values(words);
     app.parse(argc, argv);
+    failure.set_console(console.emplace(line.global));
     choose_instruction_set();
-    choose_threads(line);
-    const int code = line.run(mxfp4::Console(line.global));
+    choose_threads(line, *console);
+    const int code = line.run(*console);
     mxfp4::check_lost_pages();
     return code;
   } catch (const CLI::Success& success) {
-    return show(app, success);
+    return show(app, success, failure);
   } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> words(argv + 1, argv + argc);
-    const mxfp4::UnknownWord unknown = mxfp4::find_unknown_word(app, words);
-    return fail(
-        unknown.message.empty() ? error.what() : unknown.message,
-        unknown.hint.empty() ? "mxfp4-repack --help shows commands and flags" : unknown.hint,
-        mxfp4::kUsage);
+    return failure.report(usage_error(app, error, words));
   } catch (const mxfp4::Interrupted& interrupted) {
-    (void)std::fputs(fmt::format("mxfp4-repack: interrupted; {}\n", interrupted.what()).c_str(),
-                     stderr);
-    return interrupted.exit_code();
-  } catch (const mxfp4::Error& error) {
-    return fail(error);
+    return failure.report(interrupted);
+  } catch (const Error& error) {
+    return failure.report(error);
   } catch (const std::filesystem::filesystem_error& error) {
     // Writers name what they could not do; what is left is looking at paths.
-    return fail(fmt::format("{}: {}", error.path1().string(), error.code().message()), "",
-                mxfp4::kInput);
+    return failure.report(Error::input(error.code().message()).in_file(error.path1().string()));
   } catch (const std::bad_alloc&) {
-    return fail("out of memory", "a smaller --memory or fewer --threads need less", mxfp4::kOutput);
+    return failure.report(
+        Error::output("out of memory").hint("a smaller --memory or fewer --threads need less"));
   } catch (const std::exception& error) {
-    return fail(error.what(), "this is a bug; please report it with the command line",
-                mxfp4::kInternal);
+    return failure.report(Error::internal(error.what()));
   }
 }

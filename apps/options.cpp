@@ -38,7 +38,7 @@ void require_useful(const std::vector<GivenFlag>& given, const std::set<std::str
 
 const std::string& FlagFile::text() const {
   if (!text_) {
-    text_ = in_context(path_.string(), [&] { return read_text_stream(path_, kMaxFlagFileBytes); });
+    text_ = in_file(path_.string(), [&] { return read_text_stream(path_, kMaxFlagFileBytes); });
   }
   return *text_;
 }

@@ -43,7 +43,7 @@ std::set<std::string> split_list(const std::string& text) {
 DeploymentRequest read_target(const FlagFile& file) {
   if (file.empty()) return {};
   const std::string& text = file.text();
-  return in_context(file.path().string(), [&] { return parse_target(text); });
+  return in_file(file.path().string(), [&] { return parse_target(text); });
 }
 
 DeploymentRequest deployment_from(const DeploymentOptions& options, const RuleSet& rules) {

@@ -1,11 +1,10 @@
 // unpack: every layer back to the loaded layout, padding cropped.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/json_output.hpp"
 #include "formats/conversion/output_directory.hpp"
 #include "formats/conversion/restore.hpp"
 #include "formats/conversion/unpack_output.hpp"
@@ -70,11 +69,12 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   warn_of_missing_ranks(options.blob, manifests, console);
   for (const std::string& text : restored.lost) console.warn(text);
   if (console.json()) {
-    nlohmann::ordered_json json;
+    Json json = json_document("unpack");
     json["output"] = options.output.string();
-    json["files"] = restored.files;
-    json["bytes"] = restored.bytes;
-    json["warnings"] = restored.lost;
+    json["num_ranks"] = manifests.size();
+    json["num_layer_files"] = restored.files;
+    json["data_bytes"] = restored.bytes;
+    json["elapsed_seconds"] = progress.seconds();
     console.result_json(json);
   } else {
     const fs::path first = options.output / rank_directory(manifests.front().rank);

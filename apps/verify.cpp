@@ -3,10 +3,10 @@
 
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/json_output.hpp"
 #include "apps/request.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
@@ -69,12 +69,14 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
   size_t layers = 0;
   for (const Manifest& manifest : manifests) layers += manifest.layers.size();
   if (console.json()) {
-    nlohmann::ordered_json json;
+    Json json = json_document("verify");
     json["blob"] = options.blob.string();
+    json["against"] = text_or_null(options.against.path.string());
     json["holds"] = findings.empty();
-    json["ranks"] = manifests.size();
-    json["layer_files"] = layers;
-    json["bytes"] = stored_bytes(manifests);
+    json["num_ranks"] = manifests.size();
+    json["num_layer_files"] = layers;
+    json["stored_bytes"] = stored_bytes(manifests);
+    json["elapsed_seconds"] = seconds;
     json["findings"] = findings;
     console.result_json(json);
   } else if (findings.empty()) {

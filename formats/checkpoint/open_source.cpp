@@ -91,7 +91,7 @@ char first_visible(ConstBytes bytes) {
 }
 
 std::unique_ptr<Source> open_file(const fs::path& path) {
-  const MappedFile map = in_context(path.string(), [&] { return MappedFile(path); });
+  const MappedFile map = in_file(path.string(), [&] { return MappedFile(path); });
   const ConstBytes bytes = map.bytes();
   if (begins_with(bytes, kHdf5Signature)) return open_hdf5(path);
   if (is_safetensors(bytes)) return open_safetensors_file(path);

@@ -51,10 +51,10 @@ void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
 }
 
 void add_file(MappedTensors& content, Attributes& agreed, const fs::path& path) {
-  MappedFile map = in_context(path.string(), [&] { return MappedFile(path); });
+  MappedFile map = in_file(path.string(), [&] { return MappedFile(path); });
   const ConstBytes bytes = map.bytes();
   refuse_other_file(path, bytes);
-  in_context(path.string(), [&] {
+  in_file(path.string(), [&] {
     SafetensorsHeader header = parse_safetensors_header(bytes, map.file().size);
     check_metadata(header, agreed);
     content.attributes.insert(header.metadata.begin(), header.metadata.end());
@@ -159,7 +159,7 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
   const fs::path index = index_path(dir, consolidated);
   std::error_code error;
   if (fs::exists(index, error)) {
-    in_context(index.string(), [&] {
+    in_file(index.string(), [&] {
       content.files.push_back(describe_file(index));
       weight_map = parse_weight_map(read_text_file(index, kMaxIndexBytes));
       names = indexed_files(dir, weight_map);
@@ -173,7 +173,7 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
 
   const fs::path config = dir / "config.json";
   if (fs::exists(config, error)) {
-    in_context(config.string(), [&] {
+    in_file(config.string(), [&] {
       content.files.push_back(describe_file(config));
       content.config_json = read_text_file(config, kMaxConfigBytes);
     });

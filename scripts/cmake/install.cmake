@@ -23,7 +23,7 @@ install(FILES scripts/batch/kubernetes-indexed-job.yaml scripts/batch/README.md
 install(FILES man/mxfp4-repack.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 install(FILES man/mxfp4-repack-container.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5
         COMPONENT program)
-install(FILES man/mxfp4-repack-layouts.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
+install(FILES man/mxfp4-repack-json.7 man/mxfp4-repack-layouts.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
         COMPONENT program)
 install(FILES scripts/completions/mxfp4-repack.bash RENAME mxfp4-repack COMPONENT program
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

@@ -15,7 +15,8 @@ install(TARGETS mxfp4-repack RUNTIME DESTINATION mxfp4_repack/bin COMPONENT whee
 install(PROGRAMS scripts/probe-target DESTINATION mxfp4_repack/bin COMPONENT wheel)
 install(FILES man/mxfp4-repack.1 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT wheel)
 install(FILES man/mxfp4-repack-container.5 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man5 COMPONENT wheel)
-install(FILES man/mxfp4-repack-layouts.7 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man7 COMPONENT wheel)
+install(FILES man/mxfp4-repack-json.7 man/mxfp4-repack-layouts.7
+        DESTINATION ${SKBUILD_DATA_DIR}/share/man/man7 COMPONENT wheel)
 install(FILES scripts/completions/mxfp4-repack.bash RENAME mxfp4-repack COMPONENT wheel
         DESTINATION ${SKBUILD_DATA_DIR}/share/bash-completion/completions)
 install(FILES scripts/completions/mxfp4-repack.zsh RENAME _mxfp4-repack COMPONENT wheel

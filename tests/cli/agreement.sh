@@ -35,8 +35,8 @@ assert explain["backend"] == target["backend"] == dry["backend"] == convert["bac
 assert explain["layout"] == target["layout"] == dry["layout"] == convert["layout"]
 for size in "hidden_size", "intermediate_size":
     assert padded[size] == target["padded_" + size] == dry["padded_" + size], size
-assert target["output_bytes"] == dry["output_bytes"] == convert["data_bytes"]
-assert target["ranks"] == dry["ranks"] == convert["ranks"]
+assert target["data_bytes"] == dry["data_bytes"] == convert["data_bytes"]
+assert target["num_ranks"] == dry["num_ranks"] == convert["num_ranks"]
 PY
   fi
   rm -rf out OUT

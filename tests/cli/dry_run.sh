@@ -18,9 +18,9 @@ for path in layers:
 blob = {"mxfp4_repack", "mxfp4_repack.json"}
 rest = [] if not os.path.exists("out/mxfp4_repack") else [
     "out/" + name for name in os.listdir("out") if name not in blob and not name.startswith(".")]
-said = (plan["files"], plan["rest_files"])
+said = (plan["num_layer_files"], plan["num_rest_files"])
 assert said == (len(layers), len(rest)), (said, layers, rest)
-assert plan["output_bytes"] == data, (plan, data)
+assert plan["data_bytes"] == data, (plan, data)
 assert bool(plan["rest_bytes"]) == bool(rest), plan
 PY
   rm -r out
@@ -66,11 +66,11 @@ expect_exit 0 "$BIN" convert "$model" -o none --arch sm90 --dry-run --json
 import json
 plan = json.load(open("stdout"))
 assert plan["output_holds"] == "nothing" and plan["free_bytes"] > 0, plan
-assert 0 < plan["estimated_stored_bytes"] <= plan["output_bytes"] * 1.1, plan
+assert 0 < plan["estimated_stored_bytes"] <= plan["data_bytes"] * 1.1, plan
 assert plan["estimated_seconds"] > 0, plan
 PY
 expect_exit 0 "$BIN" convert "$model" -o none --arch sm90 --compress none --dry-run --json
-"$python" -c 'import json; p = json.load(open("stdout")); assert p["estimated_stored_bytes"] == p["output_bytes"], p'
+"$python" -c 'import json; p = json.load(open("stdout")); assert p["estimated_stored_bytes"] == p["data_bytes"], p'
 [ ! -e none ] || fail '--dry-run wrote'
 
 # Experts that are in neither part of a model directory are told.

@@ -29,7 +29,7 @@ def run(*arguments):
 
 
 def listed(what, *flags):
-    return json.loads(run("list", what, "--json", *flags).stdout)
+    return json.loads(run("list", what, "--json", *flags).stdout)[what]
 
 
 def make_input(path, family, input_scales):
@@ -85,10 +85,10 @@ def main():
         make_input(family + ".safetensors", family, False)
         make_input(family + "_scales.safetensors", family, True)
     rows, tried, lossy, missing = set(), set(), 0, {row["id"] for row in listed("layouts")}
-    for revision in [row["revision"].split()[0] for row in listed("revisions")]:
+    for revision in [row["revision"] for row in listed("revisions")]:
         served = {(row["backend"], family, row["layout"]) for row in listed("backends", "--revision", revision)
                   for family in ("gpt_oss", "generic")
-                  if row["family"] in (family, "both") and not row["layout"].startswith("refused")} - tried
+                  if row["family"] in (family, "both") and row["layout"]} - tried
         tried |= served
         pairs = sorted({(backend, family) for backend, family, _ in served})
         for (backend, family), machine in itertools.product(pairs, MACHINES):

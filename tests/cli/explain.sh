@@ -62,7 +62,7 @@ while read -r input flags; do
   answer | diff want - || fail "explain $input $flags: not what convert does"
 done <<EOF
 $model --arch sm89 --backend MARLIN --knob marlin_input_dtype=fp8
-$model --arch sm90 --backend HUMMING --knob humming_input_dtype=int8
+$model --arch sm90 --backend HUMMING
 $TESTDATA/ingest/dsv4 --arch gfx950 --env VLLM_ROCM_USE_AITER=1
 $TESTDATA/ingest/dsv4 --arch sm100 --tp-size 2
 generic --arch sm90 --backend TRITON

@@ -125,7 +125,7 @@ def compare(what, expected, found):
 
 
 def rows(what, key):
-    names = [row[key].split()[0] for row in json.loads(output(BIN, "list", what, "--json"))]
+    names = [row[key].split()[0] for row in json.loads(output(BIN, "list", what, "--json"))[what]]
     return set(names)
 
 
@@ -133,7 +133,7 @@ def moe_backends():
     """What --moe-backend takes, from the refusal of another name."""
     result = subprocess.run([BIN, "explain", "--arch", "sm90", "--moe-backend", "-", "--json"],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return {"auto", *re.findall(r"'(\w+)'", json.loads(result.stdout)["message"].split(" one of ")[1])}
+    return {"auto", *re.findall(r"'(\w+)'", json.loads(result.stdout)["error"]["message"].split(" one of ")[1])}
 
 
 def compare_values():

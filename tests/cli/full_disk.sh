@@ -45,8 +45,8 @@ for flags in '--compress none' '--compress zstd --tp-size 2' '--compress zstd --
   # shellcheck disable=SC2086
   expect_exit 0 "$BIN" convert model -o "want$runs" --arch sm90 $flags
   # shellcheck disable=SC2086
-  expect_exit 0 "$BIN" convert model -o small/dry --arch sm90 $flags --dry-run --json
-  bytes=$("$python" -c 'import json, sys; print(json.load(sys.stdin)["output_bytes"])' <stdout)
+  expect_exit 0 "$BIN" convert model -o unmade --arch sm90 $flags --dry-run --json
+  bytes=$("$python" -c 'import json, sys; print(json.load(sys.stdin)["data_bytes"])' <stdout)
   for ((i = 0; i < 6; ++i)); do
     # shellcheck disable=SC2086
     fills "size=$((bytes * i / 6 + 16384))" $flags

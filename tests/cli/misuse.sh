@@ -14,7 +14,7 @@ misused() {
 
 # Empty values, as a script's unset variable leaves them.
 misused --against verify blob --against ''
-misused --against verify blob --against= --json
+misused --against verify blob --against=
 misused OUT verify ''
 misused INPUT explain '' --arch sm90
 for flag in --shard --layers --rank --revision --backend --moe-backend --arch --platform --target --env \

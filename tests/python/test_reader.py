@@ -226,8 +226,8 @@ class Revisions(unittest.TestCase):
         """vllm/revisions.json names the same revisions and kernel libraries as the program."""
         done = subprocess.run([blob_maker.BIN, "list", "revisions", "--json"], check=True,
                               stdout=subprocess.PIPE)
-        program = {row["revision"].split()[0]: row["kernel libraries"]
-                   for row in json.loads(done.stdout)}
+        program = {row["revision"]: row["kernel_libraries"]
+                   for row in json.loads(done.stdout)["revisions"]}
         with open(os.path.join(os.path.dirname(mxfp4_repack.__file__), "vllm",
                                "revisions.json"), encoding="utf-8") as file:
             plugin = json.load(file)

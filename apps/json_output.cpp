@@ -1,0 +1,62 @@
+#include "apps/json_output.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::string_view kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return "usage";
+    case ErrorKind::kInput:
+      return "input";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kOutput:
+      return "output";
+    case ErrorKind::kInternal:
+      break;
+  }
+  return "internal";
+}
+
+}  // namespace
+
+Json json_document(std::string_view command) {
+  return {{"schema_version", kJsonSchemaVersion}, {"command", text_or_null(command)}};
+}
+
+Json text_or_null(std::string_view text) { return text.empty() ? Json() : Json(text); }
+
+ExitCode exit_code_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return kUsage;
+    case ErrorKind::kInput:
+      return kInput;
+    case ErrorKind::kUnsupported:
+      return kUnsupported;
+    case ErrorKind::kOutput:
+      return kOutput;
+    case ErrorKind::kInternal:
+      break;
+  }
+  return kInternal;
+}
+
+Json error_json(const Error& error) {
+  Json json = error_json(kind_name(error.kind()), error.what(), error.hint_text(),
+                         exit_code_of(error.kind()));
+  json["file"] = text_or_null(error.file());
+  json["key"] = text_or_null(error.key());
+  json["engine_error"] = text_or_null(error.reference_type_name());
+  return json;
+}
+
+Json error_json(std::string_view kind, std::string_view message, std::string_view hint,
+                int exit_code) {
+  return {{"kind", kind},          {"message", message},         {"file", Json()},
+          {"key", Json()},         {"hint", text_or_null(hint)}, {"engine_error", Json()},
+          {"exit_code", exit_code}};
+}
+
+}  // namespace mxfp4
