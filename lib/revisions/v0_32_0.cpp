@@ -72,6 +72,12 @@ void add_backends(RuleSet& rules) {
   edit::converter(rules, Family::kGptOss, CUTLASS_MXFP4_MXFP4).supported = false;
 }
 
+// The callers hand the converter this switch, which has it shuffle AITER's weights otherwise.
+bool aiter_a4w4(const Target& t) {
+  const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4");
+  return found != t.env.end() && python_int_is_nonzero(found->second);
+}
+
 void refuse_layouts(RuleSet& rules) {
   constexpr std::string_view kGptOss =
       "the gpt_oss converter has no branch for this backend: loading stops with ValueError";
@@ -82,6 +88,13 @@ void refuse_layouts(RuleSet& rules) {
     edit::add_layouts(rules, {{backend, Family::kGptOss, {}, nullptr, kGptOss, "ValueError"},
                               {backend, Family::kGeneric, {}, nullptr, kUnknown}});
   }
+  edit::add_layouts(
+      rules, {{AITER_MXFP4_BF16,
+               Family::kGeneric,
+               {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 on", aiter_a4w4},
+               nullptr,
+               "with VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 this release shuffles AITER's weights in "
+               "another order; its bytes were not executed"}});
 }
 
 // On capability 9.0 Humming stands in front of Marlin, on 12.x Marlin in front of Triton.

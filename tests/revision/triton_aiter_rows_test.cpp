@@ -145,5 +145,24 @@ TEST(TritonAiterRows, HopperKernelMisreadsHalfGroups) {
   }
 }
 
+// The callers of 0.32.0 and 0.33.0 hand this switch to the converter, which then shuffles weights
+// otherwise.
+TEST(TritonAiterRows, AiterWithFp4ActivationsIsRefused) {
+  for (const std::string_view revision : {"vllm-0.31.0", "vllm-0.32.0", "vllm-0.33.0"}) {
+    SCOPED_TRACE(revision);
+    Target target =
+        target_of(Backend::AITER_MXFP4_BF16, Family::kGeneric, Platform::kRocm, "gfx950");
+    const auto has_layout = [&] {
+      const LayoutRow* row = find_layout_row(revision_by_name(revision), target);
+      return row != nullptr && row->layout != nullptr;
+    };
+    EXPECT_TRUE(has_layout());
+    target.env["VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4"] = "0";
+    EXPECT_TRUE(has_layout());
+    target.env["VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4"] = "1";
+    EXPECT_EQ(has_layout(), revision == "vllm-0.31.0");
+  }
+}
+
 }  // namespace
 }  // namespace mxfp4
