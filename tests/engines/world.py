@@ -224,8 +224,16 @@ class Scene:
             if hasattr(aiter, "IS_AITER_FOUND"):
                 aiter.IS_AITER_FOUND = aiter.is_aiter_found()
             aiter.rocm_aiter_ops.refresh_env_variables()
-        if "vllm.utils.b12x" in sys.modules and hasattr(sys.modules["vllm.utils.b12x"], "_HAS_B12X"):
-            sys.modules["vllm.utils.b12x"]._HAS_B12X = "b12x" in self.libs
+        if "vllm.utils.b12x" in sys.modules:
+            self.refresh_b12x(sys.modules["vllm.utils.b12x"])
+
+    def refresh_b12x(self, module):
+        """vLLM imports the package's modules once, and later asks for those alone."""
+        if not hasattr(module, "_B12X_SUBMODULES"):
+            return
+        module._HAS_B12X = "b12x" in self.libs
+        for name in module._B12X_SUBMODULES:
+            module._B12X_SUBMODULES[name] = module._import_submodule(name)
 
 
 def start(site, platform, arch="", real=()):
