@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "formats/config/packed_config.hpp"
 #include "formats/config/quantization_rules.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
@@ -123,31 +124,12 @@ std::string read_model_type(const Json& root, const Fields& fields) {
   return fields.text("model_type");
 }
 
-const Json* find_quantization(const Json& root, std::string& where) {
-  const auto object = [](const Json& parent, const char* key) -> const Json* {
-    const auto found = parent.find(key);
-    return found != parent.end() && found->is_object() ? &*found : nullptr;
-  };
-  if (const Json* found = object(root, "quantization_config")) {
-    where = "quantization_config";
-    return found;
-  }
-  const Json* nested = object(root, "text_config");
-  if (nested != nullptr) {
-    if (const Json* found = object(*nested, "quantization_config")) {
-      where = "text_config.quantization_config";
-      return found;
-    }
-  }
-  where = "compression_config";
-  return object(root, "compression_config");
-}
-
 ModelConfig read(std::string_view text) {
-  const Json root = parse_strict_ordered_json(text);
+  Json root = parse_strict_ordered_json(text);
   if (!root.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", root.type_name()));
   }
+  restore_quantization(root);
   ModelConfig config;
   if (root.contains("quant_method")) {
     config.quantization_only = true;

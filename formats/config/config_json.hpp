@@ -11,7 +11,8 @@ namespace mxfp4 {
 // `text` is a whole config.json, or only its quantization_config object (told apart by a
 // `quant_method` at the top). Sizes may lie under `text_config`, the quantization under
 // `quantization_config`, `text_config.quantization_config` or `compression_config`. `file` is for
-// messages. Throws Error::input, naming file and key, for what is not JSON, for fields of another
+// messages. The config of a model directory with a blob (packed_config.hpp) is read as the
+// checkpoint's own. Throws Error::input, naming file and key, for what is not JSON, for fields of another
 // type, and for a quantization that holds no MXFP4 experts.
 //
 // A config without a quantization is legal here: find_expert_layers decides.

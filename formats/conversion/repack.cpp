@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/config/packed_config.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
@@ -52,7 +53,7 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   return manifest;
 }
 
-// The model directory around the blob.
+// The model directory around the blob. Its config.json is one that engines without blobs refuse.
 RestPlan plan_rest_of(const OpenedCheckpoint& checkpoint, std::vector<std::string>& warnings) {
   RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
   std::vector<SideFile> side;
@@ -62,10 +63,10 @@ RestPlan plan_rest_of(const OpenedCheckpoint& checkpoint, std::vector<std::strin
   }
   std::erase_if(side, [](const SideFile& file) { return file.name == kConfigName; });
   if (checkpoint.config_text) {
-    side.push_back({.name = kConfigName,
-                    .from = {},
-                    .text = *checkpoint.config_text,
-                    .size = static_cast<int64_t>(checkpoint.config_text->size())});
+    std::string text =
+        in_context(kConfigName, [&] { return packed_config_text(*checkpoint.config_text); });
+    const auto size = static_cast<int64_t>(text.size());
+    side.push_back({.name = kConfigName, .from = {}, .text = std::move(text), .size = size});
   } else {
     warnings.emplace_back("the input has no config.json, so OUT has none");
   }

@@ -187,11 +187,14 @@ class Packed(unittest.TestCase):
             config = {"quant_method": "mxfp4_repack", "mxfp4_repack_quant_method": "mxfp4"}
             self.assertEqual(packed.override_quantization_method(
                 config, None, hf_config=SimpleNamespace(name_or_path=directory)), "mxfp4")
-            self.assertEqual(config["quant_method"], "mxfp4")
+            self.assertEqual(config, {"quant_method": "mxfp4"})
             self.assertEqual(os.environ["MXFP4_REPACK_BLOB"], directory)
             self.assertEqual(os.environ["MXFP4_REPACK_SKIP_RAW"], "1")
             with self.assertRaisesRegex(ValueError, "is missing"):
                 packed.override_quantization_method({"quant_method": "mxfp4_repack"}, None)
+            config = {"quant_method": "mxfp4_repack"}  # of a checkpoint that names none
+            self.assertEqual(packed.override_quantization_method(
+                config, "mxfp4", hf_config=SimpleNamespace(name_or_path=directory)), "mxfp4")
 
 
 if __name__ == "__main__":

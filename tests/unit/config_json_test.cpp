@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "formats/config/packed_config.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -258,6 +259,43 @@ TEST(ModelConfig, CompressedTensorsGroups) {
   expect_refusal(config, "group_1.weights.num_bits: 8");
   groups = json::object();
   expect_refusal(config, "config_groups: {}");
+}
+
+// The config of a model directory with a blob names another method, and says the same.
+TEST(PackedConfig, NamesAMethodThatNoEngineHas) {
+  const json config = json::parse(packed_config_text(quark().dump()));
+  EXPECT_EQ(config["quantization_config"]["quant_method"], "mxfp4_repack");
+  EXPECT_EQ(config["quantization_config"]["mxfp4_repack_quant_method"], "quark");
+  json rest = config;
+  rest["quantization_config"].erase("mxfp4_repack_quant_method");
+  rest["quantization_config"]["quant_method"] = "quark";
+  EXPECT_EQ(rest, quark());
+  EXPECT_EQ(packed_config_text(config.dump()), config.dump()) << "it was packed before";
+}
+
+TEST(PackedConfig, IsFoundWhereEnginesLook) {
+  json nested = {{"text_config", quark()}};
+  json renamed = quark();
+  renamed["compression_config"] = renamed["quantization_config"];
+  renamed.erase("quantization_config");
+  for (const json& config : {nested, renamed}) {
+    const std::string packed = packed_config_text(config.dump());
+    EXPECT_NE(packed.find("mxfp4_repack"), std::string::npos) << packed;
+    const ModelConfig again = parse_model_config(packed, "c.json");
+    ASSERT_TRUE(again.quant);
+    EXPECT_EQ(again.quant->name, "quark");
+  }
+  const json none = json::parse(packed_config_text(model().dump()));
+  EXPECT_EQ(none["quantization_config"], json({{"quant_method", "mxfp4_repack"}}));
+  EXPECT_FALSE(parse_model_config(none.dump(), "c.json").quant);
+}
+
+TEST(PackedConfig, IsRefusedWithoutTheCheckpointsMethod) {
+  json config = quark();
+  config["quantization_config"]["quant_method"] = "mxfp4_repack";
+  expect_refusal(config, "quantization_config.quant_method: mxfp4_repack");
+  config["quantization_config"]["mxfp4_repack_quant_method"] = 4;
+  expect_refusal(config, "quantization_config.mxfp4_repack_quant_method: expected a string");
 }
 
 }  // namespace

@@ -28,9 +28,11 @@ class PackedConfig(QuantizationConfig):  # type: ignore[misc]
         """The method that vLLM takes for the checkpoint under its own name; None for others."""
         if hf_quant_cfg.get("quant_method") != QUANT_METHOD:
             return None
-        own = hf_quant_cfg.get(QUANT_METHOD_KEY)
+        # A checkpoint that names no method is served with --quantization, packed or not.
+        own = hf_quant_cfg.pop(QUANT_METHOD_KEY, user_quant)
         if not isinstance(own, str):
-            raise ValueError(f"config.json: quantization_config.{QUANT_METHOD_KEY} is missing")
+            raise ValueError(f"config.json: quantization_config.{QUANT_METHOD_KEY} is missing: the "
+                             "checkpoint names no quantization method, nor does --quantization")
         hf_quant_cfg["quant_method"] = own
         _turn_on(str(getattr(hf_config, "name_or_path", "") or ""))
         others = [name for name in QUANTIZATION_METHODS if name != QUANT_METHOD]

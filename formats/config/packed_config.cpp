@@ -1,0 +1,81 @@
+#include "formats/config/packed_config.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "formats/json/strict_json.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kMethod = "quant_method";
+
+// The member that is an object, or null.
+Json* object_at(Json& parent, const char* key) {
+  const auto found = parent.find(key);
+  return found != parent.end() && found->is_object() ? &*found : nullptr;
+}
+
+bool is_packed(const Json& quantization) {
+  const auto method = quantization.find(kMethod);
+  return method != quantization.end() && *method == kPackedQuantMethod;
+}
+
+}  // namespace
+
+Json* find_quantization(Json& config, std::string& where) {
+  where = "quantization_config";
+  if (config.contains(kMethod)) return &config;
+  if (Json* found = object_at(config, "quantization_config")) return found;
+  if (Json* nested = object_at(config, "text_config")) {
+    where = "text_config.quantization_config";
+    if (Json* found = object_at(*nested, "quantization_config")) return found;
+  }
+  where = "compression_config";
+  return object_at(config, "compression_config");
+}
+
+std::string packed_config_text(std::string_view text) {
+  Json config = parse_strict_ordered_json(text);
+  if (!config.is_object()) {
+    throw Error::input(fmt::format("expected a JSON object, found {}", config.type_name()));
+  }
+  std::string where;
+  Json* quantization = find_quantization(config, where);
+  if (quantization == nullptr) {
+    config["quantization_config"] = {{kMethod, kPackedQuantMethod}};
+  } else if (is_packed(*quantization)) {
+    return std::string(text);
+  } else {
+    Json& method = (*quantization)[kMethod];
+    Json own = std::exchange(method, kPackedQuantMethod);
+    if (!own.is_null()) (*quantization)[std::string(kOwnQuantMethodKey)] = std::move(own);
+  }
+  return config.dump(2) + "\n";
+}
+
+void restore_quantization(Json& config) {
+  std::string where;
+  Json* quantization = find_quantization(config, where);
+  if (quantization == nullptr || !is_packed(*quantization)) return;
+  const std::string key(kOwnQuantMethodKey);
+  const auto own = quantization->find(key);
+  if (own == quantization->end()) {
+    // The checkpoint said nothing of a quantization.
+    if (quantization->size() == 1 && quantization != &config) config.erase("quantization_config");
+    return;
+  }
+  if (!own->is_string()) {
+    throw Error::input(
+        fmt::format("{}.{}: expected a string, found {}", where, key, own->type_name()));
+  }
+  (*quantization)[kMethod] = *own;
+  quantization->erase(key);
+}
+
+}  // namespace mxfp4
