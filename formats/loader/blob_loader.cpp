@@ -243,6 +243,8 @@ BlobLoader::Layer BlobLoader::open_layer(const std::filesystem::path& path,
   }
   const SafetensorsHeader header = parse_safetensors_header(front, decoded);
   layer.data_start = header.data_start;
+  layer.header_text.assign(reinterpret_cast<const char*>(front.data()) + kSafetensorsLengthBytes,
+                           static_cast<size_t>(header.data_start - kSafetensorsLengthBytes));
   const bool equal = std::ranges::equal(header.tensors, stated.tensors,
                                         [](const SafetensorsTensor& a, const ManifestTensor& b) {
                                           return a.name == b.name && a.spec == b.spec;
@@ -258,6 +260,17 @@ int64_t BlobLoader::tensor_offset(size_t layer, size_t tensor) const {
 }
 
 int64_t BlobLoader::data_bytes(size_t layer) const { return layers_[layer].offsets.back(); }
+
+int64_t BlobLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const {
+  const Layer& in = layers_[layer];
+  const int64_t bytes = manifest_.layers[layer].tensors[tensor].spec.bytes();
+  if (limit >= bytes - begin) return bytes;
+  const int64_t start = in.data_start + in.offsets[tensor];  // in the decoded file
+  const auto next =
+      std::ranges::upper_bound(in.frames, start + begin + limit, {}, &SeekEntry::decoded_offset);
+  const int64_t end = next == in.frames.begin() ? 0 : (next - 1)->decoded_offset - start;
+  return end > begin ? end : begin + limit;
+}
 
 void BlobLoader::cut(std::span<const LoadRequest> requests, size_t index,
                      std::vector<Piece>& pieces) const {

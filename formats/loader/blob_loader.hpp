@@ -42,10 +42,18 @@ class BlobLoader {
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
   // The manifest's file as it is.
   [[nodiscard]] const std::string& manifest_text() const { return manifest_text_; }
+  // The JSON text of a layer file's header.
+  [[nodiscard]] const std::string& header_text(size_t layer) const {
+    return layers_[layer].header_text;
+  }
   // Where a tensor begins in its layer's data.
   [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const;
   // Bytes of all tensors of a layer.
   [[nodiscard]] int64_t data_bytes(size_t layer) const;
+
+  // The last end of a frame in (begin, begin + limit] of a tensor's bytes, at most the tensor's own;
+  // begin + limit where there is none. Needs 0 <= begin < the tensor's bytes and limit > 0.
+  [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const;
 
   // Requests lie within their tensors. Throws Error::input naming file and tensor, Error::usage
   // when a part of a plain tensor is to be verified, Cancelled.
@@ -55,7 +63,8 @@ class BlobLoader {
   struct Layer {
     std::filesystem::path path;
     PositionedFile file;
-    int64_t data_start = 0;              // in the decoded file
+    int64_t data_start = 0;  // in the decoded file
+    std::string header_text = {};
     std::vector<SeekEntry> frames = {};  // of a compressed file
     std::vector<int64_t> offsets = {};   // of the tensors, and of their end, from data_start on
   };

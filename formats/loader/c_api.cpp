@@ -120,6 +120,20 @@ int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
   return by_expert ? tensor.spec.bytes() / experts : 0;
 }
 
+// A tensor of the blob: the caller's numbers, checked.
+struct TensorPlace {
+  size_t layer;
+  size_t tensor;
+  int64_t bytes;
+};
+
+TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tensor) {
+  const auto& layers = loader.manifest().layers;
+  const size_t in = checked_index(layer, layers.size(), "layer");
+  const size_t index = checked_index(tensor, layers[in].tensors.size(), "tensor");
+  return {in, index, layers[in].tensors[index].spec.bytes()};
+}
+
 LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request& request) {
   const auto& layers = loader.manifest().layers;
   LoadRequest checked;
@@ -181,6 +195,14 @@ const char* mxfp4_repack_manifest(const mxfp4_repack_blob* blob, size_t* size) {
   return text.c_str();
 }
 
+const char* mxfp4_repack_header(const mxfp4_repack_blob* blob, int64_t layer, size_t* size) {
+  const auto layers = static_cast<int64_t>(blob->loader.manifest().layers.size());
+  if (layer < 0 || layer >= layers) return nullptr;
+  const std::string& text = blob->loader.header_text(static_cast<size_t>(layer));
+  if (size != nullptr) *size = text.size();
+  return text.c_str();
+}
+
 int64_t mxfp4_repack_num_layers(const mxfp4_repack_blob* blob) {
   return static_cast<int64_t>(blob->loader.manifest().layers.size());
 }
@@ -210,10 +232,9 @@ mxfp4_repack_status mxfp4_repack_get_tensor(const mxfp4_repack_blob* blob, int64
   return mxfp4::guarded([&] {
     mxfp4::require(blob != nullptr, "get_tensor: the blob is null");
     mxfp4::require_size(answer, "get_tensor: struct_size is not set");
-    const auto& layers = blob->loader.manifest().layers;
-    const size_t in = mxfp4::checked_index(layer, layers.size(), "layer");
-    const size_t index = mxfp4::checked_index(tensor, layers[in].tensors.size(), "tensor");
-    const mxfp4::ManifestTensor& found = layers[in].tensors[index];
+    const auto [in, index, bytes] = mxfp4::checked_tensor(blob->loader, layer, tensor);
+    const mxfp4::ManifestLayer& of = blob->loader.manifest().layers[in];
+    const mxfp4::ManifestTensor& found = of.tensors[index];
     const std::span<const int64_t> shape = found.spec.shape.dims();
     mxfp4::give({.struct_size = 0,
                  .name = found.name.c_str(),
@@ -221,8 +242,8 @@ mxfp4_repack_status mxfp4_repack_get_tensor(const mxfp4_repack_blob* blob, int64
                  .shape = shape.data(),
                  .num_dims = static_cast<int64_t>(shape.size()),
                  .offset = blob->loader.tensor_offset(in, index),
-                 .bytes = found.spec.bytes(),
-                 .expert_bytes = mxfp4::expert_bytes(layers[in], found)},
+                 .bytes = bytes,
+                 .expert_bytes = mxfp4::expert_bytes(of, found)},
                 answer);
   });
 }
@@ -266,5 +287,40 @@ mxfp4_repack_status mxfp4_repack_read_layer(const mxfp4_repack_blob* blob, int64
           {.layer = index, .tensor = tensor, .offset = 0, .out = all.subspan(offset, size)});
     }
     loader.read(requests, checked_options);
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_read_part(const mxfp4_repack_blob* blob, int64_t layer,
+                                           int64_t tensor, int64_t begin, void* memory,
+                                           int64_t bytes,
+                                           const mxfp4_repack_read_options* options) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "read_part: the blob is null");
+    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
+    const mxfp4::TensorPlace place = mxfp4::checked_tensor(blob->loader, layer, tensor);
+    if (begin < 0 || bytes < 0 || begin > place.bytes || bytes > place.bytes - begin) {
+      throw mxfp4::Error::usage(
+          fmt::format("read_part: {} bytes from {} on: there are {}", bytes, begin, place.bytes));
+    }
+    mxfp4::require(memory != nullptr || bytes == 0, "memory is null");
+    const mxfp4::LoadRequest request{
+        .layer = place.layer,
+        .tensor = place.tensor,
+        .offset = begin,
+        .out = {static_cast<std::byte*>(memory), static_cast<size_t>(bytes)}};
+    blob->loader.read({&request, 1}, checked_options);
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob* blob, int64_t layer, int64_t tensor,
+                                     int64_t begin, int64_t limit, int64_t* end) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr && end != nullptr, "cut: a null pointer");
+    const mxfp4::TensorPlace place = mxfp4::checked_tensor(blob->loader, layer, tensor);
+    if (begin < 0 || begin >= place.bytes || limit < 1) {
+      throw mxfp4::Error::usage(
+          fmt::format("cut: {} bytes from {} on: there are {}", limit, begin, place.bytes));
+    }
+    *end = blob->loader.cut_end(place.layer, place.tensor, begin, limit);
   });
 }

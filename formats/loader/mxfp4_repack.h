@@ -129,6 +129,11 @@ MXFP4_REPACK_API void mxfp4_repack_close(mxfp4_repack_blob *blob);
  * count. `size` may be null. */
 MXFP4_REPACK_API const char *mxfp4_repack_manifest(const mxfp4_repack_blob *blob, size_t *size);
 
+/* The safetensors header of a layer's file as it is, JSON, without its length; ends with a 0 that
+ * *size does not count. `size` may be null. Null for a layer that is not there. */
+MXFP4_REPACK_API const char *mxfp4_repack_header(const mxfp4_repack_blob *blob, int64_t layer,
+                                                 size_t *size);
+
 MXFP4_REPACK_API int64_t mxfp4_repack_num_layers(const mxfp4_repack_blob *blob);
 /* Fills *layer as far as its struct_size goes. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob *blob,
@@ -148,6 +153,19 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob *
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_layer(
     const mxfp4_repack_blob *blob, int64_t layer, void *memory, int64_t bytes,
     const mxfp4_repack_read_options *options);
+
+/* Reads a tensor's bytes [begin, begin + bytes), for who moves tensors piece by piece. Pieces that
+ * end where mxfp4_repack_cut says are read once each; others decode their first or last frame in
+ * vain for what lies outside. `verify` compares frames with their checksums: pieces of plain files
+ * have none, and are MXFP4_REPACK_USAGE then. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_part(
+    const mxfp4_repack_blob *blob, int64_t layer, int64_t tensor, int64_t begin, void *memory,
+    int64_t bytes, const mxfp4_repack_read_options *options);
+/* Where a piece of a tensor that starts at byte `begin` and takes at most `limit` bytes, 1 or more,
+ * best ends: *end, more than begin. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob *blob, int64_t layer,
+                                                      int64_t tensor, int64_t begin, int64_t limit,
+                                                      int64_t *end);
 
 /* NOLINTEND(readability-identifier-naming) */
 

@@ -109,6 +109,36 @@ static void check_ranges(const mxfp4_repack_blob *blob, const unsigned char *exp
   }
 }
 
+/* Pieces of every size give the tensor, and those of mxfp4_repack_cut too. */
+static void check_parts(const mxfp4_repack_blob *blob, const unsigned char *expected) {
+  const mxfp4_repack_read_options options = options_of(1, 0);
+  for (int64_t i = 0; i < layer_of(blob, 0).num_tensors; ++i) {
+    const mxfp4_repack_tensor tensor = tensor_of(blob, i);
+    unsigned char *memory = malloc((size_t)tensor.bytes);
+    for (int64_t limit = tensor.bytes / 5 + 1; limit < 2 * tensor.bytes; limit *= 3) {
+      memset(memory, 0xEE, (size_t)tensor.bytes);
+      for (int64_t begin = 0, end = 0; begin < tensor.bytes; begin = end) {
+        CHECK(mxfp4_repack_cut(blob, 0, i, begin, limit, &end) == MXFP4_REPACK_OK);
+        CHECK(end > begin && end <= tensor.bytes && end - begin <= limit);
+        CHECK(mxfp4_repack_read_part(blob, 0, i, begin, memory + begin, end - begin, &options) ==
+              MXFP4_REPACK_OK);
+      }
+      CHECK(memcmp(memory, expected + tensor.offset, (size_t)tensor.bytes) == 0);
+    }
+    CHECK(mxfp4_repack_read_part(blob, 0, i, 1, memory, tensor.bytes, NULL) == MXFP4_REPACK_USAGE);
+    CHECK(mxfp4_repack_read_part(blob, 0, i, -1, memory, 1, NULL) == MXFP4_REPACK_USAGE);
+    CHECK(mxfp4_repack_read_part(blob, 0, i, 0, NULL, 1, NULL) == MXFP4_REPACK_USAGE);
+    int64_t end;
+    CHECK(mxfp4_repack_cut(blob, 0, i, tensor.bytes, 1, &end) == MXFP4_REPACK_USAGE);
+    CHECK(mxfp4_repack_cut(blob, 0, i, 0, 0, &end) == MXFP4_REPACK_USAGE);
+    free(memory);
+  }
+  size_t size = 0;
+  const char *header = mxfp4_repack_header(blob, 0, &size);
+  CHECK(size == strlen(header) && header[0] == '{' && strstr(header, "__metadata__") != NULL);
+  CHECK(mxfp4_repack_header(blob, -1, NULL) == NULL && mxfp4_repack_header(blob, 99, NULL) == NULL);
+}
+
 static void expect_usage(const mxfp4_repack_blob *blob, mxfp4_repack_request request,
                          const char *words) {
   CHECK(mxfp4_repack_read(blob, &request, 1, NULL) == MXFP4_REPACK_USAGE);
@@ -238,6 +268,7 @@ int main(int argc, char **argv) {
   check_lists(blob);
   check_layer(blob, expected);
   check_ranges(blob, expected, 0);
+  check_parts(blob, expected);
   if (strstr(mxfp4_repack_manifest(blob, NULL), ".safetensors.zst") != NULL) {
     check_ranges(blob, expected, 1);
   } else {

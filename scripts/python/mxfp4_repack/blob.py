@@ -1,6 +1,7 @@
 """A blob of one rank: its manifest and its layers."""
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -13,7 +14,8 @@ from mxfp4_repack.errors import (
     SizeError)
 from mxfp4_repack.fields import Fields, parse_json
 from mxfp4_repack.layer import FORMAT_VERSION, Layer
-from mxfp4_repack.layer_file import LayerFile, open_regular
+from mxfp4_repack.layer_file import LayerFile, is_compressed, open_regular
+from mxfp4_repack.native import NativeBlob, NativeFile, open_native
 from mxfp4_repack.tensors import TensorInfo, tensor_info, whole_number
 
 MANIFEST_NAME = "mxfp4_repack.json"
@@ -30,8 +32,10 @@ class Blob:
     how many; digest: SHA-256 of the manifest's file, hexadecimal.
     """
 
-    def __init__(self, root: str, manifest: Mapping[str, Any], digest: str, check: str) -> None:
+    def __init__(self, root: str, manifest: Mapping[str, Any], digest: str, check: str,
+                 native: Optional[NativeBlob] = None) -> None:
         self.root, self.manifest, self.digest = root, manifest, digest
+        self._native = native
         self._check = check
         path = os.path.join(root, MANIFEST_NAME)
         fields = Fields(path, manifest)
@@ -58,7 +62,11 @@ class Blob:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        """A blob holds no open file; its layers do."""
+        self.close()
+
+    def close(self) -> None:
+        """Closes the blob; layers that are open stay so."""
+        self._native = None
 
     def _add(self, entry: Fields) -> None:
         prefix = entry.get("prefix", str)
@@ -137,7 +145,7 @@ class Blob:
                 raise NotFoundError(self.root, f"layer {prefix}", f"of {len(self.layers)} layers")
             prefix = self.layers[prefix]
         self.check_size(prefix)
-        file = LayerFile(self.file_of(prefix), self._compressed)
+        file = self._open_file(prefix)
         try:
             layer = Layer(file, self.manifest, self._entries[prefix], self._infos[prefix])
             if self._check == "checksums":
@@ -147,6 +155,14 @@ class Blob:
             raise
         return layer
 
+    def _open_file(self, prefix: str) -> "LayerFile | NativeFile":
+        path = self.file_of(prefix)
+        pure = functools.partial(LayerFile, path, self._compressed)
+        if self._native is None or is_compressed(path) != self._compressed:
+            return pure()
+        return NativeFile(self._native, prefix, path, [info.nbytes for info in self._infos[prefix]],
+                          self._compressed, pure)
+
     def verify(self) -> None:
         """Reads everything: raises at the first file or tensor that is not as it was written."""
         for prefix in self.layers:
@@ -155,8 +171,8 @@ class Blob:
                 layer.check_tensors()
 
 
-def _read_manifest(path: str) -> Tuple[Mapping[str, Any], str]:
-    """The JSON object and the SHA-256 of its file."""
+def _read_manifest(path: str, sealed: bool) -> Tuple[Mapping[str, Any], str]:
+    """The JSON object and the SHA-256 of its file. `sealed`: the library has checked its seal."""
     try:
         with open_regular(path) as file:
             text = b"".join(iter(lambda: file.read(1 << 24), b"")) if (
@@ -168,7 +184,7 @@ def _read_manifest(path: str) -> Tuple[Mapping[str, Any], str]:
     at = text.rfind(_SEAL)
     if at < 0:
         raise FormatError(path, "manifest_xxh3_128", "missing; the file may be truncated")
-    if text[at + len(_SEAL):] != xxh3_128(text[:at]).encode() + b'"\n}\n':
+    if not sealed and text[at + len(_SEAL):] != xxh3_128(text[:at]).encode() + b'"\n}\n':
         raise ChecksumError(path, "manifest_xxh3_128", "the manifest was changed after it was "
                                                        "written")
     manifest: Mapping[str, Any] = Fields(path, parse_json(path, "", text)).value
@@ -238,7 +254,9 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
         directory = found[rank]
     if not _has_manifest(directory):
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
-    blob = Blob(directory, *_read_manifest(os.path.join(directory, MANIFEST_NAME)), check)
+    native = open_native(directory)
+    manifest = _read_manifest(os.path.join(directory, MANIFEST_NAME), native is not None)
+    blob = Blob(directory, *manifest, check, native)
     if rank is not None and blob.rank != rank:
         raise RankError(directory, "rank",
                         f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")

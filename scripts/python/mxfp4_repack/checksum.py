@@ -3,14 +3,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import xxhash
+from mxfp4_repack.errors import DependencyError
 
 
 def new_checksum() -> Any:
-    """A running checksum: update(buffer), hexdigest()."""
+    """A running checksum: update(buffer), hexdigest(). Raises DependencyError."""
+    try:
+        import xxhash
+    except ImportError:
+        raise DependencyError("", "", "checksums need the package xxhash") from None
     return xxhash.xxh3_128()
 
 
 def xxh3_128(data: Any) -> str:
     """The checksum of a contiguous buffer: 32 hexadecimal digits, high half first."""
-    return xxhash.xxh3_128(data).hexdigest()
+    checksum = new_checksum()
+    checksum.update(data)
+    return str(checksum.hexdigest())

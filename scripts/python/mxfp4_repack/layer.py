@@ -12,6 +12,7 @@ from mxfp4_repack.checksum import xxh3_128
 from mxfp4_repack.errors import ArgumentError, ChecksumError, MismatchError, NotFoundError, SizeError
 from mxfp4_repack.fields import parse_json
 from mxfp4_repack.layer_file import Bytes, LayerFile
+from mxfp4_repack.native import NativeFile
 from mxfp4_repack.tensors import (
     DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
 
@@ -25,7 +26,7 @@ class Layer:
     num_experts: local experts; tensors: names without prefix, in file order.
     """
 
-    def __init__(self, file: LayerFile, manifest: Mapping[str, Any], entry: Mapping[str, Any],
+    def __init__(self, file: "LayerFile | NativeFile", manifest: Mapping[str, Any], entry: Mapping[str, Any],
                  infos: Sequence[TensorInfo]) -> None:
         self._file = file
         self.entry = entry

@@ -1,4 +1,4 @@
-"""A layer's file: its bytes, its zstd frames and its safetensors header."""
+"""A layer's file, read by Python alone: its bytes, its zstd frames and its safetensors header."""
 from __future__ import annotations
 
 import errno
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from mxfp4_repack.checksum import new_checksum
 from mxfp4_repack.errors import (
-    ChecksumError, FormatError, NotFoundError, ReadError, SizeError)
+    ChecksumError, DependencyError, FormatError, NotFoundError, ReadError, SizeError)
 from mxfp4_repack.fields import Fields, parse_json
 
 _MAX_HEADER_BYTES = 100_000_000  # as in safetensors' own reader
 _MAX_FRAME_BYTES = 64 << 20
 _HASH_PIECE = 4 << 20
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 Bytes = NDArray[np.uint8]
 
@@ -35,8 +35,27 @@ def open_regular(path: str) -> Any:
     return os.fdopen(descriptor, "rb", buffering=0)
 
 
+def is_compressed(path: str) -> bool:
+    """Whether a file begins as zstd's do. False for what cannot be read."""
+    try:
+        with open_regular(path) as file:
+            return bool(file.read(4) == _ZSTD_MAGIC)
+    except OSError:
+        return False
+
+
+def _import_zstandard(file: str) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise DependencyError(file, "", "reading a compressed layer needs libmxfp4_repack.so.0 or "
+                                        "the package zstandard") from None
+    return zstandard
+
+
 def _decode(frame: Bytes, out: Bytes) -> None:
     """Decodes one zstd frame straight into `out`. Raises ValueError."""
+    zstandard = _import_zstandard("")
     try:
         # With all of the input and room for all of the output this is one call of libzstd, where
         # decompress() would copy once more.
@@ -74,6 +93,7 @@ class LayerFile:
         self._frames: Optional[_SeekTable] = None
         try:
             if compressed:
+                _import_zstandard(path)
                 self._frames = self._read_seek_table()
             self._read_header()
         except BaseException:
@@ -201,7 +221,7 @@ class LayerFile:
         self.read_stored(begin, frame)
         # Byte 4 is the frame header's descriptor, whose bit 2 says that a checksum ends the frame:
         # then libzstd compares it with the data.
-        if frame.size < 9 or frame[:4].tobytes() != b"\x28\xb5\x2f\xfd" or not frame[4] & 4:
+        if frame.size < 9 or frame[:4].tobytes() != _ZSTD_MAGIC or not frame[4] & 4:
             raise FormatError(self.path, f"frame {i}", "is no zstd frame with a checksum")
         if frame[-4:].tobytes() != self._frames.checksums[i].tobytes():
             raise ChecksumError(self.path, f"frame {i}", "differs from the seek table")

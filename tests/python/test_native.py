@@ -1,0 +1,130 @@
+"""libmxfp4_repack.so under the reader: the same bytes as the reader by itself, without its packages."""
+import os
+import random
+import shutil
+import sys
+import unittest
+from unittest import mock
+
+import blob_maker
+import mxfp4_repack
+from mxfp4_repack import native
+
+LIBRARY = os.environ.get("LOADER", "")
+
+
+def why_not():
+    if not LIBRARY:
+        return "LOADER does not name the library"
+    with open(LIBRARY, "rb") as file:
+        data = file.read()
+        if any(name in data for name in (b"__asan_init", b"__tsan_init", b"__ubsan_handle")):
+            return "a library with sanitizers cannot be loaded into Python"
+    return ""
+
+
+def use(path):
+    """Every blob that is opened from now on is read by the library at `path`; "": by Python."""
+    os.environ["MXFP4_REPACK_LIBRARY"] = path
+    native.library.cache_clear()
+
+
+@unittest.skipIf(why_not(), why_not())
+class Native(unittest.TestCase):
+    def setUp(self):
+        for method in ("none", "zstd"):
+            if not os.path.isdir(f"native-{method}"):
+                blob_maker.convert(blob_maker.model("native"), f"native-{method}", "TRITON",
+                                   "--compress", method)
+        self.addCleanup(use, "")
+
+    def read(self, directory, library, always=True):
+        """All tensors; `always`: by the library, where one is given, and not by Python after all."""
+        use(library)
+        with mxfp4_repack.open_blob(directory) as blob:
+            tensors = {}
+            for prefix in blob.layers:
+                with blob.layer(prefix) as layer:
+                    if always:
+                        self.assertEqual(isinstance(layer._file, native.NativeFile), bool(library))
+                    for name in layer.tensors:
+                        tensors[prefix, name] = layer.numpy(name).tobytes()
+                        tensors[prefix, name, 1] = layer.numpy(name, expert=1).tobytes()
+            return tensors
+
+    def test_same_bytes(self):
+        for method in ("none", "zstd"):
+            self.assertEqual(self.read(f"native-{method}", LIBRARY),
+                             self.read(f"native-{method}", ""))
+
+    def test_pieces_end_where_frames_do(self):
+        for method in ("none", "zstd"):
+            cuts = []
+            for library in (LIBRARY, ""):
+                use(library)
+                with mxfp4_repack.open_blob(f"native-{method}") as blob, blob.layer(0) as layer:
+                    cuts.append([list(layer.pieces(name, limit)) for name in layer.tensors
+                                 for limit in (7, 4096, 1 << 20)])
+            self.assertEqual(*cuts)
+
+    def test_needs_no_other_package(self):
+        want = self.read("native-zstd", "")
+        with mock.patch.dict(sys.modules, {"zstandard": None, "xxhash": None}):
+            self.assertEqual(self.read("native-zstd", LIBRARY), want)
+            use("")
+            with self.assertRaisesRegex(mxfp4_repack.DependencyError, "xxhash"):
+                mxfp4_repack.open_blob("native-zstd")
+
+    def test_to_device(self):
+        try:
+            from mxfp4_repack import loader
+        except ImportError:
+            self.skipTest("torch is not installed")
+        for library in (LIBRARY, ""):
+            use(library)
+            with mxfp4_repack.open_blob("native-zstd") as blob, blob.layer(0) as layer:
+                for name, tensor in layer.to_device("cpu").items():
+                    self.assertEqual(tensor.stride(), layer.info(name).strides)
+                    self.assertEqual(bytes(tensor.untyped_storage())[:layer.info(name).nbytes],
+                                     layer.numpy(name, stored=True).tobytes())
+        loader.release()
+
+    def test_flips_are_found(self):
+        want, draw = self.read("native-zstd", LIBRARY), random.Random(3)
+        for _ in range(30):
+            shutil.rmtree("flipped", ignore_errors=True)
+            shutil.copytree("native-zstd", "flipped")
+            path = "flipped/layer-00000.safetensors.zst"
+            with open(path, "r+b") as file:
+                place = draw.randrange(os.path.getsize(path))
+                file.seek(place)
+                byte = file.read(1)[0] ^ 1 << draw.randrange(8)
+                file.seek(place)
+                file.write(bytes([byte]))
+            try:
+                found = self.read("flipped", LIBRARY, always=False)
+            except mxfp4_repack.BlobError:
+                continue
+            self.assertEqual(found, want)
+
+    def test_truncated_and_closed(self):
+        shutil.rmtree("cut", ignore_errors=True)
+        shutil.copytree("native-none", "cut")
+        use(LIBRARY)
+        with mxfp4_repack.open_blob("cut") as blob:
+            with blob.layer(0) as layer:
+                os.truncate(layer.path, 5000)
+                with self.assertRaises(mxfp4_repack.SizeError):
+                    layer.numpy("w2_weight")
+            with self.assertRaises(mxfp4_repack.ReadError):
+                layer.numpy("w2_weight")
+
+    def test_a_library_that_is_named_and_no_good(self):
+        for path in ("/nowhere.so", sys.executable):
+            use(path)
+            with self.assertRaisesRegex(mxfp4_repack.DependencyError, path):
+                mxfp4_repack.open_blob("native-none")
+
+
+if __name__ == "__main__":
+    unittest.main()
