@@ -168,6 +168,19 @@ void declare_verify(CLI::App& app, CommandLine& line) {
   });
 }
 
+void declare_diff(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "diff", "Compare two blobs: the same layout and bytes, or what differs first");
+  command->footer("mxfp4-repack diff packed/ packed-again/");
+  command->add_option("A", line.diff.first, "Blob")->required();
+  command->add_option("B", line.diff.second, "The other blob")->required();
+  add_resource_flags(*command, line.diff.resources);
+  add_global_flags(*command, line.global);
+  command->callback([&line] {
+    line.run = [&line](const Console& console) { return run_diff(line.diff, console); };
+  });
+}
+
 void declare_unpack(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("unpack", "Give back the loaded-layout tensors, padding cropped");
@@ -290,6 +303,7 @@ void declare_commands(CLI::App& app, CommandLine& line) {
   declare_inspect(app, line);
   declare_explain(app, line);
   declare_verify(app, line);
+  declare_diff(app, line);
   declare_unpack(app, line);
   declare_finalize(app, line);
   declare_list(app, line);

@@ -20,6 +20,7 @@ struct CommandLine {
   ConvertOptions convert;
   InspectOptions inspect;
   VerifyOptions verify;
+  DiffOptions diff;
   UnpackOptions unpack;
   FinalizeOptions finalize;
   ExplainOptions explain;

@@ -22,6 +22,7 @@ enum ExitCode : int {
 [[nodiscard]] int run_inspect(const InspectOptions& options, const Console& console);
 [[nodiscard]] int run_explain(const ExplainOptions& options, const Console& console);
 [[nodiscard]] int run_verify(const VerifyOptions& options, const Console& console);
+[[nodiscard]] int run_diff(const DiffOptions& options, const Console& console);
 [[nodiscard]] int run_unpack(const UnpackOptions& options, const Console& console);
 [[nodiscard]] int run_finalize(const FinalizeOptions& options, const Console& console);
 [[nodiscard]] int run_list(const ListOptions& options, const Console& console);

@@ -118,9 +118,9 @@ void choose_instruction_set() {
                                  fmt::join(mxfp4::kernels::instruction_sets(), ", "), name));
 }
 
-std::array<mxfp4::RunLimits*, 4> resources_of(mxfp4::CommandLine& line) {
-  return {&line.convert.resources, &line.verify.resources, &line.unpack.resources,
-          &line.finalize.resources};
+std::array<mxfp4::RunLimits*, 5> resources_of(mxfp4::CommandLine& line) {
+  return {&line.convert.resources, &line.verify.resources, &line.diff.resources,
+          &line.unpack.resources, &line.finalize.resources};
 }
 
 // No command gets more threads than the system lets it start; who asked for more is told.

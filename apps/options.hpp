@@ -132,6 +132,12 @@ struct VerifyOptions {
   RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
 };
 
+struct DiffOptions {
+  std::filesystem::path first;
+  std::filesystem::path second;
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
+};
+
 struct UnpackOptions {
   std::filesystem::path blob;
   std::filesystem::path output;

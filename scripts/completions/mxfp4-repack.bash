@@ -62,6 +62,7 @@ _mxfp4_repack_flags() {
     inspect) echo $every $machine ;;
     explain) echo $every $machine --against --batch ;;
     verify) echo $every $resources --against --style --model-config ;;
+    diff) echo $every $resources ;;
     unpack) echo $every $resources --output --force ;;
     finalize) echo $every $resources ;;
     list) echo $every --revision ;;
@@ -77,7 +78,7 @@ _mxfp4_repack_propose() {
 
 _mxfp4_repack() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands='convert inspect explain verify unpack finalize list' command='' i values status
+  local commands='convert inspect explain verify diff unpack finalize list' command='' i values status
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; ++i)); do
     if [[ " $commands " == *" ${COMP_WORDS[i]} "* ]]; then

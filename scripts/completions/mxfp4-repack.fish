@@ -1,11 +1,12 @@
 # fish completion for mxfp4-repack(1). tests/cli/flags.sh compares it with --help and the man page.
 
-set -l commands convert inspect explain verify unpack finalize list
+set -l commands convert inspect explain verify diff unpack finalize list
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -f
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a convert -d 'Repack a checkpoint for one backend'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a inspect -d 'Show what is in a checkpoint or a blob'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a explain -d 'Say which backend a deployment gets, and why'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a verify -d 'Check a blob'
+complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a diff -d 'Compare two blobs'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a unpack -d 'Give back the loaded layout'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a finalize -d 'Finish a blob made in shards'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -a list -d 'Show the tables'
@@ -14,12 +15,12 @@ complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -s h -l 
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from list" -f -a 'backends layouts revisions styles'
 
 # Every command
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify unpack finalize list" -s h -l help -d 'Show help'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify unpack finalize list" -l json -d 'One JSON document on stdout'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify unpack finalize list" -l progress -x -a 'auto always never' -d 'When to draw a progress bar'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify unpack finalize list" -l color -x -a 'auto always never' -d 'When to use colour'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify unpack finalize list" -s v -d 'Say more'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify unpack finalize list" -s q -l quiet -d 'Say only what goes wrong'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify diff unpack finalize list" -s h -l help -d 'Show help'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify diff unpack finalize list" -l json -d 'One JSON document on stdout'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify diff unpack finalize list" -l progress -x -a 'auto always never' -d 'When to draw a progress bar'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify diff unpack finalize list" -l color -x -a 'auto always never' -d 'When to use colour'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify diff unpack finalize list" -s v -d 'Say more'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain verify diff unpack finalize list" -s q -l quiet -d 'Say only what goes wrong'
 
 # The machine that will serve
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l arch -x -a 'sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64' -d 'GPU or CPU architecture'
@@ -71,5 +72,5 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -l forc
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l against -r -F -d 'Checkpoint to compare with'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l against -x -d 'What another revision decides otherwise'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l batch -r -F -d 'Answer JSON lines'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify unpack finalize" -l threads -x -d 'Workers'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify unpack finalize" -l memory -x -a '256MiB 1GiB 4GiB' -d 'Budget for buffers'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify diff unpack finalize" -l threads -x -d 'Workers'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify diff unpack finalize" -l memory -x -a '256MiB 1GiB 4GiB' -d 'Budget for buffers'

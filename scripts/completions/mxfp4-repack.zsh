@@ -8,6 +8,7 @@ _mxfp4_repack() {
     'inspect:show what is in a checkpoint or a blob'
     'explain:say which backend a deployment gets, and why'
     'verify:check a blob'
+    'diff:compare two blobs'
     'unpack:give back the loaded layout'
     'finalize:finish a blob made in shards'
     'list:show the tables'
@@ -92,6 +93,7 @@ _mxfp4_repack() {
             '--style=[naming style]:style:(gpt_oss gpt_oss_original deepseek_v4 quark compressed_tensors mxfp4 loaded)' \
             '--model-config=[config.json of the checkpoint]:file:_files' \
             '1:blob:_directories' ;;
+        diff) _arguments $every $resources '1:blob:_directories' '2:blob:_directories' ;;
         unpack)
           _arguments $every $resources \
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \

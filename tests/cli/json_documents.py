@@ -78,6 +78,7 @@ assert plan["dry_run"] is True and plan["free_bytes"] > 0, plan
 assert succeeds("convert", MODEL, "-o", "parts", "--arch", "sm90", "--shard", "0/1")["complete"] is False
 assert succeeds("finalize", "parts")["complete"] is True
 assert succeeds("verify", "out", "--against", MODEL)["holds"] is True
+assert succeeds("diff", "out", "made")["same"] is True
 assert succeeds("unpack", "out", "-o", "loaded")["num_layer_files"] == 2
 succeeds("inspect", MODEL)
 succeeds("inspect", MODEL, "--arch", "sm90", "--tp-size", "2")
@@ -109,6 +110,7 @@ fails(2, "explain", "--arch", "nonsense", command="explain")
 fails(2, "list", "layout", command="list")
 fails(3, "inspect", "nowhere", file="nowhere", message="nowhere", command="inspect")
 fails(3, "verify", MODEL, command="verify")
+fails(3, "diff", "out", "nowhere", command="diff")
 fails(3, "unpack", MODEL, "-o", "no", command="unpack")
 fails(3, "finalize", "nowhere", command="finalize")
 fails(3, "explain", "--target", "nowhere.json", file="nowhere.json", command="explain")

@@ -10,7 +10,7 @@ on_terminal() {
 fits() { [ -z "$(awk 'length > 80' "$1")" ] || { awk 'length > 80' "$1" >&2; fail "$2: wider than 80"; }; }
 
 # Help: examples before flags, every command, nothing wider than the terminal.
-for command in '' convert inspect explain verify unpack finalize list; do
+for command in '' convert inspect explain verify diff unpack finalize list; do
   # shellcheck disable=SC2086
   expect_exit 0 "$BIN" $command --help
   fits stdout "$command --help"
@@ -19,7 +19,7 @@ for command in '' convert inspect explain verify unpack finalize list; do
   grep -qE "^  mxfp4-repack ${command:-explain} " stdout || fail "$command --help: no example of itself"
 done
 # The examples are ones that parse: none is a usage error.
-for command in convert inspect explain verify unpack finalize list; do
+for command in convert inspect explain verify diff unpack finalize list; do
   "$BIN" "$command" --help | sed -n '/^Examples:/,/^$/s/^  mxfp4-repack //p' | sed 's/ *#.*//' >examples
   while read -r -a words; do
     got=0

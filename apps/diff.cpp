@@ -1,0 +1,72 @@
+// diff: do two blobs hold the same tensors in the same layout, and if not, what differs first.
+#include <fmt/format.h>
+
+#include "apps/blobs.hpp"
+#include "apps/commands.hpp"
+#include "apps/json_output.hpp"
+#include "formats/blob/blob_reader.hpp"
+#include "formats/conversion/compare_blobs.hpp"
+#include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
+
+namespace mxfp4 {
+namespace {
+
+BlobRanks open_ranks(const std::filesystem::path& path, const Console& console) {
+  BlobRanks blob;
+  blob.directories = require_blobs(path);
+  blob.manifests = read_manifests(blob.directories);
+  const std::vector<std::string> findings = check_ranks(blob.directories, blob.manifests);
+  if (!findings.empty()) throw Error::input(findings.front());
+  warn_of_missing_ranks(path, blob.manifests, console);
+  return blob;
+}
+
+Json difference_json(const BlobDifference& difference) {
+  return {{"place", text_or_null(difference.place)},
+          {"what", difference.what},
+          {"first", difference.first},
+          {"second", difference.second}};
+}
+
+}  // namespace
+
+int run_diff(const DiffOptions& options, const Console& console) {
+  const BlobRanks first = open_ranks(options.first, console);
+  const BlobRanks second = open_ranks(options.second, console);
+  const int64_t bytes = bytes_to_compare(first, second);
+  Progress progress(console, bytes);
+  const BlobComparison comparison =
+      compare_blobs(first, second, options.resources,
+                    {.progress = [&](int64_t done) { progress.advance(done); }});
+  progress.finish();
+  const bool same = !comparison.difference;
+  if (console.json()) {
+    Json json = json_document("diff");
+    json["first"] = options.first.string();
+    json["second"] = options.second.string();
+    json["same"] = same;
+    json["difference"] = same ? Json() : difference_json(*comparison.difference);
+    json["notes"] = comparison.notes;
+    console.result_json(std::move(json));
+    return same ? kOk : kDifference;
+  }
+  const std::string both = fmt::format("{} and {}", shell_word(options.first.string()),
+                                       shell_word(options.second.string()));
+  if (same) {
+    console.say(fmt::format("{}: the same layout and bytes: {}, {}", both,
+                            first.manifests.front().layout,
+                            pace(bytes / 2, bytes, progress.seconds())));
+    for (const std::string& note : comparison.notes) {
+      console.say("made otherwise, without effect on the bytes: " + note);
+    }
+    return kOk;
+  }
+  const BlobDifference& d = *comparison.difference;
+  console.result(fmt::format("{} differ: {}{}{}: {}, {}\n", visible(both), visible(d.place),
+                             d.place.empty() ? "" : ": ", visible(d.what), visible(d.first),
+                             visible(d.second)));
+  return kDifference;
+}
+
+}  // namespace mxfp4
