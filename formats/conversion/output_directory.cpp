@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "formats/blob/manifest.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
 #include "lib/core/error.hpp"
@@ -59,6 +61,39 @@ std::set<FileIdentity> identities_in(const fs::path& directory) {
   return found;
 }
 
+// A volume that is mounted twice through FUSE or the network has two device numbers, and nothing in
+// them says so. But a file that is made in one place then appears in the other.
+class Probe {
+ public:
+  explicit Probe(const fs::path& directory)
+      : path_((directory / fmt::format(".{}.tmp-XXXXXX", kManifestName)).string()),
+        descriptor_(mkostemp(path_.data(), O_CLOEXEC)) {}
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  ~Probe() {
+    if (descriptor_ < 0) return;  // what cannot be written cannot be lost either
+    close(descriptor_);
+    unlink(path_.c_str());
+  }
+
+  // Whether `path` or one of the directories above it is the probe's.
+  [[nodiscard]] bool is_seen_from(const fs::path& path) const {
+    std::error_code error;
+    fs::path at = fs::weakly_canonical(path, error);
+    if (error || descriptor_ < 0) return false;
+    const fs::path name = fs::path(path_).filename();
+    for (; !at.empty(); at = at.parent_path()) {
+      if (identity_of(at / name)) return true;
+      if (at == at.parent_path()) break;
+    }
+    return false;
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
 }  // namespace
 
 void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& inputs) {
@@ -66,11 +101,15 @@ void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& input
   if (!fs::exists(output, ignored)) return;
   std::set<FileIdentity> there = identities_in(output);
   for (const fs::path& folder : Replacement::folders(output)) there.merge(identities_in(folder));
+  if (there.empty()) return;  // nothing to be lost
+  const Probe probe(output);
   for (const fs::path& input : inputs) {
     const auto identity = identity_of(input);
     // An input that is a link may lie there though its content does not.
     const bool inside = lies_in(input, output) || lies_in(input.parent_path() / ".", output);
-    if (!inside && !(identity && there.contains(*identity))) continue;
+    const bool found = inside || (identity && there.contains(*identity)) ||
+                       probe.is_seen_from(input) || probe.is_seen_from(input.parent_path() / ".");
+    if (!found) continue;
     throw Error::output(fmt::format("{}: holds the input {}", output.string(), input.string()))
         .hint("choose another directory");
   }

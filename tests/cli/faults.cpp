@@ -2,6 +2,7 @@
 //   FAULT_KILL_AT=N      SIGKILL before the Nth of them
 //   FAULT_LOG=FILE       one line each
 //   FAULT_NO_EXCHANGE=1  the file system cannot exchange two names
+//   FAULT_DEVICE=PREFIX  paths that begin so are on a device of another number
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,6 +46,16 @@ void count(const char* what, const char* path) {
 
 extern "C" {
 
+int stat(const char* path, struct stat* found) noexcept {
+  // By its name: here the function and the type are both called so.
+  using Stat = int (*)(const char*, struct stat*);
+  const int result = reinterpret_cast<Stat>(dlsym(RTLD_NEXT, "stat"))(path, found);
+  const char* prefix = std::getenv("FAULT_DEVICE");
+  if (result == 0 && prefix != nullptr && std::strncmp(path, prefix, std::strlen(prefix)) == 0) {
+    found->st_dev += 1000;
+  }
+  return result;
+}
 int mkdir(const char* path, mode_t mode) noexcept {
   count("mkdir", path);
   return real(&mkdir, "mkdir")(path, mode);

@@ -128,6 +128,12 @@ expect_exit 5 "$BIN" convert volume/input -o second/input --arch sm90 --force
 expect_one_error 'second/input: holds the input volume/input/layer-0000[01].safetensors$'
 expect_exit 5 "$BIN" unpack volume/result -o second/result --force
 expect_one_error 'second/result: holds the input volume/result$'
+# FUSE and NFS give the second one another device number.
+other=(env "LD_PRELOAD=$FAULTS" "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "FAULT_DEVICE=$PWD/second")
+if "${other[@]}" "$BIN" --version >/dev/null 2>&1; then
+  expect_exit 5 "${other[@]}" "$BIN" unpack volume/result -o "$PWD/second/result" --force
+  expect_one_error 'second/result: holds the input volume/result$'
+fi
 diff -r old volume/result
 diff -r unpacked volume/input
 cp -r old/. point
