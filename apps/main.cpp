@@ -1,6 +1,7 @@
 // The program: parse, run one command, and turn whatever went wrong into one line and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -165,6 +166,9 @@ std::string command_in(const CLI::App& app, const std::vector<std::string>& word
 
 int main(int argc, char** argv) {
   occupy_standard_streams();
+  // Buffers go back to the system when they are let go: else the allocator keeps those of up to 32 MiB,
+  // beyond the budget of --memory.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mxfp4::survive_lost_pages();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow fails as on a full disk
   CLI::App app{

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/config/packed_config.hpp"
+#include "formats/conversion/memory_budget.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
@@ -121,6 +122,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   out.inputs = inputs_of(*checkpoint.source, out.rest);
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
   keep_jobs(out.plan, out.wanted);
+  require_memory(options.limits, largest_cost(out.plan, options.compression));
   return out;
 }
 

@@ -56,3 +56,12 @@ layer_files.make_gpt_oss('even', 1, 16, 2880, 2880)
 PY
 rm -rf out
 "$python" sample.py 256 "$BIN" convert even -o out --arch sm90 --threads 8 --level 19 -q
+
+# One expert that is larger than many layers: within the budget, or refused before anything is written.
+"$python" -c "import layer_files; layer_files.make_gpt_oss('odd', 1, 1, 32, 1 << 20)"
+odd=(convert odd -o out --arch sm90 --backend TRITON --threads 4 --allow-known-defects -q)
+rm -rf out
+expect_exit 2 "$BIN" "${odd[@]}" --memory 64MiB
+expect_one_error '--memory: 64 MiB; the least part of this model that can be worked on takes [0-9]* MiB$'
+[ ! -e out ] || fail 'something was written'
+"$python" sample.py 300 "$BIN" "${odd[@]}" --memory 256MiB
