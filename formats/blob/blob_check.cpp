@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "formats/blob/blob_writer.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
@@ -159,6 +160,14 @@ void sum_piece(const LayerReader& reader, const StoredPiece& piece, PieceSums& s
   release_pages(stored);
 }
 
+// Whether the file begins with these bytes, and its data behind them.
+bool is_written_header(const LayerReader& reader, std::string_view expected) {
+  if (reader.header().data_start != static_cast<int64_t>(expected.size())) return false;
+  UninitializedBytes found(expected.size());
+  reader.read(-reader.header().data_start, found);
+  return std::ranges::equal(found, std::as_bytes(std::span(expected)));
+}
+
 void compare_header(const LayerReader& reader, const Manifest& manifest, const ManifestLayer& layer,
                     std::vector<std::string>& findings) {
   const SafetensorsHeader& header = reader.header();
@@ -182,6 +191,9 @@ void compare_header(const LayerReader& reader, const Manifest& manifest, const M
   if (header.metadata != layer_metadata(manifest, layer)) {
     findings.emplace_back("__metadata__ differs from the manifest");
   }
+  if (findings.empty() && !is_written_header(reader, layer_header(manifest, layer))) {
+    findings.emplace_back("the header is not in the form that this program writes");
+  }
 }
 
 std::vector<std::string> compare_description(const LayerReader& reader, const Manifest& manifest,
@@ -190,6 +202,10 @@ std::vector<std::string> compare_description(const LayerReader& reader, const Ma
   if (reader.file_bytes() != layer.size) {
     findings.push_back(
         fmt::format("{} bytes, {} in the manifest", reader.file_bytes(), layer.size));
+  }
+  if (reader.compressed() != manifest.compression.zstd) {
+    findings.push_back(fmt::format("is {}compressed, unlike the manifest says",
+                                   reader.compressed() ? "" : "not "));
   }
   compare_header(reader, manifest, layer, findings);
   return findings;
@@ -270,11 +286,7 @@ bool is_blob_index(const fs::path& path) {
 std::vector<std::string> check_other_files(const fs::path& directory, const Manifest& manifest) {
   std::vector<std::string> findings;
   std::set<std::string> known;
-  for (const ManifestLayer& layer : manifest.layers) {
-    if (!known.insert(layer.file).second) {
-      findings.push_back(fmt::format("{}: named twice in the manifest", layer.file));
-    }
-  }
+  for (const ManifestLayer& layer : manifest.layers) known.insert(layer.file);
   std::error_code error;
   const std::vector<fs::directory_entry> entries = list_directory(directory, error);
   if (error) {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/blob/layout_facts.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A manifest of 128 ranks x 100 layers stays far below this.
-constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
+constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 
 bool has_manifest(const fs::path& directory) {
   std::error_code ignored;
@@ -116,8 +117,11 @@ std::string missing_ranks(const fs::path& path, const std::vector<Manifest>& man
 
 Manifest read_manifest(const fs::path& directory) {
   const fs::path path = directory / kManifestName;
-  return in_context(path.string(),
-                    [&] { return parse_manifest(read_text_file(path, kMaxManifestBytes)); });
+  return in_context(path.string(), [&] {
+    Manifest manifest = parse_manifest(read_text_file(path, kMaxManifestBytes));
+    check_layout_facts(manifest);
+    return manifest;
+  });
 }
 
 bool is_packed_layer(const fs::path& path) {

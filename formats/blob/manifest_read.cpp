@@ -4,6 +4,7 @@
 #include <set>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/blob/written_form.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
@@ -167,8 +168,9 @@ ManifestFile read_file(const JsonFields& object) {
 // What names say twice must agree.
 void check_layer_names(const Manifest& manifest) {
   std::set<int64_t> seen;
+  std::set<std::string_view> prefixes;
   for (const ManifestLayer& layer : manifest.layers) {
-    if (!seen.insert(layer.index).second) {
+    if (!seen.insert(layer.index).second || !prefixes.insert(layer.prefix).second) {
       throw Error::input(fmt::format("layers: layer {} is there twice", layer.index));
     }
     for (const ManifestTensor& tensor : layer.tensors) {
@@ -176,10 +178,10 @@ void check_layer_names(const Manifest& manifest) {
       throw Error::input(fmt::format("layers: layer {}: tensor {} does not begin with {}",
                                      layer.index, in_quotes(tensor.name), in_quotes(layer.prefix)));
     }
-    const std::string plain = layer_file_name(layer.index, false);
-    if (layer.file == plain || layer.file == layer_file_name(layer.index, true)) continue;
+    const std::string expected = layer_file_name(layer.index, manifest.compression.zstd);
+    if (layer.file == expected) continue;
     throw Error::input(fmt::format("layers: layer {} is in {}, expected {}", layer.index,
-                                   in_quotes(layer.file), plain));
+                                   in_quotes(layer.file), expected));
   }
 }
 
@@ -210,6 +212,11 @@ void check_rank(const Manifest& manifest) {
           "layers: layer {}: {} experts, H {}, I {} of the rank do not fit into {}, {}, {}",
           layer.index, held.num_experts, held.hidden_size, held.intermediate_size,
           padded.num_experts, padded.hidden_size, padded.intermediate_size));
+    }
+    if (layer.loaded.bias && layer.loaded.bias != manifest.bias_dtype) {
+      throw Error::input(fmt::format("layers: layer {}: biases are {}, those of the model {}",
+                                     layer.index, dtype_name(*layer.loaded.bias),
+                                     dtype_name(manifest.bias_dtype)));
     }
     in_context(fmt::format("layers: layer {}", layer.index), [&] {
       LoadedSpec{held, layer.loaded.bias, layer.loaded.input_scales}.check();
@@ -248,10 +255,28 @@ void check_seal(std::string_view text) {
   }
 }
 
+void check_written_form(std::string_view found, std::string_view expected) {
+  if (found == expected) return;
+  int64_t number = 1;
+  while (true) {
+    const std::string_view line = found.substr(0, found.find('\n'));
+    const std::string_view wanted = expected.substr(0, expected.find('\n'));
+    if (line != wanted || line.size() == found.size() || wanted.size() == expected.size()) {
+      throw Error::input(fmt::format("line {}: {}, this program would write {}", number,
+                                     in_quotes(line), in_quotes(wanted)));
+    }
+    found.remove_prefix(line.size() + 1);
+    expected.remove_prefix(wanted.size() + 1);
+    ++number;
+  }
+}
+
 Manifest parse_manifest(std::string_view text) {
   check_seal(text);
   const nlohmann::json json = parse_strict_json(text);
-  return manifest_from_json(JsonFields(json));
+  Manifest manifest = manifest_from_json(JsonFields(json));
+  check_written_form(text, write_manifest(manifest));
+  return manifest;
 }
 
 Manifest manifest_from_json(const JsonFields& object) {
@@ -277,6 +302,12 @@ Manifest manifest_from_json(const JsonFields& object) {
   read_model(object.object("model"), manifest);
   object.each("layers",
               [&](const JsonFields& item) { manifest.layers.push_back(read_layer(item)); });
+  const JsonFields compression = object.object("compression");
+  manifest.compression.zstd = compression.string("method") == "zstd";
+  if (manifest.compression.zstd) {
+    manifest.compression.level = static_cast<int>(compression.integer("level"));
+    manifest.libzstd = compression.string("libzstd");
+  }
   check_layer_names(manifest);
   check_rank(manifest);
   if (object.has("rest")) {
@@ -288,12 +319,6 @@ Manifest manifest_from_json(const JsonFields& object) {
   source.each("files", [&](const JsonFields& item) {
     manifest.source.files.emplace_back(item.string("name"), item.integer("size"));
   });
-  const JsonFields compression = object.object("compression");
-  manifest.compression.zstd = compression.string("method") == "zstd";
-  if (manifest.compression.zstd) {
-    manifest.compression.level = static_cast<int>(compression.integer("level"));
-    manifest.libzstd = compression.string("libzstd");
-  }
   manifest.warnings = object.strings("warnings");
   return manifest;
 }

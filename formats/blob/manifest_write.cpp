@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/blob/written_form.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
@@ -22,28 +23,6 @@ Json to_json(const Shape& shape) {
 template <class T>
 void set_unless_empty(Json& json, const char* key, const T& value) {
   if (!value.empty()) json[key] = value;
-}
-
-Json to_json(const Storage& storage) {
-  Json json = Json::object();
-  set_unless_empty(json, "torch_dtype", storage.torch_dtype);
-  set_unless_empty(json, "layout", storage.layout);
-  set_unless_empty(json, "layout_name", storage.layout_name);
-  if (!storage.layout.empty()) {
-    Json& kwargs = json["layout_kwargs"] = Json::object();
-    // By name, as the reader of a manifest finds them.
-    const std::map<std::string, int64_t> by_name(storage.layout_kwargs.begin(),
-                                                 storage.layout_kwargs.end());
-    for (const auto& [name, value] : by_name) kwargs[name] = value;
-  }
-  set_unless_empty(json, "layout_init_shape", storage.layout_init_shape);
-  set_unless_empty(json, "storage_shape", storage.storage_shape);
-  set_unless_empty(json, "storage_strides", storage.storage_strides);
-  set_unless_empty(json, "logical_shape", storage.logical_shape);
-  set_unless_empty(json, "logical_dtype", storage.logical_dtype);
-  if (storage.slack_bytes != 0) json["slack_bytes"] = storage.slack_bytes;
-  set_unless_empty(json, "flags", storage.flags);
-  return json;
 }
 
 Json to_json(const Decision& decision) {
@@ -128,7 +107,7 @@ Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
     item["dtype"] = dtype_name(tensor.spec.dtype);
     item["shape"] = to_json(tensor.spec.shape);
     item["xxh3_128"] = tensor.xxh3_128;
-    item["storage"] = to_json(tensor.storage);
+    item["storage"] = storage_to_json(tensor.storage);
     tensors.push_back(std::move(item));
   }
   return json;
@@ -154,6 +133,28 @@ Json model_to_json(const Manifest& manifest) {
 }
 
 }  // namespace
+
+Json storage_to_json(const Storage& storage) {
+  Json json = Json::object();
+  set_unless_empty(json, "torch_dtype", storage.torch_dtype);
+  set_unless_empty(json, "layout", storage.layout);
+  set_unless_empty(json, "layout_name", storage.layout_name);
+  if (!storage.layout.empty()) {
+    Json& kwargs = json["layout_kwargs"] = Json::object();
+    // By name, as the reader of a manifest finds them.
+    const std::map<std::string, int64_t> by_name(storage.layout_kwargs.begin(),
+                                                 storage.layout_kwargs.end());
+    for (const auto& [name, value] : by_name) kwargs[name] = value;
+  }
+  set_unless_empty(json, "layout_init_shape", storage.layout_init_shape);
+  set_unless_empty(json, "storage_shape", storage.storage_shape);
+  set_unless_empty(json, "storage_strides", storage.storage_strides);
+  set_unless_empty(json, "logical_shape", storage.logical_shape);
+  set_unless_empty(json, "logical_dtype", storage.logical_dtype);
+  if (storage.slack_bytes != 0) json["slack_bytes"] = storage.slack_bytes;
+  set_unless_empty(json, "flags", storage.flags);
+  return json;
+}
 
 std::filesystem::path rank_directory(const RankSlice& rank) {
   if (rank.num_ranks == 1) return ".";
@@ -281,7 +282,8 @@ std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
   if (manifest.layout == kLoadedLayoutId) return loaded_metadata(manifest, layer);
   std::map<std::string, std::string> metadata = common_metadata(manifest);
   Json storage = Json::object();
-  for (const ManifestTensor& tensor : layer.tensors) storage[tensor.name] = to_json(tensor.storage);
+  for (const ManifestTensor& tensor : layer.tensors)
+    storage[tensor.name] = storage_to_json(tensor.storage);
   metadata["mxfp4_repack.format_version"] = fmt::format("{}", kFormatVersion);
   metadata["mxfp4_repack.revision"] = manifest.revision;
   metadata[kPackedMark] = manifest.layout;

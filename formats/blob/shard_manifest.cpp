@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "formats/blob/layout_facts.hpp"
+#include "formats/blob/written_form.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
@@ -137,6 +139,7 @@ ShardManifest parse_shard_manifest(std::string_view text) {
   object.each("ranks",
               [&](const JsonFields& item) { manifest.ranks.push_back(manifest_from_json(item)); });
   if (manifest.ranks.empty()) throw Error::input("ranks: empty");
+  check_written_form(text, write_shard_manifest(manifest));
   return manifest;
 }
 
@@ -152,7 +155,9 @@ std::vector<fs::path> find_shard_manifests(const fs::path& directory) {
 
 ShardManifest read_shard_manifest(const fs::path& path) {
   return in_context(path.string(), [&] {
-    return parse_shard_manifest(read_text_file(path, kMaxShardManifestBytes));
+    ShardManifest manifest = parse_shard_manifest(read_text_file(path, kMaxShardManifestBytes));
+    for (const Manifest& rank : manifest.ranks) check_layout_facts(rank);
+    return manifest;
   });
 }
 

@@ -11,12 +11,13 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/layout_facts.hpp"
 #include "formats/conversion/blob_revision.hpp"
 #include "formats/conversion/decide.hpp"
+#include "formats/conversion/memory_budget.hpp"
 #include "formats/conversion/repacker.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
-#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -174,9 +175,15 @@ std::string compare_piece(const Plan& plan, const Piece& piece, const LayerReade
 // Makes every planned piece again and compares it with the blob's bytes. One rank is compared at a
 // time, so that a job has one piece.
 void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<LayerReader>& readers,
-                   const RunLimits& limits, const RunHooks& hooks, Findings& findings) {
+                   const std::vector<std::string>& paths, const RunLimits& limits,
+                   const RunHooks& hooks, Findings& findings) {
   int64_t cost = 0;
-  for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);
+  for (const Job& job : plan.jobs) {
+    const Piece& piece = job.pieces.front();
+    const int64_t granule = plan.files[piece.file].tensors[piece.tensor].granule_bytes;
+    cost = std::max(cost, job.cost + piece.granules * granule);  // what is stored, too
+  }
+  require_memory(limits, cost);
   run_jobs<Job, CompareBuffers>(
       plan.jobs, limits_for(limits.memory, cost, limits.threads),
       {.read =
@@ -188,7 +195,12 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
            [&](const Job& job, CompareBuffers& buffers) {
              repacker.work(job, buffers.made);
              const Piece& piece = job.pieces.front();
-             buffers.finding = compare_piece(plan, piece, readers[piece.file], buffers);
+             buffers.finding = in_context(paths[piece.file], [&] {
+               return compare_piece(plan, piece, readers[piece.file], buffers);
+             });
+             if (!buffers.finding.empty()) {
+               buffers.finding = fmt::format("{}: {}", paths[piece.file], buffers.finding);
+             }
              repacker.release(job);
            },
        .finish =
@@ -196,14 +208,6 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
              if (!buffers.finding.empty()) findings.push_back(std::move(buffers.finding));
              hooks.progress(static_cast<int64_t>(buffers.made.pieces.front().size()));
            }});
-}
-
-// The blob's layout; null where it stops at the loaded one.
-const Layout* layout_of(const fs::path& directory, const Manifest& manifest) {
-  if (manifest.layout == kLoadedLayoutId) return nullptr;
-  const Layout* layout = layout_by_id(manifest.layout);
-  if (layout != nullptr) return layout;
-  throw Error::input(fmt::format("{}: unknown layout '{}'", directory.string(), manifest.layout));
 }
 
 }  // namespace
@@ -215,7 +219,7 @@ Findings compare_with_checkpoint(const std::shared_ptr<Source>& source, Checkpoi
   if (manifest.layers.empty()) return findings;
   const std::string place = directory.string();
   const Differences differences(place, findings);
-  const Layout* layout = layout_of(directory, manifest);
+  const Layout* layout = layout_of(manifest);
   options.family = manifest.target.family;
   OpenedCheckpoint input = open_checkpoint(source, options, rules_of_blob(manifest));
   keep_layers(input.model, manifest);
@@ -229,14 +233,16 @@ Findings compare_with_checkpoint(const std::shared_ptr<Source>& source, Checkpoi
 
   const Plan plan = make_plan(input.model, {*slice}, {.layout = layout, .target = manifest.target});
   std::vector<LayerReader> readers;
+  std::vector<std::string> paths;
   for (size_t file = 0; file < plan.files.size(); ++file) {
     compare_tensors(describe_layer(plan, input.model, file, manifest.compression.zstd),
                     manifest.layers[file], differences);
-    readers.emplace_back(directory / manifest.layers[file].file);
+    paths.push_back((directory / manifest.layers[file].file).string());
+    readers.emplace_back(paths.back());
   }
   if (!findings.empty()) return findings;
   Repacker repacker(*input.source, input.model, plan, layout, manifest.target);
-  compare_bytes(repacker, plan, readers, limits, hooks, findings);
+  compare_bytes(repacker, plan, readers, paths, limits, hooks, findings);
   input.source->check_unchanged();
   return findings;
 }

@@ -10,6 +10,8 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/layer_mark.hpp"
+#include "formats/blob/layout_facts.hpp"
+#include "formats/conversion/memory_budget.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
@@ -18,7 +20,6 @@
 #include "lib/layouts/run_output.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/plan.hpp"
-#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -52,16 +53,6 @@ struct PackedLayer {
     return *std::ranges::find(outputs, name, &Output::name);
   }
 };
-
-std::vector<Output> outputs_of(const Manifest& manifest, const ManifestLayer& layer) {
-  if (manifest.layout == kLoadedLayoutId) return loaded_outputs(layer.loaded);
-  const Layout* layout = layout_by_id(manifest.layout);
-  if (layout == nullptr) {
-    throw Error::input(fmt::format("unknown layout '{}'", manifest.layout))
-        .hint("a newer mxfp4-repack wrote this blob");
-  }
-  return layout->outputs({layer.loaded, manifest.target});
-}
 
 // The file must hold what the layout writes for these sizes.
 void check_tensors(const PackedLayer& packed, const SafetensorsHeader& header) {
@@ -210,7 +201,11 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
     require_layer_file(reader, manifest, layer);
     return describe(manifest, layer, reader.header());
   });
-  lost.insert(packed.lost.begin(), packed.lost.end());
+  // What is said of one layer holds for the others of this rank.
+  for (const std::string& what : packed.lost) {
+    lost.insert(fmt::format("{}: {}", blob.string(), what));
+  }
+  require_memory(limits, largest_cost(packed));
   AtomicFile file(directory / layer_file_name(layer.index, false));
   const std::string header = unpacked_header(manifest, layer, packed);
   file.append(std::as_bytes(std::span(header)));
@@ -221,7 +216,8 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
       {.read = [&](const RestoreJob&, RestoreBuffers&) { hooks.check_stop(); },
        .work =
            [&](const RestoreJob& job, RestoreBuffers& buffers) {
-             restore(reader, packed.restored[job.restored], job, buffers);
+             in_context((blob / layer.file).string(),
+                        [&] { restore(reader, packed.restored[job.restored], job, buffers); });
            },
        .place =
            [&](const RestoreJob&, RestoreBuffers& buffers) {

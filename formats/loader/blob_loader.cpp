@@ -21,7 +21,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
+constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 // What a thread takes of a plain file at a time, and what it reads of that before it sums it.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 constexpr size_t kHashPiece = size_t{256} << 10;

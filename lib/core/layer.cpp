@@ -85,6 +85,12 @@ void LoadedSpec::check() const {
                     "intermediate size {}",
                     experts, hidden, inter));
   }
+  // Layouts keep a table of rows: no file may ask for one of any size.
+  constexpr int64_t kMost = int64_t{1} << 22;
+  if (hidden > kMost || inter > kMost) {
+    throw Error::input(fmt::format("hidden size {} and intermediate size {}: at most {} are taken",
+                                   hidden, inter, kMost));
+  }
   if (hidden % kBlock != 0 || inter % kBlock != 0) {
     throw Error::input(
         fmt::format("hidden size {} and intermediate size {} must be multiples of "

@@ -2,27 +2,24 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
 from types import TracebackType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
-from mxfp4_repack.checksum import xxh3_128
 from mxfp4_repack.errors import (
-    ArgumentError, ChecksumError, FormatError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError,
+    ArgumentError, FormatError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError,
     SizeError)
-from mxfp4_repack.fields import Fields, parse_json
-from mxfp4_repack.layer import FORMAT_VERSION, Layer
-from mxfp4_repack.layer_file import LayerFile, is_compressed, open_regular
+from mxfp4_repack.fields import Fields
+from mxfp4_repack.header import header_text
+from mxfp4_repack.layer import Layer
+from mxfp4_repack.layer_file import LayerFile, is_compressed
+from mxfp4_repack.manifest import read_manifest
 from mxfp4_repack.native import NativeBlob, NativeFile, open_native
 from mxfp4_repack.tensors import TensorInfo, tensor_info, whole_number
 
 MANIFEST_NAME = "mxfp4_repack.json"
 BLOB_FOLDER = "mxfp4_repack"  # of a model directory
-
-_SEAL = b',\n  "manifest_xxh3_128": "'
-_MAX_MANIFEST_BYTES = 256 << 20
 
 
 class Blob:
@@ -37,20 +34,9 @@ class Blob:
         self.root, self.manifest, self.digest = root, manifest, digest
         self._native = native
         self._check = check
-        path = os.path.join(root, MANIFEST_NAME)
-        fields = Fields(path, manifest)
-        if fields.get("format", str) != "mxfp4-repack":
-            raise FormatError(path, "format", "expected mxfp4-repack")
-        if fields.get("format_version", int) != FORMAT_VERSION:
-            raise FormatError(path, "format_version",
-                              f"{manifest['format_version']} is not known, {FORMAT_VERSION} is")
-        for key in ("revision", "layout"):
-            fields.get(key, str)
-        fields.object("target").get("family", str)
-        fields.object("model").get("w13_order", str)
-        self._compressed = fields.object("compression").get("method", str) == "zstd"
-        rank = fields.object("rank")
-        self.rank, self.ranks = rank.size("rank"), rank.size("num_ranks")
+        fields = Fields(os.path.join(root, MANIFEST_NAME), manifest)
+        self._compressed = manifest["compression"]["method"] == "zstd"
+        self.rank, self.ranks = manifest["rank"]["rank"], manifest["rank"]["num_ranks"]
         self._entries: Dict[str, Mapping[str, Any]] = {}
         self._infos: Dict[str, List[TensorInfo]] = {}
         for entry in fields.objects("layers"):
@@ -72,11 +58,6 @@ class Blob:
         prefix = entry.get("prefix", str)
         if prefix in self._entries:
             raise FormatError(entry.file, entry.key("prefix"), f"{prefix} appears twice")
-        name = entry.get("file", str)
-        if not name or name.startswith(".") or "/" in name or "\0" in name:
-            raise FormatError(entry.file, entry.key("file"), "expected a plain file name")
-        entry.size("size"), entry.get("xxh3_128", str)
-        entry.object("sizes").size("num_experts")
         infos: List[TensorInfo] = []
         at = 0
         for item in entry.objects("tensors"):
@@ -134,7 +115,7 @@ class Blob:
         return prefix in self.layers
 
     def layer(self, prefix: "str | int") -> Layer:
-        """Opens a layer and compares its size, header and metadata with the manifest.
+        """Opens a layer and compares its size and header with the manifest.
 
         prefix: also its place in `layers`, from the end where it is negative. With
         check="checksums" the whole file is read and hashed first.
@@ -145,9 +126,11 @@ class Blob:
                 raise NotFoundError(self.root, f"layer {prefix}", f"of {len(self.layers)} layers")
             prefix = self.layers[prefix]
         self.check_size(prefix)
-        file = self._open_file(prefix)
+        entry, infos = self._entries[prefix], self._infos[prefix]
+        header = header_text(self.manifest, entry, infos)
+        file = self._open_file(prefix, len(header))
         try:
-            layer = Layer(file, self.manifest, self._entries[prefix], self._infos[prefix])
+            layer = Layer(file, header, entry, infos)
             if self._check == "checksums":
                 layer.check_file()
         except BaseException:
@@ -155,9 +138,9 @@ class Blob:
             raise
         return layer
 
-    def _open_file(self, prefix: str) -> "LayerFile | NativeFile":
+    def _open_file(self, prefix: str, header_bytes: int) -> "LayerFile | NativeFile":
         path = self.file_of(prefix)
-        pure = functools.partial(LayerFile, path, self._compressed)
+        pure = functools.partial(LayerFile, path, self._compressed, header_bytes)
         if self._native is None or is_compressed(path) != self._compressed:
             return pure()
         return NativeFile(self._native, prefix, path, [info.nbytes for info in self._infos[prefix]],
@@ -169,26 +152,6 @@ class Blob:
             with self.layer(prefix) as layer:
                 layer.check_file()
                 layer.check_tensors()
-
-
-def _read_manifest(path: str, sealed: bool) -> Tuple[Mapping[str, Any], str]:
-    """The JSON object and the SHA-256 of its file. `sealed`: the library has checked its seal."""
-    try:
-        with open_regular(path) as file:
-            text = b"".join(iter(lambda: file.read(1 << 24), b"")) if (
-                os.fstat(file.fileno()).st_size <= _MAX_MANIFEST_BYTES) else None
-    except OSError as error:
-        raise ReadError(path, "", error.strerror or str(error)) from None
-    if text is None:
-        raise SizeError(path, "", f"more than {_MAX_MANIFEST_BYTES} bytes")
-    at = text.rfind(_SEAL)
-    if at < 0:
-        raise FormatError(path, "manifest_xxh3_128", "missing; the file may be truncated")
-    if not sealed and text[at + len(_SEAL):] != xxh3_128(text[:at]).encode() + b'"\n}\n':
-        raise ChecksumError(path, "manifest_xxh3_128", "the manifest was changed after it was "
-                                                       "written")
-    manifest: Mapping[str, Any] = Fields(path, parse_json(path, "", text)).value
-    return manifest, hashlib.sha256(text).hexdigest()
 
 
 def _text_of(path: Any) -> str:
@@ -233,7 +196,7 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     """Opens the blob of `rank` at `path` (see find_blobs) and checks its manifest's seal.
 
     rank: which one; may be left out where `path` is one rank's blob. check: "none" looks at a
-    layer's file when layer() opens it (size, header and metadata, always), "sizes" at the sizes of
+    layer's file when layer() opens it (size and header, always), "sizes" at the sizes of
     all files now, "checksums" also makes layer() hash the file. Raises a BlobError of a kind that
     says why.
     """
@@ -255,13 +218,11 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     if not _has_manifest(directory):
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
     native = open_native(directory)
-    manifest = _read_manifest(os.path.join(directory, MANIFEST_NAME), native is not None)
+    manifest = read_manifest(os.path.join(directory, MANIFEST_NAME), native is not None)
     blob = Blob(directory, *manifest, check, native)
     if rank is not None and blob.rank != rank:
         raise RankError(directory, "rank",
                         f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")
-    if not 0 <= blob.rank < blob.ranks:
-        raise FormatError(directory, "rank", f"{blob.rank} of {blob.ranks}")
     name = re.fullmatch(r"rank-(\d+)-of-(\d+)", os.path.basename(os.path.abspath(directory)))
     if name and (int(name[1]), int(name[2])) != (blob.rank, blob.ranks):
         raise MismatchError(directory, "rank",

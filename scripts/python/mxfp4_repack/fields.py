@@ -7,6 +7,8 @@ from typing import Any, Dict, Iterator, List, Tuple
 from mxfp4_repack.errors import FormatError
 
 MAX_DIMS = 8
+_MAX_VALUES = 1 << 22
+
 
 class Fields:
     """A JSON object of `file` at `path`; getters raise FormatError unless the type is right."""
@@ -28,7 +30,7 @@ class Fields:
 
     def size(self, key: str) -> int:
         value: int = self.get(key, int)
-        if not 0 <= value < 1 << 62:
+        if not 0 <= value < 1 << 63:
             raise FormatError(self.file, self.key(key), f"{value} is no size")
         return value
 
@@ -54,10 +56,13 @@ def parse_json(file: str, key: str, text: bytes) -> Any:
             raise ValueError("a key appears twice")
         return members
 
+    # Each takes some hundred bytes at most: a text that is small in its file may hold very many.
+    if text.count(b",") + text.count(b"[") + text.count(b"{") > _MAX_VALUES:
+        raise FormatError(file, key, f"not JSON: more than {_MAX_VALUES} values")
     try:
         value = json.loads(text.decode("utf-8"), object_pairs_hook=unique)
         if b"\\ud" in text.lower():  # half of a pair is no text that could be shown or compared
             json.dumps(value, ensure_ascii=False).encode()
         return value
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise FormatError(file, key, f"not JSON: {error}") from None

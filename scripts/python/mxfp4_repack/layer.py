@@ -8,15 +8,16 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, T
 import numpy as np
 from numpy.typing import NDArray
 
-from mxfp4_repack.checksum import xxh3_128
-from mxfp4_repack.errors import ArgumentError, ChecksumError, MismatchError, NotFoundError, SizeError
-from mxfp4_repack.fields import parse_json
+from mxfp4_repack.checksum import new_checksum
+from mxfp4_repack.errors import (
+    ArgumentError, ChecksumError, MismatchError, NotFoundError, ReadError, SizeError)
+from mxfp4_repack.fields import Fields, parse_json
 from mxfp4_repack.layer_file import Bytes, LayerFile
 from mxfp4_repack.native import NativeFile
 from mxfp4_repack.tensors import (
     DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
 
-FORMAT_VERSION = 1
+_CHECK_PIECE = 16 << 20
 
 
 class Layer:
@@ -26,7 +27,7 @@ class Layer:
     num_experts: local experts; tensors: names without prefix, in file order.
     """
 
-    def __init__(self, file: "LayerFile | NativeFile", manifest: Mapping[str, Any], entry: Mapping[str, Any],
+    def __init__(self, file: "LayerFile | NativeFile", header: bytes, entry: Mapping[str, Any],
                  infos: Sequence[TensorInfo]) -> None:
         self._file = file
         self.entry = entry
@@ -34,8 +35,7 @@ class Layer:
         self.num_experts: int = entry["sizes"]["num_experts"]
         self._infos = {info.name: info for info in infos}
         self.tensors: Tuple[str, ...] = tuple(self._infos)
-        self._check_header()
-        self._check_metadata(manifest)
+        self._check_header(header)
 
     def __enter__(self) -> "Layer":
         return self
@@ -90,7 +90,10 @@ class Layer:
         not there or a tensor without an outermost expert axis; all that a read can raise.
         """
         info, begin, size, shape, strides = self._slice(name, expert, stored)
-        flat = np.empty(size, "u1")
+        try:
+            flat = np.empty(size, "u1")
+        except (MemoryError, ValueError) as error:
+            raise ReadError(self.path, info.full_name, str(error)) from None
         self._file.read_into(begin, flat)
         array = flat.view(DTYPES[info.file_dtype][0])
         return np.lib.stride_tricks.as_strided(
@@ -108,7 +111,10 @@ class Layer:
         if expert is None and device is not None and device.type == "cuda":
             return self.to_device(device, [name])[name]
         info, begin, size, shape, strides = self._slice(name, expert, False)
-        flat = torch.empty(size + info.slack_bytes, dtype=torch.uint8)
+        try:
+            flat = torch.empty(size + info.slack_bytes, dtype=torch.uint8)
+        except (MemoryError, RuntimeError) as error:
+            raise ReadError(self.path, info.full_name, str(error)) from None
         self._file.read_into(begin, flat.numpy()[:size])
         flat[size:].zero_()
         flat = flat if device is None else flat.to(device)
@@ -154,7 +160,12 @@ class Layer:
     def check_tensors(self) -> None:
         """Reads and decodes every tensor; ChecksumError names the first that differs."""
         for name, info in self._infos.items():
-            if xxh3_128(np.ascontiguousarray(self.numpy(name, stored=True))) != info.xxh3_128:
+            checksum = new_checksum()
+            for begin, end in self.pieces(name, _CHECK_PIECE):
+                piece = np.empty(end - begin, "u1")
+                self.read_into(name, begin, piece)
+                checksum.update(piece)
+            if checksum.hexdigest() != info.xxh3_128:
                 raise ChecksumError(self.path, info.full_name, "checksum differs")
 
     def _slice(self, name: str, expert: Optional[int], stored: bool,
@@ -177,40 +188,17 @@ class Layer:
         size = info.nbytes // count
         return info, info.offset + expert * size, size, shape[1:], strides[1:]
 
-    def _check_header(self) -> None:
-        header, at = self._file.header, 0
-        for info in self._infos.values():
-            found = header.get(info.full_name)
-            want = {"dtype": info.file_dtype, "shape": list(info.file_shape),
-                    "data_offsets": [at, at + info.nbytes]}
-            if found != want:
-                raise MismatchError(self.path, info.full_name,
-                                    f"the header says {found}, the manifest {want}")
-            at += info.nbytes
-        extra = header.keys() - {info.full_name for info in self._infos.values()} - {"__metadata__"}
-        if extra:
-            raise MismatchError(self.path, min(extra), "is not in the manifest")
-        if at != self._file.data_size:
+    def _check_header(self, expected: bytes) -> None:
+        """The whole header, as the manifest gives it; the first tensor that differs is named."""
+        size = sum(info.nbytes for info in self._infos.values())
+        if size != self._file.data_size:
             raise SizeError(self.path, "", f"{self._file.data_size} bytes of data, the tensors "
-                                           f"take {at}")
-
-    def _check_metadata(self, manifest: Mapping[str, Any]) -> None:
-        found = self._file.header.get("__metadata__")
-        want = {"family": manifest["target"]["family"],
-                "w13_order": manifest["model"].get("w13_order")}
-        if manifest["layout"] != "loaded":
-            storage = {info.full_name: info.storage for info in self._infos.values()}
-            want.update({
-                "mxfp4_repack.format_version": str(FORMAT_VERSION),
-                "mxfp4_repack.revision": manifest["revision"],
-                "mxfp4_repack.layout": manifest["layout"],
-                "mxfp4_repack.target": manifest["target"],
-                "mxfp4_repack.rank": manifest["rank"],
-                "mxfp4_repack.sizes": self.entry["sizes"],
-                "mxfp4_repack.storage": storage})
-        for key, value in want.items():
-            text = found.get(key) if isinstance(found, dict) else None
-            if not isinstance(value, str) and isinstance(text, str):
-                text = parse_json(self.path, f"__metadata__.{key}", text.encode())
-            if text != value:
-                raise MismatchError(self.path, f"__metadata__.{key}", "differs from the manifest")
+                                           f"take {size}")
+        if self._file.header == expected:
+            return
+        found = Fields(self.path, parse_json(self.path, "header", self._file.header), "header").value
+        wanted = parse_json(self.path, "header", expected)
+        for name in [*wanted, *found]:
+            if found.get(name) != wanted.get(name):
+                raise MismatchError(self.path, name, "differs from the manifest in the header")
+        raise MismatchError(self.path, "header", "is not in the form that the program writes")

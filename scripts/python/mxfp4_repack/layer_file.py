@@ -7,7 +7,7 @@ import stat
 import struct
 import threading
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from mxfp4_repack.checksum import new_checksum
 from mxfp4_repack.errors import (
     ChecksumError, DependencyError, FormatError, NotFoundError, ReadError, SizeError)
-from mxfp4_repack.fields import Fields, parse_json
 
-_MAX_HEADER_BYTES = 100_000_000  # as in safetensors' own reader
 _MAX_FRAME_BYTES = 64 << 20
 _HASH_PIECE = 4 << 20
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -79,7 +77,8 @@ class _SeekTable:
 class LayerFile:
     """An open layer file: its header and, when compressed, its seek table."""
 
-    def __init__(self, path: str, compressed: bool) -> None:
+    def __init__(self, path: str, compressed: bool, header_bytes: int) -> None:
+        """`header_bytes`: how large the header has to be; another one is not read."""
         self.path = path
         self.decoded_bytes = 0
         self._lock = threading.Lock()
@@ -95,7 +94,7 @@ class LayerFile:
             if compressed:
                 _import_zstandard(path)
                 self._frames = self._read_seek_table()
-            self._read_header()
+            self._read_header(header_bytes)
         except BaseException:
             self.close()
             raise
@@ -153,22 +152,19 @@ class LayerFile:
                               f"its frames take {offsets[0, -1]} bytes, the file has {start}")
         return _SeekTable(offsets[0], offsets[1], entries[:, 2].copy())
 
-    def _read_header(self) -> None:
+    def _read_header(self, length: int) -> None:
         end = self.size if self._frames is None else int(self._frames.decoded[-1])
-        if end < 8:
-            raise SizeError(self.path, "header", f"{end} bytes cannot hold it")
-        head = np.empty(8, "u1")
-        self._read(0, head)
-        length = int(head.view("<u8")[0])
-        if length > min(_MAX_HEADER_BYTES, end - 8):
-            raise SizeError(self.path, "header", f"its {length} bytes run past the end, or limit")
         self.data_start, self.data_size = 8 + length, end - 8 - length
+        if self.data_size < 0:
+            raise SizeError(self.path, "header", f"{end} bytes cannot hold its {length}")
         if self._frames is not None and self._frames.decoded[1] != self.data_start:
-            raise FormatError(self.path, "header", "is not a frame of its own")
-        text = np.empty(length, "u1")
-        self._read(8, text)
-        self.header: Dict[str, Any] = Fields(
-            self.path, parse_json(self.path, "header", text.tobytes()), "header").value
+            raise FormatError(self.path, "header", f"is not a frame of its {self.data_start} bytes")
+        head = np.empty(self.data_start, "u1")
+        self._read(0, head)
+        found = int(head[:8].view("<u8")[0])
+        if found != length:
+            raise SizeError(self.path, "header", f"{found} bytes, {length} by the manifest")
+        self.header = head[8:].tobytes()  # JSON text
 
     def read_into(self, offset: int, out: Bytes) -> None:
         """Fills `out` with data bytes from `offset` on, decoding only frames that hold some.

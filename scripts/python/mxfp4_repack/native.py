@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from mxfp4_repack.errors import BlobError, DependencyError, ReadError, SizeError
-from mxfp4_repack.fields import Fields, parse_json
 from mxfp4_repack.layer_file import Bytes, LayerFile
 
 _NAME = "libmxfp4_repack.so.0"  # the number of the interface's version
@@ -104,7 +103,7 @@ class NativeFile:
         self._options = ctypes.byref(options)
         length = ctypes.c_size_t()
         text = blob.functions.mxfp4_repack_header(blob.handle, self._layer, ctypes.byref(length))
-        self.header = Fields(path, parse_json(path, "header", text[:length.value]), "header").value
+        self.header: bytes = text[:length.value]  # JSON text
 
     def close(self) -> None:
         self._blob = None

@@ -1,0 +1,115 @@
+"""testdata/mutants/table.json: whatever the program refuses the reader refuses, and the reverse."""
+import json
+import os
+import unittest
+
+import blob_maker
+import mxfp4_repack as reader
+
+MUTANTS = blob_maker.TESTDATA / "mutants"
+LAYER = "layer-00000.safetensors"
+# Keys of __metadata__, and the manifest's member that each repeats.
+REPEATED = {"family": ("target", "family"), "w13_order": ("model", "w13_order"),
+            "mxfp4_repack.revision": ("revision",), "mxfp4_repack.layout": ("layout",),
+            "mxfp4_repack.kernel_library": ("kernel_library",),
+            "mxfp4_repack.target": ("target",), "mxfp4_repack.rank": ("rank",),
+            "mxfp4_repack.sizes": ("layers", 0, "sizes")}
+
+
+def compact(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def change(document, row):
+    """Puts row["value"] at the JSON pointer, or takes away what is there."""
+    *path, last = row["at"].split("/")[1:]
+    for step in path:
+        document = document[int(step) if isinstance(document, list) else step]
+    if isinstance(document, list):
+        last = int(last)
+    if "removed" in row:
+        del document[last]
+    else:
+        document[last] = row["value"]
+
+
+def follow(header, manifest):
+    """What the header repeats of the manifest, as far as that still has it."""
+    metadata = header["__metadata__"]
+    for key, path in REPEATED.items():
+        value = manifest
+        try:
+            for step in path:
+                value = value[step]
+        except (KeyError, TypeError):
+            metadata.pop(key)
+            continue
+        metadata[key] = value if isinstance(value, str) else compact(value)
+    try:
+        tensors = manifest["layers"][0]["tensors"]
+        metadata["mxfp4_repack.storage"] = compact({t["name"]: t["storage"] for t in tensors})
+        old = [header.pop(name) for name in list(header) if name != "__metadata__"]
+        for tensor, entry in zip(tensors, old):
+            header[tensor["name"]] = {**entry, "dtype": tensor["dtype"], "shape": tensor["shape"]}
+    except (KeyError, TypeError):
+        pass
+
+
+def make(row, directory):
+    """The blob with one changed fact."""
+    manifest = json.loads((MUTANTS / "blob" / reader.MANIFEST_NAME).read_text())
+    manifest.pop("manifest_xxh3_128")
+    layer = (MUTANTS / "blob" / LAYER).read_bytes()
+    length = int.from_bytes(layer[:8], "little")
+    header, data = json.loads(layer[8:8 + length]), layer[8 + length:]
+    if row["in"] == "manifest":
+        change(manifest, row)
+        follow(header, manifest)
+    elif row["in"] == "header":
+        change(header, row)
+    text = compact(header)
+    if row["in"] == "header text":
+        assert row["found"] in text
+        text = text.replace(row["found"], row["put"], 1)
+    text = text.encode("utf-8")
+    text += b" " * (-(8 + len(text)) % 4096)
+    layer = len(text).to_bytes(8, "little") + text + data
+    for key, value in (("size", len(layer)), ("xxh3_128", reader.xxh3_128(layer))):
+        if row.get("at") not in ("/layers", f"/layers/0/{key}") and manifest.get("layers"):
+            manifest["layers"][0][key] = value
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
+    if row["in"] == "manifest text":
+        assert row["found"] in text
+        text = text.replace(row["found"], row["put"], 1)
+    text = text[:text.rindex("\n}")].encode()
+    os.makedirs(directory, exist_ok=True)
+    with open(os.path.join(directory, LAYER), "wb") as file:
+        file.write(layer)
+    with open(os.path.join(directory, reader.MANIFEST_NAME), "wb") as file:
+        seal = reader.xxh3_128(text)
+        file.write(text + f',\n  "manifest_xxh3_128": "{seal}"\n}}\n'.encode())
+
+
+class Mutants(unittest.TestCase):
+    def test_table(self):
+        rows = json.loads((MUTANTS / "table.json").read_text())
+        self.assertGreater(len(rows), 200)
+        for row in rows:
+            with self.subTest(**row):
+                make(row, "mutant")
+                try:
+                    reader.open_blob("mutant", check="checksums").verify()
+                    refused = False
+                except reader.BlobError:
+                    refused = True
+                self.assertEqual(refused, row["outcome"] == "refused")
+
+    def test_the_blob_itself(self):
+        make({"in": "nothing"}, "same")
+        for name in (LAYER, reader.MANIFEST_NAME):
+            with open(os.path.join("same", name), "rb") as file:
+                self.assertEqual(file.read(), (MUTANTS / "blob" / name).read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
