@@ -24,7 +24,7 @@ struct Asked {
 };
 
 Explanation explain(const RuleSet& rules, const Asked& asked) {
-  const DeploymentOptions& flags = asked.options.deployment;
+  const RequestFlags& flags = asked.options.deployment;
   const ConversionRequest request = request_from(flags, rules);
   std::optional<OpenedCheckpoint> checkpoint;
   if (asked.source) {
@@ -36,7 +36,7 @@ Explanation explain(const RuleSet& rules, const Asked& asked) {
   e.assumed_caller = !checkpoint;
   e.next = next_command(asked.options, request, input, e);
   if (!e.decision.backend) return e;
-  e.settings = quant_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
+  e.settings = kernel_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
   e.multiples = rounding_multiples(rules, e.caller, e.target);
   return e;
 }

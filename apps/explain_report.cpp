@@ -173,7 +173,7 @@ nlohmann::ordered_json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-nlohmann::ordered_json settings_json(const QuantSettings& s) {
+nlohmann::ordered_json settings_json(const KernelSettings& s) {
   return {
       {"constructor", s.constructor},
       {"activation_dtype", s.activation_dtype.empty() ? nlohmann::ordered_json()
@@ -256,7 +256,7 @@ void append_wrapped(std::string& out, std::string first, size_t indent, std::str
 std::vector<std::string> next_command(const ExplainOptions& options, ConversionRequest request,
                                       const OpenedCheckpoint* checkpoint,
                                       const Conversion& conversion) {
-  const DeploymentOptions& flags = options.deployment;
+  const RequestFlags& flags = options.deployment;
   const std::string input =
       options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());
   const auto works = [&] { return !decide_conversion(request, checkpoint).refusal; };
@@ -299,7 +299,7 @@ std::string sizes_text(const Explanation& e) {
                      size_text("I", rank.intermediate_size, padded.intermediate_size));
 }
 
-std::string settings_text(const QuantSettings& s) {
+std::string settings_text(const KernelSettings& s) {
   std::string text = fmt::format("{}, activations {}", s.constructor,
                                  s.activation_dtype.empty() ? "bf16" : s.activation_dtype);
   if (s.activation_shape) text += fmt::format(" {}", *s.activation_shape);

@@ -16,7 +16,7 @@ struct Explanation : Conversion {
   bool assumed_caller = false;      // there is no checkpoint to tell
   std::vector<std::string> next{};  // the command to type, in parts that stay on one line
   // Only with a backend:
-  std::optional<QuantSettings> settings{};
+  std::optional<KernelSettings> settings{};
   LayerDims multiples{};  // sizes are rounded up to these
 };
 
@@ -39,7 +39,7 @@ void append_wrapped(std::string& out, std::string first, size_t indent, std::str
 
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);
-[[nodiscard]] std::string settings_text(const QuantSettings& settings);
+[[nodiscard]] std::string settings_text(const KernelSettings& settings);
 [[nodiscard]] std::string layout_text(const LayoutRow* row);
 
 }  // namespace mxfp4

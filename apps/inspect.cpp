@@ -232,7 +232,7 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
   return rows;
 }
 
-int inspect_blob(const std::vector<std::filesystem::path>& blobs, const DeploymentOptions& options,
+int inspect_blob(const std::vector<std::filesystem::path>& blobs, const RequestFlags& options,
                  const Console& console) {
   const std::vector<Manifest> manifests = read_manifests(blobs);
   Json list = Json::array();

@@ -50,7 +50,7 @@ class FlagFile {
 };
 
 // Flags that describe the machine and process that will serve; as given, not yet resolved.
-struct DeploymentOptions {
+struct RequestFlags {
   std::string platform;
   std::string arch;
   FlagFile target_file;
@@ -92,7 +92,7 @@ struct InputOptions {
 
 struct ConvertOptions {
   InputOptions input;
-  DeploymentOptions deployment;
+  RequestFlags deployment;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
   std::filesystem::path output;
   std::string compress = "zstd";
@@ -115,13 +115,13 @@ struct FinalizeOptions {
 struct InspectOptions {
   std::vector<GivenFlag> given;
   InputOptions input;
-  DeploymentOptions deployment;
+  RequestFlags deployment;
 };
 
 struct ExplainOptions {
   std::vector<GivenFlag> given;
   InputOptions input;  // path empty: from flags alone
-  DeploymentOptions deployment;
+  RequestFlags deployment;
   std::string against;
   std::string batch;
 };

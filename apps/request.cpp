@@ -8,7 +8,7 @@
 #include "apps/known_names.hpp"
 #include "apps/suggest.hpp"
 #include "formats/config/deployment_json.hpp"
-#include "formats/config/quant_config.hpp"
+#include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -40,46 +40,46 @@ std::set<std::string> split_list(const std::string& text) {
   return items;
 }
 
-DeploymentRequest read_target(const FlagFile& file) {
+DeploymentFacts read_target(const FlagFile& file) {
   if (file.empty()) return {};
   const std::string& text = file.text();
   return in_file(file.path().string(), [&] { return parse_target(text); });
 }
 
-DeploymentRequest deployment_from(const DeploymentOptions& options, const RuleSet& rules) {
-  DeploymentRequest request;
-  request.platform = named_flag(options.platform, "--platform", platform_from_name,
-                                {"cuda", "rocm", "xpu", "cpu", "other"});
-  request.arch = given(options.arch);
-  request.needs_arch = options.backend.empty();
-  if (options.libs == kNoLibs) {
-    request.libs.emplace();
-  } else if (!options.libs.empty()) {
-    request.libs = split_list(options.libs);
+DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules) {
+  DeploymentFacts facts;
+  facts.platform = named_flag(flags.platform, "--platform", platform_from_name,
+                              {"cuda", "rocm", "xpu", "cpu", "other"});
+  facts.arch = given(flags.arch);
+  facts.needs_arch = flags.backend.empty();
+  if (flags.libs == kNoLibs) {
+    facts.libs.emplace();
+  } else if (!flags.libs.empty()) {
+    facts.libs = split_list(flags.libs);
   }
-  request.absent_libs = {options.no_libs.begin(), options.no_libs.end()};
-  request.env = parse_pairs(options.env, "--env");
-  request.selector =
-      named_flag(options.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
-  request.moe_backend = given(options.moe_backend);
-  if (!options.quantization_config.empty()) {
-    const auto config = read_quantization_config(rules, options.quantization_config);
-    if (config) request.activation_override = config->moe_activation();
+  facts.absent_libs = {flags.no_libs.begin(), flags.no_libs.end()};
+  facts.env = parse_pairs(flags.env, "--env");
+  facts.selector =
+      named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
+  facts.moe_backend = given(flags.moe_backend);
+  if (!flags.quantization_config.empty()) {
+    const auto config = read_quantization_config(rules, flags.quantization_config);
+    if (config) facts.activation_override = config->moe_activation();
   }
-  request.activation = given(options.activation);
-  request.routing_method = given(options.routing_method);
+  facts.activation = given(flags.activation);
+  facts.routing_method = given(flags.routing_method);
   // Only what differs from the default is said, so that what is shown back is what was typed.
   const auto size = [](int64_t n) { return n == 1 ? std::nullopt : std::optional(n); };
   const auto flag = [](bool on) { return on ? std::optional(true) : std::nullopt; };
-  request.lora = flag(options.enable_lora);
-  request.tp_size = size(options.tp_size);
-  request.pcp_size = size(options.pcp_size);
-  request.dp_size = size(options.dp_size);
-  request.enable_expert_parallel = flag(options.enable_expert_parallel);
-  request.all2all_backend = given(options.all2all_backend);
-  request.enable_eplb = flag(options.enable_eplb);
-  request.sequence_parallel = flag(options.sequence_parallel);
-  return merge_requests(std::move(request), read_target(options.target_file));
+  facts.lora = flag(flags.enable_lora);
+  facts.tp_size = size(flags.tp_size);
+  facts.pcp_size = size(flags.pcp_size);
+  facts.dp_size = size(flags.dp_size);
+  facts.enable_expert_parallel = flag(flags.enable_expert_parallel);
+  facts.all2all_backend = given(flags.all2all_backend);
+  facts.enable_eplb = flag(flags.enable_eplb);
+  facts.sequence_parallel = flag(flags.sequence_parallel);
+  return merge_facts(std::move(facts), read_target(flags.target_file));
 }
 
 // --backend, if it was given.
@@ -114,48 +114,48 @@ std::optional<Style> style_from(const std::string& name) {
 
 // A name that the rules do not know stands in the checkpoint, in the --target file or in a flag.
 // `error` is about one of them.
-[[noreturn]] void rethrow_by_flag(Error error, const DeploymentOptions& options) {
+[[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags) {
   struct Name {
     std::string_view key;
     std::string_view flag;
     const std::string& value;
   };
   const Name names[] = {
-      {"arch", "--arch", options.arch},
-      {"activation", "--activation", options.activation},
-      {"routing_method", "--routing-method", options.routing_method},
-      {"all2all_backend", "--all2all-backend", options.all2all_backend},
+      {"arch", "--arch", flags.arch},
+      {"activation", "--activation", flags.activation},
+      {"routing_method", "--routing-method", flags.routing_method},
+      {"all2all_backend", "--all2all-backend", flags.all2all_backend},
   };
   for (const auto& [key, flag, value] : names) {
     if (!value.empty() && error.key() == key) throw Error::usage(error.message()).at_key(flag);
   }
-  if (error.key() == "arch") error.in_file(options.target_file.path().string());
+  if (error.key() == "arch") error.in_file(flags.target_file.path().string());
   throw Error(error);
 }
 
 }  // namespace
 
-const RuleSet& rules_for(const DeploymentOptions& options) {
-  if (!options.revision.empty()) return rules_named(options.revision);
-  const std::optional<std::string> version = read_target(options.target_file).engine_version;
+const RuleSet& rules_for(const RequestFlags& flags) {
+  if (!flags.revision.empty()) return rules_named(flags.revision);
+  const std::optional<std::string> version = read_target(flags.target_file).engine_version;
   return version ? rules_of_engine(*version) : default_revision();
 }
 
-ConversionRequest request_from(const DeploymentOptions& options) {
-  return request_from(options, rules_for(options));
+ConversionRequest request_from(const RequestFlags& flags) {
+  return request_from(flags, rules_for(flags));
 }
 
-ConversionRequest request_from(const DeploymentOptions& options, const RuleSet& rules) {
+ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) {
   ConversionRequest request;
   request.rules = &rules;
-  request.deployment = deployment_from(options, rules);
-  request.backend = backend_from(options.backend);
-  request.family = named_flag(options.family, "--family", family_from_name, {"gpt_oss", "generic"});
-  request.knobs = knobs_from(options.knobs);
-  if (options.expert_placement == "round_robin") request.placement = ExpertPlacement::kRoundRobin;
-  request.pad = options.pad == "auto";
-  request.rank = options.rank;
-  request.allow_known_defects = options.allow_known_defects;
+  request.deployment = deployment_from(flags, rules);
+  request.backend = backend_from(flags.backend);
+  request.family = named_flag(flags.family, "--family", family_from_name, {"gpt_oss", "generic"});
+  request.knobs = knobs_from(flags.knobs);
+  if (flags.expert_placement == "round_robin") request.placement = ExpertPlacement::kRoundRobin;
+  request.pad = flags.pad == "auto";
+  request.rank = flags.rank;
+  request.allow_known_defects = flags.allow_known_defects;
   return request;
 }
 
@@ -172,7 +172,7 @@ CheckpointOptions checkpoint_from(const InputOptions& options, std::optional<Fam
   return checkpoint;
 }
 
-Conversion conversion_for(const DeploymentOptions& options, const ConversionRequest& request,
+Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
                           const OpenedCheckpoint* checkpoint, std::string_view otherwise) {
   try {
     Conversion conversion = decide_conversion(request, checkpoint);
@@ -183,7 +183,7 @@ Conversion conversion_for(const DeploymentOptions& options, const ConversionRequ
     }
     return conversion;
   } catch (const Error& error) {
-    rethrow_by_flag(error, options);
+    rethrow_by_flag(error, flags);
   }
 }
 

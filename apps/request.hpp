@@ -13,14 +13,13 @@ namespace mxfp4 {
 
 // The rules that --revision names; else those of the vLLM that --target says is installed, else
 // default_revision(). Throws Error::usage for a release that is not known.
-[[nodiscard]] const RuleSet& rules_for(const DeploymentOptions& options);
+[[nodiscard]] const RuleSet& rules_for(const RequestFlags& flags);
 
 // What the flags and the --target file ask for. Throws Error::usage and Error::input naming the
 // flag or the file.
-[[nodiscard]] ConversionRequest request_from(const DeploymentOptions& options);
+[[nodiscard]] ConversionRequest request_from(const RequestFlags& flags);
 // The same by another rule set than that of --revision.
-[[nodiscard]] ConversionRequest request_from(const DeploymentOptions& options,
-                                             const RuleSet& rules);
+[[nodiscard]] ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules);
 
 // Which checkpoint, and what of it. `family` is the request's.
 [[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
@@ -29,8 +28,7 @@ namespace mxfp4 {
 // decide_conversion, with errors that name the flag or the --target file that is wrong. A refusal
 // by the oracle gets the nearest name as its hint, or `otherwise`.
 [[nodiscard]] Conversion conversion_for(
-    const DeploymentOptions& options, const ConversionRequest& request,
-    const OpenedCheckpoint* checkpoint,
+    const RequestFlags& flags, const ConversionRequest& request, const OpenedCheckpoint* checkpoint,
     std::string_view otherwise = "mxfp4-repack explain shows every candidate and its reason");
 
 }  // namespace mxfp4

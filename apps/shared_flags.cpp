@@ -56,7 +56,7 @@ Error empty_value(const std::string& name) {
   return error;
 }
 
-void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
+void add_machine_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "The machine that will serve";
   const auto add = [&](const std::string& name, auto& value, const std::string& text,
                        const std::string& kind) {
@@ -98,7 +98,7 @@ void add_machine_flags(CLI::App& command, DeploymentOptions& options) {
       ->group(group);
 }
 
-void add_parallel_flags(CLI::App& command, DeploymentOptions& options) {
+void add_parallel_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "Parallelism";
   const auto size = [&](const std::string& name, int64_t& value, const std::string& text) {
     command.add_option(name, value, text)

@@ -18,8 +18,8 @@ void add_file(CLI::App& command, const std::string& name, FlagFile& file, const 
               const std::string& group);
 
 // `options` outlive the parsing of `command`.
-void add_machine_flags(CLI::App& command, DeploymentOptions& options);
-void add_parallel_flags(CLI::App& command, DeploymentOptions& options);
+void add_machine_flags(CLI::App& command, RequestFlags& options);
+void add_parallel_flags(CLI::App& command, RequestFlags& options);
 void add_input_flags(CLI::App& command, InputOptions& options);
 void add_resource_flags(CLI::App& command, RunLimits& options);
 void add_global_flags(CLI::App& command, GlobalOptions& options);

@@ -133,7 +133,7 @@ ModelConfig read(std::string_view text) {
   ModelConfig config;
   if (root.contains("quant_method")) {
     config.quantization_only = true;
-    config.quant = read_quantization({&root, nullptr, {}, "quantization_config"});
+    config.quantization = read_quantization({&root, nullptr, {}, "quantization_config"});
     return config;
   }
   const Fields fields(root);
@@ -143,7 +143,7 @@ ModelConfig read(std::string_view text) {
       config.model_type.empty() && root.contains("num_experts") && root.contains("rope_ntk_alpha");
   std::string where;
   if (const Json* quantization = find_quantization(root, where)) {
-    config.quant = read_quantization({quantization, &root, config.model_type, where});
+    config.quantization = read_quantization({quantization, &root, config.model_type, where});
   }
   return config;
 }

@@ -118,10 +118,10 @@ Deployment parse_deployment(std::string_view text) {
   return out;
 }
 
-DeploymentRequest parse_target(std::string_view text) {
+DeploymentFacts parse_target(std::string_view text) {
   const json value = parse_strict_json(text);
   const JsonFields object(value);
-  DeploymentRequest out;
+  DeploymentFacts out;
   if (object.has("vllm")) out.engine_version = object.string_or_null("vllm");
   if (object.has("platform")) out.platform = parse_platform(object.string("platform"));
   if (object.has("arch")) out.arch = object.string("arch");

@@ -29,7 +29,7 @@ namespace mxfp4 {
 //   libs       list of kernel package names, or object name -> version (a string, or null)
 //   env        object name -> value, both strings: the environment of the serving process
 // Throws Error::input naming the key.
-[[nodiscard]] DeploymentRequest parse_target(std::string_view text);
+[[nodiscard]] DeploymentFacts parse_target(std::string_view text);
 
 // {"backend": .., "experts_class": ..} or {"error": .., "message": ..}; with `trace` also
 // "trace": [[class, key|null, supported, reason|null], ...]. One line, ASCII only; bytes that are not UTF-8 become U+FFFD.

@@ -78,8 +78,8 @@ constexpr std::array kQuarkInputs = {
 };
 
 // The rule of the modules that `config` is for.
-QuantRule quark_rule(const Json& config, std::string pattern, const std::string& where) {
-  QuantRule rule;
+ModuleQuantization quark_rule(const Json& config, std::string pattern, const std::string& where) {
+  ModuleQuantization rule;
   rule.pattern = std::move(pattern);
   if (!config.is_object()) {
     rule.refusal = refuse(where, "", config, "an object");
@@ -112,7 +112,7 @@ QuantRule quark_rule(const Json& config, std::string pattern, const std::string&
   return rule;
 }
 
-void read_quark(const QuantizationText& text, QuantMethod& method) {
+void read_quark(const QuantizationJson& text, Quantization& method) {
   const Json& root = *text.quantization;
   (void)require_object(root, text.where, "export");
   if (const Json& layers = member(root, "layer_quant_config"); layers.is_object()) {
@@ -166,7 +166,7 @@ bool targets_experts(const Json& group) {
 
 // The group of the experts must be MXFP4. With several groups it is the one that says experts in
 // its targets; where none does, one MXFP4 group is enough and the tensors' shapes decide.
-void read_compressed_tensors(const QuantizationText& text, QuantMethod&) {
+void read_compressed_tensors(const QuantizationJson& text, Quantization&) {
   const Json& groups = require_object(*text.quantization, text.where, "config_groups");
   std::string first_refusal;
   bool any = false;
@@ -185,7 +185,7 @@ void read_compressed_tensors(const QuantizationText& text, QuantMethod&) {
 
 // ---- DeepSeek-V4's block FP8, whose experts are FP4 ----
 
-void read_fp8(const QuantizationText& text, QuantMethod& method) {
+void read_fp8(const QuantizationJson& text, Quantization& method) {
   if (text.model != nullptr && text.model_type != "deepseek_v4") {
     throw Error::input(
         fmt::format("{}.quant_method: {}: a model of type {} is quantized as FP8; {}", text.where,
@@ -209,7 +209,7 @@ void read_fp8(const QuantizationText& text, QuantMethod& method) {
 
 // ---- AutoRound (INC) ----
 
-void read_auto_round(const QuantizationText& text, QuantMethod&) {
+void read_auto_round(const QuantizationJson& text, Quantization&) {
   const Json& root = *text.quantization;
   if (member(root, "bits") != 4) {
     throw Error::input(refuse(text.where, "bits", member(root, "bits"), "4"));
@@ -261,7 +261,7 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-void refuse_other_quantization(const QuantizationText& text) {
+void refuse_other_quantization(const QuantizationJson& text) {
   for (const OtherQuantization& other : kOtherQuantizations) {
     const Json& value = member(*text.quantization, other.key);
     if (!value.is_string()) continue;
@@ -272,11 +272,11 @@ void refuse_other_quantization(const QuantizationText& text) {
   }
 }
 
-void read_mxfp4(const QuantizationText&, QuantMethod&) {}
+void read_mxfp4(const QuantizationJson&, Quantization&) {}
 
 struct MethodRow {
   std::string_view name;
-  void (*read)(const QuantizationText&, QuantMethod&);
+  void (*read)(const QuantizationJson&, Quantization&);
 };
 constexpr std::array kMethods = {
     MethodRow{"mxfp4", read_mxfp4},
@@ -291,9 +291,9 @@ constexpr std::array kMethods = {
 
 }  // namespace
 
-QuantMethod read_quantization(const QuantizationText& text) {
+Quantization read_quantization(const QuantizationJson& text) {
   const Json& name = member(*text.quantization, "quant_method");
-  QuantMethod method;
+  Quantization method;
   if (name.is_null() && text.where == "compression_config") {
     method.name = "compressed-tensors";  // older exports leave it out there
   } else if (name.is_string()) {

@@ -10,7 +10,7 @@
 
 namespace mxfp4 {
 
-struct QuantizationText {
+struct QuantizationJson {
   const nlohmann::ordered_json* quantization;  // the quantization_config object, keys in file order
   const nlohmann::ordered_json* model;  // the whole config; null when there is only the former
   std::string_view model_type;
@@ -18,6 +18,6 @@ struct QuantizationText {
 };
 
 // Throws Error::input.
-[[nodiscard]] QuantMethod read_quantization(const QuantizationText& text);
+[[nodiscard]] Quantization read_quantization(const QuantizationJson& text);
 
 }  // namespace mxfp4

@@ -20,7 +20,7 @@ std::optional<ModelConfig> typical_config(std::string_view style) {
   for (const StyleRow& row : style_rows()) {
     if (style_name(row.style) != style) continue;
     ModelConfig config;
-    config.quant.emplace().name = row.methods.front();
+    config.quantization.emplace().name = row.methods.front();
     if (row.model == ModelRule::kGptOss) config.model_type = "gpt_oss";
     if (row.style == Style::kDeepseekV4) config.model_type = "deepseek_v4";
     return config;

@@ -14,14 +14,10 @@
 namespace mxfp4 {
 namespace {
 
-// What a checkpoint tells the oracle.
-struct ModelFacts {
-  const ModelConfig* config = nullptr;
-  const CallerRow* caller = nullptr;
-  std::optional<Family> family{};
-  std::optional<bool> biases{};
-  std::optional<bool> input_scales{};
-};
+// Null without a checkpoint, or where it has no config.json.
+const ModelConfig* config_of(const OpenedCheckpoint* checkpoint) {
+  return checkpoint != nullptr && checkpoint->config ? &*checkpoint->config : nullptr;
+}
 
 ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* checkpoint) {
   ModelFacts facts;
@@ -32,9 +28,9 @@ ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* ch
     return facts;
   }
   const ModelLayers& model = checkpoint->model;
-  facts.config = checkpoint->config ? &*checkpoint->config : nullptr;
-  if (facts.config != nullptr && model.style != Style::kLoaded) {
-    facts.caller = find_caller(*request.rules, *facts.config);
+  const ModelConfig* config = config_of(checkpoint);
+  if (config != nullptr && model.style != Style::kLoaded) {
+    facts.caller = find_caller(*request.rules, *config);
   }
   facts.family = model.family;
   facts.biases = model.layers.front().has(Slot::kW13Bias);
@@ -166,14 +162,10 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   Conversion conversion;
   conversion.rules = &rules;
   conversion.caller = facts.caller;
-  conversion.deployment = resolve_deployment(rules, request.deployment, facts.caller, facts.config);
+  conversion.deployment =
+      resolve_deployment(rules, request.deployment, facts.caller, config_of(checkpoint));
   conversion.family = family_of(facts.caller, facts.family, conversion.deployment.selector);
-  conversion.decision = decide(rules, {.deployment = conversion.deployment,
-                                       .caller = facts.caller,
-                                       .family = facts.family,
-                                       .forced = request.backend,
-                                       .biases = facts.biases,
-                                       .input_scales = facts.input_scales});
+  conversion.decision = decide(rules, conversion.deployment, facts, request.backend);
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
     apply_knobs(request.knobs, conversion.target);

@@ -27,7 +27,7 @@ namespace mxfp4 {
 // What is asked for. Empty means that nothing was said.
 struct ConversionRequest {
   const RuleSet* rules = nullptr;              // the engine revision; never null
-  DeploymentRequest deployment{};              // the machine and process that will serve
+  DeploymentFacts deployment{};                // the machine and process that will serve
   std::optional<Backend> backend{};            // given: the oracle is not asked
   std::optional<Family> family{};              // of the converter; empty: the checkpoint tells
   std::map<std::string, std::string> knobs{};  // parameters of the layout, by name

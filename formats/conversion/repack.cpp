@@ -174,7 +174,7 @@ int64_t Repack::keep_finished() {
 }
 
 void Repack::run(const RunHooks& hooks) {
-  weave_files(plan_.plan, options_.limits.threads);
+  interleave_files(plan_.plan, options_.limits.threads);
   move_layers(hooks);
   copy_rest(hooks);
 }

@@ -106,7 +106,7 @@ ConstBytes Repacker::unchanged(const Piece& piece, const JobBuffers& buffers) {
   const PlannedFile& file = plan_.files[piece.file];
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const auto& assembly = file.assemblies[static_cast<size_t>(output.slot)];
-  if (!output.combine.empty() || !output.program.is_identity() || !assembly->identity()) return {};
+  if (output.combination || !output.program.is_identity() || !assembly->identity()) return {};
   const ExpertRange range = experts_of(piece, output);
   const ConstBytes bytes =
       buffers.read[0].empty() ? in_one_view(file, output.slot, range) : buffers.read[0];

@@ -82,8 +82,8 @@ PackedLayer describe(const Manifest& manifest, const ManifestLayer& layer,
       Restored restored;
       restored.output = &output;
       restored.offset = packed.offset_of(output.name);
-      if (!output.combine.empty()) {
-        for (const std::string& name : output.combine.front().inverse_from) {
+      if (output.combination) {
+        for (const std::string& name : output.combination->inverse_from) {
           restored.others.push_back(&packed.output(name));
           restored.other_offsets.push_back(packed.offset_of(name));
         }

@@ -11,26 +11,27 @@ namespace mxfp4 {
 // How a part of the model is quantized: which modules, and what its activations are. A part that is
 // not MXFP4 as the reference supports it says why; that matters only if experts turn out to be in
 // it.
-struct QuantRule {
+struct ModuleQuantization {
   std::string pattern;     // a glob on the module path, or, without a star, a text it occurs in
-  std::string activation;  // as QuantMethod::activation
+  std::string activation;  // as Quantization::activation
   std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
 };
 
 // Quantization method families that store MXFP4 experts.
-struct QuantMethod {
+struct Quantization {
   std::string name;  // quant_method as written: "mxfp4", "quark", "compressed-tensors", "fp8", ...
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
   // Quark: how activations are quantized; one of "", "fp8_per_tensor_static", "mxfp4", "fp6".
   std::string activation;
-  std::vector<QuantRule> rules{};  // Quark: the first whose pattern matches a module decides
+  std::vector<ModuleQuantization>
+      rules{};  // Quark: the first whose pattern matches a module decides
 };
 
 // Fields absent from the file are empty. Sizes are those of the whole model, unsharded.
 struct ModelConfig {
   std::string file;  // for messages
   std::string model_type;
-  std::optional<QuantMethod> quant;
+  std::optional<Quantization> quantization;
   std::optional<int64_t> hidden_size;
   std::optional<int64_t> intermediate_size;  // of one expert
   std::optional<int64_t> num_experts;

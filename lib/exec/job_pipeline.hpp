@@ -47,10 +47,10 @@ void run_jobs(std::span<const Job> jobs, const PipelineLimits& limits,
                           .work = stage(stages.work),
                           .place = stage(stages.place),
                           .store = stage(stages.store),
-                          .write = stage(stages.finish)};
+                          .finish = stage(stages.finish)};
   const auto nothing = [](int64_t, int64_t) {};
   if (!by_index.work) by_index.work = nothing;
-  if (!by_index.write) by_index.write = nothing;
+  if (!by_index.finish) by_index.finish = nothing;
   run_pipeline(static_cast<int64_t>(jobs.size()), limits, by_index);
 }
 

@@ -64,7 +64,7 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
       stages.work(job, 0);
       if (stages.place) stages.place(job, 0);
       if (stages.store) stages.store(job, 0);
-      stages.write(job, 0);
+      stages.finish(job, 0);
     }
     return;
   }
@@ -77,7 +77,7 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
   const auto token = [&](int64_t job) { return job % limits.tokens; };
   Handoff reads;  // from one call of the serial read stage to the next
   Handoff places;
-  Handoff writes;
+  Handoff finishes;
   std::vector<Handoff> jobs(static_cast<size_t>(limits.tokens));
   const auto run = [&](const auto& stage, int64_t job) {
     if (!stage) return job;
@@ -120,16 +120,16 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
       const Visit visit;
       return run(stages.store, job);
     });
-    const auto write = tbb::make_filter<int64_t, void>(kSerial, [&](int64_t job) {
+    const auto finish = tbb::make_filter<int64_t, void>(kSerial, [&](int64_t job) {
       const Visit visit;
-      run_serial(writes, stages.write, job);
+      run_serial(finishes, stages.finish, job);
     });
     const Wait wait;
     const auto tokens = static_cast<size_t>(limits.tokens);
     if (stages.place || stages.store) {
-      tbb::parallel_pipeline(tokens, read & work & place & store & write);
+      tbb::parallel_pipeline(tokens, read & work & place & store & finish);
     } else {
-      tbb::parallel_pipeline(tokens, read & work & write);
+      tbb::parallel_pipeline(tokens, read & work & finish);
     }
   });
 }

@@ -1,5 +1,5 @@
-// Jobs flow through stages: read (serial, in order), work (parallel), write (serial, in order).
-// Results that take long to store have two more before write: place (serial, in order) and store
+// Jobs flow through stages: read (serial, in order), work (parallel), finish (serial, in order).
+// Results that take long to store have two more before finish: place (serial, in order) and store
 // (parallel). At most `tokens` jobs are in flight, so the number of buffers is bounded.
 #pragma once
 
@@ -10,12 +10,12 @@ namespace mxfp4 {
 
 struct PipelineStages {
   // Called as stage(job, token): job counts from 0; token in [0, tokens) names the buffers that the
-  // job owns from its read to its write.
+  // job owns from its read to its finish.
   std::function<void(int64_t job, int64_t token)> read;  // may be empty
   std::function<void(int64_t job, int64_t token)> work;
   std::function<void(int64_t job, int64_t token)> place = {};  // may be empty
   std::function<void(int64_t job, int64_t token)> store = {};  // may be empty
-  std::function<void(int64_t job, int64_t token)> write;
+  std::function<void(int64_t job, int64_t token)> finish;
 };
 
 struct PipelineLimits {
@@ -32,7 +32,7 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
 [[nodiscard]] int64_t tokens_for(int64_t memory, int64_t job_cost, int threads);
 
 // Bytes of buffers when nothing else is asked: 64 MiB a thread, at least 256 MiB. A thread and a
-// half in jobs of an expert of gpt-oss or DeepSeek, so that none waits for another's write.
+// half in jobs of an expert of gpt-oss or DeepSeek, so that none waits for another's last stage.
 [[nodiscard]] int64_t default_memory(int threads);
 
 }  // namespace mxfp4

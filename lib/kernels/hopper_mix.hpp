@@ -1,6 +1,6 @@
-// How Hopper's value layout mixes the bits of four codes in 16: the formula of
-// lib/layouts/triton_hopper.cpp, for single codes, and tables of what each code and each nibble of
-// the half contributes.
+// How Hopper's value layout mixes the bits of four codes in 16, stated in
+// lib/layouts/triton_hopper.cpp: the formula, and tables of what each code and each nibble of the
+// half contributes to it.
 #pragma once
 
 #include <array>

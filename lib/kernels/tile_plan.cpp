@@ -239,7 +239,7 @@ std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
   return group;
 }
 
-// How a tile lies in its stage.
+// How a tile lies in the staging buffer.
 struct Staging {
   std::vector<Loop> taken;   // into the tile
   std::vector<Loop> around;  // the others
@@ -260,7 +260,7 @@ std::optional<Staging> make_staging(const std::vector<Bit>& bits, std::vector<Lo
     }
     if (piece % kLine == 0 && piece >= kRun) break;
     const auto longer = std::ranges::find(staging.around, piece, &Loop::out);
-    if (longer == staging.around.end() || longer->size > 2 * TilePlan::kStageBytes / tile) break;
+    if (longer == staging.around.end() || longer->size > 2 * TilePlan::kStagingBytes / tile) break;
     tile *= longer->size;
     piece *= longer->size;
     staging.taken.push_back(*longer);
@@ -325,17 +325,17 @@ void fill_tables(const std::vector<TileAxis>& axes, const Group& group, TilePlan
   plan.group_load = positions(axes, group.others, &TileAxis::in);
   plan.block_exchange = group.block_exchange;
   plan.stores = stores(&TileAxis::out);
-  if (plan.stage) plan.stage->stores = stores(&TileAxis::staged);
+  if (plan.staging) plan.staging->stores = stores(&TileAxis::staged);
 }
 
-void fill_pieces(const std::vector<TileAxis>& axes, int64_t piece, TileStage& stage) {
+void fill_pieces(const std::vector<TileAxis>& axes, int64_t piece, TileStaging& staging) {
   std::vector<Label> far;
   for (Label label = 0; label < axes.size(); ++label) {
     if (axes[label].out >= piece) far.push_back(label);
   }
   std::ranges::sort(far, {}, [&](Label label) { return axes[label].out; });
-  stage.piece_bytes = piece / 2;
-  stage.pieces = positions(axes, far, &TileAxis::out);
+  staging.piece_bytes = piece / 2;
+  staging.pieces = positions(axes, far, &TileAxis::out);
 }
 
 }  // namespace
@@ -366,14 +366,14 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
   std::vector<Loop> around = axes.rest;
   for (const Bit& bit : tile.pool()) around.push_back({2, bit.in, bit.out});
   const std::optional<Staging> staging = make_staging(tile.bits, around);
-  if (staging) plan.stage.emplace();
+  if (staging) plan.staging.emplace();
   const auto all = tile_axes(tile.bits, staging ? staging->taken : std::vector<Loop>());
   for (Label label = tile.bits.size(); label < all.size(); ++label) group->others.push_back(label);
   // Groups in input order: a line that two of them take in parts is still near.
   std::ranges::sort(group->others, {}, [&](Label label) { return all[label].in; });
   fill_tables(all, *group, plan);
   if (staging) {
-    fill_pieces(all, staging->piece, *plan.stage);
+    fill_pieces(all, staging->piece, *plan.staging);
     around = staging->around;
   }
   plan.tiles = tile_loops(std::move(around));

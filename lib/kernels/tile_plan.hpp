@@ -41,7 +41,7 @@ struct TileStores {
 // A tile's output with its pieces of consecutive bytes side by side: made in a buffer that stays in
 // the first-level cache, then stored past the caches piece by piece. Stores that jump from row to
 // row cost more than this copy (tests/bench/README.md).
-struct TileStage {
+struct TileStaging {
   TileStores stores;
   int64_t piece_bytes = 0;      // whole lines
   std::vector<int64_t> pieces;  // where they belong in the output
@@ -51,7 +51,7 @@ struct TileStage {
 struct TilePlan {
   static constexpr int kMaxExchanges = 4;
   static constexpr size_t kRegisterBits = 3;  // a group has at least 8 registers where it can
-  static constexpr int64_t kStageBytes = 64 << 10;
+  static constexpr int64_t kStagingBytes = 64 << 10;
 
   TileNetwork network;
   std::vector<int64_t> load_offset;   // of each register of a group
@@ -60,7 +60,7 @@ struct TilePlan {
   std::optional<int> block_exchange;  // this register bit changes places with the block at the end
   TileStores stores;
   // Empty when not every tile writes whole lines of an aligned output.
-  std::optional<TileStage> stage;
+  std::optional<TileStaging> staging;
   LoopNest tiles;  // walked in this order
 
   std::optional<size_t> row;  // the row of kTileRows (tile_shapes.hpp) whose code runs the groups

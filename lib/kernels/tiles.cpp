@@ -278,18 +278,18 @@ struct AnyGroup {
   }
 };
 
-// A stage to its places, past the caches.
-void stream_pieces(const TileStage& plan, const uint8_t* HWY_RESTRICT stage,
+// The staging buffer's pieces to their places in the output, past the caches.
+void stream_pieces(const TileStaging& plan, const uint8_t* HWY_RESTRICT staged,
                    uint8_t* HWY_RESTRICT out) {
   const int64_t bytes = plan.piece_bytes;
   for (const int64_t piece : plan.pieces) {
     uint8_t* HWY_RESTRICT to = out + piece;
     for (int64_t i = 0; i < bytes; i += kLine) {
       for (int64_t at = i; at < i + kLine; at += static_cast<int64_t>(kLanes)) {
-        hn::Stream(hn::Load(kBytes, stage + at), kBytes, to + at);
+        hn::Stream(hn::Load(kBytes, staged + at), kBytes, to + at);
       }
     }
-    stage += bytes;
+    staged += bytes;
   }
 }
 
@@ -330,30 +330,30 @@ HWY_INLINE void run_tile(const Group& group, Tables tables, Orders orders, const
   }
 }
 
-// By way of the stage, where there is one.
+// Through a staging buffer, where the plan has one.
 template <bool kRuns, class Group>
-void walk_tiles(const Group& group, const Job& job, const TileStage* staging) {
+void walk_tiles(const Group& group, const Job& job, const TileStaging* staging) {
   const TilePlan& plan = job.plan;
   const Tables tables(plan, staging != nullptr ? staging->stores : plan.stores);
   const Orders orders(plan.network);
   Fetcher fetcher(job.next);
-  HWY_ALIGN_MAX uint8_t stage[TilePlan::kStageBytes];
+  HWY_ALIGN_MAX uint8_t buffer[TilePlan::kStagingBytes];
   walk(plan.tiles, [&](int64_t in_at, int64_t out_at) HWY_ATTR {
-    uint8_t* tile = staging != nullptr ? stage : job.out + out_at;
+    uint8_t* tile = staging != nullptr ? buffer : job.out + out_at;
     run_tile<kRuns>(group, tables, orders, job.in + in_at, fetcher, tile);
-    if (staging != nullptr) stream_pieces(*staging, stage, job.out + out_at);
+    if (staging != nullptr) stream_pieces(*staging, buffer, job.out + out_at);
   });
 }
 
 template <class Group>
 void run_groups(const Group& group, const Job& job) {
-  // Where a stage fits, the pieces of an aligned output are whole lines.
-  const bool lines = job.plan.stage && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
+  // Where the plan has a staging buffer, the pieces of an aligned output are whole lines.
+  const bool lines = job.plan.staging && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
   const bool streaming = job.streaming && lines;
   if constexpr (Group::kStoresRun && kBlocks == 2) {
     if (streaming) return walk_tiles<true>(group, job, nullptr);
   }
-  walk_tiles<false>(group, job, streaming ? &*job.plan.stage : nullptr);
+  walk_tiles<false>(group, job, streaming ? &*job.plan.staging : nullptr);
 }
 
 template <size_t kRow, size_t... kI>

@@ -123,12 +123,12 @@ std::vector<Output> outputs_8bit(const LayoutInput& input) {
     const std::string global = slot_is_w13(m.weight) ? "w13_global_scale" : "w2_global_scale";
     for (Output& output : result) {
       if (output.slot == m.weight) {
-        output.combine = {requantize_weights(m.weight, m.scale, m.pad_scales(), activation)};
+        output.combination = requantize_weights(m.weight, m.scale, m.pad_scales(), activation);
         output.lost = "codes were rounded to a coarser scale";
       } else if (output.slot == m.scale) {
         // The padding takes part in the new scales, so it is made by the combination.
-        output.combine = {requantize_scales(m.scale, m.pad_scales(), activation, global)};
-        output.program = Program(output.combine.front().out_bytes);
+        output.combination = requantize_scales(m.scale, m.pad_scales(), activation, global);
+        output.program = Program(output.combination->out_bytes);
         output.program.then(scale_order(m));
         output.lost = "scales were raised to within the span of the expert's global scale";
       }
@@ -137,8 +137,8 @@ std::vector<Output> outputs_8bit(const LayoutInput& input) {
     scale.name = global;
     scale.slot = m.scale;
     scale.spec = {DType::kF32, {input.loaded.dims.num_experts}};
-    scale.combine = {global_scale(m.scale, m.pad_scales(), activation)};
-    scale.program = Program(scale.combine.front().out_bytes);
+    scale.combination = global_scale(m.scale, m.pad_scales(), activation);
+    scale.program = Program(scale.combination->out_bytes);
     scale.restores_slot = false;
     result.push_back(std::move(scale));
   }

@@ -83,10 +83,10 @@ HummingScaleRange humming_scale_range(ConstBytes scales, const PadMatrix& pad) {
   return range;
 }
 
-Combine requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
-                           HummingActivation activation) {
+Combination requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
+                               HummingActivation activation) {
   constexpr size_t kBlockBytes = kBlock / kCodesPerByte;
-  Combine combine;
+  Combination combine;
   combine.slots = {weight, scale};
   combine.out_bytes = pad.rows * pad.row_bytes * static_cast<int64_t>(kBlockBytes);
   combine.forward = [=](std::span<const ConstBytes> in, MutableBytes out) {
@@ -108,9 +108,9 @@ Combine requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
   return combine;
 }
 
-Combine requantize_scales(Slot scale, const PadMatrix& pad, HummingActivation activation,
-                          std::string global_scale_name) {
-  Combine combine;
+Combination requantize_scales(Slot scale, const PadMatrix& pad, HummingActivation activation,
+                              std::string global_scale_name) {
+  Combination combine;
   combine.slots = {scale};
   combine.out_bytes = pad.out_rows * pad.out_row_bytes;
   combine.forward = [=](std::span<const ConstBytes> in, MutableBytes out) {
@@ -129,8 +129,8 @@ Combine requantize_scales(Slot scale, const PadMatrix& pad, HummingActivation ac
   return combine;
 }
 
-Combine global_scale(Slot scale, const PadMatrix& pad, HummingActivation activation) {
-  Combine combine;
+Combination global_scale(Slot scale, const PadMatrix& pad, HummingActivation activation) {
+  Combination combine;
   combine.slots = {scale};
   combine.out_bytes = sizeof(float);
   combine.forward = [=](std::span<const ConstBytes> in, MutableBytes out) {

@@ -1,7 +1,7 @@
 // HUMMING with 8-bit activations: block scales are clamped to a few steps above one exponent of the
 // expert, which becomes its global scale, and codes are rounded to match (humming-kernels a6455de,
-// include/humming/kernel/process_mxfp4.cuh). Each function returns the stage in front of an
-// output's program, for one expert. `pad` is the scale matrix's padding, which takes part in the
+// include/humming/kernel/process_mxfp4.cuh). Each function returns the combination in front
+// of an output's program, for one expert. `pad` is the scale matrix's padding, which takes part in the
 // range.
 #pragma once
 
@@ -31,14 +31,15 @@ struct HummingScaleRange {
 [[nodiscard]] HummingScaleRange humming_scale_range(ConstBytes scales, const PadMatrix& pad);
 
 // Codes [n, k/2] -> codes of the same shape. The inverse passes them on.
-[[nodiscard]] Combine requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
-                                         HummingActivation activation);
+[[nodiscard]] Combination requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
+                                             HummingActivation activation);
 // Scales -> padded scales, 0..span. The inverse crops, and adds the base that the output
 // `global_scale_name` implies.
-[[nodiscard]] Combine requantize_scales(Slot scale, const PadMatrix& pad,
-                                        HummingActivation activation,
-                                        std::string global_scale_name);
+[[nodiscard]] Combination requantize_scales(Slot scale, const PadMatrix& pad,
+                                            HummingActivation activation,
+                                            std::string global_scale_name);
 // Scales -> one F32, 2^(base - 127) halved `halvings` times; base 255 gives infinity.
-[[nodiscard]] Combine global_scale(Slot scale, const PadMatrix& pad, HummingActivation activation);
+[[nodiscard]] Combination global_scale(Slot scale, const PadMatrix& pad,
+                                       HummingActivation activation);
 
 }  // namespace mxfp4

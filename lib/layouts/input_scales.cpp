@@ -65,7 +65,7 @@ Output input_scale_maximum(std::string_view layout_id, const LoadedSpec& loaded,
   output.spec = {DType::kF32, {}};
   output.program = Program(dtype_bytes(DType::kF32));
   output.experts_per_granule = experts;
-  output.combine.push_back(Combine{
+  output.combination.emplace(Combination{
       .slots = {slot},
       .out_bytes = dtype_bytes(DType::kF32),
       .forward = [](std::span<const ConstBytes> in, MutableBytes out) { maximum(in[0], out); },

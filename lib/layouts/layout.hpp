@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,9 +38,9 @@ struct Storage {
   std::vector<std::string> flags;  // attributes set on the tensor object, "is_shuffled"
 };
 
-// First stage of an output that needs more than its own slot (or all experts' values of it).
-// Works on one granule of experts.
-struct Combine {
+// Comes before the program of an output that is made from several slots, or from the values of all
+// experts. Works on one granule of experts.
+struct Combination {
   std::vector<Slot> slots;  // inputs, in order; the first is the output's own slot
   int64_t out_bytes = 0;    // for one granule
   std::function<void(std::span<const ConstBytes> in, MutableBytes out)> forward;
@@ -57,7 +58,7 @@ struct Output {
   Program program;
   // 1, or num_experts where upstream mixes experts.
   int64_t experts_per_granule = 1;
-  std::vector<Combine> combine;  // at most one
+  std::optional<Combination> combination;
   // What the inverse cannot give back, in words ("NaN payloads"); empty: exact.
   std::string lost;
   // False for an output from which no slot is restored (humming's global scales).

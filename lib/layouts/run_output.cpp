@@ -36,12 +36,12 @@ int64_t granule_count(const Output& output, int64_t num_experts) {
 }
 
 std::span<const Slot> slots_read(const Output& output) {
-  if (!output.combine.empty()) return output.combine.front().slots;
+  if (output.combination) return output.combination->slots;
   return {&output.slot, 1};
 }
 
 int64_t scratch_bytes(const Output& output) {
-  const int64_t combined = output.combine.empty() ? 0 : output.combine.front().out_bytes;
+  const int64_t combined = output.combination ? output.combination->out_bytes : 0;
   return combined + output.program.scratch_bytes();
 }
 
@@ -50,13 +50,13 @@ void run_forward(const Output& output, const SlotBytes& granule, MutableBytes ou
   expect_size(output, "the output granule", out.size(), output.program.out_bytes());
   expect_scratch(output, scratch);
   ConstBytes in = granule[output.slot];
-  if (!output.combine.empty()) {
-    const Combine& stage = output.combine.front();
+  if (output.combination) {
+    const Combination& combination = *output.combination;
     std::array<ConstBytes, kAllSlots.size()> inputs;
     size_t count = 0;
-    for (Slot slot : stage.slots) inputs[count++] = granule[slot];
-    const MutableBytes combined = scratch.first(static_cast<size_t>(stage.out_bytes));
-    stage.forward({inputs.data(), count}, combined);
+    for (Slot slot : combination.slots) inputs[count++] = granule[slot];
+    const MutableBytes combined = scratch.first(static_cast<size_t>(combination.out_bytes));
+    combination.forward({inputs.data(), count}, combined);
     in = combined;
     scratch = scratch.subspan(combined.size());
   }
@@ -68,19 +68,19 @@ void run_inverse(const Output& output, ConstBytes written, std::span<const Const
                  MutableBytes out, MutableBytes scratch) {
   expect_size(output, "the written granule", written.size(), output.program.out_bytes());
   expect_scratch(output, scratch);
-  if (output.combine.empty()) {
+  if (!output.combination) {
     expect_size(output, "the loaded granule", out.size(), output.program.in_bytes());
     output.program.inverse(written, out, scratch);
     return;
   }
-  const Combine& stage = output.combine.front();
-  if (others.size() != stage.inverse_from.size()) {
+  const Combination& combination = *output.combination;
+  if (others.size() != combination.inverse_from.size()) {
     throw Error::internal(fmt::format("{}: {} other outputs, expected {}", output.name,
-                                      others.size(), stage.inverse_from.size()));
+                                      others.size(), combination.inverse_from.size()));
   }
-  const MutableBytes own = scratch.first(static_cast<size_t>(stage.out_bytes));
+  const MutableBytes own = scratch.first(static_cast<size_t>(combination.out_bytes));
   output.program.inverse(written, own, scratch.subspan(own.size()));
-  stage.inverse(own, others, out);
+  combination.inverse(own, others, out);
 }
 
 }  // namespace mxfp4

@@ -1,5 +1,5 @@
-// Runs one output of a layout on one granule of experts, in both directions: first the combine
-// stage (if there is one), then the program; backwards the program, then the combine stage. The
+// Runs one output of a layout on one granule of experts, in both directions: first the
+// combination (if there is one), then the program; backwards the program, then the combination. The
 // pipeline and the tests share it. Nothing here allocates.
 #pragma once
 
@@ -42,7 +42,7 @@ void run_forward(const Output& output, const SlotBytes& granule, MutableBytes ou
                  MutableBytes scratch);
 
 // Writes one granule of the slot `output.slot` as it was loaded, from one granule of the output as
-// written. `others` are the granules of the outputs that combine.front().inverse_from names, in
+// written. `others` are the granules of the outputs that combination->inverse_from names, in
 // that order. Requires output.restores_slot. Throws Error::internal as run_forward does.
 void run_inverse(const Output& output, ConstBytes written, std::span<const ConstBytes> others,
                  MutableBytes out, MutableBytes scratch);

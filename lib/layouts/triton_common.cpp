@@ -38,21 +38,21 @@ Storage storage_of(Slot slot, const TritonMatrix& matrix, const TritonSwizzle& s
 }
 
 // Weaves the two halves of each of `rows` rows of `count` units.
-Permute weave_halves(Unit unit, int64_t rows, int64_t count) {
+Permute interleave_halves(Unit unit, int64_t rows, int64_t count) {
   return {unit, {rows, 2, count / 2}, {0, 2, 1}};
 }
 
-// `weave`: the halves of w13 are woven before the swizzle.
+// `interleave`: the halves of w13 are interleaved before the swizzle.
 std::vector<Output> outputs_with(const LayoutInput& input, const TritonSwizzle& value,
-                                 const TritonSwizzle& scale, bool weave) {
+                                 const TritonSwizzle& scale, bool interleave) {
   const LoadedSpec& loaded = input.loaded;
   std::vector<Output> outputs;
   for (Slot slot :
        {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale}) {
     const ExpertMatrix expert = loaded.expert(slot);
     Program first(expert.bytes());
-    if (weave && slot_is_w13(slot)) {
-      first.then(weave_halves(Unit::kByte, expert.rows, expert.row_bytes));
+    if (interleave && slot_is_w13(slot)) {
+      first.then(interleave_halves(Unit::kByte, expert.rows, expert.row_bytes));
     }
     outputs.push_back(triton_output(loaded, slot, std::move(first), expert.row_bytes,
                                     is_weight(slot) ? value : scale));
@@ -60,8 +60,8 @@ std::vector<Output> outputs_with(const LayoutInput& input, const TritonSwizzle& 
   for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
     if (!loaded.has(slot)) continue;
     Output output = f32_bias_output(loaded, slot);
-    if (weave && slot_is_w13(slot)) {
-      output.program.then(weave_halves(Unit::kWord32, 1, loaded.expert(slot).rows));
+    if (interleave && slot_is_w13(slot)) {
+      output.program.then(interleave_halves(Unit::kWord32, 1, loaded.expert(slot).rows));
     }
     outputs.push_back(std::move(output));
   }

@@ -60,7 +60,7 @@ extern const TritonSwizzle kCdna4ScaleSwizzle;
                                                  const TritonSwizzle& value,
                                                  const TritonSwizzle& scale);
 
-// The same, after weaving the two halves of the last axis of each w13 tensor:
+// The same, after interleaving the two halves of the last axis of each w13 tensor:
 //   output index d takes input index (d >> 1) + (d & 1) * (n / 2)      n = 6: 0 3 1 4 2 5
 // over the H/2 bytes of a weight row, the H/32 scales of a scale row, and the 2I elements of the
 // bias (after widening). So K of w13 is permuted, not its gate and up rows; w2 is untouched.

@@ -20,8 +20,6 @@
 //
 // Preconditions: none (H % 64 == 0 for the k-interleaved variant).
 // Source: triton_kernels 3.6.0 tensor_details/layout_details/hopper_value.py and hopper_scale.py.
-#include <cstring>
-
 #include "lib/core/checked.hpp"
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/triton_common.hpp"
@@ -31,49 +29,6 @@ namespace mxfp4 {
 namespace {
 
 constexpr int64_t kWarps = 8;
-
-// Codes a..d in bits 3..0 of bytes 0..3; every other bit is 0.
-constexpr uint32_t pack_half(uint32_t codes) {
-  const uint32_t a = codes;
-  const uint32_t b = codes >> 8;
-  const uint32_t c = codes >> 16;
-  const uint32_t d = codes >> 24;
-  return (a & 8) << 12 | (d & 8) << 11 | (d & 1) << 13 | (b & 8) << 9 | (d & 6) << 9 |
-         (c & 8) << 6 | (a & 7) << 6 | (b & 7) << 3 | (c & 7);
-}
-
-constexpr uint32_t unpack_half(uint32_t h) {
-  const uint32_t a = (h >> 12 & 8) | (h >> 6 & 7);
-  const uint32_t b = (h >> 9 & 8) | (h >> 3 & 7);
-  const uint32_t c = (h >> 6 & 8) | (h & 7);
-  const uint32_t d = (h >> 11 & 8) | (h >> 9 & 6) | (h >> 13 & 1);
-  return a | b << 8 | c << 16 | d << 24;
-}
-
-constexpr uint32_t kLowNibbles = 0x0F0F0F0F;
-
-constexpr uint32_t pack_word(uint32_t bytes) {
-  return pack_half(bytes & kLowNibbles) | pack_half(bytes >> 4 & kLowNibbles) << 16;
-}
-
-constexpr uint32_t unpack_word(uint32_t word) {
-  return unpack_half(word & 0xFFFF) | unpack_half(word >> 16) << 4;
-}
-
-static_assert(pack_word(0x04030201) == 0x0853 && pack_word(0x40302010) == 0x0853'0000);
-static_assert(unpack_word(0x0853'0000) == 0x40302010);
-
-template <uint32_t (*map)(uint32_t)>
-void map_words(ConstBytes in, MutableBytes out) {
-  for (size_t at = 0; at < in.size(); at += sizeof(uint32_t)) {
-    uint32_t word = 0;
-    std::memcpy(&word, in.data() + at, sizeof(word));
-    word = map(word);
-    std::memcpy(out.data() + at, &word, sizeof(word));
-  }
-}
-
-const Recoding kMixWord = {"hopper fp4 word", 4, 4, map_words<pack_word>, map_words<unpack_word>};
 
 Shape append_value(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, 16);
@@ -134,7 +89,7 @@ Program hopper_value_definition(int64_t rows, int64_t columns) {
   // and byte (g, n0, c10, c43, c2, n3).
   program.then(
       Permute{Unit::kByte, {rows / 16, 2, 4, 2, columns / 32, 4, 2, 4}, {0, 2, 4, 3, 7, 5, 6, 1}});
-  program.then(Recode{&kMixWord, rows * columns / 4});
+  program.then(Recode{&kHopperMix, rows * columns / 4});
   return program;
 }
 

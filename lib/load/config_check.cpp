@@ -144,14 +144,14 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
   }
 }
 
-const QuantRule* find_rule(const QuantMethod& quant, std::string_view module) {
+const ModuleQuantization* find_rule(const Quantization& quantization, std::string_view module) {
   // Quark's own rule: a pattern without a star applies to the modules whose names it contains.
-  const auto matches = [&](const QuantRule& rule) {
+  const auto matches = [&](const ModuleQuantization& rule) {
     const bool glob = rule.pattern.find('*') != std::string::npos;
     return glob ? glob_match(rule.pattern, module) : rule.pattern.find(module) != std::string::npos;
   };
-  const auto hit = std::find_if(quant.rules.begin(), quant.rules.end(), matches);
-  return hit == quant.rules.end() ? nullptr : &*hit;
+  const auto hit = std::find_if(quantization.rules.begin(), quantization.rules.end(), matches);
+  return hit == quantization.rules.end() ? nullptr : &*hit;
 }
 
 bool glob_match(std::string_view pattern, std::string_view name) {

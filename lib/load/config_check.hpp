@@ -28,7 +28,8 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
                   const std::vector<ExpertLayer>& layers, std::vector<std::string>& warnings);
 
 // The rule that a quantization config has for a module; null when it has none.
-[[nodiscard]] const QuantRule* find_rule(const QuantMethod& quant, std::string_view module);
+[[nodiscard]] const ModuleQuantization* find_rule(const Quantization& quantization,
+                                                  std::string_view module);
 
 // Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);

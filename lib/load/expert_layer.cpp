@@ -37,7 +37,7 @@ bool row_allowed(const StyleRow& row, const ModelConfig& config) {
   if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
   if (told && row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
   const std::string_view method =
-      config.quant ? std::string_view{config.quant->name} : row.methods.front();
+      config.quantization ? std::string_view{config.quantization->name} : row.methods.front();
   return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();
 }
 
@@ -90,7 +90,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
     if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
     if (rows.empty()) {
       throw Error::input(fmt::format("{}: no style of MXFP4 experts for model_type {}",
-                                     config->quant ? config->quant->name : "none",
+                                     config->quantization ? config->quantization->name : "none",
                                      config->model_type))
           .at_key("quant_method")
           .in_file(config->file);
@@ -98,7 +98,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
     throw no_names(rows).in_file(config->file);
   }
   if (style) return **found;
-  const bool told = config != nullptr && (config->quant || config->original_gpt_oss);
+  const bool told = config != nullptr && (config->quantization || config->original_gpt_oss);
   if (!told) refuse_other_model(tensors, config);
   if (config == nullptr) {
     throw Error::input(
@@ -185,8 +185,9 @@ std::string engine_path(Style style, int64_t index) {
 // Why a layer's experts are not MXFP4, where its config or its tensors say so.
 std::optional<Error> refusal_of(const LayerTable& table, const StyleRow& row,
                                 const ModelConfig* config) {
-  const QuantRule* rule =
-      config != nullptr && config->quant ? find_rule(*config->quant, table.module()) : nullptr;
+  const ModuleQuantization* rule = config != nullptr && config->quantization
+                                       ? find_rule(*config->quantization, table.module())
+                                       : nullptr;
   if (rule != nullptr && !rule->refusal.empty()) {
     return Error::input(rule->refusal).in_file(config->file);
   }
@@ -217,13 +218,14 @@ void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config)
 // The activation key of the rule that the experts fall under.
 std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRow& row,
                           const ModelConfig* config) {
-  if (config == nullptr || !config->quant) return {};
+  if (config == nullptr || !config->quantization) return {};
   for (const NamedTensor& tensor : tensors) {
     const auto name = parse_expert_name(row, tensor.name);
-    const QuantRule* rule = name ? find_rule(*config->quant, name->module) : nullptr;
+    const ModuleQuantization* rule =
+        name ? find_rule(*config->quantization, name->module) : nullptr;
     if (rule != nullptr && rule->refusal.empty()) return rule->activation;
   }
-  return config->quant->activation;
+  return config->quantization->activation;
 }
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,

@@ -85,7 +85,7 @@ struct ModelLayers {
   Loader loader = Loader::kLoaded;
   Family family = Family::kGptOss;  // which converter runs after loading
   W13Order order = W13Order::kInterleaved;
-  // The activation key of the checkpoint's own config, as QuantMethod::activation.
+  // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
   std::byte scale_fill{0};          // padding of scales; 1 for Quark
   DType bias_dtype = DType::kBF16;  // in the loaded layout

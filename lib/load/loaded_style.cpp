@@ -197,7 +197,8 @@ void read_bias_dtype(ModelLayers& model, const ModelConfig* config, const FindOp
   if (text && *text != "BF16" && *text != "F32") {
     throw Error::input(fmt::format("attribute bias_dtype: {} is neither BF16 nor F32", *text));
   }
-  const bool quark = config != nullptr && config->quant && config->quant->name == "quark";
+  const bool quark =
+      config != nullptr && config->quantization && config->quantization->name == "quark";
   const bool wide = text ? *text == "F32" : quark;
   model.bias_dtype = wide ? DType::kF32 : DType::kBF16;
   const auto rounded =
@@ -355,7 +356,7 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
   check_stated(model, options);
   if (config != nullptr) {
     check_config(model, *config);
-    model.activation = config->quant ? config->quant->activation : "";
+    model.activation = config->quantization ? config->quantization->activation : "";
   }
   return model;
 }

@@ -83,15 +83,16 @@ bool rounds(const CallerRow* caller, Backend backend) {
 }  // namespace
 
 const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
-  if (!config.quant && !config.original_gpt_oss) return nullptr;
+  if (!config.quantization && !config.original_gpt_oss) return nullptr;
   ModelConfig known = config;
-  if (!known.quant) known.quant.emplace().name = "mxfp4";  // original gpt-oss says nothing
+  if (!known.quantization)
+    known.quantization.emplace().name = "mxfp4";  // original gpt-oss says nothing
   for (const CallerRow& row : rules.callers) {
     if (row.holds(known)) return &row;
   }
   throw Error::unsupported(
       fmt::format("quant_method '{}' with model_type '{}' has no MXFP4 experts at {}",
-                  known.quant->name, known.model_type, rules.name));
+                  known.quantization->name, known.model_type, rules.name));
 }
 
 const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
@@ -109,15 +110,15 @@ Family family_of(const CallerRow* caller, std::optional<Family> told, Selector s
   return selector == Selector::kGptOss ? Family::kGptOss : Family::kGeneric;
 }
 
-Decision decide(const RuleSet& rules, const DecisionRequest& request) {
-  const Deployment& deployment = request.deployment;
+Decision decide(const RuleSet& rules, const Deployment& deployment, const ModelFacts& model,
+                std::optional<Backend> forced) {
   const Question question = make_question(rules, deployment);
-  const CallerRow* caller = request.caller;
-  Decision decision = request.forced ? force(rules, *request.forced)
+  const CallerRow* caller = model.caller;
+  Decision decision = forced ? force(rules, *forced)
                       : caller != nullptr && !caller->direct.empty()
                           ? decide_directly(rules, question, *caller)
                           : select_backend(rules, deployment);
-  const Family family = family_of(caller, request.family, deployment.selector);
+  const Family family = family_of(caller, model.family, deployment.selector);
   const ConverterRow* converter =
       decision.backend ? find_converter_row(rules, *decision.backend, family) : nullptr;
   add_notes(rules,
@@ -126,8 +127,8 @@ Decision decide(const RuleSet& rules, const DecisionRequest& request) {
              .caller = caller,
              .family = family,
              .converter = converter,
-             .biases = request.biases,
-             .input_scales = request.input_scales},
+             .biases = model.biases,
+             .input_scales = model.input_scales},
             decision);
   return decision;
 }
@@ -158,14 +159,14 @@ LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller, cons
   return rounds(caller, target.backend) ? round_up_sizes(rules, target, ones) : ones;
 }
 
-QuantSettings quant_settings(const RuleSet& rules, const Deployment& deployment, Backend backend,
-                             const CallerRow* caller, std::optional<double> model_limit) {
+KernelSettings kernel_settings(const RuleSet& rules, const Deployment& deployment, Backend backend,
+                               const CallerRow* caller, std::optional<double> model_limit) {
   const std::string_view method = caller == nullptr ? "" : caller->method;
-  const auto row = std::ranges::find_if(rules.quant_settings, [&](const QuantSettingsRow& r) {
+  const auto row = std::ranges::find_if(rules.kernel_settings, [&](const KernelSettingsRow& r) {
     return r.backend == backend && (r.method.empty() || r.method == method);
   });
-  if (row == rules.quant_settings.end()) throw Error::internal("a backend has no quant settings");
-  QuantSettings out;
+  if (row == rules.kernel_settings.end()) throw Error::internal("a backend has no kernel settings");
+  KernelSettings out;
   out.constructor = row->constructor;
   out.activation_dtype = row->activation_dtype;
   if (row->activation_dtype == "{fp8}") {

@@ -3,7 +3,7 @@
 //
 // Usage:
 //   const CallerRow* caller = find_caller(rules, config);
-//   Decision decision = decide(rules, {.deployment = ..., .caller = caller});
+//   Decision decision = decide(rules, deployment, {.caller = caller});
 //   Target target = make_target(deployment, decision, family_of(caller, {}));
 #pragma once
 
@@ -29,18 +29,18 @@ namespace mxfp4 {
 [[nodiscard]] Family family_of(const CallerRow* caller, std::optional<Family> told,
                                Selector selector);
 
-struct DecisionRequest {
-  const Deployment& deployment;
+// The model as far as a decision and its notes depend on it.
+struct ModelFacts {
   const CallerRow* caller = nullptr;  // null: no checkpoint
-  std::optional<Family> family{};     // --family
-  std::optional<Backend> forced{};    // --backend: nothing is asked
+  std::optional<Family> family{};     // of the converter, where the user names it
   std::optional<bool> biases{};       // empty: not known
   std::optional<bool> input_scales{};
 };
 
-// The oracle's answer, or the caller's own where it does not ask; with notes. A forced backend is
-// one trace step that says so. Throws Error::input as select_backend does.
-[[nodiscard]] Decision decide(const RuleSet& rules, const DecisionRequest& request);
+// The oracle's answer, or the caller's own where it does not ask; with notes. With a `forced` backend
+// the oracle is not asked, and one trace step says so. Throws Error::input as select_backend does.
+[[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
+                              const ModelFacts& model, std::optional<Backend> forced = {});
 
 // Requires a decision with a backend.
 [[nodiscard]] Target make_target(const Deployment& deployment, const Decision& decision,
@@ -54,7 +54,7 @@ struct DecisionRequest {
                                            const Target& target);
 
 // The settings that the kernel of the chosen backend is built with.
-struct QuantSettings {
+struct KernelSettings {
   std::string constructor;
   std::string activation_dtype;  // empty: none
   std::optional<std::array<int64_t, 2>> activation_shape;
@@ -70,8 +70,8 @@ struct QuantSettings {
 
 // `model_limit` is the model's own swiglu limit, where the caller passes it on. Without a caller
 // alpha, beta and limit stay empty.
-[[nodiscard]] QuantSettings quant_settings(const RuleSet& rules, const Deployment& deployment,
-                                           Backend backend, const CallerRow* caller,
-                                           std::optional<double> model_limit);
+[[nodiscard]] KernelSettings kernel_settings(const RuleSet& rules, const Deployment& deployment,
+                                             Backend backend, const CallerRow* caller,
+                                             std::optional<double> model_limit);
 
 }  // namespace mxfp4

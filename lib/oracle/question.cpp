@@ -58,7 +58,7 @@ void require_key(const RuleSet& rules, std::string_view what,
                  const std::optional<std::string>& key) {
   if (!key || find_key_row(rules, *key) != nullptr) return;
   std::vector<std::string_view> names;
-  for (const QuantKeyRow& row : rules.keys) names.push_back(row.name);
+  for (const ActivationKeyRow& row : rules.keys) names.push_back(row.name);
   (void)known_name(what, names, *key);
 }
 
@@ -212,7 +212,7 @@ std::string preferred_gemm_type(const Question& question) {
 
 std::string key_text(const Question& question, std::optional<std::string_view> key) {
   if (!key) return "None";
-  const QuantKeyRow* row = find_key_row(question.rules, *key);
+  const ActivationKeyRow* row = find_key_row(question.rules, *key);
   if (row == nullptr) throw Error::internal(fmt::format("unknown key '{}' in a rule", *key));
   return replace_fp8(row->text, question);
 }

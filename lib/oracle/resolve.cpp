@@ -37,23 +37,23 @@ bool has_capability(Platform platform) {
   return platform == Platform::kCuda || platform == Platform::kRocm;
 }
 
-Platform resolve_platform(const DeploymentRequest& request) {
-  const std::string arch = request.arch.value_or("");
+Platform resolve_platform(const DeploymentFacts& facts) {
+  const std::string arch = facts.arch.value_or("");
   const std::optional<Platform> implied = platform_of_arch(arch);
   // Any host may drive an XPU or an unnamed device, so only device names contradict a platform.
   const bool names_device = implied && has_capability(*implied);
-  if (request.platform) {
-    const bool wants_device = has_capability(*request.platform);
-    if ((names_device || wants_device) && !arch.empty() && implied != request.platform) {
-      throw Error::usage(fmt::format("--platform {} contradicts --arch {}",
-                                     platform_name(*request.platform), arch));
+  if (facts.platform) {
+    const bool wants_device = has_capability(*facts.platform);
+    if ((names_device || wants_device) && !arch.empty() && implied != facts.platform) {
+      throw Error::usage(
+          fmt::format("--platform {} contradicts --arch {}", platform_name(*facts.platform), arch));
     }
-    if (wants_device && arch.empty() && request.needs_arch) {
+    if (wants_device && arch.empty() && facts.needs_arch) {
       throw Error::usage(fmt::format("--platform {} needs --arch (such as {})",
-                                     platform_name(*request.platform),
-                                     *request.platform == Platform::kCuda ? "sm90" : "gfx950"));
+                                     platform_name(*facts.platform),
+                                     *facts.platform == Platform::kCuda ? "sm90" : "gfx950"));
     }
-    return *request.platform;
+    return *facts.platform;
   }
   if (implied) return *implied;
   if (arch.empty()) {
@@ -72,11 +72,11 @@ void require_packages(const RuleSet& rules, const std::set<std::string>& names) 
   }
 }
 
-std::set<std::string> resolve_libs(const RuleSet& rules, const DeploymentRequest& request,
+std::set<std::string> resolve_libs(const RuleSet& rules, const DeploymentFacts& facts,
                                    Platform platform) {
   std::set<std::string> libs;
-  if (request.libs) {
-    libs = *request.libs;
+  if (facts.libs) {
+    libs = *facts.libs;
   } else {
     const auto stock = std::ranges::find(rules.stock_packages, platform, &StockRow::platform);
     if (stock != rules.stock_packages.end()) {
@@ -84,8 +84,8 @@ std::set<std::string> resolve_libs(const RuleSet& rules, const DeploymentRequest
     }
   }
   require_packages(rules, libs);
-  require_packages(rules, request.absent_libs);
-  for (const std::string& name : request.absent_libs) libs.erase(name);
+  require_packages(rules, facts.absent_libs);
+  for (const std::string& name : facts.absent_libs) libs.erase(name);
   return libs;
 }
 
@@ -129,7 +129,7 @@ void prefer(std::optional<Value>& first, std::optional<Value>& second) {
 
 }  // namespace
 
-DeploymentRequest merge_requests(DeploymentRequest first, DeploymentRequest second) {
+DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second) {
   prefer(first.engine_version, second.engine_version);
   prefer(first.platform, second.platform);
   prefer(first.arch, second.arch);
@@ -152,27 +152,26 @@ DeploymentRequest merge_requests(DeploymentRequest first, DeploymentRequest seco
   return first;
 }
 
-Deployment resolve_deployment(const RuleSet& rules, const DeploymentRequest& request,
+Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts,
                               const CallerRow* caller, const ModelConfig* config) {
   Deployment out;
-  out.platform = resolve_platform(request);
-  out.arch = request.arch.value_or("");
-  out.libs = resolve_libs(rules, request, out.platform);
-  out.env = request.env;
-  out.selector =
-      request.selector.value_or(caller != nullptr ? caller->selector : Selector::kGptOss);
-  out.moe_backend = normalize_moe_backend(request.moe_backend.value_or("auto"));
-  out.activation_override = request.activation_override;
+  out.platform = resolve_platform(facts);
+  out.arch = facts.arch.value_or("");
+  out.libs = resolve_libs(rules, facts, out.platform);
+  out.env = facts.env;
+  out.selector = facts.selector.value_or(caller != nullptr ? caller->selector : Selector::kGptOss);
+  out.moe_backend = normalize_moe_backend(facts.moe_backend.value_or("auto"));
+  out.activation_override = facts.activation_override;
   if (caller != nullptr && !caller->model_activation.empty()) {
     out.model_activation = std::string(caller->model_activation);
   }
-  out.activation = request.activation.value_or(default_activation(out.selector, config));
+  out.activation = facts.activation.value_or(default_activation(out.selector, config));
   out.is_act_and_mul = !out.activation.ends_with("_no_mul");
   const bool simulated = out.env.contains("VLLM_MOE_ROUTING_SIMULATION_STRATEGY") &&
                          !out.env.at("VLLM_MOE_ROUTING_SIMULATION_STRATEGY").empty();
-  out.routing_method = request.routing_method.value_or(
+  out.routing_method = facts.routing_method.value_or(
       simulated ? "Simulated" : default_routing(rules, out.selector, config));
-  out.lora = request.lora.value_or(false);
+  out.lora = facts.lora.value_or(false);
   if (config != nullptr) {
     out.num_experts = config->num_experts;
     out.hidden_size = config->hidden_size;
@@ -180,13 +179,13 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentRequest& req
     out.model_type = config->model_type;
   }
   ParallelConfig& parallel = out.parallel;
-  parallel.tp_size = request.tp_size.value_or(1);
-  parallel.pcp_size = request.pcp_size.value_or(1);
-  parallel.dp_size = request.dp_size.value_or(1);
-  parallel.enable_expert_parallel = request.enable_expert_parallel.value_or(false);
-  parallel.all2all_backend = request.all2all_backend.value_or(parallel.all2all_backend);
-  parallel.enable_eplb = request.enable_eplb.value_or(false);
-  parallel.sequence_parallel = request.sequence_parallel.value_or(false);
+  parallel.tp_size = facts.tp_size.value_or(1);
+  parallel.pcp_size = facts.pcp_size.value_or(1);
+  parallel.dp_size = facts.dp_size.value_or(1);
+  parallel.enable_expert_parallel = facts.enable_expert_parallel.value_or(false);
+  parallel.all2all_backend = facts.all2all_backend.value_or(parallel.all2all_backend);
+  parallel.enable_eplb = facts.enable_eplb.value_or(false);
+  parallel.sequence_parallel = facts.sequence_parallel.value_or(false);
   return out;
 }
 

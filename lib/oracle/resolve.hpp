@@ -14,8 +14,8 @@
 
 namespace mxfp4 {
 
-// Everything optional: empty means not said.
-struct DeploymentRequest {
+// The facts of a deployment as told; empty: not told.
+struct DeploymentFacts {
   std::optional<std::string> engine_version;  // of vLLM on the serving machine
   std::optional<Platform> platform;
   std::optional<std::string> arch;
@@ -39,13 +39,13 @@ struct DeploymentRequest {
 };
 
 // `first` where it says something, else `second`; environments are joined, `first` winning.
-[[nodiscard]] DeploymentRequest merge_requests(DeploymentRequest first, DeploymentRequest second);
+[[nodiscard]] DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second);
 
 // The platform follows from the arch where it can ("sm90" cuda, "gfx950" rocm, "x86_64" cpu).
 // `caller` and `config` are the checkpoint's, null without one. The moe_backend string is
 // lower-cased and its '-' become '_', as the engine does. Throws Error::usage for missing or
 // contradictory facts and unknown packages.
-[[nodiscard]] Deployment resolve_deployment(const RuleSet& rules, const DeploymentRequest& request,
+[[nodiscard]] Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts,
                                             const CallerRow* caller, const ModelConfig* config);
 
 // The engine's option type: the normalised string; empty when it would be refused.

@@ -65,8 +65,8 @@ const ExpertClass* find_class(const RuleSet& rules, std::string_view name) {
   return found == rules.classes.end() ? nullptr : &*found;
 }
 
-const QuantKeyRow* find_key_row(const RuleSet& rules, std::string_view name) {
-  const auto row = std::ranges::find(rules.keys, name, &QuantKeyRow::name);
+const ActivationKeyRow* find_key_row(const RuleSet& rules, std::string_view name) {
+  const auto row = std::ranges::find(rules.keys, name, &ActivationKeyRow::name);
   return row == rules.keys.end() ? nullptr : &*row;
 }
 

@@ -72,7 +72,7 @@ struct Refusal {
 };
 
 // An activation quantization key, by its user-facing name. {fp8} in the text is the platform's.
-struct QuantKeyRow {
+struct ActivationKeyRow {
   std::string_view name;
   std::string_view text;
 };
@@ -212,7 +212,7 @@ struct OnlineShorthand {
 };
 
 // The quantization settings that the kernel is built with; first match wins.
-struct QuantSettingsRow {
+struct KernelSettingsRow {
   Backend backend;
   std::string_view method{};  // only for this caller; empty: any
   std::string_view constructor;
@@ -307,7 +307,7 @@ struct RuleSet {
   std::string_view kernel_libraries{};
 
   // Names and their texts.
-  std::vector<QuantKeyRow> keys;
+  std::vector<ActivationKeyRow> keys;
   std::string_view weight_key_text;
   std::vector<Fp8TextRow> fp8_texts;
   std::vector<std::string_view> activations;
@@ -344,7 +344,7 @@ struct RuleSet {
   // "targets".
   bool quantization_config_anywhere = false;
   std::vector<ConverterRow> converters;
-  std::vector<QuantSettingsRow> quant_settings;
+  std::vector<KernelSettingsRow> kernel_settings;
   std::vector<LoadNoteRow> load_notes;
 
   // Sizes and bytes.
@@ -373,7 +373,7 @@ struct RuleSet {
 // Null when the rule set has no such row.
 [[nodiscard]] const BackendRow* find_backend_row(const RuleSet& rules, Backend backend);
 [[nodiscard]] const ExpertClass* find_class(const RuleSet& rules, std::string_view name);
-[[nodiscard]] const QuantKeyRow* find_key_row(const RuleSet& rules, std::string_view name);
+[[nodiscard]] const ActivationKeyRow* find_key_row(const RuleSet& rules, std::string_view name);
 [[nodiscard]] const ConverterRow* find_converter_row(const RuleSet& rules, Backend backend,
                                                      Family family);
 

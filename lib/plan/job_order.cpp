@@ -26,19 +26,19 @@ std::vector<Run> runs_of(const std::vector<Job>& jobs) {
 
 }  // namespace
 
-void weave_files(Plan& plan, int threads) {
+void interleave_files(Plan& plan, int threads) {
   const std::vector<Run> runs = runs_of(plan.jobs);
   const auto together = std::min(static_cast<size_t>(std::max(threads, 1)), kMostFiles);
   std::vector<Run> open;
   size_t next = 0;
-  std::vector<Job> woven;
-  woven.reserve(plan.jobs.size());
-  while (woven.size() < plan.jobs.size()) {
+  std::vector<Job> order;
+  order.reserve(plan.jobs.size());
+  while (order.size() < plan.jobs.size()) {
     while (open.size() < together && next < runs.size()) open.push_back(runs[next++]);
-    for (Run& run : open) woven.push_back(std::move(plan.jobs[run.begin++]));
+    for (Run& run : open) order.push_back(std::move(plan.jobs[run.begin++]));
     std::erase_if(open, [](const Run& run) { return run.begin == run.end; });
   }
-  plan.jobs = std::move(woven);
+  plan.jobs = std::move(order);
 }
 
 }  // namespace mxfp4

@@ -34,7 +34,7 @@ Bytes output_of_ones(const Output& output, const Assembly& assembly) {
 }  // namespace
 
 std::vector<PaddingRun> find_padding(const Output& output, const Assembly& assembly) {
-  if (!output.combine.empty() || output.experts_per_granule != 1 || !pads(output, assembly)) {
+  if (output.combination || output.experts_per_granule != 1 || !pads(output, assembly)) {
     return {};
   }
   const Bytes out = output_of_ones(output, assembly);

@@ -1,6 +1,6 @@
 // Where the padding of an output lies, so that the writer need not look for it.
 //
-// Layouts move the bits of codes and compute nothing (outputs with a combine stage aside), so a byte
+// Layouts move the bits of codes and compute nothing (outputs with a combination aside), so a byte
 // is padding when it is zero although every code has all its bits set. That asks the program itself,
 // and holds for every layout.
 #pragma once
@@ -25,7 +25,7 @@ struct PaddingRun {
 inline constexpr int64_t kLeastPadding = 32;
 
 // The runs in one granule of `output`, ascending, whose slot `assembly` puts together. None for an
-// output that computes (`combine`). Takes memory for a few granules and the time of one.
+// output that computes (a combination). Takes memory for a few granules and the time of one.
 [[nodiscard]] std::vector<PaddingRun> find_padding(const Output& output, const Assembly& assembly);
 
 // The runs in bytes [begin, end) of a tensor, counted from `begin`; `granule` are those of each of

@@ -81,11 +81,11 @@ void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when) 
   });
 }
 
-void copy_quant_settings(RuleSet& rules, Backend like, Backend backend) {
-  QuantSettingsRow row =
-      row_with(rules.quant_settings, like, &QuantSettingsRow::backend, backend_name(like));
+void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend) {
+  KernelSettingsRow row =
+      row_with(rules.kernel_settings, like, &KernelSettingsRow::backend, backend_name(like));
   row.backend = backend;
-  rules.quant_settings.push_back(row);
+  rules.kernel_settings.push_back(row);
 }
 
 }  // namespace mxfp4::edit

@@ -60,6 +60,6 @@ void drop_layouts(RuleSet& rules, Backend backend, Family family);
 // The backend's rows of this condition.
 void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when);
 // The settings of a backend that has none yet are those of `like`.
-void copy_quant_settings(RuleSet& rules, Backend like, Backend backend);
+void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend);
 
 }  // namespace mxfp4::edit

@@ -39,7 +39,7 @@ RuleSet whole() {
       .routing = rows(r2026_05_18::routing()),
       .online_shorthands = rows(r2026_05_18::online_shorthands()),
       .converters = rows(r2026_05_18::converters()),
-      .quant_settings = rows(r2026_05_18::quant_settings()),
+      .kernel_settings = rows(r2026_05_18::kernel_settings()),
       .load_notes = rows(r2026_05_18::load_notes()),
       .all2all_hidden = rows(r2026_05_18::all2all_hidden()),
       .all2all_hidden_refusal =

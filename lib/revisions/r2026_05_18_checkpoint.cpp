@@ -16,7 +16,8 @@ using enum Backend;
 constexpr std::string_view kAugust = "vLLM 017e9f4448 (2026-08-17)";
 
 bool is_mxfp4(const ModelConfig& config) {
-  return config.quant && (config.quant->name == "mxfp4" || config.quant->name == "gpt_oss_mxfp4");
+  return config.quantization &&
+         (config.quantization->name == "mxfp4" || config.quantization->name == "gpt_oss_mxfp4");
 }
 
 bool is_gpt_oss(const ModelConfig& config) {
@@ -24,7 +25,8 @@ bool is_gpt_oss(const ModelConfig& config) {
 }
 
 bool is_quark(const ModelConfig& config, std::string_view activation) {
-  return config.quant && config.quant->name == "quark" && config.quant->activation == activation;
+  return config.quantization && config.quantization->name == "quark" &&
+         config.quantization->activation == activation;
 }
 
 CallerRow gpt_oss_caller() {
@@ -49,18 +51,20 @@ CallerRow other_mxfp4_caller() {
 }
 
 CallerRow deepseek_v4_caller() {
-  return {.text = "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v4, expert_dtype fp4",
-          .holds =
-              [](const ModelConfig& c) {
-                return c.quant && (c.quant->name == "fp8" || c.quant->name == "deepseek_v4_fp8") &&
-                       c.model_type == "deepseek_v4" &&
-                       (c.quant->expert_dtype.empty() || c.quant->expert_dtype == "fp4");
-              },
-          .method = "Mxfp4MoEMethod",
-          .selector = Selector::kDeepseekV4,
-          .family = Family::kGeneric,
-          .minimum_capability = 75,
-          .model_clamp_limit = true};
+  return {
+      .text = "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v4, expert_dtype fp4",
+      .holds =
+          [](const ModelConfig& c) {
+            return c.quantization &&
+                   (c.quantization->name == "fp8" || c.quantization->name == "deepseek_v4_fp8") &&
+                   c.model_type == "deepseek_v4" &&
+                   (c.quantization->expert_dtype.empty() || c.quantization->expert_dtype == "fp4");
+          },
+      .method = "Mxfp4MoEMethod",
+      .selector = Selector::kDeepseekV4,
+      .family = Family::kGeneric,
+      .minimum_capability = 75,
+      .model_clamp_limit = true};
 }
 
 CallerRow quark_caller() {
@@ -100,7 +104,9 @@ CallerRow quark_fp6_caller() {
 CallerRow compressed_tensors_caller() {
   return {.text = "compressed-tensors, 4-bit float, group 32, symmetric",
           .holds =
-              [](const ModelConfig& c) { return c.quant && c.quant->name == "compressed-tensors"; },
+              [](const ModelConfig& c) {
+                return c.quantization && c.quantization->name == "compressed-tensors";
+              },
           .method = "CompressedTensorsW4A4Mxfp4MoEMethod",
           .family = Family::kGeneric,
           .direct = {{all_of({platform_is(Platform::kCuda), capability_family(10)}),

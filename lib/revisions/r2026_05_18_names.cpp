@@ -8,21 +8,23 @@
 
 namespace mxfp4::r2026_05_18 {
 
-std::span<const QuantKeyRow> keys() {
+std::span<const ActivationKeyRow> keys() {
   static constexpr std::array kRows = {
-      QuantKeyRow{"fp8_per_tensor_static",
-                  "QuantKey({fp8},scale(f32,static,per_tensor),symmetric)"},
-      QuantKeyRow{"fp8_per_tensor_dynamic",
-                  "QuantKey({fp8},scale(f32,dynamic,per_tensor),symmetric)"},
-      QuantKeyRow{"fp8_per_token", "QuantKey({fp8},scale(f32,dynamic,per_token),symmetric)"},
-      QuantKeyRow{"fp8_per_block_static",
-                  "QuantKey({fp8},scale(f32,static,GroupShape(row=128, col=128)),symmetric)"},
-      QuantKeyRow{"fp8_per_block_dynamic",
-                  "QuantKey({fp8},scale(f32,dynamic,GroupShape(row=1, col=128)),symmetric)"},
-      QuantKeyRow{"mxfp8", "QuantKey({fp8},scale(u8,dynamic,GroupShape(row=1, col=32)),symmetric)"},
-      QuantKeyRow{"mxfp4", "QuantKey(u8,scale(u8,dynamic,GroupShape(row=1, col=32)),symmetric)"},
-      QuantKeyRow{"int8_per_channel_static",
-                  "QuantKey(i8,scale(f32,static,per_channel),symmetric)"},
+      ActivationKeyRow{"fp8_per_tensor_static",
+                       "QuantKey({fp8},scale(f32,static,per_tensor),symmetric)"},
+      ActivationKeyRow{"fp8_per_tensor_dynamic",
+                       "QuantKey({fp8},scale(f32,dynamic,per_tensor),symmetric)"},
+      ActivationKeyRow{"fp8_per_token", "QuantKey({fp8},scale(f32,dynamic,per_token),symmetric)"},
+      ActivationKeyRow{"fp8_per_block_static",
+                       "QuantKey({fp8},scale(f32,static,GroupShape(row=128, col=128)),symmetric)"},
+      ActivationKeyRow{"fp8_per_block_dynamic",
+                       "QuantKey({fp8},scale(f32,dynamic,GroupShape(row=1, col=128)),symmetric)"},
+      ActivationKeyRow{"mxfp8",
+                       "QuantKey({fp8},scale(u8,dynamic,GroupShape(row=1, col=32)),symmetric)"},
+      ActivationKeyRow{"mxfp4",
+                       "QuantKey(u8,scale(u8,dynamic,GroupShape(row=1, col=32)),symmetric)"},
+      ActivationKeyRow{"int8_per_channel_static",
+                       "QuantKey(i8,scale(f32,static,per_channel),symmetric)"},
   };
   return kRows;
 }

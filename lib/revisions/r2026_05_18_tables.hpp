@@ -11,7 +11,7 @@
 namespace mxfp4::r2026_05_18 {
 
 // r2026_05_18_names.cpp
-[[nodiscard]] std::span<const QuantKeyRow> keys();
+[[nodiscard]] std::span<const ActivationKeyRow> keys();
 [[nodiscard]] std::span<const Fp8TextRow> fp8_texts();
 [[nodiscard]] std::span<const std::string_view> activations();
 [[nodiscard]] std::span<const NameAlias> activation_aliases();
@@ -43,7 +43,7 @@ namespace mxfp4::r2026_05_18 {
 [[nodiscard]] std::span<const LoadNoteRow> load_notes();
 
 // r2026_05_18_sizes.cpp
-[[nodiscard]] std::span<const QuantSettingsRow> quant_settings();
+[[nodiscard]] std::span<const KernelSettingsRow> kernel_settings();
 [[nodiscard]] std::span<const All2AllHiddenRow> all2all_hidden();
 [[nodiscard]] std::span<const RoundingRow> rounding();
 

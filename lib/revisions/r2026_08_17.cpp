@@ -40,7 +40,7 @@ RuleSet whole() {
       .routing = rows(r2026_08_17::routing()),
       .online_shorthands = rows(r2026_08_17::online_shorthands()),
       .converters = rows(r2026_08_17::converters()),
-      .quant_settings = rows(r2026_08_17::quant_settings()),
+      .kernel_settings = rows(r2026_08_17::kernel_settings()),
       .load_notes = rows(r2026_08_17::load_notes()),
       .loader = {.strides_by_checkpoint = true, .loads_biases = true},
       .all2all_hidden = rows(r2026_08_17::all2all_hidden()),

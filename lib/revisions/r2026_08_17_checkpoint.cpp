@@ -14,7 +14,7 @@ namespace {
 using enum Backend;
 
 bool is_method(const ModelConfig& config, std::initializer_list<std::string_view> names) {
-  return config.quant && std::ranges::find(names, config.quant->name) != names.end();
+  return config.quantization && std::ranges::find(names, config.quantization->name) != names.end();
 }
 
 bool is_mxfp4(const ModelConfig& config) { return is_method(config, {"mxfp4", "gpt_oss_mxfp4"}); }
@@ -22,7 +22,7 @@ bool is_mxfp4(const ModelConfig& config) { return is_method(config, {"mxfp4", "g
 bool is_deepseek_v4(const ModelConfig& config) { return config.model_type == "deepseek_v4"; }
 
 bool is_quark(const ModelConfig& config, std::string_view activation) {
-  return is_method(config, {"quark"}) && config.quant->activation == activation;
+  return is_method(config, {"quark"}) && config.quantization->activation == activation;
 }
 
 CallerRow gpt_oss_caller() {
@@ -53,7 +53,7 @@ CallerRow deepseek_v4_caller() {
   row.text = "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v4, expert_dtype fp4";
   row.holds = [](const ModelConfig& c) {
     return is_method(c, {"fp8", "deepseek_v4_fp8"}) && is_deepseek_v4(c) &&
-           (c.quant->expert_dtype.empty() || c.quant->expert_dtype == "fp4");
+           (c.quantization->expert_dtype.empty() || c.quantization->expert_dtype == "fp4");
   };
   row.minimum_capability = 75;
   return row;

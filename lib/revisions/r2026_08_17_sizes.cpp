@@ -65,12 +65,12 @@ std::span<const RoundingRow> rounding() {
   return kRows;
 }
 
-std::span<const QuantSettingsRow> quant_settings() {
-  static const std::vector<QuantSettingsRow> kRows = [] {
+std::span<const KernelSettingsRow> kernel_settings() {
+  static const std::vector<KernelSettingsRow> kRows = [] {
     // The generic method leaves activations of the emulation alone.
-    std::vector<QuantSettingsRow> rows = {
+    std::vector<KernelSettingsRow> rows = {
         {.backend = EMULATION, .method = "Mxfp4MoEMethod", .constructor = "mxfp4_w4a16"}};
-    const auto before = r2026_05_18::quant_settings();
+    const auto before = r2026_05_18::kernel_settings();
     rows.insert(rows.end(), before.begin(), before.end());
     return rows;
   }();

@@ -10,7 +10,7 @@
 namespace mxfp4::r2026_08_17 {
 
 // r2026_08_17_names.cpp
-[[nodiscard]] std::span<const QuantKeyRow> keys();
+[[nodiscard]] std::span<const ActivationKeyRow> keys();
 [[nodiscard]] std::span<const std::string_view> activations();
 [[nodiscard]] std::span<const NumberedName> routing_methods();
 [[nodiscard]] std::span<const std::string_view> all2all_backends();
@@ -35,7 +35,7 @@ namespace mxfp4::r2026_08_17 {
 [[nodiscard]] std::span<const LoadNoteRow> load_notes();
 
 // r2026_08_17_sizes.cpp
-[[nodiscard]] std::span<const QuantSettingsRow> quant_settings();
+[[nodiscard]] std::span<const KernelSettingsRow> kernel_settings();
 [[nodiscard]] std::span<const All2AllHiddenRow> all2all_hidden();
 [[nodiscard]] std::span<const RoundingRow> rounding();
 

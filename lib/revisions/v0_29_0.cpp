@@ -55,8 +55,8 @@ void add_b12x(RuleSet& rules) {
                           .narrowed_when = env_number("VLLM_B12X_MOE_FP4_FORCE_A16", false),
                           .narrowed = {B12X_MXFP4_BF16}});
   edit::insert_after(rules.option_names, "flashinfer_b12x", std::string_view("b12x"));
-  edit::copy_quant_settings(rules, FLASHINFER_CUTLASS_MXFP4_MXFP8, B12X_MXFP4_MXFP8);
-  edit::copy_quant_settings(rules, MARLIN, B12X_MXFP4_BF16);
+  edit::copy_kernel_settings(rules, FLASHINFER_CUTLASS_MXFP4_MXFP8, B12X_MXFP4_MXFP8);
+  edit::copy_kernel_settings(rules, MARLIN, B12X_MXFP4_BF16);
   rules.rounding.insert(rules.rounding.begin(), {{"B12X_*",
                                                   [](const Target& t) {
                                                     return t.backend == B12X_MXFP4_MXFP8 ||

@@ -24,7 +24,7 @@ void split_aiter(RuleSet& rules) {
   edit::insert_after(edit::selector(rules, Selector::kGptOss).priorities.front().backends,
                      AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
   edit::insert_after(rules.option_names, "aiter", std::string_view("aiter_triton_mxfp4_bf16"));
-  edit::copy_quant_settings(rules, AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
+  edit::copy_kernel_settings(rules, AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
 }
 
 // Both CPU families share one function; the generic converter of AITER's Triton kernel interleaves

@@ -63,10 +63,10 @@ void add_backends(RuleSet& rules) {
                         {"flashinfer_moe_ep_cutedsl", {FLASHINFER_MOE_EP_CUTEDSL}});
   edit::add_alias_after(rules, "flashinfer_moe_ep_cutedsl",
                         {"flashinfer_moe_ep_mega_deep_gemm", {FLASHINFER_MOE_EP_DEEP_GEMM}});
-  edit::copy_quant_settings(rules, AITER_MXFP4_MXFP4, CUTLASS_MXFP4_MXFP4);
+  edit::copy_kernel_settings(rules, AITER_MXFP4_MXFP4, CUTLASS_MXFP4_MXFP4);
   for (const Backend backend : {FLASHINFER_MOE_EP_CUTEDSL, FLASHINFER_MOE_EP_DEEP_GEMM}) {
     edit::converter(rules, Family::kGptOss, backend).supported = false;
-    rules.quant_settings.push_back(
+    rules.kernel_settings.push_back(
         {.backend = backend, .constructor = "direct", .activation_dtype = "nvfp4"});
   }
   edit::converter(rules, Family::kGptOss, CUTLASS_MXFP4_MXFP4).supported = false;
@@ -197,7 +197,7 @@ const Release kRelease0320 = {
                 "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4=1 only supports model_type in ('deepseek_v41', "
                 "'deepseek_v41_text'), got {model_type}. Unset this env var for this model."}});
           const auto int8 =
-              std::ranges::find(rules.keys, "int8_per_channel_static", &QuantKeyRow::name);
+              std::ranges::find(rules.keys, "int8_per_channel_static", &ActivationKeyRow::name);
           rules.keys.insert(int8, {"nvfp4_per_token",
                                    "QuantKey(u8,scale({fp8},dynamic,GroupShape(row=1, col=16)),"
                                    "scale2(f32,dynamic,per_token),symmetric)"});

@@ -51,7 +51,7 @@ void change_aiter(RuleSet& rules) {
                         {"aiter_triton_mxfp4_mxfp4", {AITER_TRITON_MXFP4_MXFP4}});
   edit::insert_after(rules.option_names, "aiter_triton_mxfp4_bf16",
                      std::string_view("aiter_triton_mxfp4_mxfp4"));
-  edit::copy_quant_settings(rules, AITER_MXFP4_MXFP4, AITER_TRITON_MXFP4_MXFP4);
+  edit::copy_kernel_settings(rules, AITER_MXFP4_MXFP4, AITER_TRITON_MXFP4_MXFP4);
   edit::add_layouts(rules, {{AITER_TRITON_MXFP4_MXFP4,
                              {},
                              {},

@@ -1,8 +1,42 @@
 #include "lib/steps/hopper_value_step.hpp"
 
+#include "lib/kernels/hopper_mix.hpp"
 #include "lib/kernels/hopper_value.hpp"
+#include "lib/steps/element_map.hpp"
 
 namespace mxfp4 {
+namespace {
+
+namespace hopper = kernels::hopper;
+
+// The four bytes of a word hold the codes a to d, low nibbles for its low half.
+constexpr uint32_t mix_word(uint32_t bytes) {
+  const auto half = [&](int shift) {
+    const auto code = [&](int slot) { return bytes >> (8 * slot + shift) & 0xF; };
+    return hopper::mix({code(0), code(1), code(2), code(3)});
+  };
+  return half(0) | half(4) << 16;
+}
+
+constexpr uint32_t unmix_word(uint32_t word) {
+  const auto bytes = [](const hopper::Codes& codes) {
+    return codes.a | codes.b << 8 | codes.c << 16 | codes.d << 24;
+  };
+  return bytes(hopper::unmix(word & 0xFFFF)) | bytes(hopper::unmix(word >> 16)) << 4;
+}
+
+static_assert(mix_word(0x04030201) == 0x0853 && mix_word(0x40302010) == 0x0853'0000);
+static_assert(unmix_word(0x0853'0000) == 0x40302010);
+
+}  // namespace
+
+const Recoding kHopperMix = {
+    "hopper fp4 word",
+    4,
+    4,
+    [](ConstBytes in, MutableBytes out) { map_elements<uint32_t, uint32_t>(in, out, mix_word); },
+    [](ConstBytes in, MutableBytes out) { map_elements<uint32_t, uint32_t>(in, out, unmix_word); },
+};
 
 Custom hopper_value_step(int64_t rows, int64_t columns) {
   const auto rows_of = [columns](ConstBytes bytes) {

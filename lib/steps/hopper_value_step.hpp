@@ -5,6 +5,9 @@
 
 namespace mxfp4 {
 
+// The mix of code bits in one packed word of four bytes, which follows the permutation of bytes.
+extern const Recoding kHopperMix;
+
 // `rows` x `columns` bytes in, as many out; rows a multiple of 16, columns of 32.
 [[nodiscard]] Custom hopper_value_step(int64_t rows, int64_t columns);
 

@@ -92,7 +92,7 @@ Strips strips_of(const Pass& pass) {
     }
     if (even && even->stride == strips.stride) strip.begin = even->begin;
   }
-  // Halves of woven rows in turn: each pulls what lies between its rows into the caches.
+  // Halves of interleaved rows in turn: each pulls what lies between its rows into the caches.
   std::ranges::stable_sort(strips.in_order, {}, [](const Strip& strip) {
     return strip.begin.value_or(std::numeric_limits<int64_t>::max());
   });
@@ -159,7 +159,7 @@ class PassLowering {
       const auto kernel = pass_.cut->spread_kernel(row_bytes, strips.stride, direction_);
       // Back past the caches, tiles that would write parts of lines to memory cost more than a strip
       // in the caches whose rows are then copied.
-      const bool parts = !std::get<kernels::TilePlan>(kernel->kernel).stage.has_value();
+      const bool parts = !std::get<kernels::TilePlan>(kernel->kernel).staging.has_value();
       if (forward_ || !ends_.streaming || !parts) spread_ = add_kernel(*kernel);
     }
     const auto runs_plain = [&](const Strip& strip) { return !spread_ || !strip.begin; };

@@ -93,9 +93,10 @@ std::string kernel_text(const kernels::TilePlan& plan) {
       plan.row ? fmt::format("\"{}\"", kernels::kTileRows[*plan.row].name) : "any shape",
       network_text(plan), offsets_text(plan.load_offset), plan.load_block,
       offsets_text(plan.group_load), stores_text(plan.stores));
-  if (plan.stage) {
-    text += fmt::format("  stage {}; pieces of {} bytes to {}\n", stores_text(plan.stage->stores),
-                        plan.stage->piece_bytes, offsets_text(plan.stage->pieces));
+  if (plan.staging) {
+    text +=
+        fmt::format("  staging {}; pieces of {} bytes to {}\n", stores_text(plan.staging->stores),
+                    plan.staging->piece_bytes, offsets_text(plan.staging->pieces));
   }
   return text + fmt::format("  walk{}\n", nest_text(plan.tiles));
 }

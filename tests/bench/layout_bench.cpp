@@ -137,7 +137,7 @@ void register_layouts(const RuleSet& rules) {
     add("memcpy of all experts at once", item, copy_all);
     add("forward", item, forward);
     add("forward in the caches", cached, forward);
-    if (item->output.lost.empty() && item->output.combine.empty()) {
+    if (item->output.lost.empty() && !item->output.combination) {
       add("inverse", item, inverse);
       add("inverse in the caches", cached, inverse);
     }

@@ -78,7 +78,7 @@ void round_trip(const mxfp4::Output& output, const mxfp4::LoadedSpec& spec, Choi
   if (written != again) std::abort();  // a byte is not written
   if (!output.restores_slot) return;
   // Other outputs that the inverse needs are made in layout_golden_test; here it reads one.
-  if (!output.combine.empty() && !output.combine.front().inverse_from.empty()) return;
+  if (output.combination && !output.combination->inverse_from.empty()) return;
   Bytes restored(loaded.front().size());
   mxfp4::run_inverse(output, written, {}, restored, scratch);
   if (output.lost.empty() && restored != loaded.front()) std::abort();

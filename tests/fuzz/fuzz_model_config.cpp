@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "formats/config/config_json.hpp"
-#include "formats/config/quant_config.hpp"
+#include "formats/config/quantization_override.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/fuzz/fuzz_input.hpp"

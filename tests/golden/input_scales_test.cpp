@@ -42,8 +42,8 @@ Output maximum_of(size_t experts) {
 
 void expect_maximum(const Bytes& scales, const std::string& want) {
   const Output output = maximum_of(scales.size() / 4);
-  ASSERT_EQ(output.combine.size(), 1U);
-  const Combine& combine = output.combine.front();
+  ASSERT_TRUE(output.combination);
+  const Combination& combine = *output.combination;
   Bytes out(4);
   const ConstBytes in = scales;
   combine.forward({&in, 1}, out);

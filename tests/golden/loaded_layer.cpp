@@ -121,8 +121,8 @@ std::map<Slot, Tensor> undo_layout(const std::vector<Output>& outputs, const Loa
     std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(output)), std::byte{0xEE});
     for (int64_t g = 0; g < granules; ++g) {
       std::vector<ConstBytes> others;
-      for (const Combine& stage : output.combine) {
-        for (const std::string& name : stage.inverse_from) {
+      if (output.combination) {
+        for (const std::string& name : output.combination->inverse_from) {
           others.push_back(written_granule(written, output_by_name(outputs, name), g));
         }
       }

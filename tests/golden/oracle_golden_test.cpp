@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "formats/config/quant_config.hpp"
+#include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
@@ -76,12 +76,12 @@ TEST(OracleGolden, MoeBackendNames) {
   test::expect_moe_backend_names(rules(), "moe_backend_names.json");
 }
 
-json spec_json(const std::optional<QuantSpec>& spec) {
+json spec_json(const std::optional<OverrideSpec>& spec) {
   if (!spec) return {};
   return {{"weight", or_null(spec->weight)}, {"activation", or_null(spec->activation)}};
 }
 
-TEST(OracleGolden, QuantizationConfig) {
+TEST(OracleGolden, QuantizationOverride) {
   const json table = read_table("quantization_config.json");
   for (const json& c : table.at("cases")) {
     const std::string quantization = c.at("quantization").is_null() ? "" : c.at("quantization");
@@ -110,7 +110,7 @@ TEST(OracleGolden, QuantizationConfig) {
   EXPECT_GE(table.at("cases").size(), 100);
 }
 
-json activation_json(const QuantSettings& s, const json& scale) {
+json activation_json(const KernelSettings& s, const json& scale) {
   return {{"dtype", s.activation_dtype.empty() ? json() : json(s.activation_dtype)},
           {"shape", or_null(s.activation_shape)},
           {"scale", s.takes_input_scales ? scale : json()},
@@ -132,7 +132,7 @@ TEST(OracleGolden, QuantConfig) {
         rules().callers, std::string_view(methods.at(c.at("caller"))), &CallerRow::method);
     ASSERT_NE(caller, rules().callers.end());
     const Backend backend = backend_from_name(c.at("backend").get<std::string>()).value();
-    const QuantSettings s = quant_settings(rules(), deployment, backend, &*caller, 10.0);
+    const KernelSettings s = kernel_settings(rules(), deployment, backend, &*caller, 10.0);
     EXPECT_EQ(s.needs_layer, c.contains("error")) << c;
     if (s.needs_layer) continue;
     // The other callers have no input scales to give.
@@ -205,7 +205,7 @@ TEST(OracleGolden, KeyTexts) {
       deployment.arch = bar == std::string::npos ? "gfx950" : platform.substr(bar + 1);
     }
     const Question question = make_question(rules(), deployment);
-    for (const QuantKeyRow& row : rules().keys) {
+    for (const ActivationKeyRow& row : rules().keys) {
       EXPECT_EQ(key_text(question, row.name),
                 facts.at("quant_key_str").at(std::string(row.name)).get<std::string>());
     }

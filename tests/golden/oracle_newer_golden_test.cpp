@@ -5,7 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "formats/config/quant_config.hpp"
+#include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
@@ -80,7 +80,7 @@ TEST(OracleNewerGolden, MoeBackendNames) {
   test::expect_moe_backend_names(rules(), "newer/moe_backend_names.json");
 }
 
-TEST(OracleNewerGolden, QuantizationConfig) {
+TEST(OracleNewerGolden, QuantizationOverride) {
   const json table = read_table("newer/quantization_config.json");
   for (const json& c : table.at("cases")) {
     const std::string quantization = c.at("quantization").is_null() ? "" : c.at("quantization");

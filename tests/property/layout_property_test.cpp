@@ -77,9 +77,9 @@ std::vector<LoadedSpec> specs() {
 }
 
 bool is_pure_permutation(const Output& output) {
-  return output.combine.empty() && std::ranges::all_of(output.program.steps(), [](const Step& s) {
-           return std::holds_alternative<Permute>(s) || std::holds_alternative<GatherRows>(s);
-         });
+  return !output.combination && std::ranges::all_of(output.program.steps(), [](const Step& s) {
+    return std::holds_alternative<Permute>(s) || std::holds_alternative<GatherRows>(s);
+  });
 }
 
 // How often each nibble value occurs.

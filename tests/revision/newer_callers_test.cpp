@@ -16,7 +16,7 @@ const CallerRow& caller_of(std::string model_type, std::string method,
                            std::string activation = "") {
   ModelConfig config;
   config.model_type = std::move(model_type);
-  config.quant = QuantMethod{std::move(method), "", std::move(activation)};
+  config.quantization = Quantization{std::move(method), "", std::move(activation)};
   return *find_caller(rules(), config);
 }
 
@@ -41,7 +41,7 @@ TEST(NewerCallers, MethodsThatDoNotAskNeverRound) {
   EXPECT_THROW((void)find_caller(revision_by_name("vllm-2026-05-18"),
                                  [] {
                                    ModelConfig config;
-                                   config.quant = QuantMethod{"auto-round", "", ""};
+                                   config.quantization = Quantization{"auto-round", "", ""};
                                    return config;
                                  }()),
                Error);

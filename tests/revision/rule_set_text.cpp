@@ -40,7 +40,7 @@ std::string number(const std::optional<Number>& value) {
 
 void add_names(std::string& out, const RuleSet& rules) {
   out += "\n[keys]\n";
-  for (const QuantKeyRow& row : rules.keys) line(out, "{} = {}", row.name, row.text);
+  for (const ActivationKeyRow& row : rules.keys) line(out, "{} = {}", row.name, row.text);
   line(out, "(weights) = {}", rules.weight_key_text);
   for (const Fp8TextRow& row : rules.fp8_texts) {
     line(out, "fp8 when {}: {}, {}", row.when.text, row.text, row.dtype);
@@ -185,7 +185,7 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
 
 void add_sizes(std::string& out, const RuleSet& rules) {
   out += "\n[quant settings]\n";
-  for (const QuantSettingsRow& row : rules.quant_settings) {
+  for (const KernelSettingsRow& row : rules.kernel_settings) {
     line(
         out,
         "{}: {}, activations {}, shape {}, block {}, swizzled {}, alignment {}, alpha and beta {}, "

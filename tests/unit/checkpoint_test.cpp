@@ -15,7 +15,7 @@ const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
 ModelConfig checkpoint(std::string model_type, std::string method, std::string activation = "") {
   ModelConfig config;
   config.model_type = std::move(model_type);
-  config.quant = QuantMethod{std::move(method), "", std::move(activation)};
+  config.quantization = Quantization{std::move(method), "", std::move(activation)};
   return config;
 }
 
@@ -31,7 +31,7 @@ struct Case {
 };
 
 Decision decide_case(const Case& c) {
-  DeploymentRequest request;
+  DeploymentFacts request;
   request.arch = c.arch;
   request.moe_backend = c.moe_backend;
   request.enable_eplb = c.eplb;
@@ -40,11 +40,8 @@ Decision decide_case(const Case& c) {
   request.env = {{"VLLM_ROCM_USE_AITER", "1"}};
   const CallerRow* caller = find_caller(rules(), c.config);
   const Deployment deployment = resolve_deployment(rules(), request, caller, &c.config);
-  return decide(rules(), {.deployment = deployment,
-                          .caller = caller,
-                          .forced = c.forced,
-                          .biases = c.biases,
-                          .input_scales = c.input_scales});
+  return decide(rules(), deployment,
+                {.caller = caller, .biases = c.biases, .input_scales = c.input_scales}, c.forced);
 }
 
 std::string notes_of(const Case& c) {
@@ -76,7 +73,7 @@ TEST(Checkpoint, CallersByQuantMethod) {
   EXPECT_THROW((void)find_caller(rules(), checkpoint("llama", "fp8")), Error);
   EXPECT_THROW((void)find_caller(rules(), checkpoint("llama", "awq")), Error);
   ModelConfig fp8_experts = kDeepseek;
-  fp8_experts.quant->expert_dtype = "fp8";
+  fp8_experts.quantization->expert_dtype = "fp8";
   EXPECT_THROW((void)find_caller(rules(), fp8_experts), Error);
 }
 
@@ -122,7 +119,7 @@ TEST(Checkpoint, LoadTimeFailuresAreNoted) {
 
 TEST(Checkpoint, QuarkReplacesTheChosenClassByTheFirst) {
   ModelConfig config = kQuark;
-  config.quant->activation = "";
+  config.quantization->activation = "";
   const Case c{.config = config, .arch = "sm100", .moe_backend = "flashinfer_trtllm", .eplb = true};
   EXPECT_EQ(decide_case(c).experts_class, "TrtLlmMxfp4ExpertsModular");
   expect_note(c, "replaces the chosen class by the backend's first one, TrtLlmMxfp4ExpertsMono");
@@ -183,7 +180,7 @@ TEST(Checkpoint, Fp8DtypeOfThePlatform) {
   Deployment d;
   d.platform = Platform::kRocm;
   d.arch = "gfx942";
-  EXPECT_EQ(quant_settings(rules(), d, Backend::DEEPGEMM_MXFP4, nullptr, {}).activation_dtype,
+  EXPECT_EQ(kernel_settings(rules(), d, Backend::DEEPGEMM_MXFP4, nullptr, {}).activation_dtype,
             "torch.float8_e4m3fnuz");
 }
 

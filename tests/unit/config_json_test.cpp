@@ -71,7 +71,7 @@ TEST(ModelConfig, ReadsSizesUnderTheirManyNames) {
   EXPECT_EQ(second.num_experts_key, "n_routed_experts");
   EXPECT_EQ(second.first_k_dense_replace, 1);
   EXPECT_EQ(second.mlp_only_layers, (std::vector<int64_t>{3, 5}));
-  EXPECT_FALSE(second.quant);
+  EXPECT_FALSE(second.quantization);
 }
 
 TEST(ModelConfig, TextConfigComesFirst) {
@@ -80,8 +80,8 @@ TEST(ModelConfig, TextConfigComesFirst) {
   const ModelConfig config = parse_model_config(outer.dump(), "c.json");
   EXPECT_EQ(config.model_type, "kimi_k3");
   EXPECT_EQ(config.hidden_size, 64);
-  ASSERT_TRUE(config.quant);
-  EXPECT_EQ(config.quant->name, "compressed-tensors");
+  ASSERT_TRUE(config.quantization);
+  EXPECT_EQ(config.quantization->name, "compressed-tensors");
 }
 
 TEST(ModelConfig, ACompressionConfigMayOmitItsMethod) {
@@ -89,14 +89,14 @@ TEST(ModelConfig, ACompressionConfigMayOmitItsMethod) {
   config["compression_config"] = config["quantization_config"];
   config.erase("quantization_config");
   config["compression_config"].erase("quant_method");
-  EXPECT_EQ(parse_model_config(config.dump(), "c.json").quant->name, "compressed-tensors");
+  EXPECT_EQ(parse_model_config(config.dump(), "c.json").quantization->name, "compressed-tensors");
 }
 
 TEST(ModelConfig, TheQuantizationMayStandAlone) {
   const ModelConfig config = parse_model_config(R"({"quant_method": "mxfp4"})", "q.json");
   EXPECT_TRUE(config.quantization_only);
-  EXPECT_EQ(config.quant->name, "mxfp4");
-  EXPECT_TRUE(parse_model_config(quark()["quantization_config"].dump(), "q.json").quant);
+  EXPECT_EQ(config.quantization->name, "mxfp4");
+  EXPECT_TRUE(parse_model_config(quark()["quantization_config"].dump(), "q.json").quantization);
 }
 
 TEST(ModelConfig, KnowsTheOriginalGptOssForm) {
@@ -138,7 +138,7 @@ TEST(ModelConfig, AutoRoundIsMxfp4WhereItSaysSo) {
            {"group_size", 32},
            {"data_type", "mx_fp"},
            {"packing_format", "auto_round:llm_compressor"}};
-  EXPECT_EQ(parse_model_config(config.dump(), "c.json").quant->name, "auto-round");
+  EXPECT_EQ(parse_model_config(config.dump(), "c.json").quantization->name, "auto-round");
   const auto refused = [&](const char* key, const json& value) {
     json other = config;
     other["quantization_config"][key] = value;
@@ -155,7 +155,7 @@ TEST(ModelConfig, Fp8MeansFp4ExpertsOfDeepseekV4Only) {
   config["quantization_config"] = {{"quant_method", "fp8"}};
   expect_refusal(config, "quant_method: fp8: a model of type qwen3_moe is quantized as FP8");
   config["model_type"] = "deepseek_v4";
-  EXPECT_EQ(parse_model_config(config.dump(), "c.json").quant->expert_dtype, "fp4");
+  EXPECT_EQ(parse_model_config(config.dump(), "c.json").quantization->expert_dtype, "fp4");
   config["quantization_config"]["expert_dtype"] = "fp8";
   expect_refusal(config, "expert_dtype: fp8");
   config["expert_dtype"] = "fp4";  // the model's own key is the one that counts
@@ -169,14 +169,14 @@ TEST(ModelConfig, Fp8MeansFp4ExpertsOfDeepseekV4Only) {
 
 // What find_expert_layers would be told about a module that the global rule covers.
 std::string global_refusal(const json& config) {
-  return parse_model_config(config.dump(), "c.json").quant->rules.back().refusal;
+  return parse_model_config(config.dump(), "c.json").quantization->rules.back().refusal;
 }
 
 TEST(ModelConfig, QuarkActivations) {
   json config = quark();
   json& input = config["quantization_config"]["global_quant_config"]["input_tensors"];
   const auto activation = [&] {
-    return parse_model_config(config.dump(), "c.json").quant->activation;
+    return parse_model_config(config.dump(), "c.json").quantization->activation;
   };
   EXPECT_EQ(activation(), "");
   input = {{"dtype", "fp4"}, {"is_dynamic", true}};
@@ -229,7 +229,7 @@ TEST(ModelConfig, QuarkLayerRulesKeepTheirOrder) {
   std::string text = config.dump();
   const std::string empty = R"("layer_quant_config":{})";
   text.replace(text.find(empty), empty.size(), R"("layer_quant_config":{"z*":{},"a*":{}})");
-  const auto rules = parse_model_config(text, "c.json").quant->rules;
+  const auto rules = parse_model_config(text, "c.json").quantization->rules;
   ASSERT_EQ(rules.size(), 3U);
   EXPECT_EQ(rules[0].pattern, "z*");
   EXPECT_EQ(rules[1].pattern, "a*");
@@ -282,12 +282,12 @@ TEST(PackedConfig, IsFoundWhereEnginesLook) {
     const std::string packed = packed_config_text(config.dump());
     EXPECT_NE(packed.find("mxfp4_repack"), std::string::npos) << packed;
     const ModelConfig again = parse_model_config(packed, "c.json");
-    ASSERT_TRUE(again.quant);
-    EXPECT_EQ(again.quant->name, "quark");
+    ASSERT_TRUE(again.quantization);
+    EXPECT_EQ(again.quantization->name, "quark");
   }
   const json none = json::parse(packed_config_text(model().dump()));
   EXPECT_EQ(none["quantization_config"], json({{"quant_method", "mxfp4_repack"}}));
-  EXPECT_FALSE(parse_model_config(none.dump(), "c.json").quant);
+  EXPECT_FALSE(parse_model_config(none.dump(), "c.json").quantization);
 }
 
 TEST(PackedConfig, IsRefusedWithoutTheCheckpointsMethod) {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/config/quant_config.hpp"
+#include "formats/config/quantization_override.hpp"
 #include "formats/json/python_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -109,7 +109,7 @@ TEST(DeploymentJson, RefusesTextThatIsNoJson) {
 }
 
 TEST(DeploymentJson, TargetFile) {
-  DeploymentRequest r = parse_target(R"({"platform":"rocm","arch":"gfx950",
+  DeploymentFacts r = parse_target(R"({"platform":"rocm","arch":"gfx950",
       "libs":{"aiter":"0.1.13","triton_kernels":null},"env":{"VLLM_ROCM_USE_AITER":"1"}})");
   EXPECT_EQ(r.platform, Platform::kRocm);
   EXPECT_EQ(r.libs, (std::set<std::string>{"aiter", "triton_kernels"}));
@@ -142,7 +142,7 @@ TEST(DeploymentJson, DecisionsAreOneLineOfAscii) {
             R"("trace": [["X", "k", false, "no"], ["Y", null, true, null]]})");
 }
 
-TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {
+TEST(QuantizationOverride, SeveralFaultsAreAllNamed) {
   const auto refused = [](std::string_view text) {
     return refusal(
         [&] { return parse_quantization_config(revision_by_name("vllm-2026-05-18"), text); });
@@ -161,7 +161,7 @@ TEST(QuantizationConfig, SeveralFaultsAreAllNamed) {
   EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), ""));
 }
 
-TEST(QuantizationConfig, InlineTextOrFile) {
+TEST(QuantizationOverride, InlineTextOrFile) {
   EXPECT_EQ(quantization_config_text(" {\"moe\":null}"), " {\"moe\":null}");
   EXPECT_EQ(quantization_config_text("null"), "null");
   EXPECT_THROW((void)quantization_config_text("/no/such/file"), Error);

@@ -220,7 +220,7 @@ TEST(HummingLayout, RefusesAGlobalScaleThatIsNoPowerOfTwo) {
   layer.input.target.knobs["humming_input_dtype"] = "int8";
   const auto outputs = kHummingW4A8Layout.outputs(layer.input);
   const Output& scale = output_of(outputs, "w2_weight_scale");
-  const Combine& combine = scale.combine.front();
+  const Combination& combine = *scale.combination;
   const Bytes own(static_cast<size_t>(combine.out_bytes));
   Bytes out(layer.slots.at(Slot::kW2WeightScale).size());
   for (float bad : {0.0F, -1.0F, 3.0F, std::nanf("")}) {

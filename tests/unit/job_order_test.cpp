@@ -27,19 +27,19 @@ using Files = std::vector<size_t>;
 
 TEST(JobOrder, FilesTakeTurns) {
   Plan plan = plan_of({3, 3, 2, 1});
-  weave_files(plan, 2);
+  interleave_files(plan, 2);
   EXPECT_EQ(files_of(plan), (Files{0, 1, 0, 1, 0, 1, 2, 3, 2}));
 }
 
 TEST(JobOrder, TheNextFileFollowsTheFirstThatEnds) {
   Plan plan = plan_of({1, 3, 2});
-  weave_files(plan, 2);
+  interleave_files(plan, 2);
   EXPECT_EQ(files_of(plan), (Files{0, 1, 1, 2, 1, 2}));
 }
 
 TEST(JobOrder, OneThreadTakesOneFileAfterAnother) {
   Plan plan = plan_of({2, 2});
-  weave_files(plan, 1);
+  interleave_files(plan, 1);
   EXPECT_EQ(files_of(plan), (Files{0, 0, 1, 1}));
 }
 
@@ -47,7 +47,7 @@ TEST(JobOrder, EveryJobRunsInTheOrderOfItsFile) {
   for (int threads : {1, 2, 3, 64}) {
     Plan plan = plan_of({5, 1, 0, 7, 3, 3, 3, 3, 3, 3, 3, 3});
     const size_t jobs = plan.jobs.size();
-    weave_files(plan, threads);
+    interleave_files(plan, threads);
     ASSERT_EQ(plan.jobs.size(), jobs);
     std::vector<int64_t> next(12, 0);
     for (const Job& job : plan.jobs) {
@@ -56,7 +56,7 @@ TEST(JobOrder, EveryJobRunsInTheOrderOfItsFile) {
     }
   }
   Plan nothing;
-  weave_files(nothing, 2);
+  interleave_files(nothing, 2);
   EXPECT_TRUE(nothing.jobs.empty());
 }
 

@@ -55,10 +55,10 @@ class LayerBytes {
     for (int64_t g = 0; g < granules(output); ++g) {
       Bytes combined;
       ConstBytes in;
-      if (output.combine.empty()) {
+      if (!output.combination) {
         in = granule(output.slot, g, output.experts_per_granule);
       } else {
-        const Combine& combine = output.combine.front();
+        const Combination& combine = *output.combination;
         std::vector<ConstBytes> parts;
         for (Slot slot : combine.slots) {
           parts.push_back(granule(slot, g, output.experts_per_granule));
@@ -85,19 +85,19 @@ class LayerBytes {
       Bytes own(static_cast<size_t>(output.program.in_bytes()));
       output.program.inverse(ConstBytes(packed).subspan(index * size, size), own, scratch);
       const MutableBytes target = MutableBytes(back).subspan(index * part, part);
-      if (output.combine.empty()) {
+      if (!output.combination) {
         std::ranges::copy(own, target.begin());
         continue;
       }
       std::vector<Bytes> others;
-      for (const std::string& name : output.combine.front().inverse_from) {
+      for (const std::string& name : output.combination->inverse_from) {
         const Output& other = *std::ranges::find(outputs, name, &Output::name);
         const Bytes whole = pack(other);
         const ptrdiff_t length = other.program.out_bytes();
         others.emplace_back(whole.begin() + g * length, whole.begin() + (g + 1) * length);
       }
-      output.combine.front().inverse(own, std::vector<ConstBytes>(others.begin(), others.end()),
-                                     target);
+      output.combination->inverse(own, std::vector<ConstBytes>(others.begin(), others.end()),
+                                  target);
     }
     return back;
   }

@@ -123,7 +123,7 @@ TEST(LoadedStyle, BiasesRoundUnlessToldOtherwise) {
   EXPECT_EQ(model.bias_dtype, DType::kBF16);
   EXPECT_EQ(model.warnings.size(), 1U);
   ModelConfig quark;
-  quark.quant = QuantMethod{"quark", "", "", {}};
+  quark.quantization = Quantization{"quark", "", "", {}};
   EXPECT_EQ(find_expert_layers(tensors, &quark, options).bias_dtype, DType::kF32);
   options.attributes["bias_dtype"] = "F32";
   model = find_expert_layers(tensors, nullptr, options);

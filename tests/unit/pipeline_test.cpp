@@ -18,7 +18,7 @@ TEST(Pipeline, WritesInOrderWhateverTheThreads) {
         100, {threads, 3},
         {.read = [&](int64_t job, int64_t token) { slots[static_cast<size_t>(token)] = job; },
          .work = [&](int64_t job, int64_t token) { slots[static_cast<size_t>(token)] = job * job; },
-         .write =
+         .finish =
              [&](int64_t job, int64_t token) {
                EXPECT_EQ(slots[static_cast<size_t>(token)], job * job);
                written.push_back(job);
@@ -38,7 +38,7 @@ TEST(Pipeline, NeverHasMoreJobsInFlightThanTokens) {
                       if (now > most) most = now;
                     },
                 .work = [](int64_t, int64_t) {},
-                .write = [&](int64_t, int64_t) { --inside; }});
+                .finish = [&](int64_t, int64_t) { --inside; }});
   EXPECT_LE(most, 2);
   EXPECT_EQ(inside, 0);
 }
@@ -56,7 +56,7 @@ TEST(Pipeline, AnExceptionReachesTheCaller) {
                                  .work = step(1),
                                  .place = step(3),
                                  .store = step(4),
-                                 .write = step(2)}),
+                                 .finish = step(2)}),
                    std::runtime_error);
     }
   }
@@ -77,7 +77,7 @@ TEST(Pipeline, PlacesInOrderBeforeItStores) {
              [&](int64_t job, int64_t token) {
                stored[static_cast<size_t>(job)] = places[static_cast<size_t>(token)];
              },
-         .write =
+         .finish =
              [&](int64_t job, int64_t) {
                EXPECT_EQ(written++, job);
                EXPECT_EQ(stored[static_cast<size_t>(job)], job);
@@ -88,7 +88,7 @@ TEST(Pipeline, PlacesInOrderBeforeItStores) {
 
 TEST(Pipeline, NoJobsIsFine) {
   const auto never = [](int64_t, int64_t) { FAIL(); };
-  run_pipeline(0, {2, 2}, {.read = never, .work = never, .write = never});
+  run_pipeline(0, {2, 2}, {.read = never, .work = never, .finish = never});
 }
 
 TEST(Pipeline, TokensFollowTheBudget) {

@@ -147,7 +147,7 @@ ModelLayers model_by_expert(const std::vector<SourceTensor>& tensors) {
   ModelConfig config;
   config.file = "config.json";
   config.model_type = "qwen3_moe";
-  config.quant = QuantMethod{"mxfp4", "", "", {}};
+  config.quantization = Quantization{"mxfp4", "", "", {}};
   config.hidden_size = 64;
   config.intermediate_size = 32;
   config.num_experts = 3;

@@ -12,12 +12,12 @@ namespace {
 
 const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
 
-Deployment resolve(const DeploymentRequest& request) {
+Deployment resolve(const DeploymentFacts& request) {
   return resolve_deployment(rules(), request, nullptr, nullptr);
 }
 
-DeploymentRequest on_arch(std::string arch) {
-  DeploymentRequest request;
+DeploymentFacts on_arch(std::string arch) {
+  DeploymentFacts request;
   request.arch = std::move(arch);
   return request;
 }
@@ -30,7 +30,7 @@ TEST(Resolve, PlatformFollowsFromArch) {
 }
 
 TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
-  const auto kind = [](const DeploymentRequest& request) {
+  const auto kind = [](const DeploymentFacts& request) {
     try {
       (void)resolve(request);
     } catch (const Error& error) {
@@ -40,7 +40,7 @@ TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
   };
   EXPECT_EQ(kind({}), ErrorKind::kUsage);
   EXPECT_EQ(kind(on_arch("tpu7")), ErrorKind::kUsage);
-  DeploymentRequest request = on_arch("gfx950");
+  DeploymentFacts request = on_arch("gfx950");
   request.platform = Platform::kCuda;
   EXPECT_EQ(kind(request), ErrorKind::kUsage);
   request.platform = Platform::kXpu;
@@ -58,7 +58,7 @@ TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
 }
 
 TEST(Resolve, StockPackagesLessTheAbsentOnes) {
-  DeploymentRequest request = on_arch("sm90");
+  DeploymentFacts request = on_arch("sm90");
   request.absent_libs = {"flashinfer"};
   EXPECT_EQ(resolve(request).libs,
             (std::set<std::string>{"deep_gemm", "flashinfer_cutlass", "triton_kernels"}));
@@ -70,26 +70,26 @@ TEST(Resolve, StockPackagesLessTheAbsentOnes) {
 }
 
 TEST(Resolve, FlagsWinOverTheTargetFile) {
-  DeploymentRequest flags = on_arch("sm100");
+  DeploymentFacts flags = on_arch("sm100");
   flags.env = {{"A", "1"}};
-  DeploymentRequest target = on_arch("sm90");
+  DeploymentFacts target = on_arch("sm90");
   target.platform = Platform::kCuda;
   target.libs = std::set<std::string>{"humming"};
   target.env = {{"A", "0"}, {"B", "2"}};
-  const Deployment d = resolve(merge_requests(flags, target));
+  const Deployment d = resolve(merge_facts(flags, target));
   EXPECT_EQ(d.arch, "sm100");
   EXPECT_EQ(d.libs, (std::set<std::string>{"humming"}));
   EXPECT_EQ(d.env, (std::map<std::string, std::string>{{"A", "1"}, {"B", "2"}}));
 }
 
 TEST(Resolve, MoeBackendIsNormalised) {
-  DeploymentRequest request = on_arch("sm90");
+  DeploymentFacts request = on_arch("sm90");
   request.moe_backend = "FlashInfer-TRTLLM_afp8";
   EXPECT_EQ(resolve(request).moe_backend, "flashinfer_trtllm_afp8");
 }
 
 TEST(Resolve, DefaultsOfTheSelectorsWithoutACheckpoint) {
-  DeploymentRequest request = on_arch("sm90");
+  DeploymentFacts request = on_arch("sm90");
   EXPECT_EQ(resolve(request).activation, "swigluoai");
   EXPECT_EQ(resolve(request).routing_method, "Renormalize");
   request.selector = Selector::kDeepseekV4;
@@ -108,7 +108,7 @@ Deployment resolve_for(const ModelConfig& config) {
 TEST(Resolve, DeploymentFromACheckpoint) {
   ModelConfig config;
   config.model_type = "deepseek_v4";
-  config.quant = QuantMethod{"fp8", "", ""};
+  config.quantization = Quantization{"fp8", "", ""};
   config.num_experts = 256;
   Deployment d = resolve_for(config);
   EXPECT_EQ(d.selector, Selector::kDeepseekV4);
@@ -117,7 +117,7 @@ TEST(Resolve, DeploymentFromACheckpoint) {
   EXPECT_EQ(d.num_experts, 256);
 
   config.model_type = "qwen3_moe";
-  config.quant = QuantMethod{"quark", "", "mxfp4"};
+  config.quantization = Quantization{"quark", "", "mxfp4"};
   config.hidden_act = "gelu_pytorch_tanh";
   config.norm_topk_prob = false;
   d = resolve_for(config);

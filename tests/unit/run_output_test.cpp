@@ -1,4 +1,4 @@
-// The combine stage, the program and their sizes in both directions, on outputs made by hand.
+// The combination, the program and their sizes in both directions, on outputs made by hand.
 #include "lib/layouts/run_output.hpp"
 
 #include <gtest/gtest.h>
@@ -24,22 +24,22 @@ Output summed_output() {
   output.experts_per_granule = 2;
   output.program = Program(4);
   output.program.then(GatherRows{1, {3, 2, 1, 0}}).then(PadMatrix{1, 4, 1, 6, std::byte{9}});
-  output.combine.push_back(
-      {{Slot::kW13Weight, Slot::kW13Bias},
-       4,
-       [](std::span<const ConstBytes> in, MutableBytes out) {
-         for (size_t i = 0; i < out.size(); ++i) {
-           out[i] = static_cast<std::byte>(std::to_integer<int>(in[0][i]) +
-                                           std::to_integer<int>(in[1][i]));
-         }
-       },
-       {"w13_bias"},
-       [](ConstBytes own, std::span<const ConstBytes> others, MutableBytes out) {
-         for (size_t i = 0; i < out.size(); ++i) {
-           out[i] = static_cast<std::byte>(std::to_integer<int>(own[i]) -
-                                           std::to_integer<int>(others[0][i]));
-         }
-       }});
+  output.combination.emplace(
+      Combination{{Slot::kW13Weight, Slot::kW13Bias},
+                  4,
+                  [](std::span<const ConstBytes> in, MutableBytes out) {
+                    for (size_t i = 0; i < out.size(); ++i) {
+                      out[i] = static_cast<std::byte>(std::to_integer<int>(in[0][i]) +
+                                                      std::to_integer<int>(in[1][i]));
+                    }
+                  },
+                  {"w13_bias"},
+                  [](ConstBytes own, std::span<const ConstBytes> others, MutableBytes out) {
+                    for (size_t i = 0; i < out.size(); ++i) {
+                      out[i] = static_cast<std::byte>(std::to_integer<int>(own[i]) -
+                                                      std::to_integer<int>(others[0][i]));
+                    }
+                  }});
   return output;
 }
 

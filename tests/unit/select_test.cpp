@@ -40,7 +40,7 @@ class SelectTest : public testing::Test {
     rules_.selectors = selectors_;
     rules_.messages.unsupported = {"ValueError", "'{value}': {reason}"};
     rules_.messages.no_classes = {"ValueError", "no {value}"};
-    rules_.quant_settings = settings_;
+    rules_.kernel_settings = settings_;
     deployment_.platform = Platform::kOther;
     deployment_.activation = "silu";
     deployment_.routing_method = "R";
@@ -69,7 +69,7 @@ class SelectTest : public testing::Test {
        .priorities = {{lora(), {Backend::TRITON, Backend::MARLIN}}, {always(), {Backend::MARLIN}}},
        .exhausted = {{.when = always()}}},
   };
-  std::vector<QuantSettingsRow> settings_ = {
+  std::vector<KernelSettingsRow> settings_ = {
       {.backend = Backend::MARLIN, .method = "Special", .constructor = "special"},
       {.backend = Backend::MARLIN, .constructor = "usual"},
   };
@@ -149,7 +149,7 @@ TEST_F(SelectTest, AllToAllByTheRuleSetsOwnDefinition) {
 TEST_F(SelectTest, SettingsMayDependOnTheCaller) {
   const auto constructor = [&](std::string_view method) {
     const CallerRow caller{.text = "", .holds = nullptr, .method = method};
-    return quant_settings(rules_, deployment_, Backend::MARLIN, &caller, {}).constructor;
+    return kernel_settings(rules_, deployment_, Backend::MARLIN, &caller, {}).constructor;
   };
   EXPECT_EQ(constructor("Special"), "special");
   EXPECT_EQ(constructor("Other"), "usual");

@@ -60,7 +60,7 @@ ModelConfig config_of(const std::string& method, const std::string& model_type) 
   ModelConfig config;
   config.file = "config.json";
   config.model_type = model_type;
-  config.quant = QuantMethod{method, "", "", {}};
+  config.quantization = Quantization{method, "", "", {}};
   config.hidden_size = 64;
   config.intermediate_size = 32;
   config.num_experts = 2;
@@ -190,10 +190,10 @@ TEST(Styles, AStandAloneQuantizationLetsTheNamesDecide) {
   ModelConfig config;
   config.file = "q.json";
   config.quantization_only = true;
-  config.quant = QuantMethod{"mxfp4", "", "", {}};
+  config.quantization = Quantization{"mxfp4", "", "", {}};
   EXPECT_EQ(find_expert_layers(stacked(), &config, {}).style, Style::kGptOss);
   EXPECT_EQ(find_expert_layers(per_expert(), &config, {}).style, Style::kMxfp4);
-  config.quant->name = "quark";
+  config.quantization->name = "quark";
   EXPECT_EQ(find_expert_layers(stacked(), &config, {}).loader, Loader::kQuarkStacked);
 }
 
@@ -220,7 +220,7 @@ TEST(Styles, BiasesOfGenericLoadersAreLeftWithAWarning) {
 
 TEST(Styles, TheLaterInputScaleOfGateAndUpStays) {
   ModelConfig config = config_of("quark", "qwen3_moe");
-  config.quant->activation = "fp8_per_tensor_static";
+  config.quantization->activation = "fp8_per_tensor_static";
   Tensors tensors = per_expert({.experts = 1});
   const std::string module = "model.layers.0.mlp.experts.0.";
   tensors.push_back({module + "up_proj.input_scale", {DType::kF32, {}}, "a.safetensors"});
@@ -268,13 +268,13 @@ TEST(Styles, UnquantizedLayersOfAMixedModelStay) {
 TEST(Styles, QuarkRulesDecideByModule) {
   ModelConfig config = config_of("quark", "deepseek_v3");
   config.num_hidden_layers = 2;
-  config.quant->rules = {{"*.layers.1.*", "", "rule: fp8"}, {"*", "mxfp4", ""}};
+  config.quantization->rules = {{"*.layers.1.*", "", "rule: fp8"}, {"*", "mxfp4", ""}};
   Tensors tensors = per_expert();
   PerExpert{.module = "model.layers.1.mlp.experts"}.add(tensors);
   const ModelLayers model = find_expert_layers(tensors, &config, {});
   EXPECT_EQ(model.layers.size(), 1U);
   EXPECT_EQ(model.activation, "mxfp4");
-  config.quant->rules = {{"*", "", "rule: fp8"}};
+  config.quantization->rules = {{"*", "", "rule: fp8"}};
   EXPECT_EQ(refusal(tensors, &config), "config.json: rule: fp8");
 }
 

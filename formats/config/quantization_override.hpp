@@ -13,15 +13,15 @@
 
 namespace mxfp4 {
 
-struct QuantSpec {
+struct OverrideSpec {
   std::optional<std::string> weight;
   std::optional<std::string> activation;
-  friend bool operator==(const QuantSpec&, const QuantSpec&) = default;
+  friend bool operator==(const OverrideSpec&, const OverrideSpec&) = default;
 };
 
-struct QuantizationConfig {
-  std::optional<QuantSpec> linear;
-  std::optional<QuantSpec> moe;
+struct QuantizationOverride {
+  std::optional<OverrideSpec> linear;
+  std::optional<OverrideSpec> moe;
   std::vector<std::string> ignore;
 
   [[nodiscard]] std::optional<std::string> moe_activation() const {
@@ -33,7 +33,7 @@ struct QuantizationConfig {
 // --quantization, empty when not given: a shorthand there fills the members that the object does
 // not set. Empty result: no configuration at all. Throws Error::input for malformed JSON, and, with
 // the reference's exception type, for what the engine refuses: "<key>: <value>: <its message>".
-[[nodiscard]] std::optional<QuantizationConfig> parse_quantization_config(
+[[nodiscard]] std::optional<QuantizationOverride> parse_quantization_config(
     const RuleSet& rules, std::string_view json, std::string_view quantization = {});
 
 // The text behind the flag's value: inline when it starts with '{' or is "null", else the file of
@@ -41,7 +41,7 @@ struct QuantizationConfig {
 [[nodiscard]] std::string quantization_config_text(std::string_view flag);
 
 // Both for the flag's value; errors begin with the file, or the flag for inline text.
-[[nodiscard]] std::optional<QuantizationConfig> read_quantization_config(const RuleSet& rules,
-                                                                         std::string_view flag);
+[[nodiscard]] std::optional<QuantizationOverride> read_quantization_config(const RuleSet& rules,
+                                                                           std::string_view flag);
 
 }  // namespace mxfp4

@@ -1,4 +1,4 @@
-#include "formats/config/quant_config.hpp"
+#include "formats/config/quantization_override.hpp"
 
 #include <fmt/format.h>
 
@@ -42,14 +42,14 @@ class Validation {
   explicit Validation(const RuleSet& rules) : rules_(rules) {}
 
   // `where`: "linear" or "moe".
-  std::optional<QuantSpec> spec(const std::string& where, const json& value) {
+  std::optional<OverrideSpec> spec(const std::string& where, const json& value) {
     if (value.is_null()) return std::nullopt;
     if (value.is_string()) return named_spec(where, value.get_ref<const std::string&>());
     if (!value.is_object()) {
       add(where, value, "Input should be a dictionary or an instance of QuantSpec");
       return std::nullopt;
     }
-    QuantSpec out;
+    OverrideSpec out;
     for (const auto& [key, member] : value.items()) {
       const std::string at = fmt::format("{}.{}", where, shown(key));
       if (key == "weight" || key == "activation") {
@@ -91,9 +91,9 @@ class Validation {
   }
 
  private:
-  std::optional<QuantSpec> named_spec(const std::string& where, const std::string& text) {
+  std::optional<OverrideSpec> named_spec(const std::string& where, const std::string& text) {
     const OnlineShorthand* shorthand = find_shorthand(rules_, text);
-    if (shorthand == nullptr) return QuantSpec{known_name(where, text), std::nullopt};
+    if (shorthand == nullptr) return OverrideSpec{known_name(where, text), std::nullopt};
     const std::string_view weight =
         where == "linear" ? shorthand->linear_weight : shorthand->moe_weight;
     if (weight.empty()) {
@@ -102,7 +102,7 @@ class Validation {
                       python_repr(text)));
       return std::nullopt;
     }
-    return QuantSpec{std::string(weight), std::nullopt};
+    return OverrideSpec{std::string(weight), std::nullopt};
   }
 
   std::optional<std::string> name(const std::string& where, const json& value) {
@@ -116,7 +116,7 @@ class Validation {
   std::optional<std::string> known_name(const std::string& where, const std::string& text) {
     if (find_key_row(rules_, text) != nullptr) return text;
     std::vector<std::string_view> names;
-    for (const QuantKeyRow& row : rules_.keys) names.push_back(row.name);
+    for (const ActivationKeyRow& row : rules_.keys) names.push_back(row.name);
     std::ranges::sort(names);
     add(where, text,
         fmt::format("Value error, unknown quantization name {}; expected one of {}",
@@ -140,11 +140,11 @@ void require_online(const RuleSet& rules, std::string_view quantization) {
                 "ValueError");
 }
 
-QuantizationConfig validate(const RuleSet& rules, const json& value) {
+QuantizationOverride validate(const RuleSet& rules, const json& value) {
   if (!value.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", value.type_name()));
   }
-  QuantizationConfig out;
+  QuantizationOverride out;
   Validation validation(rules);
   const json null;
   const auto member = [&](const char* key) -> const json& {
@@ -162,18 +162,18 @@ QuantizationConfig validate(const RuleSet& rules, const json& value) {
   return out;
 }
 
-std::optional<QuantSpec> weight_spec(std::string_view weight) {
+std::optional<OverrideSpec> weight_spec(std::string_view weight) {
   if (weight.empty()) return std::nullopt;
-  return QuantSpec{std::string(weight), std::nullopt};
+  return OverrideSpec{std::string(weight), std::nullopt};
 }
 
 }  // namespace
 
-std::optional<QuantizationConfig> parse_quantization_config(const RuleSet& rules,
-                                                            std::string_view json_text,
-                                                            std::string_view quantization) {
+std::optional<QuantizationOverride> parse_quantization_config(const RuleSet& rules,
+                                                              std::string_view json_text,
+                                                              std::string_view quantization) {
   const json value = json_text.empty() ? json() : parse_python_json(json_text);
-  std::optional<QuantizationConfig> out;
+  std::optional<QuantizationOverride> out;
   if (!value.is_null()) {
     if (!rules.quantization_config_anywhere) require_online(rules, quantization);
     out = validate(rules, value);
@@ -199,8 +199,8 @@ std::string quantization_config_text(std::string_view flag) {
   return in_context(flag, [&] { return read_text_stream(path, kMaxFileBytes); });
 }
 
-std::optional<QuantizationConfig> read_quantization_config(const RuleSet& rules,
-                                                           std::string_view flag) {
+std::optional<QuantizationOverride> read_quantization_config(const RuleSet& rules,
+                                                             std::string_view flag) {
   const std::string text = quantization_config_text(flag);
   const bool is_inline = text == flag;
   return in_context(is_inline ? "--quantization-config" : flag,
