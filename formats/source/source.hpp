@@ -1,5 +1,10 @@
 // Where tensors come from: the interface that every container implements. It knows none of them;
 // checkpoint/open_source.hpp tells a file's container by its content.
+//
+// Bytes enter in two ways. Every source can read(). One whose container stores plain bytes also gives
+// a view() of its map, which saves a copy into a buffer: measured end to end without compression (one
+// thread, alternating pairs, tests/bench/README.md), a conversion that reads takes 1.10 times the
+// processor time of one that maps with FLASHINFER_TRTLLM, and 1.13 times with MARLIN.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +56,7 @@ class Source {
     return {};
   }
 
-  // Advice: what view() returned will not be read again soon. Thread-safe.
+  // Advice: bytes that view() returned will not be read again soon. Thread-safe.
   virtual void release(ConstBytes view) const noexcept { (void)view; }
 
   // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw
@@ -63,7 +68,7 @@ class Source {
   [[nodiscard]] virtual const std::vector<FileStatus>& files() const = 0;
 
   // Throws Error::input if one of files() no longer has the size and mtime that it had when the
-  // source was opened: what was read since then cannot be trusted.
+  // source was opened: bytes read since then cannot be trusted.
   void check_unchanged() const;
 };
 
