@@ -38,7 +38,7 @@ void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, i
   require(check_rest_files(blob.parent_path(), manifests.front()));
 }
 
-// True when a finalize that did not come to its end has written all manifests.
+// True when an earlier finalize wrote all manifests, but was stopped before it had cleaned up.
 bool all_written(const fs::path& blob, const ShardManifest& shard) {
   return std::ranges::all_of(shard.ranks, [&](const Manifest& rank) {
     std::error_code ignored;
@@ -46,7 +46,7 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
   });
 }
 
-// `seconds` that checking took; nothing when there was nothing to check.
+// `seconds`: how long the check took; empty when an earlier run had done it.
 int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
            std::optional<double> seconds, const Console& console) {
   warn_of_missing_ranks(options.output, manifests, console);
@@ -71,46 +71,62 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
   return kOk;
 }
 
+void require_directory(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return;
+  throw Error::input(
+      fmt::format("{}: {}", path.string(), error ? error.message() : "not a directory"));
+}
+
+struct ShardRecords {
+  fs::path blob;  // where they lie: OUT, or the blob's folder of a model directory
+  std::vector<fs::path> paths;
+};
+
+ShardRecords find_records(const fs::path& output) {
+  std::vector<fs::path> paths = find_shard_manifests(output);
+  if (!paths.empty()) return {output, std::move(paths)};
+  const fs::path blob = output / kBlobFolder;
+  return {blob, find_shard_manifests(blob)};
+}
+
+int already_complete(const FinalizeOptions& options, const Console& console) {
+  const std::vector<fs::path> blobs = find_blobs(options.output);
+  if (!blobs.empty()) return report(options, read_manifests(blobs), std::nullopt, console);
+  throw Error::input(fmt::format("{}: no shard is complete here", options.output.string()));
+}
+
 }  // namespace
 
 int run_finalize(const FinalizeOptions& options, const Console& console) {
-  std::error_code error;
-  if (!fs::is_directory(options.output, error)) {
-    throw Error::input(fmt::format("{}: {}", options.output.string(),
-                                   error ? error.message() : "not a directory"));
-  }
+  require_directory(options.output);
+
+  // Open: OUT is ours alone, and every shard's record is at hand.
   OutputDirectory directory(options.output, OutputMode::kJoin);
-  fs::path blob = options.output;
-  std::vector<fs::path> paths = find_shard_manifests(blob);
-  if (paths.empty()) {
-    blob = options.output / kBlobFolder;
-    paths = find_shard_manifests(blob);
-  }
-  if (paths.empty()) {
-    const std::vector<fs::path> blobs = find_blobs(options.output);
-    if (blobs.empty()) {
-      throw Error::input(fmt::format("{}: no shard is complete here", options.output.string()));
-    }
-    return report(options, read_manifests(blobs), std::nullopt, console);
-  }
+  const ShardRecords records = find_records(options.output);
+  if (records.paths.empty()) return already_complete(options, console);
   std::vector<ShardManifest> shards;
-  shards.reserve(paths.size());
-  for (const fs::path& path : paths) shards.push_back(read_shard_manifest(path));
+  for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));
+
+  // Check and commit: every layer of every rank is there and whole, so the manifests may say so.
   std::optional<double> seconds;
-  if (!all_written(blob, shards.front())) {
+  if (!all_written(records.blob, shards.front())) {
     const std::vector<Manifest> manifests =
-        in_context(blob.string(), [&] { return merge_shards(std::move(shards)); });
+        in_context(records.blob.string(), [&] { return merge_shards(std::move(shards)); });
     Progress progress(console, stored_bytes(manifests));
-    check_files(blob, manifests, options.resources.threads, progress);
+    check_files(records.blob, manifests, options.resources.threads, progress);
     progress.finish();
     seconds = progress.seconds();
-    write_manifests(blob, manifests);
+    write_manifests(records.blob, manifests);
   }
+
+  // Clean up: OUT is complete, and a run that is stopped from here on loses nothing. The records go
+  // last, since they tell the next run that something is left to remove.
   for (const fs::path& file : directory.files()) {
     const std::string name = file.filename().string();
     if (name.starts_with(kJournalPrefix) || is_temporary(name)) remove_file(options.output / file);
   }
-  for (const fs::path& path : paths) remove_file(path);
+  for (const fs::path& path : records.paths) remove_file(path);
   return report(options, read_manifests(find_blobs(options.output)), seconds, console);
 }
 

@@ -62,9 +62,10 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
 
   // Run: every layer of every rank, or nothing.
   const RestoreResult restored = restore_all(options, blobs, manifests, output.home(), progress);
-  const std::string left = output.commit();
   progress.finish();
 
+  // Commit: DIR holds the new result, whole; what stood there before is gone.
+  const std::string left = output.commit();
   if (!left.empty()) console.warn(left);
   warn_of_missing_ranks(options.blob, manifests, console);
   for (const std::string& text : restored.lost) console.warn(text);

@@ -52,7 +52,7 @@ void check_rest(const std::vector<fs::path>& blobs, const std::vector<Manifest>&
   append(findings, check_rest_files(model, manifests.front()));
 }
 
-// What is gone through: every stored byte, and with --against every decoded one too.
+// Every stored byte is read once, and with --against every decoded one is made again.
 int64_t bytes_to_read(const std::vector<Manifest>& manifests, const VerifyOptions& options) {
   int64_t total = stored_bytes(manifests);
   if (options.against.path.empty()) return total;
@@ -62,6 +62,20 @@ int64_t bytes_to_read(const std::vector<Manifest>& manifests, const VerifyOption
     }
   }
   return total;
+}
+
+// The directories of the ranks whose manifests can be read, and these manifests.
+void open_ranks(const fs::path& path, std::vector<fs::path>& ranks,
+                std::vector<Manifest>& manifests, Findings& findings) {
+  for (const fs::path& blob : require_blobs(path)) {
+    try {
+      manifests.push_back(read_manifest(blob));
+      ranks.push_back(blob);
+    } catch (const Error& error) {
+      if (error.is_unreadable()) throw;
+      findings.emplace_back(error.what());
+    }
+  }
 }
 
 int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
@@ -98,29 +112,26 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
 }  // namespace
 
 int run_verify(const VerifyOptions& options, const Console& console) {
-  const std::vector<fs::path> blobs = require_blobs(options.blob);
+  // Open: one manifest a rank. A manifest that is there but damaged is a finding, not an error.
   Findings findings;
+  std::vector<fs::path> ranks;
   std::vector<Manifest> manifests;
-  std::vector<fs::path> readable;
-  for (const fs::path& blob : blobs) {
-    try {
-      manifests.push_back(read_manifest(blob));
-      readable.push_back(blob);
-    } catch (const Error& error) {
-      if (error.is_unreadable()) throw;
-      findings.emplace_back(error.what());
-    }
-  }
+  open_ranks(options.blob, ranks, manifests, findings);
   // Before there are threads: a container may be opened in a process of its own (child_process.hpp).
   std::shared_ptr<Source> source;
   if (!options.against.path.empty()) source = open_source(options.against.path);
+
+  // Check: the ranks belong together, and every file and byte is as its manifest says. Nothing is
+  // written, and a difference does not end the check.
   Progress progress(console, bytes_to_read(manifests, options));
-  append(findings, check_ranks(readable, manifests));
-  check_rest(readable, manifests, findings);
-  for (size_t i = 0; i < readable.size(); ++i) {
-    append(findings, verify_blob(source, readable[i], manifests[i], options, progress));
+  append(findings, check_ranks(ranks, manifests));
+  check_rest(ranks, manifests, findings);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    append(findings, verify_blob(source, ranks[i], manifests[i], options, progress));
   }
   progress.finish();
+
+  // Report: the answer holds only if no file became shorter meanwhile.
   warn_of_missing_ranks(options.blob, manifests, console);
   check_lost_pages();
   return report(options, manifests, findings, progress.seconds(), console);
