@@ -105,7 +105,8 @@ TEST(OracleGolden, QuantizationOverride) {
       EXPECT_TRUE(std::string_view(error.what()).ends_with(theirs)) << error.what();
       got["message"] = want;
     }
-    EXPECT_EQ(got, c);
+    EXPECT_EQ(test::difference_text(got, c), "")
+        << "testdata/oracle/quantization_config.json: " << c;
   }
   EXPECT_GE(table.at("cases").size(), 100);
 }
@@ -137,14 +138,17 @@ TEST(OracleGolden, QuantConfig) {
     if (s.needs_layer) continue;
     // The other callers have no input scales to give.
     const bool scales = c.at("caller") == "quark";
-    EXPECT_EQ(activation_json(s, scales ? json("A1") : json()), c.at("a1")) << c;
-    EXPECT_EQ(activation_json(s, scales ? json("A2") : json()), c.at("a2")) << c;
-    EXPECT_EQ(s.scale_swizzled, c.at("is_scale_swizzled").get<bool>()) << c;
-    EXPECT_EQ(s.mx_alignment, c.at("mx_alignment").get<int64_t>()) << c;
-    EXPECT_EQ(or_null(s.alpha), c.at("gemm1_alpha")) << c;
-    EXPECT_EQ(or_null(s.beta), c.at("gemm1_beta")) << c;
-    EXPECT_EQ(or_null(s.clamp_limit), c.at("gemm1_clamp_limit")) << c;
-    EXPECT_EQ(or_null(s.block_shape), c.at("block_shape")) << c;
+    SCOPED_TRACE("testdata/oracle/quant_config.json: " + c.dump());
+    EXPECT_EQ(test::difference_text(activation_json(s, scales ? json("A1") : json()), c.at("a1")),
+              "");
+    EXPECT_EQ(test::difference_text(activation_json(s, scales ? json("A2") : json()), c.at("a2")),
+              "");
+    EXPECT_EQ(s.scale_swizzled, c.at("is_scale_swizzled").get<bool>());
+    EXPECT_EQ(s.mx_alignment, c.at("mx_alignment").get<int64_t>());
+    EXPECT_EQ(or_null(s.alpha), c.at("gemm1_alpha"));
+    EXPECT_EQ(or_null(s.beta), c.at("gemm1_beta"));
+    EXPECT_EQ(or_null(s.clamp_limit), c.at("gemm1_clamp_limit"));
+    EXPECT_EQ(or_null(s.block_shape), c.at("block_shape"));
   }
 }
 

@@ -28,6 +28,20 @@ json read_table(const std::string& name) {
   return json::parse(file);
 }
 
+std::string difference_text(const json& found, const json& expected) {
+  const json patch = json::diff(expected, found);  // what turns the one into the other
+  if (patch.empty()) return "";
+  const json::json_pointer at(patch.front().at("path").get<std::string>());
+  const auto value = [&](const json& document) {
+    return document.contains(at) ? document.at(at).dump() : std::string("nothing");
+  };
+  return at.to_string() + ": expected " + value(expected) + ", found " + value(found);
+}
+
+std::string place_text(const std::string& table, size_t row) {
+  return "row " + std::to_string(row) + " of testdata/oracle/" + table;
+}
+
 json parallel_answers(const Question& question) {
   return {question.parallel.tp_size, question.parallel.ep_size, question.parallel.use_ep,
           question.uses_all2all, question.batched};
@@ -41,9 +55,12 @@ void expect_decisions(const RuleSet& rules, const std::string& name, int at_leas
     const Decision decision = select_backend(rules, parse_deployment(c.at("input").dump()));
     json want = c.at("expect");
     want.erase("stage");
-    EXPECT_EQ(json::parse(decision_json(decision, /*trace=*/false)), want) << "case " << c.at("id");
+    const std::string place = place_text(name, static_cast<size_t>(count)) + ", case ";
+    EXPECT_EQ(difference_text(json::parse(decision_json(decision, /*trace=*/false)), want), "")
+        << place << c.at("id");
     want["trace"] = c.at("trace");
-    EXPECT_EQ(json::parse(decision_json(decision, /*trace=*/true)), want) << "case " << c.at("id");
+    EXPECT_EQ(difference_text(json::parse(decision_json(decision, /*trace=*/true)), want), "")
+        << place << c.at("id");
   }
   EXPECT_GE(count, at_least);
 }

@@ -15,6 +15,13 @@ namespace mxfp4::test {
 // A file below testdata/oracle.
 [[nodiscard]] nlohmann::json read_table(const std::string& name);
 
+// The first element in which two answers differ: "/trace/3/2: expected true, found false". Empty: none.
+[[nodiscard]] std::string difference_text(const nlohmann::json& found,
+                                          const nlohmann::json& expected);
+
+// Where an expected answer stands: "row 17 of testdata/oracle/decisions.jsonl", counted from 0.
+[[nodiscard]] std::string place_text(const std::string& table, size_t row);
+
 template <class Value>
 [[nodiscard]] nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
