@@ -1,4 +1,4 @@
-// What commands that take a blob begin and end with.
+// The first and the last steps of commands that take a blob.
 #pragma once
 
 #include <filesystem>

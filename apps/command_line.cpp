@@ -18,7 +18,7 @@
 namespace mxfp4 {
 namespace {
 
-// What --resume has to find as it was: all but where, how fast and how it is told.
+// The flags that --resume has to find as they were: all but those for place, speed and messages.
 std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
   static const std::set<std::string> kOthers = {"--output",  "--resume",  "--force", "--check",
                                                 "--dry-run", "--threads", "--memory"};

@@ -9,9 +9,9 @@ namespace mxfp4 {
 class Interrupted : public std::exception {
  public:
   Interrupted(int signal, const char* afterwards) : signal_(signal), afterwards_(afterwards) {}
-  // What a shell reports for a process that died of the signal: 129, 130, 143.
+  // As a shell reports a process that died of the signal: 129, 130, 143.
   [[nodiscard]] int exit_code() const { return 128 + signal_; }
-  // In what state that leaves the user.
+  // The state that the output is left in, for the user.
   [[nodiscard]] const char* what() const noexcept override { return afterwards_; }
 
  private:

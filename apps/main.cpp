@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     return failure.report(error);
   } catch (const std::filesystem::filesystem_error& error) {
-    // Writers name what they could not do; what is left is looking at paths.
+    // Writers throw Error for what they could not do, so this came of looking at a path.
     return failure.report(Error::input(error.code().message()).in_file(error.path1().string()));
   } catch (const std::bad_alloc&) {
     return failure.report(

@@ -1,5 +1,5 @@
-// From flags to what is asked of a conversion. Names in flags are looked up here, so that a wrong
-// one is answered with the nearest; what follows from them is decided in formats/conversion/.
+// From flags to the request of a conversion. Names in flags are looked up here, so that a wrong
+// one is answered with the nearest; formats/conversion/ decides what follows from them.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace mxfp4 {
 // default_revision(). Throws Error::usage for a release that is not known.
 [[nodiscard]] const RuleSet& rules_for(const RequestFlags& flags);
 
-// What the flags and the --target file ask for. Throws Error::usage and Error::input naming the
-// flag or the file.
+// The request that the flags and the --target file make. Throws Error::usage and Error::input
+// naming the flag or the file.
 [[nodiscard]] ConversionRequest request_from(const RequestFlags& flags);
 // The same by another rule set than that of --revision.
 [[nodiscard]] ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules);
 
-// Which checkpoint, and what of it. `family` is the request's.
+// The checkpoint to open, and which of its layers. `family` is the request's.
 [[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
                                                 std::optional<Family> family);
 

@@ -60,7 +60,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
                       check_interrupted);
   Progress progress(console, planned);
 
-  // Run: every layer of every rank, or nothing.
+  // Run: every layer of every rank, or none.
   const RestoreResult restored = restore_all(options, blobs, manifests, output.home(), progress);
   progress.finish();
 

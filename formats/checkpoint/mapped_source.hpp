@@ -50,7 +50,8 @@ class MappedSource final : public Source {
   [[nodiscard]] const std::vector<FileStatus>& files() const override { return content_.files; }
 
  private:
-  // Not std::call_once: after an exception some implementations of it wait for ever (GCC's 66146).
+  // std::call_once would do, but after an exception some implementations wait for ever (GCC's
+  // 66146).
   struct Comparison {
     std::mutex mutex;
     std::optional<bool> equal;

@@ -17,7 +17,7 @@
 
 namespace mxfp4 {
 
-// Cuts a stream into the blocks of XXH3 and sums them; keeps what is left of the last one.
+// Cuts a stream into the blocks of XXH3 and sums them; keeps the bytes of an unfinished block.
 class ChecksumBlocks {
  public:
   // Calls sink(sums of some whole blocks) for the blocks that `bytes` completes.
@@ -40,7 +40,7 @@ class ChecksumBlocks {
   size_t open_bytes_ = 0;
 };
 
-// What a Checksum needs to know of some consecutive bytes; made in any thread, and reusable.
+// The part of a checksum that some consecutive bytes give; made in any thread, and reusable.
 class ChecksumPart {
  public:
   // Streams in which the same bytes lie this far apart, or a multiple, can share a part.

@@ -131,7 +131,7 @@ DeploymentFacts parse_target(std::string_view text) {
   return out;
 }
 
-// Not one dump of the whole: a line has spaces behind its separators, as documented.
+// Written by hand: a line has spaces behind its separators, as documented, and dump() puts none.
 std::string decision_json(const Decision& decision, bool trace) {
   using Text = std::optional<std::string_view>;
   std::string out;

@@ -55,7 +55,7 @@ std::string experts_text(const std::vector<int64_t>& experts) {
   return fmt::format("{}{}", fmt::join(shown, ","), shown.size() < experts.size() ? ",..." : "");
 }
 
-// What decides how bytes are made beside layout, target and sizes.
+// Compares the facts that decide how bytes are made beside layout, target and sizes.
 void compare_model(const ModelLayers& input, const Manifest& manifest, Differences differences) {
   differences.check("w13_order", w13_order_name(manifest.order), w13_order_name(input.order));
   differences.check("scale_fill", std::to_integer<int>(manifest.scale_fill),
@@ -102,7 +102,7 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
   return ranks[static_cast<size_t>(manifest.rank.rank)];
 }
 
-// Nothing, and a finding, where the input cannot be cut so.
+// Empty, with a finding added, where the input cannot be cut so.
 std::optional<RankSlice> find_slice(const OpenedCheckpoint& input, const Manifest& manifest,
                                     const std::string& place, Findings& findings) {
   try {
@@ -151,7 +151,7 @@ void compare_tensors(const ManifestLayer& planned, const ManifestLayer& stored,
   }
 }
 
-// What a job in flight owns.
+// Buffers of a job in flight.
 struct CompareBuffers {
   JobBuffers made;
   Buffer stored;

@@ -136,7 +136,7 @@ fs::path ConversionOutput::blob_in(const fs::path& home) const {
   return request_.include_rest ? home / kBlobFolder : home;
 }
 
-// What --force began and did not finish. Where OUT holds this plan's result all the same, only the
+// Finishes what an earlier --force began. Where OUT holds this plan's result all the same, only the
 // same conversion goes on.
 void ConversionOutput::look_for_replacement() {
   for (const fs::path& folder : Replacement::folders(request_.output)) {
@@ -177,7 +177,7 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
   if (!request_.shard && !request_.look_only) remove_records();
 }
 
-// What is broken of it is made again; what a manifest says of the data stays.
+// Damaged files are made again; the manifest's statements about the data stay.
 void ConversionOutput::look_at_result(const std::vector<Manifest>& found,
                                       const std::vector<Manifest>& planned) {
   FinishedBlob result =
@@ -216,7 +216,7 @@ void ConversionOutput::refuse_unrecorded() const {
       .hint(request_.shard ? "choose an empty directory" : "--force replaces an earlier result");
 }
 
-// Whoever goes on with a conversion gets the one that was begun.
+// A run that goes on with a conversion goes on with the one that was begun.
 void ConversionOutput::refuse_other(const JournalContent& found) const {
   if (found.plan == plan_ && found.stamp == source_.stamp) return;
   const std::string flags = list_of_differences(found.flags, request_.flags);
@@ -312,7 +312,7 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
   remove_leftovers(planned);
 }
 
-// What dead runs left: temporaries. Layers that no manifest would name are not theirs.
+// Removes the temporaries that dead runs left. Layers that no manifest would name are not theirs.
 void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
   if (request_.shard) return;  // other shards' may be alive
   std::set<std::string> wanted;

@@ -1,5 +1,5 @@
-// Where a conversion writes, and what of it an earlier run has done already: force, resume and shards are
-// decided here. Layout of OUT: man/mxfp4-repack-container.5.
+// Where a conversion writes, and what of it an earlier run has done already: force, resume and
+// shards are decided here. Layout of OUT: man/mxfp4-repack-container.5.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace mxfp4 {
 
-// What the caller asks of OUT.
+// The caller's wishes for OUT.
 struct OutputRequest {
   std::filesystem::path output;  // OUT
   std::filesystem::path input;   // what is converted
@@ -59,19 +59,19 @@ class ConversionOutput {
   // Directory where the blob is written: OUT, a folder in it, or the same in what will replace it.
   [[nodiscard]] const std::filesystem::path& blob() const { return blob_; }
   void reserve(int64_t bytes) const { directory_.reserve(bytes); }
-  // What the file system has free, and, in words, what OUT holds: for a look.
+  // The free bytes of the file system, and a text that tells what OUT holds.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return directory_.free_bytes(); }
   [[nodiscard]] std::string holds() const;
   // Whether an earlier run recorded the file as finished; it was not read again.
   [[nodiscard]] bool recorded(const std::string& name) const {
     return earlier_.files.contains(name);
   }
-  // What an earlier run finished under this name, read again and found whole.
+  // The file that an earlier run finished under this name, if it was read again and found whole.
   [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
   // A file is complete and about to get its name; `warnings` are all that data gave rise to so far.
   void finished(const FinishedFile& file, const std::vector<std::string>& warnings);
-  // Writes manifests, or the shard's, and puts the result in its place; from then on it is complete.
-  // Returns the warnings of all runs.
+  // Writes manifests, or the shard's, and puts the result in its place; from then on it is
+  // complete. Returns the warnings of all runs.
   std::vector<std::string> commit(std::vector<Manifest> manifests,
                                   const std::vector<std::string>& warnings);
 

@@ -97,7 +97,7 @@ void check_preconditions(const Conversion& conversion, const ModelLayers& model)
   }
 }
 
-// Whoever made a loaded input chose its row order; a checkpoint's user cannot know.
+// The maker of a loaded input chose its row order; the user of a checkpoint cannot know.
 void check_defects(const Conversion& conversion, const ConversionRequest& request,
                    const OpenedCheckpoint* checkpoint) {
   const bool loaded = checkpoint != nullptr && checkpoint->model.style == Style::kLoaded;

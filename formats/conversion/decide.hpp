@@ -24,7 +24,7 @@
 
 namespace mxfp4 {
 
-// What is asked for. Empty means that nothing was said.
+// The question that every command asks. An empty member was not told.
 struct ConversionRequest {
   const RuleSet* rules = nullptr;              // the engine revision; never null
   DeploymentFacts deployment{};                // the machine and process that will serve
@@ -38,7 +38,7 @@ struct ConversionRequest {
   bool allow_known_defects = false;
 };
 
-// The answer. A refusal is a value: what was found out before it stands beside it.
+// The answer. A refusal is a value, beside everything that was found out before it.
 struct Conversion {
   const RuleSet* rules = nullptr;
   const CallerRow* caller = nullptr;  // the method class that serves the checkpoint
@@ -57,17 +57,17 @@ struct Conversion {
   std::optional<Error> refusal;
 };
 
-// `checkpoint` may be null: then sizes and slices are not known and not checked. Throws Error::usage
-// for contradictory or unknown facts, Error::input for a checkpoint that holds such ones. Everything
-// that is Error::unsupported becomes the refusal: the oracle's, a layout that does not exist, experts
-// or sizes that cannot be divided, preconditions of the layout, known defects.
+// `checkpoint` may be null: then sizes and slices are not known and not checked. Throws
+// Error::usage for contradictory or unknown facts, Error::input for a checkpoint that holds such
+// ones. Everything that is Error::unsupported becomes the refusal: the oracle's, a layout that does
+// not exist, experts or sizes that cannot be divided, preconditions of the layout, known defects.
 [[nodiscard]] Conversion decide_conversion(const ConversionRequest& request,
                                            const OpenedCheckpoint* checkpoint);
 
 // Throws the refusal, if there is one.
 void require_conversion(const Conversion& conversion);
 
-// What make_plan needs to know. Requires a conversion without a refusal.
+// The options of make_plan. Requires a conversion without a refusal.
 [[nodiscard]] PlanOptions plan_options(const Conversion& conversion);
 
 // How a model is cut among ranks.

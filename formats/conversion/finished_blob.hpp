@@ -1,4 +1,5 @@
-// What of a complete result is still as its manifests say, so that --resume makes again what is not.
+// Finds the files of a complete result that are no longer as its manifests say; --resume makes them
+// again.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +18,9 @@ struct FinishedBlob {
 };
 
 // Looks at the files of `manifests` in `blob` and of the model directory around it: that they are
-// there, their sizes, headers and seek tables; with `all_bytes` their checksums too; with `indexed` the
-// ranks' indexes, which a shard has not. `between` is
-// called every few MB that are read, and may throw.
+// there, their sizes, headers and seek tables; with `all_bytes` their checksums too; with `indexed`
+// the ranks' indexes, which a shard has not. `between` is called every few MB that are read, and
+// may throw.
 [[nodiscard]] FinishedBlob look_at_finished(const std::filesystem::path& blob,
                                             const std::vector<Manifest>& manifests, bool indexed,
                                             bool all_bytes, const std::function<void()>& between);

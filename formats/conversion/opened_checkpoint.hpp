@@ -1,5 +1,5 @@
-// A checkpoint as a conversion sees it: its source, its configuration, and where its MoE layers lie.
-// Only headers have been read.
+// A checkpoint as a conversion sees it: its source, its configuration, and where its MoE layers
+// lie. Only headers have been read.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct OpenedCheckpoint {
   std::optional<std::string> config_text;
   std::optional<ModelConfig> config;
   ModelLayers model;
-  bool layers_chosen = false;  // CheckpointOptions::layers named some, be it all of them
+  bool layers_chosen = false;  // CheckpointOptions::layers named some, or all of them
   size_t layers_left_out = 0;  // by them
 };
 

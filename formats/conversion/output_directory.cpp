@@ -210,7 +210,7 @@ void OutputDirectory::discard() const noexcept {
   try {
     remove_own_files(home(), find_own_files(home(), Evidence::kContent));
   } catch (const std::exception&) {
-    // What made the run fail is what the user has to know.
+    // The user has to know why the run failed, not that cleaning up failed too.
   }
 }
 

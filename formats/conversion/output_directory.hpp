@@ -1,5 +1,6 @@
-// The directory that a command writes: whether it may be used, that nobody else writes it, where its
-// files go until they are complete, and that a failed run leaves nothing of its own behind.
+// The directory that a command writes: whether it may be used, the lock that keeps other writers
+// out, where its files go until they are complete, and that a failed run leaves nothing of its own
+// behind.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 // ".NAME.tmp-AbCd12"
 constexpr std::string_view kTemporaryMark = ".tmp-";
 constexpr size_t kTemporaryEnd = kTemporaryMark.size() + 6;
-// What manifests, of blobs and of shards, begin with.
+// The first bytes of every manifest, of blobs and of shards.
 constexpr std::string_view kManifestFront = "{\n  \"format\": \"mxfp4-repack";
 
 bool is_our_folder(const std::string& name) {
@@ -39,7 +39,7 @@ bool is_manifest_name(const std::string& name) {
   return name == kManifestName || is_shard_manifest(name);
 }
 
-// What the records in a directory say of the files around them.
+// The files that the records in a directory name.
 class Records {
  public:
   explicit Records(const fs::path& directory) {
@@ -188,7 +188,7 @@ void look_through(const Look& look, const fs::path& folder, OwnFiles& found) {
     const std::string name = entry.path().filename().string();
     const fs::path relative = top ? fs::path(name) : entry.path().lexically_relative(look.root);
     std::error_code ignored;
-    // What another process has removed since is nothing of all this.
+    // Files that another process has removed since do not count.
     const bool special = entry.is_symlink(ignored) || entry.is_other(ignored);
     const bool is_folder = !special && entry.is_directory(ignored);
     if (is_folder && is_our_folder(name)) {

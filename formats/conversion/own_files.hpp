@@ -13,7 +13,7 @@
 
 namespace mxfp4 {
 
-// What journals are called: all begin so.
+// The beginning of every journal's name.
 inline constexpr std::string_view kJournalPrefix = ".mxfp4_repack.";
 
 // Folders inside an OUT that cannot be exchanged itself: replacement.hpp.
@@ -36,8 +36,8 @@ struct OwnFiles {
 };
 
 // Looks through `directory`, its folders of ranks and its blob's folder; other folders, and links,
-// are foreign and not entered; those of a replacement are left out. `between` is called every few MB that are read, and may throw. Throws
-// Error::output when a folder cannot be listed.
+// are foreign and not entered; those of a replacement are left out. `between` is called every few
+// MB that are read, and may throw. Throws Error::output when a folder cannot be listed.
 [[nodiscard]] OwnFiles find_own_files(const std::filesystem::path& directory, Evidence evidence,
                                       const std::function<void()>& between = {});
 

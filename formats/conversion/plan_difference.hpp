@@ -1,4 +1,4 @@
-// What two results of different plans differ in, in the words of the flags that decide it.
+// How the plans of two results differ, in the words of the flags that decide it.
 #pragma once
 
 #include <string>

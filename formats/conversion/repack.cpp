@@ -19,13 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What one job in flight owns.
+// Buffers of one job in flight.
 struct InFlight {
   JobBuffers buffers;
   std::vector<OutgoingPiece> outgoing;  // by piece of the job
 };
 
-// What every rank's manifest shares.
+// The part of the manifests that is the same for every rank.
 Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
                   const RepackOptions& options) {
   const Layout* layout = conversion.layout;
@@ -89,7 +89,7 @@ std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   return inputs;
 }
 
-// Of a job, and of the encoder of the worker that is at it.
+// Bytes of the dearest job, and of the encoder of the worker that is at it.
 int64_t largest_cost(const Plan& plan, const Compression& compression) {
   int64_t cost = 0;
   for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);

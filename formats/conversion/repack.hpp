@@ -31,7 +31,7 @@ struct RepackOptions {
   RunLimits limits{};
 };
 
-// What will be written where.
+// Every file that will be written, and where.
 struct RepackPlan {
   Plan plan;                        // of all files; the jobs are those of this shard
   std::vector<bool> wanted;         // by file of the plan: this shard's

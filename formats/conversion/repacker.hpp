@@ -36,14 +36,14 @@ class Repacker {
   // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.
   void work(const Job& job, JobBuffers& buffers);
 
-  // When a job's pieces are no longer needed: lets go of the source's bytes. Thread-safe.
+  // Lets go of the source's bytes, once a job's pieces are no longer needed. Thread-safe.
   void release(const Job& job) const;
 
-  // What layouts had to say about the data ("input scales differ..."), each text once, sorted.
+  // The layouts' warnings about the data ("input scales differ..."), each text once, sorted.
   [[nodiscard]] std::vector<std::string> warnings() const;
 
  private:
-  // What a worker needs besides, while it is at work: there are fewer workers than jobs in flight.
+  // Buffers of a worker while it is at work; there are fewer workers than jobs in flight.
   struct WorkBuffers {
     std::vector<Buffer> joined;  // by slot of the job: one expert's parts put together
     std::vector<Buffer> loaded;  // by slot: one granule in the loaded layout
@@ -66,7 +66,7 @@ class Repacker {
   [[nodiscard]] bool all_mapped(const std::vector<Extent>& extents) const;
   // These experts where they lie one behind another in a mapped tensor; else empty.
   [[nodiscard]] ConstBytes in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const;
-  // What the layout has to say about one granule's loaded bytes.
+  // Runs the layout's own check of one granule's loaded bytes, and keeps its warning.
   void check(const PlannedFile& file, Slot slot, ConstBytes granule);
   // One granule of `slot` in the loaded layout; `slot_index` picks the buffers.
   ConstBytes load(const Piece& piece, int64_t granule, Slot slot, size_t slot_index,

@@ -33,7 +33,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
-// What `path` leads to, whether that is there or not.
+// The path that `path` leads to, whether it exists or not.
 fs::path without_links(fs::path path) {
   std::error_code error;
   constexpr int kMaxLinks = 40;
@@ -298,7 +298,7 @@ void Replacement::recover_beside(const Places& places) {
 void Replacement::recover_inside(const Places& places) {
   const bool arriving = is_folder(places.arriving);
   if (!arriving && !(is_folder(places.old) && is_folder(places.fresh))) return;
-  if (!TriedLock(places.out).taken()) return;  // whoever asks for it again is told
+  if (!TriedLock(places.out).taken()) return;  // the next run that asks for it says so
   if (!arriving) {
     if (!journal_in(places.fresh).ready) return;
     move_out(places);

@@ -40,7 +40,7 @@ struct SideFile {
 struct RestPlan {
   std::vector<RestFile> files;
   std::vector<SideFile> side;  // by name; includes model.safetensors.index.json
-  // What the manifest will say, checksums of the content still empty.
+  // The manifest's entries, checksums of the content still empty.
   [[nodiscard]] std::vector<ManifestFile> planned() const;
   [[nodiscard]] int64_t bytes() const;
 };
@@ -52,9 +52,9 @@ struct RestPlan {
 // The side files of a checkpoint directory: every regular file in it but dot-files, weights in any
 // format (.safetensors, .bin, .pt, .pth, .ckpt, .h5, .hdf5, .msgpack, .gguf, .onnx, .npz, .zst),
 // their indexes (*.index.json), and what is larger than kMaxSideFile, which `warnings` names.
-// Folders are not entered. Throws Error::input, also for a link: who made the directory would choose
-// which of the reader's files is copied. Links to a file of the same directory, and those of a
-// Hugging Face hub cache, from snapshots/ to the same repository's blobs/, are followed.
+// Folders are not entered. Throws Error::input, also for a link: who made the directory would
+// choose which of the reader's files is copied. Links to a file of the same directory, and those of
+// a Hugging Face hub cache, from snapshots/ to the same repository's blobs/, are followed.
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
 

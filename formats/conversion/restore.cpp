@@ -115,7 +115,7 @@ struct RestoreJob {
   UnitRange granules;
 };
 
-// What a job in flight owns.
+// Buffers of a job in flight.
 struct RestoreBuffers {
   Buffer written;
   std::vector<Buffer> others;

@@ -1,4 +1,5 @@
-// What a conversion, its inverse or a comparison may use of this machine, and whom it tells.
+// The share of this machine that a conversion, its inverse or a comparison may use, and its
+// callbacks.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-// What a command that reads a result says of one that is not complete.
+// The error of a command that is to read a result which is not complete.
 #pragma once
 
 #include <filesystem>
 
 namespace mxfp4 {
 
-// Throws Error::input, with what to do as its hint, when `path` holds a conversion or an unpack that
-// was cut off, shards that nobody put together, or nothing while an interrupted replacement left a
-// result beside it.
+// Throws Error::input, with what to do as its hint, when `path` holds a conversion or an unpack
+// that was cut off, shards that no finalize put together, or nothing while an interrupted
+// replacement left a result beside it.
 void refuse_unfinished(const std::filesystem::path& path);
 
 }  // namespace mxfp4

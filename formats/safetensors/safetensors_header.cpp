@@ -130,7 +130,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
     return Error::input(fmt::format("{}: {}: {}", shown(tensor_.name), key, message));
   }
 
-  // What stands here, against what the format has in this place.
+  // Throws: `found` is of another kind than the format has in this place.
   [[noreturn]] bool refuse(std::string_view found) const {
     switch (state_) {
       case State::kTensorValue:

@@ -21,7 +21,8 @@ namespace mxfp4 {
 
 inline constexpr int64_t kSafetensorsLengthBytes = 8;
 inline constexpr int64_t kMaxSafetensorsHeader = 100'000'000;
-// What written files align their data to: a page, so that mapped tensors of whole pages are aligned.
+// Alignment of the data in files that are written: a page, so that mapped tensors of whole pages
+// are aligned.
 inline constexpr int64_t kSafetensorsAlignment = 4096;
 
 struct SafetensorsTensor {

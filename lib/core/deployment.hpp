@@ -1,4 +1,4 @@
-// What the user tells us about the serving process, and what follows from it.
+// The serving machine and process, the target that follows from them, and the oracle's decision.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ enum class ErrorKind {
 };
 
 // Usage:  throw Error::input("[3] does not match 16 bytes").at_key("shape").in_file(path);
-// what() is "<outermost place>: ...: <innermost place>: <message>". Whoever has to tell errors apart
-// asks kind(), key() and file(), never the text.
+// what() is "<outermost place>: ...: <innermost place>: <message>". Code that tells errors
+// apart asks kind(), key() and file(), never the text.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message);
@@ -41,10 +41,10 @@ class Error : public std::exception {
   Error& in_file(std::string_view file);
   // One line that tells the obvious next step; printed after the error.
   Error& hint(std::string text);
-  // The system does not let us read a file that is there, which says nothing about its content.
+  // The file is there, but the system does not let us read it; its content may be good.
   Error& unreadable();
-  // What the reference raises for this refusal ("ValueError", ...); empty for the tool's own
-  // errors.
+  // The exception that the reference raises for this refusal ("ValueError", ...); empty for the
+  // tool's own errors.
   Error& reference_type(std::string type);
 
   [[nodiscard]] ErrorKind kind() const noexcept { return kind_; }

@@ -11,7 +11,7 @@ namespace mxfp4 {
 [[nodiscard]] constexpr uint32_t f32_from_bf16(uint16_t v) { return uint32_t{v} << 16; }
 
 inline constexpr uint16_t kGpuNan = 0x7FFF;
-// What torch writes where it rounds on the CPU.
+// The bits that torch writes when it rounds on the CPU.
 inline constexpr uint16_t kTorchBf16Nan = 0x7FC0;
 
 [[nodiscard]] constexpr uint16_t bf16_from_f32(uint32_t v, uint16_t nan = kGpuNan) {

@@ -1,4 +1,4 @@
-// What a model's config.json says about its MoE layers, as plain values.
+// A model's config.json as far as it concerns MoE layers, as plain values.
 #pragma once
 
 #include <cstdint>

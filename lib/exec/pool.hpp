@@ -15,8 +15,8 @@ class Pool {
  public:
   explicit Pool(std::function<std::unique_ptr<T>()> make) : make_(std::move(make)) {}
 
-  // Calls body(T&) with one that nobody else uses meanwhile. Thread-safe. What a body threw over is
-  // not used again.
+  // Calls body(T&) with one that no other thread uses meanwhile. Thread-safe. What a body threw
+  // over is not used again.
   template <typename Body>
   void use(Body&& body) {
     std::unique_ptr<T> item = take();

@@ -34,16 +34,16 @@ constexpr Table table(F entry) {
   return made;
 }
 
-// What code i contributes to the low and to the high byte of its half; c gives its low byte its
-// three low bits, d nothing.
+// The bits that code i contributes to the low and to the high byte of its half; c gives its low
+// byte its three low bits, d nothing.
 inline constexpr Table kLowOfA = table([](uint32_t i) { return mix({i, 0, 0, 0}); });
 inline constexpr Table kLowOfB = table([](uint32_t i) { return mix({0, i, 0, 0}); });
 inline constexpr Table kHighOfA = table([](uint32_t i) { return mix({i, 0, 0, 0}) >> 8; });
 inline constexpr Table kHighOfB = table([](uint32_t i) { return mix({0, i, 0, 0}) >> 8; });
 inline constexpr Table kHighOfC = table([](uint32_t i) { return mix({0, 0, i, 0}) >> 8; });
 inline constexpr Table kHighOfD = table([](uint32_t i) { return mix({0, 0, 0, i}) >> 8; });
-// What nibbles 0 to 3 of a half contribute to each code: all that is not nothing. Nibble 0 gives c
-// its three low bits.
+// The bits that nibbles 0 to 3 of a half contribute to each code; tables of zeros are left out.
+// Nibble 0 gives c its three low bits.
 inline constexpr Table kAOf1 = table([](uint32_t i) { return unmix(i << 4).a; });
 inline constexpr Table kAOf2 = table([](uint32_t i) { return unmix(i << 8).a; });
 inline constexpr Table kAOf3 = table([](uint32_t i) { return unmix(i << 12).a; });

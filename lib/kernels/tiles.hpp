@@ -10,7 +10,7 @@
 
 namespace mxfp4::kernels {
 
-// What will be read next, to be fetched into the second-level cache meanwhile: pieces of
+// The bytes to be read next, fetched into the second-level cache meanwhile: pieces of
 // `run_bytes` bytes, `runs` bytes from `base`; a negative run is none.
 struct Upcoming {
   const std::byte* base = nullptr;  // null: nothing known

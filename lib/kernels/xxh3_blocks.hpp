@@ -26,7 +26,7 @@ void xxh3_sum_blocks(const std::byte* in, size_t blocks, uint64_t* sums) noexcep
 // Adds the 64 bytes at `in` to `lanes`, with the secret from `secret_offset` on.
 void xxh3_add_stripe(const std::byte* in, size_t secret_offset, Xxh3Lanes& lanes) noexcept;
 
-// What happens between two blocks: adds the sums of the block that ends, then mixes.
+// Goes from one block to the next: adds the sums of the block that ends, then mixes.
 void xxh3_end_block(const uint64_t* sums, Xxh3Lanes& lanes) noexcept;
 
 }  // namespace mxfp4::kernels

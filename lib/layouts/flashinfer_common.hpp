@@ -1,4 +1,4 @@
-// What the FlashInfer layouts share: the row orders of w13, the row shuffle of the TRTLLM
+// Shared by the FlashInfer layouts: the row orders of w13, the row shuffle of the TRTLLM
 // kernels, and the preconditions.
 //
 // Sources: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 fused_moe/core.py

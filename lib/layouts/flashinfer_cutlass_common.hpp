@@ -1,4 +1,4 @@
-// What the FlashInfer CUTLASS layouts share: the interleave of capability 9.0, and for a w13 loaded
+// Shared by the FlashInfer CUTLASS layouts: the interleave of capability 9.0, and for a w13 loaded
 // as gate/up pairs its rows as all up, then all gate, and the biases. Source: vLLM a2c8fc6657
 // fused_moe/oracle/mxfp4.py, gpt_oss converter.
 #pragma once

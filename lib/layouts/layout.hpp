@@ -16,14 +16,14 @@
 
 namespace mxfp4 {
 
-// What a layout sees: the padded layer of one rank, and the target.
+// The input of a layout: the padded layer of one rank, and the target.
 struct LayoutInput {
   LoadedSpec loaded;
   Target target;
 };
 
-// What safetensors cannot say and a consumer needs to rebuild the engine's object around the bytes.
-// Empty fields are not written.
+// Facts that safetensors cannot hold and a consumer needs, to build the engine's object around the
+// bytes. Empty fields are not written.
 struct Storage {
   std::string torch_dtype;  // where it differs from the file's: "float8_e4m3fn"
   std::string layout;       // wrapper class, "HopperMXValueLayout"
@@ -59,7 +59,7 @@ struct Output {
   // 1, or num_experts where upstream mixes experts.
   int64_t experts_per_granule = 1;
   std::optional<Combination> combination;
-  // What the inverse cannot give back, in words ("NaN payloads"); empty: exact.
+  // The part that the inverse cannot give back, in words ("NaN payloads"); empty: exact.
   std::string lost;
   // False for an output from which no slot is restored (humming's global scales).
   bool restores_slot = true;

@@ -1,4 +1,4 @@
-// What the layouts of triton_kernels share. The reference views each loaded matrix [E, N, columns]
+// Shared by the layouts of triton_kernels. The reference views each loaded matrix [E, N, columns]
 // transposed, as [E, columns, N], and swizzles it for an arch; what we write is the storage memory
 // in address order. Values and scales of both projections go through the same two swizzles.
 //   std::vector<Output> outputs = triton_outputs(input, kHopperValueSwizzle, kHopperScaleSwizzle);
@@ -46,7 +46,7 @@ extern const TritonSwizzle kBlackwellValueSwizzle;
 extern const TritonSwizzle kBlackwellScaleSwizzle;
 extern const TritonSwizzle kCdna4ScaleSwizzle;
 
-// What the Hopper value swizzle does to rows x columns bytes (multiples of 16 and 32), in plain
+// The Hopper value swizzle of rows x columns bytes (multiples of 16 and 32), in plain
 // steps. The swizzle itself runs one equal step that is faster.
 [[nodiscard]] Program hopper_value_definition(int64_t rows, int64_t columns);
 

@@ -117,7 +117,7 @@ void Assembly::forward(ConstBytes in, MutableBytes out) const {
   const auto pad = [&](int64_t begin, int64_t end) {
     std::fill(out.begin() + begin, out.begin() + end, fill);
   };
-  // What lies between the rectangles is padding.
+  // The bytes between the rectangles are padding.
   int64_t done = 0;
   for (const CopyRect& rect : rects) {
     const int64_t columns = rect.col_bytes / dtype_bytes(from) * dtype_bytes(to);

@@ -35,7 +35,7 @@ std::optional<bool> config_has_experts(const ModelConfig& config, int64_t index)
 
 constexpr std::string_view kLayers = "layers.";
 
-// What the names of tensors that are not ours show of a layer.
+// Properties of a layer that the names of its other tensors show.
 struct OtherTensors {
   bool any = false;
   bool experts = false;  // of another form: not quantized, or not MXFP4

@@ -1,4 +1,4 @@
-// What config.json says held against what the tensors are. The tensors decide; a config that says
+// Compares config.json with the tensors. The tensors decide; a config that says
 // otherwise belongs to another model or to a broken download.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace mxfp4 {
 // Throws Error::input naming the config's file and key.
 void check_sizes(const ModelConfig& config, const LayerDims& dims, const NamedTensor& witness);
 
-// What check_layers looks at beside the layers themselves.
+// Arguments of check_layers beside the layers themselves.
 struct LayerCheck {
   const StyleRow& row;
   const std::vector<NamedTensor>& tensors;
@@ -23,7 +23,7 @@ struct LayerCheck {
   bool partial = false;             // as FindOptions::partial
 };
 
-// That no layer with experts is missing or beyond the model. `layers` ascends by index.
+// Throws when a layer with experts is missing or beyond the model. `layers` ascends by index.
 void check_layers(const ModelConfig& config, const LayerCheck& check,
                   const std::vector<ExpertLayer>& layers, std::vector<std::string>& warnings);
 

@@ -15,7 +15,7 @@
 namespace mxfp4 {
 namespace {
 
-// What decides how bytes are read; `layout` is a matter of the container.
+// The attributes that decide how bytes are read; `layout` concerns the container only.
 constexpr std::array<std::string_view, 10> kBinding = {
     "layout",  "family",  "w13_order",   "bias_dtype",        "scale_fill",
     "tp_size", "ep_size", "num_experts", "intermediate_size", "hidden_size"};
@@ -213,7 +213,7 @@ void read_bias_dtype(ModelLayers& model, const ModelConfig* config, const FindOp
   }
 }
 
-// What padded scales hold; a loader of Quark checkpoints leaves 1.
+// The value of padded scales; a loader of Quark checkpoints leaves 1.
 void read_scale_fill(ModelLayers& model, const FindOptions& options) {
   const auto fill = number(options, "scale_fill");
   if (fill && *fill > 255) {

@@ -19,9 +19,9 @@ namespace mxfp4 {
 // Whether any name is of this form.
 [[nodiscard]] bool has_loaded_names(const std::vector<NamedTensor>& tensors);
 
-// What a file with these attributes and tensors says of how they are read, by attribute: what it
-// states, and what it means by leaving out those without which its tensors mean something else.
-// Files of one input agree on what they both say.
+// The attributes that decide how a file's tensors are read, by name: those that it states, and the
+// default of one that it leaves out, where its tensors depend on it. Files of one input agree on
+// attributes that both have.
 [[nodiscard]] std::map<std::string, std::string> binding_attributes(
     const std::map<std::string, std::string>& attributes,
     const std::vector<std::string_view>& names);

@@ -6,7 +6,7 @@
 namespace mxfp4 {
 namespace {
 
-// What the experts' tensors show, each of them of any expert.
+// Properties of the experts' tensors; one expert that has a property is enough.
 struct Seen {
   bool experts = false;
   bool nvfp4 = false;   // a second scale over the blocks' scales

@@ -50,7 +50,7 @@ struct Assembly {
 // Rounds the sizes of one rank: given unpadded H and I per rank, the sizes the backend wants.
 using RoundSizes = std::function<LayerDims(LayerDims)>;
 
-// By what the generic loader's slices of the intermediate dimension stride: the padded size of a
+// The stride of the generic loader's slices of the intermediate dimension: the padded size of a
 // rank, or the checkpoint's I / tp_size (vLLM pull request 42595).
 enum class GenericStride : uint8_t { kPadded, kCheckpoint };
 

@@ -30,7 +30,7 @@ struct ProjectionWord {
   Projection projection;
 };
 
-// What a style's loader does with biases.
+// How a style's loader treats biases.
 enum class BiasRule : uint8_t { kRequired, kIgnored, kNeverFilled };
 
 // Which models of a quantization method have their experts in a style.
@@ -69,7 +69,7 @@ struct ExpertTensorName {
   std::string_view word;  // as the projection is called
 };
 
-// Nothing when the name is not one of the style's expert tensors.
+// Empty when the name is not one of the style's expert tensors.
 [[nodiscard]] std::optional<ExpertTensorName> parse_expert_name(const StyleRow& row,
                                                                 std::string_view name);
 // The inverse; `word` is the projection's name.

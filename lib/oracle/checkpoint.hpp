@@ -1,4 +1,4 @@
-// What the engine does with a checkpoint: which method class serves it, the decision for it with
+// The engine's side of a checkpoint: which method class serves it, the decision for it with
 // everything that is known to go wrong afterwards, the kernel settings that follow.
 //
 // Usage:
@@ -37,8 +37,9 @@ struct ModelFacts {
   std::optional<bool> input_scales{};
 };
 
-// The oracle's answer, or the caller's own where it does not ask; with notes. With a `forced` backend
-// the oracle is not asked, and one trace step says so. Throws Error::input as select_backend does.
+// The oracle's answer, or the caller's own where it does not ask; with notes. With a `forced`
+// backend the oracle is not asked, and one trace step says so. Throws Error::input as
+// select_backend does.
 [[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
                               const ModelFacts& model, std::optional<Backend> forced = {});
 

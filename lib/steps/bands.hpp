@@ -1,5 +1,5 @@
-// Steps of which none looks beyond its own rows, run band by band: what lies between two of them
-// then stays in the second-level cache, and takes no more memory than a band.
+// Cuts steps that work row by row into bands of rows. Run band by band, the bytes between two steps
+// stay in the second-level cache and take no more memory than a band.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Bands {
   std::vector<Step> steps;  // of one of them
 };
 
-// `steps` follow each other. One band of all when there is no count at which bands are whole lines
-// of the caches and small.
+// Each of `steps` takes the output of the one before. One band when no number of bands makes them
+// small and whole cache lines.
 [[nodiscard]] Bands cut_into_bands(const std::vector<Step>& steps);
 
 }  // namespace mxfp4

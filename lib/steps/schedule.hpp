@@ -1,7 +1,7 @@
 // How a program runs in one direction, as a value: a flat list of operations on a few buffers.
-// lower.hpp makes it from steps, run_schedule.hpp runs it, schedule_text.hpp prints it. Every choice
-// is made before: the strips and their order, the tiles, what is fetched ahead, and what goes past
-// the caches.
+// lower.hpp makes it from steps, run_schedule.hpp runs it, schedule_text.hpp prints it. Every
+// choice is made before: the strips and their order, the tiles, what is fetched ahead, and what
+// goes past the caches.
 #pragma once
 
 #include <array>
@@ -66,8 +66,8 @@ struct CustomRun {
 
 using Kernel = std::variant<kernels::TilePlan, UnitLoops, ElementMap, CustomRun>;
 
-// What the next strip reads: pieces of `run_bytes` bytes at Schedule::runs, from `from` on; a
-// negative run is none.
+// The bytes that the next strip reads: pieces of `run_bytes` bytes at Schedule::runs, from `from`
+// on; a negative run is none.
 struct Fetch {
   Address from;
   Range runs;

@@ -170,7 +170,7 @@ std::string moves_text(const Schedule& schedule, const Operations& operations,
   return text;
 }
 
-// What is fetched ahead, the runs as of the first fetch.
+// The bytes fetched ahead, with the runs of the first fetch.
 std::string fetches_text(const Schedule& schedule, const Operations& operations) {
   std::vector<int64_t> from;
   const Fetch* first = nullptr;

@@ -13,8 +13,8 @@
 
 namespace mxfp4 {
 
-// What moves as a whole. A nibble is one e2m1 code: element 2j of a row is the low nibble of byte
-// j.
+// The unit that a permutation moves. A nibble is one e2m1 code: element 2j of a row is the low
+// nibble of byte j.
 enum class Unit : uint8_t { kNibble, kByte, kWord16, kWord32 };
 [[nodiscard]] int64_t unit_bits(Unit unit);
 

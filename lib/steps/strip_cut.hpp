@@ -11,8 +11,8 @@
 
 namespace mxfp4 {
 
-// What runs a strip in one direction, and what it reads: pieces of `run_bytes` bytes at `runs`, from
-// where the strip is read. The runs are empty where a kernel fetches nothing.
+// The kernel of a strip in one direction, and the bytes it reads: pieces of `run_bytes` bytes at
+// `runs`, from where the strip is read. The runs are empty where a kernel fetches nothing.
 struct StripKernel {
   Kernel kernel;
   std::vector<int64_t> runs;
