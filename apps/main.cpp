@@ -23,7 +23,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "formats/os/available_threads.hpp"
-#include "formats/os/lost_pages.hpp"
+#include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 #include "lib/exec/pipeline.hpp"
@@ -47,7 +47,7 @@ class Failure {
 
   int report(const Error& error) const {
     // Zeros where a file was cut off may have led to any other error.
-    if (const auto file = mxfp4::file_that_lost_pages()) {
+    if (const auto file = mxfp4::truncated_file()) {
       return say(Error::input("became shorter while it was read").in_file(*file));
     }
     if (error.kind() != mxfp4::ErrorKind::kInternal || !error.hint_text().empty())
@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
   // Buffers go back to the system when they are let go: else the allocator keeps those of up to 32 MiB,
   // beyond the budget of --memory.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  mxfp4::survive_lost_pages();
+  mxfp4::survive_truncation();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow fails as on a full disk
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
@@ -187,7 +187,7 @@ int main(int argc, char** argv) {
     choose_instruction_set();
     choose_threads(line, *console);
     const int code = line.run(*console);
-    mxfp4::check_lost_pages();
+    mxfp4::check_truncation();
     return code;
   } catch (const CLI::Success& success) {
     return show(app, success, failure);

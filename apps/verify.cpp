@@ -11,7 +11,7 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
-#include "formats/os/lost_pages.hpp"
+#include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 
@@ -133,7 +133,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
 
   // Report: the answer holds only if no file became shorter meanwhile.
   warn_of_missing_ranks(options.blob, manifests, console);
-  check_lost_pages();
+  check_truncation();
   return report(options, manifests, findings, progress.seconds(), console);
 }
 

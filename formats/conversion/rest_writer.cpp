@@ -94,7 +94,7 @@ class SummedFile {
  public:
   explicit SummedFile(const fs::path& path) : name_(path.filename().string()), file_(path) {}
   void append(ConstBytes bytes) {
-    sum_.update(bytes);  // first: a map's lost page shows here, write() would only fail
+    sum_.update(bytes);  // first: a truncated map is noted here, write() would only fail
     file_.append(bytes);
   }
   ManifestFile commit(const std::function<void(const ManifestFile&)>& finished) {

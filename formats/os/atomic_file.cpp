@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "formats/os/lost_pages.hpp"
+#include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -28,7 +28,7 @@ constexpr size_t kMaxSpans = 64;
   throw Error::output(fmt::format("{}: {}: {}", path.string(), action, std::strerror(code)));
 }
 
-// The system refuses to read lost pages of a map where our own reading gets them noted.
+// The system refuses to read missing pages of a truncated map; our own reading gets them noted.
 void touch(std::span<const iovec> parts) {
   constexpr size_t kPage = 4096;
   for (const iovec& part : parts) {
@@ -84,7 +84,7 @@ void AtomicFile::discard() {
 void AtomicFile::append(ConstBytes bytes) { write_at(size_, {&bytes, 1}); }
 
 void AtomicFile::write_at(int64_t offset, std::span<const ConstBytes> spans) {
-  check_lost_pages();
+  check_truncation();
   std::array<iovec, kMaxSpans> parts;
   while (!spans.empty()) {
     const size_t count = std::min(spans.size(), parts.size());
@@ -109,7 +109,7 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
       const int code = errno;
       if (code == EINTR) continue;
       if (code == EFAULT) touch(parts);
-      check_lost_pages();
+      check_truncation();
       errno = code;
       fail(target_, "cannot write");
     }
@@ -128,7 +128,7 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
 }
 
 void AtomicFile::commit(const std::function<void()>& before) {
-  check_lost_pages();
+  check_truncation();
   if (fsync(descriptor_) != 0) fail(target_, "cannot fsync");
   if (before) before();
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "cannot rename into place");

@@ -16,7 +16,7 @@
 
 namespace mxfp4 {
 
-// Errors are Error::output naming the target path; Error::input when a mapped file lost pages, so
+// Errors are Error::output naming the target path; Error::input when a mapped file was truncated, so
 // that nothing made from them is ever published.
 class AtomicFile {
  public:

@@ -1,7 +1,7 @@
 // Read-only maps of large files.
 //
-// A map is private to the process but not a copy: if another process truncates the file, the lost
-// pages read as zeros and check_lost_pages throws. A rewrite in place shows in the file's status, so
+// A map is private to the process but not a copy: if another process truncates the file, the missing
+// pages read as zeros and check_truncation throws. A rewrite in place shows in the file's status, so
 // callers compare that before they trust a long run; replacing a file by rename is harmless, the map
 // keeps the old one.
 #pragma once
@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "formats/os/file.hpp"
-#include "formats/os/lost_pages.hpp"
+#include "formats/os/truncated_maps.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {

@@ -1,4 +1,4 @@
-#include "formats/os/lost_pages.hpp"
+#include "formats/os/truncated_maps.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 namespace mxfp4 {
 
 // The handler may read an entry at any time, so entries are reused but never freed. An entry whose
-// file lost pages is not reused either: it names that file.
+// file was truncated is not reused either: it names that file.
 struct WatchedMap::Entry {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
@@ -27,25 +27,25 @@ namespace {
 
 std::mutex entries_mutex;
 std::atomic<WatchedMap::Entry*> entries{nullptr};
-std::atomic<WatchedMap::Entry*> lost{nullptr};
+std::atomic<WatchedMap::Entry*> truncated{nullptr};
 std::atomic<uintptr_t> page_bytes{0};
 
 static_assert(std::atomic<uintptr_t>::is_always_lock_free, "the handler reads these");
 
 // The handler makes async-signal-safe calls only. POSIX does not list mmap among them, but on Linux
 // it is a plain system call.
-void replace_lost_pages(int signal, siginfo_t* info, void* /*context*/) {
+void replace_missing_pages(int signal, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   const uintptr_t in_page = address % page_bytes;
   for (WatchedMap::Entry* at = entries; at != nullptr; at = at->next) {
     const uintptr_t end = at->end;
     if (address < at->begin || address >= end) continue;
-    // The rest of the file is lost too: replacing all of it costs one signal instead of one a page.
+    // The rest of the file is missing too: replacing all of it costs one signal instead of one a page.
     void* zeros = ::mmap(static_cast<char*>(info->si_addr) - in_page, end - address + in_page,
                          PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) break;
     WatchedMap::Entry* none = nullptr;
-    lost.compare_exchange_strong(none, at);
+    truncated.compare_exchange_strong(none, at);
     return;
   }
   // The address is in no map of ours: the instruction runs again and ends the process as usual.
@@ -54,21 +54,21 @@ void replace_lost_pages(int signal, siginfo_t* info, void* /*context*/) {
 
 }  // namespace
 
-void survive_lost_pages() {
+void survive_truncation() {
   page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   struct sigaction action {};
-  action.sa_sigaction = replace_lost_pages;
+  action.sa_sigaction = replace_missing_pages;
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
-std::optional<std::string> file_that_lost_pages() {
-  const WatchedMap::Entry* entry = lost;
+std::optional<std::string> truncated_file() {
+  const WatchedMap::Entry* entry = truncated;
   return entry == nullptr ? std::nullopt : std::optional(entry->file);
 }
 
-void check_lost_pages() {
-  if (const auto file = file_that_lost_pages()) {
+void check_truncation() {
+  if (const auto file = truncated_file()) {
     throw Error::input(fmt::format("{}: became shorter while it was read", *file));
   }
 }
@@ -76,7 +76,7 @@ void check_lost_pages() {
 WatchedMap::WatchedMap(ConstBytes bytes, const std::string& file) {
   const std::scoped_lock lock(entries_mutex);
   entry_ = entries;
-  while (entry_ != nullptr && (entry_->in_use || entry_ == lost)) entry_ = entry_->next;
+  while (entry_ != nullptr && (entry_->in_use || entry_ == truncated)) entry_ = entry_->next;
   if (entry_ == nullptr) {
     entry_ = new Entry;
     entry_->next = entries;

@@ -1,8 +1,8 @@
 // Survives the truncation of a mapped file by another process. Touching a page behind the new end
 // raises SIGBUS, which would end this process without any cleaning up. The handler here lets the
-// lost part read as zeros and notes the file; the next check throws, and destructors clean up.
+// missing part read as zeros and notes the file; the next check throws, and destructors clean up.
 //
-// Usage:  survive_lost_pages();  ... read maps ...  check_lost_pages();
+// Usage:  survive_truncation();  ... read maps ...  check_truncation();
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 namespace mxfp4 {
 
 // Installs the handler of SIGBUS, for the whole process.
-void survive_lost_pages();
+void survive_truncation();
 
-// The first file that lost mapped pages.
-[[nodiscard]] std::optional<std::string> file_that_lost_pages();
+// The first file of a map that was truncated; empty: none.
+[[nodiscard]] std::optional<std::string> truncated_file();
 
-// Throws Error::input naming that file, if there is one: what was read of it is not its content.
+// Throws Error::input naming that file, if there is one: bytes read from it may be zeros.
 // Call it after reading a map, before publishing anything that was made from it.
-void check_lost_pages();
+void check_truncation();
 
 // A map that the handler knows, as long as this lives. Movable.
 class WatchedMap {
