@@ -259,11 +259,19 @@ void refuse_empty_values(const std::vector<std::string>& words) {
   }
 }
 
-bool asks_for_json(const std::vector<std::string>& words) {
-  const auto end = std::ranges::find(words, "--");
-  return std::any_of(words.begin(), end, [](const std::string& word) {
-    return word == "--json" || word == "--json=true" || word == "--json=1";
-  });
+GlobalOptions output_options(const std::vector<std::string>& words) {
+  constexpr std::string_view kColor = "--color";
+  GlobalOptions options;
+  std::string_view before;
+  for (std::string_view word : words) {
+    if (word == "--") break;
+    options.json = options.json || word == "--json" || word == "--json=true" || word == "--json=1";
+    if (before == kColor) options.color = word;
+    if (word.starts_with("--color=")) options.color = word.substr(kColor.size() + 1);
+    before = word;
+  }
+  if (options.color != "always" && options.color != "never") options.color = "auto";
+  return options;
 }
 
 UnknownWord find_unknown_word(const CLI::App& app, const std::vector<std::string>& words) {

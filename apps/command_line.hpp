@@ -34,8 +34,8 @@ void declare_commands(CLI::App& app, CommandLine& line);
 // Throws Error::usage for a word "--flag=": the parser would take the next word for its value.
 void refuse_empty_values(const std::vector<std::string>& words);
 
-// Whether --json stands among the words, whatever else is wrong with them.
-[[nodiscard]] bool asks_for_json(const std::vector<std::string>& words);
+// What stands among the words of --json and --color, whatever else is wrong with them.
+[[nodiscard]] GlobalOptions output_options(const std::vector<std::string>& words);
 
 // The first word of a command line that is no command, flag or argument of `app`, as the message
 // and hint of an error; empty strings when all words are known. For use after parsing failed.

@@ -1,6 +1,7 @@
 #include "apps/console.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +19,13 @@
 namespace mxfp4 {
 namespace {
 
-constexpr size_t kWidth = 80;
-constexpr int kBarWidth = 20;
+constexpr size_t kUsualWidth = 80;
+constexpr size_t kReadableWidth = 100;  // longer lines of text are hard to read
+constexpr size_t kNarrowestColumn = 5;
+constexpr size_t kWidestBar = 40;
+constexpr size_t kNarrowestBar = 10;
+// How often a line is written where no terminal looks, in seconds; for logs and for tests.
+constexpr const char* kSecondsVariable = "MXFP4_REPACK_PROGRESS_SECONDS";
 constexpr std::chrono::milliseconds kBlink{300};
 
 // A person who cannot be told is no reason to stop.
@@ -33,9 +39,19 @@ void answer(std::string_view text) {
 }
 
 constexpr std::string_view kBold = "\033[1m";
+constexpr std::string_view kGreen = "\033[32m";
+constexpr std::string_view kRed = "\033[31m";
 constexpr std::string_view kPlain = "\033[0m";
 
-// Lines as visible() shows them, and where `color` is on our own two marks.
+// The mark of ours that `text` begins with; empty: none.
+std::string_view own_mark(std::string_view text) {
+  for (std::string_view mark : {kBold, kGreen, kRed, kPlain}) {
+    if (text.starts_with(mark)) return mark;
+  }
+  return "";
+}
+
+// Lines as visible() shows them, and where `color` is on our own marks.
 std::string visible_lines(std::string_view text, bool color) {
   std::string out;
   while (!text.empty()) {
@@ -43,16 +59,48 @@ std::string visible_lines(std::string_view text, bool color) {
     out += visible(text.substr(0, end));
     text.remove_prefix(end);
     if (text.empty()) break;
-    const bool own = color && (text.starts_with(kBold) || text.starts_with(kPlain));
-    const size_t size = own ? kBold.size() : 1;
-    const std::string_view mark = text.substr(0, size);
+    std::string_view mark = color ? own_mark(text) : "";
+    const bool own = !mark.empty();
+    if (!own) mark = text.substr(0, 1);
     out += own || mark == "\n" ? std::string(mark) : visible(mark);
-    text.remove_prefix(size);
+    text.remove_prefix(mark.size());
   }
   return out;
 }
 
 bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
+
+size_t width_of(int descriptor) {
+  winsize size{};
+  const bool known = is_terminal(descriptor) && ioctl(descriptor, TIOCGWINSZ, &size) == 0;
+  return known && size.ws_col > 0 ? std::max<size_t>(size.ws_col, 20) : kUsualWidth;
+}
+
+bool wants_color(const std::string& asked, int descriptor) {
+  if (asked != "auto") return asked == "always";
+  const auto is_set = [](const char* name, std::string_view value) {
+    const char* text = std::getenv(name);
+    return text != nullptr && (value.empty() ? *text != '\0' : text == value);
+  };
+  return is_terminal(descriptor) && !is_set("NO_COLOR", "") && !is_set("TERM", "dumb");
+}
+
+double seconds_between_lines() {
+  const char* text = std::getenv(kSecondsVariable);
+  const double seconds = text == nullptr ? 0 : std::strtod(text, nullptr);
+  return seconds > 0 ? seconds : 60;
+}
+
+// Bytes that the first `wanted` columns of UTF-8 text take.
+size_t bytes_of_columns(std::string_view text, size_t wanted) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const bool begins = (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U;
+    if (begins && wanted-- == 0) break;
+    ++at;
+  }
+  return at;
+}
 
 // Columns of UTF-8 text: bytes that do not continue a character.
 size_t columns(std::string_view text) {
@@ -69,9 +117,8 @@ std::string clock_text(int64_t seconds) {
 }  // namespace
 
 Console::Console(const GlobalOptions& options) : options_(options) {
-  const bool plain = std::getenv("NO_COLOR") != nullptr;
-  color_ = options.color == "always" ||
-           (options.color == "auto" && !plain && is_terminal(STDOUT_FILENO));
+  color_ = wants_color(options.color, STDOUT_FILENO);
+  error_color_ = wants_color(options.color, STDERR_FILENO);
 }
 
 void Console::say(std::string_view line) const {
@@ -91,7 +138,18 @@ void Console::result_json(nlohmann::ordered_json json) const {
 void Console::warn(std::string_view text) const {
   warnings_.emplace_back(text);
   std::fflush(stdout);
-  tell(fmt::format("mxfp4-repack: warning: {}\n", visible(text)));
+  const std::string_view begin = error_color_ ? kBold : "";
+  const std::string_view end = error_color_ ? kPlain : "";
+  tell(fmt::format("{}mxfp4-repack: warning:{} {}\n", begin, end, visible(text)));
+}
+
+void Console::error(std::string_view text, std::string_view hint) const {
+  std::fflush(stdout);
+  const std::string begin = error_color_ ? fmt::format("{}{}", kBold, kRed) : "";
+  const std::string_view end = error_color_ ? kPlain : "";
+  tell(fmt::format("{}mxfp4-repack: error:{} {}\n", begin, end, visible(text)));
+  if (hint.empty()) return;
+  tell(fmt::format("{}hint:{} {}\n", error_color_ ? kBold : "", end, visible(hint)));
 }
 
 void Console::detail(std::string_view line) const {
@@ -102,16 +160,26 @@ std::string Console::bold(std::string_view text) const {
   return color_ ? fmt::format("{}{}{}", kBold, text, kPlain) : std::string(text);
 }
 
-bool Console::progress_wanted() const {
-  if (options_.progress == "auto") return !options_.quiet && is_terminal(STDERR_FILENO);
-  return options_.progress == "always";
+std::string Console::good(std::string_view text) const {
+  return color_ ? fmt::format("{}{}{}", kGreen, text, kPlain) : std::string(text);
+}
+
+std::string Console::bad(std::string_view text) const {
+  return color_ ? fmt::format("{}{}{}", kRed, text, kPlain) : std::string(text);
+}
+
+Console::ProgressStyle Console::progress_style() const {
+  if (options_.progress == "always") return ProgressStyle::kBar;
+  if (options_.progress == "never" || options_.quiet) return ProgressStyle::kNone;
+  return is_terminal(STDERR_FILENO) ? ProgressStyle::kBar : ProgressStyle::kLines;
 }
 
 Progress::Progress(const Console& console, int64_t total_bytes)
-    : shown_(console.progress_wanted()),
+    : style_(console.progress_style()),
       patient_(!console.progress_always()),
       total_(total_bytes),
-      start_(std::chrono::steady_clock::now()) {}
+      start_(std::chrono::steady_clock::now()),
+      last_draw_(start_) {}
 
 Progress::~Progress() { finish(); }
 
@@ -127,26 +195,53 @@ double Progress::seconds() const {
 
 void Progress::advance(int64_t bytes) {
   done_ += bytes;
-  if (!shown_) return;
+  if (style_ == Console::ProgressStyle::kNone) return;
   const auto now = std::chrono::steady_clock::now();
-  if (patient_ && now - start_ < kBlink) return;
-  if (drawn_ && now - last_draw_ < std::chrono::milliseconds(100) && done_ < total_) return;
+  if (style_ == Console::ProgressStyle::kLines) {
+    static const std::chrono::duration<double> between(seconds_between_lines());
+    if (now - last_draw_ < between) return;
+  } else {
+    if (patient_ && now - start_ < kBlink) return;
+    if (drawn_ && now - last_draw_ < std::chrono::milliseconds(100) && done_ < total_) return;
+  }
   last_draw_ = now;
   draw();
 }
 
 void Progress::draw() {
-  drawn_ = true;
   const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1.0;
   const double elapsed = std::max(seconds(), 1e-6);
   const double rate = static_cast<double>(done_) / elapsed;
   const auto left = static_cast<int64_t>(static_cast<double>(total_ - done_) / std::max(rate, 1.0));
-  const auto filled = static_cast<size_t>(share * kBarWidth);
-  tell(fmt::format("\r\033[K[{:<{}}] {:3.0f} %  {} of {}  {}/s  ETA {}", std::string(filled, '#'),
-                   kBarWidth, share * 100, human_bytes(done_), human_bytes(total_),
-                   human_bytes(static_cast<int64_t>(rate)), clock_text(left)));
+  // Most telling last: what does not fit is left out from the left.
+  const std::vector<std::string> parts = {
+      fmt::format("{} of {}", human_bytes(done_), human_bytes(total_)),
+      human_bytes(static_cast<int64_t>(rate)) + "/s", "ETA " + clock_text(left)};
+  const auto text_from = [&](size_t first) {
+    std::string text = fmt::format("{:3.0f} %", share * 100);
+    for (size_t i = first; i < parts.size(); ++i) text += "  " + parts[i];
+    return text;
+  };
+  if (style_ == Console::ProgressStyle::kLines) {
+    tell("mxfp4-repack: " + text_from(0).substr(text_from(0).find_first_not_of(' ')) + "\n");
+    return;
+  }
+  drawn_ = true;
+  const size_t width = width_of(STDERR_FILENO) - 1;  // the last column may wrap
+  size_t first = 0;
+  while (first < parts.size() && text_from(first).size() > width) ++first;
+  const std::string text = text_from(first);
+  std::string bar;
+  if (text.size() + 3 + kNarrowestBar <= width) {
+    const size_t room = std::min(width - text.size() - 3, kWidestBar);
+    const auto filled = static_cast<size_t>(share * static_cast<double>(room));
+    bar = fmt::format("[{:<{}}] ", std::string(filled, '#'), room);
+  }
+  tell(fmt::format("\r\033[K{}{}", bar, text));
   std::fflush(stderr);
 }
+
+size_t output_width() { return width_of(STDOUT_FILENO); }
 
 std::string count_of(uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -171,13 +266,12 @@ std::vector<std::string> wrap(std::string_view text, size_t width) {
   const std::string shown = visible(text);
   text = shown;
   while (columns(text) > width) {
-    size_t cut = text.rfind(' ', width);
-    if (cut == std::string_view::npos || cut == 0) {
-      cut = text.find(' ', width);
-      if (cut == std::string_view::npos) break;
-    }
+    const size_t room = bytes_of_columns(text, std::max<size_t>(width, 1));
+    const size_t blank = text.rfind(' ', room);
+    const bool at_blank = blank != std::string_view::npos && blank != 0;
+    const size_t cut = at_blank ? blank : room;
     lines.emplace_back(text.substr(0, cut));
-    text.remove_prefix(cut + 1);
+    text.remove_prefix(at_blank ? cut + 1 : cut);
   }
   lines.emplace_back(text);
   return lines;
@@ -185,7 +279,8 @@ std::vector<std::string> wrap(std::string_view text, size_t width) {
 
 std::string paragraph(std::string_view text, size_t indent) {
   std::string out;
-  for (const std::string& line : wrap(text, kWidth - indent)) {
+  const size_t width = std::min(output_width(), kReadableWidth);
+  for (const std::string& line : wrap(text, width - std::min(indent, width - 1))) {
     out += std::string(indent, ' ') + line + "\n";
   }
   return out;
@@ -216,30 +311,47 @@ std::string pace(int64_t written, int64_t moved, double seconds) {
   return fmt::format("{} in {:.1f} s, {}/s", human_bytes(written), seconds, human_bytes(rate));
 }
 
+namespace {
+
+// Takes columns off the widest until all fit into `room`.
+void fit_columns(std::vector<size_t>& width, size_t room) {
+  size_t total = 2 * (width.size() - 1);
+  for (size_t one : width) total += one;
+  while (total > room) {
+    const auto widest = std::ranges::max_element(width);
+    if (*widest <= kNarrowestColumn) return;
+    --*widest;
+    --total;
+  }
+}
+
+}  // namespace
+
 std::string table(const Console& console, const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return "";
-  std::vector<std::vector<std::string>> cells = rows;
   std::vector<size_t> width(rows.front().size(), 0);
-  for (auto& row : cells) {
+  for (const auto& row : rows) {
     for (size_t c = 0; c < row.size(); ++c) {
-      row[c] = visible(row[c]);
-      width[c] = std::max(width[c], columns(row[c]));
+      width[c] = std::max(width[c], columns(visible(row[c])));
     }
   }
-  size_t indent = 0;
-  for (size_t c = 0; c + 1 < width.size(); ++c) indent += width[c] + 2;
-  const size_t last_width = indent + 20 < kWidth ? kWidth - indent : 20;
+  fit_columns(width, output_width());
   std::string out;
-  for (size_t r = 0; r < cells.size(); ++r) {
-    std::string line;
-    for (size_t c = 0; c + 1 < width.size(); ++c) {
-      line += cells[r][c] + std::string(width[c] - columns(cells[r][c]) + 2, ' ');
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::vector<std::vector<std::string>> cells;
+    size_t lines = 1;
+    for (size_t c = 0; c < width.size(); ++c) {
+      cells.push_back(wrap(rows[r][c], width[c]));
+      lines = std::max(lines, cells.back().size());
     }
-    const std::vector<std::string> last = wrap(cells[r].back(), last_width);
-    for (size_t i = 0; i < last.size(); ++i) {
-      std::string text = (i == 0 ? line : std::string(indent, ' ')) + last[i];
-      text.resize(text.find_last_not_of(' ') + 1);
-      out += (r == 0 ? console.bold(text) : text) + "\n";
+    for (size_t i = 0; i < lines; ++i) {
+      std::string line;
+      for (size_t c = 0; c < width.size(); ++c) {
+        const std::string text = i < cells[c].size() ? cells[c][i] : "";
+        line += text + std::string(width[c] - std::min(width[c], columns(text)) + 2, ' ');
+      }
+      line.resize(line.find_last_not_of(' ') + 1);
+      out += (r == 0 ? console.bold(line) : line) + "\n";
     }
   }
   return out;

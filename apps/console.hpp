@@ -1,5 +1,5 @@
-// What a person sees: warnings and progress on stderr, results on stdout, tables that fit 80
-// columns.
+// What a person sees: warnings and progress on stderr, results on stdout, tables that fit the
+// terminal.
 #pragma once
 
 #include <chrono>
@@ -32,24 +32,33 @@ class Console {
   [[nodiscard]] bool answered() const { return answered_; }
   // "mxfp4-repack: warning: <text>" on stderr, always.
   void warn(std::string_view text) const;
+  // "mxfp4-repack: error: <text>" on stderr, and "hint: <hint>" unless that is empty.
+  void error(std::string_view text, std::string_view hint) const;
   // On stderr with -v.
   void detail(std::string_view line) const;
 
-  // `text` in bold where stdout is a terminal that may show it.
+  // `text` in bold, green or red where stdout is a terminal that may show it.
   [[nodiscard]] std::string bold(std::string_view text) const;
-  [[nodiscard]] bool progress_wanted() const;
+  [[nodiscard]] std::string good(std::string_view text) const;
+  [[nodiscard]] std::string bad(std::string_view text) const;
+
+  // How progress is told: not at all, as a bar that is drawn again and again, or as a line now and
+  // then, for logs.
+  enum class ProgressStyle : uint8_t { kNone, kBar, kLines };
+  [[nodiscard]] ProgressStyle progress_style() const;
   [[nodiscard]] bool progress_always() const { return options_.progress == "always"; }
 
  private:
   GlobalOptions options_;
-  bool color_ = false;
+  bool color_ = false;        // on stdout
+  bool error_color_ = false;  // on stderr
   mutable std::vector<std::string> warnings_;
   mutable bool answered_ = false;
 };
 
-// A bar with bytes, rate and time left on stderr; nothing where no terminal looks at it, or where
-// all is done in less than a blink. Whatever is said next on the same terminal needs finish()
-// first.
+// Share, bytes, rate and time left on stderr: on a terminal a bar as wide as that, nothing where all
+// is done in less than a blink; elsewhere a line a minute. Whatever is said next on the same terminal
+// needs finish() first.
 class Progress {
  public:
   Progress(const Console& console, int64_t total_bytes);
@@ -59,7 +68,7 @@ class Progress {
 
   // `bytes` more are done. One thread at a time.
   void advance(int64_t bytes);
-  // Wipes the bar and stops the clock.
+  // Wipes the bar, if there is one, and stops the clock.
   void finish();
   // From construction to finish().
   [[nodiscard]] double seconds() const;
@@ -67,7 +76,7 @@ class Progress {
  private:
   void draw();
 
-  bool shown_;
+  Console::ProgressStyle style_;
   bool patient_;  // draws only what takes a while
   bool drawn_ = false;
   int64_t total_;
@@ -83,15 +92,18 @@ class Progress {
 // "1.50 GiB"
 [[nodiscard]] std::string human_bytes(int64_t bytes);
 
-// `text` in lines of at most 80 columns, each after `indent` blanks, ending with a newline.
+// Columns that a line on stdout may take: those of the terminal, 80 where there is none.
+[[nodiscard]] size_t output_width();
+
+// `text` in lines that fit, at most 100 columns, each after `indent` blanks, ending with a newline.
 [[nodiscard]] std::string paragraph(std::string_view text, size_t indent);
 
-// Rows of equal length as aligned columns two spaces apart, the first row being the heading. The
-// last column is wrapped so that no line is longer than 80 characters.
+// Rows of equal length as aligned columns two spaces apart, the first row being the heading. Where
+// they do not fit, the text of the widest columns is wrapped.
 [[nodiscard]] std::string table(const Console& console,
                                 const std::vector<std::vector<std::string>>& rows);
 
-// `text` in lines of at most `width` columns, broken at blanks where it can be.
+// `text` in lines of at most `width` columns, broken at blanks where it can be, else anywhere.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, size_t width);
 
 // One word of a shell command that means `text`, quoted where it has to be.

@@ -12,17 +12,24 @@ namespace mxfp4 {
 namespace {
 
 constexpr size_t kTextColumn = 28;
-constexpr size_t kWidth = 80;
+constexpr size_t kCommandColumn = 12;
+constexpr size_t kWidest = 100;    // longer lines are hard to read
+constexpr size_t kNarrowest = 60;  // below that, texts stand under their names
+constexpr size_t kNarrowIndent = 6;
 
-// A name of two columns' indent, its text beside it, or below where the name is too long.
-void append_entry(std::string& out, const std::string& name, const std::string& text) {
+// A name of two columns' indent, its text beside it from `column` on, or below where the name is too
+// long.
+void append_entry(std::string& out, const std::string& name, const std::string& text,
+                  size_t column) {
+  const size_t width = std::min(output_width(), kWidest);
+  if (width < kNarrowest) column = kNarrowIndent;
   std::string line = "  " + name;
-  if (line.size() + 2 > kTextColumn) {
+  if (line.size() + 2 > column) {
     out += line + "\n";
     line.clear();
   }
-  for (const std::string& part : wrap(text, kWidth - kTextColumn)) {
-    out += fmt::format("{:<{}}{}\n", line, kTextColumn, part);
+  for (const std::string& part : wrap(text, width - column)) {
+    out += fmt::format("{:<{}}{}\n", line, column, part);
     line.clear();
   }
 }
@@ -69,12 +76,32 @@ void append_options(std::string& out, const CLI::App& app) {
     out += fmt::format("\n{}:\n", group);
     for (const CLI::Option* option : app.get_options()) {
       if (group_of(*option) == group)
-        append_entry(out, names_of(*option), option->get_description());
+        append_entry(out, names_of(*option), option->get_description(), kTextColumn);
     }
   }
 }
 
 }  // namespace
+
+std::string with_bold_headings(std::string_view help, const Console& console) {
+  constexpr std::string_view kUsage = "Usage:";
+  std::string out;
+  while (!help.empty()) {
+    const std::string_view line = help.substr(0, help.find('\n'));
+    help.remove_prefix(std::min(help.size(), line.size() + 1));
+    const bool heading = line.ends_with(':') && !line.starts_with(' ');
+    if (heading) {
+      out += console.bold(line);
+    } else if (line.starts_with(kUsage)) {
+      out += console.bold(kUsage);
+      out += line.substr(kUsage.size());
+    } else {
+      out += line;
+    }
+    out += '\n';
+  }
+  return out;
+}
 
 std::string help_text(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
@@ -91,7 +118,7 @@ std::string help_text(const CLI::App& app) {
   const std::vector<const CLI::App*> commands = app.get_subcommands({});
   if (!commands.empty()) out += "\nCommands:\n";
   for (const CLI::App* command : commands) {
-    out += fmt::format("  {:<10}{}\n", command->get_name(), command->get_description());
+    append_entry(out, command->get_name(), command->get_description(), kCommandColumn);
   }
   append_options(out, app);
   out += commands.empty() ? "\nman mxfp4-repack explains them all.\n"

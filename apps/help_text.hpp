@@ -1,10 +1,17 @@
-// What --help prints: usage, examples first, then the flags in groups, at most 80 columns wide.
+// What --help prints: usage, examples first, then the flags in groups, as wide as the terminal, at most
+// 100 columns.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
+
+#include "apps/console.hpp"
 
 namespace mxfp4 {
+
+// Lines that end in a colon and are not indented, and the word Usage, in bold where that is shown.
+[[nodiscard]] std::string with_bold_headings(std::string_view help, const Console& console);
 
 // The help of the program or of one command, by what is declared in `app`; its footer holds the
 // examples, one command a line.

@@ -20,6 +20,7 @@
 
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
+#include "apps/help_text.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "formats/os/available_threads.hpp"
@@ -40,10 +41,14 @@ constexpr const char* kReport =
 class Failure {
  public:
   // Flags may not have been parsed when the first error comes, so the words are looked at.
-  explicit Failure(const std::vector<std::string>& words) : json_(mxfp4::asks_for_json(words)) {}
+  explicit Failure(const std::vector<std::string>& words)
+      : json_(mxfp4::output_options(words).json), own_console_(mxfp4::output_options(words)) {}
 
   void set_command(std::string name) { command_ = std::move(name); }
   void set_console(const mxfp4::Console& console) { console_ = &console; }
+  [[nodiscard]] const mxfp4::Console& console() const {
+    return console_ != nullptr ? *console_ : own_console_;
+  }
 
   int report(const Error& error) const {
     // Zeros where a file was cut off may have led to any other error.
@@ -65,22 +70,18 @@ class Failure {
  private:
   int say(const Error& error) const {
     std::fflush(stdout);
-    std::string text = fmt::format("mxfp4-repack: error: {}\n", mxfp4::visible(error.what()));
-    if (!error.hint_text().empty()) {
-      text += fmt::format("hint: {}\n", mxfp4::visible(error.hint_text()));
-    }
-    (void)std::fputs(text.c_str(), stderr);
+    console().error(error.what(), error.hint_text());
     print(mxfp4::error_json(error));
     return mxfp4::exit_code_of(error.kind());
   }
 
   // A command that has printed its document has said there what it refuses.
   void print(mxfp4::Json error) const {
-    if (!json_ || (console_ != nullptr && console_->answered())) return;
+    if (!json_ || console().answered()) return;
     mxfp4::Json document = mxfp4::json_document(command_);
     document["error"] = std::move(error);
     try {
-      (console_ != nullptr ? *console_ : mxfp4::Console({})).result_json(std::move(document));
+      console().result_json(std::move(document));
     } catch (const Error&) {
       return;  // stdout cannot be written; the first error counts
     }
@@ -88,7 +89,8 @@ class Failure {
 
   bool json_;
   std::string command_;
-  const mxfp4::Console* console_ = nullptr;
+  const mxfp4::Console* console_ = nullptr;  // null: flags were not parsed
+  mxfp4::Console own_console_;
 };
 
 // A stream that the caller closed must not become the first file that is opened. What stands in
@@ -104,7 +106,7 @@ int show(const CLI::App& app, const CLI::Success& success, const Failure& failur
   std::ostringstream text;
   const int code = app.exit(success, text, text);
   try {
-    mxfp4::Console({}).result(text.str());
+    failure.console().result(mxfp4::with_bold_headings(text.str(), failure.console()));
   } catch (const Error& error) {
     return failure.report(error);
   }

@@ -1,11 +1,11 @@
-# What a person sees in a terminal of 80 columns: help, tables, colour, the progress bar, the line at
-# the end, and the nearest word where one is wrong.
+# What a person sees in a terminal: help, tables, colour, the progress bar, the line at the end, and
+# the nearest word where one is wrong.
 model=$TESTDATA/ingest/gptoss_hf
 
 # on_terminal COMMAND: runs it with a terminal for stdin, stdout and stderr; all output in `seen`.
 on_terminal() {
   command -v script >/dev/null || skip 'util-linux script is not installed'
-  script -qec "stty cols 80; $1" /dev/null </dev/null >seen
+  TERM=xterm script -qec "stty cols 80; $1" /dev/null </dev/null >seen
 }
 fits() { [ -z "$(awk 'length > 80' "$1")" ] || { awk 'length > 80' "$1" >&2; fail "$2: wider than 80"; }; }
 
@@ -75,6 +75,54 @@ last="^'a blank': 2 layer files for TRITON, .* in [0-9.]+ s, .*/s; next: mxfp4-r
 grep -qE "$last" stdout || fail "the last line is: $(cat stdout)"
 [ "$(wc -l <stdout)" = 1 ] || fail 'not one line'
 [ ! -s stderr ] || fail 'a bar without a terminal'
+
+# Narrow and wide terminals: help, tables and the bar fit, and say the same.
+in_width() { # COLUMNS COMMAND
+  script -qec "stty cols $1; $2" /dev/null </dev/null | tr -d '\r' | sed "s/$escape\[[0-9;]*m//g" >seen
+}
+words_of() { tr -d ' \n' <"$1" | fold -w1 | sort; }
+if command -v script >/dev/null; then
+  for command in 'inspect ranks' 'inspect model --arch sm90' 'verify --help' 'list styles'; do
+    for width in 40 80 200; do
+      in_width $width "$BIN $command"
+      [ -z "$(grep -v '^  mxfp4-repack ' seen | awk -v w=$width 'length > w')" ] ||
+        { cat seen; fail "wider than $width: $command"; }
+      words_of seen >"words.$width"
+      [ $width = 40 ] || [ "${command#*--help}" != "$command" ] || cmp words.40 "words.$width" ||
+        fail "$command says something else at $width columns"
+    done
+  done
+  for width in 20 40 80 200; do
+    script -qec "stty cols $width; $BIN verify out --progress always" /dev/null </dev/null |
+      tr '\r' '\n' | grep '%' | sed "s/$escape\[K//" >bars
+    [ -s bars ] || fail "no bar at $width columns"
+    ! awk -v w=$width 'length > w - 1' bars | grep . || fail "a bar wider than $width"
+    [ $width -lt 40 ] || grep -q 'ETA' bars || fail "no time left at $width columns"
+  done
+fi
+
+# Without a terminal a line now and then, a minute by default: never a bar.
+MXFP4_REPACK_PROGRESS_SECONDS=0.000001 expect_exit 0 "$BIN" verify out
+line='mxfp4-repack: [0-9]+ %  [0-9.]+ [KMG]?i?B of [0-9.]+ [KMG]?i?B  [0-9.]+ [KMG]?i?B/s  ETA [0-9]+:[0-9]{2}'
+grep -qxE "$line" stderr || fail "no line of progress: $(cat stderr)"
+! grep -q "$escape" stderr || fail 'a bar in a log'
+for flag in '--progress never' -q; do
+  # shellcheck disable=SC2086
+  MXFP4_REPACK_PROGRESS_SECONDS=0.000001 expect_exit 0 "$BIN" verify out $flag
+  [ ! -s stderr ] || fail "progress with $flag"
+done
+
+# Help and errors have colour where it is wanted, whatever else is wrong with the line.
+expect_exit 0 "$BIN" verify --help --color always
+grep -q "$escape\[1mUsage:" stdout || fail 'help without headings'
+expect_exit 2 "$BIN" verify out --nonsense --color=always
+grep -q "^$escape\[1m$escape\[31mmxfp4-repack: error:$escape\[0m " stderr || fail 'an error without colour'
+expect_exit 2 "$BIN" verify out --nonsense
+! grep -q "$escape" stderr || fail 'colour in a file of errors'
+NO_COLOR='' on_terminal "$BIN inspect out"
+grep -q "$escape\[1m" seen || fail 'an empty NO_COLOR takes the colour'
+on_terminal "TERM=dumb $BIN inspect out"
+! grep -q "$escape" seen || fail 'colour on a dumb terminal'
 
 # The nearest word.
 meant() {
