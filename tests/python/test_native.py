@@ -46,7 +46,8 @@ class Native(unittest.TestCase):
             for prefix in blob.layers:
                 with blob.layer(prefix) as layer:
                     if always:
-                        self.assertEqual(isinstance(layer._file, native.NativeFile), bool(library))
+                        self.assertEqual(isinstance(layer._file, native.NativeFile),
+                                         bool(library) and directory.endswith("zstd"))
                     for name in layer.tensors:
                         tensors[prefix, name] = layer.numpy(name).tobytes()
                         tensors[prefix, name, 1] = layer.numpy(name, expert=1).tobytes()
@@ -109,7 +110,7 @@ class Native(unittest.TestCase):
 
     def test_truncated_and_closed(self):
         shutil.rmtree("cut", ignore_errors=True)
-        shutil.copytree("native-none", "cut")
+        shutil.copytree("native-zstd", "cut")
         use(LIBRARY)
         with mxfp4_repack.open_blob("cut") as blob:
             with blob.layer(0) as layer:

@@ -1,4 +1,4 @@
-"""libmxfp4_repack.so by ctypes: reads and decodes layers while other threads run Python.
+"""libmxfp4_repack.so by ctypes: decodes compressed layers while other threads run Python.
 
 The library is the one that MXFP4_REPACK_LIBRARY names, else the one inside this package, else the
 system's. Where there is none, or it cannot open a blob, layer_file.py reads: it knows the same
@@ -89,9 +89,9 @@ def open_native(root: str) -> Optional[NativeBlob]:
 
 
 class NativeFile:
-    """As LayerFile. `sizes`: bytes of each tensor; `check`: compare frames with their checksums."""
+    """As LayerFile, of a compressed layer. `sizes`: bytes of each tensor."""
 
-    def __init__(self, blob: NativeBlob, prefix: str, path: str, sizes: Sequence[int], check: bool,
+    def __init__(self, blob: NativeBlob, prefix: str, path: str, sizes: Sequence[int],
                  pure: Callable[[], LayerFile]) -> None:
         self.path, self.decoded_bytes = path, 0
         self._blob: Optional[NativeBlob] = blob
@@ -99,7 +99,7 @@ class NativeFile:
         self._size = os.stat(path).st_size
         self._starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
         self.data_size = self._starts[-1]
-        options = _ReadOptions(ctypes.sizeof(_ReadOptions), 1, int(check), None)
+        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
         self._options = ctypes.byref(options)
         length = ctypes.c_size_t()
         text = blob.functions.mxfp4_repack_header(blob.handle, self._layer, ctypes.byref(length))
