@@ -141,6 +141,7 @@ void choose_threads(mxfp4::CommandLine& line, const mxfp4::Console& console) {
     }
     const int given = resources->threads == 0 ? mxfp4::available_threads() : resources->threads;
     resources->threads = std::min(given, startable);
+    resources->memory_fixed = resources->memory != 0;
     if (resources->memory == 0) resources->memory = mxfp4::default_memory(resources->threads);
   }
 }

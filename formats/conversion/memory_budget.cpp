@@ -9,7 +9,7 @@
 namespace mxfp4 {
 
 void require_memory(const RunLimits& limits, int64_t job_cost) {
-  if (job_cost <= std::max(limits.memory, kLeastMemory)) return;
+  if (!limits.memory_fixed || job_cost <= std::max(limits.memory, kLeastMemory)) return;
   constexpr int64_t kMiB = int64_t{1} << 20;
   const int64_t needed = (job_cost + kMiB - 1) / kMiB;
   throw Error::usage(

@@ -10,7 +10,8 @@ namespace mxfp4 {
 // Jobs of this size run under every budget.
 inline constexpr int64_t kLeastMemory = int64_t{64} << 20;
 
-// Throws Error::usage when one job takes more than the budget. To be asked before anything is written.
+// Throws Error::usage when one job takes more bytes than the budget that was asked for. To be called
+// before anything is written.
 void require_memory(const RunLimits& limits, int64_t job_cost);
 
 }  // namespace mxfp4

@@ -10,6 +10,7 @@ namespace mxfp4 {
 struct RunLimits {
   int threads = 1;
   int64_t memory = int64_t{256} << 20;  // bytes for buffers
+  bool memory_fixed = false;            // `memory` was asked for; else one job may take more
 };
 
 struct RunHooks {

@@ -95,7 +95,7 @@ def main():
             for knobs in ([], *KNOBS.get(backend, ())):
                 source = family + ("_scales" if backend == "AITER_MXFP4_FP8" else "") + ".safetensors"
                 flags = ["--revision", revision, "--backend", backend, *machine, *knobs]
-                planned = run("convert", source, "-o", "packed", "--dry-run", "--json", *flags)
+                planned = run("convert", source, "-o", "planned", "--dry-run", "--json", *flags)
                 if planned.returncode != 0:
                     assert planned.returncode in (2, 3, 4), planned.stderr
                     continue

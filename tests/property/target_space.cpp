@@ -44,6 +44,9 @@ const std::vector<Change>& changes() {
                       {"VLLM_ROCM_USE_AITER_MOE_SITUV2", "a8w4"},
                       {"VLLM_ROCM_USE_AITER", "1"}};
       },
+      [](Target& target) {
+        target.env = {{"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", "1"}};
+      },
   };
   return kChanges;
 }
