@@ -23,6 +23,13 @@ struct Release {
 
 extern const Release kCommit20260518;
 extern const Release kCommit20260817;
+extern const Release kRelease0220;
+extern const Release kRelease0221;
+extern const Release kRelease0230;
+extern const Release kRelease0240;
+extern const Release kRelease0250;
+extern const Release kRelease0251;
+extern const Release kRelease0260;
 extern const Release kRelease0270;
 extern const Release kRelease0271;
 extern const Release kRelease0280;

@@ -1,0 +1,103 @@
+// vLLM 0.22.0 and 0.22.1: main four days after the commit of 2026-05-18. XPU serves generic models,
+// and Humming's classes can be imported without its package.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/layouts/all.hpp"
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/releases.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+constexpr std::array kRefused = {
+    std::pair{EMULATION,
+              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                               "Mxfp4MoeBackend.EMULATION. Expected TRTLLM, Triton, AITER, or XPU "
+                               "backend.")},
+    std::pair{NONE, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                     "Mxfp4MoeBackend.NONE. Expected TRTLLM, Triton, AITER, or XPU "
+                                     "backend.")},
+    std::pair{CPU, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                    "Mxfp4MoeBackend.CPU. Expected TRTLLM, Triton, AITER, or XPU "
+                                    "backend.")},
+    std::pair{FLASHINFER_CUTLASS_MXFP4_BF16,
+              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                               "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_BF16. Expected TRTLLM, "
+                               "Triton, AITER, or XPU backend.")},
+    std::pair{FLASHINFER_CUTLASS_MXFP4_MXFP8,
+              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                               "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_MXFP8. Expected TRTLLM, "
+                               "Triton, AITER, or XPU backend.")},
+    std::pair{AITER_MXFP4_FP8,
+              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                               "Mxfp4MoeBackend.AITER_MXFP4_FP8. Expected TRTLLM, Triton, AITER, "
+                               "or XPU backend.")},
+    std::pair{AITER_MXFP4_MXFP4,
+              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                               "Mxfp4MoeBackend.AITER_MXFP4_MXFP4. Expected TRTLLM, Triton, AITER, "
+                               "or XPU backend.")},
+};
+
+void change_layouts(RuleSet& rules) {
+  for (const auto& [backend, words] : kRefused) {
+    edit::drop_layouts(rules, backend, Family::kGeneric);
+    edit::add_layouts(rules, {{backend, Family::kGeneric, {}, nullptr, words, "ValueError"}});
+  }
+  edit::drop_layouts(rules, XPU, Family::kGeneric);
+  std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
+  edit::add_layouts(
+      rules, {{XPU, Family::kGeneric, {}, &kIdentityLayout},
+              {HUMMING,
+               {},
+               {},
+               nullptr,
+               "humming-kernels 0.1.2, which this release pins, was not at hand: the bytes of its "
+               "layouts are not verified"}});
+  edit::converter(rules, Family::kGeneric, XPU).supported = true;
+}
+
+}  // namespace
+
+const Release kRelease0220 = {
+    .name = "vllm-0.22.0",
+    .version = "0.22.0",
+    .date = "2026-05-29",
+    .commit = "0b3ba88f1",
+    .pins = "flashinfer 0.6.11.post2, humming-kernels 0.1.2",
+    .changes = "as vllm-2026-05-18; XPU for generic models",
+    .executed = "11,317 of 11,317 decisions with traces; no bytes of layouts",
+    .base = &kCommit20260518,
+    .apply =
+        [](RuleSet& rules) {
+          change_layouts(rules);
+          BackendRow& humming = edit::backend(rules, HUMMING);
+          humming.required_package = {};
+          humming.import_failure = {};
+          std::vector<PriorityRow>& lists = edit::selector(rules, Selector::kDeepseekV4).priorities;
+          lists.insert(lists.end() - 1, {platform_is(Platform::kXpu), {XPU}});
+          for (RoutingRow& row : rules.routing) {
+            if (row.method == "Renormalize") row.method = "RenormalizeNaive";
+          }
+          edit::insert_after(rules.option_names, "flashinfer_cutedsl",
+                             std::string_view("flashinfer_b12x"));
+        },
+};
+
+const Release kRelease0221 = {
+    .name = "vllm-0.22.1",
+    .version = "0.22.1",
+    .date = "2026-06-04",
+    .commit = "0decac0d9",
+    .pins = "flashinfer 0.6.11.post2, humming-kernels 0.1.2",
+    .changes = "as 0.22.0",
+    .executed = "11,317 of 11,317 decisions with traces; no bytes of layouts",
+    .base = &kRelease0220,
+    .apply = [](RuleSet& /*rules*/) {},
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,151 @@
+// vLLM 0.26.0: 0.27.0 without AITER's Triton kernel, without gfx1250, and without emulation for
+// generic models on ROCm, where the unfused Triton kernel is the last try instead.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/r2026_05_18_tables.hpp"
+#include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_conditions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+Condition on_gfx950() {
+  return all_of({platform_is(Platform::kRocm), arch_contains("gfx950"), package("aiter"),
+                 env_switch("VLLM_ROCM_USE_AITER", false)});
+}
+
+void undo_aiter(RuleSet& rules) {
+  std::erase_if(rules.classes,
+                [](const ExpertClass& row) { return row.name == "AiterW4A16ExpertsMonolithic"; });
+  edit::backend(rules, AITER_MXFP4_BF16).classes = {"AiterExperts"};
+  ExpertClass& aiter = edit::expert_class(rules, "AiterExperts");
+  edit::condition(rules, "AiterExperts", "device") = r2026_05_18::aiter_moe_enabled();
+  aiter.suffix->when = none_of({r2026_05_18::aiter_moe_enabled()});
+  edit::condition(rules, "AiterW4A8ExpertsMonolithic", "device") = on_gfx950();
+  // The assertion on Mori asks for AITER, which this release knows on two devices.
+  rules.requirements.front().must_hold =
+      any_of({none_of({all_of({all2all_in_use(),
+                               all2all_backend_in({"mori_high_throughput", "mori_low_latency"})})}),
+              all_of({r2026_05_18::aiter_moe_enabled(), gated()})});
+  std::erase_if(rules.layouts, [](const LayoutRow& row) {
+    return row.backend == AITER_MXFP4_BF16 && row.when.text == "gfx1250";
+  });
+}
+
+// gfx1250 is a gfx12 as any other, and Marlin refuses both of NVLink's all-to-all kernels,
+// and TRTLLM's fused router DeepSeek-V3's method.
+void undo_devices(RuleSet& rules) {
+  const Condition rocm =
+      any_of({arch_contains("gfx90a"), arch_contains("gfx942"), arch_contains("gfx950"),
+              arch_contains("gfx11"), arch_contains("gfx12")});
+  const Condition triton =
+      all_of({package("triton_kernels"),
+              any_of({all_of({platform_is(Platform::kCuda), capability_at_least(9, 0),
+                              capability_below(11, 0)}),
+                      all_of({platform_is(Platform::kRocm), rocm})})});
+  for (const std::string_view name :
+       {"OAITritonMxfp4ExpertsMonolithic", "OAITritonExperts", "UnfusedOAITritonExperts"}) {
+    edit::condition(rules, name, "device") = triton;
+  }
+  for (const std::string_view name : {"MarlinExperts", "BatchedMarlinExperts"}) {
+    edit::condition(rules, name, "parallel") = not_nvlink();
+  }
+  edit::condition(rules, "TrtLlmMxfp4ExpertsMonolithic", "routing") =
+      routing_in({"Renormalize", "RenormalizeNaive"});
+}
+
+void undo_exhausted(RuleSet& rules) {
+  edit::remove(edit::selector(rules, Selector::kDeepseekV4).priorities[1].backends, EMULATION);
+  std::vector<ExhaustedRow>& rows = edit::selector(rules, Selector::kGptOss).exhausted;
+  rows.pop_back();
+  rows.push_back(
+      {.when = platform_is(Platform::kRocm), .last_try = ForcedTry{always(), TRITON_UNFUSED, ""}});
+  rows.push_back({.when = platform_is(Platform::kCuda),
+                  .refusal = Refusal{"NotImplementedError",
+                                     "No MXFP4 MoE backend supports the deployment configuration. "
+                                     "weight_key=kMxfp4Static, activation_key={model_key}. Native "
+                                     "backends require specific hardware. Set "
+                                     "`VLLM_LOGGING_LEVEL=DEBUG` to see detailed unsupported "
+                                     "reasons. "}});
+  rows.push_back({.when = always()});
+}
+
+// The generic converter has no branch for emulation and names fewer backends.
+void undo_converters(RuleSet& rules) {
+  constexpr std::string_view kPrefix = "Unsupported mxfp4_backend for Mxfp4MoEMethod: ";
+  constexpr std::array kWords = {
+      std::pair{FLASHINFER_CUTLASS_MXFP4_BF16,
+                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                 "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_BF16. Expected TRTLLM, "
+                                 "Triton, AITER, or XPU backend.")},
+      std::pair{FLASHINFER_CUTLASS_MXFP4_MXFP8,
+                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                 "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_MXFP8. Expected TRTLLM, "
+                                 "Triton, AITER, or XPU backend.")},
+      std::pair{CPU, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                      "Mxfp4MoeBackend.CPU. Expected TRTLLM, Triton, AITER, or XPU "
+                                      "backend.")},
+      std::pair{NONE, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                       "Mxfp4MoeBackend.NONE. Expected TRTLLM, Triton, AITER, or "
+                                       "XPU backend.")},
+      std::pair{AITER_MXFP4_MXFP4,
+                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                 "Mxfp4MoeBackend.AITER_MXFP4_MXFP4. Expected TRTLLM, Triton, "
+                                 "AITER, or XPU backend.")},
+      std::pair{AITER_MXFP4_FP8,
+                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                                 "Mxfp4MoeBackend.AITER_MXFP4_FP8. Expected TRTLLM, Triton, AITER, "
+                                 "or XPU backend.")},
+  };
+  for (const auto& [backend, words] : kWords) {
+    for (LayoutRow& row : rules.layouts) {
+      const bool refused = row.refusal.starts_with(kPrefix);
+      if (refused && row.backend == backend && row.family == Family::kGeneric) row.refusal = words;
+    }
+  }
+  edit::drop_layouts(rules, EMULATION, Family::kGeneric);
+  edit::add_layouts(rules, {{EMULATION,
+                             Family::kGeneric,
+                             {},
+                             nullptr,
+                             "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
+                             "Mxfp4MoeBackend.EMULATION. Expected TRTLLM, Triton, AITER, or XPU "
+                             "backend.",
+                             "ValueError"}});
+  edit::converter(rules, Family::kGeneric, EMULATION).supported = false;
+}
+
+}  // namespace
+
+const Release kRelease0260 = {
+    .name = "vllm-0.26.0",
+    .version = "0.26.0",
+    .date = "2026-07-25",
+    .commit = "ffd46bfab",
+    .pins = "flashinfer 0.6.14, humming-kernels 0.1.10",
+    .changes = "as 0.27.0, without SiTU, gfx1250 and AITER's Triton kernel",
+    .executed = "12,335 of 12,335 decisions with traces; no bytes of layouts",
+    .base = &kRelease0270,
+    .apply =
+        [](RuleSet& rules) {
+          undo_aiter(rules);
+          undo_devices(rules);
+          undo_exhausted(rules);
+          undo_converters(rules);
+          edit::remove(rules.activations, std::string_view("situ"));
+          edit::remove(rules.packages, std::string_view("flashinfer_situ"));
+          edit::remove(rules.option_names, std::string_view("batched_triton"));
+          const auto trtllm =
+              std::ranges::find(rules.rounding, "FLASHINFER_TRTLLM_*",
+                                [](const RoundingRow& row) { return row.when.text; });
+          trtllm->intermediate_multiple = 256;
+        },
+};
+
+}  // namespace mxfp4
