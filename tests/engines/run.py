@@ -53,8 +53,9 @@ def convert(site, platform, arch, path):
     import world
 
     scene = world.start(site, platform, arch, real=("triton_kernels",))
-    converters.prepare(torch, scene)
     release = decisions.Release(scene)
+    # Afterwards: while it is imported, vLLM declares operators that exist.
+    converters.prepare(torch, scene)
     rows = converters.digests(release, platform, arch)
     with open(path + ".new", "w") as out:
         json.dump({"converters": rows}, out, ensure_ascii=False)
