@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/knob_variables.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -35,23 +36,21 @@ std::string params_dtype(const Target& target) {
 
 std::string marlin_input_dtype(const Target& target) {
   constexpr std::string_view kKnob = "marlin_input_dtype";
-  constexpr std::string_view kVariable = "VLLM_MARLIN_INPUT_DTYPE";
-  const auto variable = target.env.find(std::string(kVariable));
+  const auto variable = target.env.find(std::string(kMarlinVariable));
   if (target.knobs.contains(std::string(kKnob)) || variable == target.env.end()) {
     return knob_choice(target, kKnob, {"none", "fp8", "int8"});
   }
-  require_choice(kVariable, variable->second, {"fp8", "int8"});
+  require_choice(kMarlinVariable, variable->second, {"fp8", "int8"});
   return variable->second;
 }
 
 std::string humming_input_dtype(const Target& target) {
   constexpr std::string_view kKnob = "humming_input_dtype";
-  constexpr std::string_view kVariable = "VLLM_HUMMING_INPUT_QUANT_CONFIG";
-  const auto variable = target.env.find(std::string(kVariable));
+  const auto variable = target.env.find(std::string(kHummingVariable));
   if (!target.knobs.contains(std::string(kKnob)) && variable != target.env.end() &&
       !variable->second.empty()) {
     throw Error::usage(
-        fmt::format("{} changes the packed bytes: say its dtype as knob {}", kVariable, kKnob));
+        fmt::format("{} changes the packed bytes: say its dtype as knob {}", kHummingVariable, kKnob));
   }
   return knob_choice(target, kKnob, {"none", "float8e4m3", "int8"});
 }

@@ -2,7 +2,9 @@
 // condition that a candidate must meet, with the reason given when it does not.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +14,42 @@
 
 namespace mxfp4 {
 
+enum class FactKind : uint8_t {
+  kMachine,  // platform and arch, whatever machines there are
+  kPackage,
+  kVariable,
+  kActivationKey,  // quantization_config.moe.activation
+  kMoeBackend,
+  kActivation,
+  kRouting,
+  kExpertParallel,
+  kTpSize,
+  kDpSize,
+  kPcpSize,
+  kSequenceParallel,
+  kAll2AllBackend,
+  kEplb,
+  kLora,
+  kGemmType,  // the variable of the rule set's gemm_type
+  kGated,     // what the rule set's own condition looks at; so the next two
+  kUsesAll2All,
+  kBatched,
+};
+
+// A fact of the serving process that a condition looks at, with the values that may decide it.
+struct Fact {
+  FactKind kind;
+  std::string_view name{};                                // of a package or variable
+  std::vector<std::optional<std::string_view>> values{};  // empty value: not set, absent, off
+};
+
 struct Condition {
   std::string text;  // "platform cuda and package flashinfer"
   std::function<bool(const Question&)> holds;
+  std::vector<Fact> facts{};  // empty: facts of the model alone
+  // Of a conjunction, what it joins; null for any other condition.
+  std::shared_ptr<const std::vector<Condition>> parts{};
+  bool always_holds = false;
 };
 
 struct Check {

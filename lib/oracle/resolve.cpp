@@ -131,9 +131,15 @@ void prefer(std::optional<Value>& first, std::optional<Value>& second) {
 
 DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second) {
   prefer(first.engine_version, second.engine_version);
+  // A machine is told as a whole: one's platform does not contradict the other's arch.
+  if (first.arch && second.platform != platform_of_arch(*first.arch)) second.platform.reset();
+  if (first.platform && second.arch && platform_of_arch(*second.arch) != first.platform) {
+    second.arch.reset();
+  }
   prefer(first.platform, second.platform);
   prefer(first.arch, second.arch);
   prefer(first.libs, second.libs);
+  first.lib_versions.merge(second.lib_versions);
   first.absent_libs.merge(second.absent_libs);
   first.env.merge(second.env);
   prefer(first.selector, second.selector);
@@ -167,8 +173,8 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
   }
   out.activation = facts.activation.value_or(default_activation(out.selector, config));
   out.is_act_and_mul = !out.activation.ends_with("_no_mul");
-  const bool simulated = out.env.contains("VLLM_MOE_ROUTING_SIMULATION_STRATEGY") &&
-                         !out.env.at("VLLM_MOE_ROUTING_SIMULATION_STRATEGY").empty();
+  const auto strategy = out.env.find(std::string(kRoutingVariable));
+  const bool simulated = strategy != out.env.end() && !strategy->second.empty();
   out.routing_method = facts.routing_method.value_or(
       simulated ? "Simulated" : default_routing(rules, out.selector, config));
   out.lora = facts.lora.value_or(false);

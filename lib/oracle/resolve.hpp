@@ -21,8 +21,9 @@ struct DeploymentFacts {
   std::optional<std::string> arch;
   bool needs_arch = true;  // false: the backend is already known, so no device test will ask
   std::optional<std::set<std::string>> libs;
-  std::set<std::string> absent_libs;       // taken away from libs or from the stock set
-  std::map<std::string, std::string> env;  // of the serving process
+  std::map<std::string, std::string> lib_versions;  // of those libs whose version was told
+  std::set<std::string> absent_libs;                // taken away from libs or from the stock set
+  std::map<std::string, std::string> env;           // of the serving process
   std::optional<Selector> selector;
   std::optional<std::string> moe_backend;
   std::optional<std::string> activation_override;
@@ -37,6 +38,9 @@ struct DeploymentFacts {
   std::optional<bool> enable_eplb;
   std::optional<bool> sequence_parallel;
 };
+
+// The serving process simulates routing when this variable is set.
+inline constexpr std::string_view kRoutingVariable = "VLLM_MOE_ROUTING_SIMULATION_STRATEGY";
 
 // `first` where it says something, else `second`; environments are joined, `first` winning.
 [[nodiscard]] DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second);

@@ -1,0 +1,175 @@
+#include "lib/oracle/machines.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace mxfp4 {
+namespace {
+
+constexpr Platform kCuda = Platform::kCuda;
+constexpr Platform kRocm = Platform::kRocm;
+constexpr Platform kCpu = Platform::kCpu;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_digit);
+}
+
+// Lower-case words of letters, digits and what a capability or a feature is written with.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '.' || c == ':' || c == '+') {
+      words.back() += static_cast<char>(std::tolower(byte));
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+// Says how a device is built in, cooled, sold or equipped, not which one it is.
+bool is_decoration(std::string_view word) {
+  constexpr std::array kWords = {
+      "nvidia", "amd",  "intel", "tesla",       "geforce",   "quadro",     "instinct", "radeon",
+      "gpu",    "gpus", "pcie",  "nvl",         "oam",       "generation", "server",   "edition",
+      "maxq",   "max",  "q",     "workstation", "founders",  "super",      "tensor",   "systems",
+      "core",   "node", "dgx",   "hgx",         "superchip", "laptop"};
+  if (std::ranges::find(kWords, word) != kWords.end()) return true;
+  if (word.ends_with('x') && all_digits(word.substr(0, word.size() - 1))) return true;  // "8x"
+  if (word.ends_with("gb")) return all_digits(word.substr(0, word.size() - 2));
+  for (const std::string_view stem : {"sxm", "hbm", "nvl"}) {
+    if (word.starts_with(stem) && word.size() <= stem.size() + 2) return true;
+  }
+  return false;
+}
+
+std::string joined(const std::vector<std::string>& words, bool decorated) {
+  std::string all;
+  for (const std::string& word : words) {
+    if (decorated || !is_decoration(word)) all += word;
+  }
+  return all;
+}
+
+std::string plain(std::string_view name) { return joined(words_of(name), true); }
+
+const Machine* by_arch(std::string_view arch) {
+  const auto found = std::ranges::find(machines(), arch, &Machine::arch);
+  return found == machines().end() ? nullptr : &*found;
+}
+
+const Machine* by_name(std::string_view name) {
+  if (name.empty()) return nullptr;
+  for (const Machine& machine : machines()) {
+    for (const std::string_view known : machine.names) {
+      if (plain(known) == name) return &machine;
+    }
+  }
+  return nullptr;
+}
+
+// "sm90", "sm90a", "compute90", "cc9.0", "9.0", "90" -> "sm90"; "gfx942:sramecc+" -> "gfx942".
+std::string usual_arch(std::string_view word) {
+  word = word.substr(0, word.find(':'));
+  if (word.starts_with("gfx")) return std::string(word);
+  for (const std::string_view prefix : {"sm", "compute", "cc", "capability"}) {
+    if (!word.starts_with(prefix)) continue;
+    word.remove_prefix(prefix.size());
+    break;
+  }
+  if (word.size() > 2 && (word.ends_with('a') || word.ends_with('f'))) word.remove_suffix(1);
+  std::string digits(word);
+  const size_t dot = digits.find('.');
+  if (dot != std::string::npos && dot + 2 == digits.size()) digits.erase(dot, 1);
+  if (!all_digits(digits) || digits.size() < 2 || digits.size() > 3) return "";
+  return "sm" + digits;
+}
+
+}  // namespace
+
+std::span<const Machine> machines() {
+  static const std::vector<Machine> kMachines = {
+      {"sm70", kCuda, {"V100", "Titan V", "Volta"}},
+      {"sm72", kCuda, {"Jetson Xavier", "Xavier"}},
+      {"sm75",
+       kCuda,
+       {"T4", "RTX 2080 Ti", "RTX 2080", "RTX 2070", "RTX 2060", "RTX 8000", "Titan RTX",
+        "Turing"}},
+      {"sm80", kCuda, {"A100", "A800", "A30", "Ampere"}},
+      {"sm86",
+       kCuda,
+       {"A40", "A10", "A10G", "A16", "A2", "RTX A6000", "A6000", "RTX A5000", "A5000", "RTX A4000",
+        "A4000", "RTX 3090", "RTX 3090 Ti", "RTX 3080", "RTX 3080 Ti", "RTX 3070", "RTX 3060"}},
+      {"sm87", kCuda, {"Jetson Orin", "Orin", "AGX Orin", "Jetson AGX Orin", "Orin Nano"}},
+      {"sm89",
+       kCuda,
+       {"L40S", "L40", "L20", "L4", "L2", "RTX 6000 Ada", "RTX 5000 Ada", "RTX 4000 Ada",
+        "RTX 4090", "RTX 4090 D", "RTX 4080", "RTX 4070", "RTX 4070 Ti", "RTX 4060", "Ada",
+        "Ada Lovelace", "Lovelace"}},
+      {"sm90", kCuda, {"H100", "H200", "H800", "H20", "GH200", "Grace Hopper", "Hopper"}},
+      {"sm100",
+       kCuda,
+       {"B200", "GB200", "B100", "DGX B200", "HGX B200", "Grace Blackwell", "Blackwell"}},
+      {"sm103", kCuda, {"B300", "GB300", "DGX B300", "HGX B300", "Blackwell Ultra"}},
+      {"sm110", kCuda, {"Jetson Thor", "Thor", "AGX Thor", "Jetson AGX Thor"}},
+      {"sm120",
+       kCuda,
+       {"RTX 5090", "RTX 5090 D", "RTX 5080", "RTX 5070 Ti", "RTX 5070", "RTX 5060 Ti", "RTX 5060",
+        "RTX PRO 6000", "RTX PRO 6000 Blackwell", "RTX PRO 5000", "RTX PRO 5000 Blackwell",
+        "RTX PRO 4500", "RTX PRO 4500 Blackwell", "RTX PRO 4000", "RTX PRO 4000 Blackwell"}},
+      {"sm121", kCuda, {"DGX Spark", "Spark", "GB10"}},
+      {"gfx908", kRocm, {"MI100", "CDNA"}},
+      {"gfx90a", kRocm, {"MI210", "MI250", "MI250X", "CDNA2", "CDNA 2"}},
+      {"gfx942", kRocm, {"MI300X", "MI300A", "MI300", "MI308X", "MI325X", "CDNA3", "CDNA 3"}},
+      {"gfx950", kRocm, {"MI355X", "MI350X", "MI350", "MI355", "CDNA4", "CDNA 4"}},
+      {"gfx1030", kRocm, {"RX 6900 XT", "RX 6800 XT", "RX 6800", "PRO W6800"}},
+      {"gfx1100", kRocm, {"RX 7900 XTX", "RX 7900 XT", "PRO W7900", "PRO W7800", "RDNA3"}},
+      {"gfx1101", kRocm, {"RX 7800 XT", "RX 7700 XT", "PRO W7700"}},
+      {"gfx1102", kRocm, {"RX 7600"}},
+      {"gfx1150", kRocm, {"Strix Point", "890M"}},
+      {"gfx1151", kRocm, {"Strix Halo", "8060S", "Ryzen AI Max+ 395"}},
+      {"gfx1200", kRocm, {"RX 9060 XT"}},
+      {"gfx1201", kRocm, {"RX 9070 XT", "RX 9070", "AI PRO R9700", "R9700", "RDNA4"}},
+      {"gfx1250", kRocm},
+      {"x86_64", kCpu, {"amd64", "x64", "x86-64", "EPYC", "Xeon"}},
+      {"x86_64-amx", kCpu},
+      {"aarch64", kCpu, {"arm64", "Grace", "Graviton"}},
+      {"ppc64le", kCpu},
+      {"s390x", kCpu},
+      {"riscv64", kCpu},
+  };
+  return kMachines;
+}
+
+const Machine* find_machine(std::string_view text) {
+  if (const Machine* exact = by_arch(text)) return exact;
+  const std::vector<std::string> words = words_of(text);
+  for (const bool decorated : {true, false}) {
+    const std::string name = joined(words, decorated);
+    if (const Machine* named = by_name(name)) return named;
+    if (const Machine* known = by_arch(usual_arch(name))) return known;
+    // What an NVIDIA GPU is called may end with its generation.
+    constexpr std::string_view kGeneration = "blackwell";
+    if (name.ends_with(kGeneration)) {
+      const Machine* named = by_name(std::string_view(name).substr(0, name.size() - 9));
+      if (named != nullptr) return named;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string> machine_words() {
+  std::vector<std::string> words;
+  for (const Machine& machine : machines()) {
+    words.emplace_back(machine.arch);
+    for (const std::string_view name : machine.names) words.emplace_back(name);
+  }
+  return words;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,34 @@
+// The machines that people name, and the architecture that the rules know each by. One table; the
+// names are those of the makers, the architectures those of CUDA's compute capabilities and of
+// LLVM's list of AMD GPUs.
+//
+// Usage: find_machine("NVIDIA H100 80GB HBM3")->arch is "sm90"; so is that of "hopper", "9.0",
+// "sm_90a" and "SM90".
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/backend.hpp"
+
+namespace mxfp4 {
+
+struct Machine {
+  std::string_view arch;  // "sm90", "gfx942", "x86_64"
+  Platform platform;
+  std::vector<std::string_view> names{};  // the usual one first; empty: known by its arch alone
+};
+
+[[nodiscard]] std::span<const Machine> machines();
+
+// By architecture, compute capability or name: letter case, blanks, makers' names, memory sizes,
+// form factors and the features behind an architecture ("sm90a", "gfx942:sramecc+") do not matter.
+// Null when there is no such machine.
+[[nodiscard]] const Machine* find_machine(std::string_view text);
+
+// Every architecture and name, for suggestions.
+[[nodiscard]] std::vector<std::string> machine_words();
+
+}  // namespace mxfp4
