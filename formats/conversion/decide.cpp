@@ -97,6 +97,15 @@ void check_preconditions(const Conversion& conversion, const ModelLayers& model)
   }
 }
 
+// A blob that its engine would never read. Who forces a backend knows that no engine chose it.
+void check_servable(Conversion& conversion, const ConversionRequest& request) {
+  Decision& decision = conversion.decision;
+  if (conversion.stops.empty() || decision.forced || request.allow_unservable) return;
+  std::erase(decision.notes, conversion.stops);  // said once, by the refusal
+  throw Error::unsupported(fmt::format("the engine would not serve it: {}", conversion.stops))
+      .hint("--allow-unservable writes the bytes all the same");
+}
+
 // The maker of a loaded input chose its row order; the user of a checkpoint cannot know.
 void check_defects(const Conversion& conversion, const ConversionRequest& request,
                    const OpenedCheckpoint* checkpoint) {
@@ -151,6 +160,7 @@ void complete(Conversion& conversion, const ConversionRequest& request,
   conversion.defects = defect_notes(
       *conversion.rules,
       {conversion.target, padded, checkpoint == nullptr ? usual : checkpoint->model.order});
+  check_servable(conversion, request);
   check_defects(conversion, request, checkpoint);
 }
 
@@ -166,6 +176,9 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
       resolve_deployment(rules, request.deployment, facts.caller, config_of(checkpoint));
   conversion.family = family_of(facts.caller, facts.family, conversion.deployment.selector);
   conversion.decision = decide(rules, conversion.deployment, facts, request.backend);
+  for (LoadNote& note : load_notes(rules, conversion.deployment, facts, conversion.decision)) {
+    if (note.stops && conversion.stops.empty()) conversion.stops = std::move(note.text);
+  }
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
     apply_knobs(request.knobs, conversion.target);

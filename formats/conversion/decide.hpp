@@ -36,6 +36,7 @@ struct ConversionRequest {
   std::optional<int64_t> rank{};  // only this one
   bool stop_at_loaded = false;    // write what the engine's loader would hold
   bool allow_known_defects = false;
+  bool allow_unservable = false;  // what the engine itself would not serve
 };
 
 // The answer. A refusal is a value, beside everything that was found out before it.
@@ -45,6 +46,7 @@ struct Conversion {
   Deployment deployment;
   Family family = Family::kGptOss;
   Decision decision;
+  std::string stops;  // of its notes, the first with which the engine does not serve; or empty
   // With a backend:
   Target target;
   const LayoutRow* row = nullptr;  // null: no such row
@@ -57,10 +59,11 @@ struct Conversion {
   std::optional<Error> refusal;
 };
 
-// `checkpoint` may be null: then sizes and slices are not known and not checked. Throws
-// Error::usage for contradictory or unknown facts, Error::input for a checkpoint that holds such
-// ones. Everything that is Error::unsupported becomes the refusal: the oracle's, a layout that does
-// not exist, experts or sizes that cannot be divided, preconditions of the layout, known defects.
+// `checkpoint` may be null: then sizes and slices are not known and not checked. Throws Error::usage
+// for contradictory or unknown facts, Error::input for a checkpoint that holds such ones. Everything
+// that is Error::unsupported becomes the refusal: the oracle's, a layout that does not exist, experts
+// or sizes that cannot be divided, preconditions of the layout, an engine that stops at its start or
+// while it loads (not for a forced backend), known defects.
 [[nodiscard]] Conversion decide_conversion(const ConversionRequest& request,
                                            const OpenedCheckpoint* checkpoint);
 

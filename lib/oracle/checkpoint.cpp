@@ -15,28 +15,6 @@ std::string with_fix(std::string text, std::string_view fixed_in) {
   return text;
 }
 
-void add_notes(const RuleSet& rules, const LoadFacts& facts, Decision& decision) {
-  const CallerRow* caller = facts.caller;
-  if (caller != nullptr && !caller->note.empty()) {
-    decision.notes.push_back(with_fix(std::string(caller->note), caller->note_fixed_in));
-  }
-  if (!decision.backend) return;
-  const BackendRow* row = find_backend_row(rules, *decision.backend);
-  const bool has_class = row != nullptr && !row->classes.empty();
-  const std::string capability =
-      caller == nullptr ? "" : std::to_string(caller->minimum_capability);
-  for (const LoadNoteRow& note : rules.load_notes) {
-    if (!note.holds(facts)) continue;
-    std::string text = fill_text(note.text, facts.question,
-                                 {{"value", backend_name(*decision.backend)},
-                                  {"family", family_name(facts.family)},
-                                  {"method", caller == nullptr ? "" : caller->method},
-                                  {"minimum_capability", capability},
-                                  {"first_class", has_class ? row->classes.front() : ""}});
-    decision.notes.push_back(with_fix(std::move(text), note.fixed_in));
-  }
-}
-
 // A caller that does not ask the oracle.
 Decision decide_directly(const RuleSet& rules, const Question& question, const CallerRow& caller) {
   Decision decision;
@@ -118,19 +96,44 @@ Decision decide(const RuleSet& rules, const Deployment& deployment, const ModelF
                       : caller != nullptr && !caller->direct.empty()
                           ? decide_directly(rules, question, *caller)
                           : select_backend(rules, deployment);
-  const Family family = family_of(caller, model.family, deployment.selector);
-  const ConverterRow* converter =
-      decision.backend ? find_converter_row(rules, *decision.backend, family) : nullptr;
-  add_notes(rules,
-            {.question = question,
-             .decision = decision,
-             .caller = caller,
-             .family = family,
-             .converter = converter,
-             .biases = model.biases,
-             .input_scales = model.input_scales},
-            decision);
+  for (LoadNote& note : load_notes(rules, deployment, model, decision)) {
+    decision.notes.push_back(std::move(note.text));
+  }
   return decision;
+}
+
+std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deployment,
+                                 const ModelFacts& model, const Decision& decision) {
+  std::vector<LoadNote> notes;
+  const CallerRow* caller = model.caller;
+  if (caller != nullptr && !caller->note.empty()) {
+    notes.push_back({with_fix(std::string(caller->note), caller->note_fixed_in)});
+  }
+  if (!decision.backend) return notes;
+  const Question question = make_question(rules, deployment);
+  const Family family = family_of(caller, model.family, deployment.selector);
+  const LoadFacts facts{.question = question,
+                        .decision = decision,
+                        .caller = caller,
+                        .family = family,
+                        .converter = find_converter_row(rules, *decision.backend, family),
+                        .biases = model.biases,
+                        .input_scales = model.input_scales};
+  const BackendRow* row = find_backend_row(rules, *decision.backend);
+  const bool has_class = row != nullptr && !row->classes.empty();
+  const std::string capability =
+      caller == nullptr ? "" : std::to_string(caller->minimum_capability);
+  for (const LoadNoteRow& note : rules.load_notes) {
+    if (!note.holds(facts)) continue;
+    std::string text = fill_text(note.text, question,
+                                 {{"value", backend_name(*decision.backend)},
+                                  {"family", family_name(family)},
+                                  {"method", caller == nullptr ? "" : caller->method},
+                                  {"minimum_capability", capability},
+                                  {"first_class", has_class ? row->classes.front() : ""}});
+    notes.push_back({with_fix(std::move(text), note.fixed_in), note.stops});
+  }
+  return notes;
 }
 
 Target make_target(const Deployment& deployment, const Decision& decision, Family family) {

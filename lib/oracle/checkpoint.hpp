@@ -10,6 +10,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/core/model_config.hpp"
 #include "lib/oracle/select.hpp"
@@ -42,6 +43,16 @@ struct ModelFacts {
 // select_backend does.
 [[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
                               const ModelFacts& model, std::optional<Backend> forced = {});
+
+// What is worth knowing about a checkpoint after the selection, in words.
+struct LoadNote {
+  std::string text;
+  bool stops = false;  // the engine does not serve: it ends at its start or while it loads
+};
+
+// The notes of a decision, as decide() says them in Decision::notes.
+[[nodiscard]] std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deployment,
+                                               const ModelFacts& model, const Decision& decision);
 
 // Requires a decision with a backend.
 [[nodiscard]] Target make_target(const Deployment& deployment, const Decision& decision,

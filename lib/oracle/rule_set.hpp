@@ -252,6 +252,7 @@ struct LoadNoteRow {
   // Filled by fill_text and with {value}, {family}, {method}, {minimum_capability}, {first_class}.
   std::string_view text;
   std::string_view fixed_in;
+  bool stops = false;  // the engine does not serve: it ends at its start or while it loads
 };
 
 // Selection without the oracle: first match wins.

@@ -206,9 +206,10 @@ std::span<const LoadNoteRow> load_notes() {
                   },
                   "the mori all-to-all asserts that AITER's fused MoE is enabled: start-up stops "
                   "with AssertionError",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) { return chose(f, {NONE}); },
-                  "no backend on this platform: the engine stops before it converts weights", ""},
+                  "no backend on this platform: the engine stops before it converts weights", "",
+                  /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.caller != nullptr && f.question.capability &&
                            f.question.deployment.platform == Platform::kCuda &&
@@ -217,47 +218,48 @@ std::span<const LoadNoteRow> load_notes() {
                   },
                   "{method} needs capability {minimum_capability} or more: start-up stops before "
                   "the oracle is asked",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{
           [](const Facts& f) { return f.caller != nullptr && f.question.parallel.enable_eplb; },
-          "loading stops with NotImplementedError: EPLB is not supported {method}.", ""},
+          "loading stops with NotImplementedError: EPLB is not supported {method}.", "",
+          /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return refused_by_converter(f) && !chose(f, {NONE, CPU});
                   },
                   "the {family} converter does not take {value}: loading stops with ValueError",
-                  kAugust},
+                  kAugust, /*stops=*/true},
       LoadNoteRow{[](const Facts& f) { return refused_by_converter(f) && chose(f, {CPU}); },
-                  "the {family} converter does not take {value}: loading stops with ValueError",
-                  ""},
+                  "the {family} converter does not take {value}: loading stops with ValueError", "",
+                  /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.converter != nullptr && f.converter->needs_biases && f.biases == false;
                   },
                   "the {family} converter asserts that both biases exist for {value}, and the "
                   "checkpoint has none: loading stops with AssertionError",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.converter != nullptr && f.converter->needs_input_scales &&
                            f.input_scales == false;
                   },
                   "loading stops with ValueError: W4A8 ({value}) requires static input scales, but "
                   "found w13_input_scale or w2_input_scale is None.",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return from_quark(f) &&
                            chose(f, {FLASHINFER_TRTLLM_MXFP4_MXFP8, FLASHINFER_TRTLLM_MXFP4_BF16});
                   },
                   "{method} passes no permute cache, which the {value} converter asserts: loading "
                   "stops with AssertionError",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) { return from_quark(f) && chose(f, {HUMMING}); },
                   "{method} does not pass the layer, which the {value} kernel builder asserts: "
                   "loading stops with AssertionError",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) { return chose(f, {HUMMING}); },
                   "the engine's humming helper imports a module that does not exist at this "
                   "revision: loading stops with ModuleNotFoundError; the bytes written here are "
                   "what its code intends",
-                  "vLLM 206b72c982 (2026-05-27)"},
+                  "vLLM 206b72c982 (2026-05-27)", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.caller != nullptr && f.caller->first_class_only &&
                            f.caller->direct.empty() && f.decision.backend && !chose(f, {NONE}) &&

@@ -240,35 +240,36 @@ std::span<const LoadNoteRow> load_notes() {
                   },
                   "{method} needs capability {minimum_capability} or more: start-up stops before "
                   "the oracle is asked",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{no_eplb,
-                  "loading stops with NotImplementedError: EPLB is not supported {method}.", ""},
+                  "loading stops with NotImplementedError: EPLB is not supported {method}.", "",
+                  /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.caller != nullptr && f.caller->direct.empty() &&
                            f.converter != nullptr && !f.converter->supported;
                   },
-                  "the {family} converter does not take {value}: loading stops with ValueError",
-                  ""},
+                  "the {family} converter does not take {value}: loading stops with ValueError", "",
+                  /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.converter != nullptr && f.converter->needs_biases && f.biases == false;
                   },
                   "the {family} converter asserts that both biases exist for {value}, and the "
                   "checkpoint has none: loading stops with AssertionError",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.converter != nullptr && f.converter->needs_input_scales &&
                            f.input_scales == false;
                   },
                   "loading stops with ValueError: W4A8 ({value}) requires static input scales, but "
                   "found w13_input_scale or w2_input_scale is None.",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.caller != nullptr && !f.caller->gives_layer &&
                            chose(f, {FLASHINFER_TRTLLM_MXFP4_MXFP8, FLASHINFER_TRTLLM_MXFP4_BF16});
                   },
                   "{method} passes no permute cache, which the {value} converter asserts: loading "
                   "stops with AssertionError",
-                  ""},
+                  "", /*stops=*/true},
       LoadNoteRow{[](const Facts& f) {
                     return f.caller != nullptr && f.caller->first_class_only &&
                            f.caller->direct.empty() && f.decision.backend && !chose(f, {NONE}) &&
