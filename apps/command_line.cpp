@@ -11,7 +11,6 @@
 #include "apps/commands.hpp"
 #include "apps/help_text.hpp"
 #include "apps/shared_flags.hpp"
-#include "apps/suggest.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -72,7 +71,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
                    "Only part I of N (from 0), balanced by bytes; auto asks the batch system")
       ->option_text("I/N|auto|auto/N")
       ->group(group);
-  command->add_flag("--dry-run", options.dry_run, "Plan only")->group(group);
+  command->add_flag("-n,--dry-run", options.dry_run, "Plan only")->group(group);
   command->add_flag("--resume", options.resume, "Keep what an interrupted run finished in OUT")
       ->group(group);
   command
@@ -80,7 +79,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
                  "With --resume: read every byte of a complete result, not only its headers")
       ->group(group);
   command
-      ->add_flag("--force", options.force,
+      ->add_flag("-f,--force", options.force,
                  "Replace an earlier result in OUT when the new one is complete")
       ->group(group);
   add_resource_flags(*command, options.resources);
@@ -117,6 +116,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       "explain", "Say which backend a deployment gets, and every candidate's reason");
   command->footer(
       "mxfp4-repack explain gpt-oss-120b/ --arch sm100\n"
+      "mxfp4-repack explain gpt-oss-120b/ --arch H200 --all\n"
       "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
       "mxfp4-repack explain model/ --arch sm90 --against " +
       std::string(all_releases().back()->name));
@@ -126,6 +126,11 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       ->add_option("--against", options.against,
                    "Show what another engine revision decides otherwise (list revisions)")
       ->option_text("NAME")
+      ->group("Question");
+  command
+      ->add_flag("--all", options.all,
+                 "Every backend: how this deployment gets it, or what it would need")
+      ->excludes(command->get_option("--against"))
       ->group("Question");
   command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
       ->option_text("FILE|-")
@@ -189,7 +194,7 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
   command->add_option("-o,--output", line.unpack.output, "Directory to write")
       ->required()
       ->option_text("DIR");
-  command->add_flag("--force", line.unpack.force, "Replace an earlier result in DIR")
+  command->add_flag("-f,--force", line.unpack.force, "Replace an earlier result in DIR")
       ->group("What is written");
   add_resource_flags(*command, line.unpack.resources);
   add_global_flags(*command, line.global);
@@ -215,9 +220,9 @@ void declare_list(CLI::App& app, CommandLine& line) {
   command->footer(
       "mxfp4-repack list backends\n"
       "mxfp4-repack list layouts --json");
-  command->add_option("WHAT", line.list.what, "backends, layouts, revisions or styles")
+  command->add_option("WHAT", line.list.what, "backends, layouts, machines, revisions or styles")
       ->required()
-      ->check(one_of("list", {"backends", "layouts", "revisions", "styles"}));
+      ->check(one_of("list", {"backends", "layouts", "machines", "revisions", "styles"}));
   command->add_option("--revision", line.list.revision, "Engine revision (list revisions)")
       ->option_text("NAME")
       ->group("What is shown");
@@ -225,27 +230,6 @@ void declare_list(CLI::App& app, CommandLine& line) {
   command->callback([&line] {
     line.run = [&line](const Console& console) { return run_list(line.list, console); };
   });
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  return names;
-}
-
-std::vector<std::string> flag_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-UnknownWord unknown(std::string_view what, const std::string& word,
-                    const std::vector<std::string>& known) {
-  const std::string nearest = nearest_word(word, known);
-  return {fmt::format("unknown {} '{}'", what, word),
-          nearest.empty() ? "" : fmt::format("did you mean {}?", nearest)};
 }
 
 }  // namespace
@@ -272,29 +256,6 @@ GlobalOptions output_options(const std::vector<std::string>& words) {
   }
   if (options.color != "always" && options.color != "never") options.color = "auto";
   return options;
-}
-
-UnknownWord find_unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
-  const std::vector<std::string> commands = command_names(app);
-  if (words.empty()) {
-    return {fmt::format("no command: one of {}", fmt::join(commands, ", ")),
-            "mxfp4-repack --help shows examples"};
-  }
-  const CLI::App* command = nullptr;
-  for (const std::string& word : words) {
-    if (command == nullptr && !word.starts_with('-')) {
-      if (std::ranges::find(commands, word) == commands.end()) {
-        return unknown("command", word, commands);
-      }
-      command = app.get_subcommand(word);
-    } else if (word.starts_with("--") && word.size() > 2) {
-      const std::vector<std::string> flags = flag_names(command != nullptr ? *command : app);
-      const std::string name = word.substr(0, word.find('='));
-      if (std::ranges::find(flags, name) == flags.end()) return unknown("flag", name, flags);
-    }
-  }
-  if (command == nullptr) return {};
-  return {"", fmt::format("mxfp4-repack {} --help shows examples and flags", command->get_name())};
 }
 
 void declare_commands(CLI::App& app, CommandLine& line) {

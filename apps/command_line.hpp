@@ -37,13 +37,4 @@ void refuse_empty_values(const std::vector<std::string>& words);
 // What stands among the words of --json and --color, whatever else is wrong with them.
 [[nodiscard]] GlobalOptions output_options(const std::vector<std::string>& words);
 
-// The first word of a command line that is no command, flag or argument of `app`, as the message
-// and hint of an error; empty strings when all words are known. For use after parsing failed.
-struct UnknownWord {
-  std::string message;
-  std::string hint;
-};
-[[nodiscard]] UnknownWord find_unknown_word(const CLI::App& app,
-                                            const std::vector<std::string>& words);
-
 }  // namespace mxfp4

@@ -152,6 +152,10 @@ void Console::error(std::string_view text, std::string_view hint) const {
   tell(fmt::format("{}hint:{} {}\n", error_color_ ? kBold : "", end, visible(hint)));
 }
 
+void Console::note(std::string_view text) const {
+  if (!options_.quiet) tell(fmt::format("mxfp4-repack: {}\n", visible(text)));
+}
+
 void Console::detail(std::string_view line) const {
   if (options_.verbose > 0) tell(visible(line) + "\n");
 }

@@ -34,6 +34,8 @@ class Console {
   void warn(std::string_view text) const;
   // "mxfp4-repack: error: <text>" on stderr, and "hint: <hint>" unless that is empty.
   void error(std::string_view text, std::string_view hint) const;
+  // "mxfp4-repack: <text>" on stderr, unless --quiet.
+  void note(std::string_view text) const;
   // On stderr with -v.
   void detail(std::string_view line) const;
 

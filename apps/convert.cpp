@@ -8,6 +8,7 @@
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
 #include "apps/shard_option.hpp"
+#include "apps/told_facts.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
 #include "lib/core/error.hpp"
@@ -145,6 +146,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   check_flags(options);
   const RepackOptions repack_as = repack_options(options);
   ConversionRequest request = request_from(options.deployment);
+  report_told_facts(options.deployment, *request.rules, console);
   request.stop_at_loaded = options.emit == "loaded";
 
   // Open: names, sizes and places of the experts are known and agree. Only headers were read.

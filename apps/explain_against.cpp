@@ -9,7 +9,7 @@ namespace mxfp4 {
 namespace {
 
 // The facts of one side in words; empty where a side has none.
-struct Fact {
+struct ComparedFact {
   std::string_view what;
   std::string (*say)(const Side&);
   bool moves_bytes = false;  // another value means other bytes
@@ -54,7 +54,7 @@ std::string notes(const Side& side) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
-constexpr Fact kFacts[] = {
+constexpr ComparedFact kFacts[] = {
     {"served by", served_by},
     {"converter", [](const Side& s) { return std::string(family_name(s.explanation.family)); },
      true},
@@ -88,7 +88,7 @@ std::string verdict(const Side& here, const Side& there, const RevisionCompariso
 
 RevisionComparison compare_revisions(const Side& here, const Side& there) {
   RevisionComparison out;
-  for (const Fact& fact : kFacts) {
+  for (const ComparedFact& fact : kFacts) {
     std::string a = fact.say(here);
     std::string b = fact.say(there);
     if (a == b) continue;

@@ -4,10 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "apps/change_words.hpp"
 #include "apps/console.hpp"
+#include "apps/told_facts.hpp"
 #include "lib/core/visible.hpp"
 #include "lib/layouts/layout.hpp"
 
@@ -65,12 +66,16 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
                   const Explanation& e) {
   const Deployment& d = e.deployment;
   out += "asked\n";
+  append_field(out, "rules", fmt::format("{} (vLLM {})", rules.name, rules.commit));
   if (!options.input.path.empty()) append_field(out, "checkpoint", options.input.path.string());
   if (e.caller != nullptr) {
     append_field(out, e.assumed_caller ? "as if served by" : "served by",
                  fmt::format("{} ({})", e.caller->method, e.caller->text));
   }
-  append_field(out, "machine", fmt::format("{} {}", platform_name(d.platform), d.arch));
+  const std::string told = machine_as_told(options.deployment);
+  append_field(out, "machine",
+               fmt::format("{} {}{}", platform_name(d.platform), d.arch,
+                           told.empty() ? "" : fmt::format(" ({})", told)));
   append_field(out, "packages", packages_text(rules, d));
   append_field(out, "moe_backend", d.moe_backend);
   const bool asks = e.caller == nullptr || e.caller->direct.empty();
@@ -86,15 +91,39 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
     append_field(out, "env", fmt::format("{}={}", name, value));
 }
 
-void append_tried(std::string& out, const Decision& decision) {
+// "MarlinExperts (MARLIN) with mxfp8 activations"
+std::string candidate_text(const Candidate& candidate) {
+  std::string text = candidate.step.candidate;
+  if (candidate.backend) text += fmt::format(" ({})", backend_name(*candidate.backend));
+  if (candidate.step.key) text += fmt::format(" with {} activations", *candidate.step.key);
+  return text;
+}
+
+void append_conditions(std::string& out, const std::vector<ConditionAnswer>& conditions) {
+  std::string met;
+  for (const ConditionAnswer& condition : conditions) {
+    if (condition.met) {
+      met += fmt::format("{}{}", met.empty() ? "" : "; ", condition.text);
+      continue;
+    }
+    append_wrapped(out, "       unmet  ", 16, condition.text);
+    append_wrapped(
+        out, "         by   ", 16,
+        condition.needs.empty() ? "no flag: it is the model's" : change_words(condition.needs));
+  }
+  if (!met.empty()) append_wrapped(out, "       met    ", 16, met);
+}
+
+void append_tried(std::string& out, const Explanation& e) {
   out += "\ntried\n";
-  if (decision.trace.empty()) out += "  nothing: the request itself is refused\n";
-  for (const TraceStep& step : decision.trace) {
-    const std::string key = step.key ? fmt::format(" with {} activations", *step.key) : "";
-    out += fmt::format("  {:<4}{}{}\n", step.supported ? "yes" : "no", step.candidate, key);
-    if (step.supported) continue;
-    append_wrapped(out, std::string(6, ' '), 8, step.reason);
-    if (!step.needs.empty()) append_wrapped(out, "      needs ", 8, step.needs);
+  if (e.candidates.empty()) out += "  nothing: the request itself is refused\n";
+  for (const Candidate& candidate : e.candidates) {
+    append_wrapped(out, candidate.step.supported ? "  yes  " : "  no   ", 7,
+                   candidate_text(candidate));
+    if (!candidate.step.supported) {
+      append_wrapped(out, "       why    ", 14, candidate.step.reason);
+    }
+    append_conditions(out, candidate.conditions);
   }
 }
 
@@ -111,112 +140,56 @@ std::string multiple_text(std::string_view name, int64_t multiple) {
 void append_chosen(std::string& out, const Explanation& e) {
   const Decision& decision = e.decision;
   if (!decision.backend) {
-    out += "\nrefused\n";
-    append_wrapped(out, fmt::format("  {}: ", decision.error_type), 4, decision.error_message);
-    return;
+    return;  // said at the top, and by the error
   }
-  out += "\nchosen\n";
+  out += e.refusal ? "\nwould be chosen\n" : "\nchosen\n";
   append_field(out, "backend", backend_name(*decision.backend));
   if (!decision.experts_class.empty()) append_field(out, "class", decision.experts_class);
   append_field(out, "sizes", sizes_text(e));
   append_field(out, "quant config", settings_text(*e.settings));
   append_field(out, "layout", layout_text(e.row));
   for (const std::string& note : decision.notes) append_field(out, "beware", note);
-  for (const std::string& defect : e.defects) append_field(out, "beware", defect);
+  for (const std::string& defect : e.defects) {
+    if (!e.refusal || e.refusal->message() != defect) append_field(out, "beware", defect);
+  }
 }
 
-// Appends the flags as they were typed, those that `keep` holds for.
-template <class Keep>
-void append_flags(std::vector<std::string>& parts, const ExplainOptions& options, Keep&& keep) {
-  for (const GivenFlag& flag : options.given) {
-    if (flag.name == kInputName || flag.name == "--against" || !keep(flag.name)) continue;
-    if (flag.values.empty()) parts.push_back(flag.name);
-    for (const std::string& value : flag.values) {
-      parts.push_back(fmt::format("{} {}", flag.name, shell_word(value)));
-    }
+void append_alternative(std::string& out, const Explanation& e, const Alternative& other) {
+  const bool chosen = !e.decision.forced && e.decision.backend == other.backend && !e.refusal;
+  out += fmt::format("  {}{}\n", backend_name(other.backend), chosen ? "  (chosen)" : "");
+  if (!other.conversion) {
+    append_field(out, "  needs", "no change known: the model or the engine itself rules it out");
+    return;
+  }
+  if (!other.needs.empty()) append_field(out, "  needs", change_words(other.needs));
+  if (!other.how.empty()) append_field(out, "  ask for it", change_words(other.how));
+  if (chosen) append_field(out, "  ask for it", "as asked");
+  append_field(out, "  layout", layout_text(other.conversion->row));
+  Explanation there{*other.conversion};
+  there.multiples = rounding_multiples(*there.rules, there.caller, there.target);
+  append_field(out, "  sizes", sizes_text(there));
+  if (other.blob_bytes > 0) {
+    append_field(out, "  blob", human_bytes(other.blob_bytes) + " before compression");
+  }
+}
+
+void append_alternatives(std::string& out, const Explanation& e) {
+  if (e.alternatives.empty()) return;
+  const auto usable = std::ranges::count_if(e.alternatives, &Alternative::usable);
+  out += usable > 0 ? "\nthis deployment can use\n" : "\nthis deployment can use no backend\n";
+  for (const Alternative& other : e.alternatives) {
+    if (other.usable()) append_alternative(out, e, other);
+  }
+  if (usable == std::ssize(e.alternatives)) return;
+  out += "\nanother deployment could use\n";
+  for (const Alternative& other : e.alternatives) {
+    if (!other.usable()) append_alternative(out, e, other);
   }
 }
 
 void append_next(std::string& out, const Explanation& e) {
   out += "\nnext\n";
   append_command(out, e.next);
-}
-
-nlohmann::ordered_json deployment_json(const Deployment& d) {
-  return {
-      {"platform", platform_name(d.platform)},
-      {"arch", d.arch},
-      {"libs", d.libs},
-      {"env", d.env},
-      {"selector", selector_name(d.selector)},
-      {"moe_backend", d.moe_backend},
-      {"activation_override", d.activation_override ? nlohmann::ordered_json(*d.activation_override)
-                                                    : nlohmann::ordered_json()},
-      {"model_activation",
-       d.model_activation ? nlohmann::ordered_json(*d.model_activation) : nlohmann::ordered_json()},
-      {"activation", d.activation},
-      {"is_act_and_mul", d.is_act_and_mul},
-      {"routing_method", d.routing_method},
-      {"parallel",
-       {{"tp", d.parallel.tp_size},
-        {"pcp", d.parallel.pcp_size},
-        {"dp", d.parallel.dp_size},
-        {"enable_expert_parallel", d.parallel.enable_expert_parallel},
-        {"all2all_backend", d.parallel.all2all_backend},
-        {"enable_eplb", d.parallel.enable_eplb},
-        {"sequence_parallel", d.parallel.sequence_parallel}}},
-      {"lora", d.lora}};
-}
-
-template <class Value>
-nlohmann::ordered_json or_null(const std::optional<Value>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-}
-
-nlohmann::ordered_json settings_json(const KernelSettings& s) {
-  return {
-      {"constructor", s.constructor},
-      {"activation_dtype", s.activation_dtype.empty() ? nlohmann::ordered_json()
-                                                      : nlohmann::ordered_json(s.activation_dtype)},
-      {"activation_shape", or_null(s.activation_shape)},
-      {"block_shape", or_null(s.block_shape)},
-      {"is_scale_swizzled", s.scale_swizzled},
-      {"mx_alignment", s.mx_alignment},
-      {"gemm1_alpha", or_null(s.alpha)},
-      {"gemm1_beta", or_null(s.beta)},
-      {"gemm1_clamp_limit", or_null(s.clamp_limit)}};
-}
-
-nlohmann::ordered_json dims_json(const LayerDims& dims) {
-  return {{"num_experts", dims.num_experts},
-          {"hidden_size", dims.hidden_size},
-          {"intermediate_size", dims.intermediate_size}};
-}
-
-// The first rank's share of the model before rounding: no other rank has more experts.
-LayerDims share_of(const Explanation& e) {
-  const RankSlice& rank = e.ranks.front();
-  return {static_cast<int64_t>(rank.experts.size()), e.model.hidden_size,
-          e.model.intermediate_size / rank.tp_size};
-}
-
-void add_choice(nlohmann::ordered_json& out, const Explanation& e) {
-  const Decision& decision = e.decision;
-  out["backend"] = backend_name(*decision.backend);
-  out["experts_class"] = decision.experts_class.empty()
-                             ? nlohmann::ordered_json()
-                             : nlohmann::ordered_json(decision.experts_class);
-  out["forced"] = decision.forced;
-  out["family"] = family_name(e.family);
-  out["round_up_to"] = {{"hidden_size", e.multiples.hidden_size},
-                        {"intermediate_size", e.multiples.intermediate_size}};
-  if (!e.ranks.empty()) {
-    out["sizes"] = {{"rank", dims_json(share_of(e))},
-                    {"padded", dims_json(e.ranks.front().padded)}};
-  }
-  out["quant_config"] = settings_json(*e.settings);
-  const bool has_layout = e.row != nullptr && e.row->layout != nullptr;
-  out["layout"] = has_layout ? nlohmann::ordered_json(e.row->layout->id) : nlohmann::ordered_json();
 }
 
 }  // namespace
@@ -253,38 +226,11 @@ void append_wrapped(std::string& out, std::string first, size_t indent, std::str
   out += '\n';
 }
 
-std::vector<std::string> next_command(const ExplainOptions& options, ConversionRequest request,
-                                      const OpenedCheckpoint* checkpoint,
-                                      const Conversion& conversion) {
-  const RequestFlags& flags = options.deployment;
-  const std::string input =
-      options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());
-  const auto works = [&] { return !decide_conversion(request, checkpoint).refusal; };
-  const auto convert = [&](std::string_view without) {
-    std::vector<std::string> parts{fmt::format("mxfp4-repack convert {} -o OUT", input)};
-    append_flags(parts, options, [&](std::string_view name) { return name != without; });
-    return parts;
-  };
-  if (!conversion.refusal) return convert("");
-  if (!conversion.defects.empty()) {
-    request.allow_known_defects = true;
-    if (works()) {
-      std::vector<std::string> parts = convert("");
-      parts.emplace_back("--allow-known-defects");
-      return parts;
-    }
-  }
-  if (!flags.moe_backend.empty() && flags.target_file.empty()) {
-    request.deployment.moe_backend.reset();
-    if (works()) return convert("--moe-backend");
-  }
-  if (conversion.layout == nullptr || checkpoint == nullptr) return {"mxfp4-repack list backends"};
-  // The sizes that stand in the way.
-  std::vector<std::string> parts{"mxfp4-repack inspect " + input};
-  static const std::set<std::string_view> kOfInput = {"--style", "--model-config", "--layers",
-                                                      "--family"};
-  append_flags(parts, options, [&](std::string_view name) { return kOfInput.contains(name); });
-  return parts;
+// The first rank's share of the model before rounding: no other rank has more experts.
+LayerDims share_of(const Explanation& e) {
+  const RankSlice& rank = e.ranks.front();
+  return {static_cast<int64_t>(rank.experts.size()), e.model.hidden_size,
+          e.model.intermediate_size / rank.tp_size};
 }
 
 std::string sizes_text(const Explanation& e) {
@@ -318,33 +264,33 @@ std::string layout_text(const LayoutRow* row) {
   return std::string(row->layout->id);
 }
 
-std::string explanation_text(const RuleSet& rules, const ExplainOptions& options,
-                             const Explanation& e) {
-  std::string out = fmt::format("Rules {} (vLLM {}).\n\n", rules.name, rules.commit);
-  append_asked(out, rules, options, e);
-  append_tried(out, e.decision);
-  append_chosen(out, e);
-  append_next(out, e);
-  return out;
+std::string answer_text(const RuleSet& rules, const Explanation& e) {
+  const Deployment& d = e.deployment;
+  const std::string_view machine =
+      d.arch.empty() ? platform_name(d.platform) : std::string_view(d.arch);
+  if (!e.decision.backend) {
+    return fmt::format("Refused: no backend serves this deployment on {} ({})", machine,
+                       rules.name);
+  }
+  const std::string_view backend = backend_name(*e.decision.backend);
+  if (e.refusal) {
+    return fmt::format("Refused: {} on {}, which cannot be converted for ({})", backend, machine,
+                       rules.name);
+  }
+  return fmt::format("{}{}, layout {}: {}, {}", backend, e.decision.forced ? " (forced)" : "",
+                     e.layout->id, machine, rules.name);
 }
 
-Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const Explanation& e) {
-  Json out = json_document("explain");
-  out["revision"] = rules.name;
-  out["checkpoint"] = text_or_null(options.input.path.string());
-  if (e.caller != nullptr) out[e.assumed_caller ? "assumed_method" : "method"] = e.caller->method;
-  out["deployment"] = deployment_json(e.deployment);
-  if (e.decision.backend) add_choice(out, e);
-  if (e.refusal) out["error"] = error_json(*e.refusal);
-  auto& trace = out["trace"] = nlohmann::ordered_json::array();
-  for (const TraceStep& step : e.decision.trace) {
-    trace.push_back(
-        {step.candidate, or_null(step.key), step.supported,
-         step.supported ? nlohmann::ordered_json() : nlohmann::ordered_json(step.reason)});
-  }
-  std::vector<std::string> notes = e.decision.notes;
-  notes.insert(notes.end(), e.defects.begin(), e.defects.end());
-  out["notes"] = notes;
+std::string explanation_text(const RuleSet& rules, const ExplainOptions& options,
+                             const Explanation& e) {
+  std::string out;
+  append_wrapped(out, "", 0, answer_text(rules, e));
+  out += "\n";
+  append_asked(out, rules, options, e);
+  append_tried(out, e);
+  append_chosen(out, e);
+  append_alternatives(out, e);
+  append_next(out, e);
   return out;
 }
 

@@ -7,25 +7,29 @@
 
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
-#include "formats/conversion/decide.hpp"
+#include "formats/conversion/alternatives.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
 namespace mxfp4 {
 
+// A class that the oracle tried.
+struct Candidate {
+  TraceStep step;
+  std::optional<Backend> backend{};  // that it was tried for
+  std::vector<ConditionAnswer> conditions{};
+  std::vector<Change> needs{};  // with which it would support the deployment; empty: it does, or
+                                // none are known
+};
+
 struct Explanation : Conversion {
   bool assumed_caller = false;      // there is no checkpoint to tell
   std::vector<std::string> next{};  // the command to type, in parts that stay on one line
+  std::vector<Candidate> candidates{};
+  std::vector<Alternative> alternatives{};  // with --all
   // Only with a backend:
   std::optional<KernelSettings> settings{};
   LayerDims multiples{};  // sizes are rounded up to these
 };
-
-// A command that is known to succeed: the conversion, with --allow-known-defects where it needs
-// that; without --moe-backend where that one is refused; else a look at the tables or the input.
-[[nodiscard]] std::vector<std::string> next_command(const ExplainOptions& options,
-                                                    ConversionRequest request,
-                                                    const OpenedCheckpoint* checkpoint,
-                                                    const Conversion& conversion);
 
 [[nodiscard]] std::string explanation_text(const RuleSet& rules, const ExplainOptions& options,
                                            const Explanation& explanation);
@@ -37,9 +41,13 @@ struct Explanation : Conversion {
 // anywhere.
 void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text);
 
+// The answer in one line.
+[[nodiscard]] std::string answer_text(const RuleSet& rules, const Explanation& explanation);
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);
 [[nodiscard]] std::string settings_text(const KernelSettings& settings);
+// The first rank's share of the model before rounding: no other rank has more experts.
+[[nodiscard]] LayerDims share_of(const Explanation& explanation);
 [[nodiscard]] std::string layout_text(const LayoutRow* row);
 
 }  // namespace mxfp4

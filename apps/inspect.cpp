@@ -9,6 +9,7 @@
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
+#include "apps/told_facts.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/blob_revision.hpp"
 #include "formats/conversion/unfinished.hpp"
@@ -286,6 +287,7 @@ int run_inspect(const InspectOptions& options, const Console& console) {
     return inspect_blob(blobs, options.deployment, console);
   }
   const ConversionRequest request = request_from(options.deployment);
+  report_told_facts(options.deployment, *request.rules, console);
   const OpenedCheckpoint input =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
   Json json;

@@ -1,5 +1,6 @@
 // list: the tables that the program decides by.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "apps/known_names.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "lib/oracle/machines.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -102,6 +104,15 @@ Rows style_rows() {
   return rows;
 }
 
+Rows machine_rows() {
+  Rows rows{{"arch", "platform", "names"}};
+  for (const Machine& machine : machines()) {
+    rows.push_back({std::string(machine.arch), std::string(platform_name(machine.platform)),
+                    fmt::format("{}", fmt::join(machine.names, ", "))});
+  }
+  return rows;
+}
+
 // For people: one block a layout.
 std::string layouts_text(const Console& console) {
   std::string out;
@@ -179,15 +190,27 @@ Json styles_json() {
   return json;
 }
 
+Json machines_json() {
+  Json json = Json::array();
+  for (const Machine& machine : machines()) {
+    json.push_back({{"arch", machine.arch},
+                    {"platform", platform_name(machine.platform)},
+                    {"names", machine.names}});
+  }
+  return json;
+}
+
 Json table_json(const ListOptions& options, const RuleSet& rules) {
   if (options.what == "layouts") return layouts_json();
   if (options.what == "backends") return backends_json(rules);
+  if (options.what == "machines") return machines_json();
   return options.what == "revisions" ? revisions_json() : styles_json();
 }
 
 std::string table_text(const ListOptions& options, const RuleSet& rules, const Console& console) {
   if (options.what == "layouts") return layouts_text(console);
   if (options.what == "backends") return backends_text(rules, console);
+  if (options.what == "machines") return table(console, machine_rows());
   return options.what == "revisions" ? revisions_text(console) : table(console, style_rows());
 }
 

@@ -23,6 +23,7 @@
 #include "apps/help_text.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
+#include "apps/usage_errors.hpp"
 #include "formats/os/available_threads.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
@@ -146,14 +147,6 @@ void choose_threads(mxfp4::CommandLine& line, const mxfp4::Console& console) {
   }
 }
 
-// What the parser did not take, as one sentence that names the word.
-Error usage_error(const CLI::App& app, const CLI::ParseError& error,
-                  const std::vector<std::string>& words) {
-  const mxfp4::UnknownWord unknown = mxfp4::find_unknown_word(app, words);
-  return Error::usage(unknown.message.empty() ? error.what() : unknown.message)
-      .hint(unknown.hint.empty() ? "mxfp4-repack --help shows commands and flags" : unknown.hint);
-}
-
 // The command that the words name, whether or not they can be parsed.
 std::string command_in(const CLI::App& app, const std::vector<std::string>& words) {
   const auto first =
@@ -177,7 +170,7 @@ int main(int argc, char** argv) {
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
       "mxfp4-repack"};
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   mxfp4::CommandLine line;
   std::optional<mxfp4::Console> console;
   Failure failure(words);
@@ -185,7 +178,8 @@ int main(int argc, char** argv) {
     mxfp4::declare_commands(app, line);
     failure.set_command(command_in(app, words));
     mxfp4::refuse_empty_values(words);
-    app.parse(argc, argv);
+    words = mxfp4::with_help_flag(app, std::move(words));
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     failure.set_console(console.emplace(line.global));
     choose_instruction_set();
     choose_threads(line, *console);
@@ -195,7 +189,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return show(app, success, failure);
   } catch (const CLI::ParseError& error) {
-    return failure.report(usage_error(app, error, words));
+    return failure.report(mxfp4::usage_error(app, error, words));
   } catch (const mxfp4::Interrupted& interrupted) {
     return failure.report(interrupted);
   } catch (const Error& error) {

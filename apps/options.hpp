@@ -78,6 +78,7 @@ struct RequestFlags {
   std::string pad = "auto";
   std::string revision;
   bool allow_known_defects = false;
+  bool allow_unservable = false;
 };
 
 // --libs: no package at all.
@@ -124,6 +125,7 @@ struct ExplainOptions {
   RequestFlags deployment;
   std::string against;
   std::string batch;
+  bool all = false;  // every backend, after the first yes too
 };
 
 struct VerifyOptions {

@@ -7,7 +7,7 @@
 
 #include "apps/known_names.hpp"
 #include "apps/suggest.hpp"
-#include "formats/config/deployment_json.hpp"
+#include "apps/told_facts.hpp"
 #include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
@@ -30,35 +30,15 @@ std::optional<std::string> given(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-std::set<std::string> split_list(const std::string& text) {
-  std::set<std::string> items;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) items.insert(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return items;
-}
-
-DeploymentFacts read_target(const FlagFile& file) {
-  if (file.empty()) return {};
-  const std::string& text = file.text();
-  return in_file(file.path().string(), [&] { return parse_target(text); });
-}
-
 DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules) {
   DeploymentFacts facts;
   facts.platform = named_flag(flags.platform, "--platform", platform_from_name,
                               {"cuda", "rocm", "xpu", "cpu", "other"});
   facts.arch = given(flags.arch);
   facts.needs_arch = flags.backend.empty();
-  if (flags.libs == kNoLibs) {
-    facts.libs.emplace();
-  } else if (!flags.libs.empty()) {
-    facts.libs = split_list(flags.libs);
-  }
+  take_libs(flags.libs, rules, facts);
   facts.absent_libs = {flags.no_libs.begin(), flags.no_libs.end()};
-  facts.env = parse_pairs(flags.env, "--env");
+  facts.env = take_env(flags.env);
   facts.selector =
       named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
   facts.moe_backend = given(flags.moe_backend);
@@ -79,7 +59,10 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   facts.all2all_backend = given(flags.all2all_backend);
   facts.enable_eplb = flag(flags.enable_eplb);
   facts.sequence_parallel = flag(flags.sequence_parallel);
-  return merge_facts(std::move(facts), read_target(flags.target_file));
+  if (facts.arch) take_machine(flags, facts);
+  DeploymentFacts whole = merge_facts(std::move(facts), target_facts(flags, rules));
+  take_machine(flags, whole);
+  return whole;
 }
 
 // --backend, if it was given.
@@ -156,6 +139,7 @@ ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) 
   request.pad = flags.pad == "auto";
   request.rank = flags.rank;
   request.allow_known_defects = flags.allow_known_defects;
+  request.allow_unservable = flags.allow_unservable;
   return request;
 }
 

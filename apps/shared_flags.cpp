@@ -62,7 +62,7 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
                        const std::string& kind) {
     return command.add_option(name, value, text)->option_text(kind)->group(group);
   };
-  add("--arch", options.arch, "GPU or CPU architecture: sm90, gfx950, x86_64", "ARCH");
+  add("--arch", options.arch, "GPU or CPU: sm90, H100, gfx950, x86_64 (list machines)", "ARCH");
   add("--platform", options.platform, "Follows from --arch where it can",
       "cuda|rocm|xpu|cpu|other");
   add_file(command, "--target", options.target_file,
@@ -95,6 +95,10 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   command
       .add_flag("--allow-known-defects", options.allow_known_defects,
                 "Accept bytes that the reference is known to get wrong")
+      ->group(group);
+  command
+      .add_flag("--allow-unservable", options.allow_unservable,
+                "Write for a deployment that the engine itself would not serve")
       ->group(group);
 }
 
@@ -143,7 +147,7 @@ void add_input_flags(CLI::App& command, InputOptions& options) {
 
 void add_resource_flags(CLI::App& command, RunLimits& options) {
   const std::string group = "Resources";
-  command.add_option("--threads", options.threads, "Workers; default: the CPUs of this process")
+  command.add_option("-j,--threads", options.threads, "Workers; default: the CPUs of this process")
       ->check(CLI::Range(1, 1024))
       ->option_text("N")
       ->group(group);

@@ -32,17 +32,26 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t least = std::max<size_t>(2, word.size() / 3) + 1;
+std::vector<std::string> nearest_words(std::string_view word,
+                                       const std::vector<std::string>& candidates) {
+  constexpr size_t kMost = 3;
+  const size_t farthest = std::max<size_t>(2, word.size() / 3);
+  std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
-    if (distance < least) {
-      least = distance;
-      best = candidate;
-    }
+    if (distance <= farthest) near.emplace_back(distance, candidate);
   }
-  return best;
+  std::ranges::stable_sort(near, {}, &std::pair<size_t, std::string>::first);
+  std::vector<std::string> words;
+  for (const auto& [distance, candidate] : near) {
+    if (words.size() < kMost) words.push_back(candidate);
+  }
+  return words;
+}
+
+std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> near = nearest_words(word, candidates);
+  return near.empty() ? "" : near.front();
 }
 
 std::string nearest_hint(std::string_view word, const std::vector<std::string>& candidates) {

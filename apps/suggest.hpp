@@ -14,6 +14,10 @@ namespace mxfp4 {
 [[nodiscard]] std::string nearest_word(std::string_view word,
                                        const std::vector<std::string>& candidates);
 
+// Up to three candidates at the smallest distances, nearest first; none that is too far, as above.
+[[nodiscard]] std::vector<std::string> nearest_words(std::string_view word,
+                                                     const std::vector<std::string>& candidates);
+
 // "did you mean X?"; without a near one "one of A, B, ...", where that is short, else empty.
 [[nodiscard]] std::string nearest_hint(std::string_view word,
                                        const std::vector<std::string>& candidates);

@@ -39,17 +39,22 @@ std::set<std::string> parse_lib_list(const JsonFields& object, const json& list)
 }
 
 // A list of names, or an object from names to versions.
-std::set<std::string> parse_lib_versions(const JsonFields& object, const json& value) {
-  if (value.is_array()) return parse_lib_list(object, value);
+void parse_lib_versions(const JsonFields& object, const json& value, DeploymentFacts& out) {
+  if (value.is_array()) {
+    out.libs = parse_lib_list(object, value);
+    return;
+  }
   if (!value.is_object()) object.wrong_type("libs", "a list or an object", value);
-  std::set<std::string> libs;
+  std::set<std::string>& libs = out.libs.emplace();
   for (const auto& item : value.items()) {
     if (!item.value().is_string() && !item.value().is_null()) {
       object.wrong_type("libs", "versions that are strings or null", item.value());
     }
     libs.insert(item.key());
+    if (item.value().is_string()) {
+      out.lib_versions.emplace(item.key(), item.value().get_ref<const std::string&>());
+    }
   }
-  return libs;
 }
 
 std::map<std::string, std::string> parse_env(const JsonFields& object, const json& value) {
@@ -125,7 +130,7 @@ DeploymentFacts parse_target(std::string_view text) {
   if (object.has("vllm")) out.engine_version = object.string_or_null("vllm");
   if (object.has("platform")) out.platform = parse_platform(object.string("platform"));
   if (object.has("arch")) out.arch = object.string("arch");
-  if (object.has("libs")) out.libs = parse_lib_versions(object, object.at("libs"));
+  if (object.has("libs")) parse_lib_versions(object, object.at("libs"), out);
   if (object.has("env")) out.env = parse_env(object, object.at("env"));
   object.only({"vllm", "platform", "arch", "libs", "env"});
   return out;

@@ -39,7 +39,7 @@ _mxfp4_repack_values() {
     --shard) echo auto ;;
     --progress | --color) echo auto always never ;;
     --memory) echo 256MiB 1GiB 4GiB ;;
-    --env | --tp-size | --dp-size | --pcp-size | --rank | --layers | --level | --threads) return 1 ;;
+    --env | --tp-size | --dp-size | --pcp-size | --rank | --layers | --level | -j | --threads) return 1 ;;
     --target | --quantization-config | --model-config | --against | --batch | -o | --output)
       return 2 ;;
     *) return 3 ;;
@@ -53,14 +53,14 @@ _mxfp4_repack_flags() {
     --quantization-config --libs --no-lib --activation --routing-method --env --knob --pad
     --revision --tp-size --dp-size --pcp-size --all2all-backend --enable-expert-parallel
     --enable-eplb --sequence-parallel --enable-lora --expert-placement --rank --style
-    --model-config --layers --allow-known-defects'
+    --model-config --layers --allow-known-defects --allow-unservable'
   local resources='--threads --memory'
   case $1 in
     convert)
       echo $every $machine $resources --output --compress --level --emit \
         --include-rest --dry-run --shard --resume --check --force ;;
     inspect) echo $every $machine ;;
-    explain) echo $every $machine --against --batch ;;
+    explain) echo $every $machine --against --all --batch ;;
     verify) echo $every $resources --against --style --model-config ;;
     diff) echo $every $resources ;;
     unpack) echo $every $resources --output --force ;;
@@ -110,7 +110,7 @@ _mxfp4_repack() {
   elif ((status == 3)) && [[ -z $command ]]; then
     _mxfp4_repack_propose -W "$commands" -- "$current"
   elif ((status == 3)) && [[ $command == list ]]; then
-    _mxfp4_repack_propose -W 'backends layouts revisions styles' -- "$current"
+    _mxfp4_repack_propose -W 'backends layouts machines revisions styles' -- "$current"
   else
     compopt -o filenames 2>/dev/null
     _mxfp4_repack_propose -f -- "$current"

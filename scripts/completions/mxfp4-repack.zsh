@@ -39,6 +39,7 @@ _mxfp4_repack() {
     '--pad=[round sizes, or not]:padding:(auto none)'
     '--revision=[engine revision]:revision: '
     '--allow-known-defects[accept bytes known to be wrong]'
+    '--allow-unservable[write what the engine would not serve]'
     '--tp-size=[tensor parallel size]:size: '
     '--dp-size=[data parallel size]:size: '
     '--pcp-size=[prefill context parallel size]:size: '
@@ -54,7 +55,7 @@ _mxfp4_repack() {
     '--model-config=[config.json of the input]:file:_files'
   )
   resources=(
-    '--threads=[workers]:number: '
+    '(-j --threads)'{-j,--threads=}'[workers]:number: '
     '--memory=[budget for buffers]:size:(256MiB 1GiB 4GiB)'
   )
 
@@ -75,16 +76,17 @@ _mxfp4_repack() {
             '--level=[zstd level]:level: ' \
             '--emit=[where to stop]:stage:(packed loaded)' \
             '--include-rest[write a whole model directory]' \
-            '--dry-run[plan only]' \
+            '(-n --dry-run)'{-n,--dry-run}'[plan only]' \
             '--shard=[one share of the layers]:share (I/N, auto/N):(auto)' \
             '--resume[keep complete layers]' \
             '--check[with --resume, read every byte]' \
-            '--force[replace an earlier result]' \
+            '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:checkpoint:_files' ;;
         inspect) _arguments $every $machine '1:checkpoint or blob:_files' ;;
         explain)
           _arguments $every $machine \
             '--against=[what another revision decides otherwise]:revision:' \
+            '--all[every backend and how to get it]' \
             '--batch=[answer JSON lines]:file:_files' \
             '1:checkpoint:_files' ;;
         verify)
@@ -97,13 +99,13 @@ _mxfp4_repack() {
         unpack)
           _arguments $every $resources \
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \
-            '--force[replace an earlier result]' \
+            '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:blob:_directories' ;;
         finalize) _arguments $every $resources '1:blob:_directories' ;;
         list)
           _arguments $every \
             '--revision=[engine revision]:revision: ' \
-            '1:table:(backends layouts revisions styles)' ;;
+            '1:table:(backends layouts machines revisions styles)' ;;
       esac ;;
   esac
 }

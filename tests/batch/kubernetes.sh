@@ -37,4 +37,4 @@ diff -r want blobs/gpt-oss-120b-sm90
 # The exit codes that the manifest calls final are the program's.
 expect_exit 3 env JOB_COMPLETION_INDEX=0 "$BIN" "${convert[@]/gpt-oss-120b/missing}"
 expect_exit 2 env -u JOB_COMPLETION_INDEX -u SLURM_ARRAY_TASK_ID -u OMPI_COMM_WORLD_RANK "$BIN" "${convert[@]}"
-expect_exit 4 env JOB_COMPLETION_INDEX=0 "$BIN" "${convert[@]/sm90/sm10}"
+expect_exit 4 env JOB_COMPLETION_INDEX=0 "$BIN" "${convert[@]/sm90/sm75}"

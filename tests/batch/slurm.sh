@@ -15,7 +15,7 @@ expect_exit 0 "$BIN" convert model -o want "${flags[@]}"
 
 # What no task could do is not queued at all: no daemon is needed to say so.
 expect_exit 3 "$submit" 4 -- nowhere -o out --arch sm90
-expect_exit 4 "$submit" 4 -- model -o out --arch sm10
+expect_exit 4 "$submit" 4 -- model -o out --arch sm75
 for bad in '' '0 -- model -o out' '4 model -o out' '4 -- model' '4 -- model -o out --shard 0/4'; do
   # shellcheck disable=SC2086
   expect_exit 2 "$submit" $bad

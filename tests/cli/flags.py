@@ -106,7 +106,7 @@ def from_zsh():
 
 def canonical(found):
     """Without the short names of flags that have a long one."""
-    short = {"-h", "-V", "-q", "-o"}
+    short = {"-h", "-V", "-q", "-o", "-f", "-j", "-n"}
     return {command: flags - short for command, flags in found.items()}
 
 

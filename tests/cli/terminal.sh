@@ -7,7 +7,7 @@ on_terminal() {
   command -v script >/dev/null || skip 'util-linux script is not installed'
   TERM=xterm script -qec "stty cols 80; $1" /dev/null </dev/null >seen
 }
-fits() { [ -z "$(awk 'length > 80' "$1")" ] || { awk 'length > 80' "$1" >&2; fail "$2: wider than 80"; }; }
+fits() { [ "$(LC_ALL=C.UTF-8 wc -L <"$1")" -le 80 ] || { cat "$1" >&2; fail "$2: wider than 80"; }; }
 
 # Help: examples before flags, every command, nothing wider than the terminal.
 for command in '' convert inspect explain verify diff unpack finalize list; do
@@ -31,7 +31,7 @@ done
 # Tables.
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90
 expect_exit 0 "$BIN" convert "$model" -o ranks --arch sm90 --tp-size 2 --backend MARLIN
-for command in 'list backends' 'list layouts' 'list revisions' 'list styles' 'inspect out' \
+for command in 'list backends' 'list layouts' 'list machines' 'list revisions' 'list styles' 'inspect out' \
   'inspect ranks' "explain --arch sm90" "explain --arch sm100 --moe-backend triton"; do
   # shellcheck disable=SC2086
   "$BIN" $command >stdout 2>/dev/null || true

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/blob/blob_check.hpp"
+#include "formats/conversion/alternatives.hpp"
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
@@ -22,13 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Machine {
+struct Served {
   Platform platform;
   const char* arch;
 };
 
 // Every architecture that `list` names, and some that no layout serves.
-constexpr Machine kMachines[] = {
+constexpr Served kMachines[] = {
     {Platform::kCuda, "sm75"},  {Platform::kCuda, "sm80"},   {Platform::kCuda, "sm89"},
     {Platform::kCuda, "sm90"},  {Platform::kCuda, "sm100"},  {Platform::kCuda, "sm103"},
     {Platform::kCuda, "sm120"}, {Platform::kRocm, "gfx942"}, {Platform::kRocm, "gfx950"},
@@ -52,7 +53,7 @@ void for_each_request(const RuleSet& rules, Use&& use) {
   for (const Backend backend : all_backends()) backends.emplace_back(backend);
   int64_t number = 0;
   for (const auto& backend : backends) {
-    for (const Machine& machine : kMachines) {
+    for (const Served& machine : kMachines) {
       for (int64_t ranks = 1; ranks <= kMostRanks; ++ranks) {
         for (const bool experts : {false, true}) {
           for (const bool pad : {true, false}) {
@@ -152,6 +153,105 @@ TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
   RecordProperty("convertible", std::to_string(convertible));
   EXPECT_GT(convertible, 0);
   EXPECT_GT(refused, 0);
+}
+
+// Deployments that differ in what conditions look at.
+std::vector<DeploymentFacts> asking_requests() {
+  std::vector<DeploymentFacts> requests;
+  for (const Served& machine : kMachines) {
+    for (const bool expert_parallel : {false, true}) {
+      DeploymentFacts request;
+      request.platform = machine.platform;
+      request.arch = machine.arch;
+      request.tp_size = 2;
+      if (expert_parallel) {
+        request.dp_size = 2;
+        request.enable_expert_parallel = true;
+        request.enable_eplb = true;
+        request.all2all_backend = "deepep_low_latency";
+        request.env = {{"VLLM_BATCH_INVARIANT", "1"}};
+        request.lora = true;
+      }
+      requests.push_back(std::move(request));
+    }
+  }
+  return requests;
+}
+
+// The answers to a class after `changes`.
+std::vector<ConditionAnswer> answers_after(const Asker& asker, const std::vector<Change>& changes,
+                                           std::string_view name, std::string_view key) {
+  const DeploymentFacts changed = with_changes(asker, changes);
+  std::optional<std::string_view> asked = key.empty() ? std::nullopt : std::optional(key);
+  for (const Change& change : changes) {
+    if (change.kind == FactKind::kActivationKey) asked = change.value;
+  }
+  return examine_class({asker.rules, changed, asker.caller, asker.config}, name, asked);
+}
+
+// What explain proposes for a condition meets it, and what it proposes for a class meets them all.
+TEST(ExplainGrid, WhatAConditionNeedsMeetsIt) {
+  int64_t unmet = 0;
+  int64_t met_by_change = 0;
+  for (const Release* release : {all_releases().front(), all_releases().back()}) {
+    const RuleSet& rules = rules_of(*release);
+    for (const DeploymentFacts& request : asking_requests()) {
+      const Asker asker{rules, request};
+      for (const BackendRow& row : rules.backends) {
+        for (const std::string_view name : row.classes) {
+          SCOPED_TRACE(fmt::format("{} {} on {}", rules.name, name, *request.arch));
+          for (const ConditionAnswer& answer : answers_after(asker, {}, name, row.key)) {
+            if (answer.met) continue;
+            ++unmet;
+            if (answer.needs.empty()) continue;
+            ++met_by_change;
+            const auto after = answers_after(asker, answer.needs, name, row.key);
+            const auto same = std::ranges::find_if(after, [&](const ConditionAnswer& other) {
+              return other.topic == answer.topic && other.text == answer.text;
+            });
+            ASSERT_NE(same, after.end());
+            EXPECT_TRUE(same->met) << answer.text;
+          }
+          const std::optional<std::string_view> key =
+              row.key.empty() ? std::nullopt : std::optional(row.key);
+          const std::vector<Change> needs = class_needs(asker, name, key);
+          for (const ConditionAnswer& answer : answers_after(asker, needs, name, row.key)) {
+            EXPECT_TRUE(needs.empty() || answer.met) << answer.text;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(unmet, 1000);
+  EXPECT_GT(met_by_change * 10, unmet * 9);
+}
+
+// Every backend that explain --all says a deployment can use is what it then gets.
+TEST(ExplainGrid, EveryAlternativeIsWhatItIsAskedFor) {
+  const RuleSet& rules = default_revision();
+  const OpenedCheckpoint checkpoint =
+      open_checkpoint({.path = fs::path(MXFP4_TESTDATA) / "ingest/gptoss_hf"}, rules);
+  int64_t usable = 0;
+  for (const Served& machine : kMachines) {
+    SCOPED_TRACE(machine.arch);
+    ConversionRequest request{.rules = &rules};
+    request.deployment.platform = machine.platform;
+    request.deployment.arch = machine.arch;
+    const Conversion conversion = decide_conversion(request, &checkpoint);
+    for (const Alternative& other : find_alternatives(request, conversion, &checkpoint)) {
+      if (!other.conversion) continue;
+      std::vector<Change> changes = other.needs;
+      changes.insert(changes.end(), other.how.begin(), other.how.end());
+      const Conversion there = decide_conversion(
+          changed_request(request, conversion, &checkpoint, changes), &checkpoint);
+      EXPECT_FALSE(there.refusal);
+      EXPECT_EQ(there.decision.backend, other.backend);
+      EXPECT_EQ(other.blob_bytes,
+                make_plan(checkpoint.model, there.ranks, plan_options(there)).output_bytes);
+      usable += other.usable() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(usable, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,0 +1,74 @@
+#include "apps/explain_next.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "apps/change_words.hpp"
+#include "apps/console.hpp"
+
+namespace mxfp4 {
+namespace {
+
+const std::set<std::string> kOfExplain = {kInputName, "--against", "--all"};
+
+std::string input_word(const ExplainOptions& options) {
+  return options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());
+}
+
+// The sizes that stand in the way.
+std::vector<std::string> inspect_command(const ExplainOptions& options) {
+  static const std::set<std::string> kOfInput = {"--style", "--model-config", "--layers",
+                                                 "--family"};
+  std::vector<std::string> parts{"mxfp4-repack inspect " + input_word(options)};
+  for (const GivenFlag& flag : options.given) {
+    if (!kOfInput.contains(flag.name)) continue;
+    for (const std::string& value : flag.values) {
+      parts.push_back(fmt::format("{} {}", flag.name, shell_word(value)));
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<std::string> convert_command(const ExplainOptions& options,
+                                         const ConversionRequest& request,
+                                         const OpenedCheckpoint* checkpoint,
+                                         const Conversion& conversion,
+                                         const std::vector<Change>& changes) {
+  std::set<std::string> skip = kOfExplain;
+  if (!changes.empty()) skip.insert("--backend");
+  std::vector<std::string> parts{
+      fmt::format("mxfp4-repack convert {} -o OUT", input_word(options))};
+  for (std::string& flag :
+       changed_flags(options.given, asker_of(request, conversion, checkpoint), changes, skip)) {
+    parts.push_back(std::move(flag));
+  }
+  return parts;
+}
+
+std::vector<std::string> next_command(const ExplainOptions& options, ConversionRequest request,
+                                      const OpenedCheckpoint* checkpoint,
+                                      const Conversion& conversion) {
+  const auto convert = [&](const std::vector<Change>& changes) {
+    return convert_command(options, request, checkpoint, conversion, changes);
+  };
+  if (!conversion.refusal) return convert({});
+  if (!conversion.defects.empty()) {
+    request.allow_known_defects = true;
+    if (!decide_conversion(request, checkpoint).refusal) {
+      std::vector<std::string> parts = convert({});
+      parts.emplace_back("--allow-known-defects");
+      return parts;
+    }
+  }
+  if (!request.backend) {
+    const std::vector<Change> changes = ways_out(request, conversion, checkpoint);
+    if (!changes.empty()) return convert(changes);
+  }
+  if (conversion.layout == nullptr || checkpoint == nullptr) return {"mxfp4-repack list backends"};
+  return inspect_command(options);
+}
+
+}  // namespace mxfp4

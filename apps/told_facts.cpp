@@ -1,0 +1,229 @@
+#include "apps/told_facts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "apps/suggest.hpp"
+#include "formats/config/deployment_json.hpp"
+#include "lib/core/error.hpp"
+#include "lib/oracle/machines.hpp"
+#include "lib/revisions/revisions.hpp"
+#include "lib/revisions/variables.hpp"
+
+namespace mxfp4 {
+namespace {
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> items;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    size_t first = begin;
+    size_t last = end;
+    while (first < last && text[first] == ' ') ++first;
+    while (last > first && text[last - 1] == ' ') --last;
+    if (last > first) items.push_back(text.substr(first, last - first));
+    begin = end + 1;
+  }
+  return items;
+}
+
+// The distribution whose version says what a package is.
+std::string_view distribution_of(std::string_view package) {
+  if (package.starts_with("flashinfer")) return "flashinfer";
+  if (package == "aiter") return "AITER";
+  if (package == "humming") return "humming-kernels";
+  return package;
+}
+
+struct Pin {
+  std::string version;  // empty: the revision pins none
+  bool cuda_only = false;
+};
+
+// "flashinfer 0.6.18, triton_kernels 3.5.1 (CUDA)"
+Pin pin_of(std::string_view pins, std::string_view package) {
+  for (const std::string& item : split_list(std::string(pins))) {
+    const size_t blank = item.find(' ');
+    if (blank == std::string::npos || item.substr(0, blank) != distribution_of(package)) continue;
+    const size_t end = item.find(' ', blank + 1);
+    return {item.substr(blank + 1, end == std::string::npos ? end : end - blank - 1),
+            item.find("(CUDA)") != std::string::npos};
+  }
+  return {};
+}
+
+// Builds and post-releases of a version have its layouts: "0.6.11.post2", "0.6.11+cu129".
+std::string plain_version(std::string_view version) {
+  if (version.starts_with('v')) version.remove_prefix(1);
+  version = version.substr(0, version.find('+'));
+  return std::string(version.substr(0, version.find(".post")));
+}
+
+bool is_rocm(const std::optional<std::string>& arch) {
+  const Machine* machine = arch ? find_machine(*arch) : nullptr;
+  return machine != nullptr && machine->platform == Platform::kRocm;
+}
+
+struct VersionFault {
+  std::string what;  // empty: none
+  std::string hint;
+};
+
+VersionFault version_fault(const RuleSet& rules, const std::string& package,
+                           const std::string& version, bool rocm) {
+  const Pin pin = pin_of(rules.kernel_libraries, package);
+  if (pin.version.empty() || (pin.cuda_only && rocm)) return {};
+  const std::string plain = plain_version(version);
+  if (plain == plain_version(pin.version)) return {};
+  VersionFault fault;
+  fault.what = fmt::format("{} {}: the layouts of {} are those of {} {}", package, version,
+                           rules.name, distribution_of(package), pin.version);
+  for (const Release* release : all_releases()) {
+    if (plain != plain_version(pin_of(release->pins, package).version)) continue;
+    fault.hint = fmt::format("--revision {} is made for that version", release->name);
+  }
+  if (fault.hint.empty()) {
+    fault.hint =
+        fmt::format("no revision is made for it; {} alone means the version above", package);
+  }
+  return fault;
+}
+
+std::vector<std::string> package_names(const RuleSet& rules) {
+  return {rules.packages.begin(), rules.packages.end()};
+}
+
+bool is_package(const RuleSet& rules, std::string_view name) {
+  return std::ranges::find(rules.packages, name) != rules.packages.end();
+}
+
+// "triton kernels 3.5.1", "humming==0.1.10", "aiter": a name and its version, if one is told.
+std::pair<std::string, std::string> name_and_version(const std::string& item) {
+  const size_t end = item.find_first_of(" =@:<>~!");
+  const size_t version = item.find_first_not_of(" =@:<>~!", end);
+  return {item.substr(0, end), version == std::string::npos ? "" : item.substr(version)};
+}
+
+std::string unknown_variable(const std::string& name) {
+  return fmt::format("no rule looks at '{}'", name);
+}
+
+std::string variable_hint(const std::string& name) {
+  const std::set<std::string> known = variables_of_all_revisions();
+  const std::string nearest = nearest_word(name, {known.begin(), known.end()});
+  return nearest.empty() ? "leave it out: nothing depends on it"
+                         : fmt::format("did you mean {}?", nearest);
+}
+
+const Machine* machine_of(const DeploymentFacts& request) {
+  return request.arch ? find_machine(*request.arch) : nullptr;
+}
+
+// A platform whose devices have no architectures that rules tell apart may say any.
+bool any_arch(const std::optional<Platform>& platform) {
+  return platform && *platform != Platform::kCuda && *platform != Platform::kRocm;
+}
+
+}  // namespace
+
+DeploymentFacts read_target(const FlagFile& file) {
+  if (file.empty()) return {};
+  const std::string& text = file.text();
+  return in_file(file.path().string(), [&] { return parse_target(text); });
+}
+
+DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules) {
+  DeploymentFacts facts = read_target(options.target_file);
+  if (facts.libs)
+    std::erase_if(*facts.libs, [&](const auto& lib) { return !is_package(rules, lib); });
+  if (facts.arch && facts.arch->empty()) facts.arch.reset();
+  return facts;
+}
+
+void take_libs(const std::string& text, const RuleSet& rules, DeploymentFacts& request) {
+  if (text.empty()) return;
+  std::set<std::string>& libs = request.libs.emplace();
+  if (text == kNoLibs) return;
+  for (const std::string& item : split_list(text)) {
+    const auto [name, version] = name_and_version(item);
+    if (!is_package(rules, name)) {
+      const std::string hint = nearest_hint(name, package_names(rules));
+      throw Error::usage(fmt::format("--libs: unknown kernel package '{}'", name))
+          .hint(hint.empty() ? fmt::format("one of {}", fmt::join(rules.packages, ", ")) : hint);
+    }
+    libs.insert(name);
+    if (version.empty()) continue;
+    const VersionFault fault = version_fault(rules, name, version, is_rocm(request.arch));
+    if (!fault.what.empty()) throw Error::usage("--libs: " + fault.what).hint(fault.hint);
+    request.lib_versions.emplace(name, version);
+  }
+}
+
+std::map<std::string, std::string> take_env(const std::vector<std::string>& items) {
+  std::map<std::string, std::string> env = parse_pairs(items, "--env");
+  if (env.empty()) return env;
+  const std::set<std::string> known = variables_of_all_revisions();
+  for (const auto& [name, value] : env) {
+    if (known.contains(name)) continue;
+    throw Error::usage("--env: " + unknown_variable(name)).hint(variable_hint(name));
+  }
+  return env;
+}
+
+void take_machine(const RequestFlags& options, DeploymentFacts& request) {
+  if (!request.arch) return;
+  if (const Machine* machine = machine_of(request)) {
+    request.arch = machine->arch;
+    return;
+  }
+  if (any_arch(request.platform)) return;
+  const std::string what = fmt::format("unknown machine '{}'", *request.arch);
+  const std::vector<std::string> near = nearest_words(*request.arch, machine_words());
+  const std::string hint =
+      near.empty()
+          ? "list machines shows the names"
+          : fmt::format("the nearest names: {}; list machines shows all", fmt::join(near, ", "));
+  if (!options.arch.empty()) throw Error::usage("--arch: " + what).hint(hint);
+  throw Error::input(what).at_key("arch").in_file(options.target_file.path().string()).hint(hint);
+}
+
+std::string machine_as_told(const RequestFlags& options) {
+  const std::string told =
+      !options.arch.empty() ? options.arch : read_target(options.target_file).arch.value_or("");
+  const Machine* machine = find_machine(told);
+  return machine == nullptr || machine->arch == told ? "" : told;
+}
+
+void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {
+  const DeploymentFacts target = read_target(options.target_file);
+  const std::string told = machine_as_told(options);
+  if (!told.empty()) {
+    console.note(fmt::format("{} {}: taken as {}", options.arch.empty() ? "arch" : "--arch", told,
+                             find_machine(told)->arch));
+  }
+  const std::set<std::string> known = variables_of(rules);
+  for (const auto& [name, value] : take_env(options.env)) {
+    if (known.contains(name)) continue;
+    console.warn(fmt::format("--env: no rule of {} looks at {}", rules.name, name));
+  }
+  const std::string file = options.target_file.path().string();
+  for (const auto& [name, value] : target.env) {
+    if (known.contains(name)) continue;
+    console.warn(fmt::format("{}: env: {}; {}", file, unknown_variable(name), variable_hint(name)));
+  }
+  if (!options.libs.empty()) return;  // the flag wins over the file
+  for (const std::string& name : target.libs.value_or(std::set<std::string>())) {
+    if (is_package(rules, name)) continue;
+    console.warn(
+        fmt::format("{}: libs: {}: {} knows no such kernel package", file, name, rules.name));
+  }
+  for (const auto& [name, version] : target.lib_versions) {
+    const VersionFault fault = version_fault(rules, name, version, is_rocm(target.arch));
+    if (!fault.what.empty()) console.warn(fmt::format("{}: libs: {}", file, fault.what));
+  }
+}
+
+}  // namespace mxfp4

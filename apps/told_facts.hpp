@@ -1,0 +1,38 @@
+// What flags and the --target file say of the serving machine and process: names are looked up, and
+// what no rule knows is an error in a flag and a warning in a file, which a probe wrote.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/console.hpp"
+#include "apps/options.hpp"
+#include "lib/oracle/resolve.hpp"
+
+namespace mxfp4 {
+
+// The --target file's facts; nothing without one. Throws Error::input naming file and member.
+[[nodiscard]] DeploymentFacts read_target(const FlagFile& file);
+
+// The file's facts without the packages that the rules do not know.
+[[nodiscard]] DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules);
+
+// --libs: "flashinfer,humming==0.1.10". Throws Error::usage for a version that these rules are not
+// made for.
+void take_libs(const std::string& text, const RuleSet& rules, DeploymentFacts& request);
+
+// --env. Throws Error::usage for a variable that no rule of any revision looks at.
+[[nodiscard]] std::map<std::string, std::string> take_env(const std::vector<std::string>& items);
+
+// What is called an architecture, as the rules spell it. `request` is complete: flags and file.
+// Throws Error::usage, or Error::input naming the file, with the nearest names.
+void take_machine(const RequestFlags& options, DeploymentFacts& request);
+
+// "H100" where --arch or the file said that in place of the architecture's own name; else empty.
+[[nodiscard]] std::string machine_as_told(const RequestFlags& options);
+
+// Says on stderr what was taken for the machine's name, and warns of what the --target file or a
+// flag says to no effect.
+void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);
+
+}  // namespace mxfp4

@@ -1,0 +1,308 @@
+#include "apps/usage_errors.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "apps/suggest.hpp"
+
+namespace mxfp4 {
+namespace {
+
+struct Complaint {
+  std::string message;
+  std::string hint;
+};
+
+struct OtherName {
+  std::string_view word;  // as the engine or other programs have it
+  std::string_view flag;  // as it is here
+};
+
+constexpr std::array kOtherNames = {
+    OtherName{"--tensor-parallel-size", "--tp-size"},
+    OtherName{"--tensor-parallel", "--tp-size"},
+    OtherName{"--data-parallel-size", "--dp-size"},
+    OtherName{"--data-parallel", "--dp-size"},
+    OtherName{"--prefill-context-parallel-size", "--pcp-size"},
+    OtherName{"--expert-parallel", "--enable-expert-parallel"},
+    OtherName{"--ep", "--enable-expert-parallel"},
+    OtherName{"--ep-size", "--enable-expert-parallel"},
+    OtherName{"--eplb", "--enable-eplb"},
+    OtherName{"--lora", "--enable-lora"},
+    OtherName{"--enable-sp", "--sequence-parallel"},
+    OtherName{"--sp", "--sequence-parallel"},
+    OtherName{"--expert-placement-strategy", "--expert-placement"},
+    OtherName{"--gpu", "--arch"},
+    OtherName{"--gpu-arch", "--arch"},
+    OtherName{"--gpu-name", "--arch"},
+    OtherName{"--machine", "--arch"},
+    OtherName{"--sm", "--arch"},
+    OtherName{"--cc", "--arch"},
+    OtherName{"--compute-capability", "--arch"},
+    OtherName{"--device", "--arch"},
+    OtherName{"--target-arch", "--arch"},
+    OtherName{"--out", "--output"},
+    OtherName{"--outdir", "--output"},
+    OtherName{"--output-dir", "--output"},
+    OtherName{"--dest", "--output"},
+    OtherName{"--overwrite", "--force"},
+    OtherName{"--yes", "--force"},
+    OtherName{"--continue", "--resume"},
+    OtherName{"--jobs", "--threads"},
+    OtherName{"--workers", "--threads"},
+    OtherName{"--num-threads", "--threads"},
+    OtherName{"--nproc", "--threads"},
+    OtherName{"--mem", "--memory"},
+    OtherName{"--ram", "--memory"},
+    OtherName{"--simulate", "--dry-run"},
+    OtherName{"--just-print", "--dry-run"},
+    OtherName{"--no-act", "--dry-run"},
+    OtherName{"--plan", "--dry-run"},
+    OtherName{"--compression", "--compress"},
+    OtherName{"--zstd", "--compress"},
+    OtherName{"--compression-level", "--level"},
+    OtherName{"--zstd-level", "--level"},
+    OtherName{"--config", "--model-config"},
+    OtherName{"--engine", "--revision"},
+    OtherName{"--vllm", "--revision"},
+    OtherName{"--vllm-version", "--revision"},
+    OtherName{"--engine-version", "--revision"},
+    OtherName{"--release", "--revision"},
+    OtherName{"--packages", "--libs"},
+    OtherName{"--without", "--no-lib"},
+    OtherName{"--environment", "--env"},
+    OtherName{"--kernel", "--moe-backend"},
+    OtherName{"--verbose", "-v"},
+    OtherName{"--silent", "--quiet"},
+    OtherName{"--colour", "--color"},
+    OtherName{"--every", "--all"},
+    OtherName{"--facts", "--target"},
+};
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return out;
+}
+
+// "-tp" is looked up as "--tp".
+std::string long_form(std::string_view name) {
+  return (name.starts_with("--") ? "" : "-") + lower(name);
+}
+
+// The flag that a wrong one most likely means; empty when none is near.
+std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
+  const std::string word = long_form(name);
+  for (const OtherName& other : kOtherNames) {
+    if (other.word == word && contains(flags, other.flag)) return std::string(other.flag);
+  }
+  // Its beginning, a part between dashes, then its letters.
+  for (const std::string& flag : flags) {
+    if (word.size() > 3 && (flag.starts_with(word) || word.starts_with(flag + "-"))) return flag;
+  }
+  const std::string part = word.substr(1) + "-";
+  for (const std::string& flag : flags) {
+    if (part.size() > 3 && (flag + "-").find(part) != std::string::npos) return flag;
+  }
+  return nearest_word(word, flags);
+}
+
+// "--arch is a flag of convert, inspect, explain"
+std::string other_commands(const CLI::App& app, const std::string& flag) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (contains(flag_names(*command), flag)) commands.push_back(command->get_name());
+  }
+  return commands.empty() ? "" : fmt::format("{} is a flag of {}", flag, fmt::join(commands, ", "));
+}
+
+Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::string& name) {
+  const std::vector<std::string> flags = flag_names(command);
+  const std::string nearest = nearest_flag(name, flags);
+  Complaint error{fmt::format("unknown flag '{}'", name), ""};
+  const std::string elsewhere = other_commands(app, name);
+  if (!elsewhere.empty()) {
+    error.hint = elsewhere;
+  } else if (!nearest.empty()) {
+    error.hint = fmt::format("did you mean {}?", nearest);
+  }
+  return error;
+}
+
+bool looks_like_flag(const std::string& word) {
+  return word.size() > 1 && word.front() == '-' && word != "--" &&
+         std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+}
+
+// A short flag may have its value, or further ones, behind it.
+bool is_known_flag(const std::string& name, const std::vector<std::string>& flags) {
+  if (contains(flags, name)) return true;
+  if (name.starts_with("--")) return false;
+  return name.size() == 2 ? false
+                          : contains(flags, name.substr(0, 2)) && name.size() > 3 &&
+                                name.find_first_of("/.=") != std::string::npos;
+}
+
+// The first word that `app` does not know; an empty message when it knows all of them.
+Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<std::string> commands = command_names(app);
+  const CLI::App* command = nullptr;
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (command == nullptr && !looks_like_flag(word)) {
+      if (!contains(commands, word)) {
+        const std::string nearest = nearest_word(word, commands);
+        return {fmt::format("unknown command '{}'", word),
+                nearest.empty() ? fmt::format("one of {}", fmt::join(commands, ", "))
+                                : fmt::format("did you mean {}?", nearest)};
+      }
+      command = app.get_subcommand(word);
+    } else if (looks_like_flag(word)) {
+      const CLI::App& owner = command != nullptr ? *command : app;
+      const std::string name = word.substr(0, word.find('='));
+      if (!is_known_flag(name, flag_names(owner))) return unknown_flag(app, owner, name);
+    }
+  }
+  return {};
+}
+
+const CLI::App* chosen_command(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (contains(words, command->get_name())) return command;
+  }
+  return nullptr;
+}
+
+// The parser's "--arch: ..." or "--arch ...": the flag that it is about.
+std::string subject_of(std::string_view text) {
+  return std::string(text.substr(0, text.find_first_of(": ")));
+}
+
+std::string missing_words(const CLI::App* command, const std::string& name) {
+  const CLI::Option* option = command == nullptr ? nullptr : command->get_option_no_throw(name);
+  if (option == nullptr) return name + " is missing";
+  std::string what = option->get_description();
+  if (!what.empty()) what.front() = static_cast<char>(std::tolower(what.front()));
+  return fmt::format("{} is missing: {}", name, what);
+}
+
+// "--tp-size: Value 0 not in range 1 to 65536"
+std::string range_words(const std::string& text) {
+  constexpr std::string_view kBegin = ": Value ";
+  constexpr std::string_view kMiddle = " not in range ";
+  const size_t begin = text.find(kBegin);
+  const size_t middle = text.find(kMiddle);
+  if (begin == std::string::npos || middle == std::string::npos || middle < begin) return text;
+  const size_t value = begin + kBegin.size();
+  return fmt::format("{}: '{}' is not a number from {}", text.substr(0, begin),
+                     text.substr(value, middle - value), text.substr(middle + kMiddle.size()));
+}
+
+std::string reworded(const CLI::App* command, const CLI::Error& error) {
+  const std::string text = error.what();
+  const std::string name = subject_of(text);
+  const std::string kind = error.get_name();
+  if (kind == "RequiredError") return missing_words(command, name);
+  if (kind == "ArgumentMismatch") {
+    const bool twice = text.find("received") != std::string::npos ||
+                       text.find("At Most") != std::string::npos ||
+                       text.find("at most") != std::string::npos;
+    return name + (twice ? ": given more than once" : ": its value is missing");
+  }
+  if (kind == "ConversionError") {
+    const size_t equals = text.rfind(" = ");
+    const size_t flag = text.find("--");
+    if (equals != std::string::npos && flag != std::string::npos && flag < equals) {
+      return fmt::format("{}: '{}' is not a number", text.substr(flag, equals - flag),
+                         text.substr(equals + 3));
+    }
+  }
+  if (kind == "ValidationError") return range_words(text);
+  if (kind == "ExcludesError") {
+    const size_t at = text.find(" excludes ");
+    if (at != std::string::npos) {
+      return fmt::format("{} and {} contradict each other: give one of them", text.substr(0, at),
+                         text.substr(at + 10));
+    }
+  }
+  if (kind == "RequiresError") {
+    const size_t at = text.find(" requires ");
+    if (at != std::string::npos) {
+      return fmt::format("{}: of no use without {}", text.substr(0, at), text.substr(at + 10));
+    }
+  }
+  if (text.find("not expected: ") != std::string::npos) {  // its name is the command's
+    const size_t colon = text.rfind(": ");
+    return fmt::format("'{}' is one argument too many",
+                       colon == std::string::npos ? text : text.substr(colon + 2));
+  }
+  return text;
+}
+
+Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
+                       const std::vector<std::string>& words) {
+  const std::vector<std::string> commands = command_names(app);
+  if (words.empty()) {
+    return {fmt::format("no command: one of {}", fmt::join(commands, ", ")),
+            "mxfp4-repack --help shows examples"};
+  }
+  const CLI::App* command = chosen_command(app, words);
+  const std::string help =
+      command == nullptr
+          ? "mxfp4-repack --help shows commands and flags"
+          : fmt::format("mxfp4-repack {} --help shows examples and flags", command->get_name());
+  Complaint unknown = unknown_word(app, words);
+  if (!unknown.message.empty()) {
+    if (unknown.hint.empty()) unknown.hint = help;
+    return unknown;
+  }
+  if (command == nullptr)
+    return {fmt::format("no command: one of {}", fmt::join(commands, ", ")), help};
+  return {reworded(command, error), help};
+}
+
+}  // namespace
+
+Error usage_error(const CLI::App& app, const CLI::Error& error,
+                  const std::vector<std::string>& words) {
+  const Complaint complaint = complaint_of(app, error, words);
+  return Error::usage(complaint.message).hint(complaint.hint);
+}
+
+std::vector<std::string> with_help_flag(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty()) return words;
+  if (words.front() == "help") {
+    words.erase(words.begin());
+    if (words.empty() || contains(command_names(app), words.front())) words.emplace_back("--help");
+  }
+  return words;
+}
+
+}  // namespace mxfp4

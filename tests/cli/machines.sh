@@ -1,0 +1,52 @@
+# --arch takes what people call their machines, says what it took, and names the nearest otherwise.
+model=$TESTDATA/ingest/gptoss_hf
+
+expect_exit 0 "$BIN" list machines --json
+"$python" - "$BIN" <<'PY'
+import json, subprocess, sys
+BIN = sys.argv[1]
+table = {row["arch"]: row["names"] for row in json.load(open("stdout"))["machines"]}
+for arch, name in {"sm90": "H100", "sm100": "GB200", "sm103": "B300", "sm120": "RTX PRO 6000", "gfx942": "MI325X",
+                   "gfx950": "MI355X"}.items():
+    assert name in table[arch], (arch, table[arch])
+def run(name, *more):
+    return subprocess.run([BIN, "explain", "--arch", name, "--json", *more], capture_output=True, text=True)
+takes = {
+    "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "hopper", "9.0", "sm_90a", "SM90"],
+    "sm100": ["GB200", "B200", "Blackwell", "sm_100a"],
+    "sm103": ["B300"],
+    "sm120": ["NVIDIA GeForce RTX 5090", "RTX PRO 6000 Blackwell Server Edition"],
+    "sm89": ["L40S", "RTX 4090"],
+    "sm80": ["NVIDIA A100-SXM4-80GB", "8.0"],
+    "gfx942": ["AMD Instinct MI300X", "MI325X", "gfx942:sramecc+:xnack-"],
+    "gfx950": ["MI355X", "GFX950"],
+    "x86_64": ["amd64"],
+}
+for arch, names in takes.items():
+    for name in names:
+        got = run(name)
+        deployment = json.loads(got.stdout)["deployment"]
+        assert deployment["arch"] == arch, (name, deployment)
+        assert got.stderr.startswith(f"mxfp4-repack: --arch {name}: taken as {arch}\n"), (name, got.stderr)
+for name in "sm999", "H1000000", "foo", "sm9", "gfx9", "RTX", "A", "11.7", "sm":
+    got = run(name)
+    assert got.returncode == 2, (name, got)
+    assert got.stderr.startswith(f"mxfp4-repack: error: --arch: unknown machine '{name}'\nhint: "), got.stderr
+    assert "list machines shows" in got.stderr, got.stderr
+PY
+expect_exit 2 "$BIN" convert "$model" -o out --arch sm999
+expect_one_error "--arch: unknown machine 'sm999'$"
+grep -qx 'hint: the nearest names: sm89, sm90; list machines shows all' stderr || { cat stderr >&2; fail hint; }
+expect_exit 0 "$BIN" convert "$model" -o out --arch H100
+grep -qx 'mxfp4-repack: --arch H100: taken as sm90' stderr || fail 'nothing says what was taken'
+grep -q '"arch": "sm90"' out/mxfp4_repack.json || fail 'the manifest has another arch'
+expect_exit 0 "$BIN" explain "$model" --arch H100
+grep -q '^  machine  *cuda sm90 (H100)$' stdout || fail 'no machine in the report'
+printf '{"arch": "MI300X"}' >target.json
+expect_exit 0 "$BIN" explain --target target.json -q --json
+grep -q '"arch": "gfx942"' stdout || fail 'not in a target file'
+printf '{"arch": "MI900"}' >target.json
+expect_exit 3 "$BIN" explain --target target.json
+expect_one_error "target.json: arch: unknown machine 'MI900'$"
+# Where nothing depends on it, any name will do.
+expect_exit 0 "$BIN" explain --platform xpu --arch pvc

@@ -1,0 +1,73 @@
+# Variables, packages and versions that no rule knows: an error in a flag, a warning in a target file.
+model=$TESTDATA/ingest/gptoss_hf
+old=vllm-2026-05-18
+
+# wrong WORDS HINT FLAGS...
+wrong() {
+  local words=$1 hint=$2 command
+  shift 2
+  for command in explain inspect convert; do
+    local arguments=("$command" "$model" --arch sm90 "$@")
+    [ $command = convert ] && arguments+=(-o out)
+    expect_exit 2 "$BIN" "${arguments[@]}"
+    expect_one_error "$words"
+    grep -qE "^hint: $hint" stderr || { cat stderr >&2; fail "no hint: $hint"; }
+  done
+}
+wrong "--env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
+  --env VLLM_MXFP4_USE_MARLINN=1
+wrong "--env: no rule looks at 'CUDA_VISIBLE_DEVICES'$" 'leave it out: nothing depends on it$' \
+  --env CUDA_VISIBLE_DEVICES=0
+wrong "--env: no rule looks at 'vllm_mxfp4_use_marlin'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
+  --env vllm_mxfp4_use_marlin=1
+wrong "--libs: unknown kernel package 'flashinffer'$" 'did you mean flashinfer\?$' --libs flashinffer
+for version in 'flashinfer 0.1.0' flashinfer==0.1.0 flashinfer=0.1.0; do
+  wrong "--libs: flashinfer 0\.1\.0: the layouts of $old are those of flashinfer 0\.6\.11\.post2$" \
+    'no revision is made for it; flashinfer alone means the version above$' --libs "$version" --revision $old
+done
+wrong "--libs: humming 0\.1\.16: the layouts of $old are those of humming-kernels" \
+  '--revision vllm-0\.31\.0 is made for that version$' --libs humming==0.1.16 --revision $old
+for version in 0.6.11.post2 0.6.11 v0.6.11+cu129; do
+  expect_exit 0 "$BIN" explain --arch sm90 --libs "flashinfer==$version,deep_gemm" --revision $old
+done
+expect_exit 0 "$BIN" explain --arch sm90 --libs 'flashinfer, deep_gemm' --revision $old
+# One that another revision looks at is no mistake.
+expect_exit 0 "$BIN" explain --arch sm90 --env VLLM_B12X_MOE_FP4_FORCE_A16=1 --revision $old
+grep -qx "mxfp4-repack: warning: --env: no rule of $old looks at VLLM_B12X_MOE_FP4_FORCE_A16" stderr ||
+  fail 'no warning'
+
+# In a file, which a probe wrote.
+printf '{"platform": "cuda", "arch": "sm90", "libs": {"flashinfer": "0.1.0", "b12x_next": null},
+  "env": {"VLLM_MXFP4_USE_MARLINN": "1"}}' >target.json
+expect_exit 0 "$BIN" explain "$model" --target target.json --revision $old
+sed 's/^mxfp4-repack: warning: //' stderr >said
+diff said - <<END || fail 'other warnings'
+target.json: env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'; did you mean VLLM_MXFP4_USE_MARLIN?
+target.json: libs: b12x_next: $old knows no such kernel package
+target.json: libs: flashinfer 0.1.0: the layouts of $old are those of flashinfer 0.6.11.post2
+END
+
+# Flags win over the file, whole machines too.
+expect_exit 0 "$BIN" explain --target target.json --arch gfx950 --libs triton_kernels --revision $old --json
+"$python" - <<'PY'
+import json
+d = json.load(open("stdout"))["deployment"]
+assert (d["platform"], d["arch"], d["libs"]) == ("rocm", "gfx950", ["triton_kernels"]), d
+PY
+printf '{"arch": "sm90", "env": {"VLLM_MXFP4_USE_MARLIN": "1"}}' >target.json
+expect_exit 0 "$BIN" explain "$model" --target target.json --env VLLM_MXFP4_USE_MARLIN=0 --revision $old --json
+grep -q '"VLLM_MXFP4_USE_MARLIN": "0"' stdout || fail 'the file won over --env'
+printf '{"arch": "sm90"}\n' >target.json
+expect_exit 0 "$BIN" explain --target target.json --platform xpu --revision $old --json
+grep -q '"platform": "xpu"' stdout || fail 'the file won over --platform'
+
+# The probe asks for exactly the variables that rules look at.
+"$python" - "$SOURCE_DIR/scripts/probe-target" "$BIN" <<'PY'
+import ast, re, subprocess, sys
+text = open(sys.argv[1]).read()
+names = ast.literal_eval(re.search(r"(?s)^ENVIRONMENT = (\(.*?^\))", text, re.M).group(1))
+flags = [f for name in names for f in ("--env", name + "=0")]
+run = subprocess.run([sys.argv[2], "explain", "--arch", "sm90", "--libs", "none", *flags], stderr=subprocess.PIPE, text=True,
+                     stdout=subprocess.DEVNULL)
+assert "no rule looks at" not in run.stderr, run.stderr
+PY

@@ -1,0 +1,54 @@
+# What is wrong with a command line, in words that name the flag; short flags; help.
+model=$TESTDATA/ingest/gptoss_hf
+
+while IFS='|' read -r words hint arguments; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "$BIN" $arguments
+  expect_one_error "$words$"
+  grep -qE "^hint: $hint" stderr || { cat stderr >&2; fail "$arguments: no hint: $hint"; }
+  ! grep -qE 'TEXT|INT|FLOAT|required|[Ee]xcludes|Could not|expected' stderr || { cat stderr >&2; fail "raw words: $arguments"; }
+done <<END
+unknown flag '--tp'|did you mean --tp-size\?|convert $model -o out --arch sm90 --tp 2
+unknown flag '-tp'|did you mean --tp-size\?|convert $model -o out --arch sm90 -tp 2
+unknown flag '--tensor-parallel-size'|did you mean --tp-size\?|explain --arch sm90 --tensor-parallel-size 2
+unknown flag '--tp_size'|did you mean --tp-size\?|explain --arch sm90 --tp_size=2
+unknown flag '--ep'|did you mean --enable-expert-parallel\?|explain --arch sm90 --ep
+unknown flag '--gpu'|did you mean --arch\?|explain --gpu H100
+unknown flag '--out'|did you mean --output\?|convert $model --out out
+unknown flag '--overwrite'|did you mean --force\?|convert $model -o out --arch sm90 --overwrite
+unknown flag '--jobs'|did you mean --threads\?|verify out --jobs 2
+unknown flag '--backend-name'|did you mean --backend\?|explain --backend-name MARLIN
+unknown flag '--dry'|did you mean --dry-run\?|convert $model -o out --dry
+unknown flag '--quiett'|did you mean --quiet\?|verify out --quiett
+unknown flag '--verbose'|did you mean -v\?|verify out --verbose
+unknown flag '--vllm-version'|did you mean --revision\?|explain --arch sm90 --vllm-version 0.31.0
+unknown flag '--shard'|--shard is a flag of convert|explain --arch sm90 --shard 0/4
+unknown flag '--xyzzy'|mxfp4-repack verify --help|verify out --xyzzy
+unknown flag '-x'|.|verify out -x
+unknown command 'convrt'|did you mean convert\?|convrt
+unknown command 'frobnicate'|one of convert, inspect|frobnicate
+unknown command 'convrt'|did you mean convert\?|help convrt
+--arch: its value is missing|mxfp4-repack explain --help|explain --arch
+--output is missing: directory to write|mxfp4-repack convert --help|convert $model
+INPUT is missing: checkpoint: directory, file or manifest|mxfp4-repack convert --help|convert -o out
+--tp-size: 'two' is not a number from 1 to 65536|mxfp4-repack explain --help|explain --arch sm90 --tp-size two
+'b' is one argument too many|mxfp4-repack verify --help|verify a b
+--style: of no use without --against|mxfp4-repack verify --help|verify out --style quark
+END
+expect_exit 2 "$BIN"
+[ "$(grep -c 'convert' stderr)" = 1 ] || fail 'the commands are listed twice'
+expect_exit 2 "$BIN" list bogus
+[ "$(grep -o 'layouts' stderr | wc -l)" = 1 ] || { cat stderr >&2; fail 'the tables are listed twice or not'; }
+
+expect_exit 0 "$BIN" help
+mv stdout top
+"$BIN" --help | diff - top || fail 'help is not --help'
+expect_exit 0 "$BIN" help convert
+mv stdout one
+"$BIN" convert --help | diff - one || fail 'help convert is not convert --help'
+
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 -n -q
+[ ! -e out ] || fail '-n wrote'
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 -j 2 -q
+expect_exit 5 "$BIN" convert "$model" -o out --arch sm90 -q
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 -f -j2 -q
