@@ -99,7 +99,13 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
       "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
       "mxfp4-repack inspect packed/ --revision " +
       newest + "  # serves there?");
-  command->add_option(kInputName, line.inspect.input.path, "Checkpoint or blob")->required();
+  command->add_option(kInputName, line.inspect.input.path, "Checkpoint or blob, or a part of one")
+      ->required();
+  command->add_flag("--tensors", line.inspect.tensors, "List the tensors of all layers")
+      ->group("What is shown");
+  command->add_option("--layer", line.inspect.layer, "List the tensors of this layer")
+      ->option_text("N")
+      ->group("What is shown");
   add_machine_flags(*command, line.inspect.deployment);
   add_parallel_flags(*command, line.inspect.deployment);
   add_input_flags(*command, line.inspect.input);

@@ -6,6 +6,7 @@
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/inspect_tensors.hpp"
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
@@ -175,6 +176,8 @@ BlobSize size_of(const Manifest& manifest) {
   return size;
 }
 
+bool lists_tensors(const InspectOptions& options) { return options.tensors || options.layer; }
+
 Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) {
   const BlobSize size = size_of(manifest);
   Json item;
@@ -187,6 +190,15 @@ Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) 
   item["layers"] = size.layers;
   item["stored_bytes"] = size.stored;
   item["data_bytes"] = size.decoded;
+  item["parallel"] = {{"tp", manifest.parallel.tp_size},
+                      {"dp", manifest.parallel.dp_size},
+                      {"pcp", manifest.parallel.pcp_size},
+                      {"enable_expert_parallel", manifest.parallel.enable_expert_parallel}};
+  Json& source = item["source"] = {{"kind", manifest.source.kind}};
+  Json& files = source["files"] = Json::array();
+  for (const auto& [name, bytes] : manifest.source.files) {
+    files.push_back({{"name", name}, {"file_bytes", bytes}});
+  }
   item["warnings"] = manifest.warnings;
   return item;
 }
@@ -205,6 +217,12 @@ Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
   rows.push_back(
       {"made for", fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)});
   rows.push_back({"revision", first.revision});
+  rows.push_back(
+      {"parallel", fmt::format("tp {}, dp {}, pcp {}{}", first.parallel.tp_size,
+                               first.parallel.dp_size, first.parallel.pcp_size,
+                               first.parallel.enable_expert_parallel ? ", by experts" : "")});
+  rows.push_back({"source", fmt::format("{}, {}", first.source.kind,
+                                        count_of(first.source.files.size(), "file"))});
   rows.push_back({"layers", fmt::format("{} ({})", size.layers.size(), ranges(size.layers))});
   if (ranks == 1) {
     rows.push_back({"rank", fmt::format("{} of {}, {} experts", first.rank.rank,
@@ -233,14 +251,23 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
   return rows;
 }
 
-int inspect_blob(const std::vector<std::filesystem::path>& blobs, const RequestFlags& options,
+int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectOptions& asked,
                  const Console& console) {
+  const RequestFlags& options = asked.deployment;
   const std::vector<Manifest> manifests = read_manifests(blobs);
   Json list = Json::array();
   Rows rows = blob_rows(blobs, manifests);
   std::set<std::string> shown;  // reasons that an earlier rank gave
+  std::string tensors_shown;
   for (size_t i = 0; i < blobs.size(); ++i) {
     Json item = describe_blob(blobs[i], manifests[i]);
+    if (lists_tensors(asked)) {
+      const std::vector<LayerTensor> tensors = blob_tensors(blobs[i], manifests[i], asked.layer);
+      item["totals"] = totals_json(tensors);
+      item["tensors"] = tensors_json(tensors);
+      if (blobs.size() > 1) tensors_shown += "\n" + console.bold(blobs[i].filename().string());
+      tensors_shown += tensors_text(console, tensors);
+    }
     if (!options.revision.empty()) {
       const std::vector<std::string> reasons =
           reasons_against(rules_named(options.revision), manifests[i], manifests);
@@ -265,26 +292,30 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const RequestF
   }
   std::string text = table(console, rows);
   if (blobs.size() > 1) text += "\n" + table(console, rank_rows(blobs, manifests));
-  console.result(text);
+  console.result(text + tensors_shown);
   return kOk;
 }
 
 // Whether a flag asks about the machine that will serve, not about the checkpoint alone.
 bool asks_for_target(const InspectOptions& options) {
-  static const std::set<std::string> kOfCheckpoint = {kInputName, "--style",  "--model-config",
-                                                      "--layers", "--family", "--revision"};
+  static const std::set<std::string> kOfCheckpoint = {kInputName,  "--style",  "--model-config",
+                                                      "--layers",  "--family", "--revision",
+                                                      "--tensors", "--layer"};
   return !std::ranges::all_of(
       options.given, [](const GivenFlag& flag) { return kOfCheckpoint.contains(flag.name); });
 }
 
 }  // namespace
 
-int run_inspect(const InspectOptions& options, const Console& console) {
+int run_inspect(const InspectOptions& given, const Console& console) {
+  InspectOptions options = given;
+  options.input.path = whole_of(given.input.path, options.layer);
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
-    require_useful(options.given, {kInputName, "--revision"}, "with a blob");
-    return inspect_blob(blobs, options.deployment, console);
+    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer"},
+                   "with a blob");
+    return inspect_blob(blobs, options, console);
   }
   const ConversionRequest request = request_from(options.deployment);
   report_told_facts(options.deployment, *request.rules, console);
@@ -296,6 +327,12 @@ int run_inspect(const InspectOptions& options, const Console& console) {
     json = describe_input(input);
   } else {
     text = table(console, input_rows(input));
+  }
+  if (lists_tensors(options)) {
+    const std::vector<LayerTensor> tensors = checkpoint_tensors(input, options.layer);
+    json["totals"] = totals_json(tensors);
+    json["tensors"] = tensors_json(tensors);
+    text += tensors_text(console, tensors);
   }
   for (const std::string& warning : input.model.warnings) console.warn(warning);
   if (asks_for_target(options)) text += inspect_target(options, request, input, console, json);

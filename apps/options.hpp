@@ -117,6 +117,8 @@ struct InspectOptions {
   std::vector<GivenFlag> given;
   InputOptions input;
   RequestFlags deployment;
+  bool tensors = false;          // list them
+  std::optional<int64_t> layer;  // list those of this one
 };
 
 struct ExplainOptions {

@@ -39,7 +39,7 @@ _mxfp4_repack_values() {
     --shard) echo auto ;;
     --progress | --color) echo auto always never ;;
     --memory) echo 256MiB 1GiB 4GiB ;;
-    --env | --tp-size | --dp-size | --pcp-size | --rank | --layers | --level | -j | --threads) return 1 ;;
+    --env | --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
     --target | --quantization-config | --model-config | --against | --batch | -o | --output)
       return 2 ;;
     *) return 3 ;;
@@ -59,7 +59,7 @@ _mxfp4_repack_flags() {
     convert)
       echo $every $machine $resources --output --compress --level --emit \
         --include-rest --dry-run --shard --resume --check --force ;;
-    inspect) echo $every $machine ;;
+    inspect) echo $every $machine --tensors --layer ;;
     explain) echo $every $machine --against --all --batch ;;
     verify) echo $every $resources --against --style --model-config ;;
     diff) echo $every $resources ;;

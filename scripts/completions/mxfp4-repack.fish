@@ -73,6 +73,8 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -s f -l
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l against -r -F -d 'Checkpoint to compare with'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l against -x -d 'What another revision decides otherwise'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l all -d 'Every backend and how to get it'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l tensors -d 'List the tensors of all layers'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l layer -x -d 'List the tensors of this layer'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l batch -r -F -d 'Answer JSON lines'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify diff unpack finalize" -s j -l threads -x -d 'Workers'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert verify diff unpack finalize" -l memory -x -a '256MiB 1GiB 4GiB' -d 'Budget for buffers'

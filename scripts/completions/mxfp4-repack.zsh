@@ -82,7 +82,11 @@ _mxfp4_repack() {
             '--check[with --resume, read every byte]' \
             '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:checkpoint:_files' ;;
-        inspect) _arguments $every $machine '1:checkpoint or blob:_files' ;;
+        inspect)
+          _arguments $every $machine \
+            '--tensors[list the tensors of all layers]' \
+            '--layer=[list the tensors of this layer]:layer: ' \
+            '1:checkpoint or blob:_files' ;;
         explain)
           _arguments $every $machine \
             '--against=[what another revision decides otherwise]:revision:' \

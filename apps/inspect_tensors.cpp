@@ -1,0 +1,224 @@
+#include "apps/inspect_tensors.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "formats/blob/blob_reader.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 4> kKinds = {"codes", "block_scales", "biases", "rest"};
+
+// By the name in the loaded layout, which packed tensors keep.
+std::string_view kind_of(std::string_view name) {
+  name = name.substr(name.rfind('.') + 1);
+  if (name == "w13_weight" || name == "w2_weight") return kKinds[0];
+  if (name.ends_with("_weight_scale")) return kKinds[1];
+  if (name.ends_with("_bias")) return kKinds[2];
+  return kKinds[3];
+}
+
+std::vector<int64_t> dims_of(const Shape& shape) {
+  return {shape.dims().begin(), shape.dims().end()};
+}
+
+Error no_such_layer(int64_t layer) {
+  return Error::usage(fmt::format("--layer {}: no such MoE layer here", layer));
+}
+
+// Bytes of the file that hold data bytes [begin, end).
+int64_t stored_bytes_of(const LayerReader& reader, int64_t begin, int64_t end) {
+  if (!reader.compressed()) return end - begin;
+  int64_t stored = 0;
+  const int64_t start = reader.header().data_start;
+  for (const SeekEntry& entry : reader.frames()) {
+    const int64_t at = entry.decoded_offset - start;
+    if (at >= begin && at < end) stored += entry.frame.encoded;
+  }
+  return stored;
+}
+
+std::string ratio_text(const LayerTensor& tensor) {
+  return tensor.data_bytes == 0 ? ""
+                                : fmt::format("{:.3f}", static_cast<double>(tensor.stored_bytes) /
+                                                            static_cast<double>(tensor.data_bytes));
+}
+
+struct Total {
+  int64_t data_bytes = 0;
+  int64_t stored_bytes = 0;
+};
+
+Total total_of(const std::vector<LayerTensor>& tensors, std::string_view kind) {
+  Total total;
+  for (const LayerTensor& tensor : tensors) {
+    if (tensor.kind != kind) continue;
+    total.data_bytes += tensor.data_bytes;
+    total.stored_bytes += tensor.stored_bytes;
+  }
+  return total;
+}
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The snapshot that `main` names, or the only one; empty: `path` is no model's folder of a cache.
+fs::path snapshot_of(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path snapshots = path / "snapshots";
+  if (!fs::is_directory(snapshots, ignored) || fs::exists(path / "config.json", ignored)) return {};
+  const std::string commit = first_line(path / "refs" / "main");
+  if (!commit.empty() && commit.find('/') == std::string::npos &&
+      fs::is_directory(snapshots / commit, ignored)) {
+    return snapshots / commit;
+  }
+  std::vector<fs::path> all;
+  for (const auto& entry : fs::directory_iterator(snapshots, ignored)) all.push_back(entry.path());
+  if (all.size() == 1) return all.front();
+  throw Error::input(
+      fmt::format("{}: {} snapshots, and refs/main names none of them", path.string(), all.size()))
+      .hint("name one of the directories in snapshots/");
+}
+
+// The number in "layer-00003.safetensors.zst"; empty: another file.
+std::optional<int64_t> layer_of(const fs::path& directory, const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(directory / kManifestName, ignored)) return std::nullopt;
+  for (const ManifestLayer& layer : read_manifest(directory).layers) {
+    if (layer.file == file.filename()) return layer.index;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<LayerTensor> checkpoint_tensors(const OpenedCheckpoint& input,
+                                            std::optional<int64_t> layer) {
+  std::vector<LayerTensor> all;
+  bool found = false;
+  for (const ExpertLayer& expert_layer : input.model.layers) {
+    if (layer && *layer != expert_layer.index) continue;
+    found = true;
+    for (Slot slot : kAllSlots) {
+      std::set<size_t> indices;
+      for (const auto& expert : expert_layer.slot(slot).experts) {
+        for (const Extent& extent : expert) indices.insert(extent.tensor);
+      }
+      for (size_t index : indices) {
+        const SourceTensor& tensor = input.source->tensors()[index];
+        const int64_t bytes = tensor.spec.bytes();
+        all.push_back({expert_layer.index,
+                       tensor.name,
+                       std::string(kind_of(slot_name(slot))),
+                       std::string(dtype_name(tensor.spec.dtype)),
+                       dims_of(tensor.spec.shape),
+                       {},
+                       bytes,
+                       bytes});
+      }
+    }
+  }
+  if (layer && !found) throw no_such_layer(*layer);
+  return all;
+}
+
+std::vector<LayerTensor> blob_tensors(const fs::path& directory, const Manifest& manifest,
+                                      std::optional<int64_t> layer) {
+  std::vector<LayerTensor> all;
+  bool found = false;
+  for (const ManifestLayer& entry : manifest.layers) {
+    if (layer && *layer != entry.index) continue;
+    found = true;
+    const LayerReader reader(directory / entry.file);
+    int64_t begin = 0;
+    for (const ManifestTensor& tensor : entry.tensors) {
+      const int64_t bytes = tensor.spec.bytes();
+      const bool own_view = !tensor.storage.storage_shape.empty();
+      all.push_back({entry.index, tensor.name, std::string(kind_of(tensor.name)),
+                     std::string(dtype_name(tensor.spec.dtype)),
+                     own_view ? tensor.storage.storage_shape : dims_of(tensor.spec.shape),
+                     tensor.storage.storage_strides, bytes,
+                     stored_bytes_of(reader, begin, begin + bytes)});
+      begin += bytes;
+    }
+  }
+  if (layer && !found) throw no_such_layer(*layer);
+  return all;
+}
+
+Json tensors_json(const std::vector<LayerTensor>& tensors) {
+  Json json = Json::array();
+  for (const LayerTensor& tensor : tensors) {
+    json.push_back({{"layer", tensor.layer},
+                    {"name", tensor.name},
+                    {"kind", tensor.kind},
+                    {"dtype", tensor.dtype},
+                    {"shape", tensor.shape},
+                    {"strides", tensor.strides.empty() ? Json() : Json(tensor.strides)},
+                    {"data_bytes", tensor.data_bytes},
+                    {"stored_bytes", tensor.stored_bytes}});
+  }
+  return json;
+}
+
+Json totals_json(const std::vector<LayerTensor>& tensors) {
+  Json json = Json::object();
+  for (std::string_view kind : kKinds) {
+    const Total total = total_of(tensors, kind);
+    json[std::string(kind)] = {{"data_bytes", total.data_bytes},
+                               {"stored_bytes", total.stored_bytes}};
+  }
+  return json;
+}
+
+std::string tensors_text(const Console& console, const std::vector<LayerTensor>& tensors) {
+  std::vector<std::vector<std::string>> rows{
+      {"tensor", "dtype", "data", "stored", "ratio", "shape"}};
+  for (const LayerTensor& tensor : tensors) {
+    std::string shape = fmt::format("{}", tensor.shape);
+    if (!tensor.strides.empty()) shape += fmt::format(" strides {}", tensor.strides);
+    rows.push_back({tensor.name, tensor.dtype, human_bytes(tensor.data_bytes),
+                    human_bytes(tensor.stored_bytes), ratio_text(tensor), shape});
+  }
+  std::vector<std::vector<std::string>> totals{{"kind", "data", "stored"}};
+  for (std::string_view kind : kKinds) {
+    const Total total = total_of(tensors, kind);
+    std::string name(kind);
+    std::ranges::replace(name, '_', ' ');
+    totals.push_back({name, human_bytes(total.data_bytes), human_bytes(total.stored_bytes)});
+  }
+  return "\n" + table(console, rows) + "\n" + table(console, totals);
+}
+
+fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    const fs::path snapshot = snapshot_of(path);
+    return snapshot.empty() ? path : snapshot;
+  }
+  if (!fs::is_regular_file(path, ignored)) return path;
+  const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path name = path.filename();
+  if (name == kConfigName || name == kManifestName) return directory;
+  const std::optional<int64_t> number = layer_of(directory, name);
+  if (!number) return path;
+  if (!layer) layer = number;
+  return directory;
+}
+
+}  // namespace mxfp4
