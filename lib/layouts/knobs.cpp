@@ -49,8 +49,8 @@ std::string humming_input_dtype(const Target& target) {
   const auto variable = target.env.find(std::string(kHummingVariable));
   if (!target.knobs.contains(std::string(kKnob)) && variable != target.env.end() &&
       !variable->second.empty()) {
-    throw Error::usage(
-        fmt::format("{} changes the packed bytes: say its dtype as knob {}", kHummingVariable, kKnob));
+    throw Error::usage(fmt::format("{} changes the packed bytes: say its dtype as knob {}",
+                                   kHummingVariable, kKnob));
   }
   return knob_choice(target, kKnob, {"none", "float8e4m3", "int8"});
 }
