@@ -86,7 +86,7 @@ nlohmann::ordered_json changes_json(const std::vector<Change>& changes) {
   auto out = nlohmann::ordered_json::array();
   for (const Change& change : changes) {
     nlohmann::ordered_json json = {{"kind", fact_name(change.kind)}};
-    if (!change.name.empty()) json["name"] = change.name;
+    json["name"] = text_or_null(change.name);
     json["value"] = or_null(change.value);
     json["words"] = change_words(change);
     out.push_back(std::move(json));
@@ -123,7 +123,7 @@ nlohmann::ordered_json alternative_json(const Explanation& e, const Alternative&
   if (!other.conversion) return out;
   out["layout"] = other.conversion->layout->id;
   if (other.conversion->ranks.empty()) return out;
-  out["ranks"] = other.conversion->ranks.size();
+  out["num_ranks"] = other.conversion->ranks.size();
   out["padded"] = dims_json(other.conversion->ranks.front().padded);
   out["blob_bytes"] = other.blob_bytes;
   return out;
