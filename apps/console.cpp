@@ -339,7 +339,8 @@ std::string table(const Console& console, const std::vector<std::vector<std::str
       width[c] = std::max(width[c], columns(visible(row[c])));
     }
   }
-  fit_columns(width, output_width());
+  // Who reads a file or a pipe cuts lines himself, and greps for whole names.
+  if (is_terminal(STDOUT_FILENO)) fit_columns(width, output_width());
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
     std::vector<std::vector<std::string>> cells;

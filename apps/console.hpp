@@ -101,7 +101,7 @@ class Progress {
 [[nodiscard]] std::string paragraph(std::string_view text, size_t indent);
 
 // Rows of equal length as aligned columns two spaces apart, the first row being the heading. Where
-// they do not fit, the text of the widest columns is wrapped.
+// they do not fit a terminal, the text of the widest columns is wrapped.
 [[nodiscard]] std::string table(const Console& console,
                                 const std::vector<std::vector<std::string>>& rows);
 

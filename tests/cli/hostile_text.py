@@ -9,11 +9,12 @@ import sys
 
 BIN, TESTDATA, SEAL = os.environ["BIN"], os.environ["TESTDATA"], os.environ["SEAL"]
 ESC, CSI, RLO, LRI, LS, BEL = "\x1b", "\u009b", "\u202e", "\u2066", "\u2028", "\x07"
-HOSTILE = f"a{ESC}[31m{CSI}2J{RLO}b{LRI}c{LS}d{BEL}\rFORGED\nFORGED: \x7fz"
+HOSTILE = f"a{ESC}[35m{CSI}2J{RLO}b{LRI}c{LS}d{BEL}\rFORGED\nFORGED: \x7fz"
 # The same without what no file name of a manifest may hold.
 RAW = re.compile(
     rb"\x1b|\x07|\x7f|\r|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]"
     rb"|(?m:^FORGED)")
+OWN = re.compile(rb"\r\x1b\[K|\x1b\[(?:0|1|31|32)m")
 MODEL = os.path.join(TESTDATA, "ingest/gptoss_hf")
 ran = 0
 
@@ -24,11 +25,8 @@ def run(*arguments, codes=(0, 1, 2, 3, 4, 5), said=None):
     for extra in ([], ["--json"], ["-v", "--progress", "always", "--color", "always"]):
         done = subprocess.run([BIN, *arguments, *extra], capture_output=True, timeout=300)
         ran += 1
-        err = done.stderr
-        # Our own bar and bold.
-        for own in (rb"\r\x1b[K", rb"\x1b[1m", rb"\x1b[0m"):
-            err = err.replace(own.decode("unicode_escape").encode(), b"")
-        out = done.stdout.replace(b"\x1b[1m", b"").replace(b"\x1b[0m", b"")
+        # Our own bar and colours; the hostile text has another.
+        err, out = (OWN.sub(b"", what) for what in (done.stderr, done.stdout))
         for what in (out, err):
             found = RAW.search(what)
             if found:
@@ -65,7 +63,7 @@ for command in (["convert", deep, "-o", blob, "--arch", "sm90", "--force"],
 for command in (["convert", HOSTILE, "-o", "no", "--arch", "sm90"], ["inspect", HOSTILE],
                 ["explain", HOSTILE, "--arch", "sm90"], ["verify", HOSTILE],
                 ["unpack", HOSTILE, "-o", "no"], ["finalize", HOSTILE]):
-    run(*command, codes=[3], said=rb"\x1b[31m\u009b2J\u202eb\u2066c\u2028d\x07\x0dFORGED")
+    run(*command, codes=[3], said=rb"\x1b[35m\u009b2J\u202eb\u2066c\u2028d\x07\x0dFORGED")
 run("convert", deep, "-o", blob, "--arch", "sm90", codes=[5])
 open(os.path.join(blob, HOSTILE), "w").close()
 run("convert", deep, "-o", blob, "--arch", "sm90", "--force", codes=[5])
