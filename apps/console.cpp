@@ -202,8 +202,8 @@ void Progress::advance(int64_t bytes) {
   if (style_ == Console::ProgressStyle::kNone) return;
   const auto now = std::chrono::steady_clock::now();
   if (style_ == Console::ProgressStyle::kLines) {
-    static const std::chrono::duration<double> between(seconds_between_lines());
-    if (now - last_draw_ < between) return;
+    static const std::chrono::duration<double> kBetween(seconds_between_lines());
+    if (now - last_draw_ < kBetween) return;
   } else {
     if (patient_ && now - start_ < kBlink) return;
     if (drawn_ && now - last_draw_ < std::chrono::milliseconds(100) && done_ < total_) return;

@@ -212,7 +212,7 @@ fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
     return snapshot.empty() ? path : snapshot;
   }
   if (!fs::is_regular_file(path, ignored)) return path;
-  const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const fs::path name = path.filename();
   if (name == kConfigName || name == kManifestName) return directory;
   const std::optional<int64_t> number = layer_of(directory, name);

@@ -226,7 +226,7 @@ std::string range_words(const std::string& text) {
 }
 
 std::string reworded(const CLI::App* command, const CLI::Error& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string name = subject_of(text);
   const std::string kind = error.get_name();
   if (kind == "RequiredError") return missing_words(command, name);

@@ -49,7 +49,7 @@ void compare_storage(const Storage& found, const Storage& expected) {
   Json all = want;
   all.update(have);
   for (const auto& item : all.items()) {
-    const std::string key = item.key();
+    const std::string& key = item.key();
     const Json a = have.contains(key) ? have[key] : Json();
     const Json b = want.contains(key) ? want[key] : Json();
     if (a == b) continue;

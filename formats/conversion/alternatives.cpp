@@ -74,6 +74,7 @@ std::vector<Change> variables(const RuleSet& rules) {
     }
   }
   std::vector<Change> changes;
+  changes.reserve(names.size());
   for (const std::string& name : names) changes.push_back({FactKind::kVariable, name, "1"});
   return changes;
 }
