@@ -329,6 +329,15 @@ void fit_columns(std::vector<size_t>& width, size_t room) {
   }
 }
 
+// For files and pipes, where names are searched for and have to stay whole.
+void fit_last_column(std::vector<size_t>& width, size_t room) {
+  constexpr size_t kNarrowestLast = 20;
+  size_t before = 0;
+  for (size_t c = 0; c + 1 < width.size(); ++c) before += width[c] + 2;
+  const size_t left = before + kNarrowestLast < room ? room - before : kNarrowestLast;
+  width.back() = std::min(width.back(), left);
+}
+
 }  // namespace
 
 std::string table(const Console& console, const std::vector<std::vector<std::string>>& rows) {
@@ -339,8 +348,11 @@ std::string table(const Console& console, const std::vector<std::vector<std::str
       width[c] = std::max(width[c], columns(visible(row[c])));
     }
   }
-  // Who reads a file or a pipe cuts lines himself, and greps for whole names.
-  if (is_terminal(STDOUT_FILENO)) fit_columns(width, output_width());
+  if (is_terminal(STDOUT_FILENO)) {
+    fit_columns(width, output_width());
+  } else {
+    fit_last_column(width, output_width());
+  }
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
     std::vector<std::vector<std::string>> cells;
