@@ -199,7 +199,12 @@ std::string OutputDirectory::publish() {
 std::vector<fs::path> OutputDirectory::files() const {
   std::error_code ignored;
   if (look_only_ && !fs::exists(home(), ignored)) return {};
-  const OwnFiles own = find_own_files(home(), Evidence::kName);
+  OwnFiles own = find_own_files(home(), Evidence::kName);
+  // Records are read first. Another shard may write its record, and then a file that only this record
+  // explains, before the files are listed.
+  for (int look = 0; look < 3 && !own.foreign.empty(); ++look) {
+    own = find_own_files(home(), Evidence::kName);
+  }
   refuse_foreign(home(), own);
   std::vector<fs::path> files;
   for (const OwnFile& file : own.files) files.push_back(file.path);
