@@ -55,7 +55,7 @@ numpy.random.default_rng = lambda seed: Even
 layer_files.make_gpt_oss('even', 1, 16, 2880, 2880)
 PY
 rm -rf out
-"$python" sample.py 256 "$BIN" convert even -o out --arch sm90 --threads 8 --level 19 -q
+"$python" sample.py 128 "$BIN" convert even -o out --arch sm90 --threads 8 --level 19 --memory 128MiB -q
 
 # One expert that is larger than many layers: within the budget, or refused before anything is written.
 "$python" -c "import layer_files; layer_files.make_gpt_oss('odd', 1, 1, 32, 1 << 20)"
