@@ -68,6 +68,13 @@ class Native(unittest.TestCase):
                                  for limit in (7, 4096, 1 << 20)])
             self.assertEqual(*cuts)
 
+    def test_a_cut_that_fails_ends(self):
+        use(LIBRARY)
+        with mxfp4_repack.open_blob("native-zstd") as blob, blob.layer(0) as layer:
+            for begin, end, limit in ((0, 1, 0), (layer._file.data_size, 1 << 40, 7)):
+                with self.assertRaisesRegex(mxfp4_repack.BlobError, "layer-00000.*cut: "):
+                    list(layer._file.cuts(begin, end, limit))
+
     def test_needs_no_other_package(self):
         want = self.read("native-zstd", "")
         with mock.patch.dict(sys.modules, {"zstandard": None, "xxhash": None}):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import functools
+import itertools
 import os
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
@@ -97,7 +98,7 @@ class NativeFile:
         self._blob: Optional[NativeBlob] = blob
         self._layer, self._pure = blob.prefixes.index(prefix), pure
         self._size = os.stat(path).st_size
-        self._starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+        self._starts = list(itertools.accumulate(sizes, initial=0))
         self.data_size = self._starts[-1]
         options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
         self._options = ctypes.byref(options)
@@ -130,12 +131,15 @@ class NativeFile:
 
     def cuts(self, begin: int, end: int, limit: int) -> Iterator[Tuple[int, int]]:
         """Cuts data bytes [begin, end) of one tensor into pieces of at most `limit` bytes, at
-        frames' ends where they can be."""
+        frames' ends where they can be. Raises BlobError where the library cannot cut."""
         blob, stop = self._open(), _SIZE()
         while begin < end:
             tensor, first = self._place(begin)
-            blob.functions.mxfp4_repack_cut(blob.handle, self._layer, tensor, first, limit,
-                                            ctypes.byref(stop))
+            status = blob.functions.mxfp4_repack_cut(blob.handle, self._layer, tensor, first,
+                                                     limit, ctypes.byref(stop))
+            if status != _OK:
+                what = blob.functions.mxfp4_repack_last_error()
+                raise BlobError(self.path, "", what.decode(errors="replace"))
             last = min(end, self._starts[tensor] + stop.value)
             yield begin, last
             begin = last
