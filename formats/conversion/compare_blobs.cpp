@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -129,6 +132,7 @@ struct LayerPair {
 
 // Some consecutive bytes of one tensor.
 struct BlobPiece {
+  int64_t number = 0;  // in the order in which pieces are told
   size_t pair = 0;
   size_t tensor = 0;
   int64_t begin = 0;
@@ -139,6 +143,23 @@ struct PieceBuffers {
   UninitializedBytes first;
   UninitializedBytes second;
   std::optional<BlobDifference> difference;
+  std::exception_ptr
+      failure;  // a piece that cannot be read matters only before the first difference
+};
+
+// The least number of a piece that settles the answer: pieces behind it need not be read. A later
+// piece may settle first when several threads work, so the number only ever falls.
+class SettledAt {
+ public:
+  [[nodiscard]] bool before(int64_t number) const { return least_.load() < number; }
+  void lower_to(int64_t number) {
+    int64_t least = least_.load();
+    while (number < least && !least_.compare_exchange_weak(least, number)) {
+    }
+  }
+
+ private:
+  std::atomic<int64_t> least_ = std::numeric_limits<int64_t>::max();
 };
 
 // Where the tensors lie in a file, which has to hold those of its manifest, in that order.
@@ -210,21 +231,33 @@ std::optional<BlobDifference> compare_tensors(const BlobRanks& first, const Blob
     for (size_t t = 0; t < layers[l].tensors.size(); ++t) {
       const int64_t bytes = layers[l].tensors[t].spec.bytes();
       for (int64_t at = 0; at < bytes; at += kPieceBytes) {
-        pieces.push_back({l, t, at, std::min(kPieceBytes, bytes - at)});
+        pieces.push_back(
+            {static_cast<int64_t>(pieces.size()), l, t, at, std::min(kPieceBytes, bytes - at)});
       }
     }
   }
   std::optional<BlobDifference> found;
+  SettledAt settled;
   run_jobs<BlobPiece, PieceBuffers>(
       pieces, limits_for(limits.memory, 2 * kPieceBytes, limits.threads),
       {.read = [&](const BlobPiece&, PieceBuffers&) { hooks.check_stop(); },
        .work =
            [&](const BlobPiece& piece, PieceBuffers& buffers) {
-             buffers.difference = compare_piece(pairs[piece.pair], piece, buffers);
+             buffers.difference.reset();
+             buffers.failure = nullptr;
+             if (settled.before(piece.number)) return;
+             try {
+               buffers.difference = compare_piece(pairs[piece.pair], piece, buffers);
+             } catch (...) {
+               buffers.failure = std::current_exception();
+             }
+             if (buffers.difference || buffers.failure) settled.lower_to(piece.number);
            },
        .finish =
            [&](const BlobPiece& piece, PieceBuffers& buffers) {
-             if (!found) found = std::move(buffers.difference);
+             if (found) return;
+             if (buffers.failure) std::rethrow_exception(buffers.failure);
+             found = std::move(buffers.difference);
              hooks.progress(2 * piece.bytes);
            }});
   return found;

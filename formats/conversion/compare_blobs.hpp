@@ -32,8 +32,10 @@ struct BlobComparison {
 };
 
 // Facts of the manifests first, in the order in which they decide the bytes, then the tensors of
-// every rank in the order of the first blob's files. hooks.progress is told the bytes of both.
-// Throws Error::input, naming the file, when one does not hold what its manifest says.
+// every rank in the order of the first blob's files, until the first difference: what lies behind
+// it is not read. The answer is the same for every number of threads. hooks.progress is told the
+// bytes of both. Throws Error::input, naming the file, when one of what is read does not hold what
+// its manifest says.
 [[nodiscard]] BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second,
                                            const RunLimits& limits, const RunHooks& hooks);
 

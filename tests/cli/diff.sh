@@ -13,7 +13,7 @@ grep -qx 'made otherwise, without effect on the bytes: compression: zstd, none' 
 expect_exit 0 "$BIN" diff ranks ranks/
 # differs REGEX A B: exit 1 and one line.
 differs() {
-  expect_exit 1 "$BIN" diff "$2" "$3"
+  expect_exit 1 "$BIN" diff "$2" "$3" ${threads:+--threads "$threads"}
   grep -qxE "$2 and $3 differ: $1" stdout || fail "diff $2 $3: $(cat stdout)"
   [ "$(wc -l <stdout)" = 1 ] && [ ! -s stderr ] || fail 'not one line'
 }
@@ -41,6 +41,17 @@ cp -r a damaged
 flip damaged/layer-00000.safetensors.zst $(($(stat -c %s a/layer-00000.safetensors.zst) / 2))
 expect_exit 3 "$BIN" diff a damaged
 expect_one_error 'damaged/layer-00000.safetensors.zst'
+# What lies behind the first difference is not read, so damage there changes nothing, whatever the
+# number of threads; damage before it is told.
+cp -r plain early
+flip early/layer-00000.safetensors -1
+cp -r a late
+flip late/layer-00001.safetensors.zst $(($(stat -c %s a/layer-00001.safetensors.zst) / 2))
+for threads in 1 4; do
+  differs 'model\.layers\.0\.mlp\.experts\.[a-z0-9_]+: element .*' early late
+  expect_exit 3 "$BIN" diff flipped damaged --threads "$threads"
+  expect_one_error 'damaged/layer-00000.safetensors.zst'
+done
 
 # Trouble: 2 and above, one error.
 trouble() {
