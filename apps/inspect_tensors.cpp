@@ -7,11 +7,13 @@
 #include <array>
 #include <fstream>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 
 #include "formats/blob/blob_reader.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -68,6 +70,33 @@ Total total_of(const std::vector<LayerTensor>& tensors, std::string_view kind) {
     total.stored_bytes += tensor.stored_bytes;
   }
   return total;
+}
+
+// The part of all names that ends with a dot.
+size_t common_prefix(std::span<const LayerTensor> tensors) {
+  std::string_view prefix = tensors.front().name;
+  for (const LayerTensor& tensor : tensors) {
+    const auto differs = std::ranges::mismatch(prefix, tensor.name).in1;
+    prefix = prefix.substr(0, static_cast<size_t>(differs - prefix.begin()));
+  }
+  const size_t dot = prefix.rfind('.');
+  return dot == std::string_view::npos ? 0 : dot + 1;
+}
+
+// One layer: what its names have in common, then a table.
+std::string layer_text(const Console& console, std::span<const LayerTensor> tensors) {
+  const size_t prefix = common_prefix(tensors);
+  std::vector<std::vector<std::string>> rows{
+      {"tensor", "dtype", "data", "stored", "ratio", "shape"}};
+  for (const LayerTensor& tensor : tensors) {
+    std::string shape = fmt::format("{}", tensor.shape);
+    if (!tensor.strides.empty()) shape += fmt::format(" strides {}", tensor.strides);
+    rows.push_back({tensor.name.substr(prefix), tensor.dtype, human_bytes(tensor.data_bytes),
+                    human_bytes(tensor.stored_bytes), ratio_text(tensor), shape});
+  }
+  const std::string name = tensors.front().name.substr(0, prefix == 0 ? 0 : prefix - 1);
+  return "\n" + console.bold(fmt::format("layer {}: {}", tensors.front().layer, visible(name))) +
+         "\n" + table(console, rows);
 }
 
 std::string first_line(const fs::path& path) {
@@ -187,13 +216,13 @@ Json totals_json(const std::vector<LayerTensor>& tensors) {
 }
 
 std::string tensors_text(const Console& console, const std::vector<LayerTensor>& tensors) {
-  std::vector<std::vector<std::string>> rows{
-      {"tensor", "dtype", "data", "stored", "ratio", "shape"}};
-  for (const LayerTensor& tensor : tensors) {
-    std::string shape = fmt::format("{}", tensor.shape);
-    if (!tensor.strides.empty()) shape += fmt::format(" strides {}", tensor.strides);
-    rows.push_back({tensor.name, tensor.dtype, human_bytes(tensor.data_bytes),
-                    human_bytes(tensor.stored_bytes), ratio_text(tensor), shape});
+  std::string out;
+  for (auto begin = tensors.begin(); begin != tensors.end();) {
+    const auto end = std::find_if(begin, tensors.end(), [&](const LayerTensor& tensor) {
+      return tensor.layer != begin->layer;
+    });
+    out += layer_text(console, {begin, end});
+    begin = end;
   }
   std::vector<std::vector<std::string>> totals{{"kind", "data", "stored"}};
   for (std::string_view kind : kKinds) {
@@ -202,7 +231,7 @@ std::string tensors_text(const Console& console, const std::vector<LayerTensor>&
     std::ranges::replace(name, '_', ' ');
     totals.push_back({name, human_bytes(total.data_bytes), human_bytes(total.stored_bytes)});
   }
-  return "\n" + table(console, rows) + "\n" + table(console, totals);
+  return out + "\n" + table(console, totals);
 }
 
 fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {

@@ -2,7 +2,8 @@
 model=$TESTDATA/ingest/gptoss_hf
 convert_quietly "$model" -o out --arch sm90
 expect_exit 0 "$BIN" inspect out --tensors
-grep -qE '^model\.layers\.1\.mlp\.experts\.w13_weight +U8 ' stdout || fail 'no tensor'
+grep -qx 'layer 1: model.layers.1.mlp.experts' stdout || fail 'no layer'
+grep -qE '^w13_weight +U8 ' stdout || fail 'no tensor'
 grep -q 'strides' stdout || fail 'no strides'
 grep -qE '^block scales +[0-9.]+ KiB' stdout || fail 'no totals'
 expect_exit 0 "$BIN" inspect out --layer 1 --json
