@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <string_view>
 
+#include "apps/options.hpp"
 #include "apps/suggest.hpp"
 
 namespace mxfp4 {
@@ -117,13 +119,13 @@ std::string long_form(std::string_view name) {
   return (name.starts_with("--") ? "" : "-") + lower(name);
 }
 
-// The flag that a wrong one most likely means; empty when none is near.
-std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
+// The flag that other programs call so, or that has this name as a part; empty when there is none.
+std::string known_otherwise(const std::string& name, const std::vector<std::string>& flags) {
   const std::string word = long_form(name);
   for (const OtherName& other : kOtherNames) {
     if (other.word == word && contains(flags, other.flag)) return std::string(other.flag);
   }
-  // Its beginning, a part between dashes, then its letters.
+  // By its beginning, then by a part between dashes.
   for (const std::string& flag : flags) {
     if (word.size() > 3 && (flag.starts_with(word) || word.starts_with(flag + "-"))) return flag;
   }
@@ -131,7 +133,18 @@ std::string nearest_flag(const std::string& name, const std::vector<std::string>
   for (const std::string& flag : flags) {
     if (part.size() > 3 && (flag + "-").find(part) != std::string::npos) return flag;
   }
-  return nearest_word(word, flags);
+  return "";
+}
+
+// The flag that a wrong one most likely means; empty when none is near.
+std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
+  const std::string other = known_otherwise(name, flags);
+  if (!other.empty() || name.size() == 2) return other;
+  // A flag of one letter is near to too many.
+  std::vector<std::string> words;
+  std::ranges::copy_if(flags, std::back_inserter(words),
+                       [](const std::string& flag) { return flag.size() > 2; });
+  return nearest_word(long_form(name), words);
 }
 
 // "--arch is a flag of convert, inspect, explain"
@@ -148,7 +161,11 @@ Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::
   const std::string nearest = nearest_flag(name, flags);
   Complaint error{fmt::format("unknown flag '{}'", name), ""};
   const std::string elsewhere = other_commands(app, name);
-  if (!elsewhere.empty()) {
+  if (&command != &app && contains(flag_names(app), name)) {
+    error.hint = fmt::format("{} stands without a command", name);
+  } else if (&command == &app && !elsewhere.empty()) {
+    error.hint = "flags follow the command; " + elsewhere;
+  } else if (!elsewhere.empty()) {
     error.hint = elsewhere;
   } else if (!nearest.empty()) {
     error.hint = fmt::format("did you mean {}?", nearest);
@@ -161,13 +178,28 @@ bool looks_like_flag(const std::string& word) {
          std::isdigit(static_cast<unsigned char>(word[1])) == 0;
 }
 
-// A short flag may have its value, or further ones, behind it.
-bool is_known_flag(const std::string& name, const std::vector<std::string>& flags) {
-  if (contains(flags, name)) return true;
-  if (name.starts_with("--")) return false;
-  return name.size() == 2 ? false
-                          : contains(flags, name.substr(0, 2)) && name.size() > 3 &&
-                                name.find_first_of("/.=") != std::string::npos;
+// "-j4" and "-fn" as the parser reads them: letters up to the first that takes a value, which is the
+// rest. The first letter that is no flag, with its dash; empty: all are.
+std::string unknown_letter(const CLI::App& command, std::string_view word) {
+  for (char letter : word.substr(1)) {
+    const std::string name{'-', letter};
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option == nullptr) return name;
+    if (option->get_items_expected_max() > 0) break;
+  }
+  return "";
+}
+
+// The flag in `word` that `command` does not know; empty: it knows all of them.
+std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
+  const std::vector<std::string> flags = flag_names(command);
+  const std::string name = word.substr(0, word.find('='));
+  if (name.starts_with("--")) return contains(flags, name) ? "" : name;
+  // "-json" is --json with a dash too few, though the parser reads -j and its value.
+  if (name.size() > 2 && contains(flags, "-" + name)) return name;
+  const std::string letter = unknown_letter(command, word);
+  const bool one_word = letter == name.substr(0, 2) || !known_otherwise(name, flags).empty();
+  return letter.empty() || !one_word ? letter : name;
 }
 
 // The first word that `app` does not know; an empty message when it knows all of them.
@@ -186,8 +218,8 @@ Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& word
       command = app.get_subcommand(word);
     } else if (looks_like_flag(word)) {
       const CLI::App& owner = command != nullptr ? *command : app;
-      const std::string name = word.substr(0, word.find('='));
-      if (!is_known_flag(name, flag_names(owner))) return unknown_flag(app, owner, name);
+      const std::string name = unknown_flag_in(owner, word);
+      if (!name.empty()) return unknown_flag(app, owner, name);
     }
   }
   return {};
@@ -225,6 +257,11 @@ std::string range_words(const std::string& text) {
                      text.substr(value, middle - value), text.substr(middle + kMiddle.size()));
 }
 
+std::string too_many(const std::vector<std::string>& words) {
+  if (words.size() == 1) return fmt::format("'{}' is one argument too many", words.front());
+  return fmt::format("{} arguments too many: '{}'", words.size(), fmt::join(words, "' '"));
+}
+
 std::string reworded(const CLI::App* command, const CLI::Error& error) {
   std::string text = error.what();
   const std::string name = subject_of(text);
@@ -240,8 +277,12 @@ std::string reworded(const CLI::App* command, const CLI::Error& error) {
     const size_t equals = text.rfind(" = ");
     const size_t flag = text.find("--");
     if (equals != std::string::npos && flag != std::string::npos && flag < equals) {
-      return fmt::format("{}: '{}' is not a number", text.substr(flag, equals - flag),
-                         text.substr(equals + 3));
+      const std::string given = text.substr(flag, equals - flag);
+      const CLI::Option* option = command->get_option_no_throw(given);
+      const bool is_switch = option != nullptr && option->get_items_expected_max() == 0;
+      return fmt::format(
+          "{}: '{}' is {}", given, text.substr(equals + 3),
+          is_switch ? "neither true nor false; the flag alone means true" : "not a number");
     }
   }
   if (kind == "ValidationError") return range_words(text);
@@ -258,11 +299,7 @@ std::string reworded(const CLI::App* command, const CLI::Error& error) {
       return fmt::format("{}: of no use without {}", text.substr(0, at), text.substr(at + 10));
     }
   }
-  if (text.find("not expected: ") != std::string::npos) {  // its name is the command's
-    const size_t colon = text.rfind(": ");
-    return fmt::format("'{}' is one argument too many",
-                       colon == std::string::npos ? text : text.substr(colon + 2));
-  }
+  if (kind == "ExtrasError") return too_many(command->remaining());
   return text;
 }
 
@@ -274,7 +311,7 @@ Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
             "mxfp4-repack --help shows examples"};
   }
   const CLI::App* command = chosen_command(app, words);
-  const std::string help =
+  std::string help =
       command == nullptr
           ? "mxfp4-repack --help shows commands and flags"
           : fmt::format("mxfp4-repack {} --help shows examples and flags", command->get_name());
@@ -285,6 +322,10 @@ Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
   }
   if (command == nullptr)
     return {fmt::format("no command: one of {}", fmt::join(commands, ", ")), help};
+  const bool takes_input = command->get_option_no_throw(kInputName) != nullptr;
+  if (error.get_name() == "ExtrasError" && takes_input) {
+    help = "a checkpoint of several files is given by its directory";
+  }
   return {reworded(command, error), help};
 }
 
@@ -300,6 +341,7 @@ std::vector<std::string> with_help_flag(const CLI::App& app, std::vector<std::st
   if (words.empty()) return words;
   if (words.front() == "help") {
     words.erase(words.begin());
+    if (!words.empty() && words.front() == "help") words.erase(words.begin());
     if (words.empty() || contains(command_names(app), words.front())) words.emplace_back("--help");
   }
   return words;

@@ -24,7 +24,16 @@ unknown flag '--verbose'|did you mean -v\?|verify out --verbose
 unknown flag '--vllm-version'|did you mean --revision\?|explain --arch sm90 --vllm-version 0.31.0
 unknown flag '--shard'|--shard is a flag of convert|explain --arch sm90 --shard 0/4
 unknown flag '--xyzzy'|mxfp4-repack verify --help|verify out --xyzzy
-unknown flag '-x'|.|verify out -x
+unknown flag '-x'|mxfp4-repack verify --help|verify out -x
+unknown flag '-t'|mxfp4-repack convert --help|convert $model -o out -t
+unknown flag '--bogus'|mxfp4-repack convert --help|convert $model -o out -j4 --bogus
+unknown flag '-x'|mxfp4-repack convert --help|convert $model -o out -nvx
+unknown flag '-f'|-f is a flag of convert, unpack|verify out -vf
+unknown flag '-json'|did you mean --json\?|verify out -json
+-v and --quiet contradict each other: give one of them|.|verify out -vq
+unknown flag '-v'|flags follow the command|-v verify out
+unknown flag '--version'|--version stands without a command|verify --version
+--json: 'maybe' is neither true nor false; the flag alone means true|.|verify out --json=maybe
 unknown command 'convrt'|did you mean convert\?|convrt
 unknown command 'frobnicate'|one of convert, inspect|frobnicate
 unknown command 'convrt'|did you mean convert\?|help convrt
@@ -33,6 +42,8 @@ unknown command 'convrt'|did you mean convert\?|help convrt
 INPUT is missing: checkpoint: directory, file or manifest|mxfp4-repack convert --help|convert -o out
 --tp-size: 'two' is not a number from 1 to 65536|mxfp4-repack explain --help|explain --arch sm90 --tp-size two
 'b' is one argument too many|mxfp4-repack verify --help|verify a b
+2 arguments too many: 'b' 'c'|mxfp4-repack verify --help|verify a b c
+2 arguments too many: 'b' 'c'|a checkpoint of several files is given by its directory|convert a b c -o out
 --style: of no use without --against|mxfp4-repack verify --help|verify out --style quark
 END
 expect_exit 2 "$BIN"
@@ -43,6 +54,8 @@ expect_exit 2 "$BIN" list bogus
 expect_exit 0 "$BIN" help
 mv stdout top
 "$BIN" --help | diff - top || fail 'help is not --help'
+expect_exit 0 "$BIN" help help
+diff stdout top || fail 'help help is not help'
 expect_exit 0 "$BIN" help convert
 mv stdout one
 "$BIN" convert --help | diff - one || fail 'help convert is not convert --help'
