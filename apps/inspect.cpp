@@ -6,6 +6,7 @@
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/inspect_layers.hpp"
 #include "apps/inspect_tensors.hpp"
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
@@ -13,6 +14,7 @@
 #include "apps/told_facts.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/blob_revision.hpp"
+#include "formats/conversion/fingerprint.hpp"
 #include "formats/conversion/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/plan/plan.hpp"
@@ -22,64 +24,72 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// "0-35" or "0-3, 7".
-std::string ranges(const std::vector<int64_t>& numbers) {
-  std::string out;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
-    if (last > i) out += fmt::format("-{}", numbers[last]);
-    i = last + 1;
-  }
-  return out;
-}
-
-int64_t expert_bytes(const ModelLayers& model) {
-  int64_t total = 0;
-  for (const ExpertLayer& layer : model.layers) {
-    for (const SlotSource& slot : layer.slots) {
-      for (const auto& expert : slot.experts) {
-        for (const Extent& extent : expert) total += extent.bytes;
-      }
-    }
-  }
-  return total;
-}
-
 int64_t rest_bytes(const OpenedCheckpoint& input) {
   int64_t total = 0;
   for (size_t index : input.model.rest) total += input.source->tensors()[index].spec.bytes();
   return total;
 }
 
-std::vector<int64_t> layer_numbers(const ModelLayers& model) {
-  std::vector<int64_t> numbers;
-  for (const ExpertLayer& layer : model.layers) numbers.push_back(layer.index);
-  return numbers;
+// The members that a checkpoint and every rank of a blob have in common.
+Json describe_part(const std::filesystem::path& path, const std::vector<LayerSize>& layers) {
+  Json part;
+  part["path"] = path.string();
+  part["layers"] = layer_numbers(layers);
+  part["layer_sizes"] = layer_sizes_json(layers);
+  part["data_bytes"] = data_bytes_of(layers);
+  part["stored_bytes"] = stored_bytes_of(layers);
+  return part;
 }
 
-Json describe_input(const OpenedCheckpoint& input) {
+Json source_json(std::string_view kind, const std::string& model_type,
+                 const std::string& fingerprint) {
+  return {{"kind", kind},
+          {"model_type", text_or_null(model_type)},
+          {"fingerprint", text_or_null(fingerprint)},
+          {"files", Json::array()}};
+}
+
+std::string model_type_of(const OpenedCheckpoint& input) {
+  return input.config ? input.config->model_type : "";
+}
+
+// In the shape of a blob's, whose only rank the checkpoint is, and what a checkpoint alone has.
+Json describe_input(const OpenedCheckpoint& input, const std::string& fingerprint,
+                    const std::vector<LayerTensor>* tensors) {
   const LayerDims dims = common_dims(input.model);
+  const std::vector<LayerSize> layers = layer_sizes(input.model);
   Json json = json_document("inspect");
   json["kind"] = input.source->kind();
   json["num_files"] = input.source->files().size();
-  json["model_type"] = text_or_null(input.config ? input.config->model_type : "");
+  json["model_type"] = text_or_null(model_type_of(input));
   json["style"] = style_name(input.model.style);
   json["family"] = family_name(input.model.family);
   json["w13_order"] = w13_order_name(input.model.order);
-  json["layers"] = layer_numbers(input.model);
+  json["layers"] = layer_numbers(layers);
   json["num_experts"] = dims.num_experts;
   json["hidden_size"] = dims.hidden_size;
   json["intermediate_size"] = dims.intermediate_size;
-  json["expert_bytes"] = expert_bytes(input.model);
+  json["expert_bytes"] = data_bytes_of(layers);
   json["num_other_tensors"] = input.model.rest.size();
   json["other_bytes"] = rest_bytes(input);
+  Json part = describe_part(input.path, layers);
+  for (const char* name : {"backend", "layout", "revision", "parallel"}) part[name] = nullptr;
+  part["rank"] = 0;
+  part["num_ranks"] = 1;
+  part["source"] = source_json(input.source->kind(), model_type_of(input), fingerprint);
+  for (const FileStatus& file : input.source->files()) {
+    part["source"]["files"].push_back(
+        {{"name", file.path.filename().string()}, {"file_bytes", file.size}});
+  }
+  if (tensors != nullptr) add_tensors(part, *tensors);
+  part["warnings"] = input.model.warnings;
+  json["ranks"] = Json::array({std::move(part)});
   return json;
 }
 
-Rows input_rows(const OpenedCheckpoint& input) {
+Rows input_rows(const OpenedCheckpoint& input, const std::string& fingerprint) {
   const LayerDims dims = common_dims(input.model);
+  const std::vector<LayerSize> layers = layer_sizes(input.model);
   const ModelLayers& model = input.model;
   Rows rows{{"what", "value"}};
   rows.push_back(
@@ -92,13 +102,14 @@ Rows input_rows(const OpenedCheckpoint& input) {
   rows.push_back({"family", fmt::format("{}, w13 rows {}", family_name(model.family),
                                         w13_order_name(model.order))});
   rows.push_back(
-      {"MoE layers", fmt::format("{} ({})", model.layers.size(), ranges(layer_numbers(model)))});
+      {"MoE layers", fmt::format("{} ({})", layers.size(), ranges(layer_numbers(layers)))});
   rows.push_back({"experts", fmt::format("{}", dims.num_experts)});
   rows.push_back({"hidden size H", fmt::format("{}", dims.hidden_size)});
   rows.push_back({"intermediate I", fmt::format("{}", dims.intermediate_size)});
-  rows.push_back({"expert weights", human_bytes(expert_bytes(model))});
+  rows.push_back({"expert weights", human_bytes(data_bytes_of(layers))});
   rows.push_back({"not converted", fmt::format("{} other tensors, {}", model.rest.size(),
                                                human_bytes(rest_bytes(input)))});
+  rows.push_back({"fingerprint", fingerprint});
   return rows;
 }
 
@@ -121,7 +132,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
   for (const std::string& note : conversion.decision.notes) console.warn(note);
   const std::vector<RankSlice>& ranks = conversion.ranks;
   const Plan plan = make_plan(input.model, ranks, plan_options(conversion));
-  const int64_t loaded = expert_bytes(input.model);
+  const int64_t loaded = data_bytes_of(layer_sizes(input.model));
   const double overhead =
       100.0 * (static_cast<double>(plan.output_bytes) / static_cast<double>(loaded) - 1.0);
   for (const std::string& defect : conversion.defects) console.warn(defect);
@@ -159,45 +170,23 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
   return "\n" + table(console, rows) + "\n" + table(console, tensor_rows(plan));
 }
 
-// What the files of one rank hold.
-struct BlobSize {
-  int64_t stored = 0;
-  int64_t decoded = 0;
-  std::vector<int64_t> layers;
-};
-
-BlobSize size_of(const Manifest& manifest) {
-  BlobSize size;
-  for (const ManifestLayer& layer : manifest.layers) {
-    size.stored += layer.size;
-    size.layers.push_back(layer.index);
-    for (const ManifestTensor& tensor : layer.tensors) size.decoded += tensor.spec.bytes();
-  }
-  return size;
-}
-
 bool lists_tensors(const InspectOptions& options) { return options.tensors || options.layer; }
 
 Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) {
-  const BlobSize size = size_of(manifest);
-  Json item;
-  item["path"] = blob.string();
+  Json item = describe_part(blob, layer_sizes(manifest));
   item["backend"] = backend_name(manifest.target.backend);
   item["layout"] = manifest.layout;
   item["revision"] = manifest.revision;
   item["rank"] = manifest.rank.rank;
   item["num_ranks"] = manifest.rank.num_ranks;
-  item["layers"] = size.layers;
-  item["stored_bytes"] = size.stored;
-  item["data_bytes"] = size.decoded;
   item["parallel"] = {{"tp", manifest.parallel.tp_size},
                       {"dp", manifest.parallel.dp_size},
                       {"pcp", manifest.parallel.pcp_size},
                       {"enable_expert_parallel", manifest.parallel.enable_expert_parallel}};
-  Json& source = item["source"] = {{"kind", manifest.source.kind}};
-  Json& files = source["files"] = Json::array();
-  for (const auto& [name, bytes] : manifest.source.files) {
-    files.push_back({{"name", name}, {"file_bytes", bytes}});
+  const SourceSummary& source = manifest.source;
+  item["source"] = source_json(source.kind, source.model_type, source.fingerprint);
+  for (const auto& [name, bytes] : source.files) {
+    item["source"]["files"].push_back({{"name", name}, {"file_bytes", bytes}});
   }
   item["warnings"] = manifest.warnings;
   return item;
@@ -207,7 +196,7 @@ Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) 
 Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
                const std::vector<Manifest>& manifests) {
   const Manifest& first = manifests.front();
-  const BlobSize size = size_of(first);
+  const std::vector<LayerSize> layers = layer_sizes(first);
   const size_t ranks = manifests.size();
   Rows rows{{"blob", "value"}};
   rows.push_back(
@@ -221,14 +210,18 @@ Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
       {"parallel", fmt::format("tp {}, dp {}, pcp {}{}", first.parallel.tp_size,
                                first.parallel.dp_size, first.parallel.pcp_size,
                                first.parallel.enable_expert_parallel ? ", by experts" : "")});
-  rows.push_back({"source", fmt::format("{}, {}", first.source.kind,
-                                        count_of(first.source.files.size(), "file"))});
-  rows.push_back({"layers", fmt::format("{} ({})", size.layers.size(), ranges(size.layers))});
+  const SourceSummary& source = first.source;
+  rows.push_back(
+      {"source", fmt::format("{}{}, {}", source.model_type,
+                             source.model_type.empty() ? source.kind : ", " + source.kind,
+                             count_of(source.files.size(), "file"))});
+  if (!source.fingerprint.empty()) rows.push_back({"fingerprint", source.fingerprint});
+  rows.push_back({"layers", fmt::format("{} ({})", layers.size(), ranges(layer_numbers(layers)))});
   if (ranks == 1) {
     rows.push_back({"rank", fmt::format("{} of {}, {} experts", first.rank.rank,
                                         first.rank.num_ranks, first.rank.experts.size())});
-    rows.push_back({"stored", fmt::format("{}, {} of tensors", human_bytes(size.stored),
-                                          human_bytes(size.decoded))});
+    rows.push_back({"stored", fmt::format("{}, {} of tensors", human_bytes(stored_bytes_of(layers)),
+                                          human_bytes(data_bytes_of(layers)))});
   }
   std::set<std::string> warnings;
   for (const Manifest& manifest : manifests) {
@@ -242,11 +235,11 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
                const std::vector<Manifest>& manifests) {
   Rows rows{{"rank", "experts", "stored", "of tensors", "directory"}};
   for (size_t i = 0; i < blobs.size(); ++i) {
-    const BlobSize size = size_of(manifests[i]);
+    const std::vector<LayerSize> layers = layer_sizes(manifests[i]);
     const RankSlice& rank = manifests[i].rank;
     rows.push_back({fmt::format("{} of {}", rank.rank, rank.num_ranks),
-                    fmt::format("{}", rank.experts.size()), human_bytes(size.stored),
-                    human_bytes(size.decoded), blobs[i].filename().string()});
+                    fmt::format("{}", rank.experts.size()), human_bytes(stored_bytes_of(layers)),
+                    human_bytes(data_bytes_of(layers)), blobs[i].filename().string()});
   }
   return rows;
 }
@@ -263,8 +256,7 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
     Json item = describe_blob(blobs[i], manifests[i]);
     if (lists_tensors(asked)) {
       const std::vector<LayerTensor> tensors = blob_tensors(blobs[i], manifests[i], asked.layer);
-      item["totals"] = totals_json(tensors);
-      item["tensors"] = tensors_json(tensors);
+      add_tensors(item, tensors);
       if (blobs.size() > 1) tensors_shown += "\n" + console.bold(blobs[i].filename().string());
       tensors_shown += tensors_text(console, tensors);
     }
@@ -292,6 +284,8 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
   }
   std::string text = table(console, rows);
   if (blobs.size() > 1) text += "\n" + table(console, rank_rows(blobs, manifests));
+  if (blobs.size() > 1) text += "\n" + console.bold(blobs.front().filename().string());
+  text += "\n" + layer_sizes_text(console, layer_sizes(manifests.front()));
   console.result(text + tensors_shown);
   return kOk;
 }
@@ -310,6 +304,10 @@ bool asks_for_target(const InspectOptions& options) {
 int run_inspect(const InspectOptions& given, const Console& console) {
   InspectOptions options = given;
   options.input.path = whole_of(given.input.path, options.layer);
+  if (is_listed_file(given.input.path)) {
+    console.note(
+        fmt::format("{}: one file of the checkpoint that is shown", given.input.path.string()));
+  }
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
@@ -321,18 +319,17 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   report_told_facts(options.deployment, *request.rules, console);
   const OpenedCheckpoint input =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
+  const std::string fingerprint = fingerprint_of(*input.source);
+  std::vector<LayerTensor> tensors;
+  if (lists_tensors(options)) tensors = checkpoint_tensors(input, options.layer);
   Json json;
   std::string text;
   if (console.json()) {
-    json = describe_input(input);
+    json = describe_input(input, fingerprint, lists_tensors(options) ? &tensors : nullptr);
   } else {
-    text = table(console, input_rows(input));
-  }
-  if (lists_tensors(options)) {
-    const std::vector<LayerTensor> tensors = checkpoint_tensors(input, options.layer);
-    json["totals"] = totals_json(tensors);
-    json["tensors"] = tensors_json(tensors);
-    text += tensors_text(console, tensors);
+    text = table(console, input_rows(input, fingerprint)) + "\n" +
+           layer_sizes_text(console, layer_sizes(input.model));
+    if (lists_tensors(options)) text += tensors_text(console, tensors);
   }
   for (const std::string& warning : input.model.warnings) console.warn(warning);
   if (asks_for_target(options)) text += inspect_target(options, request, input, console, json);

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <set>
 #include <span>
 #include <string_view>
 #include <system_error>
 
 #include "formats/blob/blob_reader.hpp"
+#include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 
@@ -99,11 +99,15 @@ std::string layer_text(const Console& console, std::span<const LayerTensor> tens
          "\n" + table(console, rows);
 }
 
+// The first line of a small file; empty for any other.
 std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  constexpr int64_t kMaxReference = 4096;
+  try {
+    const std::string text = read_text_file(path, kMaxReference);
+    return text.substr(0, text.find_first_of("\r\n"));
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 // The snapshot that `main` names, or the only one; empty: `path` is no model's folder of a cache.
@@ -190,10 +194,16 @@ std::vector<LayerTensor> blob_tensors(const fs::path& directory, const Manifest&
   return all;
 }
 
-Json tensors_json(const std::vector<LayerTensor>& tensors) {
-  Json json = Json::array();
+void add_tensors(Json& json, const std::vector<LayerTensor>& tensors) {
+  Json& totals = json["totals"] = Json::object();
+  for (std::string_view kind : kKinds) {
+    const Total total = total_of(tensors, kind);
+    totals[std::string(kind)] = {{"data_bytes", total.data_bytes},
+                                 {"stored_bytes", total.stored_bytes}};
+  }
+  Json& list = json["tensors"] = Json::array();
   for (const LayerTensor& tensor : tensors) {
-    json.push_back({{"layer", tensor.layer},
+    list.push_back({{"layer", tensor.layer},
                     {"name", tensor.name},
                     {"kind", tensor.kind},
                     {"dtype", tensor.dtype},
@@ -202,17 +212,6 @@ Json tensors_json(const std::vector<LayerTensor>& tensors) {
                     {"data_bytes", tensor.data_bytes},
                     {"stored_bytes", tensor.stored_bytes}});
   }
-  return json;
-}
-
-Json totals_json(const std::vector<LayerTensor>& tensors) {
-  Json json = Json::object();
-  for (std::string_view kind : kKinds) {
-    const Total total = total_of(tensors, kind);
-    json[std::string(kind)] = {{"data_bytes", total.data_bytes},
-                               {"stored_bytes", total.stored_bytes}};
-  }
-  return json;
 }
 
 std::string tensors_text(const Console& console, const std::vector<LayerTensor>& tensors) {
@@ -243,7 +242,7 @@ fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
   if (!fs::is_regular_file(path, ignored)) return path;
   fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const fs::path name = path.filename();
-  if (name == kConfigName || name == kManifestName) return directory;
+  if (name == kConfigName || name == kManifestName || is_listed_file(path)) return directory;
   const std::optional<int64_t> number = layer_of(directory, name);
   if (!number) return path;
   if (!layer) layer = number;

@@ -36,16 +36,15 @@ struct LayerTensor {
                                                     const Manifest& manifest,
                                                     std::optional<int64_t> layer);
 
-// A list of objects, and an object of the totals by kind.
-[[nodiscard]] Json tensors_json(const std::vector<LayerTensor>& tensors);
-[[nodiscard]] Json totals_json(const std::vector<LayerTensor>& tensors);
+// The members "totals", an object by kind, and "tensors", a list of objects.
+void add_tensors(Json& json, const std::vector<LayerTensor>& tensors);
 // A table for each layer, and one of the totals.
 [[nodiscard]] std::string tensors_text(const Console& console,
                                        const std::vector<LayerTensor>& tensors);
 
 // The checkpoint or blob that `path` is a part of: the directory of a config.json or a manifest, of
-// a blob's layer file, whose number `layer` becomes unless it has one, and the snapshot of a Hugging
-// Face cache's folder for one model. Any other path as it is.
+// a file that a checkpoint's index lists, of a blob's layer file, whose number `layer` becomes unless
+// it has one, and the snapshot of a Hugging Face cache's folder for one model. Any other path as it is.
 [[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
                                              std::optional<int64_t>& layer);
 

@@ -28,7 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kConsolidated = "consolidated";
-constexpr int64_t kMaxIndexBytes = 100'000'000;
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
 using Attributes = std::map<std::string, std::string>;
@@ -131,6 +130,17 @@ void check_against_index(const MappedTensors& content, const fs::path& dir,
   }
 }
 
+// The config.json in `dir`, if there is one.
+void add_config(MappedTensors& content, const fs::path& dir) {
+  const fs::path config = dir / "config.json";
+  std::error_code error;
+  if (!fs::exists(config, error)) return;
+  in_file(config.string(), [&] {
+    content.files.push_back(describe_file(config));
+    content.config_json = read_text_file(config, kMaxConfigBytes);
+  });
+}
+
 }  // namespace
 
 bool holds_safetensors(const fs::path& dir) {
@@ -143,6 +153,7 @@ std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
   content.kind = "safetensors";
   Attributes agreed;
   add_file(content, agreed, path);
+  add_config(content, path.parent_path());
   return std::make_unique<MappedSource>(std::move(content));
 }
 
@@ -161,7 +172,7 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
   if (fs::exists(index, error)) {
     in_file(index.string(), [&] {
       content.files.push_back(describe_file(index));
-      weight_map = parse_weight_map(read_text_file(index, kMaxIndexBytes));
+      weight_map = parse_weight_map(read_text_file(index, kMaxWeightMapBytes));
       names = indexed_files(dir, weight_map);
     });
   }
@@ -170,14 +181,7 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
   for (const std::string& name : names) add_file(content, agreed, dir / name);
   check_unique_across_files(content.tensors);
   check_against_index(content, dir, weight_map);
-
-  const fs::path config = dir / "config.json";
-  if (fs::exists(config, error)) {
-    in_file(config.string(), [&] {
-      content.files.push_back(describe_file(config));
-      content.config_json = read_text_file(config, kMaxConfigBytes);
-    });
-  }
+  add_config(content, dir);
   return std::make_unique<MappedSource>(std::move(content));
 }
 

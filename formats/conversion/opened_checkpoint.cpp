@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/config/config_json.hpp"
 #include "formats/conversion/unfinished.hpp"
+#include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
@@ -37,14 +40,27 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
     tensors.push_back({tensor.name, tensor.spec, tensor.file});
   }
   const ModelConfig* config = checkpoint.config ? &*checkpoint.config : nullptr;
-  return in_file(checkpoint.path.string(), [&] {
-    ModelLayers model = find_expert_layers(tensors, config, find);
-    if (model.layers.empty()) {
-      throw Error::input(
-          fmt::format("no MXFP4 expert layers among its {} tensors", tensors.size()));
-    }
-    return model;
-  });
+  try {
+    return in_file(checkpoint.path.string(), [&] {
+      ModelLayers model = find_expert_layers(tensors, config, find);
+      if (model.layers.empty()) {
+        throw Error::input(
+            fmt::format("no MXFP4 expert layers among its {} tensors", tensors.size()));
+      }
+      return model;
+    });
+  } catch (const Error& error) {
+    if (!is_listed_file(checkpoint.path)) throw;
+    throw Error(error).hint("one of a checkpoint's files: give the directory");
+  }
+}
+
+// Where the source found its config.json, for messages.
+std::filesystem::path config_path(const Source& source, const std::filesystem::path& input) {
+  for (const FileStatus& file : source.files()) {
+    if (file.path.filename() == kConfigName) return file.path;
+  }
+  return input / kConfigName;
 }
 
 }  // namespace
@@ -63,7 +79,7 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
       options.config_text ? options.config_text : checkpoint.source->config_json();
   if (checkpoint.config_text) {
     const std::filesystem::path file =
-        options.config_text ? options.config_path : options.path / kConfigName;
+        options.config_text ? options.config_path : config_path(*checkpoint.source, options.path);
     checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
   }
   checkpoint.model = find_layers(checkpoint, options, rules);
@@ -75,6 +91,21 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
   checkpoint.layers_chosen = !options.layers.empty();
   checkpoint.layers_left_out = all_layers - checkpoint.model.layers.size();
   return checkpoint;
+}
+
+bool is_listed_file(const std::filesystem::path& path) {
+  const std::filesystem::path index = path.parent_path() / kIndexName;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!std::filesystem::is_regular_file(index, ignored)) return false;
+  if (std::filesystem::exists(path.parent_path() / kManifestName, ignored)) return false;  // a blob
+  try {
+    const TensorFiles files = parse_weight_map(read_text_file(index, kMaxWeightMapBytes));
+    return std::ranges::any_of(
+        files, [&](const auto& tensor) { return tensor.second == path.filename().string(); });
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void select_layers(ModelLayers& model, const std::set<int64_t>& layers) {

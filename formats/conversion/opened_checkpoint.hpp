@@ -47,6 +47,9 @@ struct OpenedCheckpoint {
                                                const CheckpointOptions& options,
                                                const RuleSet& rules);
 
+// Whether `path` is a safetensors file beside an index that lists it: a part of a checkpoint.
+[[nodiscard]] bool is_listed_file(const std::filesystem::path& path);
+
 // Keeps the layers with these numbers. Throws Error::usage when one does not exist.
 void select_layers(ModelLayers& model, const std::set<int64_t>& layers);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/config/packed_config.hpp"
+#include "formats/conversion/fingerprint.hpp"
 #include "formats/conversion/memory_budget.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
@@ -45,6 +46,8 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   manifest.bias_dtype = checkpoint.model.bias_dtype;
   manifest.all_layers = !checkpoint.layers_chosen;
   manifest.source.kind = checkpoint.source->kind();
+  if (checkpoint.config) manifest.source.model_type = checkpoint.config->model_type;
+  manifest.source.fingerprint = fingerprint_of(*checkpoint.source);
   for (const FileStatus& file : checkpoint.source->files()) {
     manifest.source.files.emplace_back(file.path.filename().string(), file.size);
   }

@@ -25,6 +25,51 @@ END
 expect_exit 2 "$BIN" inspect out --layer 7
 expect_one_error '--layer 7: no such MoE layer here$'
 
+# One shape for a checkpoint and a blob; the source and its fingerprint; the sizes of layers.
+expect_exit 0 "$BIN" inspect "$model" --tensors --json
+mv stdout checkpoint.json
+expect_exit 0 "$BIN" inspect out --tensors --json
+"$python" - <<'END'
+import json
+def keys(value):
+    if isinstance(value, dict): return {key: keys(item) for key, item in value.items()}
+    return [keys(value[0])] if isinstance(value, list) and value and isinstance(value[0], dict) else None
+checkpoint, blob = (json.load(open(name))["ranks"][0] for name in ("checkpoint.json", "stdout"))
+parallel = blob.pop("parallel")
+assert parallel and checkpoint.pop("parallel") is None
+a, b = keys(checkpoint), keys(blob)
+assert a == b, (a, b)
+assert checkpoint["source"] == blob["source"] and len(blob["source"]["fingerprint"]) == 32, blob["source"]
+for part in checkpoint, blob:
+    assert [size["layer"] for size in part["layer_sizes"]] == part["layers"] == [0, 1], part
+    for size in "data_bytes", "stored_bytes":
+        assert sum(layer[size] for layer in part["layer_sizes"]) == part[size], part
+    assert part["layer_sizes"][0]["intermediate_size"] == 96, part
+END
+# The fingerprint is the model's, not the container's, nor what was chosen of it.
+fingerprint() { "$BIN" inspect "$@" --json | sed -n 's/^ *"fingerprint": //p'; }
+containers=$TESTDATA/containers
+for container in raw_checkpoint hdf5/checkpoint_flat_contiguous.h5; do
+  [ "$(fingerprint "$containers/$container")" = "$(fingerprint "$containers/safetensors")" ] || fail "$container: another fingerprint"
+done
+[ "$(fingerprint "$model")" = "$(fingerprint "$model" --layers 0)" ] || fail 'two fingerprints of one model'
+expect_exit 0 "$BIN" inspect out
+grep -qE '^source +gpt_oss, safetensors, 5 files$' stdout || fail 'no source model'
+grep -qE '^0-1 +4 +64 +96 +[0-9.]+ KiB ' stdout || fail 'no sizes of layers'
+
+# A file with its config.json beside it; one of several stands for all of them.
+single=$TESTDATA/ingest/gptoss_original
+expect_exit 0 "$BIN" inspect "$single/model.safetensors"
+grep -qE '^style +gpt_oss_original$' stdout || fail 'the config.json beside a file is not read'
+expect_exit 0 "$BIN" convert "$single/model.safetensors" -o one --arch sm90 -q
+expect_exit 0 "$BIN" convert "$single" -o whole --arch sm90 -q
+expect_exit 0 "$BIN" diff one whole
+expect_exit 0 "$BIN" inspect "$model/model-00001-of-00002.safetensors"
+grep -q 'model-00001-of-00002.safetensors: one file of the checkpoint that is shown$' stderr || fail 'nothing says that more is shown'
+grep -qE '^MoE layers +2 \(0-1\)$' stdout || fail 'not the whole checkpoint'
+expect_exit 3 "$BIN" convert "$model/model-00001-of-00002.safetensors" -o part --arch sm90
+grep -qx "hint: one of a checkpoint's files: give the directory" stderr || { cat stderr >&2; fail 'no hint'; }
+
 # A checkpoint, by its config.json and as a cache has it.
 expect_exit 0 "$BIN" inspect "$model" --tensors
 mv stdout want
@@ -35,6 +80,12 @@ for path in hub/models--a--b hub/models--a--b/snapshots/0123abc/config.json; do
   expect_exit 0 "$BIN" inspect $path --tensors
   cmp want stdout || fail "inspect $path says something else"
 done
+# What is no small text names no snapshot, and waits for nobody.
+rm hub/models--a--b/refs/main
+mkfifo hub/models--a--b/refs/main
+expect_exit 0 timeout 60 "$BIN" inspect hub/models--a--b --tensors
+cmp want stdout || fail 'the only snapshot is not it'
+rm hub/models--a--b/refs/main
 printf nowhere >hub/models--a--b/refs/main
 mkdir hub/models--a--b/snapshots/other
 expect_exit 3 "$BIN" inspect hub/models--a--b

@@ -80,7 +80,7 @@ assert succeeds("finalize", "parts")["complete"] is True
 assert succeeds("verify", "out", "--against", MODEL)["holds"] is True
 assert succeeds("diff", "out", "made")["same"] is True
 assert succeeds("unpack", "out", "-o", "loaded")["num_layer_files"] == 2
-succeeds("inspect", MODEL)
+succeeds("inspect", MODEL, "--tensors")
 succeeds("inspect", MODEL, "--arch", "sm90", "--tp-size", "2")
 succeeds("inspect", "out", "--revision", "vllm-2026-08-17")
 for what in "backends", "layouts", "revisions", "styles":

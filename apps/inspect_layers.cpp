@@ -1,0 +1,112 @@
+#include "apps/inspect_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+namespace mxfp4 {
+namespace {
+
+int64_t expert_bytes(const ExpertLayer& layer) {
+  int64_t total = 0;
+  for (const SlotSource& slot : layer.slots) {
+    for (const auto& expert : slot.experts) {
+      for (const Extent& extent : expert) total += extent.bytes;
+    }
+  }
+  return total;
+}
+
+// "1.41 GiB" or "1.40 GiB to 1.42 GiB".
+std::string span_text(int64_t least, int64_t most) {
+  const std::string from = human_bytes(least);
+  const std::string to = human_bytes(most);
+  return from == to ? from : fmt::format("{} to {}", from, to);
+}
+
+}  // namespace
+
+std::vector<LayerSize> layer_sizes(const ModelLayers& model) {
+  std::vector<LayerSize> sizes;
+  for (const ExpertLayer& layer : model.layers) {
+    const int64_t bytes = expert_bytes(layer);
+    sizes.push_back({layer.index, layer.dims, bytes, bytes});
+  }
+  return sizes;
+}
+
+std::vector<LayerSize> layer_sizes(const Manifest& manifest) {
+  std::vector<LayerSize> sizes;
+  for (const ManifestLayer& layer : manifest.layers) {
+    const LayerDims& padded = layer.loaded.dims;
+    LayerSize size{layer.index, {padded.num_experts, layer.hidden_size, 0}, 0, layer.size};
+    size.dims.intermediate_size = manifest.rank.end - manifest.rank.begin;
+    for (const ManifestTensor& tensor : layer.tensors) size.data_bytes += tensor.spec.bytes();
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+Json layer_sizes_json(const std::vector<LayerSize>& layers) {
+  Json json = Json::array();
+  for (const LayerSize& layer : layers) {
+    json.push_back({{"layer", layer.layer},
+                    {"num_experts", layer.dims.num_experts},
+                    {"hidden_size", layer.dims.hidden_size},
+                    {"intermediate_size", layer.dims.intermediate_size},
+                    {"data_bytes", layer.data_bytes},
+                    {"stored_bytes", layer.stored_bytes}});
+  }
+  return json;
+}
+
+std::string layer_sizes_text(const Console& console, const std::vector<LayerSize>& layers) {
+  std::vector<std::vector<std::string>> rows{
+      {"layers", "experts", "H", "I", "data a layer", "stored a layer"}};
+  for (auto begin = layers.begin(); begin != layers.end();) {
+    const auto end = std::find_if(begin, layers.end(), [&](const LayerSize& layer) {
+      return layer.dims != begin->dims || layer.data_bytes != begin->data_bytes;
+    });
+    const std::vector<LayerSize> alike(begin, end);
+    const auto [least, most] = std::ranges::minmax_element(alike, {}, &LayerSize::stored_bytes);
+    rows.push_back({ranges(layer_numbers(alike)), fmt::format("{}", begin->dims.num_experts),
+                    fmt::format("{}", begin->dims.hidden_size),
+                    fmt::format("{}", begin->dims.intermediate_size),
+                    human_bytes(begin->data_bytes),
+                    span_text(least->stored_bytes, most->stored_bytes)});
+    begin = end;
+  }
+  return table(console, rows);
+}
+
+int64_t data_bytes_of(const std::vector<LayerSize>& layers) {
+  return std::accumulate(layers.begin(), layers.end(), int64_t{0},
+                         [](int64_t sum, const LayerSize& one) { return sum + one.data_bytes; });
+}
+
+int64_t stored_bytes_of(const std::vector<LayerSize>& layers) {
+  return std::accumulate(layers.begin(), layers.end(), int64_t{0},
+                         [](int64_t sum, const LayerSize& one) { return sum + one.stored_bytes; });
+}
+
+std::vector<int64_t> layer_numbers(const std::vector<LayerSize>& layers) {
+  std::vector<int64_t> numbers;
+  for (const LayerSize& layer : layers) numbers.push_back(layer.layer);
+  return numbers;
+}
+
+std::string ranges(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
+    if (last > i) out += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,16 @@
+// What tells one model's weights from another's, quickly: for people and manifests to name a source.
+// No proof: it can be forged, and two models that differ in few places may share it.
+#pragma once
+
+#include <string>
+
+#include "formats/source/source.hpp"
+
+namespace mxfp4 {
+
+// XXH3-128 (hex) of the names and byte counts of all tensors, in the order of their names, and of the
+// first 4 KiB of up to 64 of them, evenly spaced. Every container of the same tensors gives the same
+// one. Throws Error::input naming file and tensor.
+[[nodiscard]] std::string fingerprint_of(Source& source);
+
+}  // namespace mxfp4
