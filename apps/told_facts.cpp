@@ -100,6 +100,13 @@ bool is_package(const RuleSet& rules, std::string_view name) {
   return std::ranges::find(rules.packages, name) != rules.packages.end();
 }
 
+void require_package(std::string_view flag, std::string_view name, const RuleSet& rules) {
+  if (is_package(rules, name)) return;
+  const std::string hint = nearest_hint(name, package_names(rules));
+  throw Error::usage(fmt::format("{}: unknown kernel package '{}'", flag, name))
+      .hint(hint.empty() ? fmt::format("one of {}", fmt::join(rules.packages, ", ")) : hint);
+}
+
 // "triton kernels 3.5.1", "humming==0.1.10", "aiter": a name and its version, if one is told.
 std::pair<std::string, std::string> name_and_version(const std::string& item) {
   const size_t end = item.find_first_of(" =@:<>~!");
@@ -120,6 +127,27 @@ std::string variable_hint(const std::string& name) {
 
 const Machine* machine_of(const DeploymentFacts& request) {
   return request.arch ? find_machine(*request.arch) : nullptr;
+}
+
+// What a person may mean who names no one machine.
+std::string machine_hint(const std::string& told) {
+  std::string lower = told;
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower == "cpu") return "--arch x86_64 or --arch aarch64 is a CPU";
+  if (lower == "xpu" || lower.find("intel") != std::string::npos) {
+    return "Intel's GPUs are all one to the rules: --platform xpu, without --arch";
+  }
+  for (const std::string_view between : {",", "/", ";", " or ", " and "}) {
+    const std::string first = told.substr(0, told.find(between));
+    if (first != told && find_machine(first) != nullptr) {
+      return fmt::format("one machine at a time: --arch {}", first);
+    }
+  }
+  const std::vector<std::string> near = nearest_words(told, machine_words());
+  return near.empty()
+             ? "list machines shows the names"
+             : fmt::format("the nearest names: {}; list machines shows all", fmt::join(near, ", "));
 }
 
 // A platform whose devices have no architectures that rules tell apart may say any.
@@ -147,19 +175,26 @@ void take_libs(const std::string& text, const RuleSet& rules, DeploymentFacts& r
   if (text.empty()) return;
   std::set<std::string>& libs = request.libs.emplace();
   if (text == kNoLibs) return;
-  for (const std::string& item : split_list(text)) {
+  const std::vector<std::string> items = split_list(text);
+  if (items.empty()) {
+    throw Error::usage(fmt::format("--libs: '{}' names no package", text))
+        .hint(fmt::format("--libs {} means no package", kNoLibs));
+  }
+  for (const std::string& item : items) {
     const auto [name, version] = name_and_version(item);
-    if (!is_package(rules, name)) {
-      const std::string hint = nearest_hint(name, package_names(rules));
-      throw Error::usage(fmt::format("--libs: unknown kernel package '{}'", name))
-          .hint(hint.empty() ? fmt::format("one of {}", fmt::join(rules.packages, ", ")) : hint);
-    }
+    require_package("--libs", name, rules);
     libs.insert(name);
     if (version.empty()) continue;
     const VersionFault fault = version_fault(rules, name, version, is_rocm(request.arch));
     if (!fault.what.empty()) throw Error::usage("--libs: " + fault.what).hint(fault.hint);
     request.lib_versions.emplace(name, version);
   }
+}
+
+std::set<std::string> take_absent_libs(const std::vector<std::string>& names,
+                                       const RuleSet& rules) {
+  for (const std::string& name : names) require_package("--no-lib", name, rules);
+  return {names.begin(), names.end()};
 }
 
 std::map<std::string, std::string> take_env(const std::vector<std::string>& items) {
@@ -181,11 +216,7 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
   }
   if (any_arch(request.platform)) return;
   const std::string what = fmt::format("unknown machine '{}'", *request.arch);
-  const std::vector<std::string> near = nearest_words(*request.arch, machine_words());
-  const std::string hint =
-      near.empty()
-          ? "list machines shows the names"
-          : fmt::format("the nearest names: {}; list machines shows all", fmt::join(near, ", "));
+  const std::string hint = machine_hint(*request.arch);
   if (!options.arch.empty()) throw Error::usage("--arch: " + what).hint(hint);
   throw Error::input(what).at_key("arch").in_file(options.target_file.path().string()).hint(hint);
 }
@@ -201,8 +232,11 @@ void report_told_facts(const RequestFlags& options, const RuleSet& rules, const 
   const DeploymentFacts target = read_target(options.target_file);
   const std::string told = machine_as_told(options);
   if (!told.empty()) {
-    console.note(fmt::format("{} {}: taken as {}", options.arch.empty() ? "arch" : "--arch", told,
-                             find_machine(told)->arch));
+    const std::string_view count = machine_count(told);
+    console.note(fmt::format(
+        "{} {}: taken as {}{}", options.arch.empty() ? "arch" : "--arch", told,
+        find_machine(told)->arch,
+        count.empty() || count == "1" ? "" : "; how many there are is said by --tp-size"));
   }
   const std::set<std::string> known = variables_of(rules);
   for (const auto& [name, value] : take_env(options.env)) {

@@ -21,6 +21,10 @@ namespace mxfp4 {
 // made for.
 void take_libs(const std::string& text, const RuleSet& rules, DeploymentFacts& request);
 
+// --no-lib, any number of times. Throws Error::usage for a package that is not known.
+[[nodiscard]] std::set<std::string> take_absent_libs(const std::vector<std::string>& names,
+                                                     const RuleSet& rules);
+
 // --env. Throws Error::usage for a variable that no rule of any revision looks at.
 [[nodiscard]] std::map<std::string, std::string> take_env(const std::vector<std::string>& items);
 

@@ -90,6 +90,60 @@ std::string usual_arch(std::string_view word) {
   return "sm" + digits;
 }
 
+// What joins a count to its machine: "8x H100", "H100 * 8"; the last one is the multiplication sign.
+constexpr std::array<std::string_view, 4> kTimes = {"x", "X", "*", "\xc3\x97"};
+
+std::string_view without_blanks(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// A machine's name and how many of them the text says.
+struct CountedName {
+  std::string_view name;
+  std::string_view count;  // digits; empty: it says none
+};
+
+CountedName split_count(std::string_view text) {
+  text = without_blanks(text);
+  const size_t first = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::string_view rest = without_blanks(text.substr(first));
+  if (first > 0 && !rest.empty()) {
+    for (const std::string_view times : kTimes) {
+      if (rest.starts_with(times))
+        return {without_blanks(rest.substr(times.size())), text.substr(0, first)};
+    }
+    return {rest, text.substr(0, first)};
+  }
+  const size_t last = text.find_last_not_of("0123456789") + 1;
+  rest = without_blanks(text.substr(0, last));
+  for (const std::string_view times : kTimes) {
+    if (last == text.size() || !rest.ends_with(times)) continue;
+    rest.remove_suffix(times.size());
+    return {without_blanks(rest), text.substr(last)};
+  }
+  return {text, ""};
+}
+
+const Machine* find_one(std::string_view text) {
+  if (const Machine* exact = by_arch(text)) return exact;
+  const std::vector<std::string> words = words_of(text);
+  for (const bool decorated : {true, false}) {
+    const std::string name = joined(words, decorated);
+    if (const Machine* named = by_name(name)) return named;
+    if (const Machine* known = by_arch(usual_arch(name))) return known;
+    // What an NVIDIA GPU is called may end with its generation.
+    constexpr std::string_view kGeneration = "blackwell";
+    if (name.ends_with(kGeneration)) {
+      const Machine* named =
+          by_name(std::string_view(name).substr(0, name.size() - kGeneration.size()));
+      if (named != nullptr) return named;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::span<const Machine> machines() {
@@ -147,20 +201,17 @@ std::span<const Machine> machines() {
 }
 
 const Machine* find_machine(std::string_view text) {
-  if (const Machine* exact = by_arch(text)) return exact;
-  const std::vector<std::string> words = words_of(text);
-  for (const bool decorated : {true, false}) {
-    const std::string name = joined(words, decorated);
-    if (const Machine* named = by_name(name)) return named;
-    if (const Machine* known = by_arch(usual_arch(name))) return known;
-    // What an NVIDIA GPU is called may end with its generation.
-    constexpr std::string_view kGeneration = "blackwell";
-    if (name.ends_with(kGeneration)) {
-      const Machine* named = by_name(std::string_view(name).substr(0, name.size() - 9));
-      if (named != nullptr) return named;
-    }
-  }
-  return nullptr;
+  if (const Machine* one = find_one(text)) return one;
+  const CountedName counted = split_count(text);
+  return counted.count.empty() ? nullptr : find_one(counted.name);
+}
+
+std::string_view machine_count(std::string_view text) {
+  const CountedName counted = split_count(text);
+  const Machine* machine = counted.count.empty() ? nullptr : find_one(counted.name);
+  if (machine == nullptr) return "";
+  // "7900 XT" is a name; "8x H100" is found with its count too, which says nothing there.
+  return by_name(plain(text)) == nullptr ? counted.count : "";
 }
 
 std::vector<std::string> machine_words() {

@@ -11,8 +11,9 @@ for arch, name in {"sm90": "H100", "sm100": "GB200", "sm103": "B300", "sm120": "
     assert name in table[arch], (arch, table[arch])
 def run(name, *more):
     return subprocess.run([BIN, "explain", "--arch", name, "--json", *more], capture_output=True, text=True)
+COUNTED = ["8xH100", "8x H100", "8 x H100", "8*H200", "8\u00d7H100", "8 H100", "H100 x8", "H100x8"]
 takes = {
-    "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "hopper", "9.0", "sm_90a", "SM90"],
+    "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "hopper", "9.0", "sm_90a", "SM90", *COUNTED],
     "sm100": ["GB200", "B200", "Blackwell", "sm_100a"],
     "sm103": ["B300"],
     "sm120": ["NVIDIA GeForce RTX 5090", "RTX PRO 6000 Blackwell Server Edition"],
@@ -27,8 +28,9 @@ for arch, names in takes.items():
         got = run(name)
         deployment = json.loads(got.stdout)["deployment"]
         assert deployment["arch"] == arch, (name, deployment)
-        assert got.stderr.startswith(f"mxfp4-repack: --arch {name}: taken as {arch}\n"), (name, got.stderr)
-for name in "sm999", "H1000000", "foo", "sm9", "gfx9", "RTX", "A", "11.7", "sm":
+        many = "; how many there are is said by --tp-size" if name in COUNTED else ""
+        assert got.stderr.startswith(f"mxfp4-repack: --arch {name}: taken as {arch}{many}\n"), (name, got.stderr)
+for name in "sm999", "H1000000", "foo", "sm9", "8x", "8xfoo", "gfx9", "RTX", "A", "11.7", "sm":
     got = run(name)
     assert got.returncode == 2, (name, got)
     assert got.stderr.startswith(f"mxfp4-repack: error: --arch: unknown machine '{name}'\nhint: "), got.stderr
@@ -48,5 +50,14 @@ grep -q '"arch": "gfx942"' stdout || fail 'not in a target file'
 printf '{"arch": "MI900"}' >target.json
 expect_exit 3 "$BIN" explain --target target.json
 expect_one_error "target.json: arch: unknown machine 'MI900'$"
+while IFS='|' read -r name hint; do
+  expect_exit 2 "$BIN" explain --arch "$name"
+  grep -qxF "hint: $hint" stderr || { cat stderr >&2; fail "no hint for $name"; }
+done <<'END'
+cpu|--arch x86_64 or --arch aarch64 is a CPU
+Intel Arc B580|Intel's GPUs are all one to the rules: --platform xpu, without --arch
+H100,B200|one machine at a time: --arch H100
+MI300X or H100|one machine at a time: --arch MI300X
+END
 # Where nothing depends on it, any name will do.
 expect_exit 0 "$BIN" explain --platform xpu --arch pvc

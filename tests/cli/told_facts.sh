@@ -21,6 +21,8 @@ wrong "--env: no rule looks at 'CUDA_VISIBLE_DEVICES'$" 'leave it out: nothing d
 wrong "--env: no rule looks at 'vllm_mxfp4_use_marlin'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
   --env vllm_mxfp4_use_marlin=1
 wrong "--libs: unknown kernel package 'flashinffer'$" 'did you mean flashinfer\?$' --libs flashinffer
+wrong "--no-lib: unknown kernel package 'flashinffer'$" 'did you mean flashinfer\?$' --no-lib flashinffer
+wrong "--libs: ',' names no package$" '--libs none means no package$' --libs ,
 for version in 'flashinfer 0.1.0' flashinfer==0.1.0 flashinfer=0.1.0; do
   wrong "--libs: flashinfer 0\.1\.0: the layouts of $old are those of flashinfer 0\.6\.11\.post2$" \
     'no revision is made for it; flashinfer alone means the version above$' --libs "$version" --revision $old
