@@ -51,8 +51,9 @@ std::string_view own_mark(std::string_view text) {
   return "";
 }
 
-// Lines as visible() shows them, and where `color` is on our own marks.
-std::string visible_lines(std::string_view text, bool color) {
+// `text` as visible() shows it, but for our own marks where `color` is on, and ends of lines where
+// `lines` is.
+std::string visible_marked(std::string_view text, bool color, bool lines) {
   std::string out;
   while (!text.empty()) {
     const size_t end = std::min(text.find_first_of("\n\033"), text.size());
@@ -62,7 +63,8 @@ std::string visible_lines(std::string_view text, bool color) {
     std::string_view mark = color ? own_mark(text) : "";
     const bool own = !mark.empty();
     if (!own) mark = text.substr(0, 1);
-    out += own || mark == "\n" ? std::string(mark) : visible(mark);
+    const bool as_it_is = own || (lines && mark == "\n");
+    out += as_it_is ? std::string(mark) : visible(mark);
     text.remove_prefix(mark.size());
   }
   return out;
@@ -122,11 +124,11 @@ Console::Console(const GlobalOptions& options) : options_(options) {
 }
 
 void Console::say(std::string_view line) const {
-  if (!options_.quiet && !options_.json) answer(visible(line) + "\n");
+  if (!options_.quiet && !options_.json) answer(visible_marked(line, color_, false) + "\n");
 }
 
 void Console::result(std::string_view text) const {
-  answer(options_.json ? std::string(text) : visible_lines(text, color_));
+  answer(options_.json ? std::string(text) : visible_marked(text, color_, true));
 }
 
 void Console::result_json(nlohmann::ordered_json json) const {

@@ -54,7 +54,7 @@ int run_diff(const DiffOptions& options, const Console& console) {
   const std::string both = fmt::format("{} and {}", shell_word(options.first.string()),
                                        shell_word(options.second.string()));
   if (same) {
-    console.say(fmt::format("{}: the same layout and bytes: {}, {}", both,
+    console.say(fmt::format("{}: {}: {}, {}", both, console.good("the same layout and bytes"),
                             first.manifests.front().layout,
                             pace(bytes / 2, bytes, progress.seconds())));
     for (const std::string& note : comparison.notes) {
@@ -63,9 +63,9 @@ int run_diff(const DiffOptions& options, const Console& console) {
     return kOk;
   }
   const BlobDifference& d = *comparison.difference;
-  console.result(fmt::format("{} differ: {}{}{}: {}, {}\n", visible(both), visible(d.place),
-                             d.place.empty() ? "" : ": ", visible(d.what), visible(d.first),
-                             visible(d.second)));
+  console.result(fmt::format("{} {}: {}{}{}: {}, {}\n", visible(both), console.bad("differ"),
+                             visible(d.place), d.place.empty() ? "" : ": ", visible(d.what),
+                             visible(d.first), visible(d.second)));
   return kDifference;
 }
 

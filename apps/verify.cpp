@@ -97,14 +97,14 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
     const std::string out = shell_word(options.blob.string());
     const std::string against = options.against.path.string();
     console.say(fmt::format(
-        "{}: ok, {}, {}{}", out, count_of(layers, "layer file"),
+        "{}: {}, {}, {}{}", out, console.good("ok"), count_of(layers, "layer file"),
         pace(stored_bytes(manifests), bytes_to_read(manifests, options), seconds),
         against.empty() ? fmt::format("; next: mxfp4-repack verify {} --against INPUT", out)
                         : ", every byte is the repack of " + shell_word(against)));
   } else {
     for (const std::string& finding : findings) console.result(visible(finding) + "\n");
     console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
-                               count_of(findings.size(), "difference")));
+                               console.bad(count_of(findings.size(), "difference"))));
   }
   return findings.empty() ? kOk : kDifference;
 }
@@ -119,7 +119,14 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   open_ranks(options.blob, ranks, manifests, findings);
   // Before there are threads: a container may be opened in a process of its own (child_process.hpp).
   std::shared_ptr<Source> source;
-  if (!options.against.path.empty()) source = open_source(options.against.path);
+  const fs::path& against = options.against.path;
+  if (!against.empty() && !find_blobs(against).empty()) {
+    throw Error::input(
+        fmt::format("{}: a blob, not the checkpoint that one was made from", against.string()))
+        .hint(fmt::format("mxfp4-repack diff {} {} compares two blobs",
+                          shell_word(options.blob.string()), shell_word(against.string())));
+  }
+  if (!against.empty()) source = open_source(against);
 
   // Check: the ranks belong together, and every file and byte is as its manifest says. Nothing is
   // written, and a difference does not end the check.

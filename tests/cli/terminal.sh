@@ -51,6 +51,8 @@ expect_exit 0 "$BIN" inspect out --color always
 grep -q "$escape" stdout || fail 'no colour with --color always'
 sed "s/$escape\[[0-9;]*m//g" stdout >plain
 "$BIN" inspect out | diff - plain || fail 'colour says more than words'
+"$BIN" verify out --color always | grep -q "^out: $escape\[32mok$escape\[0m, " || fail 'ok is not green'
+"$BIN" diff out ranks --color always | grep -q "^out and ranks $escape\[31mdiffer$escape\[0m: " || fail 'differ is not red'
 on_terminal "$BIN inspect out"
 grep -q "$escape\[1m" seen || fail 'no colour on a terminal'
 on_terminal "NO_COLOR=1 $BIN inspect out"
