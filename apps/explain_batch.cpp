@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "apps/explain.hpp"
 #include "formats/config/deployment_json.hpp"
@@ -26,8 +28,13 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 
 File open_lines(const std::string& path) {
   if (path == "-") return File(stdin);
-  File file(std::fopen(path.c_str(), "rb"));
-  if (!file) throw Error::input(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  std::error_code ignored;
+  const bool directory = std::filesystem::is_directory(path, ignored);
+  File file(directory ? nullptr : std::fopen(path.c_str(), "rb"));
+  if (!file) {
+    throw Error::input(
+        fmt::format("{}: cannot be opened: {}", path, std::strerror(directory ? EISDIR : errno)));
+  }
   return file;
 }
 

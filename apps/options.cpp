@@ -53,7 +53,8 @@ std::set<int64_t> parse_layers(const std::string& text) {
     const auto first = parse_integer(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_integer(item.substr(dash + 1));
     if (!first || !last || *first > *last || *last > kMaxLayerNumber) {
-      throw Error::usage(fmt::format("--layers: '{}' is neither N nor FIRST-LAST", item));
+      throw Error::usage(fmt::format("--layers: '{}' is neither N nor FIRST-LAST", item))
+          .hint("such as 0-3,7");
     }
     for (int64_t layer = *first; layer <= *last; ++layer) layers.insert(layer);
     rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);

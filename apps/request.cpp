@@ -37,7 +37,7 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   facts.arch = given(flags.arch);
   facts.needs_arch = flags.backend.empty();
   take_libs(flags.libs, rules, facts);
-  facts.absent_libs = {flags.no_libs.begin(), flags.no_libs.end()};
+  facts.absent_libs = take_absent_libs(flags.no_libs, rules);
   facts.env = take_env(flags.env);
   facts.selector =
       named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
@@ -84,6 +84,10 @@ std::map<std::string, std::string> knobs_from(const std::vector<std::string>& it
     throw Error::usage(fmt::format("--knob: unknown knob '{}'", name))
         .hint(nearest_hint(name, {kKnobNames.begin(), kKnobNames.end()}));
   }
+  // A value that is none is wrong even where nothing asks for it.
+  Target any;
+  any.knobs = knobs;
+  (void)params_dtype(any), (void)marlin_input_dtype(any), (void)humming_input_dtype(any);
   return knobs;
 }
 

@@ -79,6 +79,9 @@ Shard parse_shard(const std::string& text, const Environment& environment) {
   if (*found.count > kMaxShards) {
     throw Error::usage(fmt::format("--shard: {} shards, at most {}", *found.count, kMaxShards));
   }
+  if (*found.count == 0) {
+    throw Error::usage(fmt::format("--shard: '{}': there has to be at least one shard", text));
+  }
   if (*found.index >= *found.count) {
     throw Error::usage(fmt::format("--shard: {} of {}: shards count from 0 to {}", *found.index,
                                    *found.count, *found.count - 1));

@@ -83,6 +83,10 @@ void refuse_hub_name(const fs::path& path) {
   if (std::regex_match(text, match, kAddress)) name = match[1];
   // A relative path of two parts reads the same, unless its directory is there.
   if (std::regex_match(text, kName) && !fs::exists(path.parent_path(), error)) name = text;
+  if (name.empty() && text.find("://") != std::string::npos) {
+    refuse(path, "an address, and this program reads local files only",
+           "download it, then give the directory");
+  }
   if (name.empty()) return;
   const std::string folder = name.substr(name.find('/') + 1);
   refuse(path,

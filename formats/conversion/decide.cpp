@@ -127,7 +127,9 @@ void cut(Conversion& conversion, const ConversionRequest& request,
 
 void check_rank(const std::optional<int64_t>& rank, int64_t ranks) {
   if (!rank || (*rank >= 0 && *rank < ranks)) return;
-  throw Error::usage(fmt::format("--rank {}: there are {} ranks", *rank, ranks));
+  throw Error::usage(ranks == 1
+                         ? fmt::format("--rank {}: there is one rank only, 0", *rank)
+                         : fmt::format("--rank {}: the ranks are 0 to {}", *rank, ranks - 1));
 }
 
 // Slices, and what the layout says to them. Without a checkpoint only their number is known.

@@ -122,3 +122,23 @@ expect_one_error ': more than 16777216 bytes$'
 expect_exit 3 "$BIN" explain --target missing.json
 expect_one_error 'missing.json: cannot be opened'
 [ ! -e bad ] || fail 'a usage error left an output'
+
+# What is given in place of a blob, or beyond what there is, is named, with what to do.
+while IFS='|' read -r code words hint arguments; do
+  # shellcheck disable=SC2086
+  expect_exit "$code" "$BIN" $arguments
+  expect_one_error "$words$"
+  [ -z "$hint" ] || grep -qxF "hint: $hint" stderr || { cat stderr >&2; fail "no hint: $arguments"; }
+done <<END
+3|nowhere: cannot be opened: No such file or directory||verify nowhere
+3|nowhere: cannot be opened: No such file or directory||unpack nowhere -o bad
+3|blob/mxfp4_repack.json: not a directory; a blob is one|give blob|diff blob/mxfp4_repack.json blob
+3|no mxfp4_repack.json here, so no complete blob|a checkpoint? mxfp4-repack convert makes a blob of it|verify $model
+3|blob: a blob, not the checkpoint that one was made from|mxfp4-repack diff blob blob compares two blobs|verify blob --against blob
+2|--rank -1: there is one rank only, 0||explain $model --arch sm90 --rank -1
+2|--rank 2: the ranks are 0 to 1||explain $model --arch sm90 --rank 2 --tp-size 2
+2|--shard: '0/0': there has to be at least one shard||convert $model -o bad --arch sm90 --shard 0/0
+2|--layers: '1-0' is neither N nor FIRST-LAST|such as 0-3,7|convert $model -o bad --arch sm90 --layers 1-0
+2|knob params_dtype: expected bfloat16 or float16, found 'int3'||explain --arch sm90 --knob params_dtype=int3
+3|.: cannot be opened: Is a directory||explain --batch .
+END

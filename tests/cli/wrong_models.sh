@@ -92,6 +92,7 @@ is unfinished 'unfinished: a config.json, but no \*.safetensors' 'hf download'
 for name in openai/gpt-oss-20b https://huggingface.co/openai/gpt-oss-20b hf.co/openai/gpt-oss-20b/tree/main; do
   is $name "a model's name on a hub" 'hf download openai/gpt-oss-20b --local-dir gpt-oss-20b'
 done
+is s3://bucket/model 's3://bucket/model: an address, and this program reads local files only' 'download it'
 # A path that is only mistyped is no name.
 is dense/missing 'dense/missing: cannot be opened: No such file'
 is ./a/b './a/b: cannot be opened: No such file'
