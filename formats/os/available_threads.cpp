@@ -1,12 +1,14 @@
 #include "formats/os/available_threads.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <latch>
 #include <string>
 #include <string_view>
@@ -14,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "formats/os/directory.hpp"
 #include "lib/core/checked.hpp"
 
 namespace mxfp4 {
@@ -46,17 +47,15 @@ std::optional<int64_t> quota_of(const fs::path& cgroup) {
   return ceil_div(value, period);
 }
 
-// Threads of this process that the kernel still counts.
-std::ptrdiff_t counted_threads() {
-  std::error_code error;
-  const auto tasks = list_directory("/proc/self/task", error);
-  return error ? 0 : std::ssize(tasks);
-}
-
-// A thread that was joined counts against the limits for a moment longer.
-void wait_for_threads_to_be_gone(std::ptrdiff_t before) {
+// A thread that was joined counts against the limits for a moment longer. Its own number is looked
+// for: a sanitizer may have started a thread beside it, which stays.
+void wait_until_gone(const std::vector<pid_t>& threads) {
   constexpr int kTries = 1000;
-  for (int i = 0; i < kTries && counted_threads() > before; ++i) {
+  const auto counted = [](pid_t thread) {
+    std::error_code ignored;
+    return fs::exists(fmt::format("/proc/self/task/{}", thread), ignored);
+  };
+  for (int i = 0; i < kTries && std::ranges::any_of(threads, counted); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -82,19 +81,26 @@ int available_threads() {
 }
 
 int startable_threads(int wanted) {
-  const std::ptrdiff_t before = counted_threads();
   std::vector<std::thread> started;
-  started.reserve(static_cast<size_t>(std::max(0, wanted - 1)));
+  std::vector<pid_t> numbers(static_cast<size_t>(std::max(0, wanted - 1)));
+  started.reserve(numbers.size());
   std::latch all_started(1);
   int threads = 1;
   try {
-    for (; threads < wanted; ++threads) started.emplace_back([&] { all_started.wait(); });
+    for (pid_t& number : numbers) {
+      started.emplace_back([&number, &all_started] {
+        number = gettid();
+        all_started.wait();
+      });
+      ++threads;
+    }
   } catch (const std::system_error&) {
     // As many as there are.
   }
   all_started.count_down();
   for (std::thread& thread : started) thread.join();
-  wait_for_threads_to_be_gone(before);
+  numbers.resize(started.size());
+  wait_until_gone(numbers);
   return threads;
 }
 
