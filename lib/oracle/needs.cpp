@@ -28,6 +28,15 @@ int cost_of(FactKind kind) {
 
 bool same_subject(const Change& a, const Change& b) { return a.kind == b.kind && a.name == b.name; }
 
+// `added` on top of `changes`: the later one of two changes of the same thing holds.
+std::vector<Change> merge_changes(std::vector<Change> changes, const std::vector<Change>& added) {
+  for (const Change& change : added) {
+    std::erase_if(changes, [&](const Change& old) { return same_subject(old, change); });
+    changes.push_back(change);
+  }
+  return changes;
+}
+
 // One way to ask: the deployment that follows from a request, and the key that a class sees.
 struct Asked {
   Deployment deployment;
@@ -151,12 +160,7 @@ class Search {
     int cost = 0;
     for (const Change& change : changes) cost += cost_of(change.kind);
     if (cost >= least_) return;
-    std::vector<Change> all = made_;
-    for (const Change& change : changes) {
-      std::erase_if(all, [&](const Change& old) { return same_subject(old, change); });
-      all.push_back(change);
-    }
-    const std::optional<Asked> asked = ask(asker_, all, key_);
+    const std::optional<Asked> asked = ask(asker_, merge_changes(made_, changes), key_);
     if (!asked || !holds(asker_.rules, condition_, *asked)) return;
     least_ = cost;
     best_ = changes;
@@ -329,11 +333,7 @@ std::vector<Change> class_needs(const Asker& asker, std::string_view class_name,
       if (!found || !now || holds(asker.rules, part, *now)) return;
       const auto changes = Search(asker, part, key, made).keep_key().run();
       found = changes.has_value();
-      if (!found) return;
-      for (const Change& change : *changes) {
-        std::erase_if(made, [&](const Change& old) { return same_subject(old, change); });
-        made.push_back(change);
-      }
+      if (found) made = merge_changes(std::move(made), *changes);
     });
     if (!found) return {};
   }
