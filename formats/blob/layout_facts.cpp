@@ -37,8 +37,11 @@ void check_rules(const Manifest& manifest, const Layout* layout) {
   require_equal("vllm_commit", manifest.vllm_commit, rules.commit, manifest.revision);
   if (layout == nullptr) return;
   const LayoutRow* row = find_layout_row(rules, manifest.target);
-  const bool given = row != nullptr && row->layout != nullptr;
-  require_equal("layout", manifest.layout, given ? row->layout->id : "", manifest.revision);
+  if (row == nullptr || row->layout == nullptr) {
+    throw Error::input(fmt::format("layout: {}, but {} has none for {}", in_quotes(manifest.layout),
+                                   manifest.revision, backend_name(manifest.target.backend)));
+  }
+  require_equal("layout", manifest.layout, row->layout->id, manifest.revision);
 }
 
 // Names the first member that differs.

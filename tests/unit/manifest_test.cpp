@@ -13,10 +13,12 @@
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/layout_facts.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -157,6 +159,19 @@ TEST(Manifest, EveryChangedByteIsSeen) {
 ShardManifest shard(int64_t index, int64_t count, std::vector<int64_t> layers) {
   return {{index, count}, "plan", {"machine", "place", "stamp"},
           {0, 1, 2},      {},     {sample(std::move(layers))}};
+}
+
+TEST(Manifest, HoldsTheLayoutOfItsRevision) {
+  Manifest manifest = sample({});
+  manifest.revision = "vllm-2026-05-18";
+  manifest.vllm_commit = revision_by_name(manifest.revision).commit;
+  manifest.layout = "identity";
+  manifest.kernel_library = layout_of(manifest)->kernel_library;
+  const auto refused = [&] { return message_of([&] { check_layout_facts(manifest); }); };
+  EXPECT_EQ(refused(), "layout: \"identity\", expected \"marlin/w4a16\" by vllm-2026-05-18");
+  manifest.target.backend = Backend::CPU;
+  manifest.target.family = Family::kGeneric;
+  EXPECT_EQ(refused(), "layout: \"identity\", but vllm-2026-05-18 has none for CPU");
 }
 
 TEST(MergeShards, IsWhatOneProcessWrites) {
