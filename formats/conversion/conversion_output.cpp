@@ -85,22 +85,6 @@ const Manifest* planned_for(const fs::path& blob, const fs::path& home,
   return found == planned.end() ? nullptr : &*found;
 }
 
-std::string list_of_differences(const std::map<std::string, std::string>& then,
-                                const std::map<std::string, std::string>& now) {
-  const auto value = [](const std::map<std::string, std::string>& flags, const std::string& name) {
-    const auto found = flags.find(name);
-    return found == flags.end() || found->second.empty() ? "not given" : found->second;
-  };
-  std::vector<std::string> differences;
-  std::map<std::string, std::string> all = then;
-  all.insert(now.begin(), now.end());
-  for (const auto& [name, ignored] : all) {
-    if (value(then, name) == value(now, name)) continue;
-    differences.push_back(fmt::format("{}: {}, now {}", name, value(then, name), value(now, name)));
-  }
-  return fmt::format("{}", fmt::join(differences, "; "));
-}
-
 }  // namespace
 
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
@@ -219,7 +203,7 @@ void ConversionOutput::refuse_unrecorded() const {
 // A run that goes on with a conversion goes on with the one that was begun.
 void ConversionOutput::refuse_other(const JournalContent& found) const {
   if (found.plan == plan_ && found.stamp == source_.stamp) return;
-  const std::string flags = list_of_differences(found.flags, request_.flags);
+  const std::string flags = given_differences(found.flags, request_.flags);
   const std::string begun =
       fmt::format("--resume: {}: the unfinished conversion was begun", request_.output.string());
   if (found.plan == plan_) {

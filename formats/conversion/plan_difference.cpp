@@ -76,4 +76,20 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   return differences;
 }
 
+std::string given_differences(const std::map<std::string, std::string>& then,
+                              const std::map<std::string, std::string>& now) {
+  const auto value = [](const std::map<std::string, std::string>& flags, const std::string& name) {
+    const auto found = flags.find(name);
+    return found == flags.end() || found->second.empty() ? "not given" : found->second;
+  };
+  std::vector<std::string> differences;
+  std::map<std::string, std::string> all = then;
+  all.insert(now.begin(), now.end());
+  for (const auto& [name, ignored] : all) {
+    if (value(then, name) == value(now, name)) continue;
+    differences.push_back(fmt::format("{}: {}, now {}", name, value(then, name), value(now, name)));
+  }
+  return fmt::format("{}", fmt::join(differences, "; "));
+}
+
 }  // namespace mxfp4
