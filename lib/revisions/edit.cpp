@@ -1,5 +1,9 @@
 #include "lib/revisions/edit.hpp"
 
+#include <mutex>
+#include <set>
+#include <string>
+
 namespace mxfp4::edit {
 namespace {
 
@@ -10,6 +14,14 @@ auto& row_with(Rows& rows, const Value& value, Member member, std::string_view w
     throw Error::internal(fmt::format("a release changes {} that its base does not have", what));
   }
   return *found;
+}
+
+// Rows hold views: the text that a release composes is kept, once, for the life of the process.
+std::string_view kept(std::string text) {
+  static std::mutex mutex;
+  static std::set<std::string> texts;
+  const std::lock_guard lock(mutex);
+  return *texts.insert(std::move(text)).first;
 }
 
 }  // namespace
@@ -63,6 +75,14 @@ void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added) {
 void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added) {
   const auto index = &alias(rules, after) - rules.aliases.data();
   rules.aliases.insert(rules.aliases.begin() + index + 1, std::move(added));
+}
+
+LayoutRow generic_refusal(Backend backend, std::string_view expected) {
+  const std::string_view text = kept(
+      fmt::format("Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.{}. Expected {} "
+                  "backend.",
+                  backend_name(backend), expected));
+  return {backend, Family::kGeneric, {}, nullptr, text, "ValueError"};
 }
 
 void add_layouts(RuleSet& rules, std::vector<LayoutRow> added) {

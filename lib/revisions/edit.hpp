@@ -54,6 +54,10 @@ void add_backend_after(RuleSet& rules, Backend after, BackendRow added);
 void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added);
 void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added);
 
+// The row of a backend that the generic converter has no branch for: the ValueError that the engine
+// raises. `expected`: the backends that its text lists, "TRTLLM, Triton, AITER, or XPU".
+[[nodiscard]] LayoutRow generic_refusal(Backend backend, std::string_view expected);
+
 // Layout rows go in front of all others: the first match wins.
 void add_layouts(RuleSet& rules, std::vector<LayoutRow> added);
 void drop_layouts(RuleSet& rules, Backend backend, Family family);

@@ -1,8 +1,6 @@
 // vLLM 0.22.0 and 0.22.1: main four days after the commit of 2026-05-18. XPU serves generic models,
 // and Humming's classes can be imported without its package.
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
@@ -14,39 +12,12 @@ namespace {
 
 using enum Backend;
 
-constexpr std::array kRefused = {
-    std::pair{EMULATION,
-              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                               "Mxfp4MoeBackend.EMULATION. Expected TRTLLM, Triton, AITER, or XPU "
-                               "backend.")},
-    std::pair{NONE, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                     "Mxfp4MoeBackend.NONE. Expected TRTLLM, Triton, AITER, or XPU "
-                                     "backend.")},
-    std::pair{CPU, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                    "Mxfp4MoeBackend.CPU. Expected TRTLLM, Triton, AITER, or XPU "
-                                    "backend.")},
-    std::pair{FLASHINFER_CUTLASS_MXFP4_BF16,
-              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                               "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_BF16. Expected TRTLLM, "
-                               "Triton, AITER, or XPU backend.")},
-    std::pair{FLASHINFER_CUTLASS_MXFP4_MXFP8,
-              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                               "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_MXFP8. Expected TRTLLM, "
-                               "Triton, AITER, or XPU backend.")},
-    std::pair{AITER_MXFP4_FP8,
-              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                               "Mxfp4MoeBackend.AITER_MXFP4_FP8. Expected TRTLLM, Triton, AITER, "
-                               "or XPU backend.")},
-    std::pair{AITER_MXFP4_MXFP4,
-              std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                               "Mxfp4MoeBackend.AITER_MXFP4_MXFP4. Expected TRTLLM, Triton, AITER, "
-                               "or XPU backend.")},
-};
-
 void change_layouts(RuleSet& rules) {
-  for (const auto& [backend, words] : kRefused) {
+  for (const Backend backend :
+       {EMULATION, NONE, CPU, FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8,
+        AITER_MXFP4_FP8, AITER_MXFP4_MXFP4}) {
     edit::drop_layouts(rules, backend, Family::kGeneric);
-    edit::add_layouts(rules, {{backend, Family::kGeneric, {}, nullptr, words, "ValueError"}});
+    edit::add_layouts(rules, {edit::generic_refusal(backend, "TRTLLM, Triton, AITER, or XPU")});
   }
   edit::drop_layouts(rules, XPU, Family::kGeneric);
   std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });

@@ -1,8 +1,6 @@
 // vLLM 0.26.0: 0.27.0 without AITER's Triton kernel, without gfx1250, and without emulation for
 // generic models on ROCm, where the unfused Triton kernel is the last try instead.
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
@@ -78,46 +76,18 @@ void undo_exhausted(RuleSet& rules) {
 
 // The generic converter has no branch for emulation and names fewer backends.
 void undo_converters(RuleSet& rules) {
-  constexpr std::string_view kPrefix = "Unsupported mxfp4_backend for Mxfp4MoEMethod: ";
-  constexpr std::array kWords = {
-      std::pair{FLASHINFER_CUTLASS_MXFP4_BF16,
-                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                 "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_BF16. Expected TRTLLM, "
-                                 "Triton, AITER, or XPU backend.")},
-      std::pair{FLASHINFER_CUTLASS_MXFP4_MXFP8,
-                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                 "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_MXFP8. Expected TRTLLM, "
-                                 "Triton, AITER, or XPU backend.")},
-      std::pair{CPU, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                      "Mxfp4MoeBackend.CPU. Expected TRTLLM, Triton, AITER, or XPU "
-                                      "backend.")},
-      std::pair{NONE, std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                       "Mxfp4MoeBackend.NONE. Expected TRTLLM, Triton, AITER, or "
-                                       "XPU backend.")},
-      std::pair{AITER_MXFP4_MXFP4,
-                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                 "Mxfp4MoeBackend.AITER_MXFP4_MXFP4. Expected TRTLLM, Triton, "
-                                 "AITER, or XPU backend.")},
-      std::pair{AITER_MXFP4_FP8,
-                std::string_view("Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                                 "Mxfp4MoeBackend.AITER_MXFP4_FP8. Expected TRTLLM, Triton, AITER, "
-                                 "or XPU backend.")},
-  };
-  for (const auto& [backend, words] : kWords) {
+  constexpr std::string_view kExpected = "TRTLLM, Triton, AITER, or XPU";
+  for (const Backend backend : {FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8, CPU,
+                                NONE, AITER_MXFP4_MXFP4, AITER_MXFP4_FP8}) {
     for (LayoutRow& row : rules.layouts) {
-      const bool refused = row.refusal.starts_with(kPrefix);
-      if (refused && row.backend == backend && row.family == Family::kGeneric) row.refusal = words;
+      const bool refused = row.refusal.starts_with("Unsupported mxfp4_backend for Mxfp4MoEMethod");
+      if (refused && row.backend == backend && row.family == Family::kGeneric) {
+        row = edit::generic_refusal(backend, kExpected);
+      }
     }
   }
   edit::drop_layouts(rules, EMULATION, Family::kGeneric);
-  edit::add_layouts(rules, {{EMULATION,
-                             Family::kGeneric,
-                             {},
-                             nullptr,
-                             "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                             "Mxfp4MoeBackend.EMULATION. Expected TRTLLM, Triton, AITER, or XPU "
-                             "backend.",
-                             "ValueError"}});
+  edit::add_layouts(rules, {edit::generic_refusal(EMULATION, kExpected)});
   edit::converter(rules, Family::kGeneric, EMULATION).supported = false;
 }
 

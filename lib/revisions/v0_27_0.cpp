@@ -1,6 +1,5 @@
 // vLLM 0.27.0 and 0.27.1: main of 2026-08-17 without what came after the cut of their branch. SiTU
 // and the generic method's CUTLASS came then, and with them the checks of emulation and CPU.
-#include <utility>
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
@@ -32,44 +31,15 @@ void undo_checks(RuleSet& rules) {
 
 // The generic converter has no branch for these, and does not know the activation.
 void undo_converters(RuleSet& rules) {
-  constexpr std::string_view kCutlass16 =
-      "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-      "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_BF16. Expected TRTLLM, Triton, AITER, XPU, or "
-      "emulation backend.";
-  constexpr std::string_view kCutlass8 =
-      "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-      "Mxfp4MoeBackend.FLASHINFER_CUTLASS_MXFP4_MXFP8. Expected TRTLLM, Triton, AITER, XPU, or "
-      "emulation backend.";
-  constexpr std::string_view kCpu =
-      "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.CPU. Expected TRTLLM, Triton, "
-      "AITER, XPU, or emulation backend.";
-  constexpr std::string_view kNone =
-      "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.NONE. Expected TRTLLM, "
-      "Triton, "
-      "AITER, XPU, or emulation backend.";
-  for (const auto& [backend, reason] : {std::pair{FLASHINFER_CUTLASS_MXFP4_BF16, kCutlass16},
-                                        std::pair{FLASHINFER_CUTLASS_MXFP4_MXFP8, kCutlass8},
-                                        std::pair{CPU, kCpu}, std::pair{NONE, kNone}}) {
+  constexpr std::string_view kExpected = "TRTLLM, Triton, AITER, XPU, or emulation";
+  for (const Backend backend :
+       {FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8, CPU, NONE}) {
     edit::drop_layouts(rules, backend, Family::kGeneric);
-    edit::add_layouts(rules, {{backend, Family::kGeneric, {}, nullptr, reason, "ValueError"}});
+    edit::add_layouts(rules, {edit::generic_refusal(backend, kExpected)});
     edit::converter(rules, Family::kGeneric, backend).supported = false;
   }
-  edit::add_layouts(rules, {{AITER_MXFP4_MXFP4,
-                             Family::kGeneric,
-                             {},
-                             nullptr,
-                             "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                             "Mxfp4MoeBackend.AITER_MXFP4_MXFP4. Expected TRTLLM, Triton, AITER, "
-                             "XPU, or emulation backend.",
-                             "ValueError"},
-                            {AITER_MXFP4_FP8,
-                             Family::kGeneric,
-                             {},
-                             nullptr,
-                             "Unsupported mxfp4_backend for Mxfp4MoEMethod: "
-                             "Mxfp4MoeBackend.AITER_MXFP4_FP8. Expected TRTLLM, Triton, AITER, "
-                             "XPU, or emulation backend.",
-                             "ValueError"}});
+  edit::add_layouts(rules, {edit::generic_refusal(AITER_MXFP4_MXFP4, kExpected),
+                            edit::generic_refusal(AITER_MXFP4_FP8, kExpected)});
   for (const Backend backend : {AITER_MXFP4_MXFP4, AITER_MXFP4_FP8}) {
     edit::converter(rules, Family::kGeneric, backend) = {backend, Family::kGeneric, false};
   }

@@ -32,15 +32,12 @@ void split_aiter(RuleSet& rules) {
 void change_layouts(RuleSet& rules) {
   constexpr std::string_view kUnknown =
       "the generic converter of this backend interleaves gate and up rows before it packs them; "
-      "its "
-      "bytes were not executed";
-  constexpr std::string_view kNone =
-      "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.NONE. Expected TRTLLM, "
-      "FlashInfer CUTLASS, Triton, AITER, XPU, CPU, or emulation backend.";
+      "its bytes were not executed";
   edit::drop_layouts(rules, CPU, Family::kGeneric);
   edit::drop_layouts(rules, NONE, Family::kGeneric);
   edit::add_layouts(rules,
-                    {{NONE, Family::kGeneric, {}, nullptr, kNone, "ValueError"},
+                    {edit::generic_refusal(
+                         NONE, "TRTLLM, FlashInfer CUTLASS, Triton, AITER, XPU, CPU, or emulation"),
                      {CPU, Family::kGeneric, kNotAmx, nullptr, kNotAmxRefusal},
                      {CPU, Family::kGeneric, {}, &kCpuVnni32Layout},
                      {AITER_TRITON_MXFP4_BF16, Family::kGptOss, kCdna4, &kTritonCdna4Layout},
