@@ -13,6 +13,7 @@
 #include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/machines.hpp"
+#include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -68,7 +69,7 @@ std::string revisions_text(const Console& console) {
         "{}{}", release.name, release.name == default_revision().name ? " (default)" : "");
     out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold(name), release.date);
     append_wrapped(out, "  vLLM      ", 12, release.commit);
-    append_wrapped(out, "  pins      ", 12, release.pins);
+    append_wrapped(out, "  pins      ", 12, pins_text(release.pins));
     append_wrapped(out, "  changes   ", 12, release.changes);
     append_wrapped(out, "  executed  ", 12,
                    release.executed.empty() ? "nothing yet" : release.executed);
@@ -175,7 +176,7 @@ Json revisions_json() {
                     {"default", release->name == default_revision().name},
                     {"date", release->date},
                     {"vllm_commit", release->commit},
-                    {"kernel_libraries", release->pins},
+                    {"kernel_libraries", pins_text(release->pins)},
                     {"changes", release->changes},
                     {"executed", text_or_null(release->executed)}});
   }

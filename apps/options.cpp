@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 
+#include "formats/config/deployment_json.hpp"
 #include "formats/os/file.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
@@ -41,6 +42,17 @@ const std::string& FlagFile::text() const {
     text_ = in_file(path_.string(), [&] { return read_text_stream(path_, kMaxFlagFileBytes); });
   }
   return *text_;
+}
+
+const DeploymentFacts& TargetFile::facts() const {
+  if (!facts_) {
+    facts_.emplace();
+    if (!file_.empty()) {
+      const std::string& text = file_.text();
+      facts_ = in_file(path().string(), [&] { return parse_target(text); });
+    }
+  }
+  return *facts_;
 }
 
 std::set<int64_t> parse_layers(const std::string& text) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/conversion/run_limits.hpp"
+#include "lib/oracle/resolve.hpp"
 
 namespace mxfp4 {
 
@@ -49,11 +50,26 @@ class FlagFile {
   mutable std::optional<std::string> text_;
 };
 
+// The --target file: what is known of the serving machine and process.
+class TargetFile {
+ public:
+  TargetFile() = default;
+  explicit TargetFile(std::filesystem::path path) : file_(std::move(path)) {}
+
+  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+  // Nothing is told without a file. Parsed once. Throws Error::input naming file and member.
+  [[nodiscard]] const DeploymentFacts& facts() const;
+
+ private:
+  FlagFile file_;
+  mutable std::optional<DeploymentFacts> facts_;
+};
+
 // Flags that describe the machine and process that will serve; as given, not yet resolved.
 struct RequestFlags {
   std::string platform;
   std::string arch;
-  FlagFile target_file;
+  TargetFile target_file;
   std::string moe_backend;
   std::string backend;
   std::string selector;

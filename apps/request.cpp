@@ -36,7 +36,7 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
                               {"cuda", "rocm", "xpu", "cpu", "other"});
   facts.arch = given(flags.arch);
   facts.needs_arch = flags.backend.empty();
-  take_libs(flags.libs, rules, facts);
+  take_libs(flags, rules, facts);
   facts.absent_libs = take_absent_libs(flags.no_libs, rules);
   facts.env = take_env(flags.env);
   facts.selector =
@@ -124,7 +124,7 @@ std::optional<Style> style_from(const std::string& name) {
 
 const RuleSet& rules_for(const RequestFlags& flags) {
   if (!flags.revision.empty()) return rules_named(flags.revision);
-  const std::optional<std::string> version = read_target(flags.target_file).engine_version;
+  const std::optional<std::string> version = flags.target_file.facts().engine_version;
   return version ? rules_of_engine(*version) : default_revision();
 }
 

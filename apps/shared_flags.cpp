@@ -13,6 +13,17 @@ namespace {
 
 constexpr const char* kOutputGroup = "Output";
 
+// `File` is made from a path.
+template <class File>
+void add_path(CLI::App& command, const std::string& name, File& file, const std::string& text,
+              const std::string& group) {
+  command
+      .add_option_function<std::string>(
+          name, [&file](const std::string& path) { file = File(path); }, text)
+      ->option_text("FILE")
+      ->group(group);
+}
+
 }  // namespace
 
 CLI::Validator one_of(std::string what, std::vector<std::string> known) {
@@ -25,11 +36,7 @@ CLI::Validator one_of(std::string what, std::vector<std::string> known) {
 
 void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
               const std::string& group) {
-  command
-      .add_option_function<std::string>(
-          name, [&file](const std::string& path) { file = FlagFile(path); }, text)
-      ->option_text("FILE")
-      ->group(group);
+  add_path(command, name, file, text, group);
 }
 
 void add_global_flags(CLI::App& command, GlobalOptions& options) {
@@ -65,7 +72,7 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   add("--arch", options.arch, "GPU or CPU: sm90, H100, gfx950, x86_64 (list machines)", "ARCH");
   add("--platform", options.platform, "Follows from --arch where it can",
       "cuda|rocm|xpu|cpu|other");
-  add_file(command, "--target", options.target_file,
+  add_path(command, "--target", options.target_file,
            "The same facts as JSON, from scripts/probe-target", group);
   CLI::Option* asked =
       add("--moe-backend", options.moe_backend, "The engine's --moe-backend; default auto", "NAME");

@@ -7,10 +7,9 @@
 #include <cctype>
 
 #include "apps/suggest.hpp"
-#include "formats/config/deployment_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/machines.hpp"
-#include "lib/revisions/revisions.hpp"
+#include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/variables.hpp"
 
 namespace mxfp4 {
@@ -30,74 +29,32 @@ std::vector<std::string> split_list(const std::string& text) {
   return items;
 }
 
-// The distribution whose version says what a package is.
-std::string_view distribution_of(std::string_view package) {
-  if (package.starts_with("flashinfer")) return "flashinfer";
-  if (package == "aiter") return "AITER";
-  if (package == "humming") return "humming-kernels";
-  return package;
-}
-
-struct Pin {
-  std::string version;  // empty: the revision pins none
-  bool cuda_only = false;
-};
-
-// "flashinfer 0.6.18, triton_kernels 3.5.1 (CUDA)"
-Pin pin_of(std::string_view pins, std::string_view package) {
-  for (const std::string& item : split_list(std::string(pins))) {
-    const size_t blank = item.find(' ');
-    if (blank == std::string::npos || item.substr(0, blank) != distribution_of(package)) continue;
-    const size_t end = item.find(' ', blank + 1);
-    return {item.substr(blank + 1, end == std::string::npos ? end : end - blank - 1),
-            item.find("(CUDA)") != std::string::npos};
-  }
-  return {};
-}
-
-// Builds and post-releases of a version have its layouts: "0.6.11.post2", "0.6.11+cu129".
-std::string plain_version(std::string_view version) {
-  if (version.starts_with('v')) version.remove_prefix(1);
-  version = version.substr(0, version.find('+'));
-  return std::string(version.substr(0, version.find(".post")));
-}
-
-bool is_rocm(const std::optional<std::string>& arch) {
+std::optional<Platform> platform_of_arch(const std::optional<std::string>& arch) {
   const Machine* machine = arch ? find_machine(*arch) : nullptr;
-  return machine != nullptr && machine->platform == Platform::kRocm;
+  return machine == nullptr ? std::nullopt : std::optional(machine->platform);
 }
 
 struct VersionFault {
-  std::string what;  // empty: none
+  std::string what;
   std::string hint;
 };
 
-VersionFault version_fault(const RuleSet& rules, const std::string& package,
-                           const std::string& version, bool rocm) {
-  const Pin pin = pin_of(rules.kernel_libraries, package);
-  if (pin.version.empty() || (pin.cuda_only && rocm)) return {};
-  const std::string plain = plain_version(version);
-  if (plain == plain_version(pin.version)) return {};
-  VersionFault fault;
-  fault.what = fmt::format("{} {}: the layouts of {} are those of {} {}", package, version,
-                           rules.name, distribution_of(package), pin.version);
-  for (const Release* release : all_releases()) {
-    if (plain != plain_version(pin_of(release->pins, package).version)) continue;
-    fault.hint = fmt::format("--revision {} is made for that version", release->name);
-  }
-  if (fault.hint.empty()) {
-    fault.hint =
-        fmt::format("no revision is made for it; {} alone means the version above", package);
-  }
-  return fault;
+std::optional<VersionFault> version_fault(const RuleSet& rules, const std::string& package,
+                                          const std::string& version,
+                                          std::optional<Platform> platform) {
+  const auto other = other_version(rules, package, version, platform);
+  if (!other) return std::nullopt;
+  const auto& [pin, made_for] = *other;
+  return VersionFault{
+      fmt::format("{} {}: the layouts of {} are those of {} {}", package, version, rules.name,
+                  pin->library, pin->version),
+      made_for != nullptr
+          ? fmt::format("--revision {} is made for that version", made_for->name)
+          : fmt::format("no revision is made for it; {} alone means the version above", package)};
 }
 
 std::vector<std::string> package_names(const RuleSet& rules) {
   return {rules.packages.begin(), rules.packages.end()};
-}
-
-bool is_package(const RuleSet& rules, std::string_view name) {
-  return std::ranges::find(rules.packages, name) != rules.packages.end();
 }
 
 void require_package(std::string_view flag, std::string_view name, const RuleSet& rules) {
@@ -157,22 +114,19 @@ bool any_arch(const std::optional<Platform>& platform) {
 
 }  // namespace
 
-DeploymentFacts read_target(const FlagFile& file) {
-  if (file.empty()) return {};
-  const std::string& text = file.text();
-  return in_file(file.path().string(), [&] { return parse_target(text); });
-}
-
 DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules) {
-  DeploymentFacts facts = read_target(options.target_file);
+  DeploymentFacts facts = options.target_file.facts();
   if (facts.libs)
     std::erase_if(*facts.libs, [&](const auto& lib) { return !is_package(rules, lib); });
   if (facts.arch && facts.arch->empty()) facts.arch.reset();
   return facts;
 }
 
-void take_libs(const std::string& text, const RuleSet& rules, DeploymentFacts& request) {
+void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFacts& request) {
+  const std::string& text = options.libs;
   if (text.empty()) return;
+  const DeploymentFacts& target = options.target_file.facts();
+  const auto platform = platform_of_arch(request.arch ? request.arch : target.arch);
   std::set<std::string>& libs = request.libs.emplace();
   if (text == kNoLibs) return;
   const std::vector<std::string> items = split_list(text);
@@ -185,8 +139,8 @@ void take_libs(const std::string& text, const RuleSet& rules, DeploymentFacts& r
     require_package("--libs", name, rules);
     libs.insert(name);
     if (version.empty()) continue;
-    const VersionFault fault = version_fault(rules, name, version, is_rocm(request.arch));
-    if (!fault.what.empty()) throw Error::usage("--libs: " + fault.what).hint(fault.hint);
+    const auto fault = version_fault(rules, name, version, platform);
+    if (fault) throw Error::usage("--libs: " + fault->what).hint(fault->hint);
     request.lib_versions.emplace(name, version);
   }
 }
@@ -223,13 +177,13 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
 
 std::string machine_as_told(const RequestFlags& options) {
   const std::string told =
-      !options.arch.empty() ? options.arch : read_target(options.target_file).arch.value_or("");
+      !options.arch.empty() ? options.arch : options.target_file.facts().arch.value_or("");
   const Machine* machine = find_machine(told);
   return machine == nullptr || machine->arch == told ? "" : told;
 }
 
 void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {
-  const DeploymentFacts target = read_target(options.target_file);
+  const DeploymentFacts& target = options.target_file.facts();
   const std::string told = machine_as_told(options);
   if (!told.empty()) {
     const std::string_view count = machine_count(told);
@@ -255,8 +209,8 @@ void report_told_facts(const RequestFlags& options, const RuleSet& rules, const 
         fmt::format("{}: libs: {}: {} knows no such kernel package", file, name, rules.name));
   }
   for (const auto& [name, version] : target.lib_versions) {
-    const VersionFault fault = version_fault(rules, name, version, is_rocm(target.arch));
-    if (!fault.what.empty()) console.warn(fmt::format("{}: libs: {}", file, fault.what));
+    const auto fault = version_fault(rules, name, version, platform_of_arch(target.arch));
+    if (fault) console.warn(fmt::format("{}: libs: {}", file, fault->what));
   }
 }
 

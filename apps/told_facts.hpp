@@ -11,15 +11,12 @@
 
 namespace mxfp4 {
 
-// The --target file's facts; nothing without one. Throws Error::input naming file and member.
-[[nodiscard]] DeploymentFacts read_target(const FlagFile& file);
-
-// The file's facts without the packages that the rules do not know.
+// The --target file's facts without the packages that the rules do not know.
 [[nodiscard]] DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules);
 
 // --libs: "flashinfer,humming==0.1.10". Throws Error::usage for a version that these rules are not
 // made for.
-void take_libs(const std::string& text, const RuleSet& rules, DeploymentFacts& request);
+void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFacts& request);
 
 // --no-lib, any number of times. Throws Error::usage for a package that is not known.
 [[nodiscard]] std::set<std::string> take_absent_libs(const std::vector<std::string>& names,

@@ -66,7 +66,7 @@ Platform resolve_platform(const DeploymentFacts& facts) {
 
 void require_packages(const RuleSet& rules, const std::set<std::string>& names) {
   for (const std::string& name : names) {
-    if (std::ranges::find(rules.packages, name) != rules.packages.end()) continue;
+    if (is_package(rules, name)) continue;
     throw Error::usage(fmt::format("unknown kernel package '{}'; known: {}", name,
                                    fmt::join(rules.packages, ", ")));
   }

@@ -70,6 +70,10 @@ const ActivationKeyRow* find_key_row(const RuleSet& rules, std::string_view name
   return row == rules.keys.end() ? nullptr : &*row;
 }
 
+bool is_package(const RuleSet& rules, std::string_view name) {
+  return std::ranges::find(rules.packages, name) != rules.packages.end();
+}
+
 const ConverterRow* find_converter_row(const RuleSet& rules, Backend backend, Family family) {
   for (const ConverterRow& row : rules.converters) {
     if (row.backend == backend && row.family == family) return &row;

@@ -286,6 +286,13 @@ struct CallerRow {
   std::string_view note_fixed_in{};
 };
 
+// A kernel library whose version a revision asks for.
+struct LibraryPin {
+  std::string_view library;  // the distribution's name: "flashinfer", "humming-kernels"
+  std::string_view version;
+  std::optional<Platform> platform{};  // empty: on every platform
+};
+
 // What each platform has installed by default.
 struct StockRow {
   Platform platform;
@@ -305,7 +312,7 @@ struct LoaderRules {
 struct RuleSet {
   std::string_view name{};    // "vllm-0.33.0", "vllm-YYYY-MM-DD"
   std::string_view commit{};  // of vLLM
-  std::string_view kernel_libraries{};
+  std::vector<LibraryPin> pins{};
 
   // Names and their texts.
   std::vector<ActivationKeyRow> keys;
@@ -375,6 +382,7 @@ struct RuleSet {
 [[nodiscard]] const BackendRow* find_backend_row(const RuleSet& rules, Backend backend);
 [[nodiscard]] const ExpertClass* find_class(const RuleSet& rules, std::string_view name);
 [[nodiscard]] const ActivationKeyRow* find_key_row(const RuleSet& rules, std::string_view name);
+[[nodiscard]] bool is_package(const RuleSet& rules, std::string_view name);
 [[nodiscard]] const ConverterRow* find_converter_row(const RuleSet& rules, Backend backend,
                                                      Family family);
 

@@ -59,7 +59,10 @@ const Release kCommit20260518 = {
     .version = "",
     .date = "2026-05-18",
     .commit = "a2c8fc6657",
-    .pins = "flashinfer 0.6.11.post2, triton_kernels 3.6.0, AITER 0.1.13, humming-kernels 0.1.0a1",
+    .pins = {{"flashinfer", "0.6.11.post2"},
+             {"triton_kernels", "3.6.0"},
+             {"AITER", "0.1.13"},
+             {"humming-kernels", "0.1.0a1"}},
     .changes = "a commit of main between 0.21.0 and 0.22.0",
     .apply = [](RuleSet& rules) { rules = whole(); },
 };

@@ -61,9 +61,11 @@ const Release kCommit20260817 = {
     .version = "",
     .date = "2026-08-17",
     .commit = "017e9f4448",
-    .pins =
-        "flashinfer 0.6.16.post3, triton_kernels 3.5.1 (CUDA), ROCm/triton 0f380657 (ROCm), "
-        "AITER 0.1.19, humming-kernels 0.1.12",
+    .pins = {{"flashinfer", "0.6.16.post3"},
+             {"triton_kernels", "3.5.1", Platform::kCuda},
+             {"ROCm/triton", "0f380657", Platform::kRocm},
+             {"AITER", "0.1.19"},
+             {"humming-kernels", "0.1.12"}},
     .changes = "a commit of main between 0.27.1 and 0.28.0",
     .apply = [](RuleSet& rules) { rules = whole(); },
 };

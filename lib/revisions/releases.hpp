@@ -3,18 +3,19 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
 
 struct Release {
-  std::string_view name;     // "vllm-0.33.0"; for a commit of main "vllm-YYYY-MM-DD"
-  std::string_view version;  // "0.33.0"; empty for a commit of main
-  std::string_view date;     // of the wheel's upload, or of the commit
-  std::string_view commit;   // of vLLM
-  std::string_view pins;     // kernel libraries that the rules and bytes were taken from
-  std::string_view changes;  // in one line
+  std::string_view name;         // "vllm-0.33.0"; for a commit of main "vllm-YYYY-MM-DD"
+  std::string_view version;      // "0.33.0"; empty for a commit of main
+  std::string_view date;         // of the wheel's upload, or of the commit
+  std::string_view commit;       // of vLLM
+  std::vector<LibraryPin> pins;  // kernel libraries that the rules and bytes were taken from
+  std::string_view changes;      // in one line
   // What was executed with this release's own wheel and found equal; empty: nothing yet.
   std::string_view executed{};
   const Release* base = nullptr;  // null: `apply` writes the whole rule set

@@ -50,7 +50,7 @@ RuleSet build(const Release& release) {
   release.apply(rules);
   rules.name = release.name;
   rules.commit = release.commit;
-  rules.kernel_libraries = release.pins;
+  rules.pins = release.pins;
   return rules;
 }
 

@@ -58,7 +58,7 @@ const Release kRelease0270 = {
     .version = "0.27.0",
     .date = "2026-08-10",
     .commit = "4bdc8a788",
-    .pins = "flashinfer 0.6.16.post3, humming-kernels 0.1.10",
+    .pins = {{"flashinfer", "0.6.16.post3"}, {"humming-kernels", "0.1.10"}},
     .changes =
         "as vllm-2026-08-17, without SiTU on AITER, CUTLASS for generic models, and the "
         "checks of amd-quark and AMX",
@@ -76,7 +76,7 @@ const Release kRelease0271 = {
     .version = "0.27.1",
     .date = "2026-08-11",
     .commit = "6e448d0ea",
-    .pins = "flashinfer 0.6.16.post3, humming-kernels 0.1.10",
+    .pins = {{"flashinfer", "0.6.16.post3"}, {"humming-kernels", "0.1.10"}},
     .changes = "as 0.27.0",
     .executed = "14,363 of 14,363 decisions with traces; no bytes of layouts",
     .base = &kRelease0270,

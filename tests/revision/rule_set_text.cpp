@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/layouts/layout.hpp"
+#include "lib/revisions/library_pins.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -210,7 +211,7 @@ void add_sizes(std::string& out, const RuleSet& rules) {
 
 std::string rule_set_text(const RuleSet& rules) {
   std::string out;
-  line(out, "{}: vLLM {}; {}", rules.name, rules.commit, rules.kernel_libraries);
+  line(out, "{}: vLLM {}; {}", rules.name, rules.commit, pins_text(rules.pins));
   add_names(out, rules);
   add_classes(out, rules);
   add_selection(out, rules);

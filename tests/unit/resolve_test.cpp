@@ -5,6 +5,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -137,6 +138,27 @@ TEST(Resolve, DeploymentFromACheckpoint) {
   d = resolve_for(config);
   EXPECT_EQ(d.activation, "swigluoai");
   EXPECT_EQ(d.routing_method, "Renormalize");
+}
+
+TEST(LibraryPins, BuildsAndPostReleasesHaveTheSameLayouts) {
+  const auto other = [](std::string_view revision, std::string_view package,
+                        std::string_view version, std::optional<Platform> platform) {
+    const auto found = other_version(revision_by_name(revision), package, version, platform);
+    if (!found) return std::string("the pinned one");
+    return std::string(found->made_for == nullptr ? "of no revision" : found->made_for->name);
+  };
+  for (const char* version : {"0.6.11", "v0.6.11", "0.6.11.post2", "0.6.11+cu129"}) {
+    EXPECT_EQ(other("0.22.0", "flashinfer_trtllm", version, {}), "the pinned one") << version;
+  }
+  EXPECT_EQ(other("0.22.0", "flashinfer", "0.6.1", {}), "of no revision");
+  EXPECT_EQ(other("0.22.0", "humming", "0.1.16", Platform::kCuda), "vllm-0.31.0");
+  EXPECT_EQ(other("0.22.0", "a package without a pin", "1", {}), "the pinned one");
+  // triton_kernels is pinned for CUDA alone.
+  EXPECT_EQ(other("0.30.0", "triton_kernels", "9", Platform::kRocm), "the pinned one");
+  EXPECT_EQ(other("0.30.0", "triton_kernels", "9", Platform::kCuda), "of no revision");
+  EXPECT_EQ(other("0.30.0", "triton_kernels", "9", {}), "of no revision");
+  EXPECT_EQ(pins_text(revision_by_name("0.30.0").pins),
+            "flashinfer 0.6.18.post1, triton_kernels 3.5.1 (CUDA), humming-kernels 0.1.12");
 }
 
 }  // namespace
