@@ -11,6 +11,7 @@
 #include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/oracle/python_text.hpp"
 #include "lib/oracle/question.hpp"
 
 namespace mxfp4 {

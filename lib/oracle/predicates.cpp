@@ -10,12 +10,17 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/oracle/python_text.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
 namespace {
 
 using Names = std::vector<std::string_view>;
+
+// What the executed tables took for sizes that were not told.
+constexpr int64_t kAssumedHidden = 2880;
+constexpr int64_t kAssumedIntermediate = 23040;
 
 bool contains(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -307,14 +312,6 @@ Condition padded_experts_below(int64_t multiple, int64_t limit) {
           }};
 }
 
-namespace {
-
-// What the executed tables took for sizes that were not told.
-constexpr int64_t kAssumedHidden = 2880;
-constexpr int64_t kAssumedIntermediate = 23040;
-
-}  // namespace
-
 Condition hidden_multiple_of(int64_t multiple) {
   return {fmt::format("hidden size a multiple of {}", multiple), [multiple](const Question& q) {
             return q.deployment.hidden_size.value_or(kAssumedHidden) % multiple == 0;
@@ -357,28 +354,6 @@ Condition gemm_type_is(std::string_view type) {
   return about({fmt::format("preferred gemm type {}", type),
                 [type](const Question& q) { return preferred_gemm_type(q) == type; }},
                {FactKind::kGemmType, "", {type, std::nullopt}});
-}
-
-bool python_int_is_nonzero(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\n\v\f\r";
-  const size_t first = text.find_first_not_of(kBlanks);
-  std::string_view digits;
-  if (first != std::string_view::npos) {
-    digits = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-    if (digits.starts_with('+') || digits.starts_with('-')) digits.remove_prefix(1);
-  }
-  bool well_formed = !digits.empty() && digits.back() != '_';
-  char before = '_';
-  for (const char c : digits) {
-    // An underscore may only stand between two digits.
-    if ((c < '0' || c > '9') && (c != '_' || before == '_')) well_formed = false;
-    before = c;
-  }
-  if (!well_formed) {
-    throw Error::unsupported("invalid literal for int() with base 10: " + python_repr(text))
-        .reference_type("ValueError");
-  }
-  return digits.find_first_not_of("0_") != std::string_view::npos;
 }
 
 ExpertClass generic_class(SupportRow row) {

@@ -75,9 +75,6 @@ namespace mxfp4 {
 // The preferred type of grouped kernel (preferred_gemm_type) is this one.
 [[nodiscard]] Condition gemm_type_is(std::string_view type);
 
-// The value of Python's int(text) is not zero. Throws as env_number does.
-[[nodiscard]] bool python_int_is_nonzero(std::string_view text);
-
 // What a class says to the shared checks.
 struct SupportRow {
   std::string_view name;

@@ -9,6 +9,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/oracle/python_text.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
@@ -229,34 +230,6 @@ std::string fill_text(std::string_view text, const Question& question,
     out += text_of(text.substr(open + 1, close - open - 1), question, extra);
     text.remove_prefix(close + 1);
   }
-}
-
-std::string python_list(const std::vector<std::string_view>& items) {
-  std::string out = "[";
-  for (const std::string_view item : items) {
-    if (out.size() > 1) out += ", ";
-    out += python_repr(item);
-  }
-  return out + "]";
-}
-
-std::string python_repr(std::string_view text) {
-  const bool single = text.find('\'') != std::string_view::npos;
-  const char quote = single && text.find('"') == std::string_view::npos ? '"' : '\'';
-  std::string out(1, quote);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == quote || c == '\\') {
-      out += fmt::format("\\{}", c);
-    } else if (c == '\n' || c == '\r' || c == '\t') {
-      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + quote;
 }
 
 }  // namespace mxfp4

@@ -76,9 +76,4 @@ struct Question {
     std::string_view text, const Question& question,
     std::initializer_list<std::pair<std::string_view, std::string_view>> extra = {});
 
-// How Python writes a list of strings: ['A', 'B'].
-[[nodiscard]] std::string python_list(const std::vector<std::string_view>& items);
-// How Python writes one string, quotes and escapes included.
-[[nodiscard]] std::string python_repr(std::string_view text);
-
 }  // namespace mxfp4

@@ -9,6 +9,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/oracle/predicates.hpp"
+#include "lib/oracle/python_text.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/oracle/predicates.hpp"
+#include "lib/oracle/python_text.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"

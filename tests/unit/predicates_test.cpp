@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.hpp"
+#include "lib/oracle/python_text.hpp"
 #include "lib/oracle/select.hpp"
 #include "lib/revisions/revisions.hpp"
 
