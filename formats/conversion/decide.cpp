@@ -97,6 +97,48 @@ void check_preconditions(const Conversion& conversion, const ModelLayers& model)
   }
 }
 
+void read_expert(Source& source, const std::vector<Extent>& extents, MutableBytes out) {
+  size_t at = 0;
+  for (const Extent& extent : extents) {
+    const auto bytes = static_cast<size_t>(extent.bytes);
+    source.read(extent.tensor, extent.offset, out.subspan(at, bytes));
+    at += bytes;
+  }
+}
+
+// Throws where the layout cannot take the scales of one slot. Each expert is read once.
+void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint,
+                  const ExpertLayer& layer, Slot slot) {
+  const auto& experts = layer.slot(slot).experts;
+  std::vector<std::byte> loaded;
+  for (size_t expert = 0; expert < experts.size(); ++expert) {
+    std::vector<std::byte> stored;
+    for (const RankSlice& rank : conversion.ranks) {
+      if (!std::ranges::binary_search(rank.experts, static_cast<int64_t>(expert))) continue;
+      const Assembly assembly = make_assembly(checkpoint.model, layer, slot, rank);
+      if (stored.empty()) {
+        stored.resize(static_cast<size_t>(assembly.stored.bytes()));
+        read_expert(*checkpoint.source, experts[expert], stored);
+      }
+      loaded.resize(static_cast<size_t>(assembly.loaded.bytes()));
+      assembly.forward(stored, loaded);
+      in_context(fmt::format("{}, expert {}", layer.prefix, expert), [&] {
+        (void)conversion.layout->check_data(
+            {loaded_spec(checkpoint.model, layer, rank), conversion.target}, slot, loaded);
+      });
+    }
+  }
+}
+
+// Asked before anything is written, so that no conversion ends in its middle.
+void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint) {
+  if (conversion.layout == nullptr || !conversion.layout->refuses_scales) return;
+  for (const ExpertLayer& layer : checkpoint.model.layers) {
+    check_scales(conversion, checkpoint, layer, Slot::kW13WeightScale);
+    check_scales(conversion, checkpoint, layer, Slot::kW2WeightScale);
+  }
+}
+
 // A blob that its engine would never read. Who forces a backend knows that no engine chose it.
 void check_servable(Conversion& conversion, const ConversionRequest& request) {
   Decision& decision = conversion.decision;
@@ -144,6 +186,7 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   check_rank(request.rank, static_cast<int64_t>(conversion.ranks.size()));
   if (request.rank) conversion.ranks = {conversion.ranks[static_cast<size_t>(*request.rank)]};
   check_preconditions(conversion, checkpoint->model);
+  check_scales(conversion, *checkpoint);
 }
 
 // From the oracle's answer on: layout, slices, preconditions, defects.

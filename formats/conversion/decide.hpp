@@ -63,7 +63,8 @@ struct Conversion {
 // for contradictory or unknown facts, Error::input for a checkpoint that holds such ones. Everything
 // that is Error::unsupported becomes the refusal: the oracle's, a layout that does not exist, experts
 // or sizes that cannot be divided, preconditions of the layout, an engine that stops at its start or
-// while it loads (not for a forced backend), known defects.
+// while it loads (not for a forced backend), known defects. Reads no data but scales that the layout
+// may refuse (Layout::refuses_scales).
 [[nodiscard]] Conversion decide_conversion(const ConversionRequest& request,
                                            const OpenedCheckpoint* checkpoint);
 

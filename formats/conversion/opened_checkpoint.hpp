@@ -1,5 +1,5 @@
 // A checkpoint as a conversion sees it: its source, its configuration, and where its MoE layers
-// lie. Only headers have been read.
+// lie. Only headers have been read to open it.
 #pragma once
 
 #include <cstdint>

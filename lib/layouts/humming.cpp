@@ -218,6 +218,7 @@ const Layout kHummingW4A8Layout = {
     .kernel_library = kLibrary,
     .outputs = outputs_8bit,
     .check_data = check_8bit_scales,
+    .refuses_scales = true,
 };
 
 }  // namespace mxfp4

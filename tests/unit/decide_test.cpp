@@ -116,6 +116,22 @@ TEST(Decide, RefusesWhatCannotBeWritten) {
   EXPECT_NE(refusal(on_arch("aarch64")), "");
 }
 
+// The testdata's scales are random bytes: 255 apart, of 130 that int8 allows.
+TEST(Decide, ReadsScalesThatALayoutMayRefuse) {
+  ConversionRequest request = on_arch("sm80");
+  request.backend = Backend::HUMMING;
+  request.knobs["humming_input_dtype"] = "int8";
+  const OpenedCheckpoint checkpoint = open_gpt_oss();
+  const Conversion conversion = decide_conversion(request, &checkpoint);
+  ASSERT_TRUE(conversion.refusal);
+  EXPECT_EQ(conversion.refusal->kind(), ErrorKind::kUnsupported);
+  const std::string text = conversion.refusal->what();
+  EXPECT_TRUE(text.starts_with("model.layers.0.mlp.experts, expert 0: scale bytes")) << text;
+  EXPECT_FALSE(decide_conversion(request, nullptr).refusal);
+  request.knobs.clear();
+  EXPECT_FALSE(decide_conversion(request, &checkpoint).refusal);
+}
+
 TEST(Decide, RefusesKnownDefectsUnlessTheyAreAccepted) {
   const OpenedCheckpoint checkpoint =
       open_checkpoint({.path = MXFP4_TESTDATA "/ingest/dsv4"}, rules());
