@@ -50,8 +50,8 @@ class MappedSource final : public Source {
   [[nodiscard]] const std::vector<FileStatus>& files() const override { return content_.files; }
 
  private:
-  // std::call_once would do, but after an exception some implementations wait for ever (GCC's
-  // 66146).
+  // In place of std::call_once, which after an exception waits for ever in some implementations
+  // (GCC bug 66146).
   struct Comparison {
     std::mutex mutex;
     std::optional<bool> equal;

@@ -1,4 +1,4 @@
-// Opens whatever a checkpoint is stored in.
+// Opens a checkpoint, whatever container it is stored in.
 #pragma once
 
 #include <filesystem>

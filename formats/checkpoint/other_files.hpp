@@ -15,8 +15,8 @@ void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes
 // The same for a directory without a checkpoint: GGUF files, PyTorch's, a config.json alone.
 void refuse_other_directory(const std::filesystem::path& directory);
 
-// Throws Error::input with the command that downloads it if the path, where nothing is, reads like a
-// model's name on a hub: "openai/gpt-oss-120b", or its address.
+// For a path where nothing is: throws Error::input, with the command that downloads it, if it reads
+// like a model's name on a hub: "openai/gpt-oss-120b", or its address.
 void refuse_hub_name(const std::filesystem::path& path);
 
 }  // namespace mxfp4

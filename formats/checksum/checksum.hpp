@@ -1,8 +1,8 @@
 // XXH3-128, the checksum of manifests (xxHash 0.8, seed 0, canonical big-endian hex).
 //
-// A stream can be summed in parts by several threads: what is serial is only the folding of a few
-// words a kilobyte. And where a tensor starts at a whole kilobyte of its file, one part serves the
-// sums of both.
+// A stream can be summed in parts by several threads: only the folding of a few words a kilobyte is
+// serial. Where a tensor starts at a whole kilobyte of its file, one part serves the sums of both
+// streams.
 #pragma once
 
 #include <array>

@@ -2,9 +2,9 @@
 // checkpoint/open_source.hpp tells a file's container by its content.
 //
 // Bytes enter in two ways. Every source can read(). One whose container stores plain bytes also gives
-// a view() of its map, which saves a copy into a buffer: measured end to end without compression (one
-// thread, alternating pairs, tests/bench/README.md), a conversion that reads takes 1.10 times the
-// processor time of one that maps with FLASHINFER_TRTLLM, and 1.13 times with MARLIN.
+// a view() of its map, which saves a copy into a buffer: uncompressed MARLIN, one thread, five pairs,
+// takes 1.05 to 1.24 times the processor time if it reads. With TRTLLM (0.97 to 1.11) and EMULATION
+// (0.24 to 1.04) the pairs did not decide; two threads were not measured (tests/bench/README.md).
 #pragma once
 
 #include <cstdint>

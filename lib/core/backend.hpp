@@ -50,7 +50,7 @@ enum class Family : uint8_t { kGptOss, kGeneric };
 [[nodiscard]] std::optional<Family> family_from_name(std::string_view name);
 
 enum class Platform : uint8_t { kCuda, kRocm, kXpu, kCpu, kOther };
-[[nodiscard]] std::string_view platform_name(Platform platform);
+[[nodiscard]] std::string_view platform_name(Platform platform);  // "cuda", "rocm", ...
 [[nodiscard]] std::optional<Platform> platform_from_name(std::string_view name);
 
 }  // namespace mxfp4

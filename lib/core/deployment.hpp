@@ -30,7 +30,7 @@ enum class Selector : uint8_t { kGptOss, kDeepseekV4 };
 [[nodiscard]] std::string_view selector_name(Selector selector);  // "gpt_oss", "deepseek_v4"
 [[nodiscard]] std::optional<Selector> selector_from_name(std::string_view name);
 
-// The facts the oracle decides from (spec: vLLM a2c8fc6657 oracle/mxfp4.py and what it calls).
+// The facts that the oracle decides from (vLLM a2c8fc6657, oracle/mxfp4.py and its callees).
 struct Deployment {
   Platform platform = Platform::kOther;
   std::string arch;                        // "sm90", "gfx950", "x86_64" or empty

@@ -12,7 +12,7 @@ namespace mxfp4 {
 // not MXFP4 as the reference supports it says why; that matters only if experts turn out to be in
 // it.
 struct ModuleQuantization {
-  std::string pattern;     // a glob on the module path, or, without a star, a text it occurs in
+  std::string pattern;     // a glob on the module path; without a star, a part of the path
   std::string activation;  // as Quantization::activation
   std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
 };

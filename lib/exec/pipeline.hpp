@@ -31,8 +31,8 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
 // `threads` workers busy.
 [[nodiscard]] int64_t tokens_for(int64_t memory, int64_t job_cost, int threads);
 
-// Bytes of buffers when nothing else is asked: 64 MiB a thread, at least 256 MiB. A thread and a
-// half in jobs of an expert of gpt-oss or DeepSeek, so that none waits for another's last stage.
+// Bytes of buffers when no budget was given: 64 MiB a thread, at least 256 MiB. 64 MiB hold a job
+// and a half of an expert of gpt-oss or DeepSeek, so that none waits for another's last stage.
 [[nodiscard]] int64_t default_memory(int threads);
 
 }  // namespace mxfp4

@@ -1,5 +1,5 @@
-// Things that one thread uses at a time, and another one later: only as many are made as are in use
-// at once.
+// Objects that one thread at a time uses, and another one later: only as many are made as are in
+// use at once.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ class Pool {
  public:
   explicit Pool(std::function<std::unique_ptr<T>()> make) : make_(std::move(make)) {}
 
-  // Calls body(T&) with one that no other thread uses meanwhile. Thread-safe. What a body threw
-  // over is not used again.
+  // Calls body(T&) with an object that no other thread uses meanwhile. Thread-safe. An object whose
+  // body threw is not used again.
   template <typename Body>
   void use(Body&& body) {
     std::unique_ptr<T> item = take();

@@ -1,4 +1,4 @@
-// Fetches what will be read next while something else is at work.
+// Fetches the bytes that will be read next, beside the work on others.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which vector instructions the kernels use. They take the best that this machine has; results are
+// The vector instructions that the kernels use: the best that this machine has; results are
 // the same with all.
 #pragma once
 

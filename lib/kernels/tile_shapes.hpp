@@ -1,4 +1,4 @@
-// Which instructions a group of registers takes. Each row of the table is compiled on its own
+// The instructions that a group of registers takes. Each row of the table is compiled on its own
 // (tiles.cpp): a group that looks at its shape while it runs takes a third more instructions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Layout parameters by name, with what the engine's environment says where no knob was given.
+// Layout parameters by name; where no knob was given, the engine's environment decides.
 // Revisions' tables choose rows by these; layouts check the rest.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace mxfp4 {
 
-// Every knob there is. What the chosen layout does not ask for changes nothing, as in the engine.
+// Every knob. One that the chosen layout does not ask for changes nothing, as in the engine.
 inline constexpr std::array<std::string_view, 4> kKnobNames = {"params_dtype", "marlin_input_dtype",
                                                                "humming_input_dtype", "tp_size"};
 

@@ -22,8 +22,8 @@ struct LayoutInput {
   Target target;
 };
 
-// Facts that safetensors cannot hold and a consumer needs, to build the engine's object around the
-// bytes. Empty fields are not written.
+// Facts that a consumer needs to build the engine's object around the bytes, and that safetensors
+// cannot hold. Empty fields are not written.
 struct Storage {
   std::string torch_dtype;  // where it differs from the file's: "float8_e4m3fn"
   std::string layout;       // wrapper class, "HopperMXValueLayout"
@@ -59,7 +59,7 @@ struct Output {
   // 1, or num_experts where upstream mixes experts.
   int64_t experts_per_granule = 1;
   std::optional<Combination> combination;
-  // The part that the inverse cannot give back, in words ("NaN payloads"); empty: exact.
+  // The part that the inverse loses, in words ("NaN payloads"); empty: it is exact.
   std::string lost;
   // False for an output from which no slot is restored (humming's global scales).
   bool restores_slot = true;

@@ -39,7 +39,7 @@ struct SlotSource {
 };
 
 struct ExpertLayer {
-  int64_t index = 0;          // layer number, spec ingest 3
+  int64_t index = 0;          // layer number in the engine
   std::string prefix;         // module path in the checkpoint, "model.layers.3.mlp.experts"
   std::string engine_prefix;  // module path in the engine where it differs, else empty
   LayerDims dims;             // of the whole model, as stored
@@ -79,7 +79,7 @@ enum class Loader : uint8_t {
 [[nodiscard]] std::string_view loader_name(Loader loader);  // "gpt_oss_stacked", ...
 [[nodiscard]] std::optional<Loader> loader_from_name(std::string_view name);
 
-// A checkpoint's MoE layers and how its style's loader treats them (spec ingest 1.3).
+// A checkpoint's MoE layers and how its style's loader treats them.
 struct ModelLayers {
   Style style = Style::kLoaded;
   Loader loader = Loader::kLoaded;

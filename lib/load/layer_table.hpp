@@ -1,5 +1,5 @@
-// The tensors of one MoE layer by expert, projection and field, and their way to an ExpertLayer:
-// every one there, of a legal dtype, and of the shape that the others imply.
+// The tensors of one MoE layer by expert, projection and field. An ExpertLayer is built from them
+// when none is missing, each has a legal dtype, and their shapes agree.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class LayerTable {
 
   void add(size_t tensor, const ExpertTensorName& name);
 
-  // Which tensors a complete layer has.
+  // The tensors of a complete layer.
   struct Wanted {
     std::optional<int64_t> num_experts;  // of the config; empty: as many as there are
     bool input_scales = false;

@@ -1,5 +1,5 @@
 // The naming styles of checkpoints as a table: how a tensor name is taken apart and what the
-// style's loader does (spec: vLLM a2c8fc6657, models/gpt_oss.py, models/deepseek_v4.py,
+// style's loader does (vLLM a2c8fc6657, models/gpt_oss.py, models/deepseek_v4.py,
 // layers/quantization/{mxfp4,quark,compressed_tensors}). Names are parsed by hand: a model has 140
 // thousand of them.
 //
@@ -33,7 +33,7 @@ struct ProjectionWord {
 // How a style's loader treats biases.
 enum class BiasRule : uint8_t { kRequired, kIgnored, kNeverFilled };
 
-// Which models of a quantization method have their experts in a style.
+// The models of a quantization method that have their experts in a style.
 enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss };
 
 struct StyleRow {
@@ -66,7 +66,7 @@ struct ExpertTensorName {
   int64_t expert = -1;  // -1: stacked
   Projection projection = Projection::kGate;
   Field field = Field::kCodes;
-  std::string_view word;  // as the projection is called
+  std::string_view word;  // the projection's name: "w1", "gate_proj"
 };
 
 // Empty when the name is not one of the style's expert tensors.

@@ -1,5 +1,5 @@
-// The engine's side of a checkpoint: which method class serves it, the decision for it with
-// everything that is known to go wrong afterwards, the kernel settings that follow.
+// The engine's side of a checkpoint: the method class that serves it, the decision for it with the
+// faults that are known to follow, and the settings of the kernel.
 //
 // Usage:
 //   const CallerRow* caller = find_caller(rules, config);
@@ -26,7 +26,7 @@ namespace mxfp4 {
 [[nodiscard]] const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
                                             std::optional<Family> family);
 
-// The converter's family: what the user says, else the caller's, else the selector's usual one.
+// The converter's family: the told one, else the caller's, else the selector's usual one.
 [[nodiscard]] Family family_of(const CallerRow* caller, std::optional<Family> told,
                                Selector selector);
 
@@ -44,7 +44,7 @@ struct ModelFacts {
 [[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
                               const ModelFacts& model, std::optional<Backend> forced = {});
 
-// What is worth knowing about a checkpoint after the selection, in words.
+// A warning, in words, about loading a checkpoint with the backend that was selected.
 struct LoadNote {
   std::string text;
   bool stops = false;  // the engine does not serve: it ends at its start or while it loads

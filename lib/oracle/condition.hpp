@@ -31,7 +31,7 @@ enum class FactKind : uint8_t {
   kEplb,
   kLora,
   kGemmType,  // the variable of the rule set's gemm_type
-  kGated,     // what the rule set's own condition looks at; so the next two
+  kGated,     // the facts of the rule set's own condition; so the next two
   kUsesAll2All,
   kBatched,
 };
@@ -47,7 +47,7 @@ struct Condition {
   std::string text;  // "platform cuda and package flashinfer"
   std::function<bool(const Question&)> holds;
   std::vector<Fact> facts{};  // empty: facts of the model alone
-  // Of a conjunction, what it joins; null for any other condition.
+  // The conditions that a conjunction joins; null for any other condition.
   std::shared_ptr<const std::vector<Condition>> parts{};
   bool always_holds = false;
 };

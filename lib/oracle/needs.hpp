@@ -1,5 +1,5 @@
-// What would meet a condition: changes of the serving process or machine, found by trying the
-// values that the condition's own facts name, and proven by asking it again.
+// Changes of the serving process or machine that meet a condition: found by trying the values that
+// the condition's own facts name, and proven by asking it again.
 //
 // Usage:
 //   const Asker asker{rules, request, caller, config};
@@ -26,7 +26,7 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-// What resolve_deployment is asked with.
+// The arguments of resolve_deployment.
 struct Asker {
   const RuleSet& rules;
   const DeploymentFacts& request;
@@ -38,7 +38,7 @@ struct ConditionAnswer {
   std::string_view topic;  // "device", "routing", ...
   std::string_view text;
   bool met = false;
-  // Together they meet it. Empty where it is met, or where only another model would.
+  // All of them together meet it. Empty: it is met, or only another model meets it.
   std::vector<Change> needs{};
 };
 
@@ -46,7 +46,7 @@ struct ConditionAnswer {
 [[nodiscard]] DeploymentFacts with_changes(const Asker& asker, const std::vector<Change>& changes);
 
 // Every condition of a class, conjunctions taken apart, when it is asked with this activation key.
-// What always holds is left out.
+// Conditions that always hold are left out.
 [[nodiscard]] std::vector<ConditionAnswer> examine_class(const Asker& asker,
                                                          std::string_view class_name,
                                                          std::optional<std::string_view> key);

@@ -75,7 +75,7 @@ namespace mxfp4 {
 // The preferred type of grouped kernel (preferred_gemm_type) is this one.
 [[nodiscard]] Condition gemm_type_is(std::string_view type);
 
-// What a class says to the shared checks.
+// A class's own part in the shared checks.
 struct SupportRow {
   std::string_view name;
   bool monolithic = false;

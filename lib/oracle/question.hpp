@@ -1,5 +1,5 @@
-// What one support check may look at: the deployment and the facts that follow from it under a rule
-// set. Conditions (condition.hpp) answer yes or no to a Question; texts with {names} in braces are
+// The facts that one support check may look at: the deployment, and those that follow from it under a
+// rule set. Conditions (condition.hpp) answer yes or no to a Question; texts with {names} in braces are
 // filled from it. Source: vLLM a2c8fc6657, fused_moe/config.py (FusedMoEParallelConfig.make),
 // vllm/platforms/ (capabilities), quantization/utils/quant_utils.py (QuantKey's text).
 #pragma once

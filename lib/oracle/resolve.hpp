@@ -1,5 +1,5 @@
-// From what a user says about a deployment, which may be little, to a complete Deployment: flags
-// win over a target file, both over the checkpoint, and the rule set knows the rest.
+// Completes the facts that a user told of a deployment, which may be few: flags win over a target
+// file, both over the checkpoint, and the rule set knows the rest.
 #pragma once
 
 #include <map>

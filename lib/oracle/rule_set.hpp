@@ -37,7 +37,7 @@ struct LayoutRow {
   std::string_view refusal_type{};  // the reference's exception type
 };
 
-// What a known defect of the reference depends on.
+// The facts that a known defect of the reference depends on.
 struct DefectFacts {
   const Target& target;
   const LayerDims& padded;
@@ -119,7 +119,7 @@ struct PriorityRow {  // first match wins
   std::vector<Backend> backends;
 };
 
-// A backend that is asked alone, with this key; what it answers is final.
+// A backend that is asked alone, with this key; its answer is final.
 struct ForcedTry {
   Condition when;
   Backend backend;
@@ -134,7 +134,7 @@ struct EnvOverrideRow {
   Refusal otherwise{};           // no try matched
 };
 
-// What happens when no candidate of the priority list is supported; first match wins. Either a last
+// The answer when no candidate of the priority list is supported; first match wins. Either a last
 // try, or a refusal, or (both absent) the backend NONE without a class.
 struct ExhaustedRow {
   Condition when;
@@ -163,7 +163,7 @@ struct RequirementRow {
   Refusal refusal;
 };
 
-// Which kind of grouped kernel a package prefers: what its variable says, else by the deployment.
+// The kind of grouped kernel that a package prefers: its variable's, else one by the deployment.
 struct GemmTypeRule {
   std::string_view variable;
   bool any_value = false;  // a value that is no known type is taken as it is, "auto" as unset
@@ -188,7 +188,7 @@ struct NameAlias {
   std::string_view means;
 };
 
-// What a model says about its routing.
+// The routing parameters of a model's config.
 struct RoutingFacts {
   std::string_view scoring;  // "softmax", "sigmoid", "sqrtsoftplus", ...
   int64_t top_k = 1;
@@ -226,7 +226,7 @@ struct KernelSettingsRow {
   bool needs_layer = false;  // built from the layer's own schemas
 };
 
-// Which converter takes which backend.
+// A backend that a family's converter takes or, when not supported, refuses.
 struct ConverterRow {
   Backend backend;
   Family family;
@@ -235,7 +235,7 @@ struct ConverterRow {
   bool needs_input_scales = false;
 };
 
-// What stands in a checkpoint's way, or is worth knowing, after the selection.
+// The facts that a note about loading a checkpoint depends on.
 struct CallerRow;
 struct LoadFacts {
   const Question& question;
@@ -263,7 +263,7 @@ struct DirectRow {
   std::string_view note;
 };
 
-// The engine's method class that serves a checkpoint, and what it asks for; first match wins.
+// The engine's method class that serves a checkpoint, and its requests; first match wins.
 struct CallerRow {
   std::string_view text;  // the condition in words
   bool (*holds)(const ModelConfig&);
@@ -293,7 +293,7 @@ struct LibraryPin {
   std::optional<Platform> platform{};  // empty: on every platform
 };
 
-// What each platform has installed by default.
+// The packages that a platform has installed by default.
 struct StockRow {
   Platform platform;
   std::vector<std::string_view> packages;

@@ -1,5 +1,5 @@
-// How a release changes the rule set that it is built from. What a change names must be there: a
-// change that finds nothing to change throws Error::internal, and the tests build every release.
+// The operations by which a release changes the rule set of its base. The row that one names must be
+// there, else it throws Error::internal; the tests build every release.
 #pragma once
 
 #include <fmt/format.h>

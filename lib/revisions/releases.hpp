@@ -1,5 +1,5 @@
-// What a file of this folder says about one release: its facts, and what it changed. Releases are
-// built in a chain: each is the rule set of its base with `apply` run over it.
+// One release as a file of this folder states it: its facts, and its changes. Releases are built in
+// a chain: each is the rule set of its base with `apply` run over it.
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,7 @@ struct Release {
   std::string_view commit;       // of vLLM
   std::vector<LibraryPin> pins;  // kernel libraries that the rules and bytes were taken from
   std::string_view changes;      // in one line
-  // What was executed with this release's own wheel and found equal; empty: nothing yet.
+  // The answers and bytes that this release's own wheel gave and that equal ours; empty: none yet.
   std::string_view executed{};
   const Release* base = nullptr;  // null: `apply` writes the whole rule set
   void (*apply)(RuleSet& rules);

@@ -24,8 +24,8 @@ namespace mxfp4 {
 // AITER's fused MoE kernels are on too.
 [[nodiscard]] Condition aiter_moe_enabled();
 
-[[nodiscard]] Condition none_or(std::vector<std::string_view> keys);
-// What the shared activation helper supports.
+[[nodiscard]] Condition none_or(std::vector<std::string_view> keys);  // no key, or one of these
+// Every activation that the shared helper supports: all but relu2.
 [[nodiscard]] Condition all_but_relu2();
 
 }  // namespace mxfp4

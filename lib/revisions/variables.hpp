@@ -1,4 +1,4 @@
-// The environment variables that take part in a decision or a layout, read off the rules themselves.
+// The environment variables that a decision or a layout depends on, read off the rules themselves.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
-// Makes the schedule of a list of steps: joins what saves a pass over memory, cuts the rest into
-// strips and bands that stay in the second-level cache, and says what is fetched ahead.
+// Makes the schedule of a list of steps: joins steps where that saves a pass over memory, cuts the
+// rest into strips and bands that stay in the second-level cache, and sets what is fetched ahead.
 #pragma once
 
 #include <cstdint>

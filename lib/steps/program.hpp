@@ -39,8 +39,8 @@ class Program {
   void lower_steps();
 
   int64_t in_bytes_;
-  std::vector<Step> steps_;                  // what is done,
-  std::shared_ptr<const Schedule> forward_;  // and how; never changed, so copies share them
+  std::vector<Step> steps_;                  // the definition,
+  std::shared_ptr<const Schedule> forward_;  // and how it runs; constant, so copies share them
   std::shared_ptr<const Schedule> inverse_;
 };
 
