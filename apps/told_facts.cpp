@@ -107,11 +107,6 @@ std::string machine_hint(const std::string& told) {
              : fmt::format("the nearest names: {}; list machines shows all", fmt::join(near, ", "));
 }
 
-// A platform whose devices have no architectures that rules tell apart may say any.
-bool any_arch(const std::optional<Platform>& platform) {
-  return platform && *platform != Platform::kCuda && *platform != Platform::kRocm;
-}
-
 }  // namespace
 
 DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules) {
@@ -168,7 +163,7 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
     request.arch = machine->arch;
     return;
   }
-  if (any_arch(request.platform)) return;
+  if (request.platform && !has_capability(*request.platform)) return;  // any name will do
   const std::string what = fmt::format("unknown machine '{}'", *request.arch);
   const std::string hint = machine_hint(*request.arch);
   if (!options.arch.empty()) throw Error::usage("--arch: " + what).hint(hint);

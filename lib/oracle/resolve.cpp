@@ -33,10 +33,6 @@ std::optional<Platform> platform_of_arch(std::string_view arch) {
   return std::nullopt;
 }
 
-bool has_capability(Platform platform) {
-  return platform == Platform::kCuda || platform == Platform::kRocm;
-}
-
 Platform resolve_platform(const DeploymentFacts& facts) {
   const std::string arch = facts.arch.value_or("");
   const std::optional<Platform> implied = platform_of_arch(arch);
@@ -128,6 +124,10 @@ void prefer(std::optional<Value>& first, std::optional<Value>& second) {
 }
 
 }  // namespace
+
+bool has_capability(Platform platform) {
+  return platform == Platform::kCuda || platform == Platform::kRocm;
+}
 
 DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second) {
   prefer(first.engine_version, second.engine_version);

@@ -52,6 +52,9 @@ inline constexpr std::string_view kRoutingVariable = "VLLM_MOE_ROUTING_SIMULATIO
 [[nodiscard]] Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts,
                                             const CallerRow* caller, const ModelConfig* config);
 
+// Whether rules tell the platform's devices apart by architecture: CUDA's and ROCm's.
+[[nodiscard]] bool has_capability(Platform platform);
+
 // The engine's option type: the normalised string; empty when it would be refused.
 [[nodiscard]] std::optional<std::string> moe_backend_option(const RuleSet& rules,
                                                             std::string_view text);
