@@ -32,14 +32,18 @@ Json difference_json(const BlobDifference& difference) {
 }  // namespace
 
 int run_diff(const DiffOptions& options, const Console& console) {
+  // Open: both blobs are whole as far as their manifests say.
   const BlobRanks first = open_ranks(options.first, console);
   const BlobRanks second = open_ranks(options.second, console);
+
+  // Compare: layouts and names first, bytes only where those are equal.
   const int64_t bytes = bytes_to_compare(first, second);
   Progress progress(console, bytes);
   const BlobComparison comparison =
       compare_blobs(first, second, options.resources,
                     {.progress = [&](int64_t done) { progress.advance(done); }});
   progress.finish();
+
   const bool same = !comparison.difference;
   if (console.json()) {
     Json json = json_document("diff");

@@ -302,6 +302,7 @@ bool asks_for_target(const InspectOptions& options) {
 }  // namespace
 
 int run_inspect(const InspectOptions& given, const Console& console) {
+  // A blob is described by its manifests alone, a checkpoint by its headers.
   InspectOptions options = given;
   options.input.path = whole_of(given.input.path, options.layer);
   if (is_listed_file(given.input.path)) {
@@ -315,6 +316,8 @@ int run_inspect(const InspectOptions& given, const Console& console) {
                    "with a blob");
     return inspect_blob(blobs, options, console);
   }
+
+  // Open: from here on the input is a checkpoint, whose expert layers agree.
   const ConversionRequest request = request_from(options.deployment);
   report_told_facts(options.deployment, *request.rules, console);
   const OpenedCheckpoint input =
@@ -332,6 +335,8 @@ int run_inspect(const InspectOptions& given, const Console& console) {
     if (lists_tensors(options)) text += tensors_text(console, tensors);
   }
   for (const std::string& warning : input.model.warnings) console.warn(warning);
+
+  // Decide and plan as convert does, where a flag asks for it: a refusal is convert's own.
   if (asks_for_target(options)) text += inspect_target(options, request, input, console, json);
   if (console.json()) {
     console.result_json(json);
