@@ -12,15 +12,6 @@
 
 namespace mxfp4 {
 
-// A class that the oracle tried.
-struct Candidate {
-  TraceStep step;
-  std::optional<Backend> backend{};  // that it was tried for
-  std::vector<ConditionAnswer> conditions{};
-  std::vector<Change> needs{};  // with which it would support the deployment; empty: it does, or
-                                // none are known
-};
-
 struct Explanation : Conversion {
   bool assumed_caller = false;      // there is no checkpoint to tell
   std::vector<std::string> next{};  // the command to type, in parts that stay on one line

@@ -281,6 +281,18 @@ std::vector<Change> needs_of(const Asker& asker, const Condition& condition,
   return Search(asker, condition, key, {}).run().value_or(std::vector<Change>());
 }
 
+// The backend that a class was tried for: one with its own key, if several try the class.
+std::optional<Backend> backend_of(const RuleSet& rules, const TraceStep& step) {
+  std::optional<Backend> backend;
+  for (const BackendRow& row : rules.backends) {
+    if (std::ranges::find(row.classes, step.candidate) == row.classes.end()) continue;
+    const bool own = row.key == step.key.value_or("");
+    if (own || !backend) backend = row.backend;
+    if (own) break;
+  }
+  return backend;
+}
+
 }  // namespace
 
 DeploymentFacts with_changes(const Asker& asker, const std::vector<Change>& changes) {
@@ -338,6 +350,20 @@ std::vector<Change> class_needs(const Asker& asker, std::string_view class_name,
     if (!found) return {};
   }
   return class_supports(asker, made, class_name, key) ? made : std::vector<Change>();
+}
+
+std::vector<Candidate> examine_trace(const Asker& asker, const Decision& decision) {
+  std::vector<Candidate> candidates;
+  for (const TraceStep& step : decision.trace) {
+    Candidate candidate{.step = step};
+    if (find_class(asker.rules, step.candidate) != nullptr) {
+      candidate.backend = backend_of(asker.rules, step);
+      candidate.conditions = examine_class(asker, step.candidate, step.key);
+      if (!step.supported) candidate.needs = class_needs(asker, step.candidate, step.key);
+    }
+    candidates.push_back(std::move(candidate));
+  }
+  return candidates;
 }
 
 }  // namespace mxfp4

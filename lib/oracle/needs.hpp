@@ -51,6 +51,18 @@ struct ConditionAnswer {
                                                          std::string_view class_name,
                                                          std::optional<std::string_view> key);
 
+// A class that the oracle tried, with its conditions.
+struct Candidate {
+  TraceStep step;
+  std::optional<Backend> backend{};  // the one that it was tried for; empty: the class has no rules
+  std::vector<ConditionAnswer> conditions{};
+  std::vector<Change> needs{};  // with these it supports the deployment; empty: it does, or none
+                                // are known
+};
+
+// The classes of a decision's trace, in its order.
+[[nodiscard]] std::vector<Candidate> examine_trace(const Asker& asker, const Decision& decision);
+
 // Changes after which all conditions of a class hold; empty where none were found.
 [[nodiscard]] std::vector<Change> class_needs(const Asker& asker, std::string_view class_name,
                                               std::optional<std::string_view> key);

@@ -66,12 +66,22 @@ done <<'EOF'
 4 --arch sm90 --pad none
 4 --arch sm90 --moe-backend xpu
 4 --arch sm90 --moe-backend tritn
+4 --arch sm90 --backend HUMMING --knob humming_input_dtype=int8
 2 --arch sm90 --rank 1
 2 --arch sm90 --activation loud
 2 --arch sm90 --knob tp_size=none
 2 --arch sm90 --layers 7
 2 --platform cuda --backend TRITON
 EOF
+
+# Where flags and input are both wrong, all name the flag.
+input=$TESTDATA/ingest/bad
+for flags in '--arch nonsense' '--arch sm90 --knob zz=1' '--arch sm90 --style odd' '--arch sm90 --layers x'; do
+  # shellcheck disable=SC2086
+  agree $flags
+  [ "$explained" = 2 ] || fail "$flags: exit $explained"
+  count=$((count + 1))
+done
 
 for input in "$TESTDATA"/ingest/{gptoss_original,dsv4,quark_w4a4,quark_gptoss_w4a8,ct_mxfp4} \
   "$TESTDATA"/containers/{raw_loaded,hdf5/loaded_gzip.h5}; do
