@@ -1,4 +1,4 @@
-// Does a blob hold what its manifest says? Every difference in words; none means that it does.
+// Whether a blob holds what its manifest says. Checks return the differences, one text each.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace mxfp4 {
 // Whether the file is an index of layer files, and of nothing else.
 [[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
 
-// The second half of it: no layer files but the manifest's.
+// The second half of check_blob_files: the directory holds no layer files but the manifest's.
 [[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
                                                          const Manifest& manifest);
 
@@ -29,9 +29,9 @@ namespace mxfp4 {
 // when the blob was taken out of it, and stands alone.
 [[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& directory);
 
-// What a reader of the data has to know first: the file is the one that the manifest describes,
-// byte for byte. Cheaper than check_layer_files, since nothing is decoded: a tensor's own checksum
-// is not looked at. Throws Error::input, without the file's name.
+// Throws Error::input, without the file's name, unless size, checksum and header of the file are
+// those of the manifest; to be called before data is read. Decodes nothing, so it is cheaper than
+// check_layer_files: the tensors' own checksums are not compared.
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer);
 

@@ -51,7 +51,7 @@ class BlobWriter {
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
 
-  // This file is there already: an earlier run finished it.
+  // Takes over a file that an earlier run finished; no piece of it may come.
   void keep(size_t file, const FinishedFile& finished);
   // A piece passes three stages. First it gets its place in the file, in file order.
   void place(const Piece& piece, OutgoingPiece& outgoing);
@@ -59,9 +59,9 @@ class BlobWriter {
   void store(const Piece& piece, OutgoingPiece& outgoing);
   // Then its sums go to the file's, in file order; the last piece completes its file.
   void finish(const Piece& piece, const OutgoingPiece& outgoing);
-  // Checks that every planned byte came; the manifest of each rank, with the wanted layers.
+  // Each rank's manifest, of the wanted layers. Error::internal if a planned byte is missing.
   [[nodiscard]] std::vector<Manifest> finish();
-  // Bytes of all finished files so far, kept ones aside.
+  // Bytes on disk of the files finished so far, without those taken over.
   [[nodiscard]] int64_t bytes_written() const { return bytes_written_; }
 
  private:
@@ -83,8 +83,8 @@ class BlobWriter {
   int64_t bytes_written_ = 0;
 };
 
-// Every rank's manifest as it will be, checksums and file sizes still empty: what will be written,
-// down to the last name and number, but for the data.
+// Every rank's manifest as it will be, except what only the data can tell: checksums and file
+// sizes are empty.
 [[nodiscard]] std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
                                                       const Manifest& common);
 

@@ -21,9 +21,9 @@ class GatheredWrite {
   GatheredWrite(AtomicFile& file, int64_t offset, ChecksumPart& sum, std::vector<std::byte>& memory)
       : file_(file), offset_(offset), sum_(sum), memory_(memory) {}
 
-  // Large parts have to stay in place until finish(). Throws Error::output.
+  // Parts of a batch or more are not copied: they stay in memory until finish(). Error::output.
   void add(ConstBytes bytes);
-  // Writes what is left.
+  // Writes what is left. Throws Error::output.
   void finish();
 
  private:

@@ -17,16 +17,16 @@ namespace mxfp4 {
 
 // A file that is complete under its name.
 struct FinishedFile {
-  std::string name;  // relative to the blob; files of the model directory begin with "../"
-  int64_t size = 0;
-  std::string xxh3_128;
-  std::vector<std::string> tensors;  // of a layer file: XXH3-128 of each
+  std::string name;      // relative to the blob; files of the model directory begin with "../"
+  int64_t size = 0;      // bytes
+  std::string xxh3_128;  // of the file, 32 hexadecimal digits
+  std::vector<std::string> tensors;  // of a layer file: XXH3-128 of each tensor's decoded bytes
 };
 
 // What is being made, and what it was asked for with.
 struct JournalHead {
-  std::string plan;               // its identity
-  std::string stamp;              // of the source's files
+  std::string plan;               // plan_identity
+  std::string stamp;              // of the source's files: SourceSeen::stamp
   int64_t layer_files = 0;        // how many there will be
   std::vector<std::string> rest;  // names that this conversion gives files of the model directory
   std::map<std::string, std::string> flags;  // with which it was begun
@@ -35,8 +35,8 @@ struct JournalHead {
 struct JournalContent : JournalHead {
   std::map<std::string, FinishedFile> files;  // by name
   std::set<std::string> warnings;             // that the data of finished files gave rise to
-  bool ready = false;                         // all is written, and only has to get its place
-  int64_t bytes = 0;                          // of the sound lines
+  bool ready = false;                         // every file is written; the exchange is left
+  int64_t bytes = 0;                          // of the lines whose checksums hold
 };
 
 // Empty content when there is no journal, or none that can be read.
@@ -54,22 +54,22 @@ class Journal {
 
   // Starts a journal without finished files. Errors, here and below: Error::output.
   void begin(const JournalHead& head);
-  // Goes on with what read_journal found; a line that a crash cut off goes.
+  // Goes on with what read_journal found; a last line that a crash cut off is removed.
   void resume(const JournalContent& content);
-  // Warnings not yet recorded, then the file; durable when it returns.
+  // Records the warnings that are new, then the file; both are on disk when it returns.
   void add(const FinishedFile& file, const std::vector<std::string>& warnings);
-  // From now on all is there but the place.
+  // Records that every file is written, and only the exchange with the old result is left.
   void ready();
-  // Its directory was renamed.
+  // To be told when the directory of the journal was renamed.
   void moved(std::filesystem::path path) { path_ = std::move(path); }
   [[nodiscard]] const std::set<std::string>& warnings() const { return warnings_; }
-  // The conversion is complete.
+  // Removes the journal: the conversion is complete.
   void remove();
 
  private:
   bool lock_existing();
   bool create();
-  // A new file with this text in the place of what has the name.
+  // Puts a new file with this text in the place of the old one.
   void replace(std::string_view text);
   void append(std::string_view text);
 

@@ -105,7 +105,7 @@ struct Manifest {
 // "layer-00003.safetensors" or "layer-00003.safetensors.zst".
 [[nodiscard]] std::string layer_file_name(int64_t index, bool zstd);
 
-// Of all layer files of some ranks.
+// Bytes on disk of all layer files that these manifests name.
 [[nodiscard]] int64_t stored_bytes(const std::vector<Manifest>& manifests);
 
 // JSON text, two-space indent, ends with a newline. Deterministic.
@@ -113,7 +113,7 @@ struct Manifest {
 // Throws Error::input naming the key; also when the text is not, byte for byte, what was written.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
 
-// The same without seal, as part of another document, and back.
+// The manifest without its seal, as part of another document, and back. As parse_manifest.
 [[nodiscard]] nlohmann::ordered_json manifest_to_json(const Manifest& manifest);
 [[nodiscard]] Manifest manifest_from_json(const JsonFields& object);
 
@@ -136,7 +136,7 @@ void check_plain_name(const std::string& name);
 [[nodiscard]] std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
                                                                  const ManifestLayer& layer);
 
-// What stands in a layer file's __metadata__.
+// The __metadata__ of a packed layer file: kPackedMark and what safetensors cannot say.
 [[nodiscard]] std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
                                                                 const ManifestLayer& layer);
 

@@ -14,7 +14,7 @@
 
 namespace mxfp4 {
 
-// Part of a frame's decoded bytes.
+// Part of a frame's decoded bytes: [begin, begin + bytes).
 struct FrameBlock {
   int64_t begin = 0;
   int64_t bytes = 0;
@@ -26,7 +26,7 @@ struct FrameBlock {
 [[nodiscard]] std::vector<FrameBlock> cut_into_blocks(int64_t bytes,
                                                       std::span<const PaddingRun> padding);
 
-// Bytes of the frame of these blocks.
+// Encoded bytes of the frame of these blocks, its header and checksum included.
 [[nodiscard]] int64_t raw_frame_bytes(std::span<const FrameBlock> blocks);
 
 // Calls `emit` with the frame of `in`, from its first byte to its last: parts of `in` itself, and
@@ -49,10 +49,10 @@ class RawFrameParts {
   RawFrameParts(const RawFrameParts&) = delete;
   RawFrameParts& operator=(const RawFrameParts&) = delete;
 
-  // Of the whole frame; one of another size is another one.
+  // Encoded bytes of such a frame. One of another size has another form.
   [[nodiscard]] int64_t bytes() const { return bytes_; }
   [[nodiscard]] std::span<const MutableBytes> parts() const { return parts_; }
-  // After the parts were filled: whether it is such a frame. If not, they have to be read otherwise.
+  // After the parts were filled: whether the frame has this form. If not, `content` is undefined.
   [[nodiscard]] bool is_raw_frame() const;
 
  private:

@@ -45,7 +45,7 @@ class FrameEncoder {
   std::unique_ptr<Context> context_;
 };
 
-// Bytes of memory that an encoder takes once it has encoded a frame of this many bytes.
+// Bytes of memory of an encoder that has encoded a frame of `frame_bytes` decoded bytes.
 [[nodiscard]] int64_t encoder_bytes(int level, int64_t frame_bytes);
 
 // The skippable frame that ends the file: one entry a frame, with checksums.
@@ -58,7 +58,7 @@ struct SeekEntry {
   int64_t decoded_offset = 0;
 };
 
-// What a seek table ends with, and begins to be read from.
+// Bytes of the footer, with which a seek table ends; it says how long the table is.
 inline constexpr int64_t kSeekFooterBytes = 9;
 
 // Bytes of the table at the end of a file of `file_bytes` bytes, from its last ones (at least
@@ -69,14 +69,14 @@ inline constexpr int64_t kSeekFooterBytes = 9;
 // with the table in them: the magic numbers, that the frames tile the file before the table
 // exactly, that every size is within bounds. Throws Error::input.
 [[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes end, int64_t file_bytes);
-// Of a whole file.
+// The same for a file that is in memory as a whole.
 [[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes file);
 
 // True when `file` starts with a zstd frame.
 [[nodiscard]] bool is_zstd(ConstBytes file);
 
-// kSizes: who reads a whole tensor has its checksum, and may leave out those of frames. Compressed
-// frames are checked all the same.
+// kSizes leaves out the checksums of raw frames, for callers that compare the checksum of a whole
+// tensor. Compressed frames are checked in any case.
 enum class FrameCheck : uint8_t { kChecksums, kSizes };
 
 // Decodes one frame to exactly `out` and checks its size and both checksums. Throws Error::input.

@@ -18,7 +18,7 @@ namespace mxfp4 {
 // may have copies of their own.
 struct SourceSeen {
   std::string machine;  // empty: not known
-  std::string place;    // checksum of the absolute path, which may be any bytes
+  std::string place;    // checksum of the absolute path, which need not be UTF-8
   std::string stamp;    // of names, sizes and modification times of all files
   // Whether the source changed between the two.
   [[nodiscard]] bool contradicts(const SourceSeen& other) const {
@@ -54,7 +54,7 @@ struct ShardManifest {
 // layer is missing or there twice.
 [[nodiscard]] std::vector<Manifest> merge_shards(std::vector<ShardManifest> shards);
 
-// What tells two plans apart: XXH3-128 over all that their manifests will say, data aside.
+// XXH3-128 over all that the manifests of a plan will say, data aside: equal for equal plans.
 [[nodiscard]] std::string plan_identity(const std::vector<Manifest>& planned);
 
 // A manifest without what only the data can tell: checksums, sizes of files, warnings.

@@ -23,9 +23,9 @@ class Hdf5ChunkCache {
     std::shared_ptr<const UninitializedBytes> owned;
   };
 
-  // Takes the chunk out; without bytes if it is not there.
+  // Takes the chunk out of the cache. Its `bytes` are empty if it is not there.
   [[nodiscard]] Chunk take(size_t dataset, int64_t chunk);
-  // Keeps it, at the price of the oldest.
+  // Keeps the chunk; the oldest are dropped until all together have at most kMaxBytes.
   void keep(size_t dataset, int64_t chunk, Chunk data);
 
  private:

@@ -22,7 +22,7 @@ namespace mxfp4 {
 // another type.
 [[nodiscard]] std::optional<std::string> read_hdf5_string(hid_t object, const char* name);
 
-// The string or integer as text; empty for any other type.
+// A string or integer attribute of one element, as text; empty for any other type.
 [[nodiscard]] std::optional<std::string> read_hdf5_attribute(hid_t attribute);
 
 }  // namespace mxfp4

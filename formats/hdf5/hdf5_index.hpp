@@ -15,7 +15,7 @@ namespace mxfp4 {
 
 // Chunks are decoded whole, so they must fit in memory. Bytes.
 inline constexpr int64_t kMaxHdf5Chunk = int64_t{256} << 20;
-// Chunks of one dataset. A dataset with more would have chunks smaller than a file system's blocks.
+// Chunks of one dataset, a bound on the memory that a file can claim for them (24 bytes each).
 inline constexpr int64_t kMaxHdf5Chunks = int64_t{1} << 20;
 
 // A chunk as stored; address -1: there is none, its elements have the fill value.
@@ -54,10 +54,10 @@ struct Hdf5Index {
   std::vector<Hdf5Dataset> datasets;
 };
 
-// The pieces of an index as bytes, to be joined: one of attributes, then one a dataset.
+// An index as bytes: the piece of the attributes, then one for each dataset, one after another.
 [[nodiscard]] std::string encode_hdf5_attributes(const std::map<std::string, std::string>& values);
 [[nodiscard]] std::string encode_hdf5_dataset(const Hdf5Dataset& dataset);
-// Throws Error::input for bytes that are not such pieces; does not call check().
+// Throws Error::input for bytes that are not such pieces. The caller calls check() of each dataset.
 [[nodiscard]] Hdf5Index decode_hdf5_index(std::string_view bytes);
 
 }  // namespace mxfp4

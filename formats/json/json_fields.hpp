@@ -24,15 +24,15 @@ class JsonFields {
   [[nodiscard]] std::string string(std::string_view key) const;
   [[nodiscard]] std::string string_or(std::string_view key, std::string_view fallback) const;
   [[nodiscard]] std::optional<std::string> string_or_null(std::string_view key) const;
-  [[nodiscard]] int64_t integer(std::string_view key) const;  // fits int64_t, not negative
+  [[nodiscard]] int64_t integer(std::string_view key) const;  // 0 .. INT64_MAX
   [[nodiscard]] int64_t integer_or(std::string_view key, int64_t fallback) const;
   [[nodiscard]] bool boolean(std::string_view key) const;
   [[nodiscard]] JsonFields object(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> strings(std::string_view key) const;
   [[nodiscard]] std::vector<int64_t> integers(std::string_view key) const;
-  // Calls body(JsonFields) for every element of an array of objects.
+  // Calls body(JsonFields) for every element of an array of objects, in order.
   void each(std::string_view key, const std::function<void(const JsonFields&)>& body) const;
-  // Throws when the object has a key that is not in `known`.
+  // Throws Error::input, naming the key, when the object has one that is not in `known`.
   void only(std::initializer_list<std::string_view> known) const;
   [[nodiscard]] const nlohmann::json& value() const { return *json_; }
   // "<where>.<key>", for messages.

@@ -7,7 +7,7 @@
 
 namespace mxfp4 {
 
-inline constexpr int kMaxJsonDepth = 64;
+inline constexpr int kMaxJsonDepth = 64;  // arrays and objects within each other
 
 // Throws Error::input unless the text is UTF-8 without NUL bytes: the parser would stop at a NUL and
 // not see what follows.
@@ -16,7 +16,7 @@ void check_json_text(std::string_view text);
 // The whole text as one JSON value, in time linear in its length (times the logarithm of the keys in
 // one object). Throws Error::input.
 [[nodiscard]] nlohmann::json parse_strict_json(std::string_view text);
-// The same with the members of each object in the order of the text; to find one takes linear time.
+// The same with the members of each object in the order of the text. Looking one up is linear.
 [[nodiscard]] nlohmann::ordered_json parse_strict_ordered_json(std::string_view text);
 
 }  // namespace mxfp4

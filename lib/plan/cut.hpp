@@ -16,8 +16,8 @@ struct UnitRange {
   int64_t count = 0;
 };
 
-// Cuts `total` units of `unit_bytes` into ranges of at most `wanted` bytes, but of one multiple of
-// `together` units at least; only the last range may be no multiple of it.
+// Cuts `total` units of `unit_bytes` into ranges: as many units as fit `wanted` bytes, in multiples
+// of `together` (the last range aside), and `together` units where not even those fit.
 [[nodiscard]] std::vector<UnitRange> cut_units(int64_t total, int64_t unit_bytes, int64_t together,
                                                int64_t wanted);
 

@@ -24,12 +24,12 @@ struct PaddingRun {
 // Shorter runs are not worth a block of their own: it takes 7 bytes of a frame, and its time.
 inline constexpr int64_t kLeastPadding = 32;
 
-// The runs in one granule of `output`, ascending, whose slot `assembly` puts together. None for an
-// output that computes (a combination). Takes memory for a few granules and the time of one.
+// The runs in one granule of `output`, ascending; `assembly` is that of its slot. None for outputs
+// that compute (a combination). Takes the time and the buffers of making one granule.
 [[nodiscard]] std::vector<PaddingRun> find_padding(const Output& output, const Assembly& assembly);
 
-// The runs in bytes [begin, end) of a tensor, counted from `begin`; `granule` are those of each of
-// its granules.
+// The runs in bytes [begin, end) of a tensor, counted from `begin`. `granule`: the runs of each of
+// its granules, as find_padding returns them.
 [[nodiscard]] std::vector<PaddingRun> padding_between(std::span<const PaddingRun> granule,
                                                       int64_t granule_bytes, int64_t begin,
                                                       int64_t end);

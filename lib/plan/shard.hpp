@@ -17,8 +17,8 @@ struct Shard {
 };
 
 // The shard of each layer, given the layers' bytes: the largest layer not yet placed goes to the
-// shard with the least bytes, ties to the lower number. Every shard's share is at most one layer
-// above the mean. `shards` is at least 1; shards beyond the number of layers stay empty.
+// shard with the least bytes, ties to the lower number. No shard gets more than the mean and one
+// layer. `shards` is at least 1; shards beyond the number of layers stay empty.
 [[nodiscard]] std::vector<int64_t> assign_shards(std::span<const int64_t> layer_bytes,
                                                  int64_t shards);
 
