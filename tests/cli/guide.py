@@ -1,4 +1,5 @@
-"""Runs the commands of the pages in man/guide: each line of a ```console block that begins with `$ `.
+"""Runs the commands of the pages in man/guide: each line of a ```console block that begins with `$ `, and
+each ```python block as a whole.
 
 guide.py PAGE..., in an empty directory with gpt-oss-20b/, the program and stand-ins of what is not here
 (hf, pip, podman, vllm) in PATH."""
@@ -8,13 +9,16 @@ import sys
 
 for page in sys.argv[1:]:
     text = open(page, encoding="utf-8").read()
-    commands = [line[2:] for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
-                for line in block.splitlines() if line.startswith("$ ")]
+    commands = []
+    for kind, block in re.findall(r"^```(console|python)\n(.*?)^```", text, re.M | re.S):
+        if kind == "console":
+            commands += [["bash", "-euo", "pipefail", "-c", line[2:]] for line in block.splitlines() if line.startswith("$ ")]
+        else:
+            commands.append([sys.executable, "-c", block])
     if not commands:
         sys.exit(f"{page}: no commands")
     for command in commands:
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
-            sys.exit(f"{page}: $ {command}\nexit code {done.returncode}\n{done.stdout}")
+            sys.exit(f"{page}: $ {command[-1]}\nexit code {done.returncode}\n{done.stdout}")
     print(f"{page}: {len(commands)} commands")

@@ -9,6 +9,8 @@
             one = layer.numpy("w13_weight", expert=5)  # decodes the frames of that expert only
             tensors = layer.to_device("cuda")        # torch tensors, see mxfp4_repack.loader
 
+And runs the program: convert(), explain() and verify(), see mxfp4_repack.commands.
+
 Needs Python 3.9, numpy, xxhash and zstandard; torch() and to_device() need torch.
 
 Sizes, shapes, offsets and strides from a file are checked before they are used, a read gives all
@@ -26,21 +28,24 @@ from typing import TYPE_CHECKING, Any, List
 if TYPE_CHECKING:
     from mxfp4_repack.blob import BLOB_FOLDER, MANIFEST_NAME, Blob, find_blobs, open_blob
     from mxfp4_repack.checksum import xxh3_128
+    from mxfp4_repack.commands import Conversion, Explanation, Verification, convert, explain, verify
     from mxfp4_repack.errors import (
-        ArgumentError, BlobError, ChecksumError, DependencyError, FormatError, MismatchError, NotABlobError,
-        NotFoundError, RankError, ReadError, SizeError)
+        ArgumentError, BlobError, ChecksumError, CommandError, DependencyError, FormatError, MismatchError,
+        NotABlobError, NotFoundError, RankError, ReadError, SizeError)
     from mxfp4_repack.layer import Layer
     from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __version__ = "0.2.0"
 
 __all__ = [
-    "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "DependencyError", "FormatError", "Layer",
-    "MANIFEST_NAME", "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "SizeError",
-    "TensorInfo", "find_blobs", "open_blob", "tensor_view", "xxh3_128",
+    "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "CommandError", "Conversion",
+    "DependencyError", "Explanation", "FormatError", "Layer", "MANIFEST_NAME", "MismatchError", "NotABlobError",
+    "NotFoundError", "RankError", "ReadError", "SizeError", "TensorInfo", "Verification", "convert", "explain",
+    "find_blobs", "open_blob", "tensor_view", "verify", "xxh3_128",
 ]
 
 _HOMES = {
+    **dict.fromkeys(("Conversion", "Explanation", "Verification", "convert", "explain", "verify"), "commands"),
     "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob", "xxh3_128": "checksum",
     "Layer": "layer", "TensorInfo": "tensors", "tensor_view": "tensors",
 }

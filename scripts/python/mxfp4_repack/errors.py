@@ -1,5 +1,7 @@
-"""What can go wrong with a blob: one class a kind, all of them BlobError."""
+"""What can go wrong with a blob: one class a kind, all of them BlobError. Of the program: CommandError."""
 from __future__ import annotations
+
+from typing import Optional
 
 
 class BlobError(Exception):
@@ -48,3 +50,14 @@ class DependencyError(BlobError, ImportError):
 
 class ArgumentError(BlobError, ValueError, TypeError):
     """An argument of the caller that can mean nothing here; `key` is its name."""
+
+
+class CommandError(Exception):
+    """The program refused `command`. kind, message, file, key, hint: as man 7 mxfp4-repack-json has them;
+    kind is empty where it gave no answer. exit_code is negative for a signal."""
+
+    def __init__(self, command: str, message: str, exit_code: int, kind: str = "", file: Optional[str] = None,
+                 key: Optional[str] = None, hint: Optional[str] = None) -> None:
+        self.command, self.message, self.exit_code, self.kind = command, message, exit_code, kind
+        self.file, self.key, self.hint = file, key, hint
+        super().__init__(f"mxfp4-repack {command}: {message}" + (f" (hint: {hint})" if hint else ""))
