@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "formats/blob/blob_reader.hpp"
-#include "formats/os/file.hpp"
+#include "formats/checkpoint/hub_cache.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 
@@ -97,35 +97,6 @@ std::string layer_text(const Console& console, std::span<const LayerTensor> tens
   const std::string name = tensors.front().name.substr(0, prefix == 0 ? 0 : prefix - 1);
   return "\n" + console.bold(fmt::format("layer {}: {}", tensors.front().layer, visible(name))) +
          "\n" + table(console, rows);
-}
-
-// The first line of a small file; empty for any other.
-std::string first_line(const fs::path& path) {
-  constexpr int64_t kMaxReference = 4096;
-  try {
-    const std::string text = read_text_file(path, kMaxReference);
-    return text.substr(0, text.find_first_of("\r\n"));
-  } catch (const Error&) {
-    return "";
-  }
-}
-
-// The snapshot that `main` names, or the only one; empty: `path` is no model's folder of a cache.
-fs::path snapshot_of(const fs::path& path) {
-  std::error_code ignored;
-  const fs::path snapshots = path / "snapshots";
-  if (!fs::is_directory(snapshots, ignored) || fs::exists(path / "config.json", ignored)) return {};
-  const std::string commit = first_line(path / "refs" / "main");
-  if (!commit.empty() && commit.find('/') == std::string::npos &&
-      fs::is_directory(snapshots / commit, ignored)) {
-    return snapshots / commit;
-  }
-  std::vector<fs::path> all;
-  for (const auto& entry : fs::directory_iterator(snapshots, ignored)) all.push_back(entry.path());
-  if (all.size() == 1) return all.front();
-  throw Error::input(
-      fmt::format("{}: {} snapshots, and refs/main names none of them", path.string(), all.size()))
-      .hint("name one of the directories in snapshots/");
 }
 
 // The number in "layer-00003.safetensors.zst"; empty: another file.
@@ -235,10 +206,7 @@ std::string tensors_text(const Console& console, const std::vector<LayerTensor>&
 
 fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    const fs::path snapshot = snapshot_of(path);
-    return snapshot.empty() ? path : snapshot;
-  }
+  if (fs::is_directory(path, ignored)) return hub_snapshot(path);
   if (!fs::is_regular_file(path, ignored)) return path;
   fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const fs::path name = path.filename();

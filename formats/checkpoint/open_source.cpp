@@ -10,6 +10,7 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/seekable_zstd.hpp"
+#include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
@@ -114,7 +115,7 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
 
 std::unique_ptr<Source> open_source(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return open_directory(path);
+  if (fs::is_directory(path, error)) return open_directory(hub_snapshot(path));
   refuse_hub_name(path);
   return open_file(path);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/config/config_json.hpp"
 #include "formats/conversion/unfinished.hpp"
@@ -73,13 +74,13 @@ OpenedCheckpoint open_checkpoint(const CheckpointOptions& options, const RuleSet
 OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const CheckpointOptions& options,
                                  const RuleSet& rules) {
   OpenedCheckpoint checkpoint;
-  checkpoint.path = options.path;
+  checkpoint.path = hub_snapshot(options.path);
   checkpoint.source = std::move(source);
   checkpoint.config_text =
       options.config_text ? options.config_text : checkpoint.source->config_json();
   if (checkpoint.config_text) {
     const std::filesystem::path file =
-        options.config_text ? options.config_path : config_path(*checkpoint.source, options.path);
+        options.config_text ? options.config_path : config_path(*checkpoint.source, checkpoint.path);
     checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
   }
   checkpoint.model = find_layers(checkpoint, options, rules);

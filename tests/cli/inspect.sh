@@ -86,6 +86,10 @@ mkfifo hub/models--a--b/refs/main
 expect_exit 0 timeout 60 "$BIN" inspect hub/models--a--b --tensors
 cmp want stdout || fail 'the only snapshot is not it'
 rm hub/models--a--b/refs/main
+# convert takes the folder too, with the small files of the snapshot beside the blob.
+expect_exit 0 "$BIN" convert hub/models--a--b -o from-hub --arch sm90 --include-rest
+expect_exit 0 "$BIN" convert hub/models--a--b/snapshots/0123abc -o from-snapshot --arch sm90 --include-rest
+diff -r from-hub from-snapshot || fail 'the folder and its snapshot give other blobs'
 printf nowhere >hub/models--a--b/refs/main
 mkdir hub/models--a--b/snapshots/other
 expect_exit 3 "$BIN" inspect hub/models--a--b

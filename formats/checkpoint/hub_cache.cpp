@@ -1,0 +1,54 @@
+#include "formats/checkpoint/hub_cache.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "formats/os/file.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first line of a small file; empty for any other.
+std::string first_line(const fs::path& path) {
+  constexpr int64_t kMaxReference = 4096;
+  try {
+    const std::string text = read_text_file(path, kMaxReference);
+    return text.substr(0, text.find_first_of("\r\n"));
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+}  // namespace
+
+fs::path hub_snapshot(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path snapshots = path / "snapshots";
+  if (!fs::is_directory(snapshots, ignored) || fs::exists(path / "config.json", ignored)) {
+    return path;
+  }
+  const std::string commit = first_line(path / "refs" / "main");
+  if (is_plain_name(commit) && fs::is_directory(snapshots / commit, ignored)) {
+    return snapshots / commit;
+  }
+  std::vector<fs::path> all;
+  for (const auto& entry : fs::directory_iterator(snapshots, ignored)) all.push_back(entry.path());
+  if (all.size() == 1) return all.front();
+  throw Error::input(
+      fmt::format("{}: {} snapshots, and refs/main names none of them", path.string(), all.size()))
+      .hint("name one of the directories in snapshots/");
+}
+
+}  // namespace mxfp4
