@@ -19,8 +19,9 @@ namespace {
 
 // The flags that --resume has to find as they were: all but those for place, speed and messages.
 std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
-  static const std::set<std::string> kOthers = {"--output",  "--resume",  "--force", "--check",
-                                                "--dry-run", "--threads", "--memory"};
+  static const std::set<std::string> kOthers = {"--output", "--resume",    "--force",
+                                                "--check",  "--dry-run",   "--threads",
+                                                "--memory", "--model-card"};
   std::map<std::string, std::string> flags;
   for (const GivenFlag& flag : given_flags(command)) {
     if (kOthers.contains(flag.name)) continue;
@@ -28,6 +29,11 @@ std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
         flag.values.empty() ? "given" : fmt::format("{}", fmt::join(flag.values, " "));
   }
   return flags;
+}
+
+void add_model_card_flag(CLI::App& command, bool& model_card) {
+  command.add_flag("--model-card", model_card, "README.md too, as a model hub shows it")
+      ->group("What is written");
 }
 
 void declare_convert(CLI::App& app, CommandLine& line) {
@@ -66,6 +72,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->add_flag("--include-rest", options.include_rest,
                  "All other tensors and small files too: OUT is a model directory")
       ->group(group);
+  add_model_card_flag(*command, options.model_card);
   command
       ->add_option("--shard", options.shard,
                    "Only part I of N (from 0), balanced by bytes; auto asks the batch system")
@@ -105,6 +112,9 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
       ->group("What is shown");
   command->add_option("--layer", line.inspect.layer, "List the tensors of this layer")
       ->option_text("N")
+      ->group("What is shown");
+  command->add_option("--html", line.inspect.html, "Write a page about a blob, for a browser")
+      ->option_text("FILE")
       ->group("What is shown");
   add_machine_flags(*command, line.inspect.deployment);
   add_parallel_flags(*command, line.inspect.deployment);
@@ -214,6 +224,7 @@ void declare_finalize(CLI::App& app, CommandLine& line) {
       "finalize", "After convert --shard runs: check all files, write the manifest");
   command->footer("mxfp4-repack finalize packed/");
   command->add_option("OUT", line.finalize.output, "Directory that the shards wrote")->required();
+  add_model_card_flag(*command, line.finalize.model_card);
   add_resource_flags(*command, line.finalize.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {

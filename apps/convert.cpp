@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
@@ -19,6 +20,9 @@ namespace {
 void check_flags(const ConvertOptions& options) {
   if (options.resume && options.force) {
     throw Error::usage("--resume keeps what --force replaces: give one of them");
+  }
+  if (options.model_card && !options.shard.empty()) {
+    throw Error::usage("--model-card: of no use with --shard").hint("give it to finalize");
   }
   if (options.level && options.compress == "none") {
     throw Error::usage("--level: of no use with --compress none");
@@ -175,7 +179,10 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .flags = options.flags,
                            .between = check_interrupted},
                           plan.manifests, *checkpoint.source);
-  if (output.complete()) return already_complete(options, console);
+  if (output.complete()) {
+    if (options.model_card) add_model_card(options.output, console);
+    return already_complete(options, console);
+  }
   for (const std::string& damage : output.damages()) console.warn(damage + "; made again");
   if (options.dry_run) {
     leave_out_recorded(plan, output);
@@ -195,6 +202,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   // Commit: the manifests are written last, and with them OUT is complete.
   const RepackResult result = repack.commit();
   for (const std::string& warning : result.warnings) console.warn(warning);
+  if (options.model_card) add_model_card(options.output, console);
   print_summary(options, plan, result, progress.seconds(), console);
   return kOk;
 }

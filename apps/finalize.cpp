@@ -50,6 +50,7 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
 int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
            std::optional<double> seconds, const Console& console) {
   warn_of_missing_ranks(options.output, manifests, console);
+  if (options.model_card) add_model_card(options.output, console);
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();
   if (console.json()) {

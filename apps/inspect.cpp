@@ -6,6 +6,7 @@
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/inspect_html.hpp"
 #include "apps/inspect_layers.hpp"
 #include "apps/inspect_tensors.hpp"
 #include "apps/json_output.hpp"
@@ -244,6 +245,17 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
   return rows;
 }
 
+void write_page(const InspectOptions& asked, const std::vector<std::filesystem::path>& blobs,
+                const std::vector<Manifest>& manifests) {
+  std::vector<PageRank> ranks;
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const std::filesystem::path name = blobs.size() == 1 ? asked.input.path : blobs[i].filename();
+    ranks.push_back(
+        {name.string(), manifests[i], blob_tensors(blobs[i], manifests[i], std::nullopt)});
+  }
+  write_blob_page(asked.html, blob_page(asked.input.path, ranks));
+}
+
 int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectOptions& asked,
                  const Console& console) {
   const RequestFlags& options = asked.deployment;
@@ -275,6 +287,7 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
         {"serves", fmt::format("{}: {}", options.revision, shown.empty() ? "yes" : "no")});
     for (const std::string& reason : shown) rows.push_back({"because", reason});
   }
+  if (!asked.html.empty()) write_page(asked, blobs, manifests);
   if (console.json()) {
     Json json = json_document("inspect");
     json["kind"] = "blob";
@@ -312,10 +325,11 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
-    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer"},
+    require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer", "--html"},
                    "with a blob");
     return inspect_blob(blobs, options, console);
   }
+  if (!options.html.empty()) throw Error::usage("--html: of no use with a checkpoint");
 
   // Open: from here on the input is a checkpoint, whose expert layers agree.
   const ConversionRequest request = request_from(options.deployment);

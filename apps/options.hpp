@@ -121,11 +121,13 @@ struct ConvertOptions {
   bool resume = false;
   bool force = false;
   bool check = false;                        // --resume reads every byte
+  bool model_card = false;                   // README.md beside the manifest
   std::map<std::string, std::string> flags;  // those given that decide what is made: name, value
 };
 
 struct FinalizeOptions {
   std::filesystem::path output;
+  bool model_card = false;                         // README.md beside the manifest
   RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
 };
 
@@ -135,6 +137,7 @@ struct InspectOptions {
   RequestFlags deployment;
   bool tensors = false;          // list them
   std::optional<int64_t> layer;  // list those of this one
+  std::filesystem::path html;    // page to write; empty: none
 };
 
 struct ExplainOptions {

@@ -13,6 +13,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/layer_mark.hpp"
+#include "formats/blob/model_card.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
@@ -140,7 +141,7 @@ class Records {
 bool is_our_name(const std::string& name, const std::set<std::string>& rest) {
   static const std::regex kNames(R"(layer-[0-9]{5,}\.safetensors(\.zst)?)"
                                  R"(|mxfp4_repack(\.shard-[0-9]{3,}-of-[0-9]{3,})?\.json)"
-                                 R"(|model\.safetensors\.index\.json)"
+                                 R"(|model\.safetensors\.index\.json|README\.md)"
                                  R"(|\.mxfp4_repack\.((shard-[0-9]{3,}-of-[0-9]{3,}\.)?progress))");
   return rest.contains(name) || std::regex_match(name, kNames);
 }
@@ -169,6 +170,7 @@ struct Look {
     if (name.starts_with(kJournalPrefix)) return size == 0 || read_journal(path).bytes > 0;
     if (is_manifest_name(name) && begins_with(path, kManifestFront)) return true;
     if (name == kIndexName && is_blob_index(path)) return true;
+    if (name == kModelCardName && is_model_card_file(path)) return true;
     if (name.starts_with("layer-") && is_our_layer(path)) return true;
     return records.describe(path, between);
   }
@@ -198,7 +200,10 @@ void look_through(const Look& look, const fs::path& folder, OwnFiles& found) {
     }
     const auto state = state_of(entry.path());
     if (!state || (top && is_folder && name.starts_with(kStagingPrefix))) continue;
-    const bool by_content = look.evidence == Evidence::kContent || name.starts_with(kJournalPrefix);
+    // A README.md may be anybody's, unless it is the model's own, which --include-rest copies.
+    const bool card = name == kModelCardName && !rest.contains(name);
+    const bool by_content =
+        look.evidence == Evidence::kContent || name.starts_with(kJournalPrefix) || card;
     const bool ours = !special && !is_folder && look.by_name(name, rest) &&
                       (!by_content || look.by_content(entry.path(), name, state->size));
     if (ours) {

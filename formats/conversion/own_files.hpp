@@ -20,7 +20,8 @@ inline constexpr std::string_view kJournalPrefix = ".mxfp4_repack.";
 inline constexpr std::string_view kStagingPrefix = ".mxfp4_repack-";
 
 enum class Evidence : uint8_t {
-  kName,     // a name that this program gives, of a journal its form: to join another's files
+  kName,     // a name that this program gives; of a journal its form, of a model card its seal: to
+             // join another's files
   kContent,  // a layer's mark, the form of a record, or size and checksum in a record beside it
 };
 

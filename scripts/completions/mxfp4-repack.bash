@@ -40,7 +40,7 @@ _mxfp4_repack_values() {
     --progress | --color) echo auto always never ;;
     --memory) echo 256MiB 1GiB 4GiB ;;
     --env | --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
-    --target | --quantization-config | --model-config | --against | --batch | -o | --output)
+    --target | --quantization-config | --model-config | --against | --batch | --html | -o | --output)
       return 2 ;;
     *) return 3 ;;
   esac
@@ -58,13 +58,13 @@ _mxfp4_repack_flags() {
   case $1 in
     convert)
       echo $every $machine $resources --output --compress --level --emit \
-        --include-rest --dry-run --shard --resume --check --force ;;
-    inspect) echo $every $machine --tensors --layer ;;
+        --include-rest --model-card --dry-run --shard --resume --check --force ;;
+    inspect) echo $every $machine --tensors --layer --html ;;
     explain) echo $every $machine --against --all --batch ;;
     verify) echo $every $resources --against --style --model-config ;;
     diff) echo $every $resources ;;
     unpack) echo $every $resources --output --force ;;
-    finalize) echo $every $resources ;;
+    finalize) echo $every $resources --model-card ;;
     list) echo $every --revision ;;
     *) echo --help --version ;;
   esac

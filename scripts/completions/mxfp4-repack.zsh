@@ -76,6 +76,7 @@ _mxfp4_repack() {
             '--level=[zstd level]:level: ' \
             '--emit=[where to stop]:stage:(packed loaded)' \
             '--include-rest[write a whole model directory]' \
+            '--model-card[README.md for a model hub]' \
             '(-n --dry-run)'{-n,--dry-run}'[plan only]' \
             '--shard=[one share of the layers]:share (I/N, auto/N):(auto)' \
             '--resume[keep complete layers]' \
@@ -86,6 +87,7 @@ _mxfp4_repack() {
           _arguments $every $machine \
             '--tensors[list the tensors of all layers]' \
             '--layer=[list the tensors of this layer]:layer: ' \
+            '--html=[page to write]:file:_files' \
             '1:checkpoint or blob:_files' ;;
         explain)
           _arguments $every $machine \
@@ -105,7 +107,7 @@ _mxfp4_repack() {
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \
             '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:blob:_directories' ;;
-        finalize) _arguments $every $resources '1:blob:_directories' ;;
+        finalize) _arguments $every $resources '--model-card[README.md for a model hub]' '1:blob:_directories' ;;
         list)
           _arguments $every \
             '--revision=[engine revision]:revision: ' \

@@ -1,0 +1,179 @@
+#include "formats/blob/model_card.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <system_error>
+
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFront =
+    "---\n"
+    "library_name: vllm\n"
+    "tags:\n"
+    "- mxfp4\n"
+    "- mxfp4-repack\n"
+    "---\n\n";
+constexpr std::string_view kSealFront = "\n<!-- mxfp4-repack: XXH3-128 of the text above: ";
+constexpr std::string_view kSealBack = " -->\n";
+constexpr int64_t kLargest = int64_t{16} << 20;
+constexpr size_t kMostFiles = 100;
+
+// Text of others for a table's cell: no character of it is markup.
+std::string cell(std::string_view text) {
+  static constexpr std::string_view kMarkup = "&<>|`[]*_\\~#!";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || kMarkup.find(c) != std::string_view::npos) {
+      out += fmt::format("&#{};", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string row(std::string_view what, std::string_view value) {
+  return fmt::format("| {} | {} |\n", what, value);
+}
+
+std::string padded(int64_t from, int64_t to) {
+  return from == to ? fmt::format("{}", to) : fmt::format("{}, padded to {}", from, to);
+}
+
+std::string facts(const std::vector<Manifest>& manifests) {
+  const Manifest& first = manifests.front();
+  std::string out = "| | |\n| --- | --- |\n";
+  out += row("backend", first.decision.backend ? backend_name(*first.decision.backend)
+                                               : backend_name(first.target.backend));
+  out += row("layout", cell(first.layout));
+  out += row("machine",
+             cell(fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)));
+  out += row("rules of vLLM", cell(first.revision));
+  if (!first.kernel_library.empty()) out += row("kernel library", cell(first.kernel_library));
+  out += row("ranks",
+             fmt::format("{} (tp {}, dp {}, pcp {}{})", first.rank.num_ranks,
+                         first.parallel.tp_size, first.parallel.dp_size, first.parallel.pcp_size,
+                         first.parallel.enable_expert_parallel ? ", by experts" : ""));
+  out += row("layers", fmt::format("{}", first.layers.size()));
+  if (!first.layers.empty()) {
+    const ManifestLayer& layer = first.layers.front();
+    out += row("experts of a rank", fmt::format("{}", layer.loaded.dims.num_experts));
+    out += row("hidden size", padded(layer.hidden_size, layer.loaded.dims.hidden_size));
+    out += row("intermediate size of a rank",
+               padded(first.rank.end - first.rank.begin, layer.loaded.dims.intermediate_size));
+  }
+  out += row("bytes", fmt::format("{}", stored_bytes(manifests)));
+  out += row("made by", cell(fmt::format("mxfp4-repack {}", first.tool_version)));
+  return out;
+}
+
+std::string sources(const SourceSummary& source) {
+  std::string out = fmt::format("Made from these files ({}):\n\n| file | bytes |\n| --- | --- |\n",
+                                cell(source.kind));
+  for (size_t i = 0; i < source.files.size() && i < kMostFiles; ++i) {
+    out += row(cell(source.files[i].first), fmt::format("{}", source.files[i].second));
+  }
+  if (source.files.size() > kMostFiles) {
+    out += row(fmt::format("and {} more", source.files.size() - kMostFiles), "");
+  }
+  return out;
+}
+
+std::string commands(bool model_directory) {
+  const std::string_view serve =
+      model_directory ? "vllm serve MODEL_DIRECTORY --load-format mxfp4_repack\n"
+                      : "vllm serve MODEL --load-format mxfp4_repack --model-loader-extra-config "
+                        "'{\"blob\": \"THIS_DIRECTORY\"}'\n";
+  return fmt::format(
+      "## Serve\n\n"
+      "```\npip install mxfp4-repack        # into vLLM's environment\n{}```\n\n"
+      "{}"
+      "The plug-in compares the blob with the running engine. Where they differ, vLLM converts "
+      "the\n"
+      "checkpoint's own experts and says why.\n\n"
+      "## Verify\n\n"
+      "```\nmxfp4-repack verify THIS_DIRECTORY\n"
+      "mxfp4-repack verify THIS_DIRECTORY --against MODEL\n```\n\n"
+      "The second command makes every byte again from the checkpoint. A checksum shows damage, not "
+      "who\n"
+      "made the blob.\n\n"
+      "## Upload\n\n"
+      "```\nhf upload OWNER/NAME THIS_DIRECTORY\n```\n",
+      serve,
+      model_directory ? "MODEL_DIRECTORY is the directory around this one.\n\n"
+                      : "MODEL is the checkpoint that the blob was made from.\n\n");
+}
+
+std::string warnings(const std::vector<Manifest>& manifests) {
+  std::set<std::string> all;
+  for (const Manifest& manifest : manifests) {
+    all.insert(manifest.warnings.begin(), manifest.warnings.end());
+  }
+  if (all.empty()) return "";
+  std::string out = "\n## Warnings of the conversion\n\n";
+  for (const std::string& warning : all) out += fmt::format("- {}\n", cell(warning));
+  return out;
+}
+
+}  // namespace
+
+std::string model_card(const std::vector<Manifest>& manifests) {
+  const Manifest& first = manifests.front();
+  std::string text(kFront);
+  text += fmt::format(
+      "# Repacked experts for {} on {}\n\n"
+      "The expert weights of an MXFP4 Mixture-of-Experts checkpoint, in the byte order that the\n"
+      "serving kernel reads. They serve the machine and the engine named here, and no others.\n\n",
+      backend_name(first.target.backend), cell(first.target.arch));
+  text += facts(manifests) + "\n" + sources(first.source) + "\n" + commands(!first.rest.empty());
+  text += warnings(manifests);
+  const std::string sum = checksum_of(text);
+  text += kSealFront;
+  text += sum;
+  text += kSealBack;
+  return text;
+}
+
+bool is_model_card(std::string_view text) {
+  const size_t seal = text.rfind(kSealFront);
+  if (!text.starts_with(kFront) || seal == std::string_view::npos) return false;
+  std::string expected(kSealFront);
+  expected += checksum_of(text.substr(0, seal));
+  expected += kSealBack;
+  return text.substr(seal) == expected;
+}
+
+bool is_model_card_file(const fs::path& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error || size > static_cast<uintmax_t>(kLargest)) return false;
+  std::ifstream file(path, std::ios::binary);
+  return is_model_card(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+fs::path write_model_card(const std::vector<fs::path>& blobs,
+                          const std::vector<Manifest>& manifests) {
+  const bool ranks = rank_directory(manifests.front().rank) != ".";
+  const fs::path path = (ranks ? blobs.front().parent_path() : blobs.front()) / kModelCardName;
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(path, error)) && !is_model_card_file(path)) {
+    throw Error::output(
+        fmt::format("{}: is not a model card of this program, or was edited", path.string()))
+        .hint("take that file out of the directory");
+  }
+  write_file_atomically(path, model_card(manifests));
+  return path;
+}
+
+}  // namespace mxfp4
