@@ -2,17 +2,22 @@
 # package's folder, completions and man pages where pip's scheme has them. What Debian has as static
 # libraries is linked so; scripts/make-wheel copies the other libraries into the wheel.
 find_library(HDF5_ARCHIVE NAMES libhdf5.a libhdf5_serial.a HINTS ${HDF5_LIBRARY_DIRS} REQUIRED)
-foreach(name sz aec xxhash zstd)
+foreach(name sz aec xxhash zstd z)
   find_library(${name}_ARCHIVE lib${name}.a REQUIRED)
 endforeach()
 add_library(mxfp4_hdf5_without_network STATIC scripts/cmake/hdf5_without_network.cpp)
 set_target_properties(PkgConfig::HDF5 PROPERTIES INTERFACE_LINK_LIBRARIES
   "${HDF5_ARCHIVE};mxfp4_hdf5_without_network;${sz_ARCHIVE};${aec_ARCHIVE};ZLIB::ZLIB;m;${CMAKE_DL_LIBS}")
+set_target_properties(ZLIB::ZLIB PROPERTIES IMPORTED_LOCATION "${z_ARCHIVE}"
+  IMPORTED_LOCATION_RELEASE "${z_ARCHIVE}")
 set_target_properties(PkgConfig::ZSTD PROPERTIES INTERFACE_LINK_LIBRARIES "${zstd_ARCHIVE}")
 set_target_properties(PkgConfig::XXHASH PROPERTIES INTERFACE_LINK_LIBRARIES "${xxhash_ARCHIVE}")
 
 install(TARGETS mxfp4-repack RUNTIME DESTINATION mxfp4_repack/bin COMPONENT wheel)
 install(PROGRAMS scripts/probe-target DESTINATION mxfp4_repack/bin COMPONENT wheel)
+# Where native.py looks. Under the name that the loader asks for: wheels hold no links.
+install(FILES $<TARGET_FILE:mxfp4_repack> RENAME $<TARGET_SONAME_FILE_NAME:mxfp4_repack>
+        DESTINATION mxfp4_repack/lib COMPONENT wheel)
 install(FILES man/mxfp4-repack.1 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT wheel)
 install(FILES man/mxfp4-repack-container.5 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man5 COMPONENT wheel)
 install(FILES man/mxfp4-repack-json.7 man/mxfp4-repack-layouts.7

@@ -2,20 +2,27 @@
 mkdir programs
 ln -s "$BIN" programs/mxfp4-repack
 # The serving machine's answer; tests/cli/probe_target.sh runs the real one.
-printf '#!/bin/sh\necho %s\n' "'{\"platform\": \"cuda\", \"arch\": \"sm90\"}'" >programs/probe-target
-chmod +x programs/probe-target
+printf '#!/bin/sh\necho %s\n' "'{\"platform\": \"cuda\", \"arch\": \"sm90\"}'" >programs/mxfp4-repack-probe
+chmod +x programs/mxfp4-repack-probe
 # What is not here must at least be given paths that are.
 cat >programs/stand-in <<'SH'
 #!/bin/sh
 for word in "$@" "$MXFP4_REPACK_BLOB"; do
   case $word in
+    '{"blob": "'*)
+      word=${word#*: \"}
+      [ -d "${word%\"*}" ] || { echo "no $word" >&2; exit 1; } ;;
     gpt-oss-20b | */packed) [ -d "$word" ] || { echo "no $word" >&2; exit 1; } ;;
   esac
 done
 SH
 chmod +x programs/stand-in
 for name in hf pip podman vllm; do ln -s stand-in programs/$name; done
-for page in tutorial how-to pipeline container; do
+pages=(tutorial how-to pipeline container explanation)
+# The reader's packages; its own tests say so where they are missing.
+if /usr/bin/python3 -c 'import numpy, xxhash, zstandard' 2>/dev/null; then pages+=(python); fi
+export PYTHONPATH=$SOURCE_DIR/scripts/python PYTHONDONTWRITEBYTECODE=1 MXFP4_REPACK=$BIN
+for page in "${pages[@]}"; do
   mkdir $page
   "$SOURCE_DIR/scripts/make-checkpoint" $page/gpt-oss-20b >/dev/null
   (cd $page && PATH="$PWD/../programs:$PATH" /usr/bin/python3 "$SOURCE_DIR/tests/cli/guide.py" "$SOURCE_DIR/man/guide/$page.md") ||

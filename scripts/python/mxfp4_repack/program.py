@@ -1,11 +1,13 @@
-"""The command line program that belongs to this package.
+"""The command line programs that belong to this package.
 
 `pip install mxfp4-repack` puts it into the package's folder `bin/`; the command `mxfp4-repack` of the
-environment is main() below. In a source tree, MXFP4_REPACK or PATH names it.
+environment is main() below. In a source tree, MXFP4_REPACK or PATH names it. The command
+`mxfp4-repack-probe` prints the facts of a serving machine.
 """
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -40,3 +42,11 @@ def main() -> NoReturn:
         print(error, file=sys.stderr)
         sys.exit(6)
     os.execv(program, ["mxfp4-repack", *sys.argv[1:]])
+
+
+def probe() -> None:
+    """Runs scripts/probe-target, which a wheel carries, in this interpreter: the engine's."""
+    script = Path(__file__).with_name("bin") / "probe-target"
+    if not script.is_file():
+        sys.exit("mxfp4-repack-probe: not in this package; run scripts/probe-target of the source tree")
+    runpy.run_path(str(script), run_name="__main__")
