@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, the CMake package and pkg-config file of the static libraries,
-# and Debian packages by `cpack`. Two components, one package each: the program, and what is needed
-# to build against the libraries.
+# and Debian packages by `cpack`. Three components, one package each: the program with the shared
+# library, what is needed to build against the libraries, and the Python package.
 include(CMakePackageConfigHelpers)
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/mxfp4-repack)
 
@@ -69,9 +69,26 @@ install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT developm
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog COMPONENT development
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libmxfp4-repack-dev)
 
+# The Python package where Debian's interpreter looks. The program and the shared library come with
+# the package above; the entry point lets vLLM find the plug-in.
+set(PYTHON_DIR lib/python3/dist-packages)
+install(DIRECTORY scripts/python/mxfp4_repack DESTINATION ${PYTHON_DIR} COMPONENT python
+        PATTERN __pycache__ EXCLUDE)
+configure_file(scripts/cmake/python-metadata.in python-metadata @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/python-metadata RENAME METADATA COMPONENT python
+        DESTINATION ${PYTHON_DIR}/mxfp4_repack-${PROJECT_VERSION}.dist-info)
+install(FILES scripts/cmake/python-entry-points RENAME entry_points.txt COMPONENT python
+        DESTINATION ${PYTHON_DIR}/mxfp4_repack-${PROJECT_VERSION}.dist-info)
+install(FILES scripts/python/README.md scripts/python/VLLM.md COMPONENT python
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-mxfp4-repack)
+install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT python
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-mxfp4-repack)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog COMPONENT python
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-mxfp4-repack)
+
 # Debian packages. Bytes are the same for the same SOURCE_DATE_EPOCH and compiler.
 set(CPACK_GENERATOR DEB)
-set(CPACK_COMPONENTS_ALL program development)
+set(CPACK_COMPONENTS_ALL program development python)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
 # Man pages and changelogs compressed, as Debian wants them.
@@ -97,4 +114,16 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmxfp4-repack-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libfmt-dev, libhdf5-dev, libhwy-dev, libtbb-dev, libxxhash-dev, libzstd-dev, nlohmann-json3-dev, zlib1g-dev, pkg-config")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+    "Reads the blobs that mxfp4-repack writes, loads them to a GPU, runs the program
+from Python, and lets vLLM take expert weights from them (plug-in and load format).")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-mxfp4-repack)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "mxfp4-repack (= ${PROJECT_VERSION}), python3 (>= 3.9), python3-numpy, python3-xxhash, python3-zstandard")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch")
+# Compiles and removes __pycache__, as Debian's own Python packages do.
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
+    "${PROJECT_SOURCE_DIR}/scripts/cmake/debian-python/postinst;${PROJECT_SOURCE_DIR}/scripts/cmake/debian-python/prerm")
 include(CPack)
