@@ -1,0 +1,403 @@
+"""One installed release of vLLM takes blobs of this program: row.py SITE, with BIN and MXFP4_SOURCE set.
+
+SITE is what pip installed (its compiled parts are not used). The plug-in is found by vLLM's own plug-in loader, the model is built on
+meta, loaded and converted by the release; see engine.py for what is faked. Every load runs in a process forked from one that has
+imported vLLM. Prints a line for each check; exit 1 if one failed.
+"""
+import gc
+import json
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import time
+import traceback
+
+import engine
+
+BIN, SOURCE = os.environ["BIN"], pathlib.Path(os.environ["MXFP4_SOURCE"])
+SHAPE = ("--layers", "3", "--experts", "8", "--hidden", "320", "--intermediate", "352")
+failures = 0
+port = 29700 + os.getpid() % 200 * 8
+
+
+def report(what, good, text=""):
+    global failures
+    failures += not good
+    print(f"{'ok  ' if good else 'FAIL'} {what}{'' if good else ': ' + str(text)[:600]}", flush=True)
+
+
+def program(*arguments):
+    done = subprocess.run([BIN, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(map(str, arguments))}: {done.stderr}")
+
+
+def checkpoint(name, *shape, seed=1):
+    if not os.path.exists(name):
+        subprocess.run([sys.executable, str(SOURCE / "scripts/make-checkpoint"), name, "--seed", str(seed), *SHAPE, *shape], check=True,
+                       stdout=subprocess.DEVNULL)
+    return name
+
+
+def blob(name, *flags, source="model", arch="sm90", backend="triton"):
+    if not os.path.exists(name):
+        program("convert", source, "-o", name, "-q", "--arch", arch, "--moe-backend", backend, "--revision", REVISION, *flags)
+    return os.path.abspath(name)
+
+
+# Processes ------------------------------------------------------------------------------------------
+
+def forked(function, *arguments):
+    """The value of function(*arguments) in a child, or the text of its exception as ("raised", type, text)."""
+    return collected(begun(function, *arguments))
+
+
+def begun(function, *arguments):
+    out, into = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.close(out)
+        if not os.environ.get("MXFP4_TEST_LOUD"):
+            quiet = os.open("engine.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(quiet, 1), os.dup2(quiet, 2)
+        try:
+            value = function(*arguments)
+        except BaseException as error:
+            traceback.print_exc()
+            value = ("raised", type(error).__name__, str(error))
+        with os.fdopen(into, "wb") as file:
+            pickle.dump(value, file)
+        os._exit(0)
+    os.close(into)
+    return pid, out
+
+
+def collected(child):
+    pid, out = child
+    with os.fdopen(out, "rb") as file:
+        data = file.read()
+    os.waitpid(pid, 0)
+    return pickle.loads(data) if data else ("raised", "Death", "the process ended without an answer")
+
+
+def live_bytes():
+    """Bytes of all tensors that something still holds."""
+    import torch
+
+    gc.collect()
+    storages = {}
+    for thing in gc.get_objects():
+        if isinstance(thing, torch.Tensor) and not thing.is_meta:
+            storage = thing.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())
+
+
+def loaded(arguments, environment=(), rank=0, ranks=1, at=None, after=None, kept=False):
+    """Loads once; {"state", "lines", "bytes", "modules", "seconds"}."""
+    os.environ.update(environment)
+    lines = engine.messages()
+    if environment:
+        from mxfp4_repack.vllm.environment import register_environment
+        register_environment()
+    config = engine.config_of(**{"model": "model", "moe_backend": "triton", **arguments})
+    begin = time.perf_counter()
+    model = engine.load(config, rank, ranks, at or port)
+    seconds = time.perf_counter() - begin
+    if after:
+        after(config, model)
+    state = engine.state(model)
+    found = {"state": state, "lines": lines.clear(), "seconds": seconds, "modules": sorted(m for m in sys.modules if m.startswith("mxfp4_repack")),
+             "bytes": live_bytes()}
+    return found
+
+
+def packed(directory, **extra):
+    return {"load_format": "mxfp4_repack", "model_loader_extra_config": {"blob": directory, **extra}}
+
+
+def taken(result):
+    return sum(": taken from " in line for line in result["lines"])
+
+
+def proven(result):
+    return sum("own conversion equals" in line for line in result["lines"])
+
+
+def is_error(result):
+    return isinstance(result, tuple) and result[:1] == ("raised",)
+
+
+def same_state(what, result, own, layers=3, first=False):
+    """All layers come from the blob, and nothing differs from vLLM's own state."""
+    if is_error(result) or is_error(own):
+        return report(what, False, result if is_error(result) else own)
+    differing = engine.differing(own["state"], result["state"])
+    number = taken(result) + (proven(result) if first else 0)
+    report(f"{what}: {taken(result)} layers taken, {proven(result)} proven, {len(own['state'])} entries, {len(differing)} differ",
+           number == layers and not differing, f"{differing[:4]} {result['lines']}")
+
+
+# Checks ---------------------------------------------------------------------------------------------
+
+def discovery():
+    from vllm.plugins import load_general_plugins
+    from vllm.model_executor.model_loader import _LOAD_FORMAT_TO_MODEL_LOADER as formats
+
+    load_general_plugins()
+    return formats["mxfp4_repack"].__module__
+
+
+def unused():
+    """The plug-in is installed and not used."""
+    import importlib
+
+    from vllm.plugins import load_general_plugins
+    begin = time.perf_counter()
+    load_general_plugins()
+    seconds = time.perf_counter() - begin
+    oracle = importlib.import_module("vllm.model_executor.layers.fused_moe.oracle.mxfp4")
+    wrapped = [name for name, value in vars(oracle).items() if name.startswith("convert_") and hasattr(value, "__wrapped__")]
+    return {**loaded({}), "registering": seconds, "wrapped": wrapped}
+
+
+def check_unused():
+    begin = time.perf_counter()
+    result = forked(unused)
+    if is_error(result):
+        return report("installed and unused", False, result)
+    heavy = [m for m in result["modules"] if m.rpartition(".")[2] in ("hook", "build", "facts", "blob", "loader", "layer")]
+    # The load format's own module is imported with vLLM's loaders; what reads blobs comes with its first use.
+    report(f"installed and unused: {result['registering'] * 1000:.0f} ms to register, no line, no converter wrapped",
+           not result["lines"] and not result["wrapped"], (result["lines"], result["wrapped"], heavy))
+    return time.perf_counter() - begin
+
+
+def check_backend(backend, arch="sm90", **arguments):
+    """Load format with the default and the plain blob, then the environment's two stages."""
+    engine.world.Scene.current.set(arch, engine.world.Scene.current.libs, {})
+    own = forked(loaded, {"moe_backend": backend, **arguments})
+    if is_error(own):
+        return report(f"{backend} {arch}: vLLM's own load", False, own)
+    name = f"{backend}-{arch}"
+    for compress in ("zstd", "none"):
+        directory = blob(f"{name}-{compress}", "--compress", compress, arch=arch, backend=backend)
+        result = forked(loaded, {"moe_backend": backend, **arguments, **packed(directory)})
+        if not is_error(result) and proven(result):
+            same_state(f"{name}, {compress}, first start", result, own, first=True)
+            result = forked(loaded, {"moe_backend": backend, **arguments, **packed(directory)})
+        same_state(f"{name}, {compress}", result, own)
+    verified = forked(loaded, {"moe_backend": backend, **arguments, **packed(directory, verify="all")})
+    report(f"{name}: verify all finds every layer equal", not is_error(verified) and proven(verified) == 3, verified if is_error(verified) else verified["lines"])
+    return own
+
+
+def rank_loads(ranks, rank, at, arguments):
+    return loaded({"tensor_parallel_size": ranks, "distributed_executor_backend": "mp", **arguments}, rank=rank, ranks=ranks, at=at)
+
+
+def check_ranks(what, ranks, arguments, *flags):
+    global port
+    directory = blob(what.replace(" ", "-"), *flags)
+    outcomes = []
+    for extra in ({}, packed(directory), packed(directory)):
+        port += 1
+        children = [begun(rank_loads, ranks, rank, port, {**arguments, **extra}) for rank in range(ranks)]
+        outcomes.append([collected(child) for child in children])
+    for rank in range(ranks):
+        same_state(f"{what}, rank {rank}", outcomes[2][rank], outcomes[0][rank])
+
+
+def check_reload(backend):
+    """vLLM's own, with the new weights: as without a blob, where vLLM itself cannot reload (TRITON's wrapped weights) too."""
+    other = os.path.abspath(checkpoint("model-of-seed-2", seed=2))
+
+    def reload_other(config, model):
+        engine.reload(config, model, other)
+
+    arguments = {"moe_backend": backend}
+    own = forked(loaded, arguments, (), 0, 1, None, reload_other)
+    result = forked(loaded, {**arguments, **packed(blob(f"{backend}-sm90-zstd", backend=backend))}, (), 0, 1, None, reload_other)
+    if is_error(own):
+        return report(f"reload of {backend}: vLLM cannot, with a blob or without: {own[1]}", is_error(result) and result[1:] == own[1:], (own, result))
+    if is_error(result):
+        return report(f"reload of {backend}", False, result)
+    differing = engine.differing(own["state"], result["state"])
+    report(f"reload of {backend}: {taken(result)} layers taken before, {len(own['state'])} entries, {len(differing)} differ after",
+           taken(result) == 3 and not differing, (differing[:5], result["lines"]))
+
+
+def check_environment():
+    """The second way: MXFP4_REPACK_BLOB, with raw experts read and dropped, and without reading them."""
+    own, directory = forked(loaded, {}), blob("triton-sm90-zstd")
+    stages = {"first stage": {}, "second stage": {"MXFP4_REPACK_SKIP_RAW": "1"}}
+    for what, more in stages.items():
+        for start in ("first", "second"):
+            result = forked(loaded, {}, {"MXFP4_REPACK_BLOB": directory, **more})
+            if is_error(result) or not proven(result):
+                break
+        same_state(f"environment, {what}", result, own)
+
+
+def check_include_rest():
+    directory = os.path.abspath("whole")
+    if not os.path.exists(directory):
+        program("convert", "model", "-o", directory, "-q", "--arch", "sm90", "--moe-backend", "triton", "--revision", REVISION, "--include-rest")
+    own = forked(loaded, {})
+    same_state("--include-rest directory", forked(loaded, {"model": directory, "load_format": "mxfp4_repack"}), own)
+
+
+def sealed(directory, change):
+    """A copy of a blob whose manifest is changed and sealed again."""
+    import shutil
+
+    from mxfp4_repack import xxh3_128
+    name = f"edited-{len(os.listdir('.'))}"
+    shutil.copytree(directory, name)
+    path = pathlib.Path(name, "mxfp4_repack.json")
+    text = path.read_text()
+    front = text[:text.rindex(',\n  "manifest_xxh3_128": "')]
+    edited = change(front)
+    assert edited != front, "nothing was changed"
+    path.write_text(f'{edited},\n  "manifest_xxh3_128": "{xxh3_128(edited.encode())}"\n}}\n')
+    return os.path.abspath(name)
+
+
+def replaced(directory, change):
+    """A copy of a blob with one file changed by change(path of the copy)."""
+    import shutil
+
+    name = f"edited-{len(os.listdir('.'))}"
+    shutil.copytree(directory, name)
+    change(pathlib.Path(name))
+    return os.path.abspath(name)
+
+
+def flip(path):
+    (layer,) = path.glob("layer-00001*")
+    data = bytearray(layer.read_bytes())
+    data[len(data) // 2] ^= 1
+    layer.write_bytes(data)
+
+
+def mismatches():
+    """(what differs, blob or None, more arguments of the engine)"""
+    right = blob("triton-sm90-zstd")
+
+    def edit(old, new):
+        return sealed(right, lambda text: text.replace(old, new))
+
+    def first_layer(path):
+        return sorted(path.glob("layer-*"))[1]
+
+    yield "architecture", blob("m-sm100", arch="sm100"), {}
+    yield "backend of the blob", blob("m-marlin", backend="marlin"), {}
+    yield "backend of the engine", right, {"moe_backend": "marlin"}
+    yield "tensor parallel size", blob("m-tp2", "--tp-size", "2"), {}
+    yield "expert parallel size", blob("m-ep2", "--tp-size", "2", "--enable-expert-parallel"), {}
+    yield "checkpoint with more layers", blob("m-deep", source=checkpoint("deep", "--layers", "4")), {}
+    yield "number of experts", blob("m-experts", source=checkpoint("few", "--experts", "4")), {}
+    yield "hidden size", blob("m-hidden", source=checkpoint("wide", "--hidden", "384")), {}
+    yield "intermediate size", blob("m-inter", source=checkpoint("broad", "--intermediate", "416")), {}
+    yield "files of the checkpoint", right, {"model": grown(checkpoint("other", seed=3))}
+    yield "types of biases and parameters", right, {"dtype": "float16"}
+    yield "loaded layout", blob("m-loaded", "--emit", "loaded"), {}
+    yield "no blob", os.path.abspath("nothing"), {}
+    yield "an empty directory", replaced(right, lambda path: [f.unlink() for f in path.iterdir()]), {}
+    yield "manifest without its seal", replaced(right, lambda path: (path / "mxfp4_repack.json").write_text(
+        (path / "mxfp4_repack.json").read_text().replace('"arch": "sm90"', '"arch": "sm80"'))), {}
+    yield "platform in the manifest", edit('"platform": "cuda"', '"platform": "rocm"'), {}
+    yield "family in the manifest", edit('"family": "gpt_oss"', '"family": "generic"'), {}
+    yield "prefix of a layer", edit('"prefix": "model.layers.1.mlp.experts"', '"prefix": "model.layers.7.mlp.experts"'), {}
+    yield "a layer's file is gone", replaced(right, lambda path: first_layer(path).unlink()), {}
+    yield "a layer's file is shorter", replaced(right, lambda path: os.truncate(first_layer(path), 5000)), {}
+    yield "a byte in a frame", replaced(right, flip), {}
+    yield "an unfinished conversion", unfinished(), {}
+    yield "how vLLM reads the rest", right, packed(right, load_format="dummy")
+    yield "one layer is not there", blob("m-two", "--layers", "0-1"), {}
+
+
+def grown(directory):
+    """Another checkpoint of the same shapes: its files have other sizes."""
+    path = sorted(pathlib.Path(directory).glob("model-*.safetensors"))[-1]
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    path.write_bytes((length + 8).to_bytes(8, "little") + data[8:8 + length] + b" " * 8 + data[8 + length:])
+    return directory
+
+
+def unfinished():
+    if not os.path.exists("m-part"):
+        program("convert", "model", "-o", "m-part", "-q", "--arch", "sm90", "--moe-backend", "triton", "--revision", REVISION, "--shard", "0/2")
+    return os.path.abspath("m-part")
+
+
+def check_mismatches():
+    """Each ends in vLLM's own state, or in an error that says why. No layer is mixed, and nothing stays in memory."""
+    own = {}
+    for what, directory, arguments in mismatches():
+        plain = {k: v for k, v in arguments.items() if k not in ("load_format", "model_loader_extra_config")}
+        key = json.dumps(plain, sort_keys=True)
+        dummy = arguments.get("model_loader_extra_config", {}).get("load_format") == "dummy"
+        if key not in own and not dummy:
+            own[key] = forked(loaded, plain)
+            if is_error(own[key]):
+                report(f"mismatch, {what}: vLLM's own load", False, own[key])
+                continue
+        result = forked(loaded, {**packed(directory), **arguments})
+        if is_error(result):
+            report(f"mismatch, {what}: {result[1]}: {result[2][-150:]}", result[1] in ("BlobRefused", "BlobError") and "mxfp4-repack" in result[2], result)
+            continue
+        number, reasons = taken(result), [line for line in result["lines"] if "vLLM converts" in line or "not what" in line]
+        differing = [] if dummy else engine.differing(own[key]["state"], result["state"])
+        kept = 0 if dummy else result["bytes"] - own[key]["bytes"]
+        expected = 2 if what == "one layer is not there" else 0
+        report(f"mismatch, {what}: {reasons[-1].split('converts it: ')[-1][:150] if reasons else 'no reason'}",
+               number == expected and reasons and not differing and kept <= 1 << 16, (number, kept, differing[:3], result["lines"]))
+
+
+def main():
+    global REVISION
+    site = pathlib.Path(sys.argv[1]).resolve()
+    (metadata,) = site.glob("vllm-*.dist-info")
+    version = metadata.name.removesuffix(".dist-info").removeprefix("vllm-")
+    only = set(sys.argv[2:])
+    listed = json.loads(subprocess.run([BIN, "list", "revisions", "--json"], capture_output=True, check=True).stdout)["revisions"]
+    REVISION = next(row["revision"] for row in listed if row["revision"] in (version, f"vllm-{version}"))
+    print(f"== vLLM {version}", flush=True)
+    engine.start(str(site), "sm90")
+    checkpoint("model")
+    engine.config_of(model="model")  # imports what every child needs
+    import vllm.model_executor.model_loader  # noqa: F401
+
+    def wanted(name):
+        return not only or name in only
+
+    report("the plug-in is found by vLLM's loader of plug-ins", forked(discovery) == "mxfp4_repack.vllm.load_format")
+    if wanted("unused"):
+        check_unused()
+    if wanted("backends"):
+        for backend, arch in (("triton", "sm90"), ("triton", "sm100"), ("marlin", "sm90")):
+            check_backend(backend, arch)
+        engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})
+    if wanted("ranks"):
+        check_ranks("TP 2", 2, {}, "--tp-size", "2")
+        check_ranks("EP 2", 2, {"enable_expert_parallel": True}, "--tp-size", "2", "--enable-expert-parallel")
+    if wanted("reload"):
+        check_reload("marlin")
+        check_reload("triton")
+    if wanted("environment"):
+        check_environment()
+    if wanted("rest"):
+        check_include_rest()
+    if wanted("mismatches"):
+        check_mismatches()
+    print(f"vLLM {version}: {failures} failed", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
