@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFront = "<!DOCTYPE html>\n<!-- mxfp4-repack inspect -->\n";
 constexpr std::string_view kStyle =
     "body{font:15px/1.5 sans-serif;color:#222;max-width:70em;margin:2em auto;padding:0 1em}"
-    "h1{font-size:1.5em;overflow-wrap:anywhere}h2{font-size:1.15em;margin-top:2em}"
+    "h1{font-size:1.5em;overflow-wrap:break-word}h2{font-size:1.15em;margin-top:2em}"
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25em .7em;"
-    "border-bottom:1px solid #ddd;vertical-align:top;overflow-wrap:anywhere}"
+    "border-bottom:1px solid #ddd;vertical-align:top;overflow-wrap:break-word}"
     "td.n{text-align:right;white-space:nowrap}.yes{color:#06702b}.no{color:#777}"
     ".bar{background:#dde6f0;height:.8em;width:14em}.bar div{background:#2a6fb5;height:100%}"
     "code{font-size:.9em}details{margin:.4em 0}summary{cursor:pointer}.warn{color:#9a5b00}"
@@ -132,7 +132,7 @@ std::string facts(const std::vector<PageRank>& ranks) {
   out += fact("compression", first.compression.zstd
                                  ? fmt::format("zstd, level {}", first.compression.level)
                                  : "none");
-  out += fact("made from", fmt::format("{}, {} in {}", first.source.kind,
+  out += fact("made from", fmt::format("{}, {}, names of {}", first.source.kind,
                                        count_of(first.source.files.size(), "file"), first.style));
   out += fact("made by", "mxfp4-repack " + first.tool_version);
   out += "</table>\n";
