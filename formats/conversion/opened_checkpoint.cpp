@@ -79,8 +79,9 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
   checkpoint.config_text =
       options.config_text ? options.config_text : checkpoint.source->config_json();
   if (checkpoint.config_text) {
-    const std::filesystem::path file =
-        options.config_text ? options.config_path : config_path(*checkpoint.source, checkpoint.path);
+    const std::filesystem::path file = options.config_text
+                                           ? options.config_path
+                                           : config_path(*checkpoint.source, checkpoint.path);
     checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
   }
   checkpoint.model = find_layers(checkpoint, options, rules);
