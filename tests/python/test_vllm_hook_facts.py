@@ -369,6 +369,11 @@ class FallBack(unittest.TestCase):
         self.on_layer = on_layer
         self.refused("backend: the blob has CPU, vLLM has MARLIN")
 
+    def test_loaded_layout(self):
+        model, blob = copied(make_blob(golden(CASE)))
+        edit_both(blob, lambda m: m.update(layout="loaded"))
+        self.refused("layout: the blob has loaded, vLLM has the backend's", (model, blob))
+
     def test_humming(self):
         def on_layer(world, layer):
             layer.quant_method.mxfp4_backend = layer.quant_method.mxfp4_backend.__class__["HUMMING"]

@@ -306,7 +306,6 @@ def mismatches():
     yield "hidden size", blob("m-hidden", source=checkpoint("wide", "--hidden", "384")), {}
     yield "intermediate size", blob("m-inter", source=checkpoint("broad", "--intermediate", "416")), {}
     yield "files of the checkpoint", right, {"model": grown(checkpoint("other", seed=3))}
-    yield "types of biases and parameters", right, {"dtype": "float16"}
     yield "loaded layout", blob("m-loaded", "--emit", "loaded"), {}
     yield "no blob", os.path.abspath("nothing"), {}
     yield "an empty directory", replaced(right, lambda path: [f.unlink() for f in path.iterdir()]), {}

@@ -197,6 +197,8 @@ def differences(layer: Any, tensors: Mapping[str, Any], result: Sequence[Any]) -
 
 def tensor_differences(name: str, blob: Any, live: Any) -> List[str]:
     import torch
+    if not isinstance(live, torch.Tensor):
+        return [f"{name}: a tensor in the blob, {type(live).__name__} in vLLM"]
     for what, ours, theirs in (("type", str(blob.dtype), str(live.dtype)),
                                ("shape", _ints(blob.shape), _ints(live.shape)),
                                ("strides", _strides(blob), _strides(live))):

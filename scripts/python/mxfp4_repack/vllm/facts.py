@@ -237,6 +237,9 @@ def _situ_of_live(live: Live, manifest: Mapping[str, Any]) -> str:
 FACTS: Tuple[Fact, ...] = (
     Fact("method class", lambda m, e: OneOf(METHOD_CLASSES), lambda v, m: v.method),
     Fact("backend", lambda m, e: m["target"]["backend"], lambda v, m: v.backend),
+    # convert --emit loaded stops before any backend's layout.
+    Fact("layout", lambda m, e: "loaded" if m["layout"] == "loaded" else "the backend's",
+         lambda v, m: "the backend's"),
     Fact("family", lambda m, e: m["target"]["family"], lambda v, m: v.family),
     Fact("load format", lambda m, e: OneOf(LOAD_FORMATS), lambda v, m: v.load_format),
     Fact("platform", lambda m, e: m["target"]["platform"], lambda v, m: live_platform()),
