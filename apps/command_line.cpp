@@ -98,8 +98,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
 }
 
 void declare_inspect(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what is in a checkpoint or a blob; reads headers only");
+  CLI::App* command = app.add_subcommand("inspect", "Show what is in a checkpoint or a blob");
   const std::string newest(all_releases().back()->name);
   command->footer(
       "mxfp4-repack inspect gpt-oss-120b/\n"

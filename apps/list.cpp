@@ -36,7 +36,12 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
     return fmt::format("  {:<{}}{:<{}}", family, kFamily, layout, kLayout);
   };
   std::string out = console.bold(cells("family", "layout") + "when") + "\n";
+  std::vector<std::string_view> others;
   for (Backend backend : all_backends()) {
+    if (std::ranges::find(rules.layouts, backend, &LayoutRow::backend) == rules.layouts.end()) {
+      others.push_back(backend_name(backend));
+      continue;
+    }
     out += console.bold(backend_name(backend)) + "\n";
     std::vector<std::optional<Family>> seen;  // of the rows before, the first that fits being taken
     for (const LayoutRow& row : rules.layouts) {
@@ -56,6 +61,9 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
       }
     }
   }
+  if (others.empty()) return out;
+  append_wrapped(out, "", 0,
+                 fmt::format("No layout in {}: {}", rules.name, fmt::join(others, ", ")));
   return out;
 }
 
