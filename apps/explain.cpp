@@ -88,7 +88,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   if (console.json()) {
     console.result_json(explanation_json(rules, options, e));
   } else {
-    console.result(explanation_text(rules, options, e));
+    console.result(explanation_text(console, rules, options, e));
   }
 
   // End as convert would: its exit code, its words.

@@ -1,10 +1,11 @@
-// What `explain` found, and how it is shown: a table for people, at most 80 columns wide, or JSON.
+// What `explain` found, and how it is shown: as text that fits the terminal, or as JSON.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "apps/console.hpp"
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
 #include "formats/conversion/alternatives.hpp"
@@ -22,14 +23,17 @@ struct Explanation : Conversion {
   LayerDims multiples{};  // sizes are rounded up to these
 };
 
-[[nodiscard]] std::string explanation_text(const RuleSet& rules, const ExplainOptions& options,
+// The answer, what stands in the way of the other candidates, and the command to type; with -v also
+// every fact that was asked about and every condition.
+[[nodiscard]] std::string explanation_text(const Console& console, const RuleSet& rules,
+                                           const ExplainOptions& options,
                                            const Explanation& explanation);
 [[nodiscard]] Json explanation_json(const RuleSet& rules, const ExplainOptions& options,
                                     const Explanation& explanation);
 
-// Appends `text` broken at blanks so that no line passes 80 columns, behind `first`; further lines
-// begin with `indent` blanks. A word that is too long for a line is broken after a comma, or
-// anywhere.
+// Appends `text` broken at blanks so that it fits the terminal (at most 100 columns; 80 where there
+// is none), behind `first`; further lines begin with `indent` blanks. A word that is too long for a
+// line is broken after a comma, or anywhere.
 void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text);
 
 // The answer in one line.

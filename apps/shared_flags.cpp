@@ -50,7 +50,9 @@ void add_global_flags(CLI::App& command, GlobalOptions& options) {
       ->option_text("auto|always|never")
       ->group(kOutputGroup);
   CLI::Option* verbose =
-      command.add_flag("-v", options.verbose, "Say more; with convert, the oracle's trace")
+      command
+          .add_flag("-v", options.verbose,
+                    "Say more: explain shows every condition, convert the oracle's trace")
           ->group(kOutputGroup);
   command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")
       ->excludes(verbose)

@@ -9,6 +9,9 @@ PATH=$PWD/bin:$PATH
 expect_exit 0 "$BIN" explain "$model" --arch sm90 --revision $old
 [ "$(head -1 stdout)" = "TRITON, layout triton/hopper: sm90, $old" ] || {
   head -3 stdout >&2; fail 'the answer is not first'; }
+[ "$(wc -l <stdout)" -le 24 ] || fail 'the screen is long'
+grep -qE '^  FLASHINFER_TRTLLM_MXFP4_BF16 +needs --arch sm100 \(B200, GB200\)$' stdout || fail 'no need on the first screen'
+expect_exit 0 "$BIN" explain "$model" --arch sm90 --revision $old -v
 grep -A1 '^       unmet  capability 10.x$' stdout | grep -qx '         by   --arch sm100 (B200, GB200)' || fail 'no need'
 sed -n '$p' stdout | grep -q -- "--revision $old$" || fail 'the command is not last'
 
@@ -61,5 +64,16 @@ assert not deep["usable"] and deep["needs"][0]["words"].startswith("--arch sm100
 PY
 expect_exit 0 "$BIN" explain "$model" --arch sm90 --all --revision $old
 grep -qx 'this deployment can use' stdout || fail 'no list'
+grep -A1 -E '^  MARLIN +by --moe-backend marlin$' stdout | grep -qE '^ +marlin/w4a16, E 4, H 64 -> 128, I 96 -> 128 \(on each rank\), [0-9.]+ KiB$' || fail 'no MARLIN'
 [ "$(grep -v "$model" stdout | LC_ALL=C.UTF-8 wc -L)" -le 80 ] || fail 'wider than 80 columns'
+for arch in sm90 sm100 gfx942 gfx950 x86_64; do
+  expect_exit 0 "$BIN" explain "$model" --arch $arch --all
+  [ "$(wc -l <stdout)" -le 60 ] || fail "explain --all fills more than a screen: $arch"
+done
+# Colour marks what is met and what is not, and says nothing that words do not.
+"$BIN" explain "$model" --arch sm90 -v --color always >colored
+escape=$(printf '\033')
+grep -q "^       $escape\[31munmet$escape\[0m  capability 10.x$" colored || fail 'unmet is not red'
+grep -q "^       $escape\[32mmet$escape\[0m    " colored || fail 'met is not green'
+"$BIN" explain "$model" --arch sm90 -v | diff - <(sed "s/$escape\[[0-9;]*m//g" colored) || fail 'colour changes words'
 expect_exit 2 "$BIN" explain --batch - --all
