@@ -44,7 +44,8 @@ void add_tensors(Json& json, const std::vector<LayerTensor>& tensors);
 
 // The checkpoint or blob that `path` is a part of: the directory of a config.json or a manifest, of
 // a file that a checkpoint's index lists, of a blob's layer file, whose number `layer` becomes unless
-// it has one, and the snapshot of a Hugging Face cache's folder for one model. Any other path as it is.
+// it has one; the snapshot in a Hugging Face cache or in its folder for one model. Any other path as
+// it is. Throws Error::input where a cache does not tell which one is meant.
 [[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
                                              std::optional<int64_t>& layer);
 

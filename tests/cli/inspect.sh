@@ -76,10 +76,14 @@ mv stdout want
 mkdir -p hub/models--a--b/refs hub/models--a--b/snapshots
 cp -r "$model" hub/models--a--b/snapshots/0123abc
 printf 0123abc >hub/models--a--b/refs/main
-for path in hub/models--a--b hub/models--a--b/snapshots/0123abc/config.json; do
+for path in hub hub/models--a--b hub/models--a--b/snapshots/0123abc/config.json; do
   expect_exit 0 "$BIN" inspect $path --tensors
   cmp want stdout || fail "inspect $path says something else"
 done
+mkdir hub/models--a--c
+expect_exit 3 "$BIN" inspect hub
+expect_one_error 'hub: a cache of 2 models: models--a--b models--a--c$'
+rmdir hub/models--a--c
 # What is no small text names no snapshot, and waits for nobody.
 rm hub/models--a--b/refs/main
 mkfifo hub/models--a--b/refs/main
