@@ -257,6 +257,11 @@ std::string range_words(const std::string& text) {
                      text.substr(value, middle - value), text.substr(middle + kMiddle.size()));
 }
 
+// The parser gives this error the command's name in place of its own.
+bool is_surplus(const CLI::Error& error) {
+  return dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+}
+
 std::string too_many(const std::vector<std::string>& words) {
   if (words.size() == 1) return fmt::format("'{}' is one argument too many", words.front());
   return fmt::format("{} arguments too many: '{}'", words.size(), fmt::join(words, "' '"));
@@ -299,7 +304,7 @@ std::string reworded(const CLI::App* command, const CLI::Error& error) {
       return fmt::format("{}: of no use without {}", text.substr(0, at), text.substr(at + 10));
     }
   }
-  if (kind == "ExtrasError") return too_many(command->remaining());
+  if (is_surplus(error)) return too_many(command->remaining());
   return text;
 }
 
@@ -323,7 +328,7 @@ Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
   if (command == nullptr)
     return {fmt::format("no command: one of {}", fmt::join(commands, ", ")), help};
   const bool takes_input = command->get_option_no_throw(kInputName) != nullptr;
-  if (error.get_name() == "ExtrasError" && takes_input) {
+  if (is_surplus(error) && takes_input) {
     help = "a checkpoint of several files is given by its directory";
   }
   return {reworded(command, error), help};
