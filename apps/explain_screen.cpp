@@ -174,11 +174,16 @@ bool is_chosen(const Explanation& e, const Alternative& other) {
   return !e.decision.forced && e.decision.backend == other.backend && !e.refusal;
 }
 
-// What was decided for it: layout, sizes, bytes.
+// What was decided for it: layout, padded sizes, bytes.
 std::string outcome_text(const Alternative& other) {
   Explanation there{*other.conversion};
   there.multiples = rounding_multiples(*there.rules, there.caller, there.target);
-  std::string text = fmt::format("{}, {}", layout_text(other.conversion->row), sizes_text(there));
+  std::string sizes = sizes_text(there);
+  if (!there.ranks.empty()) {
+    const LayerDims& padded = there.ranks.front().padded;
+    sizes = fmt::format("H {}, I {}", padded.hidden_size, padded.intermediate_size);
+  }
+  std::string text = fmt::format("{}, {}", layout_text(other.conversion->row), sizes);
   if (other.blob_bytes > 0) text += fmt::format(", {}", human_bytes(other.blob_bytes));
   return text;
 }
@@ -205,10 +210,10 @@ void append_alternative(std::string& out, const Console& console, const Explanat
 void append_alternatives(std::string& out, const Console& console, const Explanation& e) {
   if (e.alternatives.empty()) return;
   const auto usable = std::ranges::count_if(e.alternatives, &Alternative::usable);
-  out +=
-      "\n" +
-      console.bold(usable > 0 ? "this deployment can use" : "this deployment can use no backend") +
-      "\n";
+  out += "\n" + console.bold(usable > 0 ? "this deployment can use"
+                                        : "this deployment can use no backend");
+  if (usable > 0 && !e.ranks.empty()) out += " (layout, padded sizes, blob before compression)";
+  out += "\n";
   for (const Alternative& other : e.alternatives) {
     if (other.usable()) append_alternative(out, console, e, other);
   }

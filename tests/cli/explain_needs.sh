@@ -63,8 +63,8 @@ deep = next(a for a in all_["alternatives"] if a["backend"] == "FLASHINFER_TRTLL
 assert not deep["usable"] and deep["needs"][0]["words"].startswith("--arch sm100"), deep
 PY
 expect_exit 0 "$BIN" explain "$model" --arch sm90 --all --revision $old
-grep -qx 'this deployment can use' stdout || fail 'no list'
-grep -A1 -E '^  MARLIN +by --moe-backend marlin$' stdout | grep -qE '^ +marlin/w4a16, E 4, H 64 -> 128, I 96 -> 128 \(on each rank\), [0-9.]+ KiB$' || fail 'no MARLIN'
+grep -qx 'this deployment can use (layout, padded sizes, blob before compression)' stdout || fail 'no list'
+grep -A1 -E '^  MARLIN +by --moe-backend marlin$' stdout | grep -qE '^ +marlin/w4a16, H 256, I 128, 416 KiB$' || fail 'no MARLIN'
 [ "$(grep -v "$model" stdout | LC_ALL=C.UTF-8 wc -L)" -le 80 ] || fail 'wider than 80 columns'
 for arch in sm90 sm100 gfx942 gfx950 x86_64; do
   expect_exit 0 "$BIN" explain "$model" --arch $arch --all

@@ -97,7 +97,7 @@ misused --moe-backend convert "$model" -o bad --arch sm90 --backend MARLIN --moe
 for flag in '--no-lib triton_kernels' '--env VLLM_ROCM_USE_AITER=1' '--knob params_dtype=float16'; do
   # shellcheck disable=SC2086
   expect_exit 0 "$BIN" explain --arch sm90 $flag "$model"
-  grep -q "^  checkpoint  *$model" stdout || fail "$flag took INPUT"
+  grep -q '^  sizes  *E 4, ' stdout || fail "$flag took INPUT"
 done
 expect_exit 0 "$BIN" explain --arch sm90 --no-lib triton_kernels --no-lib flashinfer --json
 "$python" - <<'PY'
