@@ -87,7 +87,11 @@ std::map<std::string, std::string> knobs_from(const std::vector<std::string>& it
   // A value that is none is wrong even where nothing asks for it.
   Target any;
   any.knobs = knobs;
-  (void)params_dtype(any), (void)marlin_input_dtype(any), (void)humming_input_dtype(any);
+  try {
+    (void)params_dtype(any), (void)marlin_input_dtype(any), (void)humming_input_dtype(any);
+  } catch (const Error& error) {
+    throw Error::usage("--" + error.message());  // "knob NAME: ..."
+  }
   return knobs;
 }
 
