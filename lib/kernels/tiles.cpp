@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "lib/kernels/fetcher.hpp"
@@ -278,6 +279,14 @@ struct AnyGroup {
   }
 };
 
+// A line past the caches. Written out: the loop that the compiler makes of it takes twice as many
+// instructions.
+template <size_t... kI>
+HWY_INLINE void stream_line(const uint8_t* HWY_RESTRICT in, uint8_t* HWY_RESTRICT out,
+                            std::index_sequence<kI...>) {
+  (hn::Stream(hn::Load(kBytes, in + kI * kLanes), kBytes, out + kI * kLanes), ...);
+}
+
 // The staging buffer's pieces to their places in the output, past the caches.
 void stream_pieces(const TileStaging& plan, const uint8_t* HWY_RESTRICT staged,
                    uint8_t* HWY_RESTRICT out) {
@@ -285,9 +294,7 @@ void stream_pieces(const TileStaging& plan, const uint8_t* HWY_RESTRICT staged,
   for (const int64_t piece : plan.pieces) {
     uint8_t* HWY_RESTRICT to = out + piece;
     for (int64_t i = 0; i < bytes; i += kLine) {
-      for (int64_t at = i; at < i + kLine; at += static_cast<int64_t>(kLanes)) {
-        hn::Stream(hn::Load(kBytes, staged + at), kBytes, to + at);
-      }
+      stream_line(staged + i, to + i, std::make_index_sequence<kLine / kLanes>());
     }
     staged += bytes;
   }
@@ -315,10 +322,14 @@ HWY_INLINE void run_group(const Group& group, const Tables& tables, const Orders
   }
 }
 
-// One tile. Copies of its own, which no store can reach: else each group would load them again.
+// One tile. Copies of its own, which no store can reach: else each group would load them again. The
+// offsets of sixteen registers do not stay in registers all the same, and are not copied.
+template <class Group>
+using TileTables = std::conditional_t<(Group::kMost <= 8), Tables, const Tables&>;
+
 template <bool kRuns, class Group>
-HWY_INLINE void run_tile(const Group& group, Tables tables, Orders orders, const uint8_t* in,
-                         Fetcher& fetcher, uint8_t* out) {
+HWY_INLINE void run_tile(const Group& group, TileTables<Group> tables, Orders orders,
+                         const uint8_t* in, Fetcher& fetcher, uint8_t* out) {
   for (size_t g = 0; g < tables.groups; ++g) {
     const uint8_t* from = in + tables.group_load[g];
     uint8_t* to = out + tables.group_store[g];
