@@ -61,9 +61,9 @@ trouble() {
   expect_one_error "$regex"
   [ ! -s stdout ] || fail "a result in spite of trouble: $*"
 }
-trouble 3 'nowhere: no mxfp4_repack.json here' a nowhere
+trouble 3 'nowhere: cannot be opened: No such file or directory' a nowhere
 trouble 3 'no mxfp4_repack.json here' "$model" a
-trouble 3 'no mxfp4_repack.json here' a a/layer-00000.safetensors.zst
+trouble 3 'layer-00000.safetensors.zst: not a directory; a blob is one' a a/layer-00000.safetensors.zst
 trouble 2 '' a
 trouble 2 '' a a a
 trouble 2 '' a ''
