@@ -1,4 +1,4 @@
-// Whether a conversion, its inverse or a comparison fits the memory that it may use.
+// Whether convert, unpack or verify --against fit the memory that was asked for (--memory).
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace mxfp4 {
 
-// Jobs of this size run under every budget.
+// Bytes of a job that runs under every budget.
 inline constexpr int64_t kLeastMemory = int64_t{64} << 20;
 
-// Throws Error::usage when one job takes more bytes than the budget that was asked for. To be called
-// before anything is written.
+// Throws Error::usage when the dearest job, of `job_cost` bytes, exceeds the budget that was asked
+// for; under a default budget it may run alone. To be called before anything is written.
 void require_memory(const RunLimits& limits, int64_t job_cost);
 
 }  // namespace mxfp4

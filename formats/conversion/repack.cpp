@@ -113,7 +113,6 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   RepackPlan out;
   PlanOptions plan = plan_options(conversion);
   plan.threads = options.limits.threads;
-  plan.padding = options.compression.zstd;
   out.plan = make_plan(checkpoint.model, conversion.ranks, plan);
   out.common = describe(checkpoint, conversion, options);
   if (options.include_rest) out.rest = plan_rest_of(checkpoint, out.common.warnings);
@@ -126,6 +125,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
   keep_jobs(out.plan, out.wanted);
   require_memory(options.limits, largest_cost(out.plan, options.compression));
+  if (options.compression.zstd) add_padding(out.plan);  // takes as much as a job
   return out;
 }
 

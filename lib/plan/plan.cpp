@@ -84,14 +84,47 @@ PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& r
   return file;
 }
 
-// Buffer bytes for a piece: what is read and what is written of it, the frames of what is
-// compressed, one granule as it is put together and loaded, and scratch.
-int64_t piece_cost(const PlannedFile& file, const Piece& piece) {
+const Output& output_of(const PlannedFile& file, const Piece& piece) {
+  return (*file.outputs)[file.tensors[piece.tensor].output];
+}
+
+// Bytes of what a piece's slots hold in the checkpoint. A rank's piece is read as whole experts, of
+// which its slice may be a part.
+int64_t read_cost(const PlannedFile& file, const Piece& piece) {
+  const Output& output = output_of(file, piece);
+  int64_t expert = 0;
+  for (Slot slot : slots_read(output)) {
+    const auto& assembly = file.assemblies[static_cast<size_t>(slot)];
+    if (assembly) expert += assembly->stored.bytes();
+  }
+  return piece.granules * output.experts_per_granule * expert;
+}
+
+// Bytes of one granule as it is put together, and of scratch.
+int64_t loaded_cost(const PlannedFile& file, const Piece& piece) {
+  const Output& output = output_of(file, piece);
+  int64_t expert = 0;
+  for (Slot slot : slots_read(output)) expert += file.loaded.expert(slot).bytes();
+  return output.experts_per_granule * expert + scratch_bytes(output);
+}
+
+// Bytes of what is written of a piece, and of the frames of what is compressed.
+int64_t written_cost(const PlannedFile& file, const Piece& piece) {
   const PlannedTensor& tensor = file.tensors[piece.tensor];
-  const Output& output = (*file.outputs)[tensor.output];
-  const int64_t out = piece.granules * tensor.granule_bytes;
-  const int64_t in = output.experts_per_granule * file.loaded.expert(output.slot).bytes();
-  return (tensor.codes ? 1 : 2) * out + (piece.granules + 1) * in + scratch_bytes(output);
+  return (tensor.codes ? 1 : 2) * piece.granules * tensor.granule_bytes;
+}
+
+// Buffer bytes of a job: its source bytes are read once, and its pieces made one after another.
+int64_t job_cost(const Plan& plan, const Job& job) {
+  int64_t written = 0;
+  int64_t loaded = 0;
+  for (const Piece& piece : job.pieces) {
+    const PlannedFile& file = plan.files[piece.file];
+    written += written_cost(file, piece);
+    loaded = std::max(loaded, loaded_cost(file, piece));
+  }
+  const Piece& first = job.pieces.front();
+  return read_cost(plan.files[first.file], first) + loaded + written;
 }
 
 // Output that a job aims for. Of several threads each gets several jobs, so that all end at about
@@ -114,8 +147,8 @@ void add_jobs(Plan& plan, const std::vector<size_t>& files, size_t tensor_index,
     Job job;
     for (size_t file : files) {
       job.pieces.push_back({file, tensor_index, range.first, range.count});
-      job.cost += piece_cost(plan.files[file], job.pieces.back());
     }
+    job.cost = job_cost(plan, job);
     plan.jobs.push_back(std::move(job));
   }
 }
@@ -182,7 +215,6 @@ Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const Pla
   Plan plan;
   plan.ranks = std::move(ranks);
   OutputCache cache(options);
-  PaddingCache paddings;
   // Tensor-parallel ranks cut the same experts, so one read serves all of them; expert-parallel
   // ranks share nothing, and each is written on its own.
   const bool shared = same_experts(plan.ranks);
@@ -192,11 +224,8 @@ Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const Pla
     in_context(model.layers[layer].prefix, [&] {
       for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
         files.push_back(plan.files.size());
-        PlannedFile& file =
+        const PlannedFile& file =
             plan.files.emplace_back(plan_file(model, layer, plan.ranks[rank], rank, cache));
-        for (PlannedTensor& tensor : file.tensors) {
-          if (options.padding && tensor.codes) tensor.padding = paddings.get(file, tensor);
-        }
         plan.output_bytes = checked_add(plan.output_bytes, file.data_bytes);
       }
     });
@@ -211,6 +240,15 @@ Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const Pla
     }
   }
   return plan;
+}
+
+void add_padding(Plan& plan) {
+  PaddingCache paddings;
+  for (PlannedFile& file : plan.files) {
+    for (PlannedTensor& tensor : file.tensors) {
+      if (tensor.codes) tensor.padding = paddings.get(file, tensor);
+    }
+  }
 }
 
 }  // namespace mxfp4

@@ -27,7 +27,7 @@ struct PlannedTensor {
   int64_t granules = 0;
   int64_t granule_bytes = 0;
   bool codes = false;  // of weights: an entropy coder saves nothing
-  // Of codes, a granule's runs, where the plan was asked for them; shared by equal tensors.
+  // Of codes, a granule's runs, once add_padding was called; shared by equal tensors.
   std::shared_ptr<const std::vector<PaddingRun>> padding;
 };
 
@@ -71,13 +71,16 @@ struct PlanOptions {
   // granule.
   int64_t job_bytes = kJobBytes;
   int threads = 1;
-  bool padding = false;  // find the padding of codes: some passes over an expert
 };
 
 // Throws Error::unsupported when the layout's preconditions do not hold, Error::input on sizes that
 // overflow.
 [[nodiscard]] Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks,
                              const PlanOptions& options);
+
+// Fills PlannedTensor::padding: some passes over an expert for each kind of tensor. Takes no more
+// bytes at once than the cost of the plan's dearest job.
+void add_padding(Plan& plan);
 
 // What a layer's file holds on a rank before the layout runs.
 [[nodiscard]] LoadedSpec loaded_spec(const ModelLayers& model, const ExpertLayer& layer,

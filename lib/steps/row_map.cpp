@@ -1,54 +1,62 @@
 #include "lib/steps/row_map.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace mxfp4 {
 namespace {
 
-// Moves that are one piece on both sides become one.
-std::vector<RowMoves> joined(const std::vector<RowMoves>& moves) {
-  std::vector<RowMoves> pieces;
-  for (const RowMoves& next : moves) {
-    if (!pieces.empty()) {
-      RowMoves& last = pieces.back();
-      const bool copies = last.fill == 0 && next.fill == 0 && last.from + last.bytes == next.from;
-      const bool fills = last.bytes == 0 && next.bytes == 0;
-      if ((copies || fills) && last.to + last.bytes + last.fill == next.to) {
-        last.bytes += next.bytes;
-        last.fill += next.fill;
-        continue;
-      }
+// Puts moves together as they come, so that only the entries take memory: moves that are one piece
+// on both sides become one, and then those of one size at even distances one entry.
+class MoveList {
+ public:
+  void add(const RowMoves& next) {
+    if (piece_ && extends(*piece_, next)) {
+      piece_->bytes += next.bytes;
+      piece_->fill += next.fill;
+      return;
     }
-    pieces.push_back(next);
+    finish_piece();
+    piece_ = next;
   }
-  return pieces;
-}
 
-// Single moves of one size at even distances become one entry.
-std::vector<RowMoves> counted(const std::vector<RowMoves>& moves) {
-  std::vector<RowMoves> entries;
-  for (const RowMoves& next : moves) {
-    if (!entries.empty()) {
-      RowMoves& last = entries.back();
-      const int64_t from_step = last.count == 1 ? next.from - last.from : last.from_step;
-      const int64_t to_step = last.count == 1 ? next.to - last.to : last.to_step;
-      if (last.bytes == next.bytes && last.fill == next.fill &&
-          last.from + last.count * from_step == next.from &&
-          last.to + last.count * to_step == next.to) {
-        last.from_step = from_step;
-        last.to_step = to_step;
-        ++last.count;
-        continue;
-      }
+  std::vector<RowMoves> take() {
+    finish_piece();
+    return std::move(entries_);
+  }
+
+ private:
+  static bool extends(const RowMoves& last, const RowMoves& next) {
+    const bool copies = last.fill == 0 && next.fill == 0 && last.from + last.bytes == next.from;
+    const bool fills = last.bytes == 0 && next.bytes == 0;
+    return (copies || fills) && last.to + last.bytes + last.fill == next.to;
+  }
+
+  void finish_piece() {
+    if (piece_ && !count(*piece_)) entries_.push_back(*piece_);
+    piece_.reset();
+  }
+
+  // Whether the piece is one more of the last entry.
+  bool count(const RowMoves& next) {
+    if (entries_.empty()) return false;
+    RowMoves& last = entries_.back();
+    const int64_t from_step = last.count == 1 ? next.from - last.from : last.from_step;
+    const int64_t to_step = last.count == 1 ? next.to - last.to : last.to_step;
+    if (last.bytes != next.bytes || last.fill != next.fill ||
+        last.from + last.count * from_step != next.from ||
+        last.to + last.count * to_step != next.to) {
+      return false;
     }
-    entries.push_back(next);
+    last.from_step = from_step;
+    last.to_step = to_step;
+    ++last.count;
+    return true;
   }
-  return entries;
-}
 
-std::vector<RowMoves> shortened(const std::vector<RowMoves>& moves) {
-  return counted(joined(moves));
-}
+  std::optional<RowMoves> piece_;  // not yet in entries_
+  std::vector<RowMoves> entries_;
+};
 
 }  // namespace
 
@@ -100,46 +108,42 @@ std::vector<RowMoves> RowMap::all_rows() const {
     const int64_t source = source_[static_cast<size_t>(row)];
     if (source != kFillRow) destination[static_cast<size_t>(source / in_row_bytes_)] = row;
   }
-  std::vector<RowMoves> moves;
-  moves.reserve(source_.size());
+  MoveList moves;
   for (int64_t row = 0; row < in_rows_; ++row) {
-    moves.push_back({.from = row * in_row_bytes_,
-                     .to = destination[static_cast<size_t>(row)] * out_row_bytes_,
-                     .bytes = copied_,
-                     .fill = out_row_bytes_ - copied_});
+    moves.add({.from = row * in_row_bytes_,
+               .to = destination[static_cast<size_t>(row)] * out_row_bytes_,
+               .bytes = copied_,
+               .fill = out_row_bytes_ - copied_});
   }
   for (int64_t row = 0; row < out_rows(); ++row) {
     if (source_[static_cast<size_t>(row)] != kFillRow) continue;
-    moves.push_back({.to = row * out_row_bytes_, .fill = out_row_bytes_});
+    moves.add({.to = row * out_row_bytes_, .fill = out_row_bytes_});
   }
-  return shortened(moves);
+  return moves.take();
 }
 
 std::vector<RowMoves> RowMap::gather(int64_t first, int64_t count) const {
-  std::vector<RowMoves> moves;
-  moves.reserve(static_cast<size_t>(count));
+  MoveList moves;
   int64_t to = 0;
   for (const int64_t source : sources(first, count)) {
     if (source == kFillRow) {
-      moves.push_back({.to = to, .fill = out_row_bytes_});
+      moves.add({.to = to, .fill = out_row_bytes_});
     } else {
-      moves.push_back(
-          {.from = source, .to = to, .bytes = copied_, .fill = out_row_bytes_ - copied_});
+      moves.add({.from = source, .to = to, .bytes = copied_, .fill = out_row_bytes_ - copied_});
     }
     to += out_row_bytes_;
   }
-  return shortened(moves);
+  return moves.take();
 }
 
 std::vector<RowMoves> RowMap::scatter(int64_t first, int64_t count) const {
-  std::vector<RowMoves> moves;
-  moves.reserve(static_cast<size_t>(count));
+  MoveList moves;
   int64_t from = 0;
   for (const int64_t source : sources(first, count)) {
-    if (source != kFillRow) moves.push_back({.from = from, .to = source, .bytes = copied_});
+    if (source != kFillRow) moves.add({.from = from, .to = source, .bytes = copied_});
     from += out_row_bytes_;
   }
-  return shortened(moves);
+  return moves.take();
 }
 
 std::span<const int64_t> RowMap::sources(int64_t first, int64_t count) const {
