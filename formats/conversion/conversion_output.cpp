@@ -85,6 +85,16 @@ const Manifest* planned_for(const fs::path& blob, const fs::path& home,
   return found == planned.end() ? nullptr : &*found;
 }
 
+// Nothing can be kept of a result whose manifest is damaged, so the error says what makes it again.
+Manifest read_manifest_of_result(const fs::path& blob, bool shard) {
+  try {
+    return read_manifest(blob);
+  } catch (Error& error) {
+    error.hint(shard ? "remove the damaged result first" : "--force makes the result again");
+    throw;
+  }
+}
+
 }  // namespace
 
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
@@ -138,7 +148,7 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
   for (const fs::path& blob : all_blobs(request_.output)) {
     std::error_code ignored;
     if (!fs::exists(blob / kManifestName, ignored)) continue;
-    Manifest manifest = read_manifest(blob);
+    Manifest manifest = read_manifest_of_result(blob, request_.shard.has_value());
     const Manifest* plan = planned_for(blob, blob_, planned);
     std::vector<std::string> differences =
         differing_flags(manifest, plan == nullptr ? planned.front() : *plan);
@@ -197,7 +207,8 @@ void ConversionOutput::refuse_unrecorded() const {
   if (foreign == files.end()) return;
   throw Error::output(fmt::format("{}: holds {}, but no record of an unfinished conversion",
                                   request_.output.string(), foreign->string()))
-      .hint(request_.shard ? "choose an empty directory" : "--force replaces an earlier result");
+      .hint(request_.shard ? "choose an empty directory"
+                           : "choose another directory; --force replaces what this program wrote");
 }
 
 // A run that goes on with a conversion goes on with the one that was begun.

@@ -153,6 +153,15 @@ bool begins_with(const fs::path& path, std::string_view front) {
   return file.gcount() == static_cast<std::streamsize>(front.size()) && text == front;
 }
 
+// Whether a layer file in the folder bears our mark.
+bool holds_our_layer(const fs::path& folder) {
+  std::error_code ignored;
+  return std::ranges::any_of(list_directory(folder, ignored), [&](const auto& entry) {
+    return entry.path().filename().string().starts_with("layer-") && !entry.is_symlink(ignored) &&
+           is_our_layer(entry.path());
+  });
+}
+
 struct Look {
   const fs::path& root;
   const Records& records;
@@ -167,8 +176,13 @@ struct Look {
   [[nodiscard]] bool by_content(const fs::path& path, const std::string& name, int64_t size) const {
     // Half written, it can only be known by what was being done. A journal's own begins like one.
     if (is_temporary(name)) return records.any() || size == 0 || read_journal(path).bytes > 0;
-    if (name.starts_with(kJournalPrefix)) return size == 0 || read_journal(path).bytes > 0;
-    if (is_manifest_name(name) && begins_with(path, kManifestFront)) return true;
+    // A crash may leave an empty file; nothing is lost with it.
+    if (size == 0 && is_our_name(name, {})) return true;
+    if (name.starts_with(kJournalPrefix)) return read_journal(path).bytes > 0;
+    // Whatever damage did to a manifest: layers of ours beside it say whose it was.
+    if (is_manifest_name(name)) {
+      return begins_with(path, kManifestFront) || holds_our_layer(path.parent_path());
+    }
     if (name == kIndexName && is_blob_index(path)) return true;
     if (name == kModelCardName && is_model_card_file(path)) return true;
     if (name.starts_with("layer-") && is_our_layer(path)) return true;

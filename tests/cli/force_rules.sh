@@ -56,11 +56,46 @@ for name in layer-00000.safetensors layer-00009.safetensors mxfp4_repack.json .m
   echo mine >"copy/$name"
   foreign "$name"
 done
+# A layer in the loaded layout looks like any checkpoint: only its manifest says whose it is.
+expect_exit 0 "$BIN" convert "$model" -o plain --arch sm80 --backend MARLIN --emit loaded --compress none
+rm plain/mxfp4_repack.json
+cp -r plain before
+for flag in --resume --force --shard=0/2; do
+  expect_exit 5 "$BIN" convert "$model" -o plain --arch sm90 $flag
+  expect_one_error 'plain: holds layer-0000[01].safetensors, (which this program did not write|but no record of an unfinished conversion)$'
+  diff -r before plain || fail "loaded layers were touched by $flag"
+done
+rm -r before
 # What a crash damaged is ours by what its beginning says.
 cp -r old out2
 truncate -s 3000 out2/layer-00000.safetensors.zst
 expect_exit 0 "$BIN" convert "$model" -o out2 --arch sm90 --force
 diff -r new out2
+
+# Damage to a manifest, whatever it left of it, keeps nobody from making the blob again: the layers
+# beside it bear our mark. --resume cannot, and says what can.
+damage() { # WHAT: to the manifest of out2
+  case $1 in
+    emptied) : >out2/mxfp4_repack.json ;;
+    cut) truncate -s 700 out2/mxfp4_repack.json ;;
+    zeros) head -c 4096 /dev/zero >out2/mxfp4_repack.json ;;
+    reformatted) "$python" -c 'import json; p = "out2/mxfp4_repack.json"; d = json.load(open(p)); json.dump(d, open(p, "w"), sort_keys=True)' ;;
+    duplicate) sed -i '1s/{/{"layout": "identity",/' out2/mxfp4_repack.json ;;
+  esac
+}
+for what in emptied cut zeros reformatted duplicate; do
+  rm -r out2
+  cp -r old out2
+  damage $what
+  expect_exit 1 "$BIN" verify out2
+  expect_exit 3 "$BIN" unpack out2 -o no
+  expect_one_error 'out2/mxfp4_repack.json: '
+  expect_exit 3 "$BIN" convert "$model" -o out2 --arch sm90 --resume
+  expect_one_error 'out2/mxfp4_repack.json: '
+  grep -qx 'hint: --force makes the result again' stderr || fail "no hint: $(cat stderr)"
+  expect_exit 0 "$BIN" convert "$model" -o out2 --arch sm90 --force
+  diff -r new out2
+done
 
 # Links in the place of a journal, a marker or a lock are not written through.
 for link in 'ln -s' ln; do

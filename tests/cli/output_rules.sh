@@ -118,7 +118,7 @@ expect_exit 0 "$BIN" convert "$model" -o repeated $flags --resume
 diff -r before repeated
 expect_exit 5 "$BIN" convert "$model" -o loaded --arch sm90 --resume
 expect_one_error 'loaded: holds layer-0000[01].safetensors, but no record of an unfinished conversion$'
-grep -qx 'hint: --force replaces an earlier result' stderr || fail 'no hint'
+grep -qx 'hint: choose another directory; --force replaces what this program wrote' stderr || fail 'no hint'
 "$BIN" unpack before -o again -q
 diff -r again loaded
 # A rank of this very plan is a result too.
