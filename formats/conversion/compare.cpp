@@ -217,7 +217,7 @@ Findings compare_with_checkpoint(const std::shared_ptr<Source>& source, Checkpoi
                                  const RunLimits& limits, const RunHooks& hooks) {
   Findings findings;
   if (manifest.layers.empty()) return findings;
-  const std::string place = directory.string();
+  const std::string place = (directory / kManifestName).string();
   const Differences differences(place, findings);
   const Layout* layout = layout_of(manifest);
   options.family = manifest.target.family;

@@ -20,10 +20,12 @@ HUGE = 2 ** 63 - 1
 
 
 class Case:
-    """One input: what to run, what may come of it, what the error line must contain."""
+    """One input: what to run, what may come of it, what the error line must contain; of a blob, with what
+    the error and every finding must begin."""
 
-    def __init__(self, name, arguments, named, codes=(3,)):
+    def __init__(self, name, arguments, named, codes=(3,), begins="", memory=MEMORY):
         self.name, self.arguments, self.named, self.codes = name, arguments, named, codes
+        self.begins, self.memory = begins, memory
 
 
 cases = []
@@ -327,7 +329,7 @@ def blob_cases():
                         "--compress", kind, "-q"], check=True)
     files = {"zstd": "layer-00000.safetensors.zst", "none": "layer-00000.safetensors"}
 
-    def blob(name, kind, file, content, commands=("verify", "unpack", "against", "inspect")):
+    def blob(name, kind, file, content, commands=("verify", "unpack", "against", "inspect"), memory=MEMORY):
         for command in commands:
             path = fresh("bl_%s_%s" % (name, command))
             shutil.copytree("blob_" + kind, path, dirs_exist_ok=True)
@@ -336,7 +338,7 @@ def blob_cases():
                          "unpack": ["unpack", path, "-o", "out"], "inspect": ["inspect", path]}[command]
             # inspect tells what the manifest says, and reads no data.
             codes = {"unpack": (3,), "inspect": (0, 3)}.get(command, (1, 3))
-            cases.append(Case("bl_%s_%s" % (name, command), arguments, "", codes))
+            cases.append(Case("bl_%s_%s" % (name, command), arguments, "", codes, path + "/", memory))
 
     stored = open("blob_zstd/" + files["zstd"], "rb").read()
     frames = (struct.unpack_from("<I", stored, len(stored) - 9)[0])
@@ -358,6 +360,12 @@ def blob_cases():
             raw = patched(raw, at, "<I", struct.unpack_from("<I", raw, at)[0] + more)
         return raw
 
+    # 64 MiB of spaces in 2 KB: the frame of the header, as run-length blocks.
+    bomb = struct.pack("<IBI", 0xFD2FB528, 0xA0, 64 << 20)
+    bomb += b"".join(struct.pack("<I", (128 << 10) << 3 | 1 << 1 | (block == 511))[:3] + b" " for block in range(512))
+    end = struct.unpack_from("<I", stored, first)[0]
+    raw = patched(patched(stored, first, "<I", len(bomb)), first + 4, "<I", 64 << 20)
+    blob("zst_header_bomb", "zstd", files["zstd"], bomb + raw[end:], memory=160 << 10)
     for name, data in (("magic", patched(stored, len(stored) - 4, "<I", 0)),
                        ("descriptor", patched(stored, len(stored) - 5, "<B", 0)),
                        ("count_more", patched(stored, len(stored) - 9, "<I", frames + 1)),
@@ -437,13 +445,16 @@ def run(case):
         return "not one line\n" + text[:2000]
     if code == 1 and not said:
         return "no finding"
+    told = [errors[0].removeprefix("mxfp4-repack: error: ")] if errors else said.splitlines()[:-1] if code else []
+    if not all(line.startswith(case.begins) and ": " in line for line in told):
+        return "not every message names its file\n" + text[:2000]
     if case.named not in (errors[0] if errors else said):
         return "%s is not named\n%s" % (case.named, text[:500])
     if max(len(line) for line in lines + [""]) > 1000:
         return "a line of %d characters" % max(map(len, lines))
     if left:
         return "an output is left"
-    if not SANITIZED and usage.ru_maxrss > MEMORY:
+    if not SANITIZED and usage.ru_maxrss > case.memory:
         return "%d KiB" % usage.ru_maxrss
     return ""
 
