@@ -112,10 +112,13 @@ TEST_F(SafetensorsSource, RefusesEveryFaultyContainerAndIndex) {
   EXPECT_EQ(faults, 23);
 }
 
-TEST_F(SafetensorsSource, OneFileHasNoConfig) {
-  const auto source = open_source(kContainers / "safetensors" / "model.safetensors");
-  EXPECT_EQ(source->tensors().size(), 12U);
-  EXPECT_FALSE(source->config_json());
+TEST_F(SafetensorsSource, OneFileTakesTheConfigBesideIt) {
+  write_tensors("weights.safetensors", {"a", "b"});
+  EXPECT_FALSE(open_source(dir_ / "weights.safetensors")->config_json());
+  write("config.json", R"({"model_type": "gpt_oss"})");
+  const auto source = open_source(dir_ / "weights.safetensors");
+  EXPECT_EQ(source->tensors().size(), 2U);
+  EXPECT_EQ(source->config_json(), R"({"model_type": "gpt_oss"})");
 }
 
 TEST_F(SafetensorsSource, SuffixDoesNotMatterForAFile) {
