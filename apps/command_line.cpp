@@ -133,8 +133,9 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       "mxfp4-repack explain gpt-oss-120b/ --arch sm100\n"
       "mxfp4-repack explain gpt-oss-120b/ --arch H200 --all\n"
       "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
+      "mxfp4-repack explain model/ --arch sm90 --history\n"
       "mxfp4-repack explain model/ --arch sm90 --against " +
-      std::string(all_releases().back()->name));
+      std::string(all_releases().front()->name));
   CLI::Option* input = command->add_option(kInputName, options.input.path,
                                            "Checkpoint; without one the flags decide");
   command
@@ -146,6 +147,12 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       ->add_flag("--all", options.all,
                  "Every backend: how this deployment gets it, or what it would need")
       ->excludes(command->get_option("--against"))
+      ->group("Question");
+  command
+      ->add_flag("--history", options.history,
+                 "Every release: backend, sizes, and whose blobs it still takes")
+      ->excludes(command->get_option("--against"))
+      ->excludes(command->get_option("--all"))
       ->group("Question");
   command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
       ->option_text("FILE|-")

@@ -4,6 +4,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/explain_against.hpp"
+#include "apps/explain_history.hpp"
 #include "apps/explain_next.hpp"
 #include "apps/explain_report.hpp"
 #include "apps/known_names.hpp"
@@ -11,6 +12,7 @@
 #include "apps/told_facts.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -34,7 +36,7 @@ Explanation explain(const RuleSet& rules, Asked& asked) {
   const OpenedCheckpoint* input = checkpoint ? &*checkpoint : nullptr;
   Explanation e{conversion_for(flags, request, input)};
   e.assumed_caller = !checkpoint;
-  if (asked.options.against.empty()) {
+  if (asked.options.against.empty() && !asked.options.history) {
     e.candidates = examine_trace(asker_of(request, e, input), e.decision);
     if (asked.options.all) e.alternatives = find_alternatives(request, e, input);
     e.next = next_command(asked.options, request, input, e);
@@ -60,6 +62,7 @@ int explain_against(const RuleSet& rules, Asked& asked, const Console& console) 
   const Side there = explain_side(rules_named(asked.options.against), asked);
   if (here.error && there.error) throw Error(*here.error);
   const RevisionComparison comparison = compare_revisions(here, there);
+  report_assumed_rules(asked.options.deployment, rules, console);
   if (console.json()) {
     console.result_json(comparison_json(here, there, comparison));
   } else {
@@ -70,13 +73,39 @@ int explain_against(const RuleSet& rules, Asked& asked, const Console& console) 
   return kOk;
 }
 
+// Every revision's answer; a question that none of them understands is an error.
+int explain_history(Asked& asked, const Console& console) {
+  std::vector<HistoryRow> rows;
+  for (const Release* release : all_releases()) {
+    rows.push_back({release, explain_side(rules_of(*release), asked)});
+  }
+  if (std::ranges::all_of(rows, [](const HistoryRow& row) { return row.side.error.has_value(); })) {
+    throw Error(*rows.back().side.error);
+  }
+  find_takes(rows);
+  if (console.json()) {
+    console.result_json(history_json(rows));
+  } else {
+    console.result(history_text(console, rows));
+  }
+  return kOk;
+}
+
 }  // namespace
 
 int run_explain(const ExplainOptions& options, const Console& console) {
+  if (options.history) {
+    if (!options.deployment.revision.empty()) {
+      throw Error::usage("--revision: of no use with --history, which shows every revision");
+    }
+    Asked asked{options};
+    return explain_history(asked, console);
+  }
   // Ask: the rules are known, and each fact that a flag or file told has its meaning in them.
   const RuleSet& rules = rules_for(options.deployment);
   if (!options.batch.empty()) {
     require_useful(options.given, {"--batch", "--revision"}, "with --batch");
+    report_assumed_rules(options.deployment, rules, console);
     return explain_batch(rules, options.batch, console.verbose() > 0);
   }
   report_told_facts(options.deployment, rules, console);
@@ -85,6 +114,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
 
   // Open and decide as convert does; without a checkpoint the usual one of its kind is assumed.
   const Explanation e = explain(rules, asked);
+  report_assumed_rules(options.deployment, rules, console);
   if (console.json()) {
     console.result_json(explanation_json(rules, options, e));
   } else {

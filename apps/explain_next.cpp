@@ -10,7 +10,7 @@
 namespace mxfp4 {
 namespace {
 
-const std::set<std::string> kOfExplain = {kInputName, "--against", "--all"};
+const std::set<std::string> kOfExplain = {kInputName, "--against", "--all", "--history"};
 
 std::string input_word(const ExplainOptions& options) {
   return options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());

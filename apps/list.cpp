@@ -15,6 +15,7 @@
 #include "lib/oracle/machines.hpp"
 #include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "lib/revisions/tested_libraries.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -141,9 +142,22 @@ std::string layouts_text(const Console& console) {
     field("formula", layout->formula);
     field("preconditions", layout->preconditions);
     field("kernel library", layout->kernel_library);
+    for (const TestedLibrary& row : tested_libraries()) {
+      if (row.layout != layout) continue;
+      field("tested with", fmt::format("{} {}", row.library, fmt::join(row.versions, ", ")));
+    }
     field("source", layout->source);
   }
   return out;
+}
+
+// {"flashinfer": ["0.6.18", ...]}: kernel libraries with whose code the layout's bytes were executed.
+Json tested_json(const Layout* layout) {
+  Json json = Json::object();
+  for (const TestedLibrary& row : tested_libraries()) {
+    if (row.layout == layout) json[std::string(row.library)] = row.versions;
+  }
+  return json;
 }
 
 Json layouts_json() {
@@ -155,6 +169,7 @@ Json layouts_json() {
                     {"formula", layout->formula},
                     {"preconditions", layout->preconditions},
                     {"kernel_library", text_or_null(layout->kernel_library)},
+                    {"tested_with", tested_json(layout)},
                     {"source", layout->source}});
   }
   return json;

@@ -145,6 +145,7 @@ struct ExplainOptions {
   InputOptions input;  // path empty: from flags alone
   RequestFlags deployment;
   std::string against;
+  bool history = false;  // every revision, in place of one
   std::string batch;
   bool all = false;  // every backend, after the first yes too
 };

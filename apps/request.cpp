@@ -139,6 +139,7 @@ ConversionRequest request_from(const RequestFlags& flags) {
 ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) {
   ConversionRequest request;
   request.rules = &rules;
+  request.rules_assumed = rules_assumed(flags);
   request.deployment = deployment_from(flags, rules);
   request.backend = backend_from(flags.backend);
   request.family = named_flag(flags.family, "--family", family_from_name, {"gpt_oss", "generic"});

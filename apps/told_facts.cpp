@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "apps/suggest.hpp"
+#include "formats/conversion/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/machines.hpp"
 #include "lib/revisions/library_pins.hpp"
@@ -175,6 +176,15 @@ std::string machine_as_told(const RequestFlags& options) {
       !options.arch.empty() ? options.arch : options.target_file.facts().arch.value_or("");
   const Machine* machine = find_machine(told);
   return machine == nullptr || machine->arch == told ? "" : told;
+}
+
+bool rules_assumed(const RequestFlags& options) {
+  return options.revision.empty() && !options.target_file.facts().engine_version;
+}
+
+void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
+                          const Console& console) {
+  if (rules_assumed(options)) console.note(assumed_rules_text(rules));
 }
 
 void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {

@@ -32,6 +32,12 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request);
 // "H100" where --arch or the file said that in place of the architecture's own name; else empty.
 [[nodiscard]] std::string machine_as_told(const RequestFlags& options);
 
+// Whether neither --revision nor the --target file says which vLLM serves.
+[[nodiscard]] bool rules_assumed(const RequestFlags& options);
+// Then says on stderr which rules were taken.
+void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
+                          const Console& console);
+
 // Says on stderr what was taken for the machine's name, and warns of what the --target file or a
 // flag says to no effect.
 void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);

@@ -27,6 +27,7 @@ namespace mxfp4 {
 // The question that every command asks. An empty member was not told.
 struct ConversionRequest {
   const RuleSet* rules = nullptr;              // the engine revision; never null
+  bool rules_assumed = false;                  // nobody said which; told in the manifest
   DeploymentFacts deployment{};                // the machine and process that will serve
   std::optional<Backend> backend{};            // given: the oracle is not asked
   std::optional<Family> family{};              // of the converter; empty: the checkpoint tells
@@ -42,6 +43,7 @@ struct ConversionRequest {
 // The answer. A refusal is a value, beside everything that was found out before it.
 struct Conversion {
   const RuleSet* rules = nullptr;
+  bool rules_assumed = false;
   const CallerRow* caller = nullptr;  // the method class that serves the checkpoint
   Deployment deployment;
   Family family = Family::kGptOss;
@@ -73,6 +75,9 @@ void require_conversion(const Conversion& conversion);
 
 // The options of make_plan. Requires a conversion without a refusal.
 [[nodiscard]] PlanOptions plan_options(const Conversion& conversion);
+
+// Says that nobody named the revision, and which was taken.
+[[nodiscard]] std::string assumed_rules_text(const RuleSet& rules);
 
 // How a model is cut among ranks.
 struct SliceRequest {

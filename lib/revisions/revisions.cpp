@@ -114,7 +114,7 @@ std::vector<const RuleSet*> all_revisions() {
   return all;
 }
 
-const RuleSet& default_revision() { return rules_of(kCommit20260518); }
+const RuleSet& default_revision() { return rules_of(newest_release()); }
 
 const RuleSet& revision_by_name(std::string_view name) {
   if (const Release* release = find_release(name)) return rules_of(*release);

@@ -24,8 +24,7 @@ namespace mxfp4 {
 // The rules of one revision. Built when first asked for; the reference stays valid.
 [[nodiscard]] const RuleSet& rules_of(const Release& release);
 [[nodiscard]] std::vector<const RuleSet*> all_revisions();
-// The rules that hold where nothing says which vLLM serves: the commit of 2026-05-18, since no bytes of
-// a release's layouts were executed so far.
+// The rules that hold where nothing says which vLLM serves: those of newest_release().
 [[nodiscard]] const RuleSet& default_revision();
 // As find_release; throws Error::usage naming the known ones.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);

@@ -62,7 +62,7 @@ const Release kRelease0270 = {
     .changes =
         "as vllm-2026-08-17, without SiTU on AITER, CUTLASS for generic models, and the "
         "checks of amd-quark and AMX",
-    .executed = "14,363 of 14,363 decisions with traces; no bytes of layouts",
+    .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
     .base = &kCommit20260817,
     .apply =
         [](RuleSet& rules) {
@@ -78,7 +78,7 @@ const Release kRelease0271 = {
     .commit = "6e448d0ea",
     .pins = {{"flashinfer", "0.6.16.post3"}, {"humming-kernels", "0.1.10"}},
     .changes = "as 0.27.0",
-    .executed = "14,363 of 14,363 decisions with traces; no bytes of layouts",
+    .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
     .base = &kRelease0270,
     .apply = [](RuleSet& /*rules*/) {},
 };

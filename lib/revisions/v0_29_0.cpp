@@ -74,6 +74,19 @@ void add_b12x(RuleSet& rules) {
   }
 }
 
+// flashinfer 0.6.18 interleaves for capability 9.0 in another way.
+void refuse_cutlass(RuleSet& rules) {
+  constexpr Backend kBackend = FLASHINFER_CUTLASS_MXFP4_BF16;
+  constexpr std::string_view kReason =
+      "flashinfer 0.6.18 and later interleave weights and scales for capability 9.0 in another "
+      "way, "
+      "which no layout here does";
+  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+    edit::drop_layouts(rules, kBackend, family);
+    edit::add_layouts(rules, {{kBackend, family, {}, nullptr, kReason}});
+  }
+}
+
 }  // namespace
 
 const Release kRelease0290 = {
@@ -85,11 +98,12 @@ const Release kRelease0290 = {
              {"triton_kernels", "3.5.1", Platform::kCuda},
              {"humming-kernels", "0.1.12"}},
     .changes = "b12x; named backends are asked with their own key; Qwen3.8 emulated on gfx950",
-    .executed = "14,363 of 14,363 decisions with traces; no bytes of layouts",
+    .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
     .base = &kRelease0280,
     .apply =
         [](RuleSet& rules) {
           add_b12x(rules);
+          refuse_cutlass(rules);
           edit::insert_after(rules.option_names, "b12x",
                              std::string_view("flashinfer_moe_ep_mega_deep_gemm"));
           edit::insert_after(rules.option_names, "flashinfer_moe_ep_mega_deep_gemm",

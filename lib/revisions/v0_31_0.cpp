@@ -61,7 +61,7 @@ const Release kRelease0310 = {
     .commit = "db9527a46",
     .pins = {{"flashinfer", "0.7.0.post1"}, {"humming-kernels", "0.1.16"}},
     .changes = "hash routing; the moonep all-to-all; TRITON_UNFUSED rounds to 128 before CDNA4",
-    .executed = "14,665 of 14,665 decisions with traces; no bytes of layouts",
+    .executed = "14,665 of 14,665 decisions with traces; on a CPU, bytes of layouts",
     .base = &kRelease0300,
     .apply =
         [](RuleSet& rules) {

@@ -9,7 +9,8 @@ _mxfp4_repack_values() {
     --moe-backend)
       echo auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass \
         flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 \
-        aiter_mxfp4_mxfp4 xpu cpu emulation ;;
+        aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x \
+        flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation ;;
     --backend)
       echo AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 \
         EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 \
@@ -60,7 +61,7 @@ _mxfp4_repack_flags() {
       echo $every $machine $resources --output --compress --level --emit \
         --include-rest --model-card --dry-run --shard --resume --check --force ;;
     inspect) echo $every $machine --tensors --layer --html ;;
-    explain) echo $every $machine --against --all --batch ;;
+    explain) echo $every $machine --against --all --batch --history ;;
     verify) echo $every $resources --against --style --model-config ;;
     diff) echo $every $resources ;;
     unpack) echo $every $resources --output --force ;;

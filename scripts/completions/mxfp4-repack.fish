@@ -26,7 +26,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l arch -x -a 'sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64' -d 'GPU or CPU architecture'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l platform -x -a 'cuda rocm xpu cpu other' -d 'Follows from --arch where it can'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l target -r -F -d 'Facts of the machine as JSON'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l moe-backend -x -a 'auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 xpu cpu emulation' -d "The engine's --moe-backend"
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l moe-backend -x -a 'auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation' -d "The engine's --moe-backend"
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l backend -x -a 'AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_TRTLLM_MXFP4_MXFP8 HUMMING MARLIN NONE TRITON TRITON_UNFUSED XPU' -d 'Skip the oracle'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l family -x -a 'gpt_oss generic' -d 'Converter family'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l selector -x -a 'gpt_oss deepseek_v4' -d 'Selection function'
@@ -73,6 +73,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -s o -l
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -s f -l force -d 'Replace an earlier result'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l against -r -F -d 'Checkpoint to compare with'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l against -x -d 'What another revision decides otherwise'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l history -d 'Every release: backend, sizes, blobs'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l all -d 'Every backend and how to get it'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l tensors -d 'List the tensors of all layers'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l layer -x -d 'List the tensors of this layer'

@@ -25,7 +25,7 @@ _mxfp4_repack() {
     '--arch=[GPU or CPU architecture]:architecture:(sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64)'
     '--platform=[follows from --arch where it can]:platform:(cuda rocm xpu cpu other)'
     '--target=[facts of the machine as JSON]:file:_files'
-    '--moe-backend=[the option of the engine]:backend:(auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 xpu cpu emulation)'
+    '--moe-backend=[the option of the engine]:backend:(auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation)'
     '--backend=[skip the oracle]:backend:(AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_TRTLLM_MXFP4_MXFP8 HUMMING MARLIN NONE TRITON TRITON_UNFUSED XPU)'
     '--family=[converter family]:family:(gpt_oss generic)'
     '--selector=[selection function]:selector:(gpt_oss deepseek_v4)'
@@ -92,6 +92,7 @@ _mxfp4_repack() {
         explain)
           _arguments $every $machine \
             '--against=[what another revision decides otherwise]:revision:' \
+            '--history[every release: backend, sizes, blobs]' \
             '--all[every backend and how to get it]' \
             '--batch=[answer JSON lines]:file:_files' \
             '1:checkpoint:_files' ;;

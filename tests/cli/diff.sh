@@ -1,9 +1,9 @@
 # diff: the same layout and bytes, or what differs first, with both values; 0 or 1, and more for trouble.
 model=$TESTDATA/ingest/gptoss_hf
-convert_quietly "$model" -o a --arch sm90 --backend MARLIN
-convert_quietly "$model" -o plain --arch sm90 --backend MARLIN --compress none
-convert_quietly "$model" -o other --arch sm90 --backend TRITON
-convert_quietly "$model" -o one --arch sm90 --backend MARLIN --layers 1
+convert_quietly "$model" -o a --arch sm90 --backend MARLIN --revision vllm-2026-05-18
+convert_quietly "$model" -o plain --arch sm90 --backend MARLIN --compress none --revision vllm-2026-05-18
+convert_quietly "$model" -o other --arch sm90 --backend TRITON --revision vllm-2026-05-18
+convert_quietly "$model" -o one --arch sm90 --backend MARLIN --layers 1 --revision vllm-2026-05-18
 convert_quietly "$model" -o ranks --arch sm90 --backend MARLIN --tp-size 2
 
 expect_exit 0 "$BIN" diff a a

@@ -1,5 +1,5 @@
 # The oracle for people and for programs.
-model=$TESTDATA/ingest/gptoss_hf
+model=$TESTDATA/ingest/gptoss_hf old=vllm-2026-05-18
 
 columns() { [ "$(LC_ALL=C.UTF-8 wc -L <"$1")" -le 80 ]; }
 
@@ -7,7 +7,7 @@ columns() { [ "$(LC_ALL=C.UTF-8 wc -L <"$1")" -le 80 ]; }
 for arch in sm80 sm90 sm100 sm103 sm120 gfx942 gfx950; do
   for input in '' "$model"; do
     # shellcheck disable=SC2086
-    expect_exit 0 "$BIN" explain $input --arch $arch
+    expect_exit 0 "$BIN" explain $input --arch $arch --revision $old
     grep -v "$model" stdout >narrow
     columns narrow || fail "wider than 80 columns: explain $input --arch $arch"
     grep -q '^  backend ' stdout || fail "no backend: explain $input --arch $arch"
@@ -35,7 +35,7 @@ done <<'EOF'
 --arch sm120 --tp-size 2
 --arch sm100 --quantization-config '{"moe": {"activation": "mxfp8"}}'
 --arch sm90 --no-lib triton_kernels --libs flashinfer,deep_gemm
---arch gfx950 --env VLLM_ROCM_USE_AITER=0
+--arch gfx950 --env VLLM_ROCM_USE_AITER=0 --revision $old
 --arch sm80 --moe-backend marlin --tp-size 2 --enable-expert-parallel
 --target target.json
 --arch sm100 --backend TRITON
@@ -55,10 +55,10 @@ sed -i 's/"family": "gpt_oss"/"family": "generic"/' generic/manifest.json
 answer() { "$python" -c 'import json; a = json.load(open("stdout")); print(a["backend"], a["layout"])'; }
 while read -r input flags; do
   # shellcheck disable=SC2086
-  expect_exit 0 "$BIN" convert "$input" -o no $flags --dry-run --json --allow-known-defects
+  expect_exit 0 "$BIN" convert "$input" -o no $flags --revision $old --dry-run --json --allow-known-defects
   answer >want
   # shellcheck disable=SC2086
-  expect_exit 0 "$BIN" explain "$input" $flags --json
+  expect_exit 0 "$BIN" explain "$input" $flags --revision $old --json
   answer | diff want - || fail "explain $input $flags: not what convert does"
 done <<EOF
 $model --arch sm89 --backend MARLIN --knob marlin_input_dtype=fp8
@@ -109,7 +109,7 @@ with open("in.jsonl", "w") as asked, open("want.jsonl", "w") as want:
         asked.write(json.dumps(case["input"]) + "\n")
         want.write(json.dumps({**case["expect"], "trace": case["trace"]}) + "\n")
 PY
-expect_exit 0 "$BIN" explain --batch - -v <in.jsonl
+expect_exit 0 "$BIN" explain --batch - -v --revision $old <in.jsonl
 "$python" - <<'PY'
 import json
 want = [json.loads(line) for line in open("want.jsonl")]

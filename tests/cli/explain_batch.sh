@@ -3,42 +3,45 @@ line() {
   printf '{"platform":"%s","arch":"%s","libs":[],"env":{},"selector":"gpt_oss","moe_backend":"%s","activation_override":null,"model_activation":null,"activation":"swigluoai","is_act_and_mul":true,"routing_method":"Renormalize","parallel":{"tp":1,"pcp":1,"dp":1,"enable_expert_parallel":false,"all2all_backend":"allgather_reducescatter","enable_eplb":false,"sequence_parallel":false},"lora":false}\n' "$@"
 }
 
+# batch FILE...: the answers by rules whose messages are known.
+batch() { "$BIN" explain --batch "$@" --revision vllm-2026-05-18; }
+
 { line cuda sm120 marlin; line other '' auto; line cuda sm120 xpu; } >batch.jsonl
 cat >want <<'EOF'
 {"backend": "MARLIN", "experts_class": "MarlinExperts"}
 {"backend": "NONE", "experts_class": null}
 {"error": "ValueError", "message": "Mxfp4 MoE backend 'XPU' does not support the deployment configuration since kernel does not support current device cuda."}
 EOF
-expect_exit 0 "$BIN" explain --batch batch.jsonl
+expect_exit 0 batch batch.jsonl
 cmp stdout want
-expect_exit 0 "$BIN" explain --batch - <batch.jsonl
+expect_exit 0 batch - <batch.jsonl
 cmp stdout want
 
 # The last line may lack its newline; an empty batch has no answers.
 printf %s "$(cat batch.jsonl)" >unfinished.jsonl
-expect_exit 0 "$BIN" explain --batch unfinished.jsonl
+expect_exit 0 batch unfinished.jsonl
 cmp stdout want
 : >empty.jsonl
-expect_exit 0 "$BIN" explain --batch empty.jsonl
+expect_exit 0 batch empty.jsonl
 [ ! -s stdout ] || fail 'answers to an empty batch'
 
-expect_exit 0 "$BIN" explain --batch batch.jsonl -v
+expect_exit 0 batch batch.jsonl -v
 [ "$(head -n 1 stdout)" = '{"backend": "MARLIN", "experts_class": "MarlinExperts", "trace": [["MarlinExperts", null, true, null]]}' ] ||
   fail "trace: $(head -n 1 stdout)"
 
 # A bad line: what came before is answered, the error names file, line and key.
 { line cuda sm120 marlin; line cuda sm120 marlin | sed 's/"lora"/"Lora"/'; } >bad.jsonl
-expect_exit 3 "$BIN" explain --batch bad.jsonl
+expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: line 2: lora: missing$'
 [ "$(wc -l <stdout)" = 1 ] || fail 'the good line was not answered'
 line cuda sm-120 marlin >bad.jsonl
-expect_exit 3 "$BIN" explain --batch bad.jsonl
+expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: line 1: arch: expected sm<major><minor>'
 printf '\n' >bad.jsonl
-expect_exit 3 "$BIN" explain --batch bad.jsonl
+expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: line 1: not valid JSON'
 head -c 2000000 /dev/zero | tr '\0' '[' >bad.jsonl
-expect_exit 3 "$BIN" explain --batch bad.jsonl
+expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: '
-expect_exit 3 "$BIN" explain --batch missing.jsonl
+expect_exit 3 batch missing.jsonl
 expect_one_error 'missing.jsonl: cannot open'

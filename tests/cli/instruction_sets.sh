@@ -7,7 +7,7 @@ sets=$(sed -n 's/.*expected one of \(.*\), found .*/\1/p' stderr | tr -d ,)
 
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 1, 4, 640, 512)'
 for flags in '--backend TRITON --arch sm90' '--backend MARLIN --arch sm80' '--backend CPU --arch x86_64' \
-  '--backend FLASHINFER_CUTLASS_MXFP4_BF16 --arch sm90'; do
+  '--backend FLASHINFER_CUTLASS_MXFP4_BF16 --arch sm90 --revision vllm-2026-05-18'; do
   rm -rf want
   # shellcheck disable=SC2086
   convert_quietly model -o want $flags

@@ -10,7 +10,7 @@ for arch, name in {"sm90": "H100", "sm100": "GB200", "sm103": "B300", "sm120": "
                    "gfx950": "MI355X"}.items():
     assert name in table[arch], (arch, table[arch])
 def run(name, *more):
-    return subprocess.run([BIN, "explain", "--arch", name, "--json", *more], capture_output=True, text=True)
+    return subprocess.run([BIN, "explain", "--arch", name, "--revision", "vllm-2026-05-18", "--json", *more], capture_output=True, text=True)
 COUNTED = ["8xH100", "8x H100", "8 x H100", "8*H200", "8\u00d7H100", "8 H100", "H100 x8", "H100x8"]
 takes = {
     "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "hopper", "9.0", "sm_90a", "SM90", *COUNTED],

@@ -99,7 +99,7 @@ for flag in '--no-lib triton_kernels' '--env VLLM_ROCM_USE_AITER=1' '--knob para
   expect_exit 0 "$BIN" explain --arch sm90 $flag "$model"
   grep -q '^  sizes  *E 4, ' stdout || fail "$flag took INPUT"
 done
-expect_exit 0 "$BIN" explain --arch sm90 --no-lib triton_kernels --no-lib flashinfer --json
+expect_exit 0 "$BIN" explain --arch sm90 --no-lib triton_kernels --no-lib flashinfer --revision vllm-2026-05-18 --json
 "$python" - <<'PY'
 import json
 libs = json.load(open("stdout"))["deployment"]["libs"]

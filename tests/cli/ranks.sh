@@ -1,7 +1,7 @@
 # Several ranks: a directory each, what the manifests say, one rank alone, and the way back.
 need_numpy
 model=$TESTDATA/ingest/gptoss_hf
-flags='--backend MARLIN --arch sm80'
+flags='--backend MARLIN --arch sm80 --revision vllm-2026-05-18'
 
 # $1 ranks, then flags: every rank verifies, alone and with the others; --rank gives the same bytes.
 check_ranks() {
@@ -31,7 +31,7 @@ input=$model
 for size in 2 4 8; do check_ranks $size --tp-size $size; done
 check_ranks 2 --tp-size 2 --enable-expert-parallel
 check_ranks 4 --dp-size 2 --tp-size 2 --enable-expert-parallel
-flags='--backend MARLIN --arch sm80'
+flags='--backend MARLIN --arch sm80 --revision vllm-2026-05-18'
 input=$TESTDATA/ingest/quark_w4a4
 check_ranks 2 --tp-size 2
 check_ranks 3 --tp-size 3 --enable-expert-parallel

@@ -25,7 +25,7 @@ head = json.dumps(dict(tensors, __metadata__={'family': 'generic', 'intermediate
 open('input.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + b''.join(blobs))
 END
 python3 make.py
-convert=("$BIN" convert input.safetensors --arch sm90 --backend MARLIN)
+convert=("$BIN" convert input.safetensors --arch sm90 --backend MARLIN --revision vllm-2026-05-18)
 
 # The manifests in OUT, if any, hold: each rank's appears when all files of all ranks are there.
 check_state() {

@@ -3,24 +3,25 @@ old=vllm-2026-05-18 new=vllm-2026-08-17
 model=$TESTDATA/ingest/dsv4
 
 expect_exit 0 "$BIN" list revisions
-grep -q "^$old (default)" stdout || fail 'the default revision is not marked'
+grep -q "^$old" stdout || fail "$old is not listed"
+[ "$(grep '^vllm-.* (default)' stdout)" = "$(head -n 1 stdout)" ] || fail 'the newest is not the default'
 grep -q "^$new" stdout || fail "$new is not listed"
 
-expect_exit 0 "$BIN" explain "$model" --arch gfx950 --env VLLM_ROCM_USE_AITER=1 --against $new
+expect_exit 0 "$BIN" explain "$model" --arch gfx950 --env VLLM_ROCM_USE_AITER=1 --revision $old --against $new
 grep -q "$old  TRITON_UNFUSED" stdout || fail 'the backend here is not named'
 grep -q "$new  AITER_MXFP4_BF16" stdout || fail 'the backend there is not named'
 grep -q 'convert again' stdout || fail 'it is not said that the blob changes'
 [ "$(awk '{ if (length > 80) n++ } END { print n + 0 }' stdout)" = 0 ] || fail 'wider than 80 columns'
 
-expect_exit 0 "$BIN" explain "$model" --arch sm80 --against $new --json
+expect_exit 0 "$BIN" explain "$model" --arch sm80 --revision $old --against $new --json
 /usr/bin/python3 -c 'import json; assert json.load(open("stdout"))["repack"] is False' ||
   fail 'sm80 should keep its bytes'
 
 # MARLIN's bytes stay; TRTLLM pads I otherwise there.
-expect_exit 0 "$BIN" convert "$model" -o marlin --arch sm80 -q
+expect_exit 0 "$BIN" convert "$model" -o marlin --arch sm80 --revision $old -q
 expect_exit 0 "$BIN" inspect marlin --revision $new
 grep -q "serves  *$new: yes" stdout || fail 'a MARLIN blob should serve'
-expect_exit 0 "$BIN" convert "$model" -o trtllm --arch sm100 --tp-size 2 -q
+expect_exit 0 "$BIN" convert "$model" -o trtllm --arch sm100 --tp-size 2 --revision $old -q
 expect_exit 0 "$BIN" inspect trtllm --revision $new
 grep -q "serves  *$new: no" stdout || fail 'a TRTLLM blob of two ranks should not serve'
 grep -q 'padded to' stdout || fail 'the reason is missing'
@@ -49,3 +50,42 @@ expect_exit 0 "$BIN" explain "$model" --target target.json
 
 expect_exit 2 "$BIN" list backends --revision vllm-1999-01-01
 expect_one_error 'unknown revision'
+
+# Without a revision the newest release is taken, and said so in one line and in the manifest.
+default=$("$BIN" list revisions --json | sed -n '/"default": true/{x;p}; h' | sed 's/.*"\(vllm-[^"]*\)".*/\1/')
+said="no --revision: taking $default, the newest known release"
+for command in explain inspect 'convert --dry-run -o no'; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" $command "$model" --arch sm100
+  [ "$(grep -cx "mxfp4-repack: $said" stderr)" = 1 ] || fail "$command does not say what it took"
+done
+expect_exit 0 "$BIN" convert "$model" -o assumed --arch sm100 -q
+[ ! -s stderr ] || fail 'not quiet'
+grep -q "\"$said\"" assumed/mxfp4_repack.json || fail 'the manifest does not say what was taken'
+expect_exit 0 "$BIN" convert "$model" -o named --arch sm100 --revision "$default"
+! grep -q 'no --revision' stderr named/mxfp4_repack.json || fail 'a revision was named'
+expect_exit 0 "$BIN" diff assumed named
+
+# Every revision's answer for one deployment: sizes, refusals, and which older blobs still serve. What
+# it says of one pair is what --against says.
+expect_exit 0 "$BIN" explain "$model" --arch sm100 --tp-size 2 --history --json
+"$python" - "$BIN" "$model" <<'PY'
+import json, subprocess, sys
+history = json.load(open("stdout"))["history"]
+names = [row["revision"] for row in history]
+assert names[0] == "vllm-0.33.0" or len(names) > 17, names
+for row in history:
+    assert (row["error"] is None) == (row["layout"] is not None), row
+by_name = {row["revision"]: row for row in history}
+for here, there in ("vllm-2026-05-18", "vllm-2026-08-17"), ("vllm-0.32.0", names[0]), ("vllm-0.24.0", "vllm-0.31.0"):
+    ran = subprocess.run([*sys.argv[1:2], "explain", sys.argv[2], "--arch", "sm100", "--tp-size", "2", "--revision", here, "--against", there,
+                          "--json"], capture_output=True, text=True)
+    assert (here in by_name[there]["takes_blobs_of"]) == (not json.loads(ran.stdout)["repack"]), (here, there, ran.stdout)
+PY
+expect_exit 0 "$BIN" explain "$model" --arch sm100 --tp-size 2 --history
+[ "$(awk '{ if (length > 80) n++ } END { print n + 0 }' stdout)" = 0 ] || fail 'the history is wider than 80 columns'
+grep -q '^vllm-2026-05-18  *TRITON_UNFUSED\|^vllm-2026-05-18  *FLASHINFER_TRTLLM' stdout || fail 'no backend in the history'
+expect_exit 2 "$BIN" explain "$model" --arch sm100 --history --revision $old
+expect_one_error '--revision: of no use with --history'
+expect_exit 2 "$BIN" explain --arch sm9 --history
+expect_one_error "unknown machine 'sm9'"

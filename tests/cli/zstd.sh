@@ -4,8 +4,8 @@
 command -v zstd >/dev/null || skip 'zstd is not installed'
 need_numpy
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 2, 6, 320, 192)'
-convert_quietly model -o zstd --backend TRITON --arch sm90
-convert_quietly model -o plain --backend TRITON --arch sm90 --compress none
+convert_quietly model -o zstd --backend TRITON --arch sm90 --revision vllm-2026-05-18
+convert_quietly model -o plain --backend TRITON --arch sm90 --revision vllm-2026-05-18 --compress none
 for file in zstd/*.zst; do
   zstd -tq "$file" || fail "zstd -t $file"
   plain=plain/$(basename "$file" .zst)
@@ -90,8 +90,8 @@ open(path, "wb").write(data)
 PY
 while read -r backend arch pads; do
   rm -rf zstd plain
-  convert_quietly padded -o zstd --backend "$backend" --arch "$arch" --allow-known-defects
-  convert_quietly padded -o plain --backend "$backend" --arch "$arch" --allow-known-defects --compress none
+  convert_quietly padded -o zstd --backend "$backend" --arch "$arch" --allow-known-defects --revision vllm-2026-05-18
+  convert_quietly padded -o plain --backend "$backend" --arch "$arch" --allow-known-defects --compress none --revision vllm-2026-05-18
   zstd -tq zstd/*.zst || fail "$backend: zstd -t"
   zstd -dcq zstd/*.zst | cmp - plain/layer-00000.safetensors || fail "$backend: zstd -dc"
   "$python" blocks.py "$BIN" "$pads"

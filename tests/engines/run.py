@@ -17,6 +17,7 @@ import grid
 import wheels
 
 # Constants such as the fp8 type are fixed when vLLM is imported, and on gfx94x they differ: so it gets a process of its own.
+CONVERTER_STARTS = [("cuda", "sm90"), ("rocm", "gfx950")]
 STARTS = [("cuda", "sm90"), ("rocm", "gfx950"), ("rocm", "gfx942"), ("xpu", ""), ("cpu", ""), ("other", "")]
 
 
@@ -44,19 +45,22 @@ def child(site, platform, arch, rows, path):
     return modules
 
 
-def convert(site, platform, arch, path):
+def convert(version, cache, platform, arch, path):
     """Digests of the converters' results on one platform, as a JSON file."""
     import torch
 
     import converters
     import decisions
+    import kernels
     import world
 
-    scene = world.start(site, platform, arch, real=("triton_kernels",))
+    flashinfer = wheels.provenance(version, cache)["pins"]["flashinfer-python"]
+    scene = world.start(wheels.site(version, cache), platform, arch, real=("triton_kernels", "flashinfer"))
+    kernels.install_flashinfer(flashinfer, cache)
     release = decisions.Release(scene)
     # Afterwards: while it is imported, vLLM declares operators that exist.
     converters.prepare(torch, scene)
-    rows = converters.digests(release, platform, arch)
+    rows = converters.digests(release, platform)
     with open(path + ".new", "w") as out:
         json.dump({"converters": rows}, out, ensure_ascii=False)
     os.rename(path + ".new", path)
@@ -89,7 +93,7 @@ def launch(job, rows, out, cache, converters=False):
         os.dup2(log.fileno(), 2)
         try:
             if converters:
-                convert(wheels.site(version, cache), platform, arch, path)
+                convert(version, cache, platform, arch, path)
             else:
                 modules = child(wheels.site(version, cache), platform, arch, rows, path)
             if not converters and not os.path.exists(os.path.join(cache, "modules.txt")):
@@ -123,7 +127,7 @@ def join_parts(version, rows, out, cache):
 
 
 def join_converters(version, out, cache):
-    paths = [part_path((version, *start), out) for start in STARTS]
+    paths = [part_path((version, *start), out) for start in CONVERTER_STARTS]
     if all(map(os.path.exists, paths)):
         rows = [row for path in paths for row in json.load(open(path))["converters"]]
         with open(os.path.join(out, f"{version}.converters.json"), "w") as file:
@@ -148,7 +152,7 @@ def main():
     preload(arguments.cache)
     rows = [] if arguments.converters else [("own", json.loads(line)) for line in open(arguments.inputs)] if arguments.inputs else grid.inputs()
     failed = 0
-    jobs = [(version, *start) for version in arguments.versions for start in STARTS]
+    jobs = [(version, *start) for version in arguments.versions for start in (CONVERTER_STARTS if arguments.converters else STARTS)]
     waiting = [job for job in jobs if not os.path.exists(part_path(job, arguments.out))]
     running = {}
     while waiting or running:

@@ -25,12 +25,20 @@ def site(version, cache):
     return os.path.join(folder, "site")
 
 
-def fetch(version, folder):
+def package(name, version, cache, keep):
+    """The folder with the files of another package's wheel whose names end with one of `keep`, fetched if need be."""
+    folder = os.path.join(cache, f"{name}-{version}")
+    if not os.path.exists(os.path.join(folder, "done")):
+        fetch(version, folder, name, keep)
+    return os.path.join(folder, "site")
+
+
+def fetch(version, folder, name="vllm", keep=(".py",)):
     wheel_folder = os.path.join(folder, "dl")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(wheel_folder)
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--only-binary=:all:", "--abi", "abi3", "--abi", "cp38",
-               "--python-version", "3.12", "-d", wheel_folder, f"vllm=={version}"]
+               "--abi", "none", "--python-version", "3.12", "-d", wheel_folder, f"{name}=={version}", "--platform", "any"]
     for platform in PLATFORMS:
         command += ["--platform", platform]
     subprocess.run(command, check=True)
@@ -39,9 +47,9 @@ def fetch(version, folder):
         digest = subprocess.run(["sha256sum", wheel], check=True, capture_output=True, text=True).stdout.split()[0]
         out.write(f"{digest}  {os.path.basename(wheel)}\n")
     with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if name.endswith(".py") or ".dist-info/" in name:
-                archive.extract(name, os.path.join(folder, "site"))
+        for member in archive.namelist():
+            if member.endswith(keep) or ".dist-info/" in member:
+                archive.extract(member, os.path.join(folder, "site"))
     shutil.rmtree(wheel_folder)
     open(os.path.join(folder, "done"), "w").close()
 

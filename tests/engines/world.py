@@ -212,7 +212,7 @@ class Scene:
         if len(sys.modules) != self.modules_seen:
             self.modules_seen = len(sys.modules)
             self.caches = [o for o in gc.get_objects() if type(o) is functools._lru_cache_wrapper
-                           and str(o.__module__).startswith("vllm.")]
+                           and str(o.__module__).startswith(("vllm.", "triton_kernels"))]
         for cache in self.caches:
             cache.cache_clear()
         if self.platform == "rocm" and arch_changed and "vllm.platforms.rocm" in sys.modules:

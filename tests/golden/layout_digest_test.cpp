@@ -1,12 +1,14 @@
 // Runs every layout on larger inputs, drawn from a seed, and compares SHA-256 digests of what the
 // reference wrote: one test a row of testdata/golden/<backend>/digests.json. Adding a case is
-// adding a row. A row of digests-newer.json runs with the newest revision.
+// adding a row. A row of digests-newer.json runs with the revision of 2026-08-17. Rows of
+// testdata/engines/layouts.json are what releases' own converters made, and name the releases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/digest_of.hpp"
@@ -95,6 +97,49 @@ TEST_P(LayoutDigest, Matches) {
         << got.spec.shape.to_string() << " drawn for " << row.dump();
   }
   expect_restored(found->layout->outputs(input), layer, written);
+}
+
+// Tensors that a release's converter made, against those of one layout of the program.
+void expect_executed(const nlohmann::json& row, const Target& target, const Layout& layout) {
+  LoadedSpec spec;
+  spec.dims = {row.at("E").get<int64_t>(), row.at("H").get<int64_t>(), row.at("I").get<int64_t>()};
+  if (row.at("bias").get<bool>()) spec.bias = DType::kBF16;
+  spec.input_scales =
+      target.backend == Backend::EMULATION || target.backend == Backend::AITER_MXFP4_FP8;
+  const LoadedLayer layer =
+      drawn_layer(spec, {row.at("seed").get<uint64_t>(), "typical", "uniform"});
+  const Tensors written = run_layout(layout, {spec, target}, layer, std::byte{0xA5});
+  for (const auto& [name, want] : row.at("out").items()) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(written.contains(name));
+    const Tensor& got = written.at(name);
+    EXPECT_EQ(dtype_name(got.spec.dtype), want.at(0).get<std::string>());
+    EXPECT_EQ(got.spec.shape, Shape(want.at(1).get<std::vector<int64_t>>()));
+    EXPECT_EQ(digest_of(got.bytes), want.at(2).get<std::string>());
+  }
+}
+
+// What the rules refuse is not compared; that the rest is not empty is.
+TEST(ReleaseLayouts, GiveTheBytesThatReleasesMade) {
+  std::ifstream file(MXFP4_TESTDATA "/engines/layouts.json");
+  std::set<std::string> compared;
+  for (const nlohmann::json& row : nlohmann::json::parse(file).at("executed")) {
+    const Target target = target_of(row);
+    std::set<const Layout*> layouts;
+    for (const auto& release : row.at("releases")) {
+      const LayoutRow* found =
+          find_layout_row(revision_by_name(release.get<std::string>()), target);
+      if (found == nullptr || found->layout == nullptr) continue;
+      layouts.insert(found->layout);
+      compared.insert(release.get<std::string>());
+    }
+    for (const Layout* layout : layouts) {
+      SCOPED_TRACE(row.at("releases").dump() + " " + row.at("backend").get<std::string>() + " " +
+                   std::string(layout->id) + ", seed " + row.at("seed").dump());
+      expect_executed(row, target, *layout);
+    }
+  }
+  EXPECT_GE(compared.size(), 10U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, LayoutDigest, testing::ValuesIn(digest_cases()),

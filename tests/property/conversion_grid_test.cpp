@@ -121,7 +121,7 @@ class ConversionGrid : public testing::TestWithParam<const char*> {};
 TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
   constexpr int64_t kEvery = 5;        // of all combinations; prime to every axis
   constexpr int64_t kWriteEvery = 61;  // of those that can be converted
-  const RuleSet& rules = default_revision();
+  const RuleSet& rules = revision_by_name("vllm-2026-05-18");
   const OpenedCheckpoint checkpoint =
       open_checkpoint({.path = fs::path(MXFP4_TESTDATA) / GetParam()}, rules);
   const fs::path scratch = test::scratch_path("conversion_grid");
@@ -228,7 +228,7 @@ TEST(ExplainGrid, WhatAConditionNeedsMeetsIt) {
 
 // Every backend that explain --all says a deployment can use is what it then gets.
 TEST(ExplainGrid, EveryAlternativeIsWhatItIsAskedFor) {
-  const RuleSet& rules = default_revision();
+  const RuleSet& rules = revision_by_name("vllm-2026-05-18");
   const OpenedCheckpoint checkpoint =
       open_checkpoint({.path = fs::path(MXFP4_TESTDATA) / "ingest/gptoss_hf"}, rules);
   int64_t usable = 0;

@@ -14,6 +14,7 @@ BIN = os.environ["BIN"]
 TESTDATA = Path(os.environ["TESTDATA"])
 GOLDEN = TESTDATA / "golden"
 PREFIX = "layers.0.experts"
+SEED = "vllm-2026-05-18"  # what the goldens are made of
 NEWER = "vllm-2026-08-17"
 KNOBS = ("params_dtype", "marlin_input_dtype", "humming_input_dtype", "tp_size")
 PLATFORMS = {"XPU": "xpu", "CPU": "cpu"}
@@ -43,11 +44,15 @@ def model(name, layers=2, experts=4, hidden=128, inter=128):
     return name
 
 
+def with_revision(flags):
+    return flags if "--revision" in flags else (*flags, "--revision", SEED)
+
+
 def convert(source, out, backend, *flags):
     arch = ARCHES[backend]
     machine = ["--arch", arch] if arch else ["--platform", PLATFORMS[backend]]
     run("convert", source, "-o", out, "--backend", backend, "-q", "--force",
-        "--allow-known-defects", *machine, *flags)
+        "--allow-known-defects", *machine, *with_revision(flags))
     return out
 
 
@@ -69,7 +74,7 @@ def convert_case(tensors, case, out, *flags):
     for name, value in case.get("env", {}).items():
         arguments += ["--env", f"{name}={value}"]
     run("convert", source, "-o", out, "-q", "--force", "--allow-known-defects", "--family",
-        case["family"], *arguments, *flags)
+        case["family"], *arguments, *with_revision(flags))
     return out
 
 

@@ -255,7 +255,8 @@ class Ranks(unittest.TestCase):
     def convert(self, name, *flags):
         out = os.path.join(self.base, name)
         subprocess.run([hook_env.BIN, "convert", self.model, "-o", out, "-q", "--backend", "TRITON",
-                        "--arch", "sm90", *flags], check=True)
+                        "--arch", "sm90", "--revision", hook_env.REVISIONS["seed"], *flags],
+                       check=True)
         return out
 
     def loaded(self, directory, index):

@@ -430,7 +430,8 @@ class FallBack(unittest.TestCase):
     def test_kernel_library(self):
         case = golden("flashinfer_cutlass_mxfp4_bf16/*")
         with mock.patch("importlib.metadata.version", lambda name: "0.7.0"):
-            self.refused("version of flashinfer: the blob has 0.6.11.post2, vLLM has 0.7.0",
+            self.refused("version of flashinfer: the blob has 0.6.11.post2, 0.6.12, 0.6.13, 0.6.14 "
+                         "or 0.6.16.post3, vLLM has 0.7.0",
                          case=case)
 
     def test_kernel_library_is_unknown(self):
@@ -631,6 +632,22 @@ class Names(unittest.TestCase):
             self.assertEqual(self.facts.fingerprint_of_tree(tree), running)
             found.add(running)
         self.assertEqual(len(found), 2)
+
+    def test_releases_are_known_by_the_branch_in_use(self):
+        """A change in another backend's branch leaves a release known."""
+        live = self.facts.Live(SimpleNamespace(), method=None, family="gpt_oss", backend="MARLIN",
+                               biases={}, fingerprint="none of them", origin=None, activation="",
+                               shapes={})
+        branches = self.facts.RELEASES["gpt_oss"]["MARLIN"]
+        digest = next(name for name, releases in branches.items() if "0.28.0" in releases)
+        with mock.patch.object(self.facts, "installed_branch", lambda family, backend: digest):
+            self.assertTrue(live.knows("vllm-0.28.0"))
+            self.assertFalse(live.knows("vllm-0.22.0"))
+            self.assertFalse(live.knows("vllm-2026-05-18"))
+        with mock.patch.object(self.facts, "installed_branch", lambda family, backend: "other"):
+            self.assertFalse(live.knows("vllm-0.28.0"))
+        live.fingerprint = next(iter(self.facts.RELEASES["converters"]))
+        self.assertTrue(live.knows("vllm-0.21.0"))
 
     def test_slices(self):
         """The loaders' rules, by the examples of the reference."""

@@ -8,7 +8,7 @@
 namespace mxfp4 {
 namespace {
 
-const RuleSet& rules() { return default_revision(); }
+const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
 
 OpenedCheckpoint open_gpt_oss() {
   return open_checkpoint({.path = MXFP4_TESTDATA "/ingest/gptoss_hf"}, rules());

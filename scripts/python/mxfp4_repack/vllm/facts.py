@@ -8,6 +8,7 @@ RoutedExperts); both have them.
 """
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import inspect
@@ -27,6 +28,13 @@ with open(os.path.join(os.path.dirname(__file__), "revisions.json"), encoding="u
     REVISIONS: Dict[str, Dict[str, Any]] = json.load(_file)
 FINGERPRINTS = {revision["converters"]: name for name, revision in REVISIONS.items()
                 if "converters" in revision}
+# The same fingerprint of every release, and those of the branches that run for one backend:
+#   converters {fingerprint: [release]}, gpt_oss and generic {backend: {fingerprint: [release]}}
+with open(os.path.join(os.path.dirname(__file__), "fingerprints.json"), encoding="utf-8") as _file:
+    RELEASES: Dict[str, Any] = json.load(_file)
+# layout -> {library: versions with whose code its bytes were executed}
+with open(os.path.join(os.path.dirname(__file__), "tested.json"), encoding="utf-8") as _file:
+    TESTED: Dict[str, Dict[str, List[str]]] = json.load(_file)
 
 METHOD_CLASSES = ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod", "QuarkOCP_MX_MoEMethod")
 # Those that read the checkpoint's own tensors.
@@ -120,6 +128,15 @@ class Live:
             activation = getattr(layer, "activation", None)
         self.activation = str(getattr(activation, "value", activation)).lower()
         self._input_scales, self._params_dtype = input_scales, params_dtype
+
+    def knows(self, revision: str) -> bool:
+        """Whether this vLLM's code is known to make the revision's bytes: both converters are the
+        same, or at least all that runs for this layer's backend."""
+        release = revision.replace("vllm-", "", 1)
+        if self.revision == revision or release in RELEASES["converters"].get(self.fingerprint, ()):
+            return True
+        branches = RELEASES.get(self.family, {}).get(self.backend, {})
+        return release in branches.get(installed_branch(self.family, self.backend), ())
 
     @property
     def kind(self) -> Tuple[Any, ...]:
@@ -294,7 +311,7 @@ def compare(manifest: Mapping[str, Any], entry: Mapping[str, Any], live: Live) -
 
 
 def compare_revision(manifest: Mapping[str, Any], live: Live) -> None:
-    if live.revision != manifest["revision"]:
+    if not live.knows(manifest["revision"]):
         raise Mismatch("code of vLLM's converters", manifest["revision"],
                        live.revision or f"code of no known revision ({live.fingerprint})")
 
@@ -306,7 +323,8 @@ def compare_library(manifest: Mapping[str, Any]) -> None:
         return
     # A layout that stayed the same names the version it was taken from.
     pinned = REVISIONS.get(manifest["revision"], {}).get("kernel_libraries", {})
-    versions = OneOf(sorted({version, pinned.get(name, version)}))
+    tested = TESTED.get(manifest["layout"], {}).get(name, [])
+    versions = OneOf(dict.fromkeys([version, pinned.get(name, version), *tested]))
     for distribution in DISTRIBUTIONS[name]:
         try:
             found = importlib.metadata.version(distribution)
@@ -339,6 +357,16 @@ def oracle_fingerprint(oracle: Any) -> str:
             with open(oracle.__file__, "rb") as source:
                 _fingerprints[key] = hashlib.sha256(source.read()).hexdigest()[:16]
     return _fingerprints[key]
+
+
+@functools.lru_cache(maxsize=None)
+def installed_branch(family: str, backend: str) -> str:
+    """The branch fingerprint of the vLLM that is installed; empty where its source says none."""
+    from mxfp4_repack.vllm import fingerprint as branches
+    try:
+        return branches.branch_fingerprint(branches.Sources(), family, backend)
+    except (OSError, LookupError, SyntaxError, ValueError, AttributeError):
+        return ""
 
 
 def fingerprint_of_tree(root: str) -> str:

@@ -145,7 +145,7 @@ class Hook:
 
     @staticmethod
     def _known(live: Live, blob: Any) -> bool:
-        return live.revision == blob.manifest["revision"] or proofs.proven(live, blob.digest)
+        return live.knows(blob.manifest["revision"]) or proofs.proven(live, blob.digest)
 
     # --- one layer ---
 

@@ -1,0 +1,88 @@
+"""The bytes of layouts: what releases' converters returned, stored, and compared with the program's.
+
+usage: layouts.py RESULT...    stores results of run.py --converters beside those of other releases
+
+testdata/engines/layouts.json: {"executed": [row...], "stopped": [row...]}. A row says what was converted (converters.py) and in which releases it came
+out so; "out" is [type, shape, SHA-256] by tensor, "error" what stopped it;
+what stopped a converter is kept without the sizes.
+"""
+import json
+import os
+import sys
+import tempfile
+
+import decisions  # finds the package
+import store
+from mxfp4_repack.vllm import sample
+
+PATH = os.path.join(store.FOLDER, "layouts.json")
+
+
+def by_version(version):
+    return tuple(map(int, version.split(".")))
+
+
+def merge(results, before=None):
+    """The stored form of run.py's results (one a release), added to what is there of other releases."""
+    merged = {}
+    fresh = {result["release"] for result in results}
+    rows = [(row, set(row["releases"]) - fresh) for kind in (before or {}).values() for row in kind]
+    rows += [(row, {result["release"]}) for result in results for row in result["rows"]]
+    for row, releases in rows:
+        left_out = ("releases",) if "out" in row else ("releases", "seed", "E", "H", "I", "bias")
+        row = {key: value for key, value in row.items() if key not in left_out}
+        merged.setdefault(json.dumps(row, sort_keys=True), (row, set()))[1].update(releases)
+    kept = [row | {"releases": sorted(releases, key=by_version)} for row, releases in merged.values() if releases]
+    return {"executed": [row for row in kept if "out" in row], "stopped": [row for row in kept if "out" not in row]}
+
+
+def save(stored):
+    with open(PATH, "w", encoding="utf-8") as file:
+        lines = {kind: ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) for kind, rows in stored.items()}
+        file.write("{" + ",\n".join(f'"{kind}": [\n{text}\n]' for kind, text in lines.items()) + "}\n")
+
+
+def load():
+    return json.load(open(PATH, encoding="utf-8")) if os.path.exists(PATH) else {}
+
+
+def changes(stored, old, new):
+    """Lines that name the converters whose results differ between two releases."""
+    def results(release):
+        return {json.dumps({k: v for k, v in row.items() if k not in ("out", "releases")}, sort_keys=True): row["out"]
+                for row in stored["executed"] if release in row["releases"]}
+    was, now = results(old), results(new)
+    yield f"bytes of converters: {len(now)} results"
+    for kind, keys in (("changed", [key for key in now if key in was and was[key] != now[key]]), ("new", now.keys() - was.keys()), ("gone", was.keys() - now.keys())):
+        names = sorted({" ".join(json.loads(key)[part] for part in ("backend", "family", "arch")) for key in keys})
+        yield f"  {kind}: {', '.join(names) or 'none'}"
+
+
+def compare(program, release, stored, first):
+    """Prints what differs; returns how many rows do. A row that only the program refuses is told, and is no difference."""
+    equal, differ, refused = 0, [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for row in stored["executed"]:
+            if release not in row["releases"]:
+                continue
+            got = sample.packed(program, folder, row, "vllm-" + release)
+            # A tensor that the converter passed through unseen is not in a blob.
+            want = row["out"]
+            if isinstance(got, str):
+                refused.append((row, got))
+            elif {name: got.get(name) for name in want} == want:
+                equal += 1
+            else:
+                differ.append((row, [name for name in want if got.get(name) != want[name]], got))
+    for row, names, got in differ[:first]:
+        print("  differs:", ", ".join(names), json.dumps({key: value for key, value in row.items() if key not in ("out", "releases")}))
+        print("      release:", [row["out"][name][:2] for name in names], "program:", [got.get(name, [None])[:2] for name in names])
+    for text in sorted({f'{row["backend"]} {row["family"]} {row["arch"]}: {error[:150]}' for row, error in refused}):
+        print("  refused:", text)
+    stopped = sum(release in row["releases"] for row in stored["stopped"])
+    print(f"{release}: {equal} layouts' bytes equal, {len(differ)} differ, {len(refused)} refused by the program, {stopped} did not run")
+    return len(differ)
+
+
+if __name__ == "__main__":
+    save(merge([json.load(open(path)) for path in sys.argv[1:]], load()))
