@@ -123,7 +123,8 @@ void expect_executed(const nlohmann::json& row, const Target& target, const Layo
 TEST(ReleaseLayouts, GiveTheBytesThatReleasesMade) {
   std::ifstream file(MXFP4_TESTDATA "/engines/layouts.json");
   std::set<std::string> compared;
-  for (const nlohmann::json& row : nlohmann::json::parse(file).at("executed")) {
+  const nlohmann::json stored = nlohmann::json::parse(file);
+  for (const nlohmann::json& row : stored.at("executed")) {
     const Target target = target_of(row);
     std::set<const Layout*> layouts;
     for (const auto& release : row.at("releases")) {
