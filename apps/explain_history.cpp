@@ -52,8 +52,7 @@ std::vector<std::string> cells(const HistoryRow& row) {
   const std::string backend(backend_of(row.side));
   const LayerDims* padded = padded_of(row.side);
   if (!refusal.empty()) {
-    return {std::string(row.release->name), backend.empty() ? "refused" : backend, "",
-            "refused: " + refusal};
+    return {std::string(row.release->name), backend.empty() ? "-" : backend, "", "refused"};
   }
   const std::string older = ranges_of(row.takes);
   return {std::string(row.release->name), backend,

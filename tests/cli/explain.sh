@@ -93,7 +93,7 @@ for flags in '--arch sm90 --moe-backend xpu' '--arch sm9' '--arch sm90 --rank 1'
   expect_exit $want "$BIN" explain $flags --against vllm-2026-08-17
   diff <(grep error: said) <(grep error: stderr) || fail "--against says something else: $flags"
 done
-expect_exit 4 "$BIN" explain --arch sm90 --moe-backend xpu --against vllm-2026-08-17
+expect_exit 4 "$BIN" explain --arch sm90 --moe-backend xpu --revision $old --against vllm-2026-08-17
 grep -q 'no blob serves both' stdout || fail 'no comparison'
 expect_exit 2 "$BIN" explain
 expect_one_error 'arch|platform'

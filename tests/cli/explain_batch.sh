@@ -44,4 +44,4 @@ head -c 2000000 /dev/zero | tr '\0' '[' >bad.jsonl
 expect_exit 3 batch bad.jsonl
 expect_one_error 'bad.jsonl: '
 expect_exit 3 batch missing.jsonl
-expect_one_error 'missing.jsonl: cannot open'
+expect_one_error 'missing.jsonl: cannot be opened'

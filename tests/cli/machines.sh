@@ -45,7 +45,7 @@ grep -q '"arch": "sm90"' out/mxfp4_repack.json || fail 'the manifest has another
 expect_exit 0 "$BIN" explain "$model" --arch H100
 grep -q '^  machine  *cuda sm90 (H100)$' stdout || fail 'no machine in the report'
 printf '{"arch": "MI300X"}' >target.json
-expect_exit 0 "$BIN" explain --target target.json -q --json
+expect_exit 0 "$BIN" explain --target target.json --revision vllm-2026-05-18 -q --json
 grep -q '"arch": "gfx942"' stdout || fail 'not in a target file'
 printf '{"arch": "MI900"}' >target.json
 expect_exit 3 "$BIN" explain --target target.json

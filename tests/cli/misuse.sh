@@ -94,7 +94,7 @@ misused --quiet verify blob -q -v
 misused --moe-backend convert "$model" -o bad --arch sm90 --backend MARLIN --moe-backend triton
 
 # Repeatable flags take one value each, and leave what follows alone.
-for flag in '--no-lib triton_kernels' '--env VLLM_ROCM_USE_AITER=1' '--knob params_dtype=float16'; do
+for flag in '--no-lib triton_kernels --revision vllm-2026-05-18' '--env VLLM_ROCM_USE_AITER=1' '--knob params_dtype=float16'; do
   # shellcheck disable=SC2086
   expect_exit 0 "$BIN" explain --arch sm90 $flag "$model"
   grep -q '^  sizes  *E 4, ' stdout || fail "$flag took INPUT"
