@@ -59,7 +59,7 @@ std::vector<std::string> cells(const HistoryRow& row) {
           padded == nullptr
               ? ""
               : fmt::format("{} x {}", padded->hidden_size, padded->intermediate_size),
-          older.empty() ? "of no older release" : older};
+          older.empty() ? "no older release" : older};
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ void find_takes(std::span<HistoryRow> rows) {
 
 std::string history_text(const Console& console, std::span<const HistoryRow> rows) {
   std::vector<std::vector<std::string>> lines = {
-      {"release", "backend", "padded H x I", "takes blobs made for"}};
+      {"release", "backend", "padded H x I", "takes blobs of"}};
   for (const HistoryRow& row : rows | std::views::reverse) lines.push_back(cells(row));
   return table(console, lines);
 }
