@@ -48,13 +48,13 @@ round_trip "$ingest/quark_gptoss_w4a8" --backend AITER_MXFP4_FP8 --arch gfx950 -
 round_trip "$ingest/quark_gptoss_w4a8" --backend DEEPGEMM_MXFP4 --arch sm100
 back='--activation silu'
 for backend in MARLIN HUMMING DEEPGEMM_MXFP4 TRITON_UNFUSED; do
-  round_trip "$ingest/quark_w4a4" --backend $backend --arch sm90
-  round_trip "$ingest/dsv4" --backend $backend --arch sm100
+  round_trip "$ingest/quark_w4a4" --backend $backend --arch sm90 --revision vllm-2026-05-18
+  round_trip "$ingest/dsv4" --backend $backend --arch sm100 --revision vllm-2026-05-18
 done
 back='--activation silu --pad none'
 for backend in MARLIN DEEPGEMM_MXFP4 TRITON_UNFUSED; do
-  round_trip "$ingest/ct_mxfp4" --backend $backend --arch sm100
-  round_trip "$ingest/ct_kimi" --backend $backend --arch sm100
+  round_trip "$ingest/ct_mxfp4" --backend $backend --arch sm100 --revision vllm-2026-05-18
+  round_trip "$ingest/ct_kimi" --backend $backend --arch sm100 --revision vllm-2026-05-18
 done
 back=
 

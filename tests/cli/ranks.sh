@@ -101,7 +101,7 @@ cp -r mixed/rank-00-of-02 mixed/rank-01-of-02
 mixed 'rank-01-of-02: the manifest is that of rank 0 of 2'
 cp -r two mixed
 rm -r mixed/rank-01-of-02
-convert_quietly "$model" -o mixed/again --backend TRITON --arch sm90 --tp-size 2
+convert_quietly "$model" -o mixed/again --backend TRITON --arch sm90 --tp-size 2 --revision vllm-2026-05-18
 mv mixed/again/rank-01-of-02 mixed
 rm -r mixed/again
 mixed 'rank-01-of-02: layout: not that of '

@@ -72,7 +72,7 @@ for command in "convert $model -o 'a blank' --arch sm90" "verify 'a blank'" "unp
   fits lines "$command"
 done
 rm -r 'a blank'
-expect_exit 0 "$BIN" convert "$model" -o 'a blank' --arch sm90
+expect_exit 0 "$BIN" convert "$model" -o 'a blank' --arch sm90 --revision vllm-2026-05-18
 last="^'a blank': 2 layer files for TRITON, .* in [0-9.]+ s, .*/s; next: mxfp4-repack verify 'a blank'\$"
 grep -qE "$last" stdout || fail "the last line is: $(cat stdout)"
 [ "$(wc -l <stdout)" = 1 ] || fail 'not one line'
@@ -84,7 +84,7 @@ in_width() { # COLUMNS COMMAND
 }
 words_of() { tr -d ' \n' <"$1" | fold -w1 | sort; }
 if command -v script >/dev/null; then
-  for command in 'inspect ranks' 'inspect model --arch sm90' 'verify --help' 'list styles'; do
+  for command in 'inspect ranks' 'inspect model --arch sm90 --revision vllm-2026-05-18' 'verify --help' 'list styles'; do
     for width in 40 80 200; do
       in_width $width "$BIN $command"
       [ -z "$(grep -v '^  mxfp4-repack ' seen | awk -v w=$width 'length > w')" ] ||
