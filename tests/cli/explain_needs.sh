@@ -67,7 +67,7 @@ grep -qx 'this deployment can use (layout, padded sizes, blob before compression
 grep -A1 -E '^  MARLIN +by --moe-backend marlin$' stdout | grep -qE '^ +marlin/w4a16, H 256, I 128, 416 KiB$' || fail 'no MARLIN'
 [ "$(grep -v "$model" stdout | LC_ALL=C.UTF-8 wc -L)" -le 80 ] || fail 'wider than 80 columns'
 for arch in sm90 sm100 gfx942 gfx950 x86_64; do
-  expect_exit 0 "$BIN" explain "$model" --arch $arch --all
+  "$BIN" explain "$model" --arch $arch --all >stdout || [ $? = 4 ] || fail "explain --all: $arch"
   [ "$(wc -l <stdout)" -le 60 ] || fail "explain --all fills more than a screen: $arch"
 done
 # Colour marks what is met and what is not, and says nothing that words do not.

@@ -43,7 +43,7 @@ def put(path, content):
 
 
 def convert(name, path, named, *flags, codes=(3,)):
-    cases.append(Case(name, ["convert", path, "-o", "out", "--arch", "sm90", *flags], named, codes))
+    cases.append(Case(name, ["convert", path, "-o", "out", "--arch", "sm90", "--revision", "vllm-2026-08-17", *flags], named, codes))
 
 
 # Safetensors

@@ -3,7 +3,7 @@ model=$TESTDATA/ingest/gptoss_hf
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --model-card
 grep -q 'out/README.md: model card; to upload: hf upload OWNER/NAME out$' stdout || { cat stdout; fail 'no word about the upload'; }
 head -1 out/README.md | grep -qx -- --- || fail 'no metadata'
-for line in '| backend | TRITON |' '| layout | triton/hopper |' '| machine | cuda sm90 |' '--load-format mxfp4_repack' 'mxfp4-repack verify'; do
+for line in '| backend | TRITON |' '| layout | triton/hopper-s4 |' '| machine | cuda sm90 |' '--load-format mxfp4_repack' 'mxfp4-repack verify'; do
   grep -qF -- "$line" out/README.md || { cat out/README.md; fail "no line: $line"; }
 done
 cp out/README.md first.md
