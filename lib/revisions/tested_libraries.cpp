@@ -1,7 +1,5 @@
 #include "lib/revisions/tested_libraries.hpp"
 
-#include <algorithm>
-
 #include "lib/layouts/all.hpp"
 
 namespace mxfp4 {
@@ -10,10 +8,10 @@ namespace {
 constexpr std::string_view kFlashinfer = "flashinfer";
 
 std::vector<TestedLibrary> table() {
-  const std::vector<std::string_view> every = {
-      "0.6.8.post1",  "0.6.11.post2", "0.6.12",       "0.6.13",      "0.6.14",
-      "0.6.16.post3", "0.6.18",       "0.6.18.post1", "0.7.0.post1", "0.7.2.post1"};
-  const std::vector<std::string_view> interleaved = {"0.6.11.post2", "0.6.12", "0.6.13", "0.6.14",
+  const std::vector<std::string_view> every = {"0.6.11.post2", "0.6.13",     "0.6.14",
+                                               "0.6.16.post3", "0.6.18",     "0.6.18.post1",
+                                               "0.7.0.post1",  "0.7.2.post1"};
+  const std::vector<std::string_view> interleaved = {"0.6.11.post2", "0.6.13", "0.6.14",
                                                      "0.6.16.post3"};
   return {
       {&kFlashinferTrtllmLayout, kFlashinfer, every},
@@ -26,28 +24,11 @@ std::vector<TestedLibrary> table() {
   };
 }
 
-bool uses(const RuleSet& rules, const Layout* layout) {
-  return std::ranges::find(rules.layouts, layout, &LayoutRow::layout) != rules.layouts.end();
-}
-
 }  // namespace
 
 std::span<const TestedLibrary> tested_libraries() {
   static const std::vector<TestedLibrary> kTable = table();
   return kTable;
-}
-
-std::optional<std::vector<std::string_view>> tested_versions(const RuleSet& rules,
-                                                             std::string_view library) {
-  std::optional<std::vector<std::string_view>> common;
-  for (const TestedLibrary& row : tested_libraries()) {
-    if (row.library != library || !uses(rules, row.layout)) continue;
-    if (!common) common = row.versions;
-    std::erase_if(*common, [&](std::string_view version) {
-      return std::ranges::find(row.versions, version) == row.versions.end();
-    });
-  }
-  return common;
 }
 
 }  // namespace mxfp4

@@ -2,13 +2,11 @@
 // bytes (testdata/engines/layouts.json, testdata/golden).
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "lib/layouts/layout.hpp"
-#include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
 
@@ -19,10 +17,5 @@ struct TestedLibrary {
 };
 
 [[nodiscard]] std::span<const TestedLibrary> tested_libraries();
-
-// The versions with which every layout of these rules that depends on the library was tested, oldest
-// first. Nothing when no layout of the table depends on it.
-[[nodiscard]] std::optional<std::vector<std::string_view>> tested_versions(
-    const RuleSet& rules, std::string_view library);
 
 }  // namespace mxfp4
