@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
+#include <iterator>
 
 #include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -78,14 +78,14 @@ void find_takes(std::span<HistoryRow> rows) {
 std::string history_text(const Console& console, std::span<const HistoryRow> rows) {
   std::vector<std::vector<std::string>> lines = {
       {"release", "backend", "padded H x I", "takes blobs of"}};
-  for (const HistoryRow& row : rows | std::views::reverse) lines.push_back(cells(row));
+  std::transform(rows.rbegin(), rows.rend(), std::back_inserter(lines), cells);
   return table(console, lines);
 }
 
 Json history_json(std::span<const HistoryRow> rows) {
   Json out = json_document("explain");
   auto& history = out["history"] = nlohmann::ordered_json::array();
-  for (const HistoryRow& row : rows | std::views::reverse) {
+  std::for_each(rows.rbegin(), rows.rend(), [&](const HistoryRow& row) {
     const std::string backend(backend_of(row.side));
     const LayerDims* padded = padded_of(row.side);
     auto& item = history.emplace_back();
@@ -100,7 +100,7 @@ Json history_json(std::span<const HistoryRow> rows) {
     auto& takes = item["takes_blobs_of"] = nlohmann::ordered_json::array();
     for (const Release* release : row.takes) takes.push_back(release->name);
     item["error"] = text_or_null(refusal_of(row.side));
-  }
+  });
   return out;
 }
 
