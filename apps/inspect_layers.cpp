@@ -92,8 +92,8 @@ int64_t stored_bytes_of(const std::vector<LayerSize>& layers) {
 }
 
 std::vector<int64_t> layer_numbers(const std::vector<LayerSize>& layers) {
-  std::vector<int64_t> numbers;
-  for (const LayerSize& layer : layers) numbers.push_back(layer.layer);
+  std::vector<int64_t> numbers(layers.size());
+  std::ranges::transform(layers, numbers.begin(), &LayerSize::layer);
   return numbers;
 }
 

@@ -138,7 +138,7 @@ std::string known_otherwise(const std::string& name, const std::vector<std::stri
 
 // The flag that a wrong one most likely means; empty when none is near.
 std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
-  const std::string other = known_otherwise(name, flags);
+  std::string other = known_otherwise(name, flags);
   if (!other.empty() || name.size() == 2) return other;
   // A flag of one letter is near to too many.
   std::vector<std::string> words;
@@ -182,7 +182,7 @@ bool looks_like_flag(const std::string& word) {
 // rest. The first letter that is no flag, with its dash; empty: all are.
 std::string unknown_letter(const CLI::App& command, std::string_view word) {
   for (char letter : word.substr(1)) {
-    const std::string name{'-', letter};
+    std::string name{'-', letter};
     const CLI::Option* option = command.get_option_no_throw(name);
     if (option == nullptr) return name;
     if (option->get_items_expected_max() > 0) break;
@@ -193,7 +193,7 @@ std::string unknown_letter(const CLI::App& command, std::string_view word) {
 // The flag in `word` that `command` does not know; empty: it knows all of them.
 std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
   const std::vector<std::string> flags = flag_names(command);
-  const std::string name = word.substr(0, word.find('='));
+  std::string name = word.substr(0, word.find('='));
   if (name.starts_with("--")) return contains(flags, name) ? "" : name;
   // "-json" is --json with a dash too few, though the parser reads -j and its value.
   if (name.size() > 2 && contains(flags, "-" + name)) return name;

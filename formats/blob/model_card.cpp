@@ -165,7 +165,7 @@ bool is_model_card_file(const fs::path& path) {
 fs::path write_model_card(const std::vector<fs::path>& blobs,
                           const std::vector<Manifest>& manifests) {
   const bool ranks = rank_directory(manifests.front().rank) != ".";
-  const fs::path path = (ranks ? blobs.front().parent_path() : blobs.front()) / kModelCardName;
+  fs::path path = (ranks ? blobs.front().parent_path() : blobs.front()) / kModelCardName;
   std::error_code error;
   if (fs::exists(fs::symlink_status(path, error)) && !is_model_card_file(path)) {
     throw Error::output(
