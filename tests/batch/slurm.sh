@@ -88,7 +88,8 @@ done
 [ "$(state "$final")" = COMPLETED ] || fail "finalize: $(state "$final")"
 [ "$(restarts 0) $(restarts 1) $(restarts 2) $(restarts 3)" = '0 1 1 0' ] || fail 'other tasks were restarted'
 for task in 1 2; do
-  grep -qE '[,;] [12] kept' "mxfp4-repack-${array}_$task.log" ||
+  # On a busy machine a shard may be complete before the requeue stops it.
+  grep -qE '[,;] [12] kept|complete already, nothing to do' "mxfp4-repack-${array}_$task.log" ||
     { cat "mxfp4-repack-${array}_$task.log" >&2; fail "task $task began from nothing"; }
 done
 diff -r want out
