@@ -181,7 +181,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .between = check_interrupted},
                           plan.manifests, *checkpoint.source);
   if (output.complete()) {
-    if (options.model_card) add_model_card(options.output, console);
+    if (options.model_card && !options.dry_run) add_model_card(options.output, console);
     return already_complete(options, console);
   }
   for (const std::string& damage : output.damages()) console.warn(damage + "; made again");

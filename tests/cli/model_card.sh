@@ -10,6 +10,8 @@ cp out/README.md first.md
 expect_exit 0 "$BIN" verify out
 # The same bytes again, by --resume on what is complete and by --force.
 rm out/README.md
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --model-card --resume --dry-run
+[ ! -e out/README.md ] || fail 'a dry run wrote the card'
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --model-card --resume
 cmp first.md out/README.md || fail 'another card'
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --force
