@@ -54,6 +54,15 @@ std::string layers_of(const Manifest& manifest) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
+// Older blobs tell neither a fingerprint nor a model type.
+bool same_source(const Json& old, Json planned) {
+  if (!old.contains("fingerprint")) {
+    planned.erase("fingerprint");
+    planned.erase("model_type");
+  }
+  return old == planned;
+}
+
 }  // namespace
 
 std::vector<std::string> differing_flags(const Manifest& then, const Manifest& now) {
@@ -70,7 +79,9 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   compare("--layers", layers_of(then), layers_of(now));
   compare("--include-rest", then.rest.empty() ? "not given" : "given",
           now.rest.empty() ? "not given" : "given");
-  if (old.at("source") != planned.at("source")) differences.emplace_back("the input's files");
+  if (!same_source(old.at("source"), planned.at("source"))) {
+    differences.emplace_back("the input's files");
+  }
   if (old.at("rank") != planned.at("rank")) differences.emplace_back("the ranks");
   if (differences.empty()) differences.emplace_back("other facts of the deployment or the input");
   return differences;

@@ -92,6 +92,20 @@ expect_exit 5 "${convert[@]}" -o out "${flags[@]}"
 expect_exit 2 "${convert[@]}" -o out "${flags[@]}" --resume --force
 diff -r want out
 
+# A program that knew no fingerprint differs by its version alone, not by the input's files.
+"$python" - <<'PY'
+import glob, json, os, subprocess
+for path in glob.glob("out/**/mxfp4_repack.json", recursive=True):
+    manifest = json.load(open(path))
+    manifest["tool_version"] = "0.1.0"
+    del manifest["manifest_xxh3_128"], manifest["source"]["fingerprint"]
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
+    open(path, "wb").write(subprocess.run([os.environ["SEAL"]], input=text.encode(), capture_output=True, check=True).stdout)
+PY
+expect_exit 2 "${convert[@]}" -o out "${flags[@]}" --resume
+expect_one_error 'complete result of another conversion: mxfp4-repack: 0\.1\.0, now [0-9.]+$'
+expect_exit 0 "${convert[@]}" -o out "${flags[@]}" --force
+
 # Interrupted by a signal: no manifest, no temporary, and what is there can be resumed.
 no_manifest() {
   [ ! -e out/mxfp4_repack.json ] || fail 'a manifest after an interruption'
