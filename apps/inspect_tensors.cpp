@@ -99,29 +99,6 @@ std::string layer_text(const Console& console, std::span<const LayerTensor> tens
          "\n" + table(console, rows);
 }
 
-// The folders of a Hugging Face cache's models in its root, such as "models--openai--gpt-oss-20b".
-std::vector<fs::path> models_of(const fs::path& root) {
-  std::vector<fs::path> models;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(root, ignored)) {
-    if (entry.path().filename().string().starts_with("models--")) models.push_back(entry.path());
-  }
-  std::ranges::sort(models);
-  return models;
-}
-
-// The checkpoint in a Hugging Face cache's root or folder of one model; any other path as it is.
-fs::path in_cache(const fs::path& path) {
-  const std::vector<fs::path> models = models_of(path);
-  if (models.empty()) return hub_snapshot(path);
-  if (models.size() == 1) return hub_snapshot(models.front());
-  std::string names;
-  for (const fs::path& model : models) names += " " + model.filename().string();
-  throw Error::input(
-      fmt::format("{}: a cache of {} models:{}", path.string(), models.size(), names))
-      .hint("give one of these folders");
-}
-
 // The number in "layer-00003.safetensors.zst"; empty: another file.
 std::optional<int64_t> layer_of(const fs::path& directory, const fs::path& file) {
   std::error_code ignored;
@@ -229,7 +206,7 @@ std::string tensors_text(const Console& console, const std::vector<LayerTensor>&
 
 fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return in_cache(path);
+  if (fs::is_directory(path, ignored)) return hub_snapshot(path);
   if (!fs::is_regular_file(path, ignored)) return path;
   fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const fs::path name = path.filename();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <system_error>
@@ -31,15 +32,22 @@ bool is_plain_name(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-}  // namespace
-
-fs::path hub_snapshot(const fs::path& path) {
+// The folders of the models in a cache's root, such as "models--openai--gpt-oss-20b", by name.
+std::vector<fs::path> models_of(const fs::path& root) {
+  std::vector<fs::path> models;
   std::error_code ignored;
-  const fs::path snapshots = path / "snapshots";
-  if (!fs::is_directory(snapshots, ignored) || fs::exists(path / "config.json", ignored)) {
-    return path;
+  for (const auto& entry : fs::directory_iterator(root, ignored)) {
+    if (entry.path().filename().string().starts_with("models--")) models.push_back(entry.path());
   }
-  const std::string commit = first_line(path / "refs" / "main");
+  std::ranges::sort(models);
+  return models;
+}
+
+fs::path snapshot_of_model(const fs::path& model) {
+  std::error_code ignored;
+  const fs::path snapshots = model / "snapshots";
+  if (!fs::is_directory(snapshots, ignored)) return model;
+  const std::string commit = first_line(model / "refs" / "main");
   if (is_plain_name(commit) && fs::is_directory(snapshots / commit, ignored)) {
     return snapshots / commit;
   }
@@ -47,8 +55,23 @@ fs::path hub_snapshot(const fs::path& path) {
   for (const auto& entry : fs::directory_iterator(snapshots, ignored)) all.push_back(entry.path());
   if (all.size() == 1) return all.front();
   throw Error::input(
-      fmt::format("{}: {} snapshots, and refs/main names none of them", path.string(), all.size()))
+      fmt::format("{}: {} snapshots, and refs/main names none of them", model.string(), all.size()))
       .hint("name one of the directories in snapshots/");
+}
+
+}  // namespace
+
+fs::path hub_snapshot(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path / "config.json", ignored)) return path;
+  const std::vector<fs::path> models = models_of(path);
+  if (models.empty()) return snapshot_of_model(path);
+  if (models.size() == 1) return snapshot_of_model(models.front());
+  std::string names;
+  for (const fs::path& model : models) names += " " + model.filename().string();
+  throw Error::input(
+      fmt::format("{}: a cache of {} models:{}", path.string(), models.size(), names))
+      .hint("give one of these folders");
 }
 
 }  // namespace mxfp4

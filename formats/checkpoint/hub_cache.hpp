@@ -1,13 +1,14 @@
-// The folder of one model in a Hugging Face hub cache: models--OWNER--NAME with blobs/, refs/ and
-// snapshots/COMMIT/, as huggingface_hub lays it out.
+// A Hugging Face hub cache, as huggingface_hub lays it out: in its root a folder for each model,
+// models--OWNER--NAME, with blobs/, refs/ and snapshots/COMMIT/.
 #pragma once
 
 #include <filesystem>
 
 namespace mxfp4 {
 
-// The snapshot that refs/main names, or the only one; `path` itself where it is no such folder.
-// Throws Error::input where there are several and refs/main names none of them.
+// `path` is a cache's root or the folder of one of its models: the snapshot that refs/main names, or
+// the only one. Any other path is returned as it is. Throws Error::input where a root holds several
+// models, or a model several snapshots of which refs/main names none.
 [[nodiscard]] std::filesystem::path hub_snapshot(const std::filesystem::path& path);
 
 }  // namespace mxfp4

@@ -80,9 +80,13 @@ for path in hub hub/models--a--b hub/models--a--b/snapshots/0123abc/config.json;
   expect_exit 0 "$BIN" inspect $path --tensors
   cmp want stdout || fail "inspect $path says something else"
 done
+expect_exit 0 "$BIN" convert hub -o from-root --arch sm90
 mkdir hub/models--a--c
-expect_exit 3 "$BIN" inspect hub
-expect_one_error 'hub: a cache of 2 models: models--a--b models--a--c$'
+for command in 'inspect hub' 'convert hub -o no --arch sm90 -q' 'verify from-root --against hub'; do
+  # shellcheck disable=SC2086
+  expect_exit 3 "$BIN" $command
+  expect_one_error 'hub: a cache of 2 models: models--a--b models--a--c$'
+done
 rmdir hub/models--a--c
 # What is no small text names no snapshot, and waits for nobody.
 rm hub/models--a--b/refs/main
