@@ -13,7 +13,8 @@ rm -rf back
 expect_exit 0 "$BIN" unpack packed -o back --threads 1
 took=$((($(date +%s%N) - started) / 1000000))
 twice=0
-for attempt in $(seq 60); do
+# On a busy machine few of a sanitizer's slow processes get both signals in time.
+for attempt in $(seq 240); do
   rm -rf back
   "$BIN" unpack packed -o back --threads 1 >/dev/null 2>stderr &
   pid=$!
@@ -34,8 +35,7 @@ for attempt in $(seq 60); do
   twice=$((twice + 1))
   [ $twice -lt 12 ] || break
 done
-# On a busy machine few of a sanitizer's slow processes get both signals in time.
-sanitized || [ $twice -ge 3 ] || fail "only $twice attempts were stopped"
+[ $twice -ge 3 ] || fail "only $twice attempts were stopped"
 
 # A bit of data that no header would show.
 printf X | dd of=packed/layer-00004.safetensors bs=1 seek=70000 conv=notrunc status=none
