@@ -1,4 +1,4 @@
-// Shared by the FlashInfer CUTLASS layouts: the interleave of capability 9.0, and for a w13 loaded
+// Shared by the FlashInfer CUTLASS layouts: the interleaves of capability 9.0, and for a w13 loaded
 // as gate/up pairs its rows as all up, then all gate, and the biases. Source: vLLM a2c8fc6657
 // fused_moe/oracle/mxfp4.py, gpt_oss converter.
 #pragma once
@@ -18,5 +18,12 @@ namespace mxfp4 {
 // has put the rows in order.
 [[nodiscard]] Output sm90_weight_output(const LoadedSpec& loaded, Slot slot, Program rows);
 [[nodiscard]] Output sm90_scale_output(const LoadedSpec& loaded, Slot slot, Program rows);
+// That of flashinfer 0.6.18 and later, stated in flashinfer_cutlass_folded.cpp.
+[[nodiscard]] Output folded_weight_output(const LoadedSpec& loaded, Slot slot, Program rows);
+[[nodiscard]] Output folded_scale_output(const LoadedSpec& loaded, Slot slot, Program rows);
+
+// Its weights of rows x columns bytes (multiples of 16 and 64) in plain steps. The outputs run one
+// equal step that is faster.
+[[nodiscard]] Program folded_weight_definition(int64_t rows, int64_t columns);
 
 }  // namespace mxfp4

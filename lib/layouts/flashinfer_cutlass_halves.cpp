@@ -1,9 +1,11 @@
 // FLASHINFER_CUTLASS_* of a w13 that is loaded as gate and up halves: the halves change places, and
-// then everything is as in flashinfer/cutlass-sm90 (capability 9.0) and flashinfer/cutlass-mxfp8
-// (10.x and 12.x).
+// then everything is as in flashinfer/cutlass-sm90 or, from flashinfer 0.6.18 on,
+// flashinfer/cutlass-sm90-folded (capability 9.0), and flashinfer/cutlass-mxfp8 (10.x and 12.x).
 //
 //   w13_weight, w2_weight              U8 [E, 2I, H/2], [E, H, I/2]
 //   w13_weight_scale, w2_weight_scale  U8 [E, H/128, 8I], [E, I/128, 4H]     sm90-halves
+//                                      U8 [E, I/32, H/128, 16, 16],
+//                                         [E, H/64, I/128, 16, 16]           sm90-folded-halves
 //                                      U8 [E, 2I, H/32], [E, H, I/32]        mxfp8-halves
 //   w13_bias, w2_bias                  BF16 [E, 2I], [E, H]; optional
 //
@@ -12,7 +14,7 @@
 //
 // Preconditions: H % 128 == 0, I % 128 == 0.
 // Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py, generic converter; flashinfer 0.6.16.post3,
-// whose interleave is that of 0.6.11.post2.
+// whose interleave is that of 0.6.11.post2; vLLM 0.29.0, flashinfer 0.6.18 for sm90-folded-halves.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
@@ -68,6 +70,7 @@ std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded, 
 }
 
 constexpr std::string_view kSm90Id = "flashinfer/cutlass-sm90-halves";
+constexpr std::string_view kFoldedId = "flashinfer/cutlass-sm90-folded-halves";
 constexpr std::string_view kMxfp8Id = "flashinfer/cutlass-mxfp8-halves";
 
 }  // namespace
@@ -92,6 +95,29 @@ const Layout kFlashinferCutlassSm90HalvesLayout = {
     .outputs =
         [](const LayoutInput& input) {
           return outputs_with(kSm90Id, input.loaded, sm90_weight_output, sm90_scale_output);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kFlashinferCutlassSm90FoldedHalvesLayout = {
+    .id = kFoldedId,
+    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16 (generic), vLLM 0.29 and later",
+    .outputs_doc =
+        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
+        "w13_weight_scale U8 [E, I/32, H/128, 16, 16], w2_weight_scale U8 [E, H/64, I/128, 16, "
+        "16]\n"
+        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H], when loaded",
+    .formula =
+        "w13 row r takes loaded row (r+I)%2I\n"
+        "weight byte (r, c) and scale (r, c): as flashinfer/cutlass-sm90-folded",
+    .preconditions = "H % 128 == 0, I % 128 == 0",
+    .source =
+        "vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py, "
+        "moe_gemm_mixed_utils.cu",
+    .kernel_library = "flashinfer 0.6.18",
+    .outputs =
+        [](const LayoutInput& input) {
+          return outputs_with(kFoldedId, input.loaded, folded_weight_output, folded_scale_output);
         },
     .check_data = nullptr,
 };

@@ -18,8 +18,8 @@
 //
 // Preconditions: H % 128 == 0, I % 128 == 0; both biases.
 // Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 fused_moe/core.py
-// (interleave_moe_{weights,scales}_for_sm90_mixed_gemm), moe_gemm_mixed_utils.cu. Some later
-// flashinfer versions interleave the weights in another way: the blob names the version.
+// (interleave_moe_{weights,scales}_for_sm90_mixed_gemm), moe_gemm_mixed_utils.cu. From 0.6.18 on
+// flashinfer interleaves as flashinfer_cutlass_folded.cpp states.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
@@ -74,7 +74,7 @@ Output sm90_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
 
 const Layout kFlashinferCutlassSm90Layout = {
     .id = kId,
-    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16",
+    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM up to 0.28",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
         "w13_weight_scale U8 [E, H/128, 8I], w2_weight_scale U8 [E, I/128, 4H]\n"

@@ -1,5 +1,6 @@
 // vLLM 0.29.0 (fused_moe/oracle/mxfp4.py, fused_moe/b12x.py): the b12x backends; a backend that is
-// asked for by name is asked with its own key; gfx950 emulates one shape of Qwen.
+// asked for by name is asked with its own key; gfx950 emulates one shape of Qwen; flashinfer
+// interleaves for capability 9.0 in another way.
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
@@ -75,16 +76,14 @@ void add_b12x(RuleSet& rules) {
 }
 
 // flashinfer 0.6.18 interleaves for capability 9.0 in another way.
-void refuse_cutlass(RuleSet& rules) {
+void fold_cutlass(RuleSet& rules) {
   constexpr Backend kBackend = FLASHINFER_CUTLASS_MXFP4_BF16;
-  constexpr std::string_view kReason =
-      "flashinfer 0.6.18 and later interleave weights and scales for capability 9.0 in another "
-      "way, "
-      "which no layout here does";
   for (const Family family : {Family::kGptOss, Family::kGeneric}) {
     edit::drop_layouts(rules, kBackend, family);
-    edit::add_layouts(rules, {{kBackend, family, {}, nullptr, kReason}});
   }
+  edit::add_layouts(rules,
+                    {{kBackend, Family::kGptOss, {}, &kFlashinferCutlassSm90FoldedLayout},
+                     {kBackend, Family::kGeneric, {}, &kFlashinferCutlassSm90FoldedHalvesLayout}});
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ const Release kRelease0290 = {
     .apply =
         [](RuleSet& rules) {
           add_b12x(rules);
-          refuse_cutlass(rules);
+          fold_cutlass(rules);
           edit::insert_after(rules.option_names, "b12x",
                              std::string_view("flashinfer_moe_ep_mega_deep_gemm"));
           edit::insert_after(rules.option_names, "flashinfer_moe_ep_mega_deep_gemm",

@@ -1,6 +1,7 @@
 #include "lib/steps/hopper_value_step.hpp"
 
 #include "lib/kernels/hopper_mix.hpp"
+#include "lib/kernels/hopper_rows.hpp"
 #include "lib/kernels/hopper_value.hpp"
 #include "lib/steps/element_map.hpp"
 
@@ -28,6 +29,25 @@ constexpr uint32_t unmix_word(uint32_t word) {
 static_assert(mix_word(0x04030201) == 0x0853 && mix_word(0x40302010) == 0x0853'0000);
 static_assert(unmix_word(0x0853'0000) == 0x40302010);
 
+using Kernel = void (*)(int64_t rows, int64_t columns, const std::byte* in, bool streaming,
+                        std::byte* out) noexcept;
+
+// Sixteen rows are a piece of their own.
+Custom step_of(std::string_view name, Kernel pack, Kernel unpack, int64_t rows, int64_t columns) {
+  const auto running = [columns](Kernel kernel) {
+    return [=](ConstBytes in, bool streaming, MutableBytes out) {
+      const int64_t count = columns == 0 ? 0 : static_cast<int64_t>(in.size()) / columns;
+      kernel(count, columns, in.data(), streaming, out.data());
+    };
+  };
+  return {.name = name,
+          .in_bytes = rows * columns,
+          .out_bytes = rows * columns,
+          .piece_bytes = 16 * columns,
+          .forward = running(pack),
+          .inverse = running(unpack)};
+}
+
 }  // namespace
 
 const Recoding kHopperMix = {
@@ -39,22 +59,13 @@ const Recoding kHopperMix = {
 };
 
 Custom hopper_value_step(int64_t rows, int64_t columns) {
-  const auto rows_of = [columns](ConstBytes bytes) {
-    return columns == 0 ? 0 : static_cast<int64_t>(bytes.size()) / columns;
-  };
-  return {.name = "hopper value swizzle",
-          .in_bytes = rows * columns,
-          .out_bytes = rows * columns,
-          .piece_bytes = 16 * columns,
-          .forward =
-              [=](ConstBytes in, bool streaming, MutableBytes out) {
-                kernels::hopper_value_pack(rows_of(in), columns, in.data(), streaming, out.data());
-              },
-          .inverse =
-              [=](ConstBytes in, bool streaming, MutableBytes out) {
-                kernels::hopper_value_unpack(rows_of(in), columns, in.data(), streaming,
-                                             out.data());
-              }};
+  return step_of("hopper value swizzle", kernels::hopper_value_pack, kernels::hopper_value_unpack,
+                 rows, columns);
+}
+
+Custom hopper_rows_step(int64_t rows, int64_t columns) {
+  return step_of("hopper row interleave", kernels::hopper_rows_pack, kernels::hopper_rows_unpack,
+                 rows, columns);
 }
 
 }  // namespace mxfp4

@@ -1,4 +1,5 @@
-// The Hopper value swizzle as one step; what it does is stated in lib/layouts/triton_hopper.cpp.
+// The weight orders of Hopper's kernels, one step each. lib/layouts/triton_hopper.cpp states the value
+// swizzle, lib/layouts/flashinfer_cutlass_folded.cpp the interleave of rows.
 #pragma once
 
 #include "lib/steps/step.hpp"
@@ -10,5 +11,7 @@ extern const Recoding kHopperMix;
 
 // `rows` x `columns` bytes in, as many out; rows a multiple of 16, columns of 32.
 [[nodiscard]] Custom hopper_value_step(int64_t rows, int64_t columns);
+// The same; columns a multiple of 64.
+[[nodiscard]] Custom hopper_rows_step(int64_t rows, int64_t columns);
 
 }  // namespace mxfp4

@@ -1,5 +1,5 @@
-// The one-pass Hopper value step equals the plain steps that define it, both ways, also on buffers
-// that are not aligned and for every instruction set that this machine has.
+// The one-pass steps for Hopper's weights equal the plain steps that define them, both ways, also on
+// buffers that are not aligned and for every instruction set that this machine has.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -9,6 +9,7 @@
 
 #include "lib/exec/buffer.hpp"
 #include "lib/kernels/copy.hpp"
+#include "lib/layouts/flashinfer_cutlass_common.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 #include "tests/unit/layout_runner.hpp"
@@ -18,10 +19,22 @@ namespace {
 
 using layout_test::Bytes;
 
-void expect_equal(int64_t rows, int64_t columns, unsigned seed) {
+struct FastStep {
+  const char* name;
+  Program (*definition)(int64_t rows, int64_t columns);
+  Custom (*step)(int64_t rows, int64_t columns);
+  int64_t columns;  // that it takes are multiples of this
+};
+
+constexpr FastStep kFastSteps[] = {
+    {"value swizzle", hopper_value_definition, hopper_value_step, 32},
+    {"row interleave", folded_weight_definition, hopper_rows_step, 64},
+};
+
+void expect_equal(const FastStep& of, int64_t rows, int64_t columns, unsigned seed) {
   SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
-  const Program plain = hopper_value_definition(rows, columns);
-  const Step fast = hopper_value_step(rows, columns);
+  const Program plain = of.definition(rows, columns);
+  const Step fast = of.step(rows, columns);
   const auto size = static_cast<size_t>(rows * columns);
   ASSERT_EQ(step_in_bytes(fast), plain.in_bytes());
   ASSERT_EQ(step_out_bytes(fast), plain.out_bytes());
@@ -41,9 +54,9 @@ void expect_equal(int64_t rows, int64_t columns, unsigned seed) {
 }
 
 // Past the caches, to whole lines.
-void expect_equal_streamed(int64_t rows, int64_t columns, unsigned seed) {
+void expect_equal_streamed(const FastStep& of, int64_t rows, int64_t columns, unsigned seed) {
   SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
-  const Custom fast = hopper_value_step(rows, columns);
+  const Custom fast = of.step(rows, columns);
   const auto size = static_cast<size_t>(rows * columns);
   const Bytes in = layout_test::drawn_bytes(rows * columns, seed);
   Bytes want(size);
@@ -61,18 +74,26 @@ void expect_equal_streamed(int64_t rows, int64_t columns, unsigned seed) {
   EXPECT_TRUE(std::ranges::equal(back, in)) << "inverse";
 }
 
-TEST(HopperValueStep, EqualsItsDefinitionOnEveryTarget) {
+void expect_all_equal(const FastStep& of) {
+  SCOPED_TRACE(of.name);
+  unsigned seed = 1;
+  for (int64_t rows : {0, 16, 32, 80, 256}) {
+    for (int64_t columns : {0, 32, 64, 96, 160, 192, 1440, 1472}) {
+      if (columns % of.columns != 0) continue;
+      expect_equal(of, rows, columns, seed++);
+      if (columns > 0 && columns < 200) expect_equal_streamed(of, rows, columns, seed++);
+    }
+  }
+}
+
+TEST(HopperSteps, EqualTheirDefinitionsOnEveryTarget) {
   const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
   ASSERT_FALSE(targets.empty());
   for (int64_t target : targets) {
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(target);
-    unsigned seed = 1;
-    for (int64_t rows : {0, 16, 32, 80, 256}) {
-      for (int64_t columns : {0, 32, 64, 96, 160, 1440}) expect_equal(rows, columns, seed++);
-      for (int64_t columns : {32, 64, 96, 192}) expect_equal_streamed(rows, columns, seed++);
-    }
+    for (const FastStep& of : kFastSteps) expect_all_equal(of);
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().DeInit();

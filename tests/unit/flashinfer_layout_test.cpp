@@ -48,7 +48,8 @@ void set_words(Tensor& tensor, const std::vector<Word>& words) {
 
 TEST(FlashinferLayout, RefusesUnalignedSizes) {
   for (const Layout* layout :
-       {&kFlashinferTrtllmLayout, &kFlashinferCutlassSm90Layout, &kFlashinferCutlassMxfp8Layout}) {
+       {&kFlashinferTrtllmLayout, &kFlashinferCutlassSm90Layout,
+        &kFlashinferCutlassSm90FoldedLayout, &kFlashinferCutlassMxfp8Layout}) {
     for (const LayerDims dims : {LayerDims{1, 160, 128}, LayerDims{1, 128, 192}}) {
       EXPECT_EQ(kind_of_refusal(*layout, input_of(dims, DType::kBF16)), ErrorKind::kUnsupported);
     }
@@ -58,7 +59,8 @@ TEST(FlashinferLayout, RefusesUnalignedSizes) {
 TEST(FlashinferLayout, GptOssNeedsBiasesAndGenericTrtllmDoesNot) {
   const LayerDims dims{1, 128, 128};
   for (const Layout* layout :
-       {&kFlashinferTrtllmLayout, &kFlashinferCutlassSm90Layout, &kFlashinferCutlassMxfp8Layout}) {
+       {&kFlashinferTrtllmLayout, &kFlashinferCutlassSm90Layout,
+        &kFlashinferCutlassSm90FoldedLayout, &kFlashinferCutlassMxfp8Layout}) {
     EXPECT_EQ(kind_of_refusal(*layout, input_of(dims, std::nullopt)), ErrorKind::kUnsupported);
   }
   EXPECT_EQ(kFlashinferTrtllmLayout.outputs(input_of(dims, std::nullopt, Family::kGeneric)).size(),
@@ -67,7 +69,8 @@ TEST(FlashinferLayout, GptOssNeedsBiasesAndGenericTrtllmDoesNot) {
 
 TEST(FlashinferLayout, EmptyRankHasEmptyOutputs) {
   for (const Layout* layout :
-       {&kFlashinferTrtllmLayout, &kFlashinferCutlassSm90Layout, &kFlashinferCutlassMxfp8Layout}) {
+       {&kFlashinferTrtllmLayout, &kFlashinferCutlassSm90Layout,
+        &kFlashinferCutlassSm90FoldedLayout, &kFlashinferCutlassMxfp8Layout}) {
     for (const Output& output : layout->outputs(input_of({0, 128, 128}, DType::kBF16))) {
       EXPECT_EQ(output.spec.bytes(), 0) << output.name;
       EXPECT_EQ(granule_count(output, 0), 0);
@@ -132,6 +135,52 @@ TEST(FlashinferLayout, Sm90WeightsFollowTheNibbleFormula) {
   }
 }
 
+TEST(FlashinferLayout, FoldedWeightsFollowTheWordFormula) {
+  const LayoutInput input = input_of({1, 128, 256}, DType::kBF16);
+  const LoadedLayer layer = drawn_layer(input.loaded, {.seed = 4});
+  const Tensors written =
+      run_layout(kFlashinferCutlassSm90FoldedLayout, input, layer, std::byte{0});
+  const std::vector<std::byte>& in = layer.slots.at(Slot::kW2Weight).bytes;
+  const auto words = words_of<uint32_t>(written.at("w2_weight"));
+  // Bits of the codes a, b, c, d (slots 0 to 3) in half a word, from bit 15 down.
+  constexpr std::pair<int, int> kBits[] = {{0, 3}, {3, 3}, {3, 0}, {1, 3}, {3, 2}, {3, 1},
+                                           {2, 3}, {0, 2}, {0, 1}, {0, 0}, {1, 2}, {1, 1},
+                                           {1, 0}, {2, 2}, {2, 1}, {2, 0}};
+  for (int64_t d = 0; d < 128; ++d) {
+    for (int64_t q = 0; q < 32; ++q) {
+      // Slot s of word q of row d comes from this row and byte.
+      const auto code = [&](int64_t s, int64_t nibble) {
+        const int64_t r = (d & ~int64_t{8}) | (s & 1) << 3;
+        const int64_t c = q / 8 * 32 + (q >> 2 & 1) * 16 + (d >> 3 & 1) * 8 + (s >> 1) * 4 + q % 4;
+        return nibble_at(in, 2 * (r * 128 + c) + nibble);
+      };
+      uint32_t word = 0;
+      for (int i = 0; i < 32; ++i) {
+        const auto [slot, bit] = kBits[15 - i % 16];
+        word |= static_cast<uint32_t>(code(slot, i / 16) >> bit & 1) << i;
+      }
+      ASSERT_EQ(words[static_cast<size_t>(d * 32 + q)], word) << "row " << d << ", word " << q;
+    }
+  }
+}
+
+TEST(FlashinferLayout, FoldedScalesFollowTheirFormula) {
+  const LayoutInput input = input_of({2, 256, 128}, DType::kBF16);
+  const LoadedLayer layer = drawn_layer(input.loaded, {.seed = 5});
+  const Tensors written =
+      run_layout(kFlashinferCutlassSm90FoldedLayout, input, layer, std::byte{0});
+  const Tensor& out = written.at("w2_weight_scale");
+  ASSERT_EQ(out.spec.shape, (Shape{2, 4, 1, 16, 16}));
+  EXPECT_EQ(written.at("w13_weight_scale").spec.shape, (Shape{2, 4, 2, 16, 16}));
+  const std::vector<std::byte>& in = layer.slots.at(Slot::kW2WeightScale).bytes;
+  for (int64_t at = 0; at < 2 * 256 * 4; ++at) {
+    const int64_t r = at / 4 % 256;
+    const int64_t c = at % 4;
+    const int64_t to = at / 1024 * 1024 + r / 64 * 256 + r % 16 * 16 + 4 * (r % 64 / 16) + c;
+    ASSERT_EQ(out.bytes[static_cast<size_t>(to)], in[static_cast<size_t>(at)]) << "row " << r;
+  }
+}
+
 TEST(FlashinferLayout, SwizzleFollowsItsFormula) {
   const int64_t rows = 200;
   const int64_t columns = 6;
@@ -155,7 +204,8 @@ TEST(FlashinferLayout, SwizzleFollowsItsFormula) {
 // As seen on the GPU: every NaN of w13_bias becomes 7FFF; infinities, zeros and subnormals and all
 // of w2_bias stay.
 TEST(FlashinferLayout, CutlassCanonicalisesOnlyW13BiasNans) {
-  for (const Layout* layout : {&kFlashinferCutlassSm90Layout, &kFlashinferCutlassMxfp8Layout}) {
+  for (const Layout* layout : {&kFlashinferCutlassSm90Layout, &kFlashinferCutlassSm90FoldedLayout,
+                               &kFlashinferCutlassMxfp8Layout}) {
     const LayoutInput input = input_of({1, 128, 128}, DType::kBF16);
     LoadedLayer layer = drawn_layer(input.loaded, {.seed = 6});
     const std::vector<uint16_t> special = {0x7FC0, 0x3F80, 0x7FC1, 0x7F81, 0xFF81, 0xFFC0,

@@ -43,6 +43,7 @@ TEST(HalvesLayouts, EqualTheInterleavedOnes) {
   const LayoutInput input = layer_of(2, 512, 256);
   expect_twins(kAiterBf16HalvesLayout, kAiterW4a16Layout, input);
   expect_twins(kFlashinferCutlassSm90HalvesLayout, kFlashinferCutlassSm90Layout, input);
+  expect_twins(kFlashinferCutlassSm90FoldedHalvesLayout, kFlashinferCutlassSm90FoldedLayout, input);
   expect_twins(kFlashinferCutlassMxfp8HalvesLayout, kFlashinferCutlassMxfp8Layout, input);
 }
 

@@ -1,0 +1,105 @@
+// FLASHINFER_CUTLASS_MXFP4_BF16 (compute capability 9.0) with flashinfer 0.6.18 and later, gpt_oss
+// family: the mixed-input interleave by words, with folded scales.
+//
+//   w13_weight         U8 [E, 2I, H/2]                w2_weight         U8 [E, H, I/2]
+//   w13_weight_scale   U8 [E, I/32, H/128, 16, 16]    w2_weight_scale   U8 [E, H/64, I/128, 16, 16]
+//   w13_bias           BF16 [E, 2I]                   w2_bias           BF16 [E, H]
+//
+// w13 rows become all up, then all gate: row r < I is loaded row 2r+1, row r >= I loaded row
+// 2(r-I). Weights: byte (r, c), two codes (x[i] = bit i of x), goes to a 32-bit word (little-endian)
+// and a slot of it:
+//   row d = r with bit 3 replaced by c[3]     word q = 8(c/32) + 4*c[4] + c%4     slot = 2*c[2] + r[3]
+// The bits of a word's codes then mix as in lib/layouts/triton_hopper.cpp. Scales, in blocks of 64
+// rows and 4 columns:
+//   out[e, r/64, c/4, r%16, 4*((r%64)/16) + c%4] = in[e, r, c]
+// w2_bias is as loaded. In w13_bias a NaN becomes 0x7FFF; loaded as F32, it is rounded.
+//
+// Example: a lone byte 0xB4 at (r, c) = (9, 45) goes to row 9 (bit 3 = c[3] = 1), word 8 + 0 + 1 = 9,
+// slot 3, and gives the word the value 0x64000800. Scale (85, 6) goes to [1, 1, 5, 6].
+//
+// Preconditions: H % 128 == 0, I % 128 == 0; both biases.
+// Source: vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py
+// (interleave_moe_{weights,scales}_for_sm90_mixed_gemm), moe_gemm_mixed_utils.cu.
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/steps/hopper_value_step.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr std::string_view kId = "flashinfer/cutlass-sm90-folded";
+constexpr int64_t kBlockRows = 64;  // of scales
+constexpr int64_t kBlockColumns = 4;
+constexpr int64_t kFolds = 4;  // rows of a block side by side
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  const LoadedSpec& loaded = input.loaded;
+  require_flashinfer_sizes(kId, loaded.dims);
+  require_biases(kId, loaded);
+  std::vector<Output> result;
+  for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {
+    result.push_back(folded_weight_output(loaded, slot, cutlass_rows(loaded, slot)));
+  }
+  for (Slot slot : {Slot::kW13WeightScale, Slot::kW2WeightScale}) {
+    result.push_back(folded_scale_output(loaded, slot, cutlass_rows(loaded, slot)));
+  }
+  result.push_back(cutlass_bias_output(loaded, Slot::kW13Bias));
+  result.push_back(cutlass_bias_output(loaded, Slot::kW2Bias));
+  return result;
+}
+
+}  // namespace
+
+Program folded_weight_definition(int64_t rows, int64_t columns) {
+  Program program(rows * columns);
+  // r = (m, bit 3, bits 2..0) and c = (p, bit 4, bit 3, bit 2, bits 1..0) become row (m, c3, r210)
+  // and byte (p, c4, c10, c2, r3).
+  program.then(
+      Permute{Unit::kByte, {rows / 16, 2, 8, columns / 32, 2, 2, 2, 4}, {0, 5, 2, 3, 4, 7, 6, 1}});
+  program.then(Recode{&kHopperMix, rows * columns / 4});
+  return program;
+}
+
+Output folded_weight_output(const LoadedSpec& loaded, Slot slot, Program rows) {
+  const auto [count, row_bytes] = loaded.expert(slot);
+  rows.then(hopper_rows_step(count, row_bytes));
+  return slot_output(loaded, slot, loaded.tensor(slot), std::move(rows));
+}
+
+Output folded_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
+  const auto [count, columns] = loaded.expert(slot);
+  const int64_t blocks = count / kBlockRows;
+  const int64_t across = columns / kBlockColumns;
+  constexpr int64_t kFoldRows = kBlockRows / kFolds;
+  rows.then(
+      Permute{Unit::kByte, {blocks, kFolds, kFoldRows, across, kBlockColumns}, {0, 3, 2, 1, 4}});
+  const TensorSpec spec{
+      DType::kU8, {loaded.dims.num_experts, blocks, across, kFoldRows, kFolds * kBlockColumns}};
+  return slot_output(loaded, slot, spec, std::move(rows));
+}
+
+const Layout kFlashinferCutlassSm90FoldedLayout = {
+    .id = kId,
+    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM 0.29 and later",
+    .outputs_doc =
+        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
+        "w13_weight_scale U8 [E, I/32, H/128, 16, 16], w2_weight_scale U8 [E, H/64, I/128, 16, "
+        "16]\n"
+        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H]",
+    .formula =
+        "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
+        "weight byte (r, c) goes to row r with bit 3 = c[3], word 8*(c/32) + 4*c[4] + c%4, slot "
+        "2*c[2] + r[3]; the word's code bits then mix as in triton/hopper\n"
+        "scale (r, c) goes to (r/64, c/4, r%16, 4*((r%64)/16) + c%4)\n"
+        "w13_bias: NaN becomes 0x7FFF",
+    .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
+    .source =
+        "vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py, "
+        "moe_gemm_mixed_utils.cu",
+    .kernel_library = "flashinfer 0.6.18",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4
