@@ -177,15 +177,16 @@ std::string compare_piece(const Plan& plan, const Piece& piece, const LayerReade
 void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<LayerReader>& readers,
                    const std::vector<std::string>& paths, const RunLimits& limits,
                    const RunHooks& hooks, Findings& findings) {
-  int64_t cost = 0;
+  RunMemory memory{.outputs = outputs_of(plan), .direction = Direction::kForward};
   for (const Job& job : plan.jobs) {
     const Piece& piece = job.pieces.front();
     const int64_t granule = plan.files[piece.file].tensors[piece.tensor].granule_bytes;
-    cost = std::max(cost, job.cost + piece.granules * granule);  // what is stored, too
+    const int64_t stored = piece.granules * granule;
+    memory.job_bytes = std::max(memory.job_bytes, job.cost + stored);
   }
-  require_memory(limits, cost);
+  require_memory(limits, memory);
   run_jobs<Job, CompareBuffers>(
-      plan.jobs, limits_for(limits.memory, cost, limits.threads),
+      plan.jobs, jobs_in_flight(limits, memory),
       {.read =
            [&](const Job& job, CompareBuffers& buffers) {
              hooks.check_stop();

@@ -92,11 +92,12 @@ std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   return inputs;
 }
 
-// Bytes of the dearest job, and of the encoder of the worker that is at it.
-int64_t largest_cost(const Plan& plan, const Compression& compression) {
-  int64_t cost = 0;
-  for (const Job& job : plan.jobs) cost = std::max(cost, job.cost);
-  return compression.zstd ? cost + encoder_bytes(compression.level, kFrameBytes) : cost;
+// The dearest job's bytes include those of the encoder of the worker that is at it.
+RunMemory memory_of(const Plan& plan, const Compression& compression) {
+  RunMemory memory{.outputs = outputs_of(plan), .direction = Direction::kForward};
+  for (const Job& job : plan.jobs) memory.job_bytes = std::max(memory.job_bytes, job.cost);
+  if (compression.zstd) memory.job_bytes += encoder_bytes(compression.level, kFrameBytes);
+  return memory;
 }
 
 // The rest lies beside the blob's folder, and is journalled by its name seen from there.
@@ -127,7 +128,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   out.inputs = inputs_of(*checkpoint.source, out.rest);
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
   keep_jobs(out.plan, out.wanted);
-  require_memory(options.limits, largest_cost(out.plan, options.compression));
+  require_memory(options.limits, memory_of(out.plan, options.compression));
   if (options.compression.zstd) add_padding(out.plan);  // takes as much as a job
   return out;
 }
@@ -201,8 +202,7 @@ void Repack::move_layers(const RunHooks& hooks) {
     });
   };
   run_jobs<Job, InFlight>(
-      plan.jobs,
-      limits_for(options_.limits.memory, largest_cost(plan, compression), options_.limits.threads),
+      plan.jobs, jobs_in_flight(options_.limits, memory_of(plan, compression)),
       {.read =
            [&](const Job& job, InFlight& at) {
              hooks.check_stop();

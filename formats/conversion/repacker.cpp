@@ -87,7 +87,7 @@ void Repacker::make_piece(const Piece& piece, size_t index, JobBuffers& buffers,
   if (!buffers.pieces[index].empty()) return;
   const MutableBytes out = buffers.decoded[index].get(piece.granules * tensor.granule_bytes);
   buffers.pieces[index] = out;
-  const MutableBytes scratch = work.scratch.get(scratch_bytes(output));
+  const MutableBytes scratch = work.scratch.get(scratch_bytes(output, Direction::kForward));
   const auto slots = slots_read(output);
   for (int64_t g = 0; g < piece.granules; ++g) {
     SlotBytes granule;

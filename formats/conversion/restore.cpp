@@ -138,14 +138,14 @@ std::vector<RestoreJob> cut_jobs(const PackedLayer& packed, int64_t num_experts)
   return jobs;
 }
 
-// Bytes that the dearest job needs.
-int64_t largest_cost(const PackedLayer& packed) {
-  int64_t cost = 1;
+RunMemory memory_of(const PackedLayer& packed) {
+  RunMemory memory{.job_bytes = 1, .outputs = {}, .direction = Direction::kInverse};
   for (const Restored& restored : packed.restored) {
-    cost = std::max(cost, 3 * restored.output->program.out_bytes() + kJobBytes +
-                              scratch_bytes(*restored.output));
+    const int64_t job_bytes = 3 * restored.output->program.out_bytes() + kJobBytes;
+    memory.job_bytes = std::max(memory.job_bytes, job_bytes);
+    memory.outputs.push_back(restored.output);
   }
-  return cost;
+  return memory;
 }
 
 void restore(const LayerReader& reader, const Restored& restored, const RestoreJob& job,
@@ -157,7 +157,7 @@ void restore(const LayerReader& reader, const Restored& restored, const RestoreJ
   const int64_t out_bytes = experts * restored.crop.loaded.bytes();
   buffers.result = buffers.out.get(job.granules.count * out_bytes);
   buffers.others.resize(std::max(buffers.others.size(), restored.others.size()));
-  const MutableBytes scratch = buffers.scratch.get(scratch_bytes(output));
+  const MutableBytes scratch = buffers.scratch.get(scratch_bytes(output, Direction::kInverse));
   for (int64_t g = 0; g < job.granules.count; ++g) {
     const MutableBytes written = buffers.written.get(written_bytes);
     reader.read(restored.offset + (job.granules.first + g) * written_bytes, written);
@@ -205,14 +205,15 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
   for (const std::string& what : packed.lost) {
     lost.insert(fmt::format("{}: {}", blob.string(), what));
   }
-  require_memory(limits, largest_cost(packed));
+  const RunMemory memory = memory_of(packed);
+  require_memory(limits, memory);
   AtomicFile file(directory / layer_file_name(layer.index, false));
   const std::string header = unpacked_header(manifest, layer, packed);
   file.append(std::as_bytes(std::span(header)));
   const std::vector<RestoreJob> jobs = cut_jobs(packed, layer.loaded.dims.num_experts);
   int64_t end = file.size();
   run_jobs<RestoreJob, RestoreBuffers>(
-      jobs, limits_for(limits.memory, largest_cost(packed), limits.threads),
+      jobs, jobs_in_flight(limits, memory),
       {.read = [&](const RestoreJob&, RestoreBuffers&) { hooks.check_stop(); },
        .work =
            [&](const RestoreJob& job, RestoreBuffers& buffers) {

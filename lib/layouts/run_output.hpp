@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "lib/layouts/layout.hpp"
+#include "lib/steps/schedule.hpp"
 
 namespace mxfp4 {
 
@@ -32,12 +34,29 @@ class SlotBytes {
 // The slots that run_forward reads, in order; the first is the output's own.
 [[nodiscard]] std::span<const Slot> slots_read(const Output& output);
 
-// Bytes of scratch that run_forward and run_inverse need.
+// Bytes of scratch that run_forward or run_inverse needs; without a direction, the larger number.
+[[nodiscard]] int64_t scratch_bytes(const Output& output, Direction direction);
 [[nodiscard]] int64_t scratch_bytes(const Output& output);
 
+// Memory of the programs of some outputs.
+struct ScheduleBytes {
+  int64_t tables = 0;   // of all
+  int64_t scratch = 0;  // of the one that needs most
+
+  [[nodiscard]] int64_t sum() const { return tables + scratch; }
+};
+
+// Makes the schedules, until they take more than `enough` bytes together.
+[[nodiscard]] ScheduleBytes schedule_bytes(std::span<const Output* const> outputs,
+                                           Direction direction,
+                                           int64_t enough = std::numeric_limits<int64_t>::max());
+// No member of schedule_bytes() is larger; found without making a schedule.
+[[nodiscard]] ScheduleBytes most_schedule_bytes(std::span<const Output* const> outputs);
+
 // Writes one granule of the output: exactly program.out_bytes() bytes, every one of them. `granule`
-// holds one granule of each slot of slots_read(). `scratch` has at least scratch_bytes(output)
-// bytes; no buffer overlaps another. Throws Error::internal when a size is not the planned one.
+// holds one granule of each slot of slots_read(). `scratch` has at least scratch_bytes(output,
+// Direction::kForward) bytes; no buffer overlaps another. Throws Error::internal when a size is not
+// the planned one.
 void run_forward(const Output& output, const SlotBytes& granule, MutableBytes out,
                  MutableBytes scratch);
 

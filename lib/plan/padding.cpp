@@ -26,7 +26,7 @@ Bytes output_of_ones(const Output& output, const Assembly& assembly) {
   SlotBytes granule;
   granule.set(output.slot, loaded);
   Bytes out = bytes_of(output.program.out_bytes());
-  Bytes scratch = bytes_of(scratch_bytes(output));
+  Bytes scratch = bytes_of(scratch_bytes(output, Direction::kForward));
   run_forward(output, granule, out, scratch);
   return out;
 }

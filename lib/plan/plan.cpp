@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "lib/core/checked.hpp"
@@ -100,12 +101,12 @@ int64_t read_cost(const PlannedFile& file, const Piece& piece) {
   return piece.granules * output.experts_per_granule * expert;
 }
 
-// Bytes of one granule as it is put together, and of scratch.
+// Bytes of one granule as it is put together.
 int64_t loaded_cost(const PlannedFile& file, const Piece& piece) {
   const Output& output = output_of(file, piece);
   int64_t expert = 0;
   for (Slot slot : slots_read(output)) expert += file.loaded.expert(slot).bytes();
-  return output.experts_per_granule * expert + scratch_bytes(output);
+  return output.experts_per_granule * expert;
 }
 
 // Bytes of what is written of a piece, and of the frames of what is compressed.
@@ -240,6 +241,16 @@ Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const Pla
     }
   }
   return plan;
+}
+
+std::vector<const Output*> outputs_of(const Plan& plan) {
+  std::set<const std::vector<Output>*> seen;  // layers of equal sizes share them
+  std::vector<const Output*> outputs;
+  for (const PlannedFile& file : plan.files) {
+    if (!seen.insert(file.outputs.get()).second) continue;
+    for (const Output& output : *file.outputs) outputs.push_back(&output);
+  }
+  return outputs;
 }
 
 void add_padding(Plan& plan) {

@@ -54,7 +54,7 @@ struct Piece {
 // reads its source once.
 struct Job {
   std::vector<Piece> pieces;
-  int64_t cost = 0;  // bytes of buffers while the job is in flight
+  int64_t cost = 0;  // bytes of buffers while the job is in flight, without scratch
 };
 
 struct Plan {
@@ -78,8 +78,11 @@ struct PlanOptions {
 [[nodiscard]] Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks,
                              const PlanOptions& options);
 
+// The outputs of all files, each once.
+[[nodiscard]] std::vector<const Output*> outputs_of(const Plan& plan);
+
 // Fills PlannedTensor::padding: some passes over an expert for each kind of tensor. Takes no more
-// bytes at once than the cost of the plan's dearest job.
+// bytes at once than the plan's dearest job with its scratch.
 void add_padding(Plan& plan);
 
 // What a layer's file holds on a rank before the layout runs.

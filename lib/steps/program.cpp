@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "lib/core/error.hpp"
@@ -11,7 +12,14 @@
 
 namespace mxfp4 {
 
-Program::Program(int64_t bytes) : in_bytes_(bytes) { lower_steps(); }
+struct Program::Schedules {
+  std::once_flag forward_made;
+  std::once_flag inverse_made;
+  Schedule forward;
+  Schedule inverse;
+};
+
+Program::Program(int64_t bytes) : in_bytes_(bytes), schedules_(std::make_shared<Schedules>()) {}
 
 Program& Program::then(Step step) {
   if (step_in_bytes(step) != out_bytes()) {
@@ -19,13 +27,8 @@ Program& Program::then(Step step) {
                                       step_in_bytes(step), out_bytes()));
   }
   steps_.push_back(std::move(step));
-  lower_steps();
+  schedules_ = std::make_shared<Schedules>();
   return *this;
-}
-
-void Program::lower_steps() {
-  forward_ = std::make_shared<const Schedule>(lower(steps_, in_bytes_, Direction::kForward));
-  inverse_ = std::make_shared<const Schedule>(lower(steps_, in_bytes_, Direction::kInverse));
 }
 
 int64_t Program::out_bytes() const {
@@ -33,19 +36,27 @@ int64_t Program::out_bytes() const {
 }
 
 const Schedule& Program::schedule(Direction direction) const {
-  return direction == Direction::kForward ? *forward_ : *inverse_;
+  const bool forward = direction == Direction::kForward;
+  Schedule& schedule = forward ? schedules_->forward : schedules_->inverse;
+  std::call_once(forward ? schedules_->forward_made : schedules_->inverse_made,
+                 [&] { schedule = lower(steps_, in_bytes_, direction); });
+  return schedule;
+}
+
+int64_t Program::scratch_bytes(Direction direction) const {
+  return schedule(direction).scratch_bytes();
 }
 
 int64_t Program::scratch_bytes() const {
-  return std::max(forward_->scratch_bytes(), inverse_->scratch_bytes());
+  return std::max(scratch_bytes(Direction::kForward), scratch_bytes(Direction::kInverse));
 }
 
 void Program::forward(ConstBytes in, MutableBytes out, MutableBytes scratch) const {
-  run_schedule(*forward_, in, out, scratch);
+  run_schedule(schedule(Direction::kForward), in, out, scratch);
 }
 
 void Program::inverse(ConstBytes in, MutableBytes out, MutableBytes scratch) const {
-  run_schedule(*inverse_, in, out, scratch);
+  run_schedule(schedule(Direction::kInverse), in, out, scratch);
 }
 
 }  // namespace mxfp4

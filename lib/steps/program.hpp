@@ -24,24 +24,25 @@ class Program {
   [[nodiscard]] int64_t out_bytes() const;
   [[nodiscard]] bool is_identity() const { return steps_.empty(); }
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
-  // How forward() or inverse() runs.
+  // How forward() or inverse() runs. Made when first asked for, because tables of many rows take
+  // memory, and a conversion needs one direction. Thread-safe.
   [[nodiscard]] const Schedule& schedule(Direction direction) const;
-  // Bytes of scratch that forward and inverse need.
+  // Bytes of scratch that forward or inverse needs; without a direction, the larger number.
+  [[nodiscard]] int64_t scratch_bytes(Direction direction) const;
   [[nodiscard]] int64_t scratch_bytes() const;
 
-  // `in`, `out` and `scratch` have in_bytes(), out_bytes() and at least scratch_bytes() bytes and
-  // do not overlap. Thread-safe.
+  // `in`, `out` and `scratch` have in_bytes(), out_bytes() and at least scratch_bytes(direction)
+  // bytes and do not overlap. Thread-safe.
   void forward(ConstBytes in, MutableBytes out, MutableBytes scratch) const;
   // From out_bytes() bytes back to in_bytes().
   void inverse(ConstBytes in, MutableBytes out, MutableBytes scratch) const;
 
  private:
-  void lower_steps();
+  struct Schedules;
 
   int64_t in_bytes_;
-  std::vector<Step> steps_;                  // the definition,
-  std::shared_ptr<const Schedule> forward_;  // and how it runs; constant, so copies share them
-  std::shared_ptr<const Schedule> inverse_;
+  std::vector<Step> steps_;               // the definition,
+  std::shared_ptr<Schedules> schedules_;  // and how it runs; copies of the same steps share it
 };
 
 }  // namespace mxfp4

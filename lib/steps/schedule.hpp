@@ -103,4 +103,11 @@ struct Schedule {
   }
 };
 
+// Bytes of a schedule's tables.
+[[nodiscard]] inline int64_t table_bytes(const Schedule& schedule) {
+  return static_cast<int64_t>(schedule.moves.capacity() * sizeof(RowMoves) +
+                              schedule.runs.capacity() * sizeof(int64_t) +
+                              schedule.operations.capacity() * sizeof(Operation));
+}
+
 }  // namespace mxfp4

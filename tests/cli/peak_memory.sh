@@ -78,4 +78,12 @@ for refused in odd:MARLIN:sm80 odd:TRITON:gfx950 tall:MARLIN:sm80 tall:AITER_MXF
   expect_one_error '--memory: 128 MiB; the least part of this model that can be worked on takes [0-9]* MiB$'
   [ ! -e out ] || fail "$refused: something was written"
 done
+# Tables of two million rows: those of the steps are made before the refusal, the schedules are not.
+for refused in FLASHINFER_TRTLLM_MXFP4_BF16:sm100 FLASHINFER_CUTLASS_MXFP4_BF16:sm90; do
+  IFS=: read -r backend arch <<<"$refused"
+  EXIT=2 "$python" sample.py 192 "$BIN" convert odd -o out --backend $backend --arch $arch \
+    --revision 0.28.0 --memory 256MiB --allow-known-defects -q 2>stderr
+  expect_one_error '--memory: 256 MiB; the least part of this model that can be worked on takes [0-9]* MiB$'
+  [ ! -e out ] || fail "$refused: something was written"
+done
 "$python" sample.py 300 "$BIN" convert tall -o out --backend TRITON --arch sm90 --memory 256MiB --allow-known-defects -q

@@ -1,4 +1,4 @@
-// How every layout runs, as text: testdata/schedules holds one file a layout, with every output in
+// How every layout runs, and the memory of its schedules. As text: testdata/schedules holds one file a layout, with every output in
 // both directions at gpt-oss's sizes. A change of a schedule shows there, and is measured with
 // scripts/bench before the files are written again (testdata/schedules/README.md).
 #include "lib/steps/schedule_text.hpp"
@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 
+#include "lib/layouts/run_output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/steps/lower.hpp"
 #include "tests/property/target_space.hpp"
@@ -41,20 +42,25 @@ std::string text_of(const Layout& layout, const LayoutInput& input) {
   return text;
 }
 
+// Each layout with its first input of these sizes, rounded up as it wants them.
+std::map<const Layout*, LayoutInput> inputs_of(const LayerDims& sizes) {
+  std::map<const Layout*, LayoutInput> inputs;
+  for (const RuleSet* rules : all_revisions()) {
+    for (const LayoutRow& row : rules->layouts) {
+      if (row.layout == nullptr || inputs.contains(row.layout)) continue;
+      if (const auto input = first_input_of(*rules, row, sizes)) inputs.emplace(row.layout, *input);
+    }
+  }
+  return inputs;
+}
+
 // By file name.
 std::map<std::string, std::string> texts() {
   std::map<std::string, std::string> texts;
-  for (const RuleSet* rules : all_revisions()) {
-    for (const LayoutRow& row : rules->layouts) {
-      if (row.layout == nullptr) continue;
-      std::string name(row.layout->id);
-      std::ranges::replace(name, '/', '-');
-      name += ".txt";
-      if (texts.contains(name)) continue;
-      if (const auto input = first_input_of(*rules, row, kSizes)) {
-        texts[name] = text_of(*row.layout, *input);
-      }
-    }
+  for (const auto& [layout, input] : inputs_of(kSizes)) {
+    std::string name(layout->id);
+    std::ranges::replace(name, '/', '-');
+    texts[name + ".txt"] = text_of(*layout, input);
   }
   return texts;
 }
@@ -80,6 +86,28 @@ TEST(ScheduleText, OfEveryLayoutIsTheSnapshot) {
     EXPECT_TRUE(name == "README.md" || files.contains(name)) << name << ": no layout's";
   }
   EXPECT_GE(files.size(), all_layouts().size());
+}
+
+TEST(ScheduleMemory, IsWithinTheBound) {
+  const LayerDims few_columns = {1, 32, 1 << 15};
+  const LayerDims few_rows = {1, 1 << 15, 32};
+  for (const LayerDims& sizes : {kSizes, few_columns, few_rows}) {
+    const auto inputs = inputs_of(sizes);
+    EXPECT_GE(inputs.size(), all_layouts().size() / 2);  // some refuse odd sizes
+    for (const auto& [layout, input] : inputs) {
+      for (const Output& output : layout->outputs(input)) {
+        const Output* const one = &output;
+        for (const Direction direction : {Direction::kForward, Direction::kInverse}) {
+          const ScheduleBytes bytes = schedule_bytes({&one, 1}, direction);
+          const ScheduleBytes most = most_schedule_bytes({&one, 1});
+          EXPECT_TRUE(bytes.tables <= most.tables && bytes.scratch <= most.scratch)
+              << layout->id << ' ' << output.name << ", I " << sizes.intermediate_size << ": "
+              << bytes.tables << " of " << most.tables << ", " << bytes.scratch << " of "
+              << most.scratch;
+        }
+      }
+    }
+  }
 }
 
 TEST(ScheduleText, OffsetsAreLoops) {
