@@ -57,6 +57,10 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& text) override {
     if (state_ == State::kDType) return read_dtype(text);
     if (state_ != State::kMetadataString) return refuse("a string");
+    if (std::ssize(header_.metadata) == kMaxSafetensorsMetadata) {
+      throw Error::input(
+          fmt::format("{}: more than {} entries", kMetadataKey, kMaxSafetensorsMetadata));
+    }
     if (!header_.metadata.emplace(metadata_key_, std::move(text)).second) {
       throw Error::input(
           fmt::format("{}: key {} appears twice", kMetadataKey, in_quotes(metadata_key_)));

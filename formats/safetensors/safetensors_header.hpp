@@ -6,7 +6,8 @@
 //   then            the data; offsets count from its start and tile it exactly
 //
 // Source of the rules: safetensors 0.7, safetensors/src/tensor.rs. Stricter in what never occurs in
-// a sound file: unknown keys of a tensor and names with control characters are errors.
+// a sound file: unknown keys of a tensor, names with control characters and more than
+// kMaxSafetensorsMetadata entries of __metadata__ are errors.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,8 @@ namespace mxfp4 {
 
 inline constexpr int64_t kSafetensorsLengthBytes = 8;
 inline constexpr int64_t kMaxSafetensorsHeader = 100'000'000;
+// Entries of __metadata__. Each takes about 120 bytes of memory, for 12 bytes of a header.
+inline constexpr int64_t kMaxSafetensorsMetadata = 65'536;
 // Alignment of the data in files that are written: a page, so that mapped tensors of whole pages
 // are aligned.
 inline constexpr int64_t kSafetensorsAlignment = 4096;

@@ -131,6 +131,14 @@ TEST(SafetensorsHeader, RefusesWrongMetadata) {
             "__metadata__: k: expected a string, found a number");
   EXPECT_EQ(refusal(R"({"__metadata__":{"k":{}}})"),
             "__metadata__: k: expected a string, found an object");
+  const auto entries = [](int64_t count) {
+    std::string json = R"({"__metadata__":{"0":"")";
+    for (int64_t i = 1; i < count; ++i) json += ",\"" + std::to_string(i) + "\":\"\"";
+    return json + "}}";
+  };
+  EXPECT_EQ(refusal(entries(kMaxSafetensorsMetadata), 0), "accepted");
+  EXPECT_EQ(refusal(entries(kMaxSafetensorsMetadata + 1), 0),
+            "__metadata__: more than 65536 entries");
 }
 
 TEST(SafetensorsHeader, RefusesWrongShapes) {
