@@ -77,11 +77,17 @@ bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
   return !error && !inside.empty() && *inside.begin() != "..";
 }
 
-// Whether the entry is a file to copy. Throws for a link to a file that is none of the checkpoint's.
+// Whether the entry is a file to copy; directories are not. Throws for what is no regular file, and
+// for a link to a file that is none of the checkpoint's.
 bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) {
   std::error_code error;
-  if (!entry.is_symlink(error)) return entry.is_regular_file(error);
   if (entry.is_directory(error)) return false;
+  if (!entry.is_symlink(error)) {
+    if (entry.is_regular_file(error)) return true;
+    throw Error::input(
+        fmt::format("{}: not a regular file, so it is not copied", entry.path().string()))
+        .hint("put a regular file in its place, or remove it");
+  }
   const fs::path target = fs::canonical(entry.path(), error);
   if (!error && fs::is_regular_file(target, error) && stays_inside(checkpoint, target)) return true;
   throw Error::input(fmt::format("{}: a link to {}, which is not copied", entry.path().string(),

@@ -137,6 +137,11 @@ expect_exit 3 "$BIN" convert linked -o no --arch sm90 --include-rest
 expect_one_error "linked/tokenizer.json: a link to $PWD/secret, which is not copied\$"
 [ ! -e no ] || fail 'an output was left'
 expect_exit 0 "$BIN" convert linked -o without --arch sm90
+rm linked/tokenizer.json
+mkfifo linked/tokenizer.json
+expect_exit 3 "$BIN" convert linked -o no --arch sm90 --include-rest
+expect_one_error 'linked/tokenizer.json: not a regular file, so it is not copied$'
+[ ! -e no ] || fail 'an output was left'
 mkdir -p hub/models--a--b/{blobs,snapshots/main}
 for file in "$model"/*; do
   cp "$file" "hub/models--a--b/blobs/$(basename "$file")-sum"

@@ -2,6 +2,7 @@
 #include "formats/conversion/rest_writer.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -193,6 +194,19 @@ TEST_F(RestWriter, SideFilesAreWhatIsNeitherWeightsNorHidden) {
                                              "merges.txt", "modeling.py", "tokenizer.model"}));
   ASSERT_EQ(warnings.size(), 1);
   EXPECT_EQ(warnings[0], "huge.txt: 67108865 bytes, not copied");
+}
+
+TEST_F(RestWriter, SideFilesAreRegularFiles) {
+  const fs::path fifo = directory_ / "tokenizer.json";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  std::vector<std::string> warnings;
+  try {
+    (void)find_side_files(directory_, warnings);
+    FAIL() << "the FIFO was left out";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    EXPECT_EQ(error.what(), fifo.string() + ": not a regular file, so it is not copied");
+  }
 }
 
 }  // namespace
