@@ -283,6 +283,21 @@ bool is_blob_index(const fs::path& path) {
   }
 }
 
+bool is_damaged_index(const fs::path& path) {
+  std::string text;
+  try {
+    text = read_text_file(path, kMaxIndexBytes);
+  } catch (const Error&) {
+    return false;
+  }
+  try {
+    (void)parse_weight_map(text);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 std::vector<std::string> check_other_files(const fs::path& directory, const Manifest& manifest) {
   std::vector<std::string> findings;
   std::set<std::string> known;

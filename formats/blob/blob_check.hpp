@@ -17,6 +17,9 @@ namespace mxfp4 {
 // Whether the file is an index of layer files, and of nothing else.
 [[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
 
+// Whether the file can be read, and is no index of any files.
+[[nodiscard]] bool is_damaged_index(const std::filesystem::path& path);
+
 // The second half of check_blob_files: the directory holds no layer files but the manifest's.
 [[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
                                                          const Manifest& manifest);

@@ -77,4 +77,13 @@ bool is_our_layer(const std::filesystem::path& path) {
   }
 }
 
+bool begins_with_header(const std::filesystem::path& path, std::string_view header) {
+  try {
+    const MappedFile map(path);
+    return Front(map.bytes()).take(header.size()) == header;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace mxfp4

@@ -11,6 +11,7 @@
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_reader.hpp"
+#include "formats/blob/blob_writer.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/layer_mark.hpp"
 #include "formats/blob/model_card.hpp"
@@ -52,10 +53,16 @@ class Records {
   [[nodiscard]] bool any() const { return any_; }
   // Names that files of the model directory have, whose names are any.
   [[nodiscard]] const std::set<std::string>& rest() const { return rest_; }
-  // Whether the file has a size and a checksum that a record gives to its name.
+  // Whether the file has a size and a checksum that a record gives to its name; or it is a layer
+  // that begins as its record says, so that damage behind the header does not make it foreign.
   [[nodiscard]] bool describe(const fs::path& path, const std::function<void()>& between) const {
     const auto [first, last] = files_.equal_range(path.lexically_normal());
     if (first == last) return false;
+    if (std::any_of(first, last, [&](const auto& entry) {
+          return !entry.second.header.empty() && begins_with_header(path, entry.second.header);
+        })) {
+      return true;
+    }
     try {
       const MappedFile map(path);
       const bool size = std::any_of(
@@ -69,8 +76,22 @@ class Records {
       return false;  // not readable
     }
   }
+  // Whether a record names a file in this folder that is as it says.
+  [[nodiscard]] bool describe_file_in(const fs::path& folder,
+                                      const std::function<void()>& between) const {
+    return std::ranges::any_of(files_, [&](const auto& entry) {
+      return entry.first.parent_path() == folder.lexically_normal() &&
+             describe(entry.first, between);
+    });
+  }
 
  private:
+  struct Recorded {
+    int64_t size = 0;
+    std::string xxh3_128;
+    std::string header;  // of a layer without a mark; else empty
+  };
+
   void read_blobs(const fs::path& blob) {
     std::error_code ignored;
     for (const fs::directory_entry& entry : list_directory(blob, ignored)) {
@@ -109,7 +130,7 @@ class Records {
       any_ = true;
       for (const auto& [file, finished] : journal.files) {
         files_.emplace((blob / file).lexically_normal(),
-                       ManifestFile{file, finished.size, finished.xxh3_128});
+                       Recorded{finished.size, finished.xxh3_128, {}});
       }
       rest_.insert(journal.rest.begin(), journal.rest.end());
     }
@@ -123,17 +144,20 @@ class Records {
   void add_layers(const fs::path& home, const Manifest& manifest) {
     for (const ManifestLayer& layer : manifest.layers) {
       files_.emplace((home / layer.file).lexically_normal(),
-                     ManifestFile{layer.file, layer.size, layer.xxh3_128});
+                     Recorded{layer.size, layer.xxh3_128,
+                              manifest.layout == kLoadedLayoutId ? layer_header(manifest, layer)
+                                                                 : std::string()});
     }
   }
   void add_rest(const fs::path& blob, const std::vector<ManifestFile>& rest) {
     for (const ManifestFile& file : rest) {
-      files_.emplace((blob / ".." / file.name).lexically_normal(), file);
+      files_.emplace((blob / ".." / file.name).lexically_normal(),
+                     Recorded{file.size, file.xxh3_128, {}});
       rest_.insert(file.name);
     }
   }
 
-  std::multimap<fs::path, ManifestFile> files_;
+  std::multimap<fs::path, Recorded> files_;
   std::set<std::string> rest_;
   bool any_ = false;
 };
@@ -179,14 +203,21 @@ struct Look {
     // A crash may leave an empty file; nothing is lost with it.
     if (size == 0 && is_our_name(name, {})) return true;
     if (name.starts_with(kJournalPrefix)) return read_journal(path).bytes > 0;
-    // Whatever damage did to a manifest: layers of ours beside it say whose it was.
+    // Whatever damage did to a manifest or an index: layers of ours beside it say whose it was.
     if (is_manifest_name(name)) {
       return begins_with(path, kManifestFront) || holds_our_layer(path.parent_path());
     }
-    if (name == kIndexName && is_blob_index(path)) return true;
+    if (name == kIndexName && (is_blob_index(path) || is_damaged_index_of_ours(path))) return true;
     if (name == kModelCardName && is_model_card_file(path)) return true;
     if (name.starts_with("layer-") && is_our_layer(path)) return true;
     return records.describe(path, between);
+  }
+
+  // An index that can be parsed and names other files than layers is somebody's.
+  [[nodiscard]] bool is_damaged_index_of_ours(const fs::path& path) const {
+    const fs::path folder = path.parent_path();
+    return is_damaged_index(path) &&
+           (holds_our_layer(folder) || records.describe_file_in(folder, between));
   }
 };
 

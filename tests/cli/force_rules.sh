@@ -97,6 +97,31 @@ for what in emptied cut zeros reformatted duplicate; do
   diff -r new out2
 done
 
+# The same of an index, and of what lies behind the header of a layer without a mark, such as a seek
+# table: a record says how that layer begins.
+expect_exit 0 "$BIN" convert "$model" -o marked --arch sm80 --backend MARLIN --emit loaded
+for from in old marked; do
+  for what in index table tail; do
+    rm -r out2
+    cp -r $from out2
+    layer=out2/layer-00000.safetensors.zst
+    case $what in
+      index) truncate -s 50 out2/model.safetensors.index.json ;;
+      table) printf XXX | dd of=$layer bs=1 seek=$(($(stat -c %s $layer) - 20)) conv=notrunc status=none ;;
+      tail) truncate -s -20 $layer ;;
+    esac
+    expect_exit 1 "$BIN" verify out2
+    expect_exit 0 "$BIN" convert "$model" -o out2 --arch sm90 --force
+    diff -r new out2
+  done
+done
+cp -r old copy
+echo '{"weight_map": {"a": "model.safetensors"}}' >copy/model.safetensors.index.json
+foreign model.safetensors.index.json
+cp -r marked copy
+echo mine >copy/layer-00000.safetensors.zst
+foreign layer-00000.safetensors.zst
+
 # Links in the place of a journal, a marker or a lock are not written through.
 for link in 'ln -s' ln; do
   echo precious >precious
