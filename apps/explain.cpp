@@ -61,12 +61,11 @@ int explain_against(const RuleSet& rules, Asked& asked, const Console& console) 
   const Side here = explain_side(rules, asked);
   const Side there = explain_side(rules_named(asked.options.against), asked);
   if (here.error && there.error) throw Error(*here.error);
-  const RevisionComparison comparison = compare_revisions(here, there);
   report_assumed_rules(asked.options.deployment, rules, console);
   if (console.json()) {
-    console.result_json(comparison_json(here, there, comparison));
+    console.result_json(comparison_json(here, there));
   } else {
-    console.result(comparison_text(here, there, comparison));
+    console.result(comparison_text(here, there));
   }
   if (here.error) throw Error(*here.error);
   require_conversion(here.explanation);

@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 namespace {
 
-// The facts of one side in words; empty where a side has none.
-struct ComparedFact {
+// Of one side, in words; empty where it has none.
+struct FactWords {
+  RevisionFact fact;
   std::string_view what;
   std::string (*say)(const Side&);
-  bool moves_bytes = false;  // another value means other bytes
 };
 
 std::string outcome(const Side& side) {
@@ -27,7 +29,7 @@ std::string outcome(const Side& side) {
   return std::string(backend_name(*decision.backend));
 }
 
-bool decided(const Side& side) { return !side.error && !side.explanation.refusal; }
+bool decided(const Side& side) { return side.answer().decided(); }
 
 std::string served_by(const Side& side) {
   const CallerRow* caller = side.explanation.caller;
@@ -38,13 +40,11 @@ std::string packages(const Side& side) {
   return fmt::format("{}", fmt::join(side.explanation.deployment.libs, " "));
 }
 
-// How the intermediate size is cut, where revisions differ: only the generic loader.
 std::string slices(const Side& side) {
-  if (!decided(side) || side.explanation.family != Family::kGeneric) return "";
-  const ParallelConfig& p = side.explanation.deployment.parallel;
-  if (p.enable_expert_parallel || p.tp_size * p.pcp_size * p.dp_size == 1) return "";
-  return side.rules.loader.strides_by_checkpoint ? "ranks begin at multiples of I / ranks"
-                                                 : "ranks begin at multiples of the padded size";
+  const std::optional<bool> by_checkpoint = slices_by_checkpoint(side.answer());
+  if (!by_checkpoint) return "";
+  return *by_checkpoint ? "ranks begin at multiples of I / ranks"
+                        : "ranks begin at multiples of the padded size";
 }
 
 std::string notes(const Side& side) {
@@ -54,75 +54,89 @@ std::string notes(const Side& side) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
-constexpr ComparedFact kFacts[] = {
-    {"served by", served_by},
-    {"converter", [](const Side& s) { return std::string(family_name(s.explanation.family)); },
-     true},
-    {"packages", packages},
-    {"routing", [](const Side& s) { return s.explanation.deployment.routing_method; }},
-    {"backend", outcome, true},
-    {"class", [](const Side& s) { return decided(s) ? s.explanation.decision.experts_class : ""; }},
-    {"sizes", [](const Side& s) { return decided(s) ? sizes_text(s.explanation) : ""; }, true},
-    {"slices", slices, true},
-    {"quant config",
+constexpr FactWords kFacts[] = {
+    {RevisionFact::kCaller, "served by", served_by},
+    {RevisionFact::kConverter, "converter",
+     [](const Side& s) { return std::string(family_name(s.explanation.family)); }},
+    {RevisionFact::kPackages, "packages", packages},
+    {RevisionFact::kRouting, "routing",
+     [](const Side& s) { return s.explanation.deployment.routing_method; }},
+    {RevisionFact::kBackend, "backend", outcome},
+    {RevisionFact::kClass, "class",
+     [](const Side& s) { return decided(s) ? s.explanation.decision.experts_class : ""; }},
+    {RevisionFact::kSizes, "sizes",
+     [](const Side& s) { return decided(s) ? sizes_text(s.explanation) : ""; }},
+    {RevisionFact::kSlices, "slices", slices},
+    {RevisionFact::kSettings, "quant config",
      [](const Side& s) { return decided(s) ? settings_text(*s.explanation.settings) : ""; }},
-    {"layout", [](const Side& s) { return decided(s) ? layout_text(s.explanation.row) : ""; },
-     true},
-    {"beware", notes},
+    {RevisionFact::kLayout, "layout",
+     [](const Side& s) { return decided(s) ? layout_text(s.explanation.row) : ""; }},
+    {RevisionFact::kNotes, "beware", notes},
 };
+
+// One fact that differs.
+struct RevisionChange {
+  std::string_view what;
+  std::string here;
+  std::string there;
+};
+
+std::vector<RevisionChange> changes_of(const Side& here, const Side& there,
+                                       const RevisionDifference& difference) {
+  std::vector<RevisionChange> changes;
+  for (const RevisionFact fact : difference.facts) {
+    const FactWords& words = *std::ranges::find(kFacts, fact, &FactWords::fact);
+    changes.push_back({words.what, words.say(here), words.say(there)});
+  }
+  return changes;
+}
 
 std::string said(const std::string& text) { return text.empty() ? "nothing" : text; }
 
 // What the comparison means for a blob.
-std::string verdict(const Side& here, const Side& there, const RevisionComparison& comparison) {
-  if (comparison.changes.empty()) return "Nothing changes: a blob made for one serves the other.";
-  if (!decided(here) || !decided(there)) {
-    return fmt::format("{} refuses, so no blob serves both.",
-                       decided(here) ? there.rules.name : here.rules.name);
+std::string verdict(const Side& here, const Side& there, const RevisionDifference& difference) {
+  switch (difference.verdict) {
+    case RevisionVerdict::kOneRefuses:
+      return fmt::format("{} refuses, so no blob serves both.",
+                         decided(here) ? there.rules.name : here.rules.name);
+    case RevisionVerdict::kOtherBytes:
+      return "A blob made for one does not serve the other: convert again.";
+    case RevisionVerdict::kBytesStay:
+      return "The bytes stay: a blob made for one serves the other.";
+    case RevisionVerdict::kNothingChanges:
+      break;
   }
-  return comparison.repack ? "A blob made for one does not serve the other: convert again."
-                           : "The bytes stay: a blob made for one serves the other.";
+  return "Nothing changes: a blob made for one serves the other.";
 }
 
 }  // namespace
 
-RevisionComparison compare_revisions(const Side& here, const Side& there) {
-  RevisionComparison out;
-  for (const ComparedFact& fact : kFacts) {
-    std::string a = fact.say(here);
-    std::string b = fact.say(there);
-    if (a == b) continue;
-    out.repack = out.repack || fact.moves_bytes;
-    out.changes.push_back({std::string(fact.what), std::move(a), std::move(b)});
-  }
-  return out;
-}
-
-std::string comparison_text(const Side& here, const Side& there,
-                            const RevisionComparison& comparison) {
+std::string comparison_text(const Side& here, const Side& there) {
+  const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
   std::string out = fmt::format("Rules {} ({}) against {} ({}).\n", here.rules.name,
                                 here.rules.commit, there.rules.name, there.rules.commit);
-  for (const RevisionChange& change : comparison.changes) {
+  for (const RevisionChange& change : changes_of(here, there, difference)) {
     out += fmt::format("\n{}\n", change.what);
     for (const auto& [side, text] : {std::pair{&here, &change.here}, {&there, &change.there}}) {
       append_wrapped(out, fmt::format("  {}  ", side->rules.name), 19, said(*text));
     }
   }
   out += "\n";
-  append_wrapped(out, "", 0, verdict(here, there, comparison));
+  append_wrapped(out, "", 0, verdict(here, there, difference));
   return out;
 }
 
-Json comparison_json(const Side& here, const Side& there, const RevisionComparison& comparison) {
+Json comparison_json(const Side& here, const Side& there) {
+  const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
   Json out = json_document("explain");
   out["revision"] = here.rules.name;
   out["against"] = there.rules.name;
-  out["repack"] = comparison.repack;
+  out["repack"] = difference.repack;
   auto& changes = out["changes"] = nlohmann::ordered_json::array();
-  for (const RevisionChange& change : comparison.changes) {
+  for (const RevisionChange& change : changes_of(here, there, difference)) {
     changes.push_back({{"what", change.what}, {"here", change.here}, {"there", change.there}});
   }
-  out["verdict"] = verdict(here, there, comparison);
+  out["verdict"] = verdict(here, there, difference);
   if (here.error) out["error"] = error_json(*here.error);
   if (!here.error && here.explanation.refusal) out["error"] = error_json(*here.explanation.refusal);
   return out;

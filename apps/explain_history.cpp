@@ -66,11 +66,10 @@ std::vector<std::string> cells(const HistoryRow& row) {
 
 void find_takes(std::span<HistoryRow> rows) {
   for (size_t later = 0; later < rows.size(); ++later) {
-    if (!refusal_of(rows[later].side).empty()) continue;
     for (size_t earlier = 0; earlier < later; ++earlier) {
-      if (!refusal_of(rows[earlier].side).empty()) continue;
-      if (compare_revisions(rows[earlier].side, rows[later].side).repack) continue;
-      rows[later].takes.push_back(rows[earlier].release);
+      if (share_blobs(rows[earlier].side.answer(), rows[later].side.answer())) {
+        rows[later].takes.push_back(rows[earlier].release);
+      }
     }
   }
 }

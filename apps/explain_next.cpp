@@ -6,6 +6,7 @@
 
 #include "apps/change_words.hpp"
 #include "apps/console.hpp"
+#include "formats/conversion/next_step.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -16,7 +17,7 @@ std::string input_word(const ExplainOptions& options) {
   return options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());
 }
 
-// The sizes that stand in the way.
+// Shows the sizes that stand in the way.
 std::vector<std::string> inspect_command(const ExplainOptions& options) {
   static const std::set<std::string> kOfInput = {"--style", "--model-config", "--layers",
                                                  "--family"};
@@ -48,27 +49,23 @@ std::vector<std::string> convert_command(const ExplainOptions& options,
   return parts;
 }
 
-std::vector<std::string> next_command(const ExplainOptions& options, ConversionRequest request,
+std::vector<std::string> next_command(const ExplainOptions& options,
+                                      const ConversionRequest& request,
                                       const OpenedCheckpoint* checkpoint,
                                       const Conversion& conversion) {
-  const auto convert = [&](const std::vector<Change>& changes) {
-    return convert_command(options, request, checkpoint, conversion, changes);
-  };
-  if (!conversion.refusal) return convert({});
-  if (!conversion.defects.empty()) {
-    request.allow_known_defects = true;
-    if (!decide_conversion(request, checkpoint).refusal) {
-      std::vector<std::string> parts = convert({});
-      parts.emplace_back("--allow-known-defects");
-      return parts;
-    }
+  const NextStep next = next_step(request, conversion, checkpoint);
+  switch (next.command) {
+    case NextStep::Command::kInspect:
+      return inspect_command(options);
+    case NextStep::Command::kListBackends:
+      return {"mxfp4-repack list backends"};
+    case NextStep::Command::kConvert:
+      break;
   }
-  if (!request.backend) {
-    const std::vector<Change> changes = ways_out(request, conversion, checkpoint);
-    if (!changes.empty()) return convert(changes);
-  }
-  if (conversion.layout == nullptr || checkpoint == nullptr) return {"mxfp4-repack list backends"};
-  return inspect_command(options);
+  std::vector<std::string> parts =
+      convert_command(options, request, checkpoint, conversion, next.changes);
+  if (next.allow_known_defects) parts.emplace_back("--allow-known-defects");
+  return parts;
 }
 
 }  // namespace mxfp4

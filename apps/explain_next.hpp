@@ -9,11 +9,9 @@
 
 namespace mxfp4 {
 
-// A command that is known to succeed, in parts that stay on one line: the conversion, with
-// --allow-known-defects where it needs that; where it is refused, the conversion after the fewest
-// changes of flags and variables with which it is not; else a look at the tables or the input.
+// The command of next_step(), in parts that stay on one line.
 [[nodiscard]] std::vector<std::string> next_command(const ExplainOptions& options,
-                                                    ConversionRequest request,
+                                                    const ConversionRequest& request,
                                                     const OpenedCheckpoint* checkpoint,
                                                     const Conversion& conversion);
 

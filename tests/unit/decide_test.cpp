@@ -1,8 +1,11 @@
-// The one decision: sizes and slices of ranks, and what is refused before anything is written.
+// The one decision: sizes and slices of ranks, what is refused before anything is written, what to do
+// next, and how two revisions differ.
 #include "formats/conversion/decide.hpp"
 
 #include <gtest/gtest.h>
 
+#include "formats/conversion/compare_revisions.hpp"
+#include "formats/conversion/next_step.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -164,6 +167,92 @@ TEST(Decide, ThrowsWhatIsNoAnswer) {
   request = on_arch("sm90");
   request.deployment.activation = "loud";
   EXPECT_EQ(kind(request), ErrorKind::kInput);
+}
+
+// Whatever it proposes is decided again, and not refused.
+TEST(NextStep, IsAConversionThatWorks) {
+  const OpenedCheckpoint checkpoint = open_gpt_oss();
+  const auto step = [&](const ConversionRequest& request) {
+    const Conversion conversion = decide_conversion(request, &checkpoint);
+    const NextStep next = next_step(request, conversion, &checkpoint);
+    if (next.command == NextStep::Command::kConvert) {
+      ConversionRequest changed = changed_request(request, conversion, &checkpoint, next.changes);
+      changed.allow_known_defects |= next.allow_known_defects;
+      EXPECT_FALSE(decide_conversion(changed, &checkpoint).refusal);
+    }
+    return next;
+  };
+  ConversionRequest request = on_arch("sm90");
+  EXPECT_EQ(step(request).command, NextStep::Command::kConvert);
+  EXPECT_TRUE(step(request).changes.empty());
+  request.deployment.tp_size = 8;  // eight ranks for four experts
+  request.deployment.enable_expert_parallel = true;
+  EXPECT_EQ(step(request).command, NextStep::Command::kConvert);
+  EXPECT_FALSE(step(request).changes.empty());
+  request.backend = Backend::MARLIN;  // what was asked for is not changed
+  EXPECT_EQ(step(request).command, NextStep::Command::kInspect);
+  request = on_arch("sm90");
+  request.backend = Backend::NONE;
+  EXPECT_EQ(step(request).command, NextStep::Command::kListBackends);
+}
+
+TEST(NextStep, AllowsKnownDefectsWhereTheyAloneRefuse) {
+  const OpenedCheckpoint checkpoint =
+      open_checkpoint({.path = MXFP4_TESTDATA "/ingest/dsv4"}, rules());
+  ConversionRequest request = on_arch("gfx950");
+  request.backend = Backend::AITER_MXFP4_BF16;
+  const NextStep next = next_step(request, decide_conversion(request, &checkpoint), &checkpoint);
+  EXPECT_EQ(next.command, NextStep::Command::kConvert);
+  EXPECT_TRUE(next.allow_known_defects);
+  EXPECT_TRUE(next.changes.empty());
+}
+
+TEST(CompareRevisions, TellsWhatMovesBytes) {
+  const std::optional<Error> none;
+  const Conversion before = decide_conversion(on_arch("sm90"), nullptr);
+  const auto compare = [&](const Conversion& after, const std::optional<Error>& error) {
+    return compare_revisions({rules(), before, none}, {rules(), after, error});
+  };
+  EXPECT_EQ(compare(before, none).verdict, RevisionVerdict::kNothingChanges);
+  EXPECT_TRUE(share_blobs({rules(), before, none}, {rules(), before, none}));
+
+  Conversion after = before;
+  after.decision.notes.emplace_back("slow");
+  after.deployment.libs.insert("a package");
+  RevisionDifference difference = compare(after, none);
+  EXPECT_EQ(difference.facts, (std::vector{RevisionFact::kPackages, RevisionFact::kNotes}));
+  EXPECT_FALSE(difference.repack);
+  EXPECT_EQ(difference.verdict, RevisionVerdict::kBytesStay);
+
+  after = before;
+  after.family = Family::kGeneric;
+  EXPECT_EQ(compare(after, none).verdict, RevisionVerdict::kOtherBytes);
+  EXPECT_FALSE(share_blobs({rules(), before, none}, {rules(), after, none}));
+  after = before;
+  after.row = nullptr;
+  EXPECT_EQ(compare(after, none).facts, std::vector{RevisionFact::kLayout});
+  EXPECT_TRUE(compare(after, none).repack);
+
+  const std::optional<Error> unknown = Error::usage("no such name");
+  EXPECT_EQ(compare(Conversion(), unknown).verdict, RevisionVerdict::kOneRefuses);
+  after = before;
+  after.refusal = Error::unsupported("sizes");
+  EXPECT_EQ(compare(after, none).verdict, RevisionVerdict::kOneRefuses);
+  EXPECT_FALSE(share_blobs({rules(), after, none}, {rules(), after, none}));
+}
+
+// The same slices, but for the generic loader's.
+TEST(CompareRevisions, TellsWhereRanksBegin) {
+  const std::optional<Error> none;
+  Conversion conversion = decide_conversion(on_arch("sm90"), nullptr);
+  conversion.deployment.parallel.tp_size = 2;
+  conversion.family = Family::kGptOss;
+  EXPECT_FALSE(slices_by_checkpoint({rules(), conversion, none}).has_value());
+  conversion.family = Family::kGeneric;
+  EXPECT_EQ(slices_by_checkpoint({rules(), conversion, none}),
+            rules().loader.strides_by_checkpoint);
+  conversion.deployment.parallel.enable_expert_parallel = true;
+  EXPECT_FALSE(slices_by_checkpoint({rules(), conversion, none}).has_value());
 }
 
 }  // namespace

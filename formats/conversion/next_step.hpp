@@ -1,0 +1,28 @@
+// What to do after a decision: the command that is known to work, as a value. Its words and flags
+// are the caller's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "formats/conversion/alternatives.hpp"
+
+namespace mxfp4 {
+
+struct NextStep {
+  enum class Command : uint8_t {
+    kConvert,       // decided again with what stands below, and not refused
+    kInspect,       // the checkpoint's sizes stand in the way
+    kListBackends,  // no backend or layout: a look at the tables
+  };
+  Command command = Command::kConvert;
+  std::vector<Change> changes{};     // of flags and variables, for kConvert
+  bool allow_known_defects = false;  // for kConvert
+};
+
+// The conversion that was decided; refused, the same with known defects allowed; then after the
+// fewest changes with which it is not refused. A backend that was asked for is not changed.
+[[nodiscard]] NextStep next_step(const ConversionRequest& request, const Conversion& conversion,
+                                 const OpenedCheckpoint* checkpoint);
+
+}  // namespace mxfp4
