@@ -24,6 +24,8 @@ enum BlockType : uint32_t { kRaw = 0, kRle = 1 };
 
 // Bytes that are hashed at a time: they stay in the cache until they are copied.
 constexpr size_t kHashPiece = size_t{128} << 10;
+// Parts of a frame that are read before their content is hashed: two blocks with their headers.
+constexpr size_t kPartsAtOnce = 4;
 
 uint32_t load_number(ConstBytes bytes, size_t size) {
   uint32_t value = 0;
@@ -84,6 +86,56 @@ size_t block_header(const FrameBlock& block, std::span<const FrameBlock> blocks)
   const size_t last = &block == &blocks.back() ? 1 : 0;
   const size_t type = block.repeated ? kRle : kRaw;
   return static_cast<size_t>(block.bytes) << 3 | type << 1 | last;
+}
+
+// Where a frame's bytes go that is read without a detour: content to its place, what lies between it
+// elsewhere. Parts take turns: what lies between, content, ..., the checksum.
+struct RawFrameParts {
+  explicit RawFrameParts(MutableBytes content);
+
+  // Once the parts are filled: whether the frame consists of raw blocks as large as they can be.
+  [[nodiscard]] bool has_raw_form() const {
+    return std::ranges::equal(expected, std::span(between).first(expected.size()));
+  }
+  [[nodiscard]] uint32_t stored_sum() const {
+    return load_number(std::span(between).subspan(expected.size()), kChecksumBytes);
+  }
+
+  std::vector<std::byte> expected;  // what lies between, but for the checksum
+  std::vector<std::byte> between;
+  std::vector<MutableBytes> parts;
+  int64_t bytes = 0;  // encoded
+};
+
+RawFrameParts::RawFrameParts(MutableBytes content) {
+  const auto size = static_cast<int64_t>(content.size());
+  const std::vector<FrameBlock> blocks = cut_into_blocks(size, {});
+  bytes = raw_frame_bytes(blocks);
+  const auto append_number = [this](size_t value, size_t count) {
+    const auto* from = reinterpret_cast<const std::byte*>(&value);
+    expected.insert(expected.end(), from, from + count);
+  };
+  expected.assign(kFrameBegin.begin(), kFrameBegin.end());
+  append_number(content.size(), 4);
+  for (const FrameBlock& block : blocks)
+    append_number(block_header(block, blocks), kBlockHeaderBytes);
+  between.resize(expected.size() + kChecksumBytes);
+  MutableBytes rest = between;
+  size_t header = kHeaderBytes + kBlockHeaderBytes;
+  for (const FrameBlock& block : blocks) {
+    parts.push_back(rest.first(header));
+    rest = rest.subspan(header);
+    header = kBlockHeaderBytes;
+    parts.push_back(
+        content.subspan(static_cast<size_t>(block.begin), static_cast<size_t>(block.bytes)));
+  }
+  parts.push_back(rest);
+}
+
+void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info) {
+  const uint32_t sum = content.finish();
+  if (sum == stored && sum == info.checksum) return;
+  throw Error::input("a zstd frame's checksum does not match the seek table");
 }
 
 [[noreturn]] void damaged() { throw Error::input("a zstd frame is damaged"); }
@@ -167,40 +219,35 @@ bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes ou
   }
   if (at != out.size() || rest.size() != kChecksumBytes) damaged();
   if (check == FrameCheck::kSizes) return true;
-  const uint32_t checksum = content.finish();
-  if (checksum != load_number(rest, kChecksumBytes) || checksum != info.checksum) {
-    throw Error::input("a zstd frame's checksum does not match the seek table");
-  }
+  check_sum(content, load_number(rest, kChecksumBytes), info);
   return true;
 }
 
-RawFrameParts::RawFrameParts(MutableBytes content) {
-  const auto size = static_cast<int64_t>(content.size());
-  const std::vector<FrameBlock> blocks = cut_into_blocks(size, {});
-  bytes_ = raw_frame_bytes(blocks);
-  const auto append_number = [this](size_t value, size_t bytes) {
-    const auto* from = reinterpret_cast<const std::byte*>(&value);
-    expected_.insert(expected_.end(), from, from + bytes);
-  };
-  expected_.assign(kFrameBegin.begin(), kFrameBegin.end());
-  append_number(content.size(), 4);
-  for (const FrameBlock& block : blocks)
-    append_number(block_header(block, blocks), kBlockHeaderBytes);
-  between_.resize(expected_.size() + kChecksumBytes);
-  MutableBytes rest = between_;
-  size_t header = kHeaderBytes + kBlockHeaderBytes;
-  for (const FrameBlock& block : blocks) {
-    parts_.push_back(rest.first(header));
-    rest = rest.subspan(header);
-    header = kBlockHeaderBytes;
-    parts_.push_back(
-        content.subspan(static_cast<size_t>(block.begin), static_cast<size_t>(block.bytes)));
+bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check, ChecksumPart* sum,
+                    const FrameRead& read) {
+  RawFrameParts frame(out);
+  if (frame.bytes != info.encoded) return false;
+  const bool checked = check == FrameCheck::kChecksums;
+  ContentSum content(out, nullptr);
+  // What is summed is read shortly before, so that it is still in the caches.
+  const size_t at_once = checked || sum != nullptr ? kPartsAtOnce : frame.parts.size();
+  int64_t offset = 0;
+  size_t filled = 0;
+  for (size_t at = 0; at < frame.parts.size(); at += at_once) {
+    const auto parts =
+        std::span(frame.parts).subspan(at, std::min(at_once, frame.parts.size() - at));
+    read(offset, parts);
+    const size_t before = filled;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      offset += static_cast<int64_t>(parts[i].size());
+      if (i % 2 == 1) filled += parts[i].size();
+    }
+    if (checked) content.ahead(filled);
+    if (sum != nullptr) sum->update(out.subspan(before, filled - before));
   }
-  parts_.push_back(rest);
-}
-
-bool RawFrameParts::is_raw_frame() const {
-  return std::ranges::equal(expected_, std::span(between_).first(expected_.size()));
+  if (!frame.has_raw_form()) return false;
+  if (checked) check_sum(content, frame.stored_sum(), info);
+  return true;
 }
 
 }  // namespace mxfp4

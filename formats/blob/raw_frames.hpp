@@ -41,25 +41,14 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
 [[nodiscard]] bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
                                     FrameCheck check = FrameCheck::kChecksums);
 
-// Where the bytes of a frame go when it is read without a detour: content to its place, what is
-// between it elsewhere. Only frames of raw blocks as large as they can be are so regular.
-class RawFrameParts {
- public:
-  explicit RawFrameParts(MutableBytes content);
-  RawFrameParts(const RawFrameParts&) = delete;
-  RawFrameParts& operator=(const RawFrameParts&) = delete;
+// Fills `parts`, one after another, with a frame's encoded bytes from `offset` on.
+using FrameRead = std::function<void(int64_t offset, std::span<const MutableBytes> parts)>;
 
-  // Encoded bytes of such a frame. One of another size has another form.
-  [[nodiscard]] int64_t bytes() const { return bytes_; }
-  [[nodiscard]] std::span<const MutableBytes> parts() const { return parts_; }
-  // After the parts were filled: whether the frame has this form. If not, `content` is undefined.
-  [[nodiscard]] bool is_raw_frame() const;
-
- private:
-  std::vector<std::byte> expected_;  // what is between the content
-  std::vector<std::byte> between_;
-  std::vector<MutableBytes> parts_;
-  int64_t bytes_ = 0;
-};
+// Reads a frame straight to its place, `out`, checks both checksums if it is told to, and updates
+// `sum`, if there is one, with `out`. Only frames of raw blocks as large as they can be are regular
+// enough. False for another frame: `out` and `sum` are undefined then, and decode_frame() has to see
+// it. Throws Error::input, and what `read` throws.
+[[nodiscard]] bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check,
+                                  ChecksumPart* sum, const FrameRead& read);
 
 }  // namespace mxfp4

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "formats/blob/raw_frames.hpp"
 #include "formats/checksum/checksum.hpp"
@@ -147,9 +148,12 @@ class BlobLoader::Reading {
     if (summed) sum.begin(piece.in_tensor);
     if (piece.frame == nullptr) {
       read_plain(piece, summed ? &sum : nullptr);
-    } else {
-      read_frame(piece, buffers, options_.verify && !summed);
-      if (summed) sum.update(piece.out);
+    } else if (!read_straight(piece, summed ? &sum : nullptr)) {
+      decode(piece, buffers);
+      if (summed) {
+        sum.begin(piece.in_tensor);
+        sum.update(piece.out);
+      }
     }
     if (summed) sums_[piece.request].add(piece.number, std::move(sum));
   }
@@ -164,27 +168,35 @@ class BlobLoader::Reading {
     }
   }
 
-  void read_frame(const Piece& piece, Buffers& buffers, bool check) const {
+  // Whole tensors are compared with the manifest instead.
+  [[nodiscard]] FrameCheck check_of(const Piece& piece) const {
+    return options_.verify && !is_whole(requests_[piece.request]) ? FrameCheck::kChecksums
+                                                                  : FrameCheck::kSizes;
+  }
+
+  // A frame that is wanted whole, and needs no decoding. False for another.
+  bool read_straight(const Piece& piece, ChecksumPart* sum) const {
+    const SeekEntry& entry = *piece.frame;
+    if (std::cmp_not_equal(piece.out.size(), entry.frame.decoded)) return false;
+    const PositionedFile& file = layer_of(requests_[piece.request]).file;
+    return read_raw_frame(entry.frame, piece.out, check_of(piece), sum,
+                          [&](int64_t offset, std::span<const MutableBytes> parts) {
+                            file.read(entry.encoded_offset + offset, parts);
+                          });
+  }
+
+  void decode(const Piece& piece, Buffers& buffers) const {
     const PositionedFile& file = layer_of(requests_[piece.request]).file;
     const SeekEntry& entry = *piece.frame;
     const auto size = static_cast<size_t>(entry.frame.decoded);
-    const bool whole = piece.out.size() == size;
-    if (whole && !check && read_raw_frame(file, entry, piece.out)) return;
     buffers.encoded.resize(static_cast<size_t>(entry.frame.encoded));
     file.read(entry.encoded_offset, buffers.encoded);
-    const FrameCheck how = check ? FrameCheck::kChecksums : FrameCheck::kSizes;
-    if (whole) return decode_frame(buffers.encoded, entry.frame, piece.out, how);
+    if (piece.out.size() == size) {
+      return decode_frame(buffers.encoded, entry.frame, piece.out, check_of(piece));
+    }
     buffers.decoded.resize(size);
-    decode_frame(buffers.encoded, entry.frame, buffers.decoded, how);
+    decode_frame(buffers.encoded, entry.frame, buffers.decoded, check_of(piece));
     std::memcpy(piece.out.data(), buffers.decoded.data() + piece.in_frame, piece.out.size());
-  }
-
-  // A frame of raw blocks alone goes straight to its place. False when it is another one.
-  static bool read_raw_frame(const PositionedFile& file, const SeekEntry& entry, MutableBytes out) {
-    RawFrameParts parts(out);
-    if (parts.bytes() != entry.frame.encoded) return false;
-    file.read(entry.encoded_offset, parts.parts());
-    return parts.is_raw_frame();
   }
 
   void compare(size_t request) const {

@@ -145,5 +145,55 @@ TEST(RawFrames, CompressedFramesAreLeftToZstd) {
   EXPECT_EQ(out, content);
 }
 
+// Reads the frame as from a file that begins with it.
+bool read_straight(const Bytes& encoded, const FrameInfo& info, MutableBytes out, FrameCheck check,
+                   ChecksumPart* sum = nullptr) {
+  return read_raw_frame(info, out, check, sum,
+                        [&](int64_t offset, std::span<const MutableBytes> parts) {
+                          const std::byte* from = encoded.data() + offset;
+                          for (const MutableBytes& part : parts) {
+                            std::copy_n(from, part.size(), part.begin());
+                            from += part.size();
+                          }
+                        });
+}
+
+TEST(RawFrames, RegularFramesAreReadStraightToTheirPlace) {
+  for (const size_t size : {1U, 131072U, 131073U, 500000U, 1U << 20}) {
+    const Frame frame = make_frame(size, {});
+    for (const FrameCheck check : {FrameCheck::kSizes, FrameCheck::kChecksums}) {
+      Bytes out(size);
+      ChecksumPart sum;
+      sum.begin(0);
+      ASSERT_TRUE(read_straight(frame.encoded, frame.info, out, check, &sum)) << size;
+      EXPECT_EQ(out, frame.content) << size;
+      Checksum parts;
+      parts.append(sum);
+      Checksum whole;
+      whole.update(frame.content);
+      EXPECT_EQ(parts.hex(), whole.hex()) << size;
+    }
+  }
+}
+
+TEST(RawFrames, FlippedContentIsSeenWhereItIsReadStraight) {
+  const Frame frame = make_frame(300000, {});
+  Bytes out(frame.content.size());
+  for (const size_t at : {12U, 150000U, 300010U, 300020U}) {
+    Bytes bad = frame.encoded;
+    bad[at] ^= std::byte{4};
+    EXPECT_THROW((void)read_straight(bad, frame.info, out, FrameCheck::kChecksums), Error) << at;
+  }
+  Bytes other = frame.encoded;
+  other[9] ^= std::byte{2};  // the first block's type
+  EXPECT_FALSE(read_straight(other, frame.info, out, FrameCheck::kChecksums));
+}
+
+TEST(RawFrames, FramesWithPaddingAreNotReadStraight) {
+  const Frame frame = make_frame(700, {{300, 100}});
+  Bytes out(frame.content.size());
+  EXPECT_FALSE(read_straight(frame.encoded, frame.info, out, FrameCheck::kSizes));
+}
+
 }  // namespace
 }  // namespace mxfp4
