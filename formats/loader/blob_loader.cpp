@@ -6,16 +6,14 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "formats/blob/raw_frames.hpp"
-#include "formats/checksum/checksum.hpp"
+#include "formats/loader/arriving_sum.hpp"
 #include "formats/os/file.hpp"
-#include "formats/os/uninitialized_bytes.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 
@@ -27,12 +25,6 @@ constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 constexpr size_t kHashPiece = size_t{256} << 10;
 
-// What one thread needs besides the caller's memory.
-struct Buffers {
-  UninitializedBytes encoded;
-  UninitializedBytes decoded;
-};
-
 // Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on some threads, this one
 // included. The first exception ends all.
 template <class Body>
@@ -42,7 +34,7 @@ void run_on_threads(int threads, size_t count, const Body& body) {
   std::exception_ptr failure;
   const auto work = [&] {
     try {
-      Buffers buffers;
+      LoadBuffers buffers;
       for (size_t job = next++; job < count; job = next++) body(job, buffers);
     } catch (...) {
       next = count;
@@ -63,39 +55,16 @@ void run_on_threads(int threads, size_t count, const Body& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// The checksum of a tensor whose pieces arrive in any order.
-class ArrivingSum {
- public:
-  void add(size_t piece, ChecksumPart part) {
-    const std::scoped_lock lock(mutex_);
-    waiting_.emplace(piece, std::move(part));
-    for (auto at = waiting_.find(next_); at != waiting_.end(); at = waiting_.find(next_)) {
-      sum_.append(at->second);
-      waiting_.erase(at);
-      ++next_;
-    }
+void read_plain(const PositionedFile& file, int64_t offset, MutableBytes out, ChecksumPart* sum) {
+  if (sum == nullptr) return file.read(offset, out);
+  for (size_t at = 0; at < out.size(); at += kHashPiece) {
+    const auto part = out.subspan(at, std::min(kHashPiece, out.size() - at));
+    file.read(offset + static_cast<int64_t>(at), part);
+    sum->update(part);
   }
-  [[nodiscard]] std::string hex() const { return sum_.hex(); }
-
- private:
-  std::mutex mutex_;
-  std::map<size_t, ChecksumPart> waiting_;
-  size_t next_ = 0;
-  Checksum sum_;
-};
+}
 
 }  // namespace
-
-// Bytes that one thread reads at a time: of a plain tensor, or of one frame.
-struct BlobLoader::Piece {
-  size_t request = 0;
-  size_t number = 0;      // of the request's pieces
-  int64_t in_tensor = 0;  // of the first byte
-  MutableBytes out = {};
-  int64_t offset = 0;                // of a plain file
-  const SeekEntry* frame = nullptr;  // of a compressed one
-  size_t in_frame = 0;
-};
 
 // One call of read().
 class BlobLoader::Reading {
@@ -103,111 +72,71 @@ class BlobLoader::Reading {
   Reading(const BlobLoader& blob, std::span<const LoadRequest> requests, const LoadOptions& options)
       : blob_(blob), requests_(requests), options_(options), sums_(requests.size()) {
     for (size_t i = 0; i < requests.size(); ++i) {
-      in_context(place(i), [&] {
-        check_verifiable(requests[i]);
-        blob.cut(requests, i, pieces_);
-      });
+      const LoadRequest& request = requests[i];
+      in_context(blob.place(request.layer, request.tensor), [&] { check_verifiable(request); });
+      const auto cut = blob.pieces(request.layer, request.tensor, request.offset,
+                                   static_cast<int64_t>(request.out.size()), kPieceBytes);
+      for (size_t number = 0; number < cut.size(); ++number)
+        jobs_.push_back({i, number, cut[number]});
     }
   }
 
   void run() {
-    run_on_threads(options_.threads, pieces_.size(), [this](size_t piece, Buffers& buffers) {
+    run_on_threads(options_.threads, jobs_.size(), [this](size_t job, LoadBuffers& buffers) {
       if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) {
         throw Cancelled();
       }
-      in_context(place(pieces_[piece].request), [&] { read(pieces_[piece], buffers); });
+      read(jobs_[job], buffers);
     });
     for (size_t i = 0; i < requests_.size(); ++i) {
-      if (options_.verify && is_whole(requests_[i])) compare(i);
+      const LoadRequest& request = requests_[i];
+      if (options_.verify && is_whole(request)) {
+        blob_.compare(request.layer, request.tensor, sums_[i].hex());
+      }
     }
   }
 
  private:
-  [[nodiscard]] const Layer& layer_of(const LoadRequest& request) const {
-    return blob_.layers_[request.layer];
-  }
-  [[nodiscard]] const ManifestTensor& tensor_of(const LoadRequest& request) const {
-    return blob_.manifest_.layers[request.layer].tensors[request.tensor];
-  }
-  [[nodiscard]] std::string place(size_t request) const {
-    return fmt::format("{}: {}", layer_of(requests_[request]).path.string(),
-                       tensor_of(requests_[request]).name);
-  }
+  struct Job {
+    size_t request;
+    size_t number;  // of the request's pieces
+    LoadPiece piece;
+  };
+
   [[nodiscard]] bool is_whole(const LoadRequest& request) const {
-    return static_cast<int64_t>(request.out.size()) == tensor_of(request).spec.bytes();
+    const ManifestLayer& layer = blob_.manifest_.layers[request.layer];
+    return static_cast<int64_t>(request.out.size()) == layer.tensors[request.tensor].spec.bytes();
   }
 
   void check_verifiable(const LoadRequest& request) const {
-    if (!options_.verify || is_whole(request) || !layer_of(request).frames.empty()) return;
+    if (!options_.verify || is_whole(request) || !blob_.layers_[request.layer].frames.empty()) {
+      return;
+    }
     throw Error::usage("a part of a tensor in a plain file has no checksum to verify");
   }
 
-  void read(const Piece& piece, Buffers& buffers) {
-    const bool summed = options_.verify && is_whole(requests_[piece.request]);
+  // Whole tensors are compared with the manifest, parts with the checksums of their frames.
+  void read(const Job& job, LoadBuffers& buffers) {
+    const LoadRequest& request = requests_[job.request];
+    const LoadPiece& piece = job.piece;
+    const MutableBytes out = request.out.subspan(static_cast<size_t>(piece.begin - request.offset),
+                                                 static_cast<size_t>(piece.bytes));
+    const bool summed = options_.verify && is_whole(request);
+    const bool checked = options_.verify && !summed;
     ChecksumPart sum;
-    if (summed) sum.begin(piece.in_tensor);
-    if (piece.frame == nullptr) {
-      read_plain(piece, summed ? &sum : nullptr);
-    } else if (!read_straight(piece, summed ? &sum : nullptr)) {
-      decode(piece, buffers);
-      if (summed) {
-        sum.begin(piece.in_tensor);
-        sum.update(piece.out);
-      }
-    }
-    if (summed) sums_[piece.request].add(piece.number, std::move(sum));
-  }
-
-  void read_plain(const Piece& piece, ChecksumPart* sum) const {
-    const PositionedFile& file = layer_of(requests_[piece.request]).file;
-    if (sum == nullptr) return file.read(piece.offset, piece.out);
-    for (size_t at = 0; at < piece.out.size(); at += kHashPiece) {
-      const auto part = piece.out.subspan(at, std::min(kHashPiece, piece.out.size() - at));
-      file.read(piece.offset + static_cast<int64_t>(at), part);
-      sum->update(part);
-    }
-  }
-
-  // Whole tensors are compared with the manifest instead.
-  [[nodiscard]] FrameCheck check_of(const Piece& piece) const {
-    return options_.verify && !is_whole(requests_[piece.request]) ? FrameCheck::kChecksums
-                                                                  : FrameCheck::kSizes;
-  }
-
-  // A frame that is wanted whole, and needs no decoding. False for another.
-  bool read_straight(const Piece& piece, ChecksumPart* sum) const {
-    const SeekEntry& entry = *piece.frame;
-    if (std::cmp_not_equal(piece.out.size(), entry.frame.decoded)) return false;
-    const PositionedFile& file = layer_of(requests_[piece.request]).file;
-    return read_raw_frame(entry.frame, piece.out, check_of(piece), sum,
-                          [&](int64_t offset, std::span<const MutableBytes> parts) {
-                            file.read(entry.encoded_offset + offset, parts);
-                          });
-  }
-
-  void decode(const Piece& piece, Buffers& buffers) const {
-    const PositionedFile& file = layer_of(requests_[piece.request]).file;
-    const SeekEntry& entry = *piece.frame;
-    const auto size = static_cast<size_t>(entry.frame.decoded);
-    buffers.encoded.resize(static_cast<size_t>(entry.frame.encoded));
-    file.read(entry.encoded_offset, buffers.encoded);
-    if (piece.out.size() == size) {
-      return decode_frame(buffers.encoded, entry.frame, piece.out, check_of(piece));
-    }
-    buffers.decoded.resize(size);
-    decode_frame(buffers.encoded, entry.frame, buffers.decoded, check_of(piece));
-    std::memcpy(piece.out.data(), buffers.decoded.data() + piece.in_frame, piece.out.size());
-  }
-
-  void compare(size_t request) const {
-    if (sums_[request].hex() == tensor_of(requests_[request]).xxh3_128) return;
-    throw Error::input(fmt::format("{}: checksum differs", place(request)));
+    if (summed) sum.begin(piece.begin);
+    in_context(blob_.place(request.layer, request.tensor), [&] {
+      blob_.read_piece(request.layer, piece, out, buffers,
+                       checked ? FrameCheck::kChecksums : FrameCheck::kSizes,
+                       summed ? &sum : nullptr);
+    });
+    if (summed) sums_[job.request].add(job.number, std::move(sum));
   }
 
   const BlobLoader& blob_;
   std::span<const LoadRequest> requests_;
   const LoadOptions& options_;
-  std::vector<Piece> pieces_;
+  std::vector<Job> jobs_;
   std::vector<ArrivingSum> sums_;  // by request
 };
 
@@ -284,34 +213,77 @@ int64_t BlobLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t 
   return end > begin ? end : begin + limit;
 }
 
-void BlobLoader::cut(std::span<const LoadRequest> requests, size_t index,
-                     std::vector<Piece>& pieces) const {
-  const LoadRequest& request = requests[index];
-  const Layer& layer = layers_[request.layer];
-  const int64_t start = layer.data_start + layer.offsets[request.tensor] + request.offset;
-  MutableBytes rest = request.out;
-  int64_t at = start;  // in the decoded file
-  auto frame = layer.frames.begin();
-  if (!layer.frames.empty()) {
-    frame = std::ranges::upper_bound(layer.frames, at, {}, &SeekEntry::decoded_offset) - 1;
+std::string BlobLoader::place(size_t layer, size_t tensor) const {
+  return fmt::format("{}: {}", layers_[layer].path.string(),
+                     manifest_.layers[layer].tensors[tensor].name);
+}
+
+void BlobLoader::compare(size_t layer, size_t tensor, const std::string& checksum) const {
+  if (checksum == manifest_.layers[layer].tensors[tensor].xxh3_128) return;
+  throw Error::input(fmt::format("{}: checksum differs", place(layer, tensor)));
+}
+
+std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t begin, int64_t bytes,
+                                          int64_t limit) const {
+  const Layer& in = layers_[layer];
+  int64_t at = in.data_start + in.offsets[tensor] + begin;  // in the decoded file
+  auto frame = in.frames.begin();
+  if (!in.frames.empty()) {
+    frame = std::ranges::upper_bound(in.frames, at, {}, &SeekEntry::decoded_offset) - 1;
   }
-  for (size_t number = 0; !rest.empty(); ++number) {
-    Piece piece{.request = index, .number = number, .in_tensor = request.offset + at - start};
-    int64_t bytes = kPieceBytes;
-    if (layer.frames.empty()) {
+  std::vector<LoadPiece> pieces;
+  for (int64_t rest = bytes; rest > 0;) {
+    LoadPiece piece{.tensor = tensor, .begin = begin, .bytes = std::min(rest, limit)};
+    if (in.frames.empty()) {
       piece.offset = at;
     } else {
-      // Frames of no bytes are no one's.
+      // A frame of no bytes belongs to no tensor.
       while (frame->decoded_offset + frame->frame.decoded <= at) ++frame;
       piece.frame = &*frame;
       piece.in_frame = static_cast<size_t>(at - frame->decoded_offset);
-      bytes = frame->decoded_offset + frame->frame.decoded - at;
+      piece.bytes = std::min(piece.bytes, frame->decoded_offset + frame->frame.decoded - at);
     }
-    piece.out = rest.first(std::min(rest.size(), static_cast<size_t>(bytes)));
-    rest = rest.subspan(piece.out.size());
-    at += static_cast<int64_t>(piece.out.size());
     pieces.push_back(piece);
+    begin += piece.bytes;
+    at += piece.bytes;
+    rest -= piece.bytes;
   }
+  return pieces;
+}
+
+void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
+                            LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
+  const Layer& in = layers_[layer];
+  if (piece.frame == nullptr) return read_plain(in.file, piece.offset, out, sum);
+  if (read_straight(in, piece, out, check, sum)) return;
+  decode(in, piece, out, buffers, check);
+  if (sum == nullptr) return;
+  sum->begin(piece.begin);
+  sum->update(out);
+}
+
+// A frame that is wanted whole, and needs no decoding. False for another.
+bool BlobLoader::read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out,
+                               FrameCheck check, ChecksumPart* sum) const {
+  const SeekEntry& entry = *piece.frame;
+  if (piece.bytes != entry.frame.decoded) return false;
+  return read_raw_frame(entry.frame, out, check, sum,
+                        [&](int64_t offset, std::span<const MutableBytes> parts) {
+                          layer.file.read(entry.encoded_offset + offset, parts);
+                        });
+}
+
+void BlobLoader::decode(const Layer& layer, const LoadPiece& piece, MutableBytes out,
+                        LoadBuffers& buffers, FrameCheck check) const {
+  const SeekEntry& entry = *piece.frame;
+  buffers.encoded.resize(static_cast<size_t>(entry.frame.encoded));
+  layer.file.read(entry.encoded_offset, buffers.encoded);
+  if (piece.bytes == entry.frame.decoded) {
+    return decode_frame(buffers.encoded, entry.frame, out, check);
+  }
+  buffers.decoded.resize(static_cast<size_t>(entry.frame.decoded));
+  decode_frame(buffers.encoded, entry.frame, buffers.decoded, check);
+  std::memcpy(out.data(), buffers.decoded.data() + piece.in_frame, out.size());
 }
 
 void BlobLoader::read(std::span<const LoadRequest> requests, const LoadOptions& options) const {

@@ -11,7 +11,9 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
+#include "formats/checksum/checksum.hpp"
 #include "formats/os/positioned_file.hpp"
+#include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -25,6 +27,22 @@ struct LoadRequest {
   size_t tensor = 0;
   int64_t offset = 0;  // in the tensor
   MutableBytes out;
+};
+
+// Bytes of one tensor that one thread reads at a time: of a plain file, or of one frame.
+struct LoadPiece {
+  size_t tensor = 0;
+  int64_t begin = 0;  // in the tensor
+  int64_t bytes = 0;
+  int64_t offset = 0;                // of a plain file
+  const SeekEntry* frame = nullptr;  // of a compressed one
+  size_t in_frame = 0;
+};
+
+// What a thread needs beside the caller's memory.
+struct LoadBuffers {
+  UninitializedBytes encoded;
+  UninitializedBytes decoded;
 };
 
 struct LoadOptions {
@@ -55,6 +73,19 @@ class BlobLoader {
   // begin + limit where there is none. Needs 0 <= begin < the tensor's bytes and limit > 0.
   [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const;
 
+  // Cuts bytes [begin, begin + bytes) of a tensor into what is read at a time, at most `limit` bytes
+  // each: at the ends of frames, where `limit` lets it. The frames are the blob's.
+  [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
+                                              int64_t bytes, int64_t limit) const;
+  // Reads a piece of `layer` to `out`, and updates `sum`, if there is one, with it: it has begun at
+  // the piece. `check`: of a compressed file's frame. Throws Error::input, without a name.
+  void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
+                  FrameCheck check, ChecksumPart* sum) const;
+  // "packed/layer-00003.safetensors: model.layers.3.mlp.experts.w13_weight"
+  [[nodiscard]] std::string place(size_t layer, size_t tensor) const;
+  // Throws Error::input unless `checksum`, of a whole tensor, is the manifest's.
+  void compare(size_t layer, size_t tensor, const std::string& checksum) const;
+
   // Requests lie within their tensors. Throws Error::input naming file and tensor, Error::usage
   // when a part of a plain tensor is to be verified, Cancelled.
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
@@ -68,12 +99,13 @@ class BlobLoader {
     std::vector<SeekEntry> frames = {};  // of a compressed file
     std::vector<int64_t> offsets = {};   // of the tensors, and of their end, from data_start on
   };
-  struct Piece;
   class Reading;
 
   static Layer open_layer(const std::filesystem::path& path, const ManifestLayer& stated);
-  // The parts of a request, which are read each by one thread.
-  void cut(std::span<const LoadRequest> requests, size_t index, std::vector<Piece>& pieces) const;
+  bool read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out, FrameCheck check,
+                     ChecksumPart* sum) const;
+  void decode(const Layer& layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
+              FrameCheck check) const;
 
   std::string manifest_text_;
   Manifest manifest_;

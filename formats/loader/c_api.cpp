@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "formats/loader/blob_loader.hpp"
+#include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
 #include "formats/os/available_threads.hpp"
 #include "lib/core/dtype.hpp"
@@ -17,6 +18,10 @@
 
 struct mxfp4_repack_blob {
   mxfp4::BlobLoader loader;
+};
+
+struct mxfp4_repack_stream {
+  mxfp4::LayerStream stream;
 };
 
 namespace mxfp4 {
@@ -324,3 +329,51 @@ mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob* blob, int64_t laye
     *end = blob->loader.cut_end(place.layer, place.tensor, begin, limit);
   });
 }
+
+mxfp4_repack_status mxfp4_repack_stream_open(const mxfp4_repack_blob* blob, int64_t layer,
+                                             const int64_t* tensors, size_t num_tensors, void* ring,
+                                             int64_t ring_bytes, int64_t run_bytes,
+                                             const mxfp4_repack_read_options* options,
+                                             mxfp4_repack_stream** stream) {
+  if (stream != nullptr) *stream = nullptr;
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr && stream != nullptr && ring != nullptr,
+                   "stream_open: a null pointer");
+    mxfp4::require(tensors != nullptr || num_tensors == 0, "stream_open: tensors is null");
+    mxfp4::require(ring_bytes >= 0, "stream_open: ring_bytes is negative");
+    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
+    const size_t in = mxfp4::checked_index(layer, blob->loader.manifest().layers.size(), "layer");
+    std::vector<size_t> checked;
+    for (const int64_t tensor : std::span(tensors, num_tensors)) {
+      checked.push_back(mxfp4::checked_tensor(blob->loader, layer, tensor).tensor);
+    }
+    const mxfp4::MutableBytes memory(static_cast<std::byte*>(ring),
+                                     static_cast<size_t>(ring_bytes));
+    *stream = new mxfp4_repack_stream{
+        mxfp4::LayerStream(blob->loader, in, checked, memory, run_bytes, checked_options)};
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_stream_next(mxfp4_repack_stream* stream, mxfp4_repack_run* run) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(stream != nullptr, "stream_next: the stream is null");
+    mxfp4::require_size(run, "stream_next: struct_size is not set");
+    mxfp4_repack_run answer{};
+    if (const auto found = stream->stream.next()) {
+      answer.tensor = static_cast<int64_t>(found->tensor);
+      answer.begin = found->begin;
+      answer.bytes = static_cast<int64_t>(found->bytes.size());
+      answer.memory = found->bytes.data();
+    }
+    mxfp4::give(answer, run);
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_stream_give_back(mxfp4_repack_stream* stream) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(stream != nullptr, "stream_give_back: the stream is null");
+    stream->stream.give_back();
+  });
+}
+
+void mxfp4_repack_stream_close(mxfp4_repack_stream* stream) { delete stream; }

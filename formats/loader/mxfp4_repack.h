@@ -167,6 +167,47 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob *b
                                                       int64_t tensor, int64_t begin, int64_t limit,
                                                       int64_t *end);
 
+/* Reads tensors of a layer through memory that is smaller than they are, a ring; pinned memory that is
+ * copied to a GPU, say. Threads fill the ring in order; runs that are full come out of it in the same
+ * order, and are given back when they have been copied:
+ *
+ *     mxfp4_repack_run run = {.struct_size = sizeof run};
+ *     while (mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes > 0) {
+ *       copy(tensors[run.tensor] + run.begin, run.memory, run.bytes);
+ *       mxfp4_repack_stream_give_back(stream);
+ *     }
+ *
+ * One thread at a time may call the functions of a stream. */
+typedef struct mxfp4_repack_stream mxfp4_repack_stream;
+
+/* Consecutive bytes of one tensor. */
+typedef struct mxfp4_repack_run {
+  size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_run) */
+  int64_t tensor;     /* counts the layer's tensors from 0 */
+  int64_t begin;      /* the first byte, in the tensor */
+  int64_t bytes;      /* 0: there are no more */
+  const void *memory; /* in the ring */
+} mxfp4_repack_run;
+
+/* Begins to read `num_tensors` tensors of a layer, in the order of `tensors`, into `ring`. Runs have
+ * at most `run_bytes`, 1 or more; `ring_bytes` is four times that or more. `verify` compares each
+ * frame of a compressed file with its checksum, and each tensor of a plain one with the manifest's;
+ * the last run of such a tensor comes after its comparison. `cancel` has to live until `close`. *stream
+ * is null unless MXFP4_REPACK_OK is returned. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_open(
+    const mxfp4_repack_blob *blob, int64_t layer, const int64_t *tensors, size_t num_tensors,
+    void *ring, int64_t ring_bytes, int64_t run_bytes, const mxfp4_repack_read_options *options,
+    mxfp4_repack_stream **stream);
+/* Waits for the next run. Fills *run as far as its struct_size goes. At most two runs may be held
+ * meanwhile. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_next(mxfp4_repack_stream *stream,
+                                                              mxfp4_repack_run *run);
+/* Lets the oldest run's memory be filled anew. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_give_back(mxfp4_repack_stream *stream);
+/* Ends the stream, also before its end: no thread writes to the ring any more when it returns. Comes
+ * before the blob's close. Null is allowed. */
+MXFP4_REPACK_API void mxfp4_repack_stream_close(mxfp4_repack_stream *stream);
+
 /* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus

@@ -188,6 +188,82 @@ static void check_wrong_arguments(const mxfp4_repack_blob *blob) {
   free(memory);
 }
 
+/* All tensors of layer 0, last one first, through a ring, into `memory` where each belongs; up to two
+ * runs are held. Gives the first status that is not OK. */
+static mxfp4_repack_status stream_layer(const mxfp4_repack_blob *blob, int64_t layer,
+                                        unsigned char *memory, int64_t run_bytes, int64_t spare,
+                                        const mxfp4_repack_read_options *options) {
+  const int64_t count = layer_of(blob, layer).num_tensors;
+  int64_t order[64];
+  CHECK(count <= 64);
+  for (int64_t i = 0; i < count; ++i) order[i] = count - 1 - i;
+  const int64_t ring_bytes = 4 * run_bytes + spare;
+  unsigned char *ring = malloc((size_t)ring_bytes);
+  mxfp4_repack_stream *stream;
+  CHECK(mxfp4_repack_stream_open(blob, layer, order, (size_t)count, ring, ring_bytes, run_bytes,
+                                 options, &stream) == MXFP4_REPACK_OK);
+  mxfp4_repack_run run = {.struct_size = sizeof run};
+  mxfp4_repack_status status;
+  int held = 0;
+  while ((status = mxfp4_repack_stream_next(stream, &run)) == MXFP4_REPACK_OK && run.bytes > 0) {
+    const unsigned char *from = run.memory;
+    CHECK(run.bytes <= run_bytes && from >= ring && from + run.bytes <= ring + ring_bytes);
+    mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
+    CHECK(mxfp4_repack_get_tensor(blob, layer, run.tensor, &tensor) == MXFP4_REPACK_OK);
+    CHECK(run.begin >= 0 && run.begin + run.bytes <= tensor.bytes);
+    memcpy(memory + tensor.offset + run.begin, from, (size_t)run.bytes);
+    if (++held > 2) held -= mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_OK;
+  }
+  if (status == MXFP4_REPACK_OK) {
+    while (held-- > 0) CHECK(mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_OK);
+    CHECK(mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_USAGE);
+    CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes == 0);
+  }
+  mxfp4_repack_stream_close(stream);
+  free(ring);
+  return status;
+}
+
+static void check_streams(const mxfp4_repack_blob *blob, const unsigned char *expected) {
+  const int64_t bytes = layer_of(blob, 0).bytes;
+  unsigned char *memory = malloc((size_t)bytes);
+  for (int threads = 1; threads <= 16; threads *= 4) {
+    for (int verify = 0; verify < 2; ++verify) {
+      const mxfp4_repack_read_options options = options_of(threads, verify);
+      for (int64_t run_bytes = bytes / 60 + 1; run_bytes < 2 * bytes; run_bytes *= 4) {
+        memset(memory, 0xEE, (size_t)bytes);
+        CHECK(stream_layer(blob, 0, memory, run_bytes, threads * 77, &options) == MXFP4_REPACK_OK);
+        CHECK(memcmp(memory, expected, (size_t)bytes) == 0);
+      }
+    }
+  }
+  const int32_t cancel = 1;
+  mxfp4_repack_read_options options = options_of(2, 0);
+  options.cancel = &cancel;
+  CHECK(stream_layer(blob, 0, memory, 1000, 0, &options) == MXFP4_REPACK_CANCELLED);
+
+  /* Wrong arguments, a caller that gives nothing back, and one that stops early. */
+  const int64_t tensors[2] = {0, 99};
+  mxfp4_repack_stream *stream;
+  options = options_of(2, 0);
+  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 2, memory, 4000, 1000, &options, &stream) ==
+        MXFP4_REPACK_USAGE && stream == NULL);
+  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 1, memory, 3999, 1000, &options, &stream) ==
+        MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 1, memory, 4000, 0, &options, &stream) ==
+        MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_stream_open(blob, 9, tensors, 1, memory, 4000, 1000, &options, &stream) ==
+        MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_stream_open(blob, 0, tensors, 1, memory, 4000, 1000, &options, &stream) ==
+        MXFP4_REPACK_OK);
+  mxfp4_repack_run run = {.struct_size = sizeof run};
+  for (int i = 0; i < 4; ++i) CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_USAGE);
+  mxfp4_repack_stream_close(stream);
+  mxfp4_repack_stream_close(NULL);
+  free(memory);
+}
+
 static void check_cancel(const mxfp4_repack_blob *blob) {
   const int64_t bytes = layer_of(blob, 0).bytes;
   void *memory = malloc((size_t)bytes);
@@ -246,6 +322,7 @@ static int damaged(const char *directory) {
     void *memory = malloc((size_t)bytes);
     const mxfp4_repack_status status = mxfp4_repack_read_layer(blob, i, memory, bytes, &options);
     CHECK(status == MXFP4_REPACK_OK || status == MXFP4_REPACK_INPUT);
+    CHECK(stream_layer(blob, i, memory, 1 << 16, 0, &options) == status);
     if (status == MXFP4_REPACK_INPUT) found = 1;
     free(memory);
   }
@@ -269,6 +346,7 @@ int main(int argc, char **argv) {
   check_layer(blob, expected);
   check_ranges(blob, expected, 0);
   check_parts(blob, expected);
+  check_streams(blob, expected);
   if (strstr(mxfp4_repack_manifest(blob, NULL), ".safetensors.zst") != NULL) {
     check_ranges(blob, expected, 1);
   } else {

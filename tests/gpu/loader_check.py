@@ -11,25 +11,23 @@ and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` 
   bytes     what to_device() gives equals what numpy reads: shape, strides, dtype, every byte;
   plain     rate of a pinned copy as large, the ceiling; of an ordinary .cuda(); of reading alone;
   loader    rate of to_device(), uncompressed: at least 0.8 of the pinned copy; compressed;
-  decoding  rate of threads into a buffer each, by number of threads: what limits the loader;
+  decoding  rate of threads into the ring, by number of threads: what limits the loader;
   memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB;
   matmul    with triton_kernels at hand, triton_matmul_check.py on blobs of the same program.
 
 --reuse takes the blobs that an earlier run left in DIR. --brief leaves out `decoding`; --sweep also
-times numbers of threads and slot sizes. --report writes all numbers as JSON. Rates are medians of 5,
+times numbers of threads and ring sizes. --report writes all numbers as JSON. Rates are medians of 5,
 in GB/s of decoded bytes. Needs a GPU, torch, numpy; exits 1 if a limit was missed.
 """
 import argparse
 import importlib.util
 import json
 import os
-import queue
 import shutil
 import statistics
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,24 +147,17 @@ def load_all(loader, layers):
         loader.load(layer)
 
 
-def read_pieces(pool, threads, layers):
-    """What the loader's threads do, without the copies: every piece into a buffer of its thread."""
-    work = queue.SimpleQueue()
+def read_all(threads, layers):
+    """What the loader's threads do, without the copies."""
+    ring = np.empty(loader.DEFAULT_RING_BYTES, "u1")
     for layer in layers:
-        for name in layer.tensors:
-            for begin, end in layer.pieces(name, loader.DEFAULT_SLOT_BYTES):
-                work.put((layer, name, begin, end))
-
-    def read(_):
-        buffer = np.empty(loader.DEFAULT_SLOT_BYTES, "u1")
-        try:
-            while True:
-                layer, name, begin, end = work.get_nowait()
-                layer.read_into(name, begin, buffer[:end - begin])
-        except queue.Empty:
-            pass
-
-    list(pool.map(read, range(threads)))
+        stream, held = layer.stream(layer.tensors, ring, ring.size // loader.RUNS_IN_RING, threads), 0
+        for _ in iter(stream.next, None):
+            held += 1
+            if held > loader.RUNS_COPYING:
+                stream.give_back()
+                held -= 1
+        stream.close()
 
 
 def measure(arguments, plain, packed, size):
@@ -181,7 +172,7 @@ def measure(arguments, plain, packed, size):
     del host, device, pageable
 
     usual = loader.Loader("cuda")
-    say("loader", f"{usual.threads} threads, slots of {usual.slot_bytes >> 20} MiB")
+    say("loader", f"{usual.threads} threads, a ring of {usual.ring_bytes >> 20} MiB")
     got = rate("loader: uncompressed", size, lambda: load_all(usual, plain))
     say("loader: share of the pinned copy", f"{got / pinned:.2f}, at least {SHARE_OF_PINNED}",
         got >= SHARE_OF_PINNED * pinned)
@@ -196,18 +187,16 @@ def measure(arguments, plain, packed, size):
 def measure_parts(arguments, plain, packed, size):
     cores = len(os.sched_getaffinity(0))
     for threads in [count for count in (1, 2, 4, 8, 16, 32) if count <= cores]:
-        with ThreadPoolExecutor(threads) as pool:
-            for what, layers in (("reading", plain), ("decoding", packed)):
-                rate(f"{what}, {threads} threads", size,
-                     lambda: read_pieces(pool, threads, layers))
+        for what, layers in (("reading", plain), ("decoding", packed)):
+            rate(f"{what}, {threads} threads", size, lambda: read_all(threads, layers))
     if arguments.sweep:
-        for threads in [count for count in (4, 6, 8, 10, 12, 14) if count <= cores]:
-            for slot in (2, 4, 8, 16):
-                loader = loader.Loader("cuda", threads=threads, slot_bytes=slot << 20)
+        for threads in [count for count in (4, 6, 8, 10, 12, 14, 16) if count <= cores]:
+            for ring in (32, 64, 128):
+                tried = loader.Loader("cuda", threads=threads, ring_bytes=ring << 20)
                 for what, layers in (("uncompressed", plain), ("compressed", packed)):
-                    rate(f"sweep: {what}, {threads} threads, {slot} MiB", size,
-                         lambda: load_all(loader, layers))
-                loader.close()
+                    rate(f"sweep: {what}, {threads} threads, {ring} MiB", size,
+                         lambda: load_all(tried, layers))
+                tried.close()
 
 
 def check_matmul(arguments):

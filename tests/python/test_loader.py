@@ -66,12 +66,12 @@ class Cpu(Blobs):
         self.assertEqual(flags, {"is_shuffled"})
         loader.release()
 
-    def test_small_pieces(self):
-        for threads, slot_bytes in ((1, 1000), (3, 64), (8, 1 << 20)):
-            small = loader.Loader("cpu", threads=threads, slot_bytes=slot_bytes)
+    def test_threads(self):
+        for threads in (1, 3, 8):
+            one = loader.Loader("cpu", threads=threads)
             for layer in self.layers:
-                self.compare(layer, small.load(layer))
-            small.close()
+                self.compare(layer, one.load(layer))
+            one.close()
 
     def test_slack_is_behind_the_tensor(self):
         blob_maker.convert(blob_maker.model("narrow", hidden=64), "narrow-blob", "TRITON")
@@ -181,50 +181,50 @@ class StandInCuda:
 
 
 class Unwilling:
-    """A layer, reads of which may be late, or raise from the n-th on."""
+    """A layer whose n-th run cannot be read."""
 
-    def __init__(self, layer, fail_at=None, pause=0.0):
-        self.layer, self.fail_at, self.pause = layer, fail_at, pause
-        self.calls = itertools.count()
-        self.random = random.Random(2)
+    def __init__(self, layer, fail_at):
+        self.layer, self.fail_at = layer, fail_at
 
     def __getattr__(self, name):
         return getattr(self.layer, name)
 
-    def read_into(self, name, begin, out):
-        at = next(self.calls)
-        if self.pause:
-            time.sleep(self.random.random() * self.pause)
-        if self.fail_at is not None and at >= self.fail_at:
-            raise mxfp4_repack.ReadError(self.layer.path, name, f"read {at}")
-        self.layer.read_into(name, begin, out)
+    def stream(self, *arguments):
+        stream = self.layer.stream(*arguments)
+        real, calls = stream.next, itertools.count()
+
+        def next_run():
+            if next(calls) == self.fail_at:
+                raise mxfp4_repack.ReadError(self.layer.path, "", "no more")
+            return real()
+
+        stream.next = next_run
+        return stream
 
 
 class Ring(Blobs):
     """A hang here ends with the stacks of all threads: see run beside this file."""
 
-    def test_slots_are_reused_only_when_free(self):
-        for threads, slot_bytes in ((1, 700), (2, 1 << 20), (7, 4096)):
+    def test_memory_is_reused_only_when_it_is_free(self):
+        for threads, ring_bytes in ((1, 800), (2, 1 << 20), (7, 4096), (3, 70001)):
             for layer in self.layers:
                 with contextlib.ExitStack() as stack:
                     cuda = StandInCuda(stack)
-                    ring = loader.Loader("cuda", threads=threads, slot_bytes=slot_bytes)
+                    ring = loader.Loader("cuda", threads=threads, ring_bytes=ring_bytes)
                     tensors = ring.load(layer)
                     again = ring.load(layer)
                     ring.close()
-                    self.assertEqual(sum(pin.numel() for pin in cuda.pinned),
-                                     (threads + loader.SPARE_SLOTS) * slot_bytes)
+                    self.assertEqual([pin.numel() for pin in cuda.pinned], [ring_bytes])
                 self.compare(layer, tensors)
                 self.compare(layer, again)
 
-    def test_late_reads_and_copies(self):
-        for read, copy in ((0.002, 0.0), (0.0, 0.0005), (0.001, 0.0002)):
-            layer = self.layers[1]
+    def test_late_copies(self):
+        for layer in self.layers[:2]:
             size = sum(layer.info(name).nbytes for name in layer.tensors)
             with contextlib.ExitStack() as stack:
-                StandInCuda(stack, copy)
-                ring = loader.Loader("cuda", threads=5, slot_bytes=size // 100)
-                tensors = ring.load(Unwilling(layer, None, read))
+                StandInCuda(stack, 0.0005)
+                ring = loader.Loader("cuda", threads=5, ring_bytes=size // 12)
+                tensors = ring.load(layer)
                 ring.close()
             self.compare(layer, tensors)
 
@@ -244,42 +244,25 @@ class Ring(Blobs):
                 with self.subTest(what=what, at=at, threads=threads), \
                         contextlib.ExitStack() as stack:
                     cuda = StandInCuda(stack)
-                    ring = loader.Loader("cuda", threads=threads, slot_bytes=1000)
+                    ring = loader.Loader("cuda", threads=threads, ring_bytes=8000)
                     cuda.fail = (what, at, kind("no " + what))
                     tensors = self.fails(cuda, ring, self.layers[0], kind)
                     ring.close()
                 self.compare(self.layers[0], tensors)
 
     def test_failing_reads(self):
-        for threads, at, pause in itertools.product((1, 3, 8), (0, 1, 5, 50), (0.0, 0.001)):
-            for copies_fail in (False, True):
-                with self.subTest(threads=threads, at=at, pause=pause, copies_fail=copies_fail), \
-                        contextlib.ExitStack() as stack:
-                    cuda = StandInCuda(stack)
-                    ring = loader.Loader("cuda", threads=threads, slot_bytes=1000)
-                    if copies_fail:
-                        cuda.fail = ("copy_", at, mxfp4_repack.ReadError("", "", "no copy"))
-                    tensors = self.fails(cuda, ring, Unwilling(self.layers[0], at, pause),
-                                         mxfp4_repack.ReadError)
-                    ring.close()
-                self.compare(self.layers[0], tensors)
-
-    def test_no_thread_can_start(self):
-        for at in (0, 1, 3):
-            with contextlib.ExitStack() as stack:
+        for threads, at in itertools.product((1, 8), (0, 1, 5, 50)):
+            with self.subTest(threads=threads, at=at), contextlib.ExitStack() as stack:
                 cuda = StandInCuda(stack)
-                ring = loader.Loader("cuda", threads=4, slot_bytes=100)
-                started, real = itertools.count(), ring._pool.submit
-
-                def submit(run):
-                    if next(started) == at:
-                        raise RuntimeError("can't start new thread")
-                    return real(run)
-
-                with mock.patch.object(ring._pool, "submit", submit):
-                    tensors = self.fails(cuda, ring, self.layers[0], RuntimeError)
+                ring = loader.Loader("cuda", threads=threads, ring_bytes=8000)
+                tensors = self.fails(cuda, ring, Unwilling(self.layers[0], at),
+                                     mxfp4_repack.ReadError)
                 ring.close()
             self.compare(self.layers[0], tensors)
+
+    def test_a_ring_for_less_than_four_runs(self):
+        with self.assertRaises(mxfp4_repack.ArgumentError):
+            self.layers[0].stream(["w13_weight"], np.empty(3999, "u1"), 1000, 1)
 
 
 if __name__ == "__main__":

@@ -141,11 +141,10 @@ class Blob:
     def _open_file(self, prefix: str, header_bytes: int) -> "LayerFile | NativeFile":
         path = self.file_of(prefix)
         pure = functools.partial(LayerFile, path, self._compressed, header_bytes)
-        # A plain file is one preadv() either way, and Python's own holds the lock for less time.
-        if self._native is None or not self._compressed or not is_compressed(path):
+        if self._native is None or self._compressed != is_compressed(path):
             return pure()
         return NativeFile(self._native, prefix, path, [info.nbytes for info in self._infos[prefix]],
-                          pure)
+                          self._compressed, pure)
 
     def verify(self) -> None:
         """Reads everything: raises at the first file or tensor that is not as it was written."""

@@ -14,6 +14,7 @@ from mxfp4_repack.errors import (
 from mxfp4_repack.fields import Fields, parse_json
 from mxfp4_repack.layer_file import Bytes, LayerFile
 from mxfp4_repack.native import NativeFile
+from mxfp4_repack.stream import RUNS_IN_RING, PureStream, Stream
 from mxfp4_repack.tensors import (
     DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
 
@@ -129,7 +130,7 @@ class Layer:
         return loader.load(self, torch_device(torch, device, self.path),
                            None if names is None else list(names))
 
-    def read_into(self, name: str, begin: int, out: Bytes) -> None:
+    def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on. Thread-safe."""
         info = self.info(name)
         begin = whole_number(begin, self.path, "begin")
@@ -139,7 +140,20 @@ class Layer:
         if not 0 <= begin <= info.nbytes - out.size:
             raise SizeError(self.path, info.full_name, f"bytes {begin} to {begin + out.size} of "
                                                        f"{info.nbytes} were asked for")
-        self._file.read_into(info.offset + begin, out)
+        self._file.read_into(info.offset + begin, out, threads)
+
+    def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int, threads: int) -> Stream:
+        """Tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring holds
+        RUNS_IN_RING of them or more. Where libmxfp4_repack.so reads, its threads fill it. Frames of a
+        compressed file are compared with their checksums, as in every read."""
+        if ring.size < RUNS_IN_RING * run_bytes or run_bytes < 1:
+            raise ArgumentError(self.path, "ring", f"{ring.size} bytes for runs of {run_bytes}")
+        infos = [self.info(name) for name in names]
+        if isinstance(self._file, LayerFile):
+            spans = [(info.offset, info.nbytes) for info in infos]
+            return PureStream(self._file, spans, ring, run_bytes)
+        return self._file.stream([self.tensors.index(name) for name in names], ring, run_bytes,
+                                 threads, self.check_tensors)
 
     def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
         """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at ends

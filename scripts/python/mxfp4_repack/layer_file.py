@@ -166,10 +166,10 @@ class LayerFile:
             raise SizeError(self.path, "header", f"{found} bytes, {length} by the manifest")
         self.header = head[8:].tobytes()  # JSON text
 
-    def read_into(self, offset: int, out: Bytes) -> None:
+    def read_into(self, offset: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out` with data bytes from `offset` on, decoding only frames that hold some.
 
-        `offset` counts from the start of the data. Thread-safe.
+        `offset` counts from the start of the data. Thread-safe. There is one thread, the caller's.
         """
         if not 0 <= offset <= self.data_size - out.size:
             raise SizeError(self.path, "", f"data bytes {offset} to {offset + out.size} of "

@@ -1,4 +1,4 @@
-"""libmxfp4_repack.so by ctypes: decodes compressed layers while other threads run Python.
+"""libmxfp4_repack.so by ctypes: reads and decodes layers in threads of its own.
 
 The library is the one that MXFP4_REPACK_LIBRARY names, else the one inside this package, else the
 system's. Where there is none, or it cannot open a blob, layer_file.py reads: it knows the same
@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from mxfp4_repack.errors import BlobError, DependencyError, ReadError, SizeError
 from mxfp4_repack.layer_file import Bytes, LayerFile
+from mxfp4_repack.stream import Run
 
 _NAME = "libmxfp4_repack.so.0"  # the number of the interface's version
 _OK = 0
@@ -30,6 +31,11 @@ class _ReadOptions(ctypes.Structure):
 class _Layer(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("index", _SIZE), ("prefix", ctypes.c_char_p),
                 ("engine_prefix", ctypes.c_char_p), ("num_tensors", _SIZE)]
+
+
+class _Run(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("tensor", _SIZE), ("begin", _SIZE),
+                ("bytes", _SIZE), ("memory", _POINTER)]
 
 
 @functools.lru_cache(maxsize=1)
@@ -57,6 +63,11 @@ def _declared(found: Any) -> Any:
             ("num_layers", _SIZE, [_POINTER]),
             ("get_layer", ctypes.c_int, [_POINTER, _SIZE, ctypes.POINTER(_Layer)]),
             ("read_part", ctypes.c_int, read),
+            ("stream_open", ctypes.c_int, [_POINTER, _SIZE, ctypes.POINTER(_SIZE), ctypes.c_size_t,
+                                           _POINTER, _SIZE, _SIZE, _POINTER,
+                                           ctypes.POINTER(_POINTER)]),
+            ("stream_next", ctypes.c_int, [_POINTER, ctypes.POINTER(_Run)]),
+            ("stream_give_back", ctypes.c_int, [_POINTER]), ("stream_close", None, [_POINTER]),
             ("cut", ctypes.c_int, [_POINTER, *[_SIZE] * 4, ctypes.POINTER(_SIZE)])):
         function = getattr(found, "mxfp4_repack_" + name)
         function.restype, function.argtypes = answer, arguments
@@ -89,19 +100,62 @@ def open_native(root: str) -> Optional[NativeBlob]:
     return NativeBlob(functions, handle)
 
 
+class NativeStream:
+    """Threads fill the ring while the caller copies out of it; see stream.Stream."""
+
+    def __init__(self, file: "NativeFile", blob: NativeBlob, layer: int, tensors: Sequence[int],
+                 ring: Bytes, run_bytes: int, threads: int, verify: int,
+                 explain: Callable[[], None]) -> None:
+        self._file, self._blob, self._ring, self._explain = file, blob, ring, explain
+        self._order = {tensor: at for at, tensor in enumerate(tensors)}
+        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads, verify=verify)
+        numbers = (_SIZE * len(tensors))(*tensors)
+        self._handle = _POINTER()
+        self._run = _Run(struct_size=ctypes.sizeof(_Run))
+        self._check(blob.functions.mxfp4_repack_stream_open(
+            blob.handle, layer, numbers, len(tensors), ring.ctypes.data, ring.size, run_bytes,
+            ctypes.byref(options), ctypes.byref(self._handle)))
+
+    def next(self) -> Optional[Run]:
+        run = self._run
+        self._check(self._blob.functions.mxfp4_repack_stream_next(self._handle, ctypes.byref(run)))
+        if run.bytes == 0:
+            return None
+        self._file.decoded_bytes += run.bytes
+        return Run(self._order[run.tensor], run.begin, run.begin + run.bytes,
+                   run.memory - self._ring.ctypes.data)
+
+    def give_back(self) -> None:
+        self._check(self._blob.functions.mxfp4_repack_stream_give_back(self._handle))
+
+    def close(self) -> None:
+        self._blob.functions.mxfp4_repack_stream_close(self._handle)
+        self._handle = _POINTER()
+
+    def _check(self, status: int) -> None:
+        if status == _OK:
+            return
+        what = self._blob.functions.mxfp4_repack_last_error().decode(errors="replace")
+        try:
+            self._explain()
+        except DependencyError:
+            pass
+        raise BlobError(self._file.path, "", what)
+
+
 class NativeFile:
-    """As LayerFile, of a compressed layer. `sizes`: bytes of each tensor."""
+    """As LayerFile. `sizes`: bytes of each tensor; `compressed`: the file."""
 
     def __init__(self, blob: NativeBlob, prefix: str, path: str, sizes: Sequence[int],
-                 pure: Callable[[], LayerFile]) -> None:
+                 compressed: bool, pure: Callable[[], LayerFile]) -> None:
         self.path, self.decoded_bytes = path, 0
         self._blob: Optional[NativeBlob] = blob
         self._layer, self._pure = blob.prefixes.index(prefix), pure
         self._size = os.stat(path).st_size
         self._starts = list(itertools.accumulate(sizes, initial=0))
         self.data_size = self._starts[-1]
-        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
-        self._options = ctypes.byref(options)
+        # Parts of a plain file have no checksum.
+        self._verify = int(compressed)
         length = ctypes.c_size_t()
         text = blob.functions.mxfp4_repack_header(blob.handle, self._layer, ctypes.byref(length))
         self.header: bytes = text[:length.value]  # JSON text
@@ -117,14 +171,23 @@ class NativeFile:
         finally:
             file.close()
 
-    def read_into(self, offset: int, out: Bytes) -> None:
+    def stream(self, tensors: Sequence[int], ring: Bytes, run_bytes: int, threads: int,
+               explain: Callable[[], None]) -> NativeStream:
+        """The tensors of these numbers through `ring`. When reading fails, explain() is to raise what
+        says why."""
+        return NativeStream(self, self._open(), self._layer, tensors, ring, run_bytes, threads,
+                            self._verify, explain)
+
+    def read_into(self, offset: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out` with data bytes of one tensor from `offset` on. Thread-safe."""
         if not 0 <= offset <= self.data_size - out.size:
             raise SizeError(self.path, "", f"data bytes {offset} to {offset + out.size} of "
                                            f"{self.data_size} were asked for")
         blob, (tensor, begin) = self._open(), self._place(offset)
+        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads, verify=self._verify)
         status = blob.functions.mxfp4_repack_read_part(
-            blob.handle, self._layer, tensor, begin, out.ctypes.data, out.size, self._options)
+            blob.handle, self._layer, tensor, begin, out.ctypes.data, out.size,
+            ctypes.byref(options))
         if status != _OK:
             self._read_again(offset, out, blob.functions.mxfp4_repack_last_error())
         self.decoded_bytes += out.size
