@@ -159,6 +159,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
 
   // Decide: there is a backend, a layout that takes these sizes, and a slice for each rank.
   const Conversion conversion = conversion_for(options.deployment, request, &checkpoint);
+  report_told_versions(options.deployment, conversion, console);
   report_assumed_rules(options.deployment, *request.rules, console);
   report_decision(conversion, console);
   require_conversion(conversion);

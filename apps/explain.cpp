@@ -113,6 +113,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
 
   // Open and decide as convert does; without a checkpoint the usual one of its kind is assumed.
   const Explanation e = explain(rules, asked);
+  report_told_versions(options.deployment, e, console);
   report_assumed_rules(options.deployment, rules, console);
   if (console.json()) {
     console.result_json(explanation_json(rules, options, e));

@@ -130,6 +130,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
                            const OpenedCheckpoint& input, const Console& console, Json& json) {
   const Conversion conversion = conversion_for(options.deployment, request, &input);
   require_conversion(conversion);
+  report_told_versions(options.deployment, conversion, console);
   report_assumed_rules(options.deployment, *request.rules, console);
   for (const std::string& note : conversion.decision.notes) console.warn(note);
   const std::vector<RankSlice>& ranks = conversion.ranks;

@@ -169,6 +169,7 @@ Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& re
                           const OpenedCheckpoint* checkpoint, std::string_view otherwise) {
   try {
     Conversion conversion = decide_conversion(request, checkpoint);
+    require_tested_versions(flags, conversion);
     if (conversion.refusal && !conversion.decision.backend) {
       const std::string near =
           moe_backend_hint(*conversion.rules, conversion.deployment.moe_backend);

@@ -10,7 +10,7 @@
 #include "formats/conversion/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/machines.hpp"
-#include "lib/revisions/library_pins.hpp"
+#include "lib/revisions/tested_libraries.hpp"
 #include "lib/revisions/variables.hpp"
 
 namespace mxfp4 {
@@ -30,28 +30,26 @@ std::vector<std::string> split_list(const std::string& text) {
   return items;
 }
 
-std::optional<Platform> platform_of_arch(const std::optional<std::string>& arch) {
-  const Machine* machine = arch ? find_machine(*arch) : nullptr;
-  return machine == nullptr ? std::nullopt : std::optional(machine->platform);
-}
-
 struct VersionFault {
   std::string what;
   std::string hint;
 };
 
-std::optional<VersionFault> version_fault(const RuleSet& rules, const std::string& package,
-                                          const std::string& version,
-                                          std::optional<Platform> platform) {
-  const auto other = other_version(rules, package, version, platform);
-  if (!other) return std::nullopt;
-  const auto& [pin, made_for] = *other;
-  return VersionFault{
-      fmt::format("{} {}: the layouts of {} are those of {} {}", package, version, rules.name,
-                  pin->library, pin->version),
-      made_for != nullptr
-          ? fmt::format("--revision {} is made for that version", made_for->name)
-          : fmt::format("no revision is made for it; {} alone means the version above", package)};
+std::optional<VersionFault> version_fault(const Conversion& conversion, const std::string& package,
+                                          const std::string& version) {
+  const auto untested = untested_version(*conversion.rules, conversion.layout, package, version,
+                                         conversion.deployment.platform);
+  if (!untested) return std::nullopt;
+  const auto& [pin, tested, made_for] = *untested;
+  const Layout* layout = conversion.layout;
+  VersionFault fault{fmt::format("{} {}: {} was not tested with it", package, version,
+                                 layout != nullptr ? layout->id : conversion.rules->name),
+                     fmt::format("tested with {} {}; {} alone means {}", pin->library,
+                                 fmt::join(tested, ", "), package, pin->version)};
+  if (made_for != nullptr) {
+    fault.hint = fmt::format("--revision {} is made for that version", made_for->name);
+  }
+  return fault;
 }
 
 std::vector<std::string> package_names(const RuleSet& rules) {
@@ -121,8 +119,6 @@ DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules) 
 void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFacts& request) {
   const std::string& text = options.libs;
   if (text.empty()) return;
-  const DeploymentFacts& target = options.target_file.facts();
-  const auto platform = platform_of_arch(request.arch ? request.arch : target.arch);
   std::set<std::string>& libs = request.libs.emplace();
   if (text == kNoLibs) return;
   const std::vector<std::string> items = split_list(text);
@@ -134,10 +130,7 @@ void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFact
     const auto [name, version] = name_and_version(item);
     require_package("--libs", name, rules);
     libs.insert(name);
-    if (version.empty()) continue;
-    const auto fault = version_fault(rules, name, version, platform);
-    if (fault) throw Error::usage("--libs: " + fault->what).hint(fault->hint);
-    request.lib_versions.emplace(name, version);
+    if (!version.empty()) request.lib_versions.emplace(name, version);
   }
 }
 
@@ -213,9 +206,24 @@ void report_told_facts(const RequestFlags& options, const RuleSet& rules, const 
     console.warn(
         fmt::format("{}: libs: {}: {} knows no such kernel package", file, name, rules.name));
   }
-  for (const auto& [name, version] : target.lib_versions) {
-    const auto fault = version_fault(rules, name, version, platform_of_arch(target.arch));
-    if (fault) console.warn(fmt::format("{}: libs: {}", file, fault->what));
+}
+
+void require_tested_versions(const RequestFlags& options, const Conversion& conversion) {
+  for (const std::string& item : split_list(options.libs)) {
+    const auto [name, version] = name_and_version(item);
+    const auto fault = version.empty() ? std::nullopt : version_fault(conversion, name, version);
+    if (fault) throw Error::usage("--libs: " + fault->what).hint(fault->hint);
+  }
+}
+
+void report_told_versions(const RequestFlags& options, const Conversion& conversion,
+                          const Console& console) {
+  if (!options.libs.empty()) return;  // the flag wins over the file
+  for (const auto& [name, version] : options.target_file.facts().lib_versions) {
+    const auto fault = version_fault(conversion, name, version);
+    if (!fault) continue;
+    console.warn(fmt::format("{}: libs: {}; {}", options.target_file.path().string(), fault->what,
+                             fault->hint));
   }
 }
 

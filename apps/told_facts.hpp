@@ -7,6 +7,7 @@
 
 #include "apps/console.hpp"
 #include "apps/options.hpp"
+#include "formats/conversion/decide.hpp"
 #include "lib/oracle/resolve.hpp"
 
 namespace mxfp4 {
@@ -14,8 +15,7 @@ namespace mxfp4 {
 // The --target file's facts without the packages that the rules do not know.
 [[nodiscard]] DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules);
 
-// --libs: "flashinfer,humming==0.1.10". Throws Error::usage for a version that these rules are not
-// made for.
+// --libs: "flashinfer,humming==0.1.10". Throws Error::usage for a package that is not known.
 void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFacts& request);
 
 // --no-lib, any number of times. Throws Error::usage for a package that is not known.
@@ -41,5 +41,11 @@ void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
 // Says on stderr what was taken for the machine's name, and warns of what the --target file or a
 // flag says to no effect.
 void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);
+
+// Kernel libraries with versions that the conversion's layout was not tested with: in --libs
+// Error::usage, in the --target file a warning.
+void require_tested_versions(const RequestFlags& options, const Conversion& conversion);
+void report_told_versions(const RequestFlags& options, const Conversion& conversion,
+                          const Console& console);
 
 }  // namespace mxfp4

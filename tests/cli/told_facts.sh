@@ -24,11 +24,18 @@ wrong "--libs: unknown kernel package 'flashinffer'$" 'did you mean flashinfer\?
 wrong "--no-lib: unknown kernel package 'flashinffer'$" 'did you mean flashinfer\?$' --no-lib flashinffer
 wrong "--libs: ',' names no package$" '--libs none means no package$' --libs ,
 for version in 'flashinfer 0.1.0' flashinfer==0.1.0 flashinfer=0.1.0; do
-  wrong "--libs: flashinfer 0\.1\.0: the layouts of $old are those of flashinfer 0\.6\.11\.post2$" \
-    'no revision is made for it; flashinfer alone means the version above$' --libs "$version" --revision $old
+  wrong "--libs: flashinfer 0\.1\.0: triton/hopper was not tested with it$" \
+    'tested with flashinfer 0\.6\.11\.post2; flashinfer alone means 0\.6\.11\.post2$' --libs "$version,triton_kernels" --revision $old
 done
-wrong "--libs: humming 0\.1\.16: the layouts of $old are those of humming-kernels" \
-  '--revision vllm-0\.31\.0 is made for that version$' --libs humming==0.1.16 --revision $old
+# By layout: the interleave for capability 9.0 is another from 0.6.18 on.
+cutlass=(--moe-backend flashinfer_cutlass --revision 0.33.0)
+wrong '--libs: flashinfer 0\.6\.14: flashinfer/cutlass-sm90-folded was not tested with it$' \
+  '--revision vllm-0\.26\.0 is made for that version$' --libs flashinfer==0.6.14,flashinfer_cutlass "${cutlass[@]}"
+wrong '--libs: flashinfer 0\.7\.9: flashinfer/cutlass-sm90-folded was not tested with it$' \
+  'tested with flashinfer 0\.6\.18, 0\.6\.18\.post1, 0\.7\.0\.post1, 0\.7\.2\.post1; flashinfer alone means 0\.7\.2\.post1$' \
+  --libs flashinfer==0.7.9,flashinfer_cutlass "${cutlass[@]}"
+expect_exit 0 "$BIN" explain --arch sm90 --libs flashinfer==0.6.18,flashinfer_cutlass "${cutlass[@]}"
+expect_exit 0 "$BIN" explain --arch sm100 --libs flashinfer==0.6.14 --moe-backend flashinfer_trtllm --revision 0.33.0
 for version in 0.6.11.post2 0.6.11 v0.6.11+cu129; do
   expect_exit 0 "$BIN" explain --arch sm90 --libs "flashinfer==$version,deep_gemm" --revision $old
 done
@@ -46,7 +53,7 @@ sed 's/^mxfp4-repack: warning: //' stderr >said
 diff said - <<END || fail 'other warnings'
 target.json: env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'; did you mean VLLM_MXFP4_USE_MARLIN?
 target.json: libs: b12x_next: $old knows no such kernel package
-target.json: libs: flashinfer 0.1.0: the layouts of $old are those of flashinfer 0.6.11.post2
+target.json: libs: flashinfer 0.1.0: marlin/w4a16 was not tested with it; tested with flashinfer 0.6.11.post2; flashinfer alone means 0.6.11.post2
 END
 
 # Flags win over the file, whole machines too.

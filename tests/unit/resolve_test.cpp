@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/all.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "lib/revisions/tested_libraries.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -140,25 +142,45 @@ TEST(Resolve, DeploymentFromACheckpoint) {
   EXPECT_EQ(d.routing_method, "Renormalize");
 }
 
-TEST(LibraryPins, BuildsAndPostReleasesHaveTheSameLayouts) {
-  const auto other = [](std::string_view revision, std::string_view package,
-                        std::string_view version, std::optional<Platform> platform) {
-    const auto found = other_version(revision_by_name(revision), package, version, platform);
-    if (!found) return std::string("the pinned one");
-    return std::string(found->made_for == nullptr ? "of no revision" : found->made_for->name);
-  };
+// "" where the version will do; else the release that is made for it, or "no release".
+std::string untested(std::string_view revision, const Layout* layout, std::string_view package,
+                     std::string_view version, std::optional<Platform> platform = {}) {
+  const auto found =
+      untested_version(revision_by_name(revision), layout, package, version, platform);
+  if (!found) return "";
+  return std::string(found->made_for == nullptr ? "no release" : found->made_for->name);
+}
+
+TEST(TestedLibraries, BuildsAndPostReleasesHaveTheSameLayouts) {
   for (const char* version : {"0.6.11", "v0.6.11", "0.6.11.post2", "0.6.11+cu129"}) {
-    EXPECT_EQ(other("0.22.0", "flashinfer_trtllm", version, {}), "the pinned one") << version;
+    EXPECT_EQ(untested("0.22.0", nullptr, "flashinfer_trtllm", version), "") << version;
   }
-  EXPECT_EQ(other("0.22.0", "flashinfer", "0.6.1", {}), "of no revision");
-  EXPECT_EQ(other("0.22.0", "humming", "0.1.16", Platform::kCuda), "vllm-0.31.0");
-  EXPECT_EQ(other("0.22.0", "a package without a pin", "1", {}), "the pinned one");
+  EXPECT_EQ(untested("0.22.0", nullptr, "flashinfer", "0.6.1"), "no release");
+  EXPECT_EQ(untested("0.22.0", nullptr, "a package without a pin", "1"), "");
   // triton_kernels is pinned for CUDA alone.
-  EXPECT_EQ(other("0.30.0", "triton_kernels", "9", Platform::kRocm), "the pinned one");
-  EXPECT_EQ(other("0.30.0", "triton_kernels", "9", Platform::kCuda), "of no revision");
-  EXPECT_EQ(other("0.30.0", "triton_kernels", "9", {}), "of no revision");
+  EXPECT_EQ(untested("0.30.0", nullptr, "triton_kernels", "9", Platform::kRocm), "");
+  EXPECT_EQ(untested("0.30.0", nullptr, "triton_kernels", "9", Platform::kCuda), "no release");
+  EXPECT_EQ(untested("0.30.0", nullptr, "triton_kernels", "9"), "no release");
   EXPECT_EQ(pins_text(revision_by_name("0.30.0").pins),
             "flashinfer 0.6.18.post1, triton_kernels 3.5.1 (CUDA), humming-kernels 0.1.12");
+}
+
+// The interleave for capability 9.0 changed with flashinfer 0.6.18, that of TRTLLM did not.
+TEST(TestedLibraries, AVersionIsAcceptedByLayout) {
+  EXPECT_EQ(untested("0.33.0", &kFlashinferTrtllmLayout, "flashinfer", "0.6.13"), "");
+  EXPECT_EQ(untested("0.33.0", &kFlashinferCutlassSm90FoldedLayout, "flashinfer", "0.6.18"), "");
+  EXPECT_EQ(untested("0.33.0", &kFlashinferCutlassSm90FoldedLayout, "flashinfer", "0.6.14"),
+            "vllm-0.26.0");
+  EXPECT_EQ(untested("0.33.0", &kFlashinferTrtllmLayout, "flashinfer", "0.7.1"), "no release");
+  EXPECT_EQ(untested("0.33.0", &kMarlinW4A16Layout, "flashinfer", "0.6.13"), "");
+  EXPECT_EQ(untested("0.33.0", &kMarlinW4A16Layout, "flashinfer", "0.7.1"), "no release");
+  EXPECT_EQ(untested("0.22.0", &kTritonHopperLayout, "humming", "0.1.16"), "");
+  EXPECT_EQ(untested("0.22.0", &kHummingWgmmaLayout, "humming", "0.1.16"), "vllm-0.31.0");
+  const auto found = untested_version(revision_by_name("0.33.0"), &kFlashinferCutlassSm90Layout,
+                                      "flashinfer", "0.7.1", {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->tested,
+            (std::vector<std::string_view>{"0.6.11.post2", "0.6.13", "0.6.14", "0.6.16.post3"}));
 }
 
 }  // namespace
