@@ -59,6 +59,11 @@ void add_check_after(ExpertClass& expert_class, std::string_view topic, Check ch
   expert_class.checks.insert(expert_class.checks.begin() + index + 1, std::move(check));
 }
 
+void remove_package(RuleSet& rules, std::string_view package) {
+  remove(rules.packages, package);
+  for (StockRow& row : rules.stock_packages) std::erase(row.packages, package);
+}
+
 void add_backend_after(RuleSet& rules, Backend after, BackendRow added) {
   const auto index = &backend(rules, after) - rules.backends.data();
   for (const Family family : {Family::kGptOss, Family::kGeneric}) {

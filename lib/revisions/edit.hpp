@@ -49,6 +49,9 @@ void remove(std::vector<Row>& list, const Value& value) {
   list.erase(position(list, value));
 }
 
+// A kernel package that is not known yet; nor is it part of what a platform has by default.
+void remove_package(RuleSet& rules, std::string_view package);
+
 // A backend's row and those of its converters, behind another backend's.
 void add_backend_after(RuleSet& rules, Backend after, BackendRow added);
 void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added);

@@ -109,7 +109,7 @@ const Release kRelease0260 = {
           undo_exhausted(rules);
           undo_converters(rules);
           edit::remove(rules.activations, std::string_view("situ"));
-          edit::remove(rules.packages, std::string_view("flashinfer_situ"));
+          edit::remove_package(rules, "flashinfer_situ");
           edit::remove(rules.option_names, std::string_view("batched_triton"));
           const auto trtllm =
               std::ranges::find(rules.rounding, "FLASHINFER_TRTLLM_*",

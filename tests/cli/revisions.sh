@@ -36,6 +36,14 @@ for name in 0.33.0 v0.33.0 vllm-0.33.0; do
   expect_exit 0 "$BIN" explain "$model" --arch sm100 --revision $name --json
   grep -q vllm-0.33.0 stdout || fail "$name is not the release"
 done
+# Every one of them knows its own default machine.
+expect_exit 0 "$BIN" explain --arch sm100 --history --json
+"$python" - <<'PY' || fail 'a revision has no answer'
+import json
+rows = json.load(open("stdout"))
+rows = rows if isinstance(rows, list) else rows["history"]
+assert len(rows) >= 17 and not [row for row in rows if row.get("error")], rows
+PY
 printf '{"vllm": "0.31.0", "arch": "sm90"}\n' >target.json
 expect_exit 0 "$BIN" explain "$model" --target target.json --json
 grep -q vllm-0.31.0 stdout || fail 'the target does not pick the rules'

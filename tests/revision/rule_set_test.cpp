@@ -130,6 +130,17 @@ TEST(RuleSet, AliasesLeadToTheirOwnCandidates) {
   }
 }
 
+// A deployment of which nothing but the machine is told has them.
+TEST(RuleSet, StockPackagesAreKnown) {
+  for (const RuleSet* rules : all_revisions()) {
+    for (const StockRow& row : rules->stock_packages) {
+      for (const std::string_view package : row.packages) {
+        EXPECT_TRUE(is_package(*rules, package)) << rules->name << ": " << package;
+      }
+    }
+  }
+}
+
 TEST(RuleSet, UnknownRevisionNamesTheKnownOnes) {
   try {
     (void)revision_by_name("vllm-1999");
