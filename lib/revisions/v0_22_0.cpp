@@ -41,7 +41,7 @@ const Release kRelease0220 = {
     .commit = "0b3ba88f1",
     .pins = {{"flashinfer", "0.6.11.post2"}, {"humming-kernels", "0.1.2"}},
     .changes = "as vllm-2026-05-18; XPU for generic models",
-    .executed = "11,317 of 11,317 decisions with traces; no bytes of layouts",
+    .executed = "11,317 of 11,317 decisions with traces; on a CPU, bytes of layouts",
     .base = &kCommit20260518,
     .apply =
         [](RuleSet& rules) {
@@ -66,7 +66,7 @@ const Release kRelease0221 = {
     .commit = "0decac0d9",
     .pins = {{"flashinfer", "0.6.11.post2"}, {"humming-kernels", "0.1.2"}},
     .changes = "as 0.22.0",
-    .executed = "11,317 of 11,317 decisions with traces; no bytes of layouts",
+    .executed = "11,317 of 11,317 decisions with traces; on a CPU, bytes of layouts",
     .base = &kRelease0220,
     .apply = [](RuleSet& /*rules*/) {},
 };

@@ -179,8 +179,8 @@ TEST(TestedLibraries, AVersionIsAcceptedByLayout) {
   const auto found = untested_version(revision_by_name("0.33.0"), &kFlashinferCutlassSm90Layout,
                                       "flashinfer", "0.7.1", {});
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->tested,
-            (std::vector<std::string_view>{"0.6.11.post2", "0.6.13", "0.6.14", "0.6.16.post3"}));
+  EXPECT_EQ(found->tested, (std::vector<std::string_view>{"0.6.11.post2", "0.6.12", "0.6.13",
+                                                          "0.6.14", "0.6.16.post3"}));
 }
 
 }  // namespace
