@@ -12,6 +12,7 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/conversion/finished_blob.hpp"
+#include "formats/conversion/output_content.hpp"
 #include "formats/conversion/plan_difference.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
@@ -29,13 +30,7 @@ OutputMode mode_of(const OutputRequest& request) {
   return request.force ? OutputMode::kReplace : OutputMode::kNew;
 }
 
-std::string journal_name(const std::optional<Shard>& shard) {
-  return shard ? fmt::format("{}shard-{:03}-of-{:03}.progress", kJournalPrefix, shard->index,
-                             shard->count)
-               : fmt::format("{}progress", kJournalPrefix);
-}
-
-// Manifests do not say mtimes, which differ between machines.
+// Manifests have no modification times, which differ between machines.
 SourceSeen look_at(const fs::path& path, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
@@ -47,33 +42,6 @@ SourceSeen look_at(const fs::path& path, const Source& source) {
   }
   seen.stamp = checksum_of(text);
   return seen;
-}
-
-// The blobs in OUT, finished or not, wherever they may lie.
-std::vector<fs::path> all_blobs(const fs::path& output) {
-  std::vector<fs::path> found = find_blobs(output);
-  for (const fs::path& blob : find_blobs(output / kBlobFolder)) {
-    if (std::ranges::find(found, blob) == found.end()) found.push_back(blob);
-  }
-  return found;
-}
-
-// Whether the file says that a conversion was begun in its directory.
-bool is_record(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (is_shard_manifest(name)) return true;
-  return name.starts_with(kJournalPrefix) && read_journal(path).bytes > 0;
-}
-
-bool is_journal_or_temporary(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with(kJournalPrefix) || is_temporary(name);
-}
-
-// Whether the file is a piece of a blob, which is no result without its manifest.
-bool is_piece_of_blob(const fs::path& path) {
-  if (is_journal_or_temporary(path)) return true;
-  return path.filename() == kIndexName ? is_blob_index(path) : is_packed_layer(path);
 }
 
 // The planned manifest of the rank whose directory `blob` is; null: it is none of them.
@@ -198,7 +166,7 @@ void ConversionOutput::remove_records() const {
 // Without its records each file has to show by itself that it is a piece of one.
 void ConversionOutput::refuse_unrecorded() const {
   const auto whole = [&](const fs::path& file) { return directory_.home() / file; };
-  // Listed again, as another shard may have begun, or have come to its end, meanwhile.
+  // The files are listed twice, because another shard may have begun or ended meanwhile.
   for (int look = 0; look < 2; ++look) {
     if (std::ranges::any_of(directory_.files(), is_record, whole)) return;
   }
@@ -211,7 +179,7 @@ void ConversionOutput::refuse_unrecorded() const {
                            : "choose another directory; --force replaces what this program wrote");
 }
 
-// A run that goes on with a conversion goes on with the one that was begun.
+// Refuses to go on with an unfinished conversion that was begun with another input or other flags.
 void ConversionOutput::refuse_other(const JournalContent& found) const {
   if (found.plan == plan_ && found.stamp == source_.stamp) return;
   const std::string flags = given_differences(found.flags, request_.flags);
@@ -307,7 +275,7 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
   remove_leftovers(planned);
 }
 
-// Removes the temporaries that dead runs left. Layers that no manifest would name are not theirs.
+// Removes temporaries of dead runs. Refuses layers that this conversion's manifests will not name.
 void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
   if (request_.shard) return;  // other shards' may be alive
   std::set<std::string> wanted;
@@ -345,28 +313,12 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
 }
 
 std::string ConversionOutput::holds() const {
-  size_t layers = 0;
-  for (const fs::path& blob : all_blobs(request_.output)) {
-    std::error_code ignored;
-    if (fs::exists(blob / kManifestName, ignored)) layers += read_manifest(blob).layers.size();
-  }
-  if (layers > 0) return fmt::format("a complete result of {} layer files", layers);
-  const JournalContent journal = read_journal(blob_ / journal_name(request_.shard));
-  if (journal.bytes > 0) {
-    const auto files = std::ranges::count_if(
-        journal.files, [](const auto& entry) { return !entry.second.tensors.empty(); });
-    return fmt::format("an unfinished conversion, {} of {} layer files complete", files,
-                       journal.layer_files);
-  }
-  std::error_code ignored;
-  const bool empty =
-      !fs::exists(request_.output, ignored) || fs::is_empty(request_.output, ignored);
-  return empty ? "nothing" : "files of an earlier run";
+  return content_text(request_.output, blob_ / journal_name(request_.shard));
 }
 
 void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
-  // The shard is complete no longer; not before, since until now all its files were there.
+  // From now on the shard is not complete: its record goes. Until now all its files were there.
   if (request_.shard && !finished_any_) remove_file(blob_ / shard_manifest_name(*request_.shard));
   finished_any_ = true;
   journal_->add(file, warnings);
