@@ -8,10 +8,8 @@
 #include <set>
 #include <span>
 #include <string_view>
-#include <system_error>
 
 #include "formats/blob/blob_reader.hpp"
-#include "formats/checkpoint/hub_cache.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 
@@ -97,16 +95,6 @@ std::string layer_text(const Console& console, std::span<const LayerTensor> tens
   const std::string name = tensors.front().name.substr(0, prefix == 0 ? 0 : prefix - 1);
   return "\n" + console.bold(fmt::format("layer {}: {}", tensors.front().layer, visible(name))) +
          "\n" + table(console, rows);
-}
-
-// The number in "layer-00003.safetensors.zst"; empty: another file.
-std::optional<int64_t> layer_of(const fs::path& directory, const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(directory / kManifestName, ignored)) return std::nullopt;
-  for (const ManifestLayer& layer : read_manifest(directory).layers) {
-    if (layer.file == file.filename()) return layer.index;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -202,19 +190,6 @@ std::string tensors_text(const Console& console, const std::vector<LayerTensor>&
     totals.push_back({name, human_bytes(total.data_bytes), human_bytes(total.stored_bytes)});
   }
   return out + "\n" + table(console, totals);
-}
-
-fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return hub_snapshot(path);
-  if (!fs::is_regular_file(path, ignored)) return path;
-  fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const fs::path name = path.filename();
-  if (name == kConfigName || name == kManifestName || is_listed_file(path)) return directory;
-  const std::optional<int64_t> number = layer_of(directory, name);
-  if (!number) return path;
-  if (!layer) layer = number;
-  return directory;
 }
 
 }  // namespace mxfp4

@@ -1,5 +1,4 @@
-// What `inspect` says of single tensors, of a checkpoint's layers and of a blob's alike, and which
-// path is meant where a person names a part of one.
+// What `inspect` says of single tensors, of a checkpoint's layers and of a blob's alike.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +40,5 @@ void add_tensors(Json& json, const std::vector<LayerTensor>& tensors);
 // A table for each layer, and one of the totals.
 [[nodiscard]] std::string tensors_text(const Console& console,
                                        const std::vector<LayerTensor>& tensors);
-
-// The checkpoint or blob that `path` is a part of: the directory of a config.json or a manifest, of
-// a file that a checkpoint's index lists, of a blob's layer file, whose number `layer` becomes unless
-// it has one; the snapshot in a Hugging Face cache or in its folder for one model. Any other path as
-// it is. Throws Error::input where a cache does not tell which one is meant.
-[[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
-                                             std::optional<int64_t>& layer);
 
 }  // namespace mxfp4

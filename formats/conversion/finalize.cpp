@@ -1,0 +1,106 @@
+#include "formats/conversion/finalize.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_writer.hpp"
+#include "formats/blob/shard_manifest.hpp"
+#include "formats/conversion/given_path.hpp"
+#include "formats/conversion/output_content.hpp"
+#include "formats/conversion/output_directory.hpp"
+#include "formats/os/atomic_file.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first difference between the files and their checksums is the error.
+void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, int threads,
+                 const std::function<void(int64_t)>& progress) {
+  const auto require = [](const std::vector<std::string>& findings) {
+    if (!findings.empty()) {
+      throw Error::input(findings.front()).hint("run that shard again, with --force");
+    }
+  };
+  for (const Manifest& manifest : manifests) {
+    const fs::path home = blob / rank_directory(manifest.rank);
+    require(check_layer_files(home, manifest, threads, progress));
+    require(check_other_files(home, manifest));
+  }
+  require(check_rest_files(blob.parent_path(), manifests.front()));
+}
+
+// Whether an earlier run wrote all manifests, but was stopped before it had cleaned up.
+bool all_written(const fs::path& blob, const ShardManifest& shard) {
+  return std::ranges::all_of(shard.ranks, [&](const Manifest& rank) {
+    std::error_code ignored;
+    return fs::exists(blob / rank_directory(rank.rank) / kManifestName, ignored);
+  });
+}
+
+void require_directory(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return;
+  throw Error::input(
+      fmt::format("{}: {}", path.string(), error ? error.message() : "not a directory"));
+}
+
+struct ShardRecords {
+  fs::path blob;  // where they lie: `output`, or the blob's folder of a model directory
+  std::vector<fs::path> paths;
+};
+
+ShardRecords find_records(const fs::path& output) {
+  std::vector<fs::path> paths = find_shard_manifests(output);
+  if (!paths.empty()) return {output, std::move(paths)};
+  const fs::path blob = output / kBlobFolder;
+  return {blob, find_shard_manifests(blob)};
+}
+
+void check_and_write(const fs::path& blob, std::vector<ShardManifest> shards, int threads,
+                     const FinalizeHooks& hooks) {
+  const std::vector<Manifest> manifests =
+      in_context(blob.string(), [&] { return merge_shards(std::move(shards)); });
+  hooks.begin(stored_bytes(manifests));
+  check_files(blob, manifests, threads, hooks.progress);
+  write_manifests(blob, manifests);
+}
+
+}  // namespace
+
+std::vector<Manifest> finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
+  require_directory(output);
+
+  // Open: `output` is ours alone, and every shard's record is at hand.
+  const OutputDirectory directory(output, OutputMode::kJoin);
+  const ShardRecords records = find_records(output);
+  if (records.paths.empty()) {
+    const std::vector<fs::path> blobs = find_blobs(output);
+    if (!blobs.empty()) return read_manifests(blobs);
+    throw Error::input(fmt::format("{}: no shard is complete here", output.string()));
+  }
+  std::vector<ShardManifest> shards;
+  for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));
+
+  // Check and commit: every layer of every rank is there and whole, so the manifests may say so.
+  if (!all_written(records.blob, shards.front())) {
+    check_and_write(records.blob, std::move(shards), threads, hooks);
+  }
+
+  // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The records
+  // go last, since they tell the next run that something is left to remove.
+  for (const fs::path& file : directory.files()) {
+    if (is_journal_or_temporary(file)) remove_file(output / file);
+  }
+  for (const fs::path& path : records.paths) remove_file(path);
+  return read_manifests(find_blobs(output));
+}
+
+}  // namespace mxfp4
