@@ -8,55 +8,16 @@ import json
 import os
 import shutil
 import struct
-import subprocess
 import sys
 
-import layer_files
+from malformed_cases import (BIAS, BLOCKS, CONFIG, Case, DATA, HEADER, HEADER_BYTES, HUGE, MODEL, PREFIX,
+                             PROGRAM, TESTDATA, cases, convert, fresh, put)
+from malformed_blobs import blob_cases
 
-PROGRAM, TESTDATA, SEAL = sys.argv[1:4]
 SANITIZED = os.environ.get("SANITIZED") == "1"
-MEMORY = 64 << 10  # KiB of resident memory
-HUGE = 2 ** 63 - 1
-
-
-class Case:
-    """One input: what to run, what may come of it, what the error line must contain; of a blob, with what
-    the error and every finding must begin."""
-
-    def __init__(self, name, arguments, named, codes=(3,), begins="", memory=MEMORY):
-        self.name, self.arguments, self.named, self.codes = name, arguments, named, codes
-        self.begins, self.memory = begins, memory
-
-
-cases = []
-
-
-def fresh(name):
-    path = os.path.join("in", "%03d_%s" % (len(cases), name))
-    os.makedirs(path)
-    return path
-
-
-def put(path, content):
-    with open(path, "wb") as file:
-        file.write(content if isinstance(content, bytes) else content.encode())
-
-
-def convert(name, path, named, *flags, codes=(3,)):
-    cases.append(Case(name, ["convert", path, "-o", "out", "--arch", "sm90", "--revision", "vllm-2026-08-17", *flags], named, codes))
 
 
 # Safetensors
-
-layer_files.make_gpt_oss("model", 1, 2, 64, 64)
-CONFIG = open("model/config.json").read()
-MODEL = open("model/model.safetensors", "rb").read()
-HEADER_BYTES = struct.unpack_from("<Q", MODEL)[0]
-HEADER = json.loads(MODEL[8:8 + HEADER_BYTES])
-DATA = MODEL[8 + HEADER_BYTES:]
-PREFIX = "model.layers.0.mlp.experts."
-BLOCKS, BIAS = PREFIX + "gate_up_proj_blocks", PREFIX + "down_proj_bias"
-
 
 def safetensors(name, content):
     directory = fresh("st_" + name)
@@ -318,108 +279,6 @@ def hdf5_cases():
     for name, old, new in (("version", b"mxfp4-hdf5", b"mxfp4-hdf9"), ("layout", b"checkpoint", b"checkpaint")):
         if old in plain:
             hdf5("attribute_" + name, plain.replace(old, new))
-
-
-# Blobs: what a manifest, a table or a frame says is not what is there.
-
-
-def blob_cases():
-    for kind in ("zstd", "none"):
-        subprocess.run([PROGRAM, "convert", "model", "-o", "blob_" + kind, "--arch", "sm80", "--backend", "MARLIN",
-                        "--compress", kind, "-q"], check=True)
-    files = {"zstd": "layer-00000.safetensors.zst", "none": "layer-00000.safetensors"}
-
-    def blob(name, kind, file, content, commands=("verify", "unpack", "against", "inspect"), memory=MEMORY):
-        for command in commands:
-            path = fresh("bl_%s_%s" % (name, command))
-            shutil.copytree("blob_" + kind, path, dirs_exist_ok=True)
-            put(os.path.join(path, file), content)
-            arguments = {"verify": ["verify", path], "against": ["verify", path, "--against", "model"],
-                         "unpack": ["unpack", path, "-o", "out"], "inspect": ["inspect", path]}[command]
-            # inspect tells what the manifest says, and reads no data.
-            codes = {"unpack": (3,), "inspect": (0, 3)}.get(command, (1, 3))
-            cases.append(Case("bl_%s_%s" % (name, command), arguments, "", codes, path + "/", memory))
-
-    stored = open("blob_zstd/" + files["zstd"], "rb").read()
-    frames = (struct.unpack_from("<I", stored, len(stored) - 9)[0])
-    table = len(stored) - 9 - 12 * frames - 8
-
-    def patched(data, at, form, value):
-        raw = bytearray(data)
-        struct.pack_into(form, raw, at, value)
-        return bytes(raw)
-
-    first = table + 8
-    last = first + 12 * (frames - 1)
-
-    def moved(one, other):
-        """One frame's decoded size 64 larger, another's 64 smaller: the sum holds."""
-        raw = stored
-        for frame, more in ((one, -64), (other, 64)):
-            at = first + 12 * frame + 4
-            raw = patched(raw, at, "<I", struct.unpack_from("<I", raw, at)[0] + more)
-        return raw
-
-    # 64 MiB of spaces in 2 KB: the frame of the header, as run-length blocks.
-    bomb = struct.pack("<IBI", 0xFD2FB528, 0xA0, 64 << 20)
-    bomb += b"".join(struct.pack("<I", (128 << 10) << 3 | 1 << 1 | (block == 511))[:3] + b" " for block in range(512))
-    end = struct.unpack_from("<I", stored, first)[0]
-    raw = patched(patched(stored, first, "<I", len(bomb)), first + 4, "<I", 64 << 20)
-    blob("zst_header_bomb", "zstd", files["zstd"], bomb + raw[end:], memory=160 << 10)
-    for name, data in (("magic", patched(stored, len(stored) - 4, "<I", 0)),
-                       ("descriptor", patched(stored, len(stored) - 5, "<B", 0)),
-                       ("count_more", patched(stored, len(stored) - 9, "<I", frames + 1)),
-                       ("count_huge", patched(stored, len(stored) - 9, "<I", 2 ** 32 - 1)),
-                       ("count_none", patched(stored, len(stored) - 9, "<I", 0)),
-                       ("skippable", patched(stored, table, "<I", 7)),
-                       ("content", patched(stored, table + 4, "<I", 2 ** 32 - 1)),
-                       ("encoded", patched(stored, first, "<I", 2 ** 32 - 1)),
-                       ("encoded_none", patched(stored, first, "<I", 0)),
-                       ("decoded", patched(stored, first + 4, "<I", 2 ** 32 - 1)),
-                       ("decoded_64m", patched(stored, first + 4, "<I", 64 << 20)),
-                       ("decoded_last", patched(stored, last + 4, "<I", 64 << 20)),
-                       ("decoded_moved", moved(frames - 1, frames - 2)), ("decoded_moved_header", moved(0, 1)),
-                       ("checksum", patched(stored, first + 8, "<I", 1)),
-                       ("checksum_last", patched(stored, last + 8, "<I", 1)),
-                       ("no_table", stored[:table]), ("cut", stored[:-1]), ("only_table", stored[table:]),
-                       ("frame_header", patched(stored, 4, "<B", 0xFF)),
-                       ("frame_size", patched(stored, 5, "<I", 64 << 20))):
-        blob("zst_" + name, "zstd", files["zstd"], data)
-    plain = open("blob_none/" + files["none"], "rb").read()
-    for name, data in (("cut", plain[:-1]), ("longer", plain + b"\0"), ("length", patched(plain, 0, "<Q", HUGE)),
-                       ("empty", b""), ("text", b"{}")):
-        blob("plain_" + name, "none", files["none"], data)
-
-    manifest = json.load(open("blob_none/mxfp4_repack.json"))
-
-    def resealed(value):
-        value = {k: v for k, v in value.items() if k != "manifest_xxh3_128"}
-        return subprocess.run([SEAL], input=json.dumps(value, indent=2).encode(), stdout=subprocess.PIPE, check=True).stdout
-
-    assert json.loads(resealed(manifest)) == manifest
-    for path, values in {("layout",): ("identity", "nowhere", 3), ("revision",): (3, "tomorrow"), ("rank",): ({}, 5), ("rank", "rank"): (7, -1), ("rank", "experts"): ([0], [1, 0]), ("rank", "tp_size"): (2, 0),
-                         ("rank", "intermediate_range"): ([0, 32], [64, 0], [0, HUGE]),
-                         ("format_version",): (2, "1", -1), ("format",): ("zip",), ("layers",): ({}, [1], [{}]),
-                         ("target", "arch"): (3, "sm90"), ("target", "backend"): ("NOBODY", 1), ("target", "family"): ("x",),
-                         ("layers", 0, "file"): ("../model/model.safetensors", "/etc/passwd", "", "absent", "."),
-                         ("layers", 0, "size"): (0, HUGE, -1), ("layers", 0, "index"): (HUGE, -1, "0"),
-                         ("layers", 0, "tensors", 0, "dtype"): ("I32x", 1), ("layers", 0, "tensors", 0, "name"): ("x", ""),
-                         ("layers", 0, "tensors", 0, "shape"): ([HUGE, HUGE], [-1], "1"),
-                         ("layers", 0, "sizes", "num_experts"): (1, 0, HUGE), ("layers", 0, "sizes", "hidden_size"): (32, 65, HUGE),
-                         ("layers", 0, "sizes", "padded_intermediate_size"): (64, HUGE), ("layers", 0, "prefix"): ("x",),
-                         ("model", "w13_order"): ("halves",)}.items():
-        for i, value in enumerate(values):
-            changed = copy.deepcopy(manifest)
-            at = changed
-            for key in path[:-1]:
-                at = at[key]
-            if path[-1] not in (at if isinstance(at, dict) else range(len(at))):
-                continue
-            at[path[-1]] = value
-            blob("manifest_%s_%d" % ("_".join(map(str, path)), i), "none", "mxfp4_repack.json", resealed(changed))
-    changed = copy.deepcopy(manifest)
-    changed["model"]["scale_fill"] = 9
-    blob("scale_fill", "none", "mxfp4_repack.json", resealed(changed), ("against",))
 
 
 def run(case):
