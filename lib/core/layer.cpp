@@ -85,7 +85,7 @@ void LoadedSpec::check() const {
                     "intermediate size {}",
                     experts, hidden, inter));
   }
-  // Layouts keep a table of rows: no file may ask for one of any size.
+  // Layouts keep a table of rows, so the sizes in a file are limited.
   constexpr int64_t kMost = int64_t{1} << 22;
   if (hidden > kMost || inter > kMost) {
     throw Error::input(fmt::format("hidden size {} and intermediate size {}: at most {} are taken",

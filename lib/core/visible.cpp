@@ -17,7 +17,7 @@ struct Range {
   uint32_t last;
 };
 
-// Unicode 15: general categories Cc (from U+0080 on), Cf, Zl and Zp; and what is drawn as nothing.
+// Unicode 15: general categories Cc (from U+0080 on), Cf, Zl and Zp; and characters that are invisible.
 constexpr std::array<Range, 16> kHidden = {{{0x80, 0x9F},
                                             {0xAD, 0xAD},
                                             {0x34F, 0x34F},

@@ -27,7 +27,7 @@ class Handoff {
 Handoff entries;
 Handoff exits;
 
-// While a stage runs; it may end by an exception.
+// Holds while a stage runs, which may end by an exception.
 class Visit {
  public:
   Visit() { entries.take(); }
@@ -36,7 +36,7 @@ class Visit {
   ~Visit() { exits.give(); }
 };
 
-// While the caller waits for the stages.
+// Holds while the caller waits for the stages.
 class Wait {
  public:
   Wait() { entries.give(); }

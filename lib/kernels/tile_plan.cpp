@@ -224,7 +224,7 @@ std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
   }
   std::erase(others, group.block);
 
-  // All or none: the runner knows full groups and the least.
+  // All registers or the fewest: the runner has code for these two numbers alone.
   if (group.before.size() + others.size() >= TilePlan::kRegisterBits) {
     while (group.before.size() < TilePlan::kRegisterBits) {
       group.before.push_back(others.front());
@@ -246,7 +246,7 @@ struct Staging {
   int64_t piece = 1;         // nibbles
 };
 
-// Takes loops into the tile until its output is pieces of whole lines. Empty when it cannot be.
+// Takes loops into the tile until its output is pieces of whole lines. Empty if none are enough.
 std::optional<Staging> make_staging(const std::vector<Bit>& bits, std::vector<Loop> around) {
   constexpr int64_t kLine = int64_t{1} << kLineBits;
   constexpr int64_t kRun = int64_t{1} << kRunBits;
@@ -300,7 +300,7 @@ std::vector<TileAxis> tile_axes(const std::vector<Bit>& bits, const std::vector<
   return axes;
 }
 
-// Every position that steps along the axes reach, in bytes; the first axis varies fastest.
+// All positions, in bytes, that steps along the axes reach; the first axis varies fastest.
 std::vector<int64_t> positions(const std::vector<TileAxis>& axes, const std::vector<Label>& labels,
                                int64_t TileAxis::*side) {
   std::vector<int64_t> positions = {0};

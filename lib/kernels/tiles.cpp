@@ -25,8 +25,8 @@ namespace mxfp4::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Vectors that Highway emulates byte by byte gain nothing here, and a group of them unrolled takes a
-// compiler with sanitizers minutes.
+// Vectors that Highway emulates byte by byte gain nothing here. A compiler with sanitizers takes
+// minutes for an unrolled group of them.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 void run(const TilePlan& plan, const uint8_t* in, const Upcoming&, bool, uint8_t* out) {
@@ -90,7 +90,7 @@ struct Orders {
   Bytes first, last;
 };
 
-// The plan's tables, where the compiler sees that no store changes them.
+// Copies of the plan's tables, so that the compiler sees that no store changes them.
 struct Tables {
   Tables(const TilePlan& plan, const TileStores& stores)
       : load_offset(plan.load_offset.data()),
@@ -132,7 +132,7 @@ struct Tables {
 #pragma clang attribute push(__attribute__((no_sanitize("undefined"))), apply_to = function)
 #endif
 
-// The bytes of two registers by turns: the first half of them in one, the second in the other.
+// Interleaves the bytes of two registers: the first half goes to one, the second to the other.
 struct ExchangeBytes {
   HWY_INLINE static void run(Bytes& low, Bytes& high) {
     const Bytes first = hn::InterleaveLower(kBytes, low, high);
@@ -279,7 +279,7 @@ struct AnyGroup {
   }
 };
 
-// A line past the caches. Written out: the loop that the compiler makes of it takes twice as many
+// Stores a line past the caches. Unrolled by hand: the compiler's loop takes twice as many
 // instructions.
 template <size_t... kI>
 HWY_INLINE void stream_line(const uint8_t* HWY_RESTRICT in, uint8_t* HWY_RESTRICT out,
@@ -287,7 +287,7 @@ HWY_INLINE void stream_line(const uint8_t* HWY_RESTRICT in, uint8_t* HWY_RESTRIC
   (hn::Stream(hn::Load(kBytes, in + kI * kLanes), kBytes, out + kI * kLanes), ...);
 }
 
-// The staging buffer's pieces to their places in the output, past the caches.
+// Stores the pieces of the staging buffer at their places in the output, past the caches.
 void stream_pieces(const TileStaging& plan, const uint8_t* HWY_RESTRICT staged,
                    uint8_t* HWY_RESTRICT out) {
   const int64_t bytes = plan.piece_bytes;
@@ -322,8 +322,8 @@ HWY_INLINE void run_group(const Group& group, const Tables& tables, const Orders
   }
 }
 
-// One tile. Copies of its own, which no store can reach: else each group would load them again. The
-// offsets of sixteen registers do not stay in registers all the same, and are not copied.
+// Runs one tile. It has copies of the tables, which no store can reach: else each group would load
+// them again. The offsets of sixteen registers do not fit into registers, and are not copied.
 template <class Group>
 using TileTables = std::conditional_t<(Group::kMost <= 8), Tables, const Tables&>;
 

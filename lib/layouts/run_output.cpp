@@ -38,7 +38,7 @@ int64_t most_table_bytes(const Program& program) {
   return rows * kRowBytes + kOperationBytes;
 }
 
-// Between steps lie one strip and two results of steps, as far as there are so many.
+// The scratch is at most one strip and two results of steps, and one buffer for two steps.
 int64_t most_scratch_bytes(const Program& program) {
   int64_t largest = program.in_bytes();
   for (const Step& step : program.steps()) largest = std::max(largest, step_out_bytes(step));

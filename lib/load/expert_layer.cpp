@@ -182,7 +182,7 @@ std::string engine_path(Style style, int64_t index) {
   return {};
 }
 
-// Why a layer's experts are not MXFP4, where its config or its tensors say so.
+// The reason why a layer's experts are not MXFP4, from its config or its tensors; empty if they are.
 std::optional<Error> refusal_of(const LayerTable& table, const StyleRow& row,
                                 const ModelConfig* config) {
   const ModuleQuantization* rule = config != nullptr && config->quantization

@@ -117,7 +117,7 @@ SlotSource read_slot(const NamedTensor& found, size_t index, Slot slot, const La
 
 constexpr std::array kRequiredSlots = {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale,
                                        Slot::kW2WeightScale};
-// Either both or none.
+// Either both are there or none.
 constexpr std::array kPairs = {std::array{Slot::kW13Bias, Slot::kW2Bias},
                                std::array{Slot::kW13InputScale, Slot::kW2InputScale}};
 

@@ -75,7 +75,7 @@ void check_experts(const ModelLayers& model, const LayerDims& dims, const World&
   }
 }
 
-// Which rank adds w2's bias is known of the gpt-oss loaders only.
+// Only of the gpt-oss loaders it is known which rank adds w2's bias.
 void check_biases(const ModelLayers& model, const World& world) {
   if (world.tp == 1 || model.loader != Loader::kGeneric) return;
   for (const ExpertLayer& layer : model.layers) {

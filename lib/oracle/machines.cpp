@@ -32,7 +32,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Says how a device is built in, cooled, sold or equipped, not which one it is.
+// Whether the word tells how a device is mounted, cooled, sold or equipped, and not which one it is.
 bool is_decoration(std::string_view word) {
   constexpr std::array kWords = {
       "nvidia", "amd",  "intel", "tesla",       "geforce",   "quadro",     "instinct", "radeon",
@@ -133,7 +133,7 @@ const Machine* find_one(std::string_view text) {
     const std::string name = joined(words, decorated);
     if (const Machine* named = by_name(name)) return named;
     if (const Machine* known = by_arch(usual_arch(name))) return known;
-    // What an NVIDIA GPU is called may end with its generation.
+    // The name of an NVIDIA GPU may end with its generation.
     constexpr std::string_view kGeneration = "blackwell";
     if (name.ends_with(kGeneration)) {
       const Machine* named =

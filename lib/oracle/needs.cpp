@@ -175,7 +175,7 @@ class Search {
   std::optional<std::vector<Change>> best_;
 };
 
-// What a conjunction joins, each by itself.
+// The parts of a conjunction.
 template <class Use>
 void for_each_part(const Condition& condition, Use&& use) {
   if (condition.always_holds) return;
@@ -198,7 +198,7 @@ void set_switch(std::optional<bool>& on, const std::optional<std::string>& value
 }
 
 void change_machine(const std::optional<std::string>& arch, DeploymentFacts& request) {
-  if (!arch) {  // no accelerator's name: a platform that is none of the tables'
+  if (!arch) {  // no accelerator has this name: the platform is in no table
     request.platform = Platform::kXpu;
     request.arch.reset();
     return;
@@ -297,7 +297,7 @@ std::optional<Backend> backend_of(const RuleSet& rules, const TraceStep& step) {
 
 DeploymentFacts with_changes(const Asker& asker, const std::vector<Change>& changes) {
   DeploymentFacts request = asker.request;
-  // Packages that were not told follow from the machine, which so comes first.
+  // The machine comes first, because packages that were not told follow from it.
   for (const bool machine : {true, false}) {
     for (const Change& change : changes) {
       if ((change.kind == FactKind::kMachine) == machine) apply_change(asker, change, request);
@@ -338,7 +338,7 @@ std::vector<Change> class_needs(const Asker& asker, std::string_view class_name,
     const std::optional<Asked> asked = ask(asker, made, key);
     if (!asked) return {};
     if (holds(asker.rules, check.passes, *asked)) continue;
-    // Part by part, as two changes are the most that one search tries.
+    // Each part is searched by itself, because one search tries at most two changes.
     bool found = true;
     for_each_part(check.passes, [&](const Condition& part) {
       const std::optional<Asked> now = ask(asker, made, key);

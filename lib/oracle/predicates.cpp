@@ -18,7 +18,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// What the executed tables took for sizes that were not told.
+// The sizes that the executed tables took where none were told.
 constexpr int64_t kAssumedHidden = 2880;
 constexpr int64_t kAssumedIntermediate = 23040;
 
@@ -56,7 +56,7 @@ Condition about(Condition condition, Fact fact) {
   return condition;
 }
 
-// What may be on or off.
+// Features that are on or off.
 Condition about_switch(FactKind kind, std::string_view on, Condition condition) {
   return about(std::move(condition), {kind, "", {on, std::nullopt}});
 }
@@ -374,7 +374,7 @@ ExpertClass generic_class(SupportRow row) {
               {"parallel", row.parallel, "kernel does not support parallel config {parallel}"},
               {"routing", row.routing, "kernel does not support routing method {routing}"},
               {"format", format, "kernel does not support ('{format}',) activation format"},
-              // The variable is read, and may be malformed, whatever the class can do.
+              // The engine reads the variable for every class, so a malformed value is always an error.
               {"batch invariance", row.batch_invariant ? any_of({quiet, always()}) : quiet,
                "kernel does not support batch invariance"},
               {"LoRA", row.lora ? always() : none_of({lora()}), "kernel does not support LoRA"},

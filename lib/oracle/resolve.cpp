@@ -131,7 +131,7 @@ bool has_capability(Platform platform) {
 
 DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second) {
   prefer(first.engine_version, second.engine_version);
-  // A machine is told as a whole: one's platform does not contradict the other's arch.
+  // Platform and arch of two different machines are not mixed.
   if (first.arch && second.platform != platform_of_arch(*first.arch)) second.platform.reset();
   if (first.platform && second.arch && platform_of_arch(*second.arch) != first.platform) {
     second.arch.reset();

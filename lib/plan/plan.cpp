@@ -89,8 +89,8 @@ const Output& output_of(const PlannedFile& file, const Piece& piece) {
   return (*file.outputs)[file.tensors[piece.tensor].output];
 }
 
-// Bytes of what a piece's slots hold in the checkpoint. A rank's piece is read as whole experts, of
-// which its slice may be a part.
+// Bytes of a piece's slots in the checkpoint. They are read as whole experts, although a rank's slice
+// may be a part of each.
 int64_t read_cost(const PlannedFile& file, const Piece& piece) {
   const Output& output = output_of(file, piece);
   int64_t expert = 0;
@@ -109,7 +109,7 @@ int64_t loaded_cost(const PlannedFile& file, const Piece& piece) {
   return output.experts_per_granule * expert;
 }
 
-// Bytes of what is written of a piece, and of the frames of what is compressed.
+// Bytes of a piece's output, and of its compressed frames.
 int64_t written_cost(const PlannedFile& file, const Piece& piece) {
   const PlannedTensor& tensor = file.tensors[piece.tensor];
   return (tensor.codes ? 1 : 2) * piece.granules * tensor.granule_bytes;

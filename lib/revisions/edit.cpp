@@ -16,7 +16,7 @@ auto& row_with(Rows& rows, const Value& value, Member member, std::string_view w
   return *found;
 }
 
-// Rows hold views: the text that a release composes is kept, once, for the life of the process.
+// Rows hold views, so text that a release composes is kept once for the life of the process.
 std::string_view kept(std::string text) {
   static std::mutex mutex;
   static std::set<std::string> texts;

@@ -92,7 +92,7 @@ Strips strips_of(const Pass& pass) {
     }
     if (even && even->stride == strips.stride) strip.begin = even->begin;
   }
-  // Halves of interleaved rows in turn: each pulls what lies between its rows into the caches.
+  // Halves of interleaved rows run in turn: each brings the rows between its own into the caches.
   std::ranges::stable_sort(strips.in_order, {}, [](const Strip& strip) {
     return strip.begin.value_or(std::numeric_limits<int64_t>::max());
   });
@@ -277,7 +277,7 @@ class PassLowering {
   std::optional<Added> spread_;
 };
 
-// Bytes unchanged.
+// Copies the bytes.
 void add_copy(Schedule& schedule, bool streaming) {
   if (schedule.in_bytes == 0) return;
   schedule.moves.push_back({.bytes = schedule.in_bytes});

@@ -123,7 +123,7 @@ std::optional<StripCut::Axes> StripCut::spread_axes(int64_t row_bytes, int64_t s
   if (!std::holds_alternative<Permute>(step_)) return std::nullopt;
   Axes axes;
   for (const Axis& axis : axes_) {
-    // An axis of columns and rows is two.
+    // An axis that covers columns and rows becomes two.
     const int64_t inner = axis.in < row_units ? std::min(axis.size, row_units / axis.in) : 1;
     if (axis.in < row_units ? axis.size % inner != 0 || row_units % axis.in != 0
                             : axis.in % row_units != 0) {
