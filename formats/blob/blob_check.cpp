@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
 // Small enough that both checksums see a piece while it is in the cache.
 constexpr size_t kHashPiece = size_t{256} << 10;
-// What a worker takes at a time.
+// Bytes that a worker takes at a time.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
 // Some consecutive bytes of one tensor, and how they are stored.
@@ -50,7 +50,7 @@ struct OpenLayer {
   std::vector<std::string> findings;
 };
 
-// What a worker finds out about a piece.
+// The checksums of a piece.
 struct PieceSums {
   ChecksumPart file_part;
   ChecksumPart tensor_part;
@@ -59,7 +59,7 @@ struct PieceSums {
   UninitializedBytes decoded;
 };
 
-// Runs `check`; what it throws is a finding, unless it says nothing about the files.
+// Runs `check`; an error about the files becomes a finding.
 template <class Check>
 void gather(std::vector<std::string>& findings, Check&& check) {
   try {
@@ -160,7 +160,7 @@ void sum_piece(const LayerReader& reader, const StoredPiece& piece, PieceSums& s
   release_pages(stored);
 }
 
-// Whether the file begins with these bytes, and its data behind them.
+// Whether the file begins with these bytes, and its data follows them.
 bool is_written_header(const LayerReader& reader, std::string_view expected) {
   if (reader.header().data_start != static_cast<int64_t>(expected.size())) return false;
   UninitializedBytes found(expected.size());
@@ -211,7 +211,7 @@ std::vector<std::string> compare_description(const LayerReader& reader, const Ma
   return findings;
 }
 
-// Opens a layer file and lists its pieces. None of a file that differs already: it is not read.
+// Opens a layer file and lists its pieces. A file whose description differs is not read: no pieces.
 void open_layer(const fs::path& path, const Manifest& manifest, size_t index, OpenLayer& layer,
                 std::vector<StoredPiece>& pieces) {
   const ManifestLayer& stated = manifest.layers[index];
@@ -241,7 +241,7 @@ void add_piece(const StoredPiece& piece, const PieceSums& sums, OpenLayer& layer
   --layer.pieces_left;
 }
 
-// When all pieces are in.
+// To be called when all pieces were added.
 void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
   if (!layer.findings.empty()) return;
   layer.file_sum.update(layer.reader->stored().subspan(static_cast<size_t>(layer.file_sum.size())));

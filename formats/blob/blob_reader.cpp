@@ -35,7 +35,7 @@ std::string name_of(const fs::path& directory) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
-// What two ranks of one conversion share, and these do not.
+// The names of facts that ranks of one conversion share, and these two do not.
 std::vector<std::string> differing_keys(const Manifest& first, const Manifest& other) {
   std::vector<std::string> keys;
   const auto one = manifest_to_json(first);
@@ -58,7 +58,7 @@ std::vector<fs::path> blobs_in(const fs::path& path) {
   std::vector<fs::path> found;
   std::error_code ignored;
   for (const fs::directory_entry& entry : list_directory(path, ignored)) {
-    // Also one without a manifest: it is incomplete, and reading it will say so.
+    // A directory without a manifest counts: the blob is incomplete, and reading it will say so.
     if (is_rank_directory(entry.path().filename().string())) found.push_back(entry.path());
   }
   std::ranges::sort(found);

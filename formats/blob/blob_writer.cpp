@@ -174,7 +174,7 @@ class BlobWriter::LayerFile {
 
   AtomicFile file_;
   bool zstd_;
-  int64_t end_ = 0;           // of what has been placed
+  int64_t end_ = 0;           // of the pieces that have a place
   int64_t placed_bytes_ = 0;  // decoded
   Checksum file_sum_;
   std::vector<Checksum> sums_;

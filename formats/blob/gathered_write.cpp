@@ -6,7 +6,7 @@
 namespace mxfp4 {
 namespace {
 
-// From here on a part of its own costs the kernel less than a copy costs here.
+// A part of so many bytes costs the kernel less by itself than a copy costs here.
 constexpr size_t kLargePart = size_t{16} << 10;
 
 }  // namespace

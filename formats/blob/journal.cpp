@@ -100,7 +100,7 @@ JournalContent read_journal(const std::filesystem::path& path) {
       content.bytes = static_cast<int64_t>(end) + 1;
     }
   } catch (const Error&) {
-    // What cannot be read is not trusted; what came before it is sealed line by line.
+    // A line that cannot be read ends the journal. The lines before it have checksums of their own.
   }
   return content;
 }
@@ -114,7 +114,7 @@ Journal::~Journal() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-// False when there is none.
+// False if there is no journal.
 bool Journal::lock_existing() {
   for (;;) {
     descriptor_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -129,11 +129,11 @@ bool Journal::lock_existing() {
       busy(path_);
     }
     if (is_same_file(descriptor_, path_)) return true;
-    close(descriptor_);  // whoever held it before put another one in its place
+    close(descriptor_);  // another process replaced the file before it let go
   }
 }
 
-// False when another process was faster.
+// False if another process has created it meanwhile.
 bool Journal::create() {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0 && errno == EEXIST) return false;
@@ -147,7 +147,7 @@ bool Journal::create() {
   return true;
 }
 
-// The new file is locked before it has the name, and the old one until then.
+// The new file is locked before it gets the name, and the old file stays locked until then.
 void Journal::replace(std::string_view text) {
   std::string temporary;
   const int created = create_temporary(path_, temporary);
@@ -209,7 +209,7 @@ void Journal::add(const FinishedFile& file, const std::vector<std::string>& warn
 
 void Journal::ready() { append(line_of(Json::object({{"ready", true}}))); }
 
-// A journal that stays behind a manifest means nothing.
+// Errors are ignored: a journal that is left beside a complete manifest does no harm.
 void Journal::remove() {
   if (is_same_file(descriptor_, path_)) unlink(path_.c_str());
 }

@@ -165,7 +165,7 @@ ManifestFile read_file(const JsonFields& object) {
   return file;
 }
 
-// What names say twice must agree.
+// Names repeat some facts, which must agree.
 void check_layer_names(const Manifest& manifest) {
   std::set<int64_t> seen;
   std::set<std::string_view> prefixes;
@@ -224,9 +224,9 @@ void check_rank(const Manifest& manifest) {
   }
 }
 
-// Totals are shown and counted with: whatever a manifest says, they do not overflow.
+// Totals are added up and shown, so no sizes of a manifest may make them overflow.
 void check_sizes(const Manifest& manifest) {
-  constexpr int64_t kMost = int64_t{1} << 53;  // what JSON's readers tell apart
+  constexpr int64_t kMost = int64_t{1} << 53;  // readers of JSON tell integers up to this apart
   int64_t total = 0;
   for (const ManifestLayer& layer : manifest.layers) {
     total = checked_add(total, layer.size);

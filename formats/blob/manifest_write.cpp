@@ -268,7 +268,7 @@ std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
   std::map<std::string, std::string> metadata = common_metadata(manifest);
   metadata["hidden_size"] = fmt::format("{}", layer.hidden_size);
   metadata["intermediate_size"] = fmt::format("{}", manifest.rank.end - manifest.rank.begin);
-  // A slice is not to be sliced again.
+  // Marks a slice, so that it is not sliced again.
   if (manifest.rank.tp_size > 1) metadata["tp_size"] = fmt::format("{}", manifest.rank.tp_size);
   if (manifest.rank.ep_size > 1) metadata["ep_size"] = fmt::format("{}", manifest.rank.ep_size);
   if (manifest.scale_fill != std::byte{0}) {

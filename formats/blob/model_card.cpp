@@ -28,7 +28,7 @@ constexpr std::string_view kSealBack = " -->\n";
 constexpr int64_t kLargest = int64_t{16} << 20;
 constexpr size_t kMostFiles = 100;
 
-// Text of others for a table's cell: no character of it is markup.
+// Escapes text from an input for a cell of a table, so that none of it is markup.
 std::string cell(std::string_view text) {
   static constexpr std::string_view kMarkup = "&<>|`[]*_\\~#!";
   std::string out;

@@ -33,7 +33,7 @@ uint32_t load_number(ConstBytes bytes, size_t size) {
   return value;
 }
 
-// XXH64 of a frame's content. It runs ahead of whoever moves the bytes, or follows him, by pieces.
+// XXH64 of a frame's content, summed by pieces before the bytes are moved or after.
 class ContentSum {
  public:
   ContentSum(ConstBytes content, ChecksumPart* other) : content_(content), other_(other) {
@@ -45,7 +45,7 @@ class ContentSum {
   void ahead(size_t end) {
     while (summed_ < end) add(std::min(kHashPiece, content_.size() - summed_));
   }
-  // Sums what is in place, bytes [0, end), unless it is little.
+  // Sums the bytes [0, end) that are in place, unless they are few.
   void behind(size_t end) {
     if (end - summed_ >= kHashPiece) add(end - summed_);
   }

@@ -52,7 +52,7 @@ struct Decoder {
   ZSTD_DCtx* zstd;
 };
 
-// The result of a call of zstd's that only fails by our own fault.
+// The result of a call of zstd that fails only if this program has a bug.
 size_t checked(size_t result) {
   if (ZSTD_isError(result) != 0U) {
     throw Error::internal(fmt::format("zstd: {}", ZSTD_getErrorName(result)));

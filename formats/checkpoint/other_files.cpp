@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 struct OtherKind {
   std::string_view begins;  // a file's first bytes
-  std::string_view suffix;  // of a file's name, where there is one to go by
+  std::string_view suffix;  // of a file's name; empty: names do not tell
   std::string_view what;
   std::string_view hint;
 };

@@ -85,7 +85,7 @@ RawTensor parse_tensor(const JsonFields& entry) {
   tensor.name = entry.string("name");
   check_tensor_name(tensor.name);
   return in_context(shown(tensor.name), [&] {
-    // A misspelt optional key would silently mean its default.
+    // A misspelt optional key would be ignored, and its default taken.
     entry.only({"name", "file", "dtype", "shape", "offset", "nbytes", "sha256"});
     tensor.file = path_at(entry, "file");
     tensor.spec = parse_spec(entry);

@@ -26,7 +26,7 @@ constexpr uint64_t kPrime64D = 0x85EBCA77C2B2AE63;
 constexpr uint64_t kPrime64E = 0x27D4EB2F165667C5;
 constexpr Xxh3Lanes kStart = {kPrime32C, kPrime64A, kPrime64B, kPrime64C,
                               kPrime64D, kPrime32B, kPrime64E, kPrime32A};
-// Shorter inputs are hashed in other ways, which no part of a file is long enough to care about.
+// XXH3 hashes inputs of up to so many bytes in other ways.
 constexpr int64_t kLongestShort = 240;
 constexpr size_t kMappedPiece = size_t{4} << 20;
 constexpr size_t kStripe = kernels::kXxh3StripeBytes;

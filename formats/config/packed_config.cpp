@@ -66,7 +66,7 @@ void restore_quantization(Json& config) {
   const std::string key(kOwnQuantMethodKey);
   const auto own = quantization->find(key);
   if (own == quantization->end()) {
-    // The checkpoint said nothing of a quantization.
+    // The checkpoint's config.json names no quantization.
     if (quantization->size() == 1 && quantization != &config) config.erase("quantization_config");
     return;
   }

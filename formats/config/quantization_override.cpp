@@ -30,7 +30,7 @@ const OnlineShorthand* find_shorthand(const RuleSet& rules, std::string_view nam
   return row == rules.online_shorthands.end() ? nullptr : &*row;
 }
 
-// The reference's words behind the key and the value that they are about.
+// The reference's message, after the key and the value that it is about.
 std::string located(std::string_view where, const json& value, std::string_view message) {
   return fmt::format("{}: {}: {}", where,
                      shown(value.dump(-1, ' ', true, json::error_handler_t::replace)), message);

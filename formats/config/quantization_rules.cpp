@@ -227,7 +227,7 @@ void read_auto_round(const QuantizationJson& text, Quantization&) {
   }
 }
 
-// ---- Other quantizations, by the name that people know them by ----
+// ---- Other quantizations, by their usual names ----
 
 struct OtherQuantization {
   std::string_view key;    // of the quantization's object

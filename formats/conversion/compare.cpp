@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 using Findings = std::vector<std::string>;
 
-// Adds a finding unless the manifest says what the input gives.
+// Adds a finding unless the manifest and the input agree.
 class Differences {
  public:
   Differences(std::string place, Findings& findings)
@@ -55,7 +55,7 @@ std::string experts_text(const std::vector<int64_t>& experts) {
   return fmt::format("{}{}", fmt::join(shown, ","), shown.size() < experts.size() ? ",..." : "");
 }
 
-// Compares the facts that decide how bytes are made beside layout, target and sizes.
+// Compares the facts, beside layout, target and sizes, that the bytes depend on.
 void compare_model(const ModelLayers& input, const Manifest& manifest, Differences differences) {
   differences.check("w13_order", w13_order_name(manifest.order), w13_order_name(input.order));
   differences.check("scale_fill", std::to_integer<int>(manifest.scale_fill),

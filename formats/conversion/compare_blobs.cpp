@@ -39,7 +39,7 @@ class FirstDifference {
   std::optional<BlobDifference> found_;
 };
 
-// How a kernel sees a tensor: shape and strides in memory, wrapper class and its arguments.
+// A tensor as a kernel sees it: shape and strides in memory, wrapper class and its arguments.
 std::string storage_text(const Storage& s) {
   std::string kwargs;
   for (const auto& [name, value] : s.layout_kwargs) kwargs += fmt::format(" {}={}", name, value);
@@ -83,7 +83,7 @@ std::vector<int64_t> layer_numbers(const Manifest& manifest) {
   return numbers;
 }
 
-// Everything of two ranks but the bytes.
+// Compares everything of two ranks except the bytes.
 std::optional<BlobDifference> compare_rank(const Manifest& a, const Manifest& b) {
   FirstDifference facts(a.rank.num_ranks == 1 ? "" : fmt::format("rank {}", a.rank.rank));
   facts.check("layout", a.layout, b.layout);
@@ -162,7 +162,7 @@ class SettledAt {
   std::atomic<int64_t> least_ = std::numeric_limits<int64_t>::max();
 };
 
-// Where the tensors lie in a file, which has to hold those of its manifest, in that order.
+// The offsets of the tensors in a file, which has to hold those of its manifest in that order.
 void require_tensors(const LayerReader& reader, const ManifestLayer& layer, const fs::path& path) {
   const std::vector<SafetensorsTensor>& stored = reader.header().tensors;
   const bool same = std::ranges::equal(stored, layer.tensors,

@@ -38,7 +38,7 @@ ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* ch
   return facts;
 }
 
-// Moves the serving world's size, which is a knob for inputs that are sliced already.
+// Takes the number of serving ranks from a knob, for inputs that are sliced already.
 void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target) {
   target.knobs = knobs;
   const auto world = target.knobs.find("tp_size");
@@ -130,7 +130,7 @@ void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoi
   }
 }
 
-// Asked before anything is written, so that no conversion ends in its middle.
+// Checked before anything is written, so that no conversion fails in its middle.
 void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint) {
   if (conversion.layout == nullptr || !conversion.layout->refuses_scales) return;
   for (const ExpertLayer& layer : checkpoint.model.layers) {
@@ -139,7 +139,7 @@ void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoi
   }
 }
 
-// A blob that its engine would never read. Who forces a backend knows that no engine chose it.
+// Refuses a blob that its engine would never read. A forced backend is no engine's choice.
 void check_servable(Conversion& conversion, const ConversionRequest& request) {
   Decision& decision = conversion.decision;
   if (conversion.stops.empty() || decision.forced || request.allow_unservable) return;
@@ -174,7 +174,7 @@ void check_rank(const std::optional<int64_t>& rank, int64_t ranks) {
                          : fmt::format("--rank {}: the ranks are 0 to {}", *rank, ranks - 1));
 }
 
-// Slices, and what the layout says to them. Without a checkpoint only their number is known.
+// Makes the slices; the layout checks them. Without a checkpoint only their number is known.
 void complete_ranks(Conversion& conversion, const ConversionRequest& request,
                     const OpenedCheckpoint* checkpoint) {
   if (checkpoint == nullptr) {
@@ -189,7 +189,7 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   check_scales(conversion, *checkpoint);
 }
 
-// From the oracle's answer on: layout, slices, preconditions, defects.
+// What follows from the oracle's answer: layout, slices, preconditions, defects.
 void complete(Conversion& conversion, const ConversionRequest& request,
               const OpenedCheckpoint* checkpoint) {
   if (!conversion.decision.backend) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongEnough{500};
 
-// What was measured of one tensor's pieces, in bytes.
+// Measured bytes of one tensor's pieces.
 struct Sample {
   int64_t decoded = 0;
   int64_t stored = 0;

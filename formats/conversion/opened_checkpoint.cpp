@@ -19,7 +19,7 @@
 namespace mxfp4 {
 namespace {
 
-// The method class may load a style otherwise than the class that the style is known by.
+// A method class may load a style in another way than the class after which the style is named.
 void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> told) {
   if (caller == nullptr) return;
   model.family = told.value_or(caller->family);
@@ -56,7 +56,7 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
   }
 }
 
-// Where the source found its config.json, for messages.
+// The path of the config.json that the source found, for messages.
 std::filesystem::path config_path(const Source& source, const std::filesystem::path& input) {
   for (const FileStatus& file : source.files()) {
     if (file.path.filename() == kConfigName) return file.path;

@@ -61,8 +61,8 @@ std::set<FileIdentity> identities_in(const fs::path& directory) {
   return found;
 }
 
-// A volume that is mounted twice through FUSE or the network has two device numbers, and nothing in
-// them says so. But a file that is made in one place then appears in the other.
+// A volume that is mounted twice through FUSE or the network has two device numbers. But a file that
+// is made in one place then appears in the other.
 class Probe {
  public:
   explicit Probe(const fs::path& directory)
@@ -71,7 +71,7 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
   ~Probe() {
-    if (descriptor_ < 0) return;  // what cannot be written cannot be lost either
+    if (descriptor_ < 0) return;  // a directory that cannot be written loses nothing
     close(descriptor_);
     unlink(path_.c_str());
   }
@@ -101,7 +101,7 @@ void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& input
   if (!fs::exists(output, ignored)) return;
   std::set<FileIdentity> there = identities_in(output);
   for (const fs::path& folder : Replacement::folders(output)) there.merge(identities_in(folder));
-  if (there.empty()) return;  // nothing to be lost
+  if (there.empty()) return;  // there is nothing to lose
   const Probe probe(output);
   for (const fs::path& input : inputs) {
     const auto identity = identity_of(input);
@@ -158,7 +158,7 @@ void OutputDirectory::lock(bool shared) {
       close(std::exchange(descriptor_, -1));
       throw Error::output(fmt::format("{}: another process is writing here", path_.string()));
     }
-    // The one that had the lock before may have removed what is locked now.
+    // The process that held the lock before may have removed the directory that is locked now.
   } while (!is_same_directory(descriptor_, path_));
 }
 
@@ -228,7 +228,7 @@ std::optional<int64_t> OutputDirectory::free_bytes() const {
 
 void OutputDirectory::reserve(int64_t bytes) const {
   const std::optional<int64_t> available = free_bytes();
-  if (!available || *available >= bytes) return;  // one that cannot tell fails at the write
+  if (!available || *available >= bytes) return;  // where it is not known, the write fails
   if (!replaces() && !would_replace_) {
     throw Error::output(fmt::format("{}: needs up to {} bytes, the file system has {} free",
                                     path_.string(), bytes, *available));

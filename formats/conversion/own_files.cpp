@@ -49,9 +49,9 @@ class Records {
     read_blobs(directory / kBlobFolder);
   }
 
-  // Whether there is any: then unfinished files may lie about.
+  // Whether there is any record: then there may be unfinished files.
   [[nodiscard]] bool any() const { return any_; }
-  // Names that files of the model directory have, whose names are any.
+  // Names of the model directory's files, which follow no rule.
   [[nodiscard]] const std::set<std::string>& rest() const { return rest_; }
   // Whether the file has a size and a checksum that a record gives to its name; or it is a layer
   // that begins as its record says, so that damage behind the header does not make it foreign.
@@ -101,7 +101,7 @@ class Records {
       try {
         read_record(blob, entry.path(), name);
       } catch (const Error&) {
-        // A damaged record speaks for nothing.
+        // A damaged record proves nothing.
       }
     }
   }
@@ -118,7 +118,7 @@ class Records {
   void read_record(const fs::path& blob, const fs::path& path, const std::string& name) {
     if (name == kManifestName) {
       const Manifest manifest = read_manifest(blob);
-      // One rank's directory taken for itself has its layers beside it.
+      // The directory of one rank alone has its layers beside the manifest.
       add_layers(blob, manifest);
       add_rest(blob, manifest.rest);
       any_ = true;
@@ -198,7 +198,7 @@ struct Look {
   }
 
   [[nodiscard]] bool by_content(const fs::path& path, const std::string& name, int64_t size) const {
-    // Half written, it can only be known by what was being done. A journal's own begins like one.
+    // Only a record tells whose a half-written file is. The temporary of a journal begins like one.
     if (is_temporary(name)) return records.any() || size == 0 || read_journal(path).bytes > 0;
     // A crash may leave an empty file; nothing is lost with it.
     if (size == 0 && is_our_name(name, {})) return true;
@@ -227,7 +227,7 @@ void look_through(const Look& look, const fs::path& folder, OwnFiles& found) {
   if (error) {
     throw Error::output(fmt::format("{}: cannot be listed: {}", folder.string(), error.message()));
   }
-  // Names of the model directory's files have no meaning in the folders below it.
+  // The names of the model directory's files count in that directory alone.
   static const std::set<std::string> kNone;
   const bool top = folder == look.root;
   const std::set<std::string>& rest = top ? look.records.rest() : kNone;
@@ -259,7 +259,7 @@ void look_through(const Look& look, const fs::path& folder, OwnFiles& found) {
   }
 }
 
-// 0: the last to go. A manifest says whose the files are that no mark tells.
+// Higher numbers go first. Manifests go last, because files without a mark are known by them alone.
 int removal_order(const OwnFile& file) {
   const std::string name = file.path.filename().string();
   return is_manifest_name(name) || name.starts_with(kJournalPrefix) ? 0 : 1;

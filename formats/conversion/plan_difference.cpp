@@ -14,10 +14,10 @@ using Json = nlohmann::ordered_json;
 
 struct Row {
   const char* place;  // JSON pointer in a manifest
-  const char* name;   // what decides it
+  const char* name;   // the flag or fact that decides it
 };
 
-// Causes before what follows from them.
+// Causes come before their consequences.
 constexpr std::array<Row, 20> kRows = {{
     {"/revision", "--revision"},
     {"/target/platform", "--platform"},
@@ -54,7 +54,7 @@ std::string layers_of(const Manifest& manifest) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-// Older blobs tell neither a fingerprint nor a model type.
+// Older blobs have neither a fingerprint nor a model type.
 bool same_source(const Json& old, Json planned) {
   if (!old.contains("fingerprint")) {
     planned.erase("fingerprint");

@@ -57,7 +57,7 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   return manifest;
 }
 
-// The model directory around the blob. Its config.json is one that engines without blobs refuse.
+// Plans the model directory around the blob. Engines that cannot read blobs refuse its config.json.
 RestPlan plan_rest_of(const OpenedCheckpoint& checkpoint, std::vector<std::string>& warnings) {
   RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
   std::vector<SideFile> side;
@@ -100,7 +100,7 @@ RunMemory memory_of(const Plan& plan, const Compression& compression) {
   return memory;
 }
 
-// The rest lies beside the blob's folder, and is journalled by its name seen from there.
+// The journal names files of the rest as seen from the blob's folder: they lie beside it.
 std::string in_blob(const std::string& name) { return "../" + name; }
 
 }  // namespace
@@ -186,7 +186,7 @@ void Repack::run(const RunHooks& hooks) {
   copy_rest(hooks);
 }
 
-// Every job is read, worked on, and its pieces written.
+// Reads every job, makes its pieces, and writes them.
 void Repack::move_layers(const RunHooks& hooks) {
   const Plan& plan = plan_.plan;
   const Compression& compression = options_.compression;

@@ -21,7 +21,7 @@ Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, c
     : source_(source), model_(model), plan_(plan), layout_(layout), target_(target) {}
 
 void Repacker::read(const Job& job, JobBuffers& buffers) {
-  // All pieces of a job take the same experts of the same layer, so the first speaks for all.
+  // All pieces of a job take the same experts of the same layer: those of the first.
   const Piece& piece = job.pieces.front();
   const PlannedFile& file = plan_.files[piece.file];
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
@@ -60,7 +60,7 @@ void Repacker::work(const Job& job, JobBuffers& buffers) {
 }
 
 void Repacker::release(const Job& job) const {
-  const Piece& piece = job.pieces.front();  // speaks for all, as in read()
+  const Piece& piece = job.pieces.front();  // all take the same experts, as in read()
   const PlannedFile& file = plan_.files[piece.file];
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const auto slots = slots_read(output);

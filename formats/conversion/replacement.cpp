@@ -50,7 +50,7 @@ JournalContent journal_in(const fs::path& folder) {
   return journal.bytes > 0 ? journal : read_journal(folder / kBlobFolder / name);
 }
 
-// A lock that lasts as long as this. Not taken: another process has it.
+// A lock that is held as long as this object lives; not taken if another process has it.
 class TriedLock {
  public:
   explicit TriedLock(const fs::path& folder)
@@ -70,7 +70,7 @@ class TriedLock {
   bool taken_ = false;
 };
 
-// A directory with the owner and mode of OUT, which it will replace. False when it cannot be had.
+// Makes a directory with the owner and mode of OUT, which it will replace. False if that fails.
 bool make_alike(const fs::path& fresh, const fs::path& out) {
   struct stat old {};
   struct stat made {};
@@ -187,7 +187,7 @@ std::optional<Replacement> Replacement::interrupted(const fs::path& path) {
   return std::nullopt;
 }
 
-// From the exchange on it is OUT that is locked by this.
+// After the exchange this locks OUT.
 void Replacement::lock() {
   descriptor_ = open(places_.fresh.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   const bool taken = descriptor_ >= 0 &&
@@ -281,11 +281,11 @@ void Replacement::recover_beside(const Places& places) {
   const bool out = fs::exists(fs::symlink_status(places.out, ignored));
   if (!fresh && (out || !old)) return;
   if (!TriedLock(fresh ? places.fresh : places.old).taken()) {
-    if (out) return;  // OUT's own lock will tell
+    if (out) return;  // the lock of OUT decides
     throw Error::output(fmt::format("{}: another process is writing here", places.out.string()));
   }
   if (out) {
-    // After the exchange it is the old result: OUT has the journal that says so.
+    // After the exchange the folder holds the old result; the journal in OUT tells that.
     const bool exchanged = journal_in(places.out).ready || journal_in(places.fresh).bytes == 0;
     if (!old && exchanged) rename_to(places.fresh, places.old);
   } else if (fresh && old && journal_in(places.fresh).ready) {
@@ -298,7 +298,7 @@ void Replacement::recover_beside(const Places& places) {
 void Replacement::recover_inside(const Places& places) {
   const bool arriving = is_folder(places.arriving);
   if (!arriving && !(is_folder(places.old) && is_folder(places.fresh))) return;
-  if (!TriedLock(places.out).taken()) return;  // the next run that asks for it says so
+  if (!TriedLock(places.out).taken()) return;  // the next run that wants the lock reports it
   if (!arriving) {
     if (!journal_in(places.fresh).ready) return;
     move_out(places);
@@ -327,7 +327,7 @@ void Replacement::move_out(const Places& places) {
   sync_directory(places.out);
 }
 
-// The manifest is the last to come. What has a name meanwhile makes room: it is not ours.
+// The manifest comes last. A file that took a name meanwhile is moved aside: it is not ours.
 void Replacement::move_in(const Places& places) {
   std::vector<fs::path> entries = entries_of(places.arriving);
   std::ranges::reverse(entries);

@@ -129,7 +129,7 @@ void copy_tensor(Source& source, size_t index, SummedFile& file, Buffer& buffer,
     mapped = mapped.subspan(piece.size());
     if (mapped.empty()) return;
   }
-  // Whole rows where they fit, so that a chunked source meets no chunk oftener than needed.
+  // Pieces are whole rows where these fit, so that a chunked source decodes no chunk needlessly twice.
   const int64_t rows = spec.shape.rank() == 0 ? 1 : spec.shape[0];
   const int64_t row = bytes / rows;
   const int64_t step = row < kCopyPiece ? kCopyPiece / row * row : kCopyPiece;

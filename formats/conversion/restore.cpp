@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One slot that is given back, and where it comes from.
+// One slot that is restored, and the outputs that it comes from.
 struct Restored {
   const Output* output = nullptr;
   int64_t offset = 0;                 // of the output in the packed file's data
@@ -188,7 +188,7 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
     append_tensor(tensors, restored.target.name, restored.target.spec);
   }
   std::map<std::string, std::string> metadata = loaded_metadata(manifest, layer);
-  metadata[kUnpackedMark] = manifest.layout;  // by which --force knows the file
+  metadata[kUnpackedMark] = manifest.layout;  // --force knows the file by it
   return make_safetensors_header(tensors, metadata, kSafetensorsAlignment);
 }
 
@@ -201,7 +201,7 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
     require_layer_file(reader, manifest, layer);
     return describe(manifest, layer, reader.header());
   });
-  // What is said of one layer holds for the others of this rank.
+  // The losses of one layer are those of the rank's other layers.
   for (const std::string& what : packed.lost) {
     lost.insert(fmt::format("{}: {}", blob.string(), what));
   }

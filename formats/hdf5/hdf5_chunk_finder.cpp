@@ -51,7 +51,7 @@ herr_t close_file(H5FD_t* file) {
   return result;
 }
 
-// The library also asks without a file.
+// The library also asks before a file is open.
 herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {
   *flags = H5FD_FEAT_ACCUMULATE_METADATA_READ;
   return 0;

@@ -1,4 +1,4 @@
-// mxfp4_repack.h on top of BlobLoader: checks arguments, and turns exceptions into what C knows.
+// mxfp4_repack.h on top of BlobLoader: checks arguments, and turns exceptions into error codes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw Error::usage(what);
 }
 
-// `index` as one of `count` things.
+// `index`, checked to be below `count`.
 size_t checked_index(int64_t index, size_t count, std::string_view what) {
   if (index < 0 || static_cast<uint64_t>(index) >= count) {
     throw Error::usage(fmt::format("{} {}: there are {}", what, index, count));
@@ -92,7 +92,7 @@ size_t checked_index(int64_t index, size_t count, std::string_view what) {
   return static_cast<size_t>(index);
 }
 
-// Gives the caller as much of `answer` as he knows of.
+// Copies the members of `answer` that the caller's version of the structure has.
 template <class Answer>
 void give(Answer answer, Answer* to) {
   const size_t size = std::min(to->struct_size, sizeof(Answer));

@@ -28,7 +28,7 @@ constexpr size_t kMaxSpans = 64;
   throw Error::output(fmt::format("{}: {}: {}", path.string(), action, std::strerror(code)));
 }
 
-// The system refuses to read missing pages of a truncated map; our own reading gets them noted.
+// A system call only fails on missing pages of a truncated map. Reading them here records the file.
 void touch(std::span<const iovec> parts) {
   constexpr size_t kPage = 4096;
   for (const iovec& part : parts) {

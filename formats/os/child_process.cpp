@@ -108,7 +108,7 @@ class Descriptor {
   int fd_;
 };
 
-// Ends and reaps the child, whatever happened before.
+// Ends and reaps the child in every case.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}

@@ -330,7 +330,7 @@ SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) 
   HeaderHandler handler(header);
   try {
     (void)nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
-  } catch (const nlohmann::json::exception&) {  // not raised with this handler; kept as a wall
+  } catch (const nlohmann::json::exception&) {  // this handler raises none; a safeguard
     throw Error::input("header is not JSON");
   }
   check_unique_names(header.tensors);
