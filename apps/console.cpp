@@ -28,10 +28,10 @@ constexpr size_t kNarrowestBar = 10;
 constexpr const char* kSecondsVariable = "MXFP4_REPACK_PROGRESS_SECONDS";
 constexpr std::chrono::milliseconds kBlink{300};
 
-// A person who cannot be told is no reason to stop.
+// Nobody can be told of a failure to write here, so it is ignored.
 void tell(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
 
-// What was asked for must arrive.
+// A result that cannot be written is an error.
 void answer(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     throw Error::output(fmt::format("stdout: cannot be written: {}", std::strerror(errno)));
@@ -43,7 +43,7 @@ constexpr std::string_view kGreen = "\033[32m";
 constexpr std::string_view kRed = "\033[31m";
 constexpr std::string_view kPlain = "\033[0m";
 
-// The mark of ours that `text` begins with; empty: none.
+// The console's own mark at the beginning of `text`; empty if there is none.
 std::string_view own_mark(std::string_view text) {
   for (std::string_view mark : {kBold, kGreen, kRed, kPlain}) {
     if (text.starts_with(mark)) return mark;
@@ -51,8 +51,8 @@ std::string_view own_mark(std::string_view text) {
   return "";
 }
 
-// `text` as visible() shows it, but for our own marks where `color` is on, and ends of lines where
-// `lines` is.
+// `text` as visible() shows it, except that `color` keeps the console's own marks, and `lines` the
+// ends of lines.
 std::string visible_marked(std::string_view text, bool color, bool lines) {
   std::string out;
   while (!text.empty()) {
@@ -219,7 +219,7 @@ void Progress::draw() {
   const double elapsed = std::max(seconds(), 1e-6);
   const double rate = static_cast<double>(done_) / elapsed;
   const auto left = static_cast<int64_t>(static_cast<double>(total_ - done_) / std::max(rate, 1.0));
-  // Most telling last: what does not fit is left out from the left.
+  // Parts that do not fit are left out from the left, so the most important one is last.
   const std::vector<std::string> parts = {
       fmt::format("{} of {}", human_bytes(done_), human_bytes(total_)),
       human_bytes(static_cast<int64_t>(rate)) + "/s", "ETA " + clock_text(left)};
@@ -298,7 +298,7 @@ std::string shell_word(std::string_view text) {
   if (!text.empty() && text.find_first_not_of(kHarmless) == std::string_view::npos) {
     return std::string(text);
   }
-  // What a terminal would not show as it is, bash reads from $'...'.
+  // Text that a terminal would not show as it is goes into $'...', which bash reads.
   if (visible(text) != text) {
     std::string word = "$'";
     for (char c : text) {
@@ -319,7 +319,7 @@ std::string pace(int64_t written, int64_t moved, double seconds) {
 
 namespace {
 
-// Takes columns off the widest until all fit into `room`.
+// Narrows the widest columns until all of them fit into `room`.
 void fit_columns(std::vector<size_t>& width, size_t room) {
   size_t total = 2 * (width.size() - 1);
   for (size_t one : width) total += one;
@@ -331,7 +331,7 @@ void fit_columns(std::vector<size_t>& width, size_t room) {
   }
 }
 
-// For files and pipes, where names are searched for and have to stay whole.
+// For files and pipes: names stay whole, because programs search for them.
 void fit_last_column(std::vector<size_t>& width, size_t room) {
   constexpr size_t kNarrowestLast = 20;
   size_t before = 0;

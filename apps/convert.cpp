@@ -38,7 +38,7 @@ RepackOptions repack_options(const ConvertOptions& options) {
   return repack;
 }
 
-// The oracle's trace with -v, and what goes wrong when the engine loads such a checkpoint.
+// Shows the oracle's trace with -v, and warns of faults of the engine with such a checkpoint.
 void report_decision(const Conversion& conversion, const Console& console) {
   for (const TraceStep& step : conversion.decision.trace) {
     console.detail(

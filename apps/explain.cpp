@@ -17,7 +17,7 @@
 namespace mxfp4 {
 namespace {
 
-// What is the same for all rules.
+// The part of the question that does not depend on the rules.
 struct Asked {
   const ExplainOptions& options;
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
@@ -47,7 +47,7 @@ Explanation explain(const RuleSet& rules, Asked& asked) {
   return e;
 }
 
-// A name that only the other revision knows is an answer here, not a mistake.
+// An error about a name that only the other revision knows is part of the answer.
 Side explain_side(const RuleSet& rules, Asked& asked) {
   try {
     return {rules, explain(rules, asked)};
@@ -56,7 +56,7 @@ Side explain_side(const RuleSet& rules, Asked& asked) {
   }
 }
 
-// Ends as it would without the comparison.
+// The exit code is that of explain without --against.
 int explain_against(const RuleSet& rules, Asked& asked, const Console& console) {
   const Side here = explain_side(rules, asked);
   const Side there = explain_side(rules_named(asked.options.against), asked);

@@ -59,7 +59,7 @@ std::string parallel_text(const ParallelConfig& p) {
   return text;
 }
 
-// What a person has to see: what was assumed, and how what was told is understood.
+// The facts that a person should check: assumptions, and how the flags were understood.
 void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
                   const Explanation& e, bool verbose) {
   const Deployment& d = e.deployment;
@@ -75,7 +75,7 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
   if (verbose || parallel != parallel_text({})) append_field(out, "parallel", parallel);
 }
 
-// The facts that decide, all of them.
+// All facts that the decision depends on.
 void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
                       const Explanation& e) {
   const Deployment& d = e.deployment;
@@ -136,7 +136,7 @@ void append_all_tried(std::string& out, const Console& console, const Explanatio
   }
 }
 
-// Each backend that was tried in vain, once for each thing that stands in its way.
+// Each backend that was tried and not taken, once for each reason.
 void append_tried(std::string& out, const Console& console, const Explanation& e) {
   std::set<std::pair<std::string, std::string>> said;
   for (const Candidate& candidate : e.candidates) {
@@ -174,7 +174,7 @@ bool is_chosen(const Explanation& e, const Alternative& other) {
   return !e.decision.forced && e.decision.backend == other.backend && !e.refusal;
 }
 
-// What was decided for it: layout, padded sizes, bytes.
+// The decision for this backend: layout, padded sizes, bytes.
 std::string outcome_text(const Alternative& other) {
   Explanation there{*other.conversion};
   there.multiples = rounding_multiples(*there.rules, there.caller, there.target);

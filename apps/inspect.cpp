@@ -54,7 +54,7 @@ std::string model_type_of(const OpenedCheckpoint& input) {
   return input.config ? input.config->model_type : "";
 }
 
-// In the shape of a blob's, whose only rank the checkpoint is, and what a checkpoint alone has.
+// A checkpoint takes the shape of a blob with one rank; some members only a checkpoint has.
 Json describe_input(const OpenedCheckpoint& input, const std::string& fingerprint,
                     const std::vector<LayerTensor>* tensors) {
   const LayerDims dims = common_dims(input.model);

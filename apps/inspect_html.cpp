@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By this line a page is known, and may be replaced.
+// Every page begins so. A file that does not is not replaced.
 constexpr std::string_view kFront = "<!DOCTYPE html>\n<!-- mxfp4-repack inspect -->\n";
 constexpr std::string_view kStyle =
     "body{font:15px/1.5 sans-serif;color:#222;max-width:70em;margin:2em auto;padding:0 1em}"
@@ -102,7 +102,7 @@ std::string sizes(const std::vector<PageRank>& ranks) {
   return out + size_row("all", all, all.data) + "</table>\n";
 }
 
-// Codes of the padded matrices that no checkpoint's value stands behind.
+// The share of codes in the padded matrices that are padding.
 std::string padding(const Manifest& manifest) {
   if (manifest.layers.empty()) return "no layers";
   const ManifestLayer& layer = manifest.layers.front();

@@ -44,7 +44,7 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
       continue;
     }
     out += console.bold(backend_name(backend)) + "\n";
-    std::vector<std::optional<Family>> seen;  // of the rows before, the first that fits being taken
+    std::vector<std::optional<Family>> seen;  // of earlier rows; the first that fits is taken
     for (const LayoutRow& row : rules.layouts) {
       if (row.backend != backend) continue;
       const std::string_view family = row.family ? family_name(*row.family) : "both";
@@ -244,7 +244,10 @@ int run_list(const ListOptions& options, const Console& console) {
   if (!options.revision.empty() && options.what != "backends") {
     throw Error::usage(fmt::format("--revision: of no use with list {}", options.what));
   }
+  // Ask: the rules are known. Tables that no revision changes do not look at them.
   const RuleSet& rules = rules_named(options.revision);
+
+  // Show: as text that fits the terminal, or as one JSON document.
   if (!console.json()) {
     console.result(table_text(options, rules, console));
     return kOk;

@@ -38,7 +38,7 @@ using mxfp4::Error;
 constexpr const char* kReport =
     "this is a bug; please report it with the command line and the output of --version";
 
-// How a run ends that did not succeed: a line on stderr, and with --json the document too.
+// Ends a run that failed: writes one line to stderr, and with --json the document too.
 class Failure {
  public:
   // Flags may not have been parsed when the first error comes, so the words are looked at.
@@ -52,7 +52,7 @@ class Failure {
   }
 
   int report(const Error& error) const {
-    // Zeros where a file was cut off may have led to any other error.
+    // A mapped file that was truncated reads as zeros, which may have caused the error.
     if (const auto file = mxfp4::truncated_file()) {
       return say(Error::input("became shorter while it was read").in_file(*file));
     }
@@ -76,7 +76,7 @@ class Failure {
     return mxfp4::exit_code_of(error.kind());
   }
 
-  // A command that has printed its document has said there what it refuses.
+  // A command that printed its document has named the refusal there.
   void print(mxfp4::Json error) const {
     if (!json_ || console().answered()) return;
     mxfp4::Json document = mxfp4::json_document(command_);
@@ -94,8 +94,8 @@ class Failure {
   mxfp4::Console own_console_;
 };
 
-// A stream that the caller closed must not become the first file that is opened. What stands in
-// its place can be neither read nor written, as before.
+// A file that is opened must not take the number of a standard stream that the caller closed. The
+// directory in its place can be neither read nor written.
 void occupy_standard_streams() {
   int descriptor = 0;
   while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/", O_RDONLY);
@@ -127,7 +127,7 @@ std::array<mxfp4::RunLimits*, 5> resources_of(mxfp4::CommandLine& line) {
           &line.unpack.resources, &line.finalize.resources};
 }
 
-// No command gets more threads than the system lets it start; who asked for more is told.
+// Limits threads to the number that the system lets a process start, and warns if more were asked.
 void choose_threads(mxfp4::CommandLine& line, const mxfp4::Console& console) {
   int wanted = mxfp4::available_threads();
   for (const mxfp4::RunLimits* resources : resources_of(line)) {
@@ -162,7 +162,7 @@ std::string command_in(const CLI::App& app, const std::vector<std::string>& word
 
 int main(int argc, char** argv) {
   occupy_standard_streams();
-  // Buffers go back to the system when they are let go: else the allocator keeps those of up to 32 MiB,
+  // Freed buffers go back to the system at once. The allocator would keep those of up to 32 MiB,
   // beyond the budget of --memory.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mxfp4::survive_truncation();
@@ -195,7 +195,7 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     return failure.report(error);
   } catch (const std::filesystem::filesystem_error& error) {
-    // Writers throw Error for what they could not do, so this came of looking at a path.
+    // Code that writes throws Error, so this is about reading a path.
     return failure.report(Error::input(error.code().message()).in_file(error.path1().string()));
   } catch (const std::bad_alloc&) {
     return failure.report(

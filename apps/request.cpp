@@ -48,7 +48,7 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   }
   facts.activation = given(flags.activation);
   facts.routing_method = given(flags.routing_method);
-  // Only what differs from the default is said, so that what is shown back is what was typed.
+  // Only values that differ from the default are told, so that the user sees the flags he typed.
   const auto size = [](int64_t n) { return n == 1 ? std::nullopt : std::optional(n); };
   const auto flag = [](bool on) { return on ? std::optional(true) : std::nullopt; };
   facts.lora = flag(flags.enable_lora);
@@ -84,7 +84,7 @@ std::map<std::string, std::string> knobs_from(const std::vector<std::string>& it
     throw Error::usage(fmt::format("--knob: unknown knob '{}'", name))
         .hint(nearest_hint(name, {kKnobNames.begin(), kKnobNames.end()}));
   }
-  // A value that is none is wrong even where nothing asks for it.
+  // A wrong value is refused even if the layout does not use the knob.
   Target any;
   any.knobs = knobs;
   try {
@@ -103,8 +103,8 @@ std::optional<Style> style_from(const std::string& name) {
       .hint(nearest_hint(name, known_styles()));
 }
 
-// A name that the rules do not know stands in the checkpoint, in the --target file or in a flag.
-// `error` is about one of them.
+// `error` is about a name that the rules do not know. Adds the flag or the --target file that gave
+// it; a name in the checkpoint has its file already.
 [[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags) {
   struct Name {
     std::string_view key;

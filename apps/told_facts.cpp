@@ -85,7 +85,7 @@ const Machine* machine_of(const DeploymentFacts& request) {
   return request.arch ? find_machine(*request.arch) : nullptr;
 }
 
-// What a person may mean who names no one machine.
+// Names that stand for several machines.
 std::string machine_hint(const std::string& told) {
   std::string lower = told;
   std::ranges::transform(lower, lower.begin(),

@@ -140,7 +140,7 @@ std::string known_otherwise(const std::string& name, const std::vector<std::stri
 std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
   std::string other = known_otherwise(name, flags);
   if (!other.empty() || name.size() == 2) return other;
-  // A flag of one letter is near to too many.
+  // Too many flags are near a flag of one letter.
   std::vector<std::string> words;
   std::ranges::copy_if(flags, std::back_inserter(words),
                        [](const std::string& flag) { return flag.size() > 2; });
