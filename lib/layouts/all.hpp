@@ -16,6 +16,7 @@ extern const Layout kFlashinferCutlassSm90FoldedLayout;
 extern const Layout kFlashinferCutlassMxfp8HalvesLayout;
 extern const Layout kFlashinferCutlassSm90HalvesLayout;
 extern const Layout kFlashinferCutlassSm90FoldedHalvesLayout;
+extern const Layout kCutlassMxfp4Layout;
 extern const Layout kMarlinW4A16Layout;
 extern const Layout kMarlinW4A8Fp8Layout;
 extern const Layout kHummingMmaLayout;

@@ -1,4 +1,4 @@
-// XPU and EMULATION: the loaded tensors as they are.
+// XPU, EMULATION, B12X_* and FLASHINFER_MOE_EP_DEEP_GEMM: the loaded tensors as they are.
 //
 //   every slot -> the same dtype, shape and bytes; biases optional; input scales are not outputs
 //
@@ -22,7 +22,7 @@ std::vector<Output> outputs(const LayoutInput& input) {
 
 const Layout kIdentityLayout = {
     .id = "identity",
-    .backends = "XPU, EMULATION",
+    .backends = "XPU, EMULATION; B12X_*, FLASHINFER_MOE_EP_DEEP_GEMM (generic)",
     .outputs_doc = "every tensor as loaded",
     .formula = "out = in",
     .preconditions = "none",

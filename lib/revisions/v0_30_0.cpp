@@ -31,8 +31,8 @@ void split_aiter(RuleSet& rules) {
 // gate and up rows before it packs them.
 void change_layouts(RuleSet& rules) {
   constexpr std::string_view kUnknown =
-      "the generic converter of this backend interleaves gate and up rows before it packs them; "
-      "its bytes were not executed";
+      "the generic converter of this backend interleaves gate and up rows before it packs them, "
+      "which no layout here does";
   edit::drop_layouts(rules, CPU, Family::kGeneric);
   edit::drop_layouts(rules, NONE, Family::kGeneric);
   edit::add_layouts(rules,

@@ -2,6 +2,7 @@
 // listed, first on capability 9.0; CUTLASS and FlashInfer's MoE-EP kernels become backends.
 #include <utility>
 
+#include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/revisions/edit.hpp"
@@ -79,16 +80,20 @@ bool aiter_a4w4(const Target& t) {
   return found != t.env.end() && python_int_is_nonzero(found->second);
 }
 
-void refuse_layouts(RuleSet& rules) {
+void change_layouts(RuleSet& rules) {
   constexpr std::string_view kGptOss =
       "the gpt_oss converter has no branch for this backend: loading stops with ValueError";
-  constexpr std::string_view kUnknown =
-      "the bytes that the generic converter makes for this backend were not executed";
+  constexpr std::string_view kBf16 =
+      "the generic converter gives this backend BF16 weights, which the kernel quantizes again: "
+      "there is no MXFP4 layout";
+  constexpr Family kGeneric = Family::kGeneric;
   for (const Backend backend :
        {CUTLASS_MXFP4_MXFP4, FLASHINFER_MOE_EP_CUTEDSL, FLASHINFER_MOE_EP_DEEP_GEMM}) {
-    edit::add_layouts(rules, {{backend, Family::kGptOss, {}, nullptr, kGptOss, "ValueError"},
-                              {backend, Family::kGeneric, {}, nullptr, kUnknown}});
+    edit::add_layouts(rules, {{backend, Family::kGptOss, {}, nullptr, kGptOss, "ValueError"}});
   }
+  edit::add_layouts(rules, {{CUTLASS_MXFP4_MXFP4, kGeneric, {}, &kCutlassMxfp4Layout},
+                            {FLASHINFER_MOE_EP_DEEP_GEMM, kGeneric, {}, &kIdentityLayout},
+                            {FLASHINFER_MOE_EP_CUTEDSL, kGeneric, {}, nullptr, kBf16}});
   edit::add_layouts(
       rules, {{AITER_MXFP4_BF16,
                Family::kGeneric,
@@ -179,7 +184,7 @@ const Release kRelease0320 = {
     .apply =
         [](RuleSet& rules) {
           add_backends(rules);
-          refuse_layouts(rules);
+          change_layouts(rules);
           order_lists(rules);
           round_sizes(rules);
           widen_triton(rules);

@@ -1,0 +1,63 @@
+// CUTLASS_MXFP4_MXFP4 (vLLM's own CUTLASS kernels, compute capability 10.x and 11.x), generic family:
+// weights and biases as loaded, scales in the 128 x 4 tile order of block_scale_swizzle.hpp.
+//
+//   w13_weight         U8 [E, 2I, H/2]    w2_weight         U8 [E, H, I/2]
+//   w13_weight_scale   U8 [E, 2I, H/32]   w2_weight_scale   U8 [E, H, I/32]
+//   w13_bias, w2_bias  as loaded; optional
+//
+// Example, H = 256: w13's scale (33, 5) goes to byte 1*512 + 1*16 + 1*4 + 1 = 533 of its expert.
+//
+// Preconditions: H % 128 == 0, I % 128 == 0.
+// Source: vLLM 0.32.0 fused_moe/oracle/mxfp4.py, generic converter, and experts/cutlass_moe.py
+// (swizzle_mxfp4_scales).
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/block_scale_swizzle.hpp"
+#include "lib/layouts/flashinfer_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr std::string_view kId = "cutlass/mxfp4";
+
+Output scale_output(const LoadedSpec& loaded, Slot slot) {
+  const auto [rows, columns] = loaded.expert(slot);
+  Program program(rows * columns);
+  return slot_output(loaded, slot, loaded.tensor(slot),
+                     std::move(swizzle_128x4(program, rows, columns)));
+}
+
+std::vector<Output> outputs(const LayoutInput& input) {
+  const LoadedSpec& loaded = input.loaded;
+  require_flashinfer_sizes(kId, loaded.dims);
+  std::vector<Output> result = {
+      identity_output(loaded, Slot::kW13Weight),
+      identity_output(loaded, Slot::kW2Weight),
+      scale_output(loaded, Slot::kW13WeightScale),
+      scale_output(loaded, Slot::kW2WeightScale),
+  };
+  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    if (loaded.has(slot)) result.push_back(identity_output(loaded, slot));
+  }
+  return result;
+}
+
+}  // namespace
+
+const Layout kCutlassMxfp4Layout = {
+    .id = kId,
+    .backends = "CUTLASS_MXFP4_MXFP4 (generic)",
+    .outputs_doc =
+        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
+        "w13_weight_scale U8 [E, 2I, H/32], w2_weight_scale U8 [E, H, I/32]\n"
+        "w13_bias, w2_bias as loaded",
+    .formula =
+        "weights and biases: out = in\n"
+        "scale (r, c) goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
+    .preconditions = "H % 128 == 0, I % 128 == 0",
+    .source = "vLLM 0.32.0 fused_moe/oracle/mxfp4.py, fused_moe/experts/cutlass_moe.py",
+    .kernel_library = "",
+    .outputs = outputs,
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4
