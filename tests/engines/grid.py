@@ -7,6 +7,7 @@ A group is a cross product, thinned to a number of inputs by the digest of each,
 import hashlib
 import itertools
 import json
+import sys
 
 CUDA = ("sm70", "sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm101", "sm103", "sm110", "sm120", "sm121")
 ROCM = ("gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1200", "gfx1201", "gfx1250")
@@ -166,6 +167,47 @@ def mixed():
         yield case(machine, model, fields, libs=libs, env=env, parallel=layout)
 
 
+ENVIRONMENT = {"VLLM_ROCM_USE_AITER": ("0", "1", "true", ""), "VLLM_ROCM_USE_AITER_MOE": ("0", "1", "False"), "VLLM_USE_DEEP_GEMM": ("0", "1"),
+               "VLLM_MOE_USE_DEEP_GEMM": ("0", "1"), "VLLM_HUMMING_MOE_GEMM_TYPE": ("indexed", "grouped", "grouped_masked", "auto", ""),
+               "VLLM_B12X_MOE_FP4_FORCE_A16": ("0", "1"), "VLLM_ROCM_USE_AITER_MOE_SITUV2": ("a16w4", "a8w4", "a4w4"),
+               "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4": ("0", "1"), "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16": ("0", "1"),
+               "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8": ("0", "1"), "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS": ("0", "1"),
+               "VLLM_MXFP4_USE_MARLIN": ("0", "1"), "VLLM_BATCH_INVARIANT": ("0", "1")}
+
+
+def unseen(seed, count):
+    """Inputs that no stored answer belongs to: every knob is drawn, the optional ones too.
+
+    All ranks together divide every intermediate size: where they do not, the engine stops before it selects.
+    """
+    machines = [m for m in MACHINES if m[0] in ("cuda", "rocm")] * 3 + list(MACHINES)
+    for number in range(count):
+        draw = Draw(f"{seed} {number}")
+        machine, model = draw.of(machines), draw.of(MODELS)
+        fields = {"moe_backend": draw.of(("auto",) * 14 + BACKENDS * 2 + NO_BACKENDS), "lora": draw.of((False,) * 7 + (True,))}
+        if draw.of((False, False, True)):
+            fields["activation"] = draw.of(ACTIVATIONS)
+        if draw.of((False, False, True)):
+            fields["routing_method"] = draw.of(ROUTING)
+        if draw.of((False, False, True)) and "selector" not in model:
+            fields |= {"activation_override": draw.of(KEYS), "model_activation": draw.of((None,) * 3 + KEYS)}
+        if draw.of((False, False, False, True)):
+            fields["hash_routing"] = True
+        if draw.of((False, False, True)):
+            experts, local = draw.of(((512, 64), (512, 512), (992, 992), (993, 993), (1024, 128), (896, 112), (128, 16), (384, 48)))
+            hidden, inter = draw.of(((2560, 640), (2880, 2880), (7168, 2048), (2560, 5120), (4096, 1536), (3072, 6144), (1280, 320)))
+            fields |= {"num_experts": experts, "local_experts": local, "hidden": hidden, "intermediate": inter}
+        layout = {"tp": draw.of((1, 2, 4, 8)), "pcp": draw.of((1, 1, 1, 2)), "dp": draw.of((1, 1, 2, 4)), "enable_expert_parallel": draw.of((False, True)),
+                  "all2all_backend": draw.of(ALL2ALL), "enable_eplb": draw.of((False,) * 4 + (True,)), "sequence_parallel": draw.of((False,) * 4 + (True,))}
+        env = dict(AITER) if machine[0] == "rocm" and draw.of((False, True, True)) else {}
+        for _ in range(draw.of((0, 0, 0, 1, 1, 2, 3))):
+            name = draw.of(tuple(ENVIRONMENT))
+            env[name] = draw.of(ENVIRONMENT[name])
+        libs = tuple(x for x in ALL_LIBS if draw.of((True, True, True, False)))
+        libs = libs if "flashinfer" in libs else tuple(x for x in libs if not x.startswith("flashinfer"))
+        yield case(machine, model, fields, libs=libs, env=env, parallel=layout)
+
+
 class Draw:
     """Numbers from a text's digest: the same on every Python."""
 
@@ -205,6 +247,6 @@ def digest(rows):
     return hashlib.sha256("\n".join(text_of(made) for _, made in rows).encode()).hexdigest()[:16]
 
 
-if __name__ == "__main__":
-    for _, made in inputs():
+if __name__ == "__main__":  # the list, or with SEED COUNT others
+    for made in unseen(sys.argv[1], int(sys.argv[2])) if sys.argv[1:] else (made for _, made in inputs()):
         print(json.dumps(made))
