@@ -91,13 +91,26 @@ char first_visible(ConstBytes bytes) {
   return '\0';
 }
 
+// config.json, an index: they tell of a checkpoint whose weights lie beside them.
+void refuse_beside_checkpoint(const fs::path& path) {
+  const fs::path dir = path.parent_path();
+  if (path.filename() == kRawManifest || !holds_safetensors(dir / ".")) return;
+  throw Error::input(fmt::format("{}: a JSON file, no raw dump's manifest", path.string()))
+      .hint(fmt::format("the checkpoint beside it is given by its directory, {}",
+                        dir.empty() ? "." : dir.string()));
+}
+
 std::unique_ptr<Source> open_file(const fs::path& path) {
   const MappedFile map = in_file(path.string(), [&] { return MappedFile(path); });
   const ConstBytes bytes = map.bytes();
   if (begins_with(bytes, kHdf5Signature)) return open_hdf5(path);
   if (is_safetensors(bytes)) return open_safetensors_file(path);
   if (has_user_block(bytes)) return open_hdf5(path);
-  if (first_visible(bytes) == '{') return open_raw(path);
+  if (bytes.empty()) throw Error::input(fmt::format("{}: the file is empty", path.string()));
+  if (first_visible(bytes) == '{') {
+    refuse_beside_checkpoint(path);
+    return open_raw(path);
+  }
   if (is_zstd(bytes)) {
     if (is_packed_layer(path)) throw already_packed(path, "a layer file that this program wrote");
     throw Error::input(

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -37,6 +38,12 @@ constexpr std::array kOtherKinds = {
               "a PyTorch archive of pickled tensors; this program does not read it",
               kSafetensorsHint},
 };
+
+// By its suffix; a model's name has none of them.
+bool is_file_name(const fs::path& path) {
+  static const std::set<std::string> kSuffixes = {".safetensors", ".zst", ".json", ".h5", ".hdf5"};
+  return kSuffixes.contains(path.extension().string());
+}
 
 [[noreturn]] void refuse(const fs::path& path, std::string_view what, std::string_view hint) {
   throw Error::input(fmt::format("{}: {}", path.string(), what)).hint(std::string(hint));
@@ -82,7 +89,10 @@ void refuse_hub_name(const fs::path& path) {
   std::string name;
   if (std::regex_match(text, match, kAddress)) name = match[1];
   // A relative path of two parts reads the same, unless its directory is there.
-  if (std::regex_match(text, kName) && !fs::exists(path.parent_path(), error)) name = text;
+  if (std::regex_match(text, kName) && !is_file_name(path) &&
+      !fs::exists(path.parent_path(), error)) {
+    name = text;
+  }
   if (name.empty() && text.find("://") != std::string::npos) {
     refuse(path, "an address, and this program reads local files only",
            "download it, then give the directory");

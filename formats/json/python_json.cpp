@@ -23,7 +23,7 @@ void check_depth(std::string_view text) {
       in_string = true;
     } else if (c == '{' || c == '[') {
       if (++depth > kMaxJsonDepth) {
-        throw Error::input(fmt::format("JSON nested deeper than {} levels", kMaxJsonDepth));
+        throw Error::input(fmt::format("JSON is nested deeper than {} levels", kMaxJsonDepth));
       }
     } else if (c == '}' || c == ']') {
       --depth;
@@ -39,13 +39,9 @@ nlohmann::json parse_python_json(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) check_json_text(text);
   try {
     return nlohmann::json::parse(text.begin(), text.end());
-  } catch (const nlohmann::json::exception& error) {
-    check_json_text(text);  // its message would repeat bytes that are not UTF-8
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the tag.
-    std::string_view what = error.what();
-    if (const size_t tag = what.find("] "); tag != std::string_view::npos)
-      what.remove_prefix(tag + 2);
-    throw Error::input(fmt::format("not valid JSON: {}", what));
+  } catch (const nlohmann::json::exception&) {
+    check_json_text(text);
+    throw not_json(text);
   }
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/core/error.hpp"
+#include "formats/json/json_syntax.hpp"
 #include "lib/core/text.hpp"
 
 namespace mxfp4 {
@@ -21,6 +21,7 @@ namespace {
 template <class Json>
 class StrictBuilder final : public nlohmann::json_sax<Json> {
  public:
+  explicit StrictBuilder(std::string_view text) : text_(text) {}
   [[nodiscard]] Json take() { return std::move(root_); }
 
   bool null() override { return add(Json()); }
@@ -48,12 +49,9 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
     }
     return true;
   }
-  bool parse_error(size_t position, const std::string& /*token*/,
-                   const nlohmann::detail::exception& error) override {
-    if (dynamic_cast<const typename Json::parse_error*>(&error) == nullptr) {
-      throw Error::input("not JSON: a number is out of range");
-    }
-    throw Error::input(fmt::format("not JSON: syntax error near byte {}", position));
+  bool parse_error(size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    throw not_json(text_);
   }
 
  private:
@@ -85,6 +83,7 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  std::string_view text_;
   Json root_;
   std::vector<Json*> open_;  // the containers around the current place, outermost first
   std::vector<std::set<std::string>> keys_;  // of each of them, if ordered
@@ -94,7 +93,7 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
 template <class Json>
 Json parse(std::string_view text) {
   check_json_text(text);
-  StrictBuilder<Json> builder;
+  StrictBuilder<Json> builder(text);
   (void)Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }
@@ -106,6 +105,11 @@ void check_json_text(std::string_view text) {
     throw Error::input(fmt::format("not JSON: NUL byte at position {}", nul));
   }
   check_utf8(text);
+}
+
+Error not_json(std::string_view text) {
+  const std::string fault = json_fault(text);
+  return Error::input("not JSON: " + (fault.empty() ? "a number is out of range" : fault));
 }
 
 nlohmann::json parse_strict_json(std::string_view text) { return parse<nlohmann::json>(text); }

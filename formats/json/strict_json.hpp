@@ -5,6 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "lib/core/error.hpp"
+
 namespace mxfp4 {
 
 inline constexpr int kMaxJsonDepth = 64;  // arrays and objects within each other
@@ -12,6 +14,9 @@ inline constexpr int kMaxJsonDepth = 64;  // arrays and objects within each othe
 // Throws Error::input unless the text is UTF-8 without NUL bytes: the parser would stop at a NUL and
 // not see what follows.
 void check_json_text(std::string_view text);
+
+// The error for a text that a parser refused: "not JSON: ", then where and what was expected.
+[[nodiscard]] Error not_json(std::string_view text);
 
 // The whole text as one JSON value, in time linear in its length (times the logarithm of the keys in
 // one object). Throws Error::input.

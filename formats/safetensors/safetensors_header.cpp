@@ -24,7 +24,7 @@ constexpr std::string_view kMetadataKey = "__metadata__";
 // not belong is refused when it is met.
 class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit HeaderHandler(SafetensorsHeader& header) : header_(header) {}
+  HeaderHandler(std::string_view text, SafetensorsHeader& header) : text_(text), header_(header) {}
 
   bool start_object(size_t /*size*/) override {
     switch (state_) {
@@ -98,9 +98,10 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return refuse("null"); }
   bool boolean(bool value) override { return refuse(value ? "true" : "false"); }
   bool binary(binary_t& /*value*/) override { return refuse("binary data"); }
-  bool parse_error(size_t position, const std::string& /*last_token*/,
+  bool parse_error(size_t /*position*/, const std::string& /*last_token*/,
                    const nlohmann::json::exception& /*error*/) override {
-    throw Error::input(fmt::format("header is not JSON: syntax error near its byte {}", position));
+    in_context("header", [&] { throw not_json(text_); });
+    return false;
   }
 
  private:
@@ -233,6 +234,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
     header_.tensors.push_back(std::move(tensor_));
   }
 
+  std::string_view text_;
   SafetensorsHeader& header_;
   State state_ = State::kStart;
   bool metadata_seen_ = false;
@@ -327,7 +329,7 @@ SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) 
                               static_cast<size_t>(length));
   in_context("header", [&] { check_json_text(json); });
   if (!json.starts_with('{')) throw Error::input("header does not begin with a JSON object");
-  HeaderHandler handler(header);
+  HeaderHandler handler(json, header);
   try {
     (void)nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
   } catch (const nlohmann::json::exception&) {  // this handler raises none; a safeguard

@@ -97,6 +97,22 @@ is s3://bucket/model 's3://bucket/model: an address, and this program reads loca
 is dense/missing 'dense/missing: cannot be opened: No such file'
 is ./a/b './a/b: cannot be opened: No such file'
 
+# A part of a checkpoint that holds no tensors, and a file that holds nothing.
+ln -s "$TESTDATA/ingest/gptoss_hf" whole
+for command in "convert -o out --arch sm90" "explain --arch sm90"; do
+  # shellcheck disable=SC2086
+  expect_exit 3 "$BIN" $command whole/config.json
+  expect_one_error "whole/config.json: a JSON file, no raw dump's manifest"
+  grep -qx 'hint: the checkpoint beside it is given by its directory, whole' stderr || fail 'no directory named'
+done
+: >nothing.safetensors
+is nothing.safetensors 'nothing.safetensors: the file is empty'
+is packed/layer-00000.safetensors 'packed/layer-00000.safetensors: cannot be opened: No such file'
+mkdir broken
+cp "$TESTDATA"/ingest/gptoss_hf/*.safetensors broken
+printf '{"model_type": "gpt_oss",\n  "layers": 2,\n}\n' >broken/config.json
+is broken "broken/config.json: not JSON: line 3, column 1: expected a key in double quotes, found '}'"
+
 # --quantization-config names file, key and value.
 printf '{"moe": {"activation": "mxfp7"}}' >quantization.json
 for flag in quantization.json '{"moe": {"activation": "mxfp7"}}'; do

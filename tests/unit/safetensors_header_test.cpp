@@ -85,9 +85,12 @@ TEST(SafetensorsHeader, RefusesWhatIsNotOneJsonObject) {
   EXPECT_EQ(refusal(""), "header does not begin with a JSON object");
   EXPECT_EQ(refusal("[]"), "header does not begin with a JSON object");
   EXPECT_EQ(refusal(" {}"), "header does not begin with a JSON object");
-  EXPECT_EQ(refusal("{]"), "header is not JSON: syntax error near its byte 2");
-  EXPECT_EQ(refusal("{} {}"), "header is not JSON: syntax error near its byte 4");
-  EXPECT_EQ(refusal(R"({"a":)"), "header is not JSON: syntax error near its byte 6");
+  EXPECT_EQ(refusal("{]"),
+            "header: not JSON: column 2: expected a key in double quotes or '}', found ']'");
+  EXPECT_EQ(refusal("{} {}"),
+            "header: not JSON: column 4: expected the end of the text, found '{'");
+  EXPECT_EQ(refusal(R"({"a":)"),
+            "header: not JSON: column 6: expected a value, found the end of the text");
   EXPECT_EQ(refusal(std::string("{}\0{", 4)), "header: not JSON: NUL byte at position 2");
   EXPECT_EQ(refusal("{\"\xC0\x80\":1}"), "header: not UTF-8: byte 0xc0 at position 2");
   EXPECT_EQ(refusal("{\"\xED\xA0\x80\":1}"), "header: not UTF-8: byte 0xed at position 2");

@@ -186,7 +186,9 @@ TEST_F(SafetensorsSource, RefusesFaultyIndexes) {
   write("model.safetensors.index.json", "[]");
   EXPECT_EQ(refusal(), index + "weight_map: missing");
   write("model.safetensors.index.json", "{");
-  EXPECT_EQ(refusal(), index + "not JSON: syntax error near byte 2");
+  EXPECT_EQ(refusal(), index +
+                           "not JSON: column 2: expected a key in double quotes or '}', found the "
+                           "end of the text");
   write("model.safetensors.index.json", std::string(100'000, '['));
   EXPECT_EQ(refusal(), index + "JSON is nested deeper than 64 levels");
 }
@@ -268,7 +270,7 @@ TEST_F(SafetensorsSource, SaysWhatItLookedFor) {
             "noise: unknown content: looked for an HDF5 signature, a safetensors header and a raw "
             "dump's manifest");
   write("empty", "");
-  EXPECT_NE(refusal("empty").find("unknown content"), std::string::npos);
+  EXPECT_EQ(refusal("empty"), "empty: the file is empty");
   write("layer.zst", "\x28\xB5\x2F\xFD....");
   EXPECT_EQ(refusal("layer.zst"), "layer.zst: compressed with zstd, expected a checkpoint");
   EXPECT_EQ(refusal("absent"), "absent: cannot be opened: No such file or directory");
