@@ -48,8 +48,8 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
 void require_directory(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return;
-  throw Error::input(
-      fmt::format("{}: {}", path.string(), error ? error.message() : "not a directory"));
+  throw Error::input(error ? fmt::format("{}: cannot be opened: {}", path.string(), error.message())
+                           : fmt::format("{}: not a directory", path.string()));
 }
 
 struct ShardRecords {
@@ -62,6 +62,16 @@ ShardRecords find_records(const fs::path& output) {
   if (!paths.empty()) return {output, std::move(paths)};
   const fs::path blob = output / kBlobFolder;
   return {blob, find_shard_manifests(blob)};
+}
+
+// Told before the directory is claimed: a checkpoint's would be refused for its own files.
+void require_shards(const fs::path& output) {
+  if (!find_records(output).paths.empty() || !find_blobs(output).empty()) return;
+  std::error_code ignored;
+  const bool checkpoint = fs::exists(output / "config.json", ignored);
+  throw Error::input(fmt::format("{}: no shard is complete here", output.string()))
+      .hint(checkpoint ? "a checkpoint? mxfp4-repack convert makes a blob of it"
+                       : "mxfp4-repack convert INPUT -o OUT --shard I/N writes one");
 }
 
 void check_and_write(const fs::path& blob, std::vector<ShardManifest> shards, int threads,
@@ -77,14 +87,13 @@ void check_and_write(const fs::path& blob, std::vector<ShardManifest> shards, in
 
 std::vector<Manifest> finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
   require_directory(output);
+  require_shards(output);
 
   // Open: `output` is ours alone, and every shard's record is at hand.
   const OutputDirectory directory(output, OutputMode::kJoin);
   const ShardRecords records = find_records(output);
   if (records.paths.empty()) {
-    const std::vector<fs::path> blobs = find_blobs(output);
-    if (!blobs.empty()) return read_manifests(blobs);
-    throw Error::input(fmt::format("{}: no shard is complete here", output.string()));
+    return read_manifests(find_blobs(output));
   }
   std::vector<ShardManifest> shards;
   for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));

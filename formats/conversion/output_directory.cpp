@@ -41,6 +41,17 @@ fs::path existing_above(const fs::path& path) {
   return at;
 }
 
+// What another result holds of strangers would stand in the way of its own --resume and --force.
+void refuse_inside_blob(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(path, error);
+  for (fs::path at = whole.parent_path(); at != at.parent_path(); at = at.parent_path()) {
+    if (!fs::exists(at / kManifestName, error)) continue;
+    throw Error::output(fmt::format("{}: lies inside the blob {}", path.string(), at.string()))
+        .hint("choose another directory");
+  }
+}
+
 void require_writable(const fs::path& directory) {
   if (access(directory.c_str(), W_OK | X_OK) == 0) return;
   const int code = errno;
@@ -118,6 +129,7 @@ void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& input
 OutputDirectory::OutputDirectory(fs::path path, OutputMode mode, bool shared,
                                  const std::function<void()>& between, bool look_only)
     : path_(std::move(path)), look_only_(look_only) {
+  refuse_inside_blob(path_);
   try {
     if (!look_only_) Replacement::recover(path_);
     existed_ = fs::exists(path_);

@@ -226,6 +226,15 @@ limited() {
   (ulimit -f "$1" && shift && exec "$@" 2>&1 >/dev/null) | cat >&2
   return "${PIPESTATUS[0]}"
 }
+# A blob stays what it is: nothing else is written into it.
+expect_exit 5 "$BIN" unpack before -o before/loaded
+expect_one_error 'before/loaded: lies inside the blob '
+expect_exit 5 "$BIN" convert "$model" -o before/again --arch sm90
+expect_one_error 'before/again: lies inside the blob '
+expect_exit 3 "$BIN" finalize "$model"
+expect_one_error 'no shard is complete here$'
+grep -q '^hint: a checkpoint?' stderr || fail 'no word that it is a checkpoint'
+
 limits='0 1 20'
 grep -q __tsan_init "$BIN" && limits=
 for blocks in $limits; do
