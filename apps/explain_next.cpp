@@ -65,6 +65,10 @@ std::vector<std::string> next_command(const ExplainOptions& options,
   std::vector<std::string> parts =
       convert_command(options, request, checkpoint, conversion, next.changes);
   if (next.allow_known_defects) parts.emplace_back("--allow-known-defects");
+  if (next.release != nullptr) {
+    std::erase_if(parts, [](const std::string& part) { return part.starts_with("--revision "); });
+    parts.push_back(fmt::format("--revision {}", next.release->name));
+  }
   return parts;
 }
 

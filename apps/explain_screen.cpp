@@ -163,7 +163,9 @@ void append_chosen(std::string& out, const Console& console, const Explanation& 
   if (!decision.experts_class.empty()) append_field(out, "class", decision.experts_class);
   append_field(out, "sizes", sizes_text(e));
   if (all) append_field(out, "quant config", settings_text(*e.settings));
-  append_field(out, "layout", layout_text(e.row));
+  // Why there is none is said by the error.
+  const bool none = e.refusal && (e.row == nullptr || e.row->layout == nullptr);
+  append_field(out, "layout", none ? "none" : layout_text(e.row));
   for (const std::string& note : decision.notes) append_field(out, "beware", note);
   for (const std::string& defect : e.defects) {
     if (!e.refusal || e.refusal->message() != defect) append_field(out, "beware", defect);

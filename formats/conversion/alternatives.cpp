@@ -211,7 +211,8 @@ std::vector<Change> ways_out(const ConversionRequest& request, const Conversion&
   }
   for (const Changes& way : ways) {
     const std::optional<Conversion> there = decide_after(search, way);
-    if (there && !there->refusal) return way;
+    if (!there || there->refusal || there->decision.backend == Backend::EMULATION) continue;
+    return way;
   }
   return {};
 }

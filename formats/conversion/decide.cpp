@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "lib/core/checked.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/oracle/question.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -53,6 +55,18 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
+// The newest of the releases before `rules` whose table has a layout for the target; null: none has.
+const Release* release_with_layout(const RuleSet& rules, const Target& target) {
+  const std::span<const Release* const> all = all_releases();
+  auto at = std::ranges::find(all, rules.name, &Release::name);
+  while (at != all.begin()) {
+    const Release* release = *--at;
+    const LayoutRow* row = find_layout_row(rules_of(*release), target);
+    if (!release->version.empty() && row != nullptr && row->layout != nullptr) return release;
+  }
+  return nullptr;
+}
+
 // Throws unless the table has a layout for the target.
 const Layout* require_layout(const Conversion& conversion) {
   const Target& target = conversion.target;
@@ -67,8 +81,15 @@ const Layout* require_layout(const Conversion& conversion) {
                                          target.arch, conversion.rules->name));
   }
   if (conversion.row->layout == nullptr) {
-    throw Error::unsupported(std::string(conversion.row->refusal))
-        .reference_type(std::string(conversion.row->refusal_type));
+    const Release* older = release_with_layout(*conversion.rules, target);
+    throw Error::unsupported(fmt::format("{} on {} has no layout in {}: {}", name,
+                                         target.arch.empty() ? platform_name(target.platform)
+                                                             : std::string_view(target.arch),
+                                         conversion.rules->name, conversion.row->refusal))
+        .reference_type(std::string(conversion.row->refusal_type))
+        .hint(older == nullptr
+                  ? "mxfp4-repack explain --all shows what else there is"
+                  : fmt::format("--revision {} has one, where that release serves", older->name));
   }
   return conversion.row->layout;
 }

@@ -1,6 +1,11 @@
 #include "formats/conversion/next_step.hpp"
 
+#include <algorithm>
+#include <span>
 #include <utility>
+
+#include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -12,6 +17,26 @@ bool works_with_defects(ConversionRequest request, const Conversion& conversion,
   return !decide_conversion(request, checkpoint).refusal;
 }
 
+// Null: no older release converts for the same backend, or what stands in the way is no layout.
+const Release* older_release(ConversionRequest request, const Conversion& conversion,
+                             const OpenedCheckpoint* checkpoint) {
+  if (conversion.row == nullptr || conversion.row->layout != nullptr) return nullptr;
+  const std::span<const Release* const> all = all_releases();
+  auto at = std::ranges::find(all, request.rules->name, &Release::name);
+  while (at != all.begin()) {
+    const Release* release = *--at;
+    if (release->version.empty()) continue;
+    request.rules = &rules_of(*release);
+    try {
+      const Conversion there = decide_conversion(request, checkpoint);
+      if (!there.refusal && there.decision.backend == conversion.decision.backend) return release;
+    } catch (const Error&) {
+      continue;  // a name that this release does not know yet
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 NextStep next_step(const ConversionRequest& request, const Conversion& conversion,
@@ -21,6 +46,9 @@ NextStep next_step(const ConversionRequest& request, const Conversion& conversio
   if (!request.backend) {
     std::vector<Change> changes = ways_out(request, conversion, checkpoint);
     if (!changes.empty()) return {.changes = std::move(changes)};
+  }
+  if (const Release* release = older_release(request, conversion, checkpoint)) {
+    return {.release = release};
   }
   const bool sizes = conversion.layout != nullptr && checkpoint != nullptr;
   return {.command = sizes ? NextStep::Command::kInspect : NextStep::Command::kListBackends};

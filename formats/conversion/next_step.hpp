@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/conversion/alternatives.hpp"
+#include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
 
@@ -18,10 +19,12 @@ struct NextStep {
   Command command = Command::kConvert;
   std::vector<Change> changes{};     // of flags and variables, for kConvert
   bool allow_known_defects = false;  // for kConvert
+  const Release* release = nullptr;  // for kConvert: of the rules, where they have to be others
 };
 
 // The conversion that was decided; refused, the same with known defects allowed; then after the
-// fewest changes with which it is not refused. A backend that was asked for is not changed.
+// fewest changes with which it is not refused; then by the rules of the newest release before the
+// asked one that do not refuse. A backend that was asked for is not changed.
 [[nodiscard]] NextStep next_step(const ConversionRequest& request, const Conversion& conversion,
                                  const OpenedCheckpoint* checkpoint);
 

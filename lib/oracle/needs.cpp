@@ -98,12 +98,18 @@ void append_change(std::vector<Change>& changes, Change change) {
   if (std::ranges::find(changes, change) == changes.end()) changes.push_back(std::move(change));
 }
 
-// Machines of the asker's own platform come first.
+// Some kernels run there, but the engine's gpt-oss does not start.
+bool below_capability_8(const Machine& machine) { return machine.arch.starts_with("sm7"); }
+
+// Machines of the asker's own platform come first, and those on which most models do not start last.
 void append_machines(Platform own, std::vector<Change>& changes) {
-  for (const bool same : {true, false}) {
-    for (const Machine& machine : machines()) {
-      if ((machine.platform == own) != same || machine.names.empty()) continue;
-      append_change(changes, {FactKind::kMachine, "", std::string(machine.arch)});
+  for (const bool old : {false, true}) {
+    for (const bool same : {true, false}) {
+      for (const Machine& machine : machines()) {
+        if (below_capability_8(machine) != old || machine.names.empty()) continue;
+        if ((machine.platform == own) != same) continue;
+        append_change(changes, {FactKind::kMachine, "", std::string(machine.arch)});
+      }
     }
   }
 }

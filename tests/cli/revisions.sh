@@ -57,7 +57,20 @@ printf '{"vllm": null, "arch": "sm100"}\n' >target.json
 expect_exit 0 "$BIN" explain "$model" --target target.json
 
 expect_exit 2 "$BIN" list backends --revision vllm-1999-01-01
-expect_one_error 'unknown revision'
+expect_one_error "unknown revision 'vllm-1999-01-01'$"
+grep -q '^hint: the nearest .*; list revisions shows all$' stderr || fail 'more than the nearest names'
+expect_exit 2 "$BIN" list backends --revision 0.30.1
+grep -qx 'hint: the nearest .*0.30.0; list revisions shows all' stderr || { cat stderr; fail 'not the nearest'; }
+
+# A layout that only an older release has is named, in the hint and by what explain says to type.
+expect_exit 4 "$BIN" convert "$model" -o no --arch gfx942
+expect_one_error 'TRITON[A-Z_]* on gfx942 has no layout in vllm-[0-9.]*: '
+grep -qx 'hint: --revision vllm-0.30.0 has one, where that release serves' stderr || fail 'no older release'
+expect_exit 4 "$BIN" explain "$model" --arch gfx942
+[ "$(cat stdout stderr | grep -c 'not at hand')" = 1 ] || fail 'the refusal is not said once'
+tail -2 stdout | tr -d '\\\n' | grep -q 'convert .* -o OUT --arch gfx942 .*--revision vllm-0.30.0' || fail 'no way out'
+expect_exit 4 "$BIN" explain "$model" --arch gfx950
+tail -2 stdout | grep -q 'VLLM_ROCM_USE_AITER=1' || fail 'emulation is proposed before a kernel'
 
 # Without a revision the newest release is taken, and said so in one line and in the manifest.
 default=$("$BIN" list revisions --json | sed -n '/"default": true/{x;p}; h' | sed 's/.*"\(vllm-[^"]*\)".*/\1/')
