@@ -84,6 +84,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   command
       ->add_flag("--check", options.check,
                  "With --resume: read every byte of a complete result, not only its headers")
+      ->needs(command->get_option("--resume"))
       ->group(group);
   command
       ->add_flag("-f,--force", options.force,
@@ -134,13 +135,12 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       "mxfp4-repack explain gpt-oss-120b/ --arch H200 --all\n"
       "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
       "mxfp4-repack explain model/ --arch sm90 --history\n"
-      "mxfp4-repack explain model/ --arch sm90 --against " +
-      std::string(all_releases().front()->name));
+      "mxfp4-repack explain model/ --arch sm90 --against 0.28.0");
   CLI::Option* input = command->add_option(kInputName, options.input.path,
                                            "Checkpoint; without one the flags decide");
   command
       ->add_option("--against", options.against,
-                   "Show what another engine revision decides otherwise (list revisions)")
+                   "Show what another vLLM release decides otherwise (list revisions)")
       ->option_text("NAME")
       ->group("Question");
   command
@@ -246,7 +246,9 @@ void declare_list(CLI::App& app, CommandLine& line) {
   command->add_option("WHAT", line.list.what, "backends, layouts, machines, revisions or styles")
       ->required()
       ->check(one_of("list", {"backends", "layouts", "machines", "revisions", "styles"}));
-  command->add_option("--revision", line.list.revision, "Engine revision (list revisions)")
+  command
+      ->add_option("--revision", line.list.revision,
+                   "vLLM release (list revisions); default: the newest")
       ->option_text("NAME")
       ->group("What is shown");
   add_global_flags(*command, line.global);

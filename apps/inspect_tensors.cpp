@@ -33,8 +33,14 @@ std::vector<int64_t> dims_of(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
 
-Error no_such_layer(int64_t layer) {
-  return Error::usage(fmt::format("--layer {}: no such MoE layer here", layer));
+// `layers`: those that are there, in order.
+template <class Layer>
+void require_layer(const std::vector<Layer>& layers, std::optional<int64_t> wanted) {
+  if (!wanted || std::ranges::find(layers, *wanted, &Layer::index) != layers.end()) return;
+  const std::string there = layers.empty() ? "none is here"
+                                           : fmt::format("the MoE layers are {} to {}",
+                                                         layers.front().index, layers.back().index);
+  throw Error::usage(fmt::format("--layer: there is no MoE layer {}; {}", *wanted, there));
 }
 
 // Bytes of the file that hold data bytes [begin, end).
@@ -102,10 +108,9 @@ std::string layer_text(const Console& console, std::span<const LayerTensor> tens
 std::vector<LayerTensor> checkpoint_tensors(const OpenedCheckpoint& input,
                                             std::optional<int64_t> layer) {
   std::vector<LayerTensor> all;
-  bool found = false;
+  require_layer(input.model.layers, layer);
   for (const ExpertLayer& expert_layer : input.model.layers) {
     if (layer && *layer != expert_layer.index) continue;
-    found = true;
     for (Slot slot : kAllSlots) {
       std::set<size_t> indices;
       for (const auto& expert : expert_layer.slot(slot).experts) {
@@ -125,17 +130,15 @@ std::vector<LayerTensor> checkpoint_tensors(const OpenedCheckpoint& input,
       }
     }
   }
-  if (layer && !found) throw no_such_layer(*layer);
   return all;
 }
 
 std::vector<LayerTensor> blob_tensors(const fs::path& directory, const Manifest& manifest,
                                       std::optional<int64_t> layer) {
   std::vector<LayerTensor> all;
-  bool found = false;
+  require_layer(manifest.layers, layer);
   for (const ManifestLayer& entry : manifest.layers) {
     if (layer && *layer != entry.index) continue;
-    found = true;
     const LayerReader reader(directory / entry.file);
     int64_t begin = 0;
     for (const ManifestTensor& tensor : entry.tensors) {
@@ -149,7 +152,6 @@ std::vector<LayerTensor> blob_tensors(const fs::path& directory, const Manifest&
       begin += bytes;
     }
   }
-  if (layer && !found) throw no_such_layer(*layer);
   return all;
 }
 

@@ -1,8 +1,10 @@
 #include "apps/known_names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "apps/suggest.hpp"
 #include "lib/core/error.hpp"
@@ -13,7 +15,20 @@ namespace mxfp4 {
 namespace {
 
 std::string nearest_by_number(std::string_view name) {
-  return fmt::format("the nearest is --revision {}", nearest_release(name).name);
+  return fmt::format("the nearest is --revision {}; list revisions shows all",
+                     nearest_release(name).name);
+}
+
+std::string revision_hint(const std::string& name) {
+  const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
+  std::vector<std::string> known;  // newest first, written as the name is
+  for (const Release* release : all_releases()) {
+    const std::string_view text = number ? release->version : release->name;
+    if (!text.empty()) known.emplace(known.begin(), text);
+  }
+  const std::vector<std::string> near = nearest_words(name, known);
+  if (near.empty() || (number && near.size() > 1)) return nearest_by_number(name);
+  return fmt::format("the nearest names: {}; list revisions shows all", fmt::join(near, ", "));
 }
 
 }  // namespace
@@ -23,10 +38,7 @@ const RuleSet& rules_named(const std::string& name) {
   try {
     return revision_by_name(name);
   } catch (Error& error) {
-    std::vector<std::string> known;
-    for (const Release* release : all_releases()) known.emplace_back(release->name);
-    const std::string hint = nearest_hint(name, known);
-    error.hint(hint.empty() ? nearest_by_number(name) : hint);
+    error.hint(revision_hint(name));
     throw;
   }
 }

@@ -1,6 +1,7 @@
 #include "apps/request.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -103,9 +104,22 @@ std::optional<Style> style_from(const std::string& name) {
       .hint(nearest_hint(name, known_styles()));
 }
 
+// What may stand in a fact that is a name.
+std::vector<std::string> known_names(const RuleSet& rules, std::string_view key) {
+  std::vector<std::string> names;
+  if (key == "activation") names.assign(rules.activations.begin(), rules.activations.end());
+  if (key == "all2all_backend") {
+    names.assign(rules.all2all_backends.begin(), rules.all2all_backends.end());
+  }
+  if (key == "routing_method") {
+    for (const NumberedName& row : rules.routing_methods) names.emplace_back(row.name);
+  }
+  return names;
+}
+
 // `error` is about a name that the rules do not know. Adds the flag or the --target file that gave
 // it; a name in the checkpoint has its file already.
-[[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags) {
+[[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags, const RuleSet& rules) {
   struct Name {
     std::string_view key;
     std::string_view flag;
@@ -118,7 +132,14 @@ std::optional<Style> style_from(const std::string& name) {
       {"all2all_backend", "--all2all-backend", flags.all2all_backend},
   };
   for (const auto& [key, flag, value] : names) {
-    if (!value.empty() && error.key() == key) throw Error::usage(error.message()).at_key(flag);
+    if (value.empty() || error.key() != key) continue;
+    if (!error.message().starts_with("unknown name")) {
+      throw Error::usage(error.message()).at_key(flag);
+    }
+    const std::vector<std::string> known = known_names(rules, key);
+    const std::string near = nearest_hint(value, known);
+    throw Error::usage(fmt::format("{}: unknown name '{}'", flag, value))
+        .hint(near.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : near);
   }
   if (error.key() == "arch") error.in_file(flags.target_file.path().string());
   throw Error(error);
@@ -177,7 +198,7 @@ Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& re
     }
     return conversion;
   } catch (const Error& error) {
-    rethrow_by_flag(error, flags);
+    rethrow_by_flag(error, flags, *request.rules);
   }
 }
 

@@ -49,11 +49,12 @@ void add_global_flags(CLI::App& command, GlobalOptions& options) {
       ->check(one_of("--color", {"auto", "always", "never"}))
       ->option_text("auto|always|never")
       ->group(kOutputGroup);
-  CLI::Option* verbose =
-      command
-          .add_flag("-v", options.verbose,
-                    "Say more: explain shows every condition, convert the oracle's trace")
-          ->group(kOutputGroup);
+  CLI::Option* verbose = command
+                             .add_flag("-v", options.verbose,
+                                       command.get_name() == "explain"   ? "Show every condition"
+                                       : command.get_name() == "convert" ? "Show the oracle's trace"
+                                                                         : "Say more")
+                             ->group(kOutputGroup);
   command.add_flag("-q,--quiet", options.quiet, "Say only what goes wrong")
       ->excludes(verbose)
       ->group(kOutputGroup);
@@ -100,7 +101,8 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   add("--pad", options.pad, "Round sizes as the backend wants, or take them as they are",
       "auto|none")
       ->check(one_of("--pad", {"auto", "none"}));
-  add("--revision", options.revision, "Engine revision (list revisions)", "NAME");
+  add("--revision", options.revision,
+      "vLLM release that serves (list revisions); default: the newest", "NAME");
   command
       .add_flag("--allow-known-defects", options.allow_known_defects,
                 "Accept bytes that the reference is known to get wrong")

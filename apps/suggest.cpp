@@ -14,6 +14,13 @@ bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
+// "triton" is near to "triton_kernels", however long the rest.
+bool begins_with(std::string_view name, std::string_view word) {
+  constexpr size_t kShortest = 4;
+  return word.size() >= kShortest && word.size() <= name.size() &&
+         std::ranges::equal(word, name.substr(0, word.size()), same_letter);
+}
+
 // Levenshtein distance, one row at a time.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -38,7 +45,7 @@ std::vector<std::string> nearest_words(std::string_view word,
   const size_t farthest = std::max<size_t>(2, word.size() / 3);
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& candidate : candidates) {
-    const size_t distance = edit_distance(word, candidate);
+    const size_t distance = begins_with(candidate, word) ? 0 : edit_distance(word, candidate);
     if (distance <= farthest) near.emplace_back(distance, candidate);
   }
   std::ranges::stable_sort(near, {}, &std::pair<size_t, std::string>::first);

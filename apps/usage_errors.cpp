@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <iterator>
 #include <string_view>
 
+#include "apps/console.hpp"
 #include "apps/options.hpp"
 #include "apps/suggest.hpp"
 
@@ -211,6 +213,11 @@ Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& word
     if (command == nullptr && !looks_like_flag(word)) {
       if (!contains(commands, word)) {
         const std::string nearest = nearest_word(word, commands);
+        std::error_code ignored;
+        if (nearest.empty() && std::filesystem::exists(word, ignored)) {
+          return {fmt::format("no command before '{}'", word),
+                  fmt::format("mxfp4-repack inspect {} shows what it is", shell_word(word))};
+        }
         return {fmt::format("unknown command '{}'", word),
                 nearest.empty() ? fmt::format("one of {}", fmt::join(commands, ", "))
                                 : fmt::format("did you mean {}?", nearest)};

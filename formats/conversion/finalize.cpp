@@ -93,6 +93,7 @@ std::vector<Manifest> finalize(const fs::path& output, int threads, const Finali
   const OutputDirectory directory(output, OutputMode::kJoin);
   const ShardRecords records = find_records(output);
   if (records.paths.empty()) {
+    require_shards(output);
     return read_manifests(find_blobs(output));
   }
   std::vector<ShardManifest> shards;

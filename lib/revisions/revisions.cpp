@@ -118,11 +118,8 @@ const RuleSet& default_revision() { return rules_of(newest_release()); }
 
 const RuleSet& revision_by_name(std::string_view name) {
   if (const Release* release = find_release(name)) return rules_of(*release);
-  std::string known;
-  for (const Release* release : kReleases) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", release->name);
-  }
-  throw Error::usage(fmt::format("unknown revision '{}'; known: {}", name, known));
+  throw Error::usage(fmt::format("unknown revision '{}'", name))
+      .hint(fmt::format("the nearest is {}", nearest_release(name).name));
 }
 
 std::span<const Layout* const> all_layouts() {

@@ -26,7 +26,7 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<const RuleSet*> all_revisions();
 // The rules that hold where nothing says which vLLM serves: those of newest_release().
 [[nodiscard]] const RuleSet& default_revision();
-// As find_release; throws Error::usage naming the known ones.
+// As find_release; throws Error::usage whose hint is the nearest one.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);
 
 // Every layout that any revision's table names, each once, ordered by id; also those that only

@@ -23,7 +23,7 @@ for size in "data_bytes", "stored_bytes":
 assert 0 < sum(t["stored_bytes"] for t in rank["tensors"]) <= os.path.getsize("out/layer-00001.safetensors.zst")
 END
 expect_exit 2 "$BIN" inspect out --layer 7
-expect_one_error '--layer 7: no such MoE layer here$'
+expect_one_error '--layer: there is no MoE layer 7; the MoE layers are 0 to 1$'
 
 # One shape for a checkpoint and a blob; the source and its fingerprint; the sizes of layers.
 expect_exit 0 "$BIN" inspect "$model" --tensors --json

@@ -45,6 +45,11 @@ for command in explain "convert $model -o bad" "inspect $model"; do
     misused --all2all-backend $command --arch sm90 --all2all-backend bogus
   }
 done
+expect_exit 2 "$BIN" explain --arch sm90 --all2all-backend deepep
+expect_one_error "--all2all-backend: unknown name 'deepep'$"
+grep -qx 'hint: did you mean deepep_high_throughput?' stderr || fail 'a name is not found by its beginning'
+expect_exit 2 "$BIN" explain --arch sm90 --routing-method bogus
+grep -q '^hint: one of Default, ' stderr || fail 'no names of routing methods'
 # In a file it is the file that is wrong.
 printf '{"arch": "sm9"}\n' >target.json
 expect_exit 3 "$BIN" explain --target target.json
@@ -53,6 +58,7 @@ misused --memory convert "$model" -o bad --arch sm90 --memory 99999999999999g
 misused --memory convert "$model" -o bad --arch sm90 --memory lots
 
 # Flags that cannot matter.
+misused --check convert "$model" -o bad --arch sm90 --check
 misused --model-config explain --arch sm90 --model-config missing.json
 misused --style explain --arch sm90 --style gpt_oss
 misused --layers explain --arch sm90 --layers zzz

@@ -60,6 +60,14 @@ on_terminal "NO_COLOR=1 $BIN inspect out"
 on_terminal "$BIN inspect out --color never"
 ! grep -q "$escape" seen || fail 'colour despite --color never'
 
+# The same of every command, whether it succeeds or fails.
+on_terminal "for c in 'convert $model -o colourless --arch sm90' 'inspect $model' 'explain --arch sm90 -v' \
+  'explain --arch gfx942' 'verify out' 'diff out ranks' 'unpack out -o loaded-colourless' 'finalize out' \
+  'list layouts' 'help verify' 'verify nothing' bogus; do
+    NO_COLOR=1 $BIN \$c; $BIN \$c --color never
+  done; true"
+! grep -q "$escape\[[0-9;]*m" seen || { cat -v seen >&2; fail 'colour despite NO_COLOR or --color never'; }
+
 # The bar: bytes, rate, ETA; wiped before the one line at the end; only on a terminal.
 bar='\[#* *\] +[0-9]+ %  [0-9.]+ [KMG]?i?B of [0-9.]+ [KMG]?i?B  [0-9.]+ [KMG]?i?B/s  ETA [0-9]+:[0-9]{2}'
 wiped="$(printf '\r\033[K')"
@@ -143,6 +151,6 @@ meant 'did you mean zstd?' convert model -o no --arch sm90 --compress zst
 meant 'did you mean gpt_oss?' explain --arch sm90 --family gptoss
 meant 'did you mean quark?' convert model -o no --arch sm90 --style quarc
 meant 'did you mean cuda?' explain --platform cud
-meant 'did you mean vllm-.*' list backends --revision vllm-2026-05-19
+meant 'the nearest names: vllm-.*' list backends --revision vllm-2026-05-19
 meant 'mxfp4-repack convert --help shows examples and flags' convert model
 meant 'mxfp4-repack --help shows examples'
