@@ -42,13 +42,13 @@ def start(site, arch):
     import converters
     import torch
 
-    fake_triton_target(scene)
     torch.cuda.get_device_capability = lambda *a, **k: scene.capability
     import vllm.model_executor.models.gpt_oss  # registers fakes of operators, which prepare() then adds
     from vllm.distributed import parallel_state
 
     before = parallel_state._TP
     converters.prepare(torch, scene)
+    fake_triton_target(scene)  # after it: prepare() takes every platform but CUDA's own for AMD's
     parallel_state._TP = before  # ranks are real here
     import vllm.model_executor.models.registry as registry
     registry._run_in_subprocess = lambda inspect: inspect()  # a process of its own would not have the fakes
