@@ -86,6 +86,13 @@ install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT python
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog COMPONENT python
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-mxfp4-repack)
 
+# What Debian's checker finds and is meant so.
+set(OVERRIDES ${CMAKE_INSTALL_DATADIR}/lintian/overrides)
+install(FILES scripts/cmake/lintian/mxfp4-repack DESTINATION ${OVERRIDES} COMPONENT program)
+install(FILES scripts/cmake/lintian/libmxfp4-repack-dev DESTINATION ${OVERRIDES}
+        COMPONENT development)
+install(FILES scripts/cmake/lintian/python3-mxfp4-repack DESTINATION ${OVERRIDES} COMPONENT python)
+
 # Debian packages. Bytes are the same for the same SOURCE_DATE_EPOCH and compiler.
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL program development python)
@@ -97,6 +104,7 @@ set(CPACK_PACKAGE_CONTACT "mxfp4-repack maintainers <mxfp4-repack@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
     GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
@@ -109,6 +117,8 @@ and on top of them the readers and writers of files.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME mxfp4-repack)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA
+    "${PROJECT_SOURCE_DIR}/scripts/cmake/debian-program/triggers")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3, bash-completion")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmxfp4-repack-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -116,7 +126,8 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libfmt-dev, libhdf5-dev, libhwy-dev, libtbb-dev, libxxhash-dev, libzstd-dev, nlohmann-json3-dev, zlib1g-dev, pkg-config")
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION
     "Reads the blobs that mxfp4-repack writes, loads them to a GPU, runs the program
-from Python, and lets vLLM take expert weights from them (plug-in and load format).")
+from Python, and lets vLLM take expert weights from them (as a plug-in and as a
+load format).")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-mxfp4-repack)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
