@@ -1,4 +1,4 @@
-// `explain --against`: what another engine revision would decide otherwise for the same deployment
+// `explain --against`: what another release of vLLM would decide otherwise for the same deployment
 // and checkpoint, and whether a blob made for the one serves the other.
 #pragma once
 

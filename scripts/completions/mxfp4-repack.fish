@@ -38,7 +38,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l env -x -d 'NAME=VALUE of the serving process'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l knob -x -a 'params_dtype= marlin_input_dtype= humming_input_dtype= tp_size=' -d 'Layout parameter'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l pad -x -a 'auto none' -d 'Round sizes, or not'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain list" -l revision -x -d 'Engine revision'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain list" -l revision -x -d 'vLLM release that serves'
 
 # Parallelism
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l tp-size -x -d 'Tensor parallel size'

@@ -37,7 +37,7 @@ _mxfp4_repack() {
     '*--env=[NAME=VALUE of the serving process]:variable: '
     '*--knob=[layout parameter]:parameter:(params_dtype= marlin_input_dtype= humming_input_dtype= tp_size=)'
     '--pad=[round sizes, or not]:padding:(auto none)'
-    '--revision=[engine revision]:revision: '
+    '--revision=[vLLM release that serves]:revision: '
     '--allow-known-defects[accept bytes known to be wrong]'
     '--allow-unservable[write what the engine would not serve]'
     '--tp-size=[tensor parallel size]:size: '
@@ -111,7 +111,7 @@ _mxfp4_repack() {
         finalize) _arguments $every $resources '--model-card[README.md for a model hub]' '1:blob:_directories' ;;
         list)
           _arguments $every \
-            '--revision=[engine revision]:revision: ' \
+            '--revision=[vLLM release that serves]:revision: ' \
             '1:table:(backends layouts machines revisions styles)' ;;
       esac ;;
   esac
