@@ -430,7 +430,7 @@ class FallBack(unittest.TestCase):
     def test_kernel_library(self):
         case = golden("flashinfer_cutlass_mxfp4_bf16/*")
         with mock.patch("importlib.metadata.version", lambda name: "0.7.0"):
-            self.refused("version of flashinfer: the blob has 0.6.11.post2, 0.6.13, 0.6.14 "
+            self.refused("version of flashinfer: the blob has 0.6.11.post2, 0.6.12, 0.6.13, 0.6.14 "
                          "or 0.6.16.post3, vLLM has 0.7.0",
                          case=case)
 
