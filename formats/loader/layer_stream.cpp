@@ -1,7 +1,6 @@
 #include "formats/loader/layer_stream.hpp"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "lib/core/error.hpp"
@@ -24,10 +23,12 @@ LayerStream::LayerStream(const BlobLoader& blob, size_t layer, std::span<const s
   }
   plan(tensors, run_bytes);
   const auto count = std::min(static_cast<size_t>(options.threads), jobs_.size());
+  threads_.reserve(count);
   try {
     while (threads_.size() < count) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    // The system gives no more threads. Without any, next() reads.
+  } catch (const std::exception&) {
+    // The system has no more threads or memory for them. Without any thread, next() reads. An
+    // exception from here would leave those that wait without an end.
   }
 }
 
@@ -99,11 +100,11 @@ std::optional<LayerStream::Run> LayerStream::next() {
     }
   }
   if (failure_) std::rethrow_exception(failure_);
-  ++next_run_;
   const bool ends_tensor = run.end == jobs_.size() || jobs_[run.end].tensor != last.tensor;
   if (summed(last) && ends_tensor) {
     blob_.compare(layer_, last.piece.tensor, sums_[last.tensor].hex());
   }
+  ++next_run_;  // after the comparison: a tensor that differs is told each time
   const auto bytes = static_cast<size_t>(end_of(last) - first.position);
   return Run{.tensor = first.piece.tensor,
              .begin = first.piece.begin,

@@ -219,6 +219,8 @@ static mxfp4_repack_status stream_layer(const mxfp4_repack_blob *blob, int64_t l
     CHECK(mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_USAGE);
     CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes == 0);
   }
+  /* What failed once stays so. */
+  if (status != MXFP4_REPACK_OK) CHECK(mxfp4_repack_stream_next(stream, &run) == status);
   mxfp4_repack_stream_close(stream);
   free(ring);
   return status;
