@@ -57,7 +57,7 @@ def _allocate(layer: Readable, infos: Sequence[TensorInfo], device: Any,
 
 
 class Loader:
-    """Loads layers to one device. The ring lives until close().
+    """Loads layers to one device. The ring lives until close(); a load after it makes another.
 
     threads: readers, by default two fewer than the CPUs that this process may use, 14 at most.
     ring_bytes: pinned memory for a GPU. One load() runs at a time; others wait.
@@ -76,7 +76,10 @@ class Loader:
             with torch.cuda.device(self.device):
                 self.device = torch.device("cuda", torch.cuda.current_device())
                 self._stream = torch.cuda.Stream()
-                self._ring = torch.empty(ring_bytes, dtype=torch.uint8, pin_memory=True)
+                self._ring = self._pinned()
+
+    def _pinned(self) -> torch.Tensor:
+        return torch.empty(self.ring_bytes, dtype=torch.uint8, pin_memory=True)
 
     def close(self) -> None:
         """Gives the ring back to torch."""
@@ -92,7 +95,9 @@ class Loader:
         """
         infos = [layer.info(name) for name in (layer.tensors if names is None else names)]
         with self._lock:
-            if self._ring is not None and self._stream is not None:
+            if self._stream is not None:
+                if self._ring is None:
+                    self._ring = self._pinned()
                 return self._to_gpu(layer, infos, self._ring, self._stream)
             tensors, flats = _allocate(layer, infos, "cpu")
             for info in infos:
