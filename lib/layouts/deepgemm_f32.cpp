@@ -25,18 +25,7 @@ Output scale_output(const LoadedSpec& loaded, Slot slot) {
 }
 
 std::vector<Output> outputs(const LayoutInput& input) {
-  const LoadedSpec& loaded = input.loaded;
-  std::vector<Output> result = {
-      identity_output(loaded, Slot::kW13Weight),
-      identity_output(loaded, Slot::kW2Weight),
-      scale_output(loaded, Slot::kW13WeightScale),
-      scale_output(loaded, Slot::kW2WeightScale),
-  };
-  if (loaded.bias) {
-    result.push_back(identity_output(loaded, Slot::kW13Bias));
-    result.push_back(identity_output(loaded, Slot::kW2Bias));
-  }
-  return result;
+  return scales_only(input.loaded, scale_output);
 }
 
 }  // namespace

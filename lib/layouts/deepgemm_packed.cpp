@@ -36,17 +36,7 @@ Output scale_output(const LoadedSpec& loaded, Slot slot) {
 }
 
 std::vector<Output> outputs(const LayoutInput& input) {
-  const LoadedSpec& loaded = input.loaded;
-  std::vector<Output> result = {
-      identity_output(loaded, Slot::kW13Weight),
-      identity_output(loaded, Slot::kW2Weight),
-      scale_output(loaded, Slot::kW13WeightScale),
-      scale_output(loaded, Slot::kW2WeightScale),
-  };
-  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
-    if (loaded.has(slot)) result.push_back(identity_output(loaded, slot));
-  }
-  return result;
+  return scales_only(input.loaded, scale_output);
 }
 
 }  // namespace

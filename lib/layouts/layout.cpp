@@ -34,6 +34,20 @@ Output identity_output(const LoadedSpec& loaded, Slot slot) {
   return slot_output(loaded, slot, loaded.tensor(slot), Program(loaded.expert(slot).bytes()));
 }
 
+std::vector<Output> scales_only(const LoadedSpec& loaded,
+                                Output (*scale_output)(const LoadedSpec&, Slot)) {
+  std::vector<Output> result = {
+      identity_output(loaded, Slot::kW13Weight),
+      identity_output(loaded, Slot::kW2Weight),
+      scale_output(loaded, Slot::kW13WeightScale),
+      scale_output(loaded, Slot::kW2WeightScale),
+  };
+  for (const Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    if (loaded.has(slot)) result.push_back(identity_output(loaded, slot));
+  }
+  return result;
+}
+
 Output f32_bias_output(const LoadedSpec& loaded, Slot slot) {
   TensorSpec spec = loaded.tensor(slot);
   const ExpertMatrix expert = loaded.expert(slot);

@@ -93,6 +93,10 @@ void require_multiple(std::string_view layout_id, std::string_view what, int64_t
                                  Program program);
 // The slot unchanged.
 [[nodiscard]] Output identity_output(const LoadedSpec& loaded, Slot slot);
+// The outputs of a layout that moves block scales alone: `scale_output` for both of them, weights
+// unchanged, biases unchanged where there are any.
+[[nodiscard]] std::vector<Output> scales_only(const LoadedSpec& loaded,
+                                              Output (*scale_output)(const LoadedSpec&, Slot));
 // A bias widened to F32 in its own order; an F32 bias passes unchanged.
 [[nodiscard]] Output f32_bias_output(const LoadedSpec& loaded, Slot slot);
 
