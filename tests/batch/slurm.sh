@@ -8,10 +8,28 @@ need_numpy
 export MXFP4_REPACK=$BIN
 submit=$SOURCE_DIR/scripts/batch/slurm-array
 
-# Twelve layers, three a task; the hard compression makes each take a while.
+# Twelve layers, three a task.
 "$SOURCE_DIR/scripts/make-checkpoint" model --layers 12 --experts 4 --hidden 704 --intermediate 704 --experts-only
 flags=(--arch sm90 --backend MARLIN --level 19)
 expect_exit 0 "$BIN" convert model -o want "${flags[@]}"
+
+# The first runs of tasks 1 and 2 stop in the middle of their shard: before a shard's second layer file
+# has its name. Which call of the system that is, a shard converted with one thread tells.
+expect_exit 0 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS=verify_asan_link_order=0 FAULT_LOG="$PWD/calls" \
+  "$BIN" convert model -o one "${flags[@]}" --shard 1/4 --threads 1
+middle=$(grep -nE '^(rename|exchange) .*layer-[0-9]+\.safetensors' calls | sed -n '2s/:.*//p')
+[ -n "$middle" ] || { cat calls >&2; fail 'no second layer file'; }
+cat >program <<PROGRAM
+#!/bin/sh
+if [ "\$1 \${SLURM_RESTART_COUNT:-0}" = 'convert 0' ] && [ -n "\$MIDDLE" ]; then
+  case \${SLURM_ARRAY_TASK_ID:-} in
+    1 | 2) export LD_PRELOAD='$FAULTS' ASAN_OPTIONS=verify_asan_link_order=0 FAULT_STOP_AT="\$MIDDLE" ;;
+  esac
+fi
+exec '$BIN' "\$@"
+PROGRAM
+chmod +x program
+export MXFP4_REPACK=$PWD/program
 
 # What no task could do is not queued at all: no daemon is needed to say so.
 expect_exit 3 "$submit" 4 -- nowhere -o out --arch sm90
@@ -22,42 +40,39 @@ for bad in '' '0 -- model -o out' '4 model -o out' '4 -- model' '4 -- model -o o
 done
 
 start_slurm
-expect_exit 0 "$submit" 4 --cpus-per-task=1 -- model -o out "${flags[@]}"
+expect_exit 0 env MIDDLE="$middle" "$submit" 4 --cpus-per-task=1 -- model -o out "${flags[@]}"
 array=$(sed -n 's/.* are job \([0-9]*\),.*/\1/p' stdout)
 final=$(sed -n 's/.*: job \([0-9]*\) finalizes.*/\1/p' stdout)
 [ -n "$array$final" ] || fail 'no job numbers'
 
-# Shard I is in the middle: some of its files are finished, it is not.
-in_the_middle() {
-  local part journal file
-  part=$(printf 'shard-%03d-of-004' "$1")
-  journal=out/.mxfp4_repack.$part.progress
-  [ ! -e "out/mxfp4_repack.$part.json" ] || fail "task $1 was too quick to be caught"
-  [ -e "$journal" ] || return
-  # A file is recorded just before it has its name.
-  for file in $(grep -o 'layer-[0-9]*\.safetensors[.a-z]*' "$journal"); do
-    if [ -e "out/$file" ]; then return; fi
-  done
-  return 1
-}
-# The process of task I that converts. Quick, as the task goes on meanwhile.
-converter() {
+# The process of task I that converts, once it has stopped.
+stopped() {
   local process
   for process in /proc/[0-9]*; do
     [ "$process/exe" -ef "$BIN" ] || continue
     if grep -qsaz "^SLURM_CONF=$SLURM_CONF\$" "$process/environ" &&
-      grep -qsaz "^SLURM_ARRAY_TASK_ID=$1\$" "$process/environ"; then
-      echo "${process#/proc/}"
+      grep -qsaz "^SLURM_ARRAY_TASK_ID=$1\$" "$process/environ" &&
+      grep -qs '^State:.*T (stopped)' "$process/status"; then
+      converter=${process#/proc/}
       return
     fi
   done
-  fail "task $1 was too quick to be caught"
+  return 1
+}
+# Shard I is in the middle: one of its three files is finished.
+in_the_middle() {
+  local part
+  part=$(printf 'shard-%03d-of-004' "$1")
+  [ ! -e "out/mxfp4_repack.$part.json" ] || fail "shard $1 is complete"
+  # A file is recorded just before it has its name.
+  grep -q 'layer-[0-9]*\.safetensors' "out/.mxfp4_repack.$part.progress" || fail "shard $1 has no file"
 }
 
-wait_for 60 'the first file of task 1' in_the_middle 1
-killed=$(converter 1)
-kill -9 "$killed"
-wait_for 60 'the first file of task 2' in_the_middle 2
+wait_for 60 'the middle of task 1' stopped 1
+in_the_middle 1
+kill -9 "$converter"
+wait_for 60 'the middle of task 2' stopped 2
+in_the_middle 2
 scontrol requeue "${array}_2"
 wait_for 60 'the log of task 1' grep -q 'this task is queued again' "mxfp4-repack-${array}_1.log"
 
@@ -108,8 +123,8 @@ expect_one_error 'a shard of another plan'
 ! grep -q 'are job' stdout || fail 'jobs were queued'
 
 # A task that fails for good ends the finalize job too; the logs say why: other flags began its shard.
-expect_exit 137 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS=verify_asan_link_order=0 FAULT_KILL_AT=15 \
-  "$BIN" convert broken -o half --arch sm90 --backend MARLIN --level 3 --shard 3/4
+expect_exit 137 env LD_PRELOAD="$FAULTS" ASAN_OPTIONS=verify_asan_link_order=0 FAULT_KILL_AT="$middle" \
+  "$BIN" convert broken -o half --arch sm90 --backend MARLIN --level 3 --shard 3/4 --threads 1
 [ -s half/.mxfp4_repack.shard-003-of-004.progress ] || fail 'it was killed too early'
 expect_exit 1 "$submit" --wait 4 -- broken -o half "${flags[@]}"
 grep -q 'error: half: not complete' stderr || fail 'no word about the failure'

@@ -1,5 +1,6 @@
 // Preloaded into the program by tests of what a kill leaves: counts the calls that change files.
 //   FAULT_KILL_AT=N      SIGKILL before the Nth of them
+//   FAULT_STOP_AT=N      SIGSTOP before the Nth of them
 //   FAULT_LOG=FILE       one line each
 //   FAULT_NO_EXCHANGE=1  the file system cannot exchange two names
 //   FAULT_DEVICE=PREFIX  paths that begin so are on a device of another number
@@ -38,8 +39,13 @@ void count(const char* what, const char* path) {
     (void)!syscall(SYS_write, file, line, static_cast<size_t>(size));
     syscall(SYS_close, file);
   }
-  const char* at = std::getenv("FAULT_KILL_AT");
-  if (at != nullptr && ++calls == std::atol(at)) std::raise(SIGKILL);
+  const long now = ++calls;
+  const auto is_now = [now](const char* name) {
+    const char* at = std::getenv(name);
+    return at != nullptr && now == std::atol(at);
+  };
+  if (is_now("FAULT_KILL_AT")) std::raise(SIGKILL);
+  if (is_now("FAULT_STOP_AT")) std::raise(SIGSTOP);
 }
 
 }  // namespace
