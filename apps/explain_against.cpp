@@ -68,7 +68,9 @@ constexpr FactWords kFacts[] = {
      [](const Side& s) { return decided(s) ? sizes_text(s.explanation) : ""; }},
     {RevisionFact::kSlices, "slices", slices},
     {RevisionFact::kSettings, "quant config",
-     [](const Side& s) { return decided(s) ? settings_text(*s.explanation.settings) : ""; }},
+     [](const Side& s) {
+       return decided(s) && s.explanation.settings ? settings_text(*s.explanation.settings) : "";
+     }},
     {RevisionFact::kLayout, "layout",
      [](const Side& s) { return decided(s) ? layout_text(s.explanation.row) : ""; }},
     {RevisionFact::kNotes, "beware", notes},

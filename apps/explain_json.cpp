@@ -76,7 +76,7 @@ void add_choice(nlohmann::ordered_json& out, const Explanation& e) {
     out["sizes"] = {{"rank", dims_json(share_of(e))},
                     {"padded", dims_json(e.ranks.front().padded)}};
   }
-  out["quant_config"] = settings_json(*e.settings);
+  out["quant_config"] = e.settings ? settings_json(*e.settings) : nlohmann::ordered_json();
   const bool has_layout = e.row != nullptr && e.row->layout != nullptr;
   out["layout"] = has_layout ? nlohmann::ordered_json(e.row->layout->id) : nlohmann::ordered_json();
 }

@@ -162,7 +162,7 @@ void append_chosen(std::string& out, const Console& console, const Explanation& 
   append_field(out, "backend", backend_name(*decision.backend));
   if (!decision.experts_class.empty()) append_field(out, "class", decision.experts_class);
   append_field(out, "sizes", sizes_text(e));
-  if (all) append_field(out, "quant config", settings_text(*e.settings));
+  if (all && e.settings) append_field(out, "quant config", settings_text(*e.settings));
   // Why there is none is said by the error.
   const bool none = e.refusal && (e.row == nullptr || e.row->layout == nullptr);
   append_field(out, "layout", none ? "none" : layout_text(e.row));

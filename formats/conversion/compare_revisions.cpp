@@ -52,7 +52,8 @@ auto settings_of(const Answer& a) {
   KernelSettings s;
   if (a.decided()) {
     const Conversion& c = a.conversion;
-    s = kernel_settings(a.rules, c.deployment, *c.decision.backend, c.caller, std::nullopt);
+    s = kernel_settings(a.rules, c.deployment, *c.decision.backend, c.caller, std::nullopt)
+            .value_or(KernelSettings{});
   }
   return std::tuple(s.constructor, s.activation_dtype, s.activation_shape, s.takes_input_scales,
                     s.mx_alignment, s.scale_swizzled, s.alpha, s.beta, s.clamp_limit);

@@ -162,13 +162,14 @@ LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller, cons
   return rounds(caller, target.backend) ? round_up_sizes(rules, target, ones) : ones;
 }
 
-KernelSettings kernel_settings(const RuleSet& rules, const Deployment& deployment, Backend backend,
-                               const CallerRow* caller, std::optional<double> model_limit) {
+std::optional<KernelSettings> kernel_settings(const RuleSet& rules, const Deployment& deployment,
+                                              Backend backend, const CallerRow* caller,
+                                              std::optional<double> model_limit) {
   const std::string_view method = caller == nullptr ? "" : caller->method;
   const auto row = std::ranges::find_if(rules.kernel_settings, [&](const KernelSettingsRow& r) {
     return r.backend == backend && (r.method.empty() || r.method == method);
   });
-  if (row == rules.kernel_settings.end()) throw Error::internal("a backend has no kernel settings");
+  if (row == rules.kernel_settings.end()) return std::nullopt;
   KernelSettings out;
   out.constructor = row->constructor;
   out.activation_dtype = row->activation_dtype;

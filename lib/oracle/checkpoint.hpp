@@ -81,9 +81,11 @@ struct KernelSettings {
 };
 
 // `model_limit` is the model's own swiglu limit, where the caller passes it on. Without a caller
-// alpha, beta and limit stay empty.
-[[nodiscard]] KernelSettings kernel_settings(const RuleSet& rules, const Deployment& deployment,
-                                             Backend backend, const CallerRow* caller,
-                                             std::optional<double> model_limit);
+// alpha, beta and limit stay empty. Empty where the release does not have the backend.
+[[nodiscard]] std::optional<KernelSettings> kernel_settings(const RuleSet& rules,
+                                                            const Deployment& deployment,
+                                                            Backend backend,
+                                                            const CallerRow* caller,
+                                                            std::optional<double> model_limit);
 
 }  // namespace mxfp4

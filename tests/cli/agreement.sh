@@ -64,6 +64,7 @@ done <<'EOF'
 4 --arch sm90 --backend AITER_MXFP4_BF16
 4 --arch sm90 --backend FLASHINFER_CUTLASS_MXFP4_BF16 --pad none
 4 --arch sm90 --pad none
+4 --arch sm90 --backend B12X_MXFP4_BF16 --revision 0.28.0
 4 --arch sm90 --moe-backend xpu
 4 --arch sm90 --moe-backend tritn
 4 --arch sm90 --backend HUMMING --knob humming_input_dtype=int8

@@ -133,7 +133,7 @@ TEST(OracleGolden, QuantConfig) {
         rules().callers, std::string_view(methods.at(c.at("caller"))), &CallerRow::method);
     ASSERT_NE(caller, rules().callers.end());
     const Backend backend = backend_from_name(c.at("backend").get<std::string>()).value();
-    const KernelSettings s = kernel_settings(rules(), deployment, backend, &*caller, 10.0);
+    const KernelSettings s = kernel_settings(rules(), deployment, backend, &*caller, 10.0).value();
     EXPECT_EQ(s.needs_layer, c.contains("error")) << c;
     if (s.needs_layer) continue;
     // The other callers have no input scales to give.

@@ -82,7 +82,7 @@ TEST(RuleSet, EveryBackendIsComplete) {
         EXPECT_NE(find_converter_row(*rules, backend, family), nullptr) << name;
       }
       Deployment deployment;
-      EXPECT_NO_THROW((void)kernel_settings(*rules, deployment, backend, nullptr, {})) << name;
+      EXPECT_TRUE(kernel_settings(*rules, deployment, backend, nullptr, {})) << name;
     }
   }
 }

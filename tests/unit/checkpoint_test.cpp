@@ -180,7 +180,7 @@ TEST(Checkpoint, Fp8DtypeOfThePlatform) {
   Deployment d;
   d.platform = Platform::kRocm;
   d.arch = "gfx942";
-  EXPECT_EQ(kernel_settings(rules(), d, Backend::DEEPGEMM_MXFP4, nullptr, {}).activation_dtype,
+  EXPECT_EQ(kernel_settings(rules(), d, Backend::DEEPGEMM_MXFP4, nullptr, {})->activation_dtype,
             "torch.float8_e4m3fnuz");
 }
 

@@ -149,7 +149,7 @@ TEST_F(SelectTest, AllToAllByTheRuleSetsOwnDefinition) {
 TEST_F(SelectTest, SettingsMayDependOnTheCaller) {
   const auto constructor = [&](std::string_view method) {
     const CallerRow caller{.text = "", .holds = nullptr, .method = method};
-    return kernel_settings(rules_, deployment_, Backend::MARLIN, &caller, {}).constructor;
+    return kernel_settings(rules_, deployment_, Backend::MARLIN, &caller, {})->constructor;
   };
   EXPECT_EQ(constructor("Special"), "special");
   EXPECT_EQ(constructor("Other"), "usual");
