@@ -22,9 +22,15 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Columns of `list backends`, the gap included.
+// A column of `list backends`, the gap included.
 constexpr size_t kFamily = 9;
-constexpr size_t kLayout = 32;
+
+// The widest layout's name, and the gap behind it.
+size_t layout_column() {
+  size_t widest = 0;
+  for (const Layout* layout : all_layouts()) widest = std::max(widest, layout->id.size());
+  return widest + 1;
+}
 
 std::string condition_of(const LayoutRow& row) {
   return row.when.text.empty() ? "any" : std::string(row.when.text);
@@ -33,8 +39,9 @@ std::string condition_of(const LayoutRow& row) {
 // For people: a table with one row a layout under each backend's name, as the names are long. A
 // refusal, which is a sentence, takes the place of layout and condition.
 std::string backends_text(const RuleSet& rules, const Console& console) {
-  const auto cells = [](std::string_view family, std::string_view layout) {
-    return fmt::format("  {:<{}}{:<{}}", family, kFamily, layout, kLayout);
+  const size_t layouts = layout_column();
+  const auto cells = [&](std::string_view family, std::string_view layout) {
+    return fmt::format("  {:<{}}{:<{}}", family, kFamily, layout, layouts);
   };
   std::string out = console.bold(cells("family", "layout") + "when") + "\n";
   std::vector<std::string_view> others;
@@ -51,7 +58,7 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
       const bool first = std::ranges::find(seen, row.family) == seen.end();
       seen.push_back(row.family);
       if (row.layout != nullptr) {
-        append_wrapped(out, cells(family, row.layout->id), 2 + kFamily + kLayout,
+        append_wrapped(out, cells(family, row.layout->id), 2 + kFamily + layouts,
                        !row.when.text.empty() ? row.when.text
                        : first                ? "always"
                                               : "otherwise");
