@@ -55,7 +55,7 @@ class Error : public std::exception {
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
   // The path as messages have it; empty: not said.
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
-  // Without any place.
+  // The message without its places.
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
   [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
 

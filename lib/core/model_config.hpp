@@ -8,9 +8,8 @@
 
 namespace mxfp4 {
 
-// How a part of the model is quantized: which modules, and what its activations are. A part that is
-// not MXFP4 as the reference supports it says why; that matters only if experts turn out to be in
-// it.
+// How the modules of one pattern are quantized. If they are not MXFP4 as the reference supports it,
+// the reason; it matters only where experts fall under the pattern.
 struct ModuleQuantization {
   std::string pattern;     // a glob on the module path; without a star, a part of the path
   std::string activation;  // as Quantization::activation

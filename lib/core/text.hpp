@@ -1,5 +1,5 @@
-// Text of unknown origin (file names, tensor names, JSON): how a message shows it, and what of it is
-// refused.
+// Text of unknown origin (file names, tensor names, JSON): its form in messages, and checks that
+// refuse it.
 #pragma once
 
 #include <cstddef>

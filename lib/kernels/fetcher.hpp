@@ -7,7 +7,7 @@
 
 namespace mxfp4::kernels {
 
-// Goes along what is upcoming, into the second-level cache: the first is for the tiles at work.
+// Fetches upcoming bytes into the second-level cache; the first level is for the tiles at work.
 class Fetcher {
  public:
   explicit Fetcher(const Upcoming& next)
@@ -33,7 +33,7 @@ class Fetcher {
 
   static void fetch_line(const std::byte* at) { __builtin_prefetch(at, 0, 2); }
 
-  // To a run's end and on in the next.
+  // Moves to a run's end, then on into the next run.
   [[gnu::noinline]] void fetch_some(int64_t lines) {
     while (lines > 0) {
       if (left_ <= 0) {

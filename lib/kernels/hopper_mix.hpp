@@ -1,6 +1,6 @@
-// How Hopper's value layout mixes the bits of four codes in 16, stated in
-// lib/layouts/triton_hopper.cpp: the formula, and tables of what each code and each nibble of the
-// half contributes to it.
+// How Hopper's value layout mixes the bits of four codes in 16: the formula, stated in
+// lib/layouts/triton_hopper.cpp, and tables of the bits that each code and each nibble of the half
+// contributes.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the vector code of hopper_value.cpp and hopper_rows.cpp shares; included by nothing else.
+// Vector code that hopper_value.cpp and hopper_rows.cpp share; no other file includes it.
 //
 // A patch is 32 columns of rows n and n + 8: 16 words. Byte c = 8j + 4h + t of row n holds codes a
 // (h = 0) and c (h = 1) of word (t, j), low nibbles for the word's low half; row n + 8 holds b and

@@ -184,8 +184,8 @@ LoopNest tile_loops(std::vector<Loop> loops) {
   return nest;
 }
 
-// Which bits of a tile a group of registers holds, and where: as they are loaded and as they are
-// stored.
+// The bits of a tile that a group of registers holds, and their places when they are loaded and
+// when they are stored.
 struct Group {
   std::vector<Label> before;  // register bits
   std::vector<Label> after;

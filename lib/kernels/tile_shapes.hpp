@@ -137,8 +137,8 @@ inline constexpr TileRow kTileRows[] = {
     {.name = "scales, 4 exchanges", .shape = {.registers = 16, .exchanges = 4, .last_order = true}},
 };
 
-// The first row whose code does what `shape` asks: the same steps, and no more taken for granted of
-// where the blocks lie.
+// The first row whose code serves `shape`: it takes the same steps, and assumes no more of where
+// the blocks lie than `shape` states.
 [[nodiscard]] std::optional<size_t> tile_row(const TileShape& shape);
 
 }  // namespace mxfp4::kernels

@@ -81,7 +81,7 @@ struct Layout {
   // granule's loaded bytes of `slot`; throws Error::unsupported, or returns a warning ("" for
   // none).
   std::string (*check_data)(const LayoutInput& input, Slot slot, ConstBytes granule);
-  // check_data throws for some block scales: a decision has to read them.
+  // Whether check_data throws for some block scales, so that a decision has to read them.
   bool refuses_scales = false;
 };
 

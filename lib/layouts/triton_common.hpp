@@ -1,6 +1,6 @@
 // Shared by the layouts of triton_kernels. The reference views each loaded matrix [E, N, columns]
-// transposed, as [E, columns, N], and swizzles it for an arch; what we write is the storage memory
-// in address order. Values and scales of both projections go through the same two swizzles.
+// transposed, as [E, columns, N], and swizzles it for an arch; we write the storage's memory in
+// address order. Values and scales of both projections go through the same two swizzles.
 //   std::vector<Output> outputs = triton_outputs(input, kHopperValueSwizzle, kHopperScaleSwizzle);
 // Source: vLLM a2c8fc6657 quantization/utils/mxfp4_utils.py, _swizzle_mxfp4; triton_kernels 3.6.0
 // tensor.py and tensor_details/layout.py.

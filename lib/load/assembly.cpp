@@ -75,7 +75,7 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
 }
 
-// Rectangles lie in both matrices, one below the other in the loaded one: what the copy relies on.
+// Throws unless rectangles lie in both matrices, and one below the other in the loaded one.
 Assembly checked(Assembly assembly) {
   int64_t next_row = 0;
   for (const CopyRect& rect : assembly.rects) {

@@ -50,7 +50,7 @@ const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>&
   return found == tensors.end() ? nullptr : &*found;
 }
 
-// An example of what a row's names look like.
+// An example of a row's names.
 std::string example(const StyleRow& row) {
   const std::string_view module = row.style == Style::kGptOssOriginal ? "block.0.mlp"
                                   : row.style == Style::kDeepseekV4   ? "layers.0.ffn.experts"
@@ -66,7 +66,7 @@ Error no_names(const std::vector<const StyleRow*>& rows) {
   return Error::input(fmt::format("no expert tensors, such as {}", examples));
 }
 
-// Throws if the tensors show what the model is instead.
+// Throws if the tensors show that the model is of another known kind.
 void refuse_other_model(const std::vector<NamedTensor>& tensors, const ModelConfig* config) {
   const auto other = describe_other_model(tensors);
   if (!other) return;
@@ -116,7 +116,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
   return **found;
 }
 
-// The tensors of the style by module, and what is not ours.
+// The tensors of the style by module, and all others.
 struct Collected {
   std::vector<LayerTable> tables;
   std::vector<size_t> rest;

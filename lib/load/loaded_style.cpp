@@ -190,8 +190,8 @@ void read_traits(ModelLayers& model, const FindOptions& options) {
   }
 }
 
-// Biases in F32 are what Quark's loader leaves; other loaders round them, which is what a maker of
-// loaded inputs without a BF16 type means.
+// Quark's loader leaves biases in F32. Other loaders round them to BF16; F32 in their inputs comes
+// from makers that have no BF16 type.
 void read_bias_dtype(ModelLayers& model, const ModelConfig* config, const FindOptions& options) {
   const auto text = attribute(options, "bias_dtype");
   if (text && *text != "BF16" && *text != "F32") {

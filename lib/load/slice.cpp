@@ -52,8 +52,8 @@ World world_of(const ParallelConfig& parallel) {
   return world;
 }
 
-// The model file of DeepSeek-V4 also asserts that its experts divide by the tensor parallel size;
-// its loader, which is what is followed here, loads any number.
+// DeepSeek-V4's model file also asserts that its experts divide by the tensor parallel size. Its
+// loader, which this code follows, loads any number.
 void check_experts(const ModelLayers& model, const LayerDims& dims, const World& world) {
   const int64_t experts = dims.num_experts;
   if (world.ep == 1) return;
@@ -75,7 +75,7 @@ void check_experts(const ModelLayers& model, const LayerDims& dims, const World&
   }
 }
 
-// Only of the gpt-oss loaders it is known which rank adds w2's bias.
+// The gpt-oss loaders add w2's bias on one rank; the generic one is not known to.
 void check_biases(const ModelLayers& model, const World& world) {
   if (world.tp == 1 || model.loader != Loader::kGeneric) return;
   for (const ExpertLayer& layer : model.layers) {

@@ -90,7 +90,7 @@ std::string usual_arch(std::string_view word) {
   return "sm" + digits;
 }
 
-// What joins a count to its machine: "8x H100", "H100 * 8"; the last one is the multiplication sign.
+// Signs between a count and its machine: "8x H100", "H100 * 8"; the last is the multiplication sign.
 constexpr std::array<std::string_view, 4> kTimes = {"x", "X", "*", "\xc3\x97"};
 
 std::string_view without_blanks(std::string_view text) {

@@ -6,8 +6,8 @@
 
 namespace mxfp4 {
 
-// Bytes of output that a job aims for: enough to hide what a job costs by itself, few enough that
-// some jobs fit every budget.
+// Bytes of output that a job aims for: enough to hide a job's own overhead, few enough that several
+// jobs fit every budget.
 inline constexpr int64_t kJobBytes = int64_t{8} << 20;
 
 // Consecutive units, such as granules of a tensor.

@@ -1,4 +1,4 @@
-// In which order the jobs of a plan run. It does not change what they write.
+// The order in which the jobs of a plan run. The written bytes do not depend on it.
 #pragma once
 
 #include "lib/plan/plan.hpp"

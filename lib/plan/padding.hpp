@@ -1,8 +1,8 @@
 // Where the padding of an output lies, so that the writer need not look for it.
 //
 // Layouts move the bits of codes and compute nothing (outputs with a combination aside), so a byte
-// is padding when it is zero although every code has all its bits set. That asks the program itself,
-// and holds for every layout.
+// is padding when it is zero although every code has all its bits set. The program itself gives the
+// answer, so it holds for every layout.
 #pragma once
 
 #include <cstdint>

@@ -128,8 +128,8 @@ int64_t job_cost(const Plan& plan, const Job& job) {
   return read_cost(plan.files[first.file], first) + loaded + written;
 }
 
-// Output that a job aims for. Of several threads each gets several jobs, so that all end at about
-// one time.
+// Bytes of output that a job aims for. Each of several threads gets several jobs, so that all end
+// at about the same time.
 int64_t job_target(const PlanOptions& options, int64_t output_bytes) {
   constexpr int64_t kJobsPerThread = 8;
   if (options.threads <= 1) return options.job_bytes;

@@ -1,5 +1,5 @@
-// The operations by which a release changes the rule set of its base. The row that one names must be
-// there, else it throws Error::internal; the tests build every release.
+// The operations by which a release changes the rule set of its base. Each throws Error::internal
+// when the row that it names is absent; the tests build every release.
 #pragma once
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ void remove(std::vector<Row>& list, const Value& value) {
   list.erase(position(list, value));
 }
 
-// A kernel package that is not known yet; nor is it part of what a platform has by default.
+// Adds a kernel package that the base does not know and that no platform has by default.
 void remove_package(RuleSet& rules, std::string_view package);
 
 // A backend's row and those of its converters, behind another backend's.

@@ -17,7 +17,7 @@ namespace mxfp4 {
 [[nodiscard]] bool humming_wgmma(const Target& target);
 [[nodiscard]] bool arch_is_not_x86(const Target& target);
 [[nodiscard]] bool gfx950_in_small_world(const Target& target);
-// CUDA and ROCm without an arch do not hold: their layout cannot be told.
+// False on CUDA and ROCm without an arch: the layout depends on it.
 [[nodiscard]] bool no_swizzle(const Target& target);
 [[nodiscard]] bool gfx1250(const Target& target);
 [[nodiscard]] bool on_rocm(const Target& target);

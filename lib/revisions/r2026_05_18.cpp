@@ -1,4 +1,4 @@
-// The reference revision: vLLM a2c8fc6657 (2026-05-18), the default.
+// vLLM a2c8fc6657 (2026-05-18), which the releases build on.
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/r2026_05_18_layouts.hpp"
 #include "lib/revisions/r2026_05_18_tables.hpp"

@@ -1,5 +1,5 @@
-// Which method class of vLLM a2c8fc6657 serves which checkpoint, what its converters take, and what
-// goes wrong after a successful selection: quantization/{mxfp4,quark/quark_moe}.py,
+// The method classes of vLLM a2c8fc6657 by checkpoint, the backends that their converters take, and
+// the faults after a successful selection: quantization/{mxfp4,quark/quark_moe}.py,
 // quantization/compressed_tensors/, oracle/mxfp4.py (convert_*_weight_to_mxfp4_moe_kernel_format).
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// Where the converters of vLLM a2c8fc6657 (fused_moe/oracle/mxfp4.py) write weights without an
-// error that are wrong for the model. The bytes are reproduced all the same.
+// Cases in which the converters of vLLM a2c8fc6657 (fused_moe/oracle/mxfp4.py) end without an error
+// and write weights that are wrong for the model. The bytes are reproduced all the same.
 #include <algorithm>
 #include <array>
 

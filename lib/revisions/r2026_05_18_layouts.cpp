@@ -1,4 +1,4 @@
-// Which layout each backend has at vLLM a2c8fc6657 (fused_moe/oracle/mxfp4.py, the two
+// The layout of each backend at vLLM a2c8fc6657 (fused_moe/oracle/mxfp4.py, the two
 // convert_*_weight_to_mxfp4_moe_kernel_format functions).
 #include "lib/revisions/r2026_05_18_layouts.hpp"
 
@@ -32,7 +32,7 @@ constexpr TargetCondition kBlackwellUp = {
     [](const Target& target) { return cuda_capability(target.arch).value_or(0) >= 100; }};
 constexpr TargetCondition kGfx950 = {
     "gfx950", [](const Target& target) { return target.arch.starts_with("gfx950"); }};
-// CUDA and ROCm without an arch match no row: their layout cannot be told.
+// CUDA and ROCm without an arch match no row: the layout depends on it.
 constexpr TargetCondition kNoSwizzle = {
     "CUDA capability below 9.0, other ROCm, other platforms", [](const Target& target) {
       if (target.platform == Platform::kCuda) return cuda_capability(target.arch).has_value();

@@ -1,5 +1,5 @@
-// Which method class of vLLM 017e9f4448 serves which checkpoint, what its converters take, and what
-// goes wrong after a successful selection: quantization/{mxfp4,quark/quark_moe}.py,
+// The method classes of vLLM 017e9f4448 by checkpoint, the backends that their converters take, and
+// the faults after a successful selection: quantization/{mxfp4,quark/quark_moe}.py,
 // quantization/{compressed_tensors,inc}/, oracle/mxfp4.py.
 #include <algorithm>
 #include <array>

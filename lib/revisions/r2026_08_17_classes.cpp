@@ -163,7 +163,7 @@ SupportRow xpu() {
 SupportRow cpu() {
   return {.name = "CPUExpertsMxfp4",
           .monolithic = true,
-          // A CPU that nobody described is taken for one with AMX.
+          // A CPU whose features were not told is taken for one with AMX.
           .device =
               all_of({platform_is(Platform::kCpu), arch_in({"", "x86_64", "x86_64-amx", "amd64"})}),
           .activation = activation_in({"silu", "swigluoai"}),

@@ -1,5 +1,5 @@
-// Where the converters of vLLM 017e9f4448 (fused_moe/oracle/mxfp4.py) write weights without an
-// error that are wrong for the model, or that no kernel there can read.
+// Cases in which the converters of vLLM 017e9f4448 (fused_moe/oracle/mxfp4.py) end without an error
+// and write weights that are wrong for the model, or that no kernel there can read.
 #include <algorithm>
 #include <array>
 

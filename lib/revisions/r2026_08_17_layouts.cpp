@@ -1,4 +1,4 @@
-// Which layout each backend has at vLLM 017e9f4448 (fused_moe/oracle/mxfp4.py, the two
+// The layout of each backend at vLLM 017e9f4448 (fused_moe/oracle/mxfp4.py, the two
 // convert_*_weight_to_mxfp4_moe_kernel_format functions).
 #include <array>
 

@@ -1,5 +1,5 @@
-// The two selection functions of vLLM 017e9f4448, fused_moe/oracle/mxfp4.py, and what
-// fused_moe/config.py asserts before them. No environment variable overrides the lists any more.
+// The two selection functions of vLLM 017e9f4448, fused_moe/oracle/mxfp4.py, and the assertions of
+// fused_moe/config.py before them. No environment variable overrides the lists any more.
 #include <array>
 
 #include "lib/oracle/predicates.hpp"

@@ -24,7 +24,7 @@ struct Built {
   std::array<std::unique_ptr<const RuleSet>, kReleases.size()> rules;
 };
 
-// "0.33.1rc2" is {0, 33, 1}; what has no number is all zeros.
+// "0.33.1rc2" is {0, 33, 1}; text without a number is all zeros.
 std::array<int64_t, 3> version_numbers(std::string_view name) {
   std::array<int64_t, 3> numbers{};
   size_t at = name.find_first_of("0123456789");

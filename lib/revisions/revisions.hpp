@@ -18,13 +18,13 @@ namespace mxfp4 {
 [[nodiscard]] const Release& newest_release();
 // By "vllm-0.33.0", "v0.33.0", "0.33.0" or a commit's name; null when there is none.
 [[nodiscard]] const Release* find_release(std::string_view name);
-// For a name that is none: the release whose number is next to it, the newest if it has no number.
+// The release whose number is nearest to that of an unknown name, the newest if it has no number.
 [[nodiscard]] const Release& nearest_release(std::string_view name);
 
 // The rules of one revision. Built when first asked for; the reference stays valid.
 [[nodiscard]] const RuleSet& rules_of(const Release& release);
 [[nodiscard]] std::vector<const RuleSet*> all_revisions();
-// The rules that hold where nothing says which vLLM serves: those of newest_release().
+// The rules for requests that do not say which vLLM serves: those of newest_release().
 [[nodiscard]] const RuleSet& default_revision();
 // As find_release; throws Error::usage whose hint is the nearest one.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);

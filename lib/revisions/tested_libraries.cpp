@@ -31,7 +31,7 @@ std::vector<TestedLibrary> table() {
   };
 }
 
-// The distribution whose version says what a package is.
+// The distribution whose version counts for a package.
 std::string_view distribution_of(std::string_view package) {
   if (package.starts_with("flashinfer")) return "flashinfer";
   if (package == "aiter") return "AITER";

@@ -28,11 +28,11 @@ struct UntestedVersion {
   const Release* made_for;               // the newest release that pins the told version, or null
 };
 
-// `package` as the rules spell it. Nothing where the told version will do: the revision pins it, the
+// `package` as the rules spell it. Empty when the told version will do: the revision pins it, the
 // layout was tested with it, or the layout does not depend on the library and some layout was tested
 // with the version or some release pins it. Builds and post-releases of a version ("0.6.11.post2",
-// "0.6.11+cu129") have its layouts. Nothing either when the revision pins no version of the package,
-// or none on `platform`; an unknown platform may be any. `layout` may be null: none was chosen.
+// "0.6.11+cu129") have its layouts. Empty too when the revision pins no version of the package, or
+// none on `platform`; an unknown platform may be any. `layout` may be null: none was chosen.
 [[nodiscard]] std::optional<UntestedVersion> untested_version(const RuleSet& rules,
                                                               const Layout* layout,
                                                               std::string_view package,

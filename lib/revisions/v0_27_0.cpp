@@ -1,5 +1,5 @@
-// vLLM 0.27.0 and 0.27.1: main of 2026-08-17 without what came after the cut of their branch. SiTU
-// and the generic method's CUTLASS came then, and with them the checks of emulation and CPU.
+// vLLM 0.27.0 and 0.27.1: main of 2026-08-17 without SiTU, the generic method's CUTLASS and the
+// checks of emulation and CPU, which came after their branch was cut.
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"

@@ -14,8 +14,8 @@ using enum Backend;
 
 Condition with_mxfp8(Condition condition) { return any_of({no_key(), std::move(condition)}); }
 
-// The class's own checks come before the shared ones. What a layer knows of biases and SiTU's
-// parameters is not asked: the generic method has neither.
+// The class's own checks come before the shared ones. Its checks of biases and of SiTU's parameters
+// are left out: the generic method has neither.
 ExpertClass b12x() {
   ExpertClass row = generic_class(
       {.name = "B12xExperts",

@@ -74,7 +74,7 @@ void add_backends(RuleSet& rules) {
   edit::converter(rules, Family::kGptOss, CUTLASS_MXFP4_MXFP4).supported = false;
 }
 
-// The callers hand the converter this switch, which has it shuffle AITER's weights otherwise.
+// The callers pass this switch to the converter, which then shuffles AITER's weights otherwise.
 bool aiter_a4w4(const Target& t) {
   const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4");
   return found != t.env.end() && python_int_is_nonzero(found->second);

@@ -14,8 +14,8 @@ struct Bands {
   std::vector<Step> steps;  // of one of them
 };
 
-// Each of `steps` takes the output of the one before. One band when no number of bands makes them
-// small and whole cache lines.
+// Each of `steps` takes the output of the one before. One band when no number of bands gives small
+// bands of whole cache lines.
 [[nodiscard]] Bands cut_into_bands(const std::vector<Step>& steps);
 
 }  // namespace mxfp4

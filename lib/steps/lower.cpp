@@ -125,7 +125,7 @@ class PassLowering {
   }
 
  private:
-  // A kernel of the schedule, and what it reads of a strip.
+  // A kernel of the schedule, and the bytes of a strip that it reads.
   struct Added {
     size_t kernel;
     Range runs;
@@ -157,8 +157,8 @@ class PassLowering {
     if (std::ranges::any_of(strips.in_order, spread)) {
       const int64_t row_bytes = pass_.rows->out_row_bytes();
       const auto kernel = pass_.cut->spread_kernel(row_bytes, strips.stride, direction_);
-      // Back past the caches, tiles that would write parts of lines to memory cost more than a strip
-      // in the caches whose rows are then copied.
+      // When the inverse writes past the caches, tiles that write parts of lines cost more than a
+      // strip that is made in the caches and copied row by row.
       const bool parts = !std::get<kernels::TilePlan>(kernel->kernel).staging.has_value();
       if (forward_ || !ends_.streaming || !parts) spread_ = add_kernel(*kernel);
     }

@@ -52,8 +52,8 @@ class StripCut {
   };
 
   void cut_permute(const Permute& step, int64_t row_bytes);
-  // Takes part of the first axis out of the strip and puts it around; false when a strip could then
-  // not stand alone.
+  // Moves part of the first axis from the strip to a loop around it; false when a strip would then
+  // not be complete by itself.
   bool cut_first_axis(int64_t row_bytes);
   // The strip's axes with rows of `row_bytes` put `stride` bytes apart; empty when an axis covers
   // parts of rows.
