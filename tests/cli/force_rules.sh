@@ -115,6 +115,32 @@ for from in old marked; do
     diff -r new out2
   done
 done
+# unpack --force replaces a blob with a damaged index, its own layers damaged behind their headers, and
+# either beside a damaged index; a whole index that names other files is somebody's.
+loaded=unpacked/layer-00000.safetensors
+for from in old marked unpacked; do
+  for what in emptied cut noise; do
+    rm -r out2
+    cp -r $from out2
+    case $what in
+      emptied) : >out2/model.safetensors.index.json ;;
+      cut) cp old/model.safetensors.index.json out2 && truncate -s 50 out2/model.safetensors.index.json ;;
+      noise) head -c 300 "$BIN" >out2/model.safetensors.index.json ;;
+    esac
+    if [ $from = unpacked ]; then
+      printf XXX | dd of=out2/layer-00000.safetensors bs=1 seek=$(($(stat -c %s $loaded) - 20)) conv=notrunc status=none
+    fi
+    expect_exit 0 "$BIN" unpack old -o out2 --force
+    diff -r unpacked out2
+    clean "$from $what"
+  done
+done
+echo '{"weight_map": {"a": "model.safetensors"}}' >out2/model.safetensors.index.json
+cp -r out2 before
+expect_exit 5 "$BIN" unpack old -o out2 --force
+expect_one_error 'out2: holds model.safetensors.index.json, which this program did not write$'
+diff -r before out2
+rm -r before
 cp -r old copy
 echo '{"weight_map": {"a": "model.safetensors"}}' >copy/model.safetensors.index.json
 foreign model.safetensors.index.json
