@@ -11,8 +11,8 @@ namespace mxfp4 {
 [[nodiscard]] int available_threads();
 
 // How many threads this process can run at once, this one included, at most `wanted`: starts that
-// many and ends them again. RLIMIT_NPROC and a cgroup's pids.max may allow fewer. oneTBB ends the
-// process where it cannot have the threads that it was promised. Call it before there are others.
+// many and ends them again. RLIMIT_NPROC and a cgroup's pids.max may allow fewer. Call it before
+// there are others.
 [[nodiscard]] int startable_threads(int wanted);
 
 // The smallest CPU quota (cgroup v2) of this process's cgroup and those above it, in CPUs, rounded

@@ -1,49 +1,153 @@
 #include "lib/exec/pipeline.hpp"
 
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_pipeline.h>
-#include <oneapi/tbb/task_arena.h>
-
 #include <algorithm>
-#include <atomic>
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 namespace mxfp4 {
 namespace {
 
-// Makes what one thread wrote visible to the thread that goes on with it. oneTBB orders the stages
-// already, but in a way that a race detector does not see.
-class Handoff {
+// One run of the pipeline. A job takes milliseconds, so one lock over all that changes is cheap.
+class Run {
  public:
-  void give() { count_.fetch_add(1, std::memory_order_release); }
-  void take() const { (void)count_.load(std::memory_order_acquire); }
+  Run(int64_t num_jobs, int64_t tokens, const PipelineStages& stages)
+      : num_jobs_(num_jobs), slots_(static_cast<size_t>(tokens)) {
+    const auto add = [this](const StageFunction& function, bool serial) {
+      if (function) stages_.push_back({&function, serial});
+    };
+    add(stages.read, true);
+    add(stages.work, false);
+    add(stages.place, true);
+    add(stages.store, false);
+    add(stages.finish, true);
+  }
+
+  // What each thread runs: steps, until there are none left or one has thrown.
+  void work() {
+    std::optional<int64_t> last;  // what this thread worked on is still in its cache
+    std::unique_lock lock(mutex_);
+    while (true) {
+      const std::optional<int64_t> job = take(last);
+      if (job) {
+        last = run(*job, lock) ? job : std::nullopt;
+      } else if (failure_ || finished_ == num_jobs_) {
+        break;
+      } else {
+        last.reset();
+        ++waiting_;
+        changed_.wait(lock);
+        --waiting_;
+      }
+    }
+    changed_.notify_all();
+  }
+
+  // Once no thread is in work() any more.
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
 
  private:
-  std::atomic<int64_t> count_{0};
+  struct Stage {
+    const StageFunction* function;
+    bool serial;
+    int64_t turn = 0;  // of a serial stage: the job that it takes next
+  };
+  // Where a job in flight is.
+  struct Slot {
+    size_t stage = 0;
+    bool running = false;
+  };
+
+  // Jobs leave in order and as many are in flight as there are slots, so those in flight are
+  // consecutive and a job's slot is free when it enters.
+  [[nodiscard]] int64_t token(int64_t job) const {
+    return job % static_cast<int64_t>(slots_.size());
+  }
+  [[nodiscard]] Slot& slot(int64_t job) { return slots_[static_cast<size_t>(token(job))]; }
+
+  [[nodiscard]] bool ready(int64_t job) {
+    const Slot& at = slot(job);
+    const Stage& stage = stages_[at.stage];
+    return !at.running && (!stage.serial || stage.turn == job);
+  }
+  [[nodiscard]] bool may_enter() const {
+    return entered_ < num_jobs_ && entered_ - finished_ < static_cast<int64_t>(slots_.size()) &&
+           (!stages_.front().serial || stages_.front().turn == entered_);
+  }
+
+  // The job whose next step can run: `wanted`, else the oldest in flight, else a new one.
+  [[nodiscard]] std::optional<int64_t> next(std::optional<int64_t> wanted) {
+    if (failure_) return std::nullopt;
+    if (wanted && ready(*wanted)) return wanted;
+    for (int64_t job = finished_; job < entered_; ++job) {
+      if (ready(job)) return job;
+    }
+    if (may_enter()) return entered_;
+    return std::nullopt;
+  }
+
+  // Marks the next step as this thread's. Wakes one thread if there is another step, which wakes one
+  // in turn.
+  [[nodiscard]] std::optional<int64_t> take(std::optional<int64_t> wanted) {
+    const std::optional<int64_t> job = next(wanted);
+    if (!job) return job;
+    if (*job == entered_) {
+      ++entered_;
+      slot(*job) = {};
+    }
+    slot(*job).running = true;
+    if (waiting_ > 0 && next(std::nullopt)) changed_.notify_one();
+    return job;
+  }
+
+  // Runs the job's step without the lock. False when that was the job's last.
+  [[nodiscard]] bool run(int64_t job, std::unique_lock<std::mutex>& lock) {
+    Slot& at = slot(job);
+    Stage& stage = stages_[at.stage];
+    lock.unlock();
+    std::exception_ptr thrown;
+    try {
+      (*stage.function)(job, token(job));
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    lock.lock();
+    if (thrown && !failure_) failure_ = thrown;
+    if (stage.serial) stage.turn = job + 1;
+    at.running = false;
+    const bool more = ++at.stage < stages_.size();
+    if (!more) ++finished_;
+    return more;
+  }
+
+  const int64_t num_jobs_;
+  std::vector<Stage> stages_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_, as are the turns of stages_.
+  std::vector<Slot> slots_;
+  int64_t entered_ = 0;
+  int64_t finished_ = 0;
+  int waiting_ = 0;
+  std::exception_ptr failure_;
 };
 
-// From a caller to the stages, and back. All pipelines share the two, because a stage must take
-// before it follows any pointer of its caller.
-Handoff entries;
-Handoff exits;
-
-// Holds while a stage runs, which may end by an exception.
-class Visit {
- public:
-  Visit() { entries.take(); }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-  ~Visit() { exits.give(); }
-};
-
-// Holds while the caller waits for the stages.
-class Wait {
- public:
-  Wait() { entries.give(); }
-  Wait(const Wait&) = delete;
-  Wait& operator=(const Wait&) = delete;
-  ~Wait() { exits.take(); }
-};
+void run_in_order(int64_t num_jobs, const PipelineStages& stages) {
+  const std::array functions = {&stages.read, &stages.work, &stages.place, &stages.store,
+                                &stages.finish};
+  for (int64_t job = 0; job < num_jobs; ++job) {
+    for (const StageFunction* function : functions) {
+      if (*function) (*function)(job, 0);
+    }
+  }
+}
 
 }  // namespace
 
@@ -57,81 +161,25 @@ int64_t default_memory(int threads) {
 }
 
 void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages) {
-  namespace tbb = oneapi::tbb;
-  if (limits.threads <= 1) {  // no scheduler in the way: easier to profile and to debug
-    for (int64_t job = 0; job < num_jobs; ++job) {
-      if (stages.read) stages.read(job, 0);
-      stages.work(job, 0);
-      if (stages.place) stages.place(job, 0);
-      if (stages.store) stages.store(job, 0);
-      stages.finish(job, 0);
-    }
+  // This thread is one of them. More threads than jobs in flight would have no work.
+  const int64_t count = std::min({int64_t{limits.threads}, limits.tokens, num_jobs});
+  if (count <= 1) {
+    run_in_order(num_jobs, stages);
     return;
   }
-  const tbb::global_control control(tbb::global_control::max_allowed_parallelism,
-                                    static_cast<size_t>(limits.threads));
-  tbb::task_arena arena(limits.threads);
-  int64_t next = 0;
-  // Jobs leave in order and at most `tokens` are inside, so those inside are consecutive and
-  // job % tokens is free when a job enters.
-  const auto token = [&](int64_t job) { return job % limits.tokens; };
-  Handoff reads;  // from one call of the serial read stage to the next
-  Handoff places;
-  Handoff finishes;
-  std::vector<Handoff> jobs(static_cast<size_t>(limits.tokens));
-  const auto run = [&](const auto& stage, int64_t job) {
-    if (!stage) return job;
-    Handoff& handoff = jobs[static_cast<size_t>(token(job))];
-    handoff.take();
-    stage(job, token(job));
-    handoff.give();
-    return job;
-  };
-  const auto run_serial = [&](Handoff& last, const auto& stage, int64_t job) {
-    last.take();
-    run(stage, job);
-    last.give();
-    return job;
-  };
-  constexpr auto kSerial = tbb::filter_mode::serial_in_order;
-  constexpr auto kParallel = tbb::filter_mode::parallel;
-  arena.execute([&] {
-    const auto read = tbb::make_filter<void, int64_t>(kSerial, [&](tbb::flow_control& flow) {
-      const Visit visit;
-      reads.take();
-      if (next == num_jobs) {
-        flow.stop();
-        return int64_t{0};
-      }
-      run(stages.read, next);
-      const int64_t job = next++;
-      reads.give();
-      return job;
-    });
-    const auto work = tbb::make_filter<int64_t, int64_t>(kParallel, [&](int64_t job) {
-      const Visit visit;
-      return run(stages.work, job);
-    });
-    const auto place = tbb::make_filter<int64_t, int64_t>(kSerial, [&](int64_t job) {
-      const Visit visit;
-      return run_serial(places, stages.place, job);
-    });
-    const auto store = tbb::make_filter<int64_t, int64_t>(kParallel, [&](int64_t job) {
-      const Visit visit;
-      return run(stages.store, job);
-    });
-    const auto finish = tbb::make_filter<int64_t, void>(kSerial, [&](int64_t job) {
-      const Visit visit;
-      run_serial(finishes, stages.finish, job);
-    });
-    const Wait wait;
-    const auto tokens = static_cast<size_t>(limits.tokens);
-    if (stages.place || stages.store) {
-      tbb::parallel_pipeline(tokens, read & work & place & store & finish);
-    } else {
-      tbb::parallel_pipeline(tokens, read & work & finish);
+  Run run(num_jobs, limits.tokens, stages);
+  std::vector<std::thread> others;
+  others.reserve(static_cast<size_t>(count - 1));
+  try {
+    while (static_cast<int64_t>(others.size()) < count - 1) {
+      others.emplace_back([&run] { run.work(); });
     }
-  });
+  } catch (const std::exception&) {
+    // The system has no more threads, or no memory for them: those that there are do the work.
+  }
+  run.work();
+  for (std::thread& thread : others) thread.join();
+  run.rethrow();
 }
 
 }  // namespace mxfp4

@@ -8,14 +8,16 @@
 
 namespace mxfp4 {
 
+// Called as stage(job, token): job counts from 0; token in [0, tokens) names the buffers that the job
+// owns from its first stage to its last.
+using StageFunction = std::function<void(int64_t job, int64_t token)>;
+
 struct PipelineStages {
-  // Called as stage(job, token): job counts from 0; token in [0, tokens) names the buffers that the
-  // job owns from its read to its finish.
-  std::function<void(int64_t job, int64_t token)> read;  // may be empty
-  std::function<void(int64_t job, int64_t token)> work;
-  std::function<void(int64_t job, int64_t token)> place = {};  // may be empty
-  std::function<void(int64_t job, int64_t token)> store = {};  // may be empty
-  std::function<void(int64_t job, int64_t token)> finish;
+  StageFunction read;  // may be empty
+  StageFunction work;
+  StageFunction place = {};  // may be empty
+  StageFunction store = {};  // may be empty
+  StageFunction finish;
 };
 
 struct PipelineLimits {
@@ -23,8 +25,10 @@ struct PipelineLimits {
   int64_t tokens = 1;
 };
 
-// Runs jobs 0 .. num_jobs-1. The first exception of a stage stops the others and is rethrown here;
-// no stage runs after it returned.
+// Runs jobs 0 .. num_jobs-1 on this thread and up to limits.threads - 1 others, fewer where the
+// system has no more. A thread goes on with its job where it can, else with the oldest one, and only
+// then begins another. The first exception of a stage stops the others and is rethrown here; no stage
+// runs after it returned.
 void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages);
 
 // How many jobs of at most `job_cost` bytes fit `memory` bytes: at least one, and no more than keep

@@ -123,7 +123,7 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "python3, bash-completion")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmxfp4-repack-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libfmt-dev, libhdf5-dev, libhwy-dev, libtbb-dev, libxxhash-dev, libzstd-dev, nlohmann-json3-dev, zlib1g-dev, pkg-config")
+    "libfmt-dev, libhdf5-dev, libhwy-dev, libxxhash-dev, libzstd-dev, nlohmann-json3-dev, zlib1g-dev, pkg-config")
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION
     "Reads the blobs that mxfp4-repack writes, loads them to a GPU, runs the program
 from Python, and lets vLLM take expert weights from them (as a plug-in and as a

@@ -32,7 +32,7 @@ install(FILES scripts/completions/mxfp4-repack.fish COMPONENT wheel
 # The licences of the libraries that the wheel carries, as Debian states them.
 set(NOTICES ${CMAKE_CURRENT_BINARY_DIR}/THIRD-PARTY.txt)
 file(WRITE ${NOTICES} "This wheel carries the libraries below. Each one's licence follows its name.\n")
-foreach(package libaec-dev libcli11-dev libfmt-dev libhdf5-dev libhwy-dev libtbb-dev libxxhash-dev
+foreach(package libaec-dev libcli11-dev libfmt-dev libhdf5-dev libhwy-dev libxxhash-dev
         libzstd-dev nlohmann-json3-dev zlib1g-dev)
   file(READ /usr/share/doc/${package}/copyright notice)
   file(APPEND ${NOTICES} "\n==== ${package}\n\n${notice}")

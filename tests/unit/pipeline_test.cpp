@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace mxfp4 {
@@ -83,6 +85,82 @@ TEST(Pipeline, PlacesInOrderBeforeItStores) {
                EXPECT_EQ(stored[static_cast<size_t>(job)], job);
              }});
     EXPECT_EQ(written, 100);
+  }
+}
+
+// Jobs of very unequal length: whichever thread is late, serial stages keep the order, and a token is
+// one job's at a time.
+TEST(Pipeline, UnequalJobsKeepTheirOrderAndTheirBuffers) {
+  for (int64_t tokens : {2, 3, 7}) {
+    std::vector<std::atomic<int64_t>> owner(static_cast<size_t>(tokens));
+    for (auto& one : owner) one = -1;
+    const auto owned = [&](int64_t job, int64_t token) {
+      EXPECT_EQ(owner[static_cast<size_t>(token)], job);
+      for (int64_t spin = job * 7919 % 13 * 1000; spin > 0; --spin) {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      }
+    };
+    int64_t reads = 0;
+    int64_t places = 0;
+    int64_t finishes = 0;
+    run_pipeline(2000, {5, tokens},
+                 {.read =
+                      [&](int64_t job, int64_t token) {
+                        EXPECT_EQ(reads++, job);
+                        EXPECT_EQ(owner[static_cast<size_t>(token)].exchange(job), -1);
+                        owned(job, token);
+                      },
+                  .work = owned,
+                  .place =
+                      [&](int64_t job, int64_t token) {
+                        EXPECT_EQ(places++, job);
+                        owned(job, token);
+                      },
+                  .store = owned,
+                  .finish =
+                      [&](int64_t job, int64_t token) {
+                        EXPECT_EQ(finishes++, job);
+                        owned(job, token);
+                        owner[static_cast<size_t>(token)] = -1;
+                      }});
+    EXPECT_EQ(finishes, 2000);
+  }
+}
+
+TEST(Pipeline, StagesOfSeveralJobsRunAtOnce) {
+  std::atomic<int> inside{0};
+  bool met = false;
+  run_pipeline(2, {2, 2},
+               {.read = {},
+                .work =
+                    [&](int64_t, int64_t) {
+                      // Each waits for the other, for ten seconds at most.
+                      ++inside;
+                      for (int i = 0; i < 10000 && inside < 2; ++i) {
+                        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                      }
+                    },
+                .finish = [&](int64_t, int64_t) { met = inside == 2; }});
+  EXPECT_TRUE(met);
+}
+
+TEST(Pipeline, NothingRunsAfterAnException) {
+  std::atomic<bool> returned{false};
+  for (int round = 0; round < 50; ++round) {
+    returned = false;
+    try {
+      run_pipeline(100, {4, 6},
+                   {.read = [&](int64_t, int64_t) { EXPECT_FALSE(returned); },
+                    .work =
+                        [&](int64_t job, int64_t) {
+                          EXPECT_FALSE(returned);
+                          if (job == round) throw std::runtime_error("enough");
+                        },
+                    .finish = [&](int64_t job, int64_t) { EXPECT_LT(job, round); }});
+      ADD_FAILURE() << "no exception";
+    } catch (const std::runtime_error&) {
+      returned = true;
+    }
   }
 }
 
