@@ -130,11 +130,17 @@ void check_against_index(const MappedTensors& content, const fs::path& dir,
   }
 }
 
+// Whether its directory lists `path`. A link that leads nowhere is listed too: it is what a broken
+// download leaves of a file, and opening it says so.
+bool is_listed(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(fs::symlink_status(path, error));
+}
+
 // The config.json in `dir`, if there is one.
 void add_config(MappedTensors& content, const fs::path& dir) {
   const fs::path config = dir / "config.json";
-  std::error_code error;
-  if (!fs::exists(config, error)) return;
+  if (!is_listed(config)) return;
   in_file(config.string(), [&] {
     content.files.push_back(describe_file(config));
     content.config_json = read_text_file(config, kMaxConfigBytes);
@@ -144,8 +150,7 @@ void add_config(MappedTensors& content, const fs::path& dir) {
 }  // namespace
 
 bool holds_safetensors(const fs::path& dir) {
-  std::error_code error;
-  return fs::exists(index_path(dir, false), error) || !list_safetensors(dir).empty();
+  return is_listed(index_path(dir, false)) || !list_safetensors(dir).empty();
 }
 
 std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
@@ -168,8 +173,7 @@ std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
   content.kind = "safetensors";
   TensorFiles weight_map;
   const fs::path index = index_path(dir, consolidated);
-  std::error_code error;
-  if (fs::exists(index, error)) {
+  if (is_listed(index)) {
     in_file(index.string(), [&] {
       content.files.push_back(describe_file(index));
       weight_map = parse_weight_map(read_text_file(index, kMaxWeightMapBytes));

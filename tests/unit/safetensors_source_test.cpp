@@ -121,6 +121,23 @@ TEST_F(SafetensorsSource, OneFileTakesTheConfigBesideIt) {
   EXPECT_EQ(source->config_json(), R"({"model_type": "gpt_oss"})");
 }
 
+// A broken download leaves links to files that are not there; without them the answer would be
+// another one.
+TEST_F(SafetensorsSource, RefusesLinksThatLeadNowhere) {
+  write_tensors("model.safetensors", {"a"});
+  EXPECT_EQ(refusal(), "accepted");
+  for (const char* file : {"config.json", "model.safetensors.index.json"}) {
+    const std::string name = file;
+    for (const std::string& target : {std::string("../blobs/missing"), name}) {
+      fs::create_symlink(target, dir_ / name);
+      EXPECT_TRUE(refusal().starts_with(name + ": ")) << refusal();
+      fs::remove(dir_ / name);
+    }
+  }
+  fs::create_symlink("../blobs/missing", dir_ / "config.json");
+  EXPECT_TRUE(refusal("model.safetensors").starts_with("config.json: "));
+}
+
 TEST_F(SafetensorsSource, SuffixDoesNotMatterForAFile) {
   write_tensors("weights.bin", {"a"});
   EXPECT_EQ(open_source(dir_ / "weights.bin")->kind(), "safetensors");
