@@ -9,57 +9,12 @@ import unittest
 from unittest import mock
 
 import hook_env
+from edited_blob import edit_both, edit_manifest
 from hook_env import PREFIX, SLOTS, World, bits, copied, golden, make_blob, torch
 
 CASE = "cpu/gpt_oss_e2_h128*"
 TRITON = "triton/gpt_oss_sm90_e3*"
 MARLIN = "marlin/gpt_oss*"
-
-
-def edit_manifest(blob, change):
-    """Changes a manifest and seals it again, as another program would have written it."""
-    import mxfp4_repack
-    path = os.path.join(blob, "mxfp4_repack.json")
-    with open(path) as file:
-        manifest = json.load(file)
-    del manifest["manifest_xxh3_128"]
-    change(manifest)
-    if "rest" in manifest:  # before "source", where the program writes it
-        rest = manifest.pop("rest")
-        manifest = {key: value for name in manifest for key, value in
-                    ([("rest", rest)] if name == "source" else []) + [(name, manifest[name])]}
-    text = json.dumps(manifest, indent=2)
-    text = text[:text.rindex("\n}")]
-    seal = mxfp4_repack.xxh3_128(text.encode())
-    with open(path, "w") as file:
-        file.write(text + ',\n  "manifest_xxh3_128": "%s"\n}\n' % seal)
-
-
-def edit_both(blob, change):
-    """The same change in a manifest and in what the layer's file repeats of it."""
-    (path,) = glob.glob(os.path.join(blob, "layer-*.safetensors"))
-    with open(path, "rb") as file:
-        data = file.read()
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + length])
-    notes = header["__metadata__"]
-
-    def changed(manifest):
-        change(manifest)
-        (entry,) = manifest["layers"]
-        notes["family"] = manifest["target"]["family"]
-        notes["mxfp4_repack.revision"] = manifest["revision"]
-        notes["mxfp4_repack.layout"] = manifest["layout"]
-        for key, value in (("target", manifest["target"]), ("rank", manifest["rank"]),
-                           ("sizes", entry["sizes"])):
-            notes["mxfp4_repack." + key] = json.dumps(value)
-        text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (length - len(text) if len(text) <= length else -(len(text) + 8) % 4096)
-        with open(path, "wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text + data[8 + length:])
-        entry["size"] = os.path.getsize(path)
-
-    edit_manifest(blob, changed)
 
 
 class FallBack(unittest.TestCase):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from unittest import mock
 
 import hook_env
+from edited_blob import edit_manifest
 from hook_env import METHODS, ORACLE, PREFIX, World, golden, make_blob
 import test_vllm_hook_convert as convert_tests
 import test_vllm_hook_skip as skip_tests
-from test_vllm_hook_facts import edit_manifest
 
 CONVERTER = "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format"
 CASE = "cpu/gpt_oss_e2_h128*"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import hook_env
+from edited_blob import edit_manifest
 from hook_env import PREFIX, SLOTS, World, bits, copied, golden, make_blob, torch
 from test_vllm_hook_convert import versions
 import test_vllm_hook_facts
@@ -334,7 +335,7 @@ class SecondStage(unittest.TestCase):
             file.write(b"rest")
         with open(os.path.join(base, "model.safetensors.index.json"), "w") as file:
             json.dump({"weight_map": {"model.embed_tokens.weight": "rest-00001.safetensors"}}, file)
-        test_vllm_hook_facts.edit_manifest(os.path.join(base, "mxfp4_repack"), lambda m: m.update(
+        edit_manifest(os.path.join(base, "mxfp4_repack"), lambda m: m.update(
             rest=[{"file": "rest-00001.safetensors", "size": 4, "xxh3_128": "0" * 32}]))
         with self.world((base, base)) as world:
             layer = self.created(world.start(), case)
