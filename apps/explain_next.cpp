@@ -6,6 +6,7 @@
 
 #include "apps/change_words.hpp"
 #include "apps/console.hpp"
+#include "apps/request.hpp"
 #include "formats/conversion/next_step.hpp"
 
 namespace mxfp4 {
@@ -65,10 +66,13 @@ std::vector<std::string> next_command(const ExplainOptions& options,
   std::vector<std::string> parts =
       convert_command(options, request, checkpoint, conversion, next.changes);
   if (next.allow_known_defects) parts.emplace_back("--allow-known-defects");
-  if (next.release != nullptr) {
-    std::erase_if(parts, [](const std::string& part) { return part.starts_with("--revision "); });
-    parts.push_back(fmt::format("--revision {}", next.release->name));
-  }
+  const auto replace = [&](std::string_view flag, const auto& value) {
+    const std::string begin = fmt::format("{} ", flag);
+    std::erase_if(parts, [&](const std::string& part) { return part.starts_with(begin); });
+    parts.push_back(fmt::format("{}{}", begin, value));
+  };
+  if (next.release != nullptr) replace("--revision", next.release->name);
+  if (!next.sizes.values.empty()) replace(flag_of(next.sizes.size), next.sizes.values.front());
   return parts;
 }
 

@@ -7,8 +7,8 @@
 #include <cctype>
 
 #include "apps/suggest.hpp"
-#include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -31,6 +31,15 @@ std::string revision_hint(const std::string& name) {
   return fmt::format("the nearest names: {}; list revisions shows all", fmt::join(near, ", "));
 }
 
+bool is_alias(const RuleSet& rules, const std::string& name) {
+  return std::ranges::find(rules.aliases, name, &AliasRow::name) != rules.aliases.end();
+}
+
+// Whether the engine answers the name: with a backend, or with a reason.
+bool knows_moe_backend(const RuleSet& rules, const std::string& name) {
+  return name == "auto" || is_alias(rules, name) || moe_backend_option(rules, name).has_value();
+}
+
 }  // namespace
 
 const RuleSet& rules_named(const std::string& name) {
@@ -49,12 +58,29 @@ const RuleSet& rules_of_engine(const std::string& version) {
       .hint(nearest_by_number(version));
 }
 
-std::string moe_backend_hint(const RuleSet& rules, const std::string& name) {
-  std::vector<std::string> known;
+void require_moe_backend(const RuleSet& rules, const std::string& text) {
+  const std::string name = normalize_moe_backend(text);
+  if (text.empty() || knows_moe_backend(rules, name)) return;
+  for (const Release* release : all_releases()) {
+    if (knows_moe_backend(rules_of(*release), name)) return;
+  }
+  std::vector<std::string> known{"auto"};
   for (const AliasRow& alias : rules.aliases) known.emplace_back(alias.name);
-  if (name == "auto" || std::ranges::find(known, name) != known.end()) return "";
-  const std::string nearest = nearest_word(name, known);
-  return nearest.empty() ? "" : fmt::format("did you mean --moe-backend {}?", nearest);
+  const std::string near = nearest_hint(name, known);
+  throw Error::usage(fmt::format("--moe-backend: unknown name '{}'", text))
+      .hint(near.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : near);
+}
+
+std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& name) {
+  if (name == "auto" || is_alias(rules, name)) return std::nullopt;
+  std::string hint = "mxfp4-repack explain --all shows how to get each backend";
+  for (const Release* release : all_releases()) {  // the newest stands last
+    if (is_alias(rules_of(*release), name))
+      hint = fmt::format("--revision {} has one", release->name);
+  }
+  return Error::unsupported(fmt::format("--moe-backend {}: {} has no MXFP4 backend of this name",
+                                        name, rules.name))
+      .hint(hint);
 }
 
 std::vector<std::string> known_styles() {

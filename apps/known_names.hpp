@@ -1,9 +1,11 @@
 // Names that flags take, looked up so that a wrong one is answered with the nearest.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/core/error.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
@@ -14,9 +16,11 @@ namespace mxfp4 {
 // the nearest release, for a version that is not known.
 [[nodiscard]] const RuleSet& rules_of_engine(const std::string& version);
 
-// "did you mean --moe-backend X?" for a name that these rules do not know; empty when they know it,
-// or nothing is near.
-[[nodiscard]] std::string moe_backend_hint(const RuleSet& rules, const std::string& name);
+// Throws Error::usage, naming the nearest, for a value of --moe-backend that no release knows.
+void require_moe_backend(const RuleSet& rules, const std::string& text);
+// The refusal of a name that the engine knows, but these rules have no MXFP4 backend for; its hint
+// names a release that has one. Empty for other names.
+[[nodiscard]] std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& name);
 
 // The values of --style, as `list styles` shows them.
 [[nodiscard]] std::vector<std::string> known_styles();

@@ -4,14 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
+#include "apps/console.hpp"
 #include "apps/known_names.hpp"
 #include "apps/suggest.hpp"
 #include "apps/told_facts.hpp"
 #include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/oracle/machines.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -42,6 +45,7 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   facts.env = take_env(flags.env);
   facts.selector =
       named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
+  require_moe_backend(rules, flags.moe_backend);
   facts.moe_backend = given(flags.moe_backend);
   if (!flags.quantization_config.empty()) {
     const auto config = read_quantization_config(rules, flags.quantization_config);
@@ -145,7 +149,31 @@ std::vector<std::string> known_names(const RuleSet& rules, std::string_view key)
   throw Error(error);
 }
 
+// "explain H100"
+void refuse_machine(const std::filesystem::path& input) {
+  std::error_code ignored;
+  const std::string word = input.string();
+  if (std::filesystem::exists(input, ignored) || find_machine(word) == nullptr) return;
+  throw Error::input("a machine, not a checkpoint")
+      .in_file(word)
+      .hint(fmt::format("did you mean --arch {}?", shell_word(word)));
+}
+
+// "--tp-size could be 2, 3, 6 or 8"; empty where no other size helps.
+std::string size_hint(const WorkingSizes& working) {
+  const std::vector<int64_t>& sizes = working.values;
+  if (sizes.empty()) return "";
+  std::string text = fmt::format("{}", fmt::join(sizes.begin(), sizes.end() - 1, ", "));
+  if (!text.empty()) text += " or ";
+  return fmt::format("{} could be {}{}", flag_of(working.size), text, sizes.back());
+}
+
 }  // namespace
+
+std::string_view flag_of(ParallelSize size) {
+  if (size == &DeploymentFacts::dp_size) return "--dp-size";
+  return size == &DeploymentFacts::pcp_size ? "--pcp-size" : "--tp-size";
+}
 
 const RuleSet& rules_for(const RequestFlags& flags) {
   if (!flags.revision.empty()) return rules_named(flags.revision);
@@ -174,6 +202,7 @@ ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) 
 }
 
 CheckpointOptions checkpoint_from(const InputOptions& options, std::optional<Family> family) {
+  refuse_machine(options.path);
   CheckpointOptions checkpoint;
   checkpoint.path = options.path;
   checkpoint.style = style_from(options.style);
@@ -192,9 +221,12 @@ Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& re
     Conversion conversion = decide_conversion(request, checkpoint);
     require_tested_versions(flags, conversion);
     if (conversion.refusal && !conversion.decision.backend) {
-      const std::string near =
-          moe_backend_hint(*conversion.rules, conversion.deployment.moe_backend);
-      conversion.refusal->hint(near.empty() ? std::string(otherwise) : near);
+      const std::string type = conversion.refusal->reference_type_name();
+      const auto unknown = no_moe_backend(*conversion.rules, conversion.deployment.moe_backend);
+      conversion.refusal = unknown ? Error(*unknown).reference_type(type)
+                                   : conversion.refusal->hint(std::string(otherwise));
+    } else if (conversion.refusal && conversion.refusal->hint_text().empty()) {
+      conversion.refusal->hint(size_hint(sizes_that_work(request, conversion, checkpoint)));
     }
     return conversion;
   } catch (const Error& error) {

@@ -8,6 +8,7 @@
 
 #include "apps/options.hpp"
 #include "formats/conversion/decide.hpp"
+#include "formats/conversion/working_sizes.hpp"
 
 namespace mxfp4 {
 
@@ -26,9 +27,13 @@ namespace mxfp4 {
                                                 std::optional<Family> family);
 
 // decide_conversion, with errors that name the flag or the --target file that is wrong. A refusal
-// by the oracle gets the nearest name as its hint, or `otherwise`.
+// by the oracle gets a hint, `otherwise` if there is no better one, and a refusal of sizes names
+// those that work.
 [[nodiscard]] Conversion conversion_for(
     const RequestFlags& flags, const ConversionRequest& request, const OpenedCheckpoint* checkpoint,
     std::string_view otherwise = "mxfp4-repack explain shows every candidate and its reason");
+
+// "--tp-size"
+[[nodiscard]] std::string_view flag_of(ParallelSize size);
 
 }  // namespace mxfp4

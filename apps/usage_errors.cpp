@@ -14,6 +14,7 @@
 #include "apps/console.hpp"
 #include "apps/options.hpp"
 #include "apps/suggest.hpp"
+#include "lib/oracle/machines.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -218,6 +219,10 @@ Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& word
           return {fmt::format("no command before '{}'", word),
                   fmt::format("mxfp4-repack inspect {} shows what it is", shell_word(word))};
         }
+        if (contains(flag_names(app), "--" + word)) {
+          return {fmt::format("unknown command '{}'", word),
+                  fmt::format("did you mean --{}?", word)};
+        }
         return {fmt::format("unknown command '{}'", word),
                 nearest.empty() ? fmt::format("one of {}", fmt::join(commands, ", "))
                                 : fmt::format("did you mean {}?", nearest)};
@@ -315,6 +320,24 @@ std::string reworded(const CLI::App* command, const CLI::Error& error) {
   return text;
 }
 
+// What words without a flag were most likely meant for; empty: nothing is likely. `surplus` are
+// those that the command takes no more.
+std::string likely_meaning(const CLI::App& command, const CLI::Error& error,
+                           const std::vector<std::string>& surplus) {
+  if (surplus.size() != 1) return "";
+  const std::string word = shell_word(surplus.front());
+  const bool no_output =
+      error.get_name() == "RequiredError" && subject_of(error.what()) == "--output";
+  if (no_output) return fmt::format("did you mean -o {}?", word);
+  if (!is_surplus(error)) return "";
+  const auto takes = [&](const char* flag) { return command.get_option_no_throw(flag) != nullptr; };
+  if (takes("--arch") && find_machine(surplus.front()) != nullptr) {
+    return fmt::format("did you mean --arch {}?", word);
+  }
+  if (command.get_name() == "verify") return fmt::format("did you mean --against {}?", word);
+  return "";
+}
+
 Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
                        const std::vector<std::string>& words) {
   const std::vector<std::string> commands = command_names(app);
@@ -338,7 +361,8 @@ Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
   if (is_surplus(error) && takes_input) {
     help = "a checkpoint of several files is given by its directory";
   }
-  return {reworded(command, error), help};
+  const std::string meant = likely_meaning(*command, error, command->remaining());
+  return {reworded(command, error), meant.empty() ? help : meant};
 }
 
 }  // namespace

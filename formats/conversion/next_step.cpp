@@ -43,6 +43,13 @@ NextStep next_step(const ConversionRequest& request, const Conversion& conversio
                    const OpenedCheckpoint* checkpoint) {
   if (!conversion.refusal) return {};
   if (works_with_defects(request, conversion, checkpoint)) return {.allow_known_defects = true};
+  if (WorkingSizes sizes = sizes_that_work(request, conversion, checkpoint);
+      !sizes.values.empty()) {
+    const int64_t asked = (request.deployment.*sizes.size).value_or(1);
+    const auto above = std::ranges::upper_bound(sizes.values, asked);
+    sizes.values = {above == sizes.values.begin() ? *above : *(above - 1)};
+    return {.sizes = std::move(sizes)};
+  }
   if (!request.backend) {
     std::vector<Change> changes = ways_out(request, conversion, checkpoint);
     if (!changes.empty()) return {.changes = std::move(changes)};

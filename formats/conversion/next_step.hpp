@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/conversion/alternatives.hpp"
+#include "formats/conversion/working_sizes.hpp"
 #include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
@@ -20,11 +21,13 @@ struct NextStep {
   std::vector<Change> changes{};     // of flags and variables, for kConvert
   bool allow_known_defects = false;  // for kConvert
   const Release* release = nullptr;  // for kConvert: of the rules, where they have to be others
+  WorkingSizes sizes{};  // for kConvert: one value, where the asked size has to be another
 };
 
-// The conversion that was decided; refused, the same with known defects allowed; then after the
-// fewest changes with which it is not refused; then by the rules of the newest release before the
-// asked one that do not refuse. A backend that was asked for is not changed.
+// The conversion that was decided; refused, the same with known defects allowed; then with the
+// nearest parallel size that works, best a smaller one; then after the fewest changes with which it
+// is not refused; then by the rules of the newest release before the asked one that do not refuse. A backend
+// that was asked for is not changed.
 [[nodiscard]] NextStep next_step(const ConversionRequest& request, const Conversion& conversion,
                                  const OpenedCheckpoint* checkpoint);
 

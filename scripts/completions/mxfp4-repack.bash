@@ -18,7 +18,7 @@ _mxfp4_repack_values() {
         TRITON_UNFUSED XPU ;;
     --family) echo gpt_oss generic ;;
     --selector) echo gpt_oss deepseek_v4 ;;
-    --libs | --no-lib) echo aiter deep_gemm flashinfer flashinfer_cutlass humming triton_kernels ;;
+    --libs | --no-lib) echo aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels ;;
     --activation)
       echo silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul \
         gelu_tanh_no_mul relu2_no_mul ;;

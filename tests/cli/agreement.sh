@@ -66,7 +66,7 @@ done <<'EOF'
 4 --arch sm90 --pad none
 4 --arch sm90 --backend B12X_MXFP4_BF16 --revision 0.28.0
 4 --arch sm90 --moe-backend xpu
-4 --arch sm90 --moe-backend tritn
+2 --arch sm90 --moe-backend tritn
 4 --arch sm90 --backend HUMMING --knob humming_input_dtype=int8
 2 --arch sm90 --rank 1
 2 --arch sm90 --activation loud

@@ -129,17 +129,17 @@ def rows(what, key):
     return set(names)
 
 
-def moe_backends():
-    """What --moe-backend takes, from the refusal of another name."""
-    result = subprocess.run([BIN, "explain", "--arch", "sm90", "--moe-backend", "-", "--json"],
+def names_in_hint(flag):
+    """What a flag takes, from the hint after a name that is near to none."""
+    result = subprocess.run([BIN, "explain", "--arch", "sm90", flag, "-", "--json"],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return {"auto", *re.findall(r"'(\w+)'", json.loads(result.stdout)["error"]["message"].split(" one of ")[1])}
+    return set(json.loads(result.stdout)["error"]["hint"].removeprefix("one of ").split(", "))
 
 
 def compare_values():
     """The closed lists that completions carry, against the program's tables."""
     known = {"--backend": rows("backends", "backend"), "--style": rows("styles", "style"),
-             "--moe-backend": moe_backends()}
+             "--moe-backend": names_in_hint("--moe-backend"), "--no-lib": names_in_hint("--no-lib")}
     texts = {name: read("scripts", "completions", "mxfp4-repack." + name) for name in
              ("bash", "fish", "zsh")}
     differences = []
@@ -147,7 +147,7 @@ def compare_values():
         offered = {
             "bash": bash("convert", flag, ""),
             "fish": set(re.search(r"-l %s -x -a '([^']*)'" % flag[2:], texts["fish"]).group(1).split()),
-            "zsh": set(re.search(r"'%s=\[[^]]*\]:\w+:\(([^)]*)\)" % flag, texts["zsh"]).group(1).split()),
+            "zsh": set(re.search(r"'\*?%s=\[[^]]*\]:\w+:\(([^)]*)\)" % flag, texts["zsh"]).group(1).split()),
         }
         for shell, found in offered.items():
             for value in sorted(values ^ found):

@@ -50,6 +50,23 @@ expect_one_error "--all2all-backend: unknown name 'deepep'$"
 grep -qx 'hint: did you mean deepep_high_throughput?' stderr || fail 'a name is not found by its beginning'
 expect_exit 2 "$BIN" explain --arch sm90 --routing-method bogus
 grep -q '^hint: one of Default, ' stderr || fail 'no names of routing methods'
+# --moe-backend: a name that no release knows is misuse; one that the engine has, but not for these
+# experts, or not in this release, is refused as by the engine.
+for command in explain "convert $model -o bad" "inspect $model"; do
+  # shellcheck disable=SC2086
+  misused "--moe-backend: unknown name 'bogus'$" $command --arch sm90 --moe-backend bogus
+  grep -q '^hint: one of auto, b12x, deep_gemm, .*, emulation$' stderr || { cat stderr >&2; fail 'no names'; }
+done
+misused "--moe-backend: unknown name 'TRITN'$" explain --arch sm90 --moe-backend TRITN
+grep -qx 'hint: did you mean triton?' stderr || fail 'no nearest backend'
+misused "--moe-backend: unknown name 'bogus'$" explain --arch sm90 --moe-backend bogus --history
+expect_exit 0 "$BIN" explain --arch sm90 --moe-backend TRITON-unfused
+expect_exit 4 "$BIN" explain --arch sm90 --moe-backend cutlass --revision 0.33.0
+expect_one_error '--moe-backend cutlass: vllm-0\.33\.0 has no MXFP4 backend of this name$'
+grep -qx 'hint: mxfp4-repack explain --all shows how to get each backend' stderr || fail 'no way on'
+expect_exit 4 "$BIN" explain --arch sm90 --moe-backend b12x --revision 0.22.0
+expect_one_error '--moe-backend b12x: vllm-0\.22\.0 has no MXFP4 backend of this name$'
+grep -qx 'hint: --revision vllm-0.33.0 has one' stderr || fail 'no release that has it'
 # In a file it is the file that is wrong.
 printf '{"arch": "sm9"}\n' >target.json
 expect_exit 3 "$BIN" explain --target target.json

@@ -144,8 +144,8 @@ meant() {
 meant 'did you mean convert?' cnvert
 meant 'did you mean --arch?' convert model --aarch sm90
 meant 'did you mean MARLIN?' convert model -o no --arch sm90 --backend MARLN
-meant 'did you mean --moe-backend marlin?' convert model -o no --arch sm90 --moe-backend marln
-meant 'did you mean --moe-backend triton?' explain --arch sm90 --moe-backend tritom
+meant 'did you mean marlin?' convert model -o no --arch sm90 --moe-backend marln
+meant 'did you mean triton?' explain --arch sm90 --moe-backend tritom
 meant 'did you mean layouts?' list layout
 meant 'did you mean zstd?' convert model -o no --arch sm90 --compress zst
 meant 'did you mean gpt_oss?' explain --arch sm90 --family gptoss

@@ -37,15 +37,26 @@ unknown flag '--version'|--version stands without a command|verify --version
 unknown command 'convrt'|did you mean convert\?|convrt
 unknown command 'frobnicate'|one of convert, inspect|frobnicate
 unknown command 'convrt'|did you mean convert\?|help convrt
+unknown command 'version'|did you mean --version\?|version
 --arch: its value is missing|mxfp4-repack explain --help|explain --arch
 --output is missing: directory to write|mxfp4-repack convert --help|convert $model
+--output is missing: directory to write|did you mean -o packed\?$|convert $model packed
+--output is missing: directory to write|did you mean -o packed\?$|convert $model packed --arch H100
+--output is missing: directory to write|did you mean -o back\?$|unpack packed back
+--output is missing: directory to write|mxfp4-repack convert --help|convert $model a b
+'b' is one argument too many|a checkpoint of several files is given by its directory|convert $model b -o out
+'H100' is one argument too many|did you mean --arch H100\?$|convert $model H100 -o out
+'mi300x' is one argument too many|did you mean --arch mi300x\?$|explain $model mi300x
 INPUT is missing: checkpoint: directory, file or manifest|mxfp4-repack convert --help|convert -o out
 --tp-size: 'two' is not a number from 1 to 65536|mxfp4-repack explain --help|explain --arch sm90 --tp-size two
-'b' is one argument too many|mxfp4-repack verify --help|verify a b
+'b' is one argument too many|did you mean --against b\?$|verify a b
 2 arguments too many: 'b' 'c'|mxfp4-repack verify --help|verify a b c
 2 arguments too many: 'b' 'c'|a checkpoint of several files is given by its directory|convert a b c -o out
 --style: of no use without --against|mxfp4-repack verify --help|verify out --style quark
 END
+expect_exit 3 "$BIN" explain H100
+expect_one_error 'H100: a machine, not a checkpoint$'
+grep -qx 'hint: did you mean --arch H100?' stderr || fail 'no hint for a machine'
 expect_exit 2 "$BIN"
 [ "$(grep -c 'convert' stderr)" = 1 ] || fail 'the commands are listed twice'
 expect_exit 2 "$BIN" list bogus

@@ -176,7 +176,11 @@ TEST(NextStep, IsAConversionThatWorks) {
     const Conversion conversion = decide_conversion(request, &checkpoint);
     const NextStep next = next_step(request, conversion, &checkpoint);
     if (next.command == NextStep::Command::kConvert) {
-      ConversionRequest changed = changed_request(request, conversion, &checkpoint, next.changes);
+      ConversionRequest changed = request;
+      if (!next.changes.empty()) {
+        changed = changed_request(request, conversion, &checkpoint, next.changes);
+      }
+      for (const int64_t value : next.sizes.values) changed.deployment.*next.sizes.size = value;
       changed.allow_known_defects |= next.allow_known_defects;
       EXPECT_FALSE(decide_conversion(changed, &checkpoint).refusal);
     }
@@ -185,15 +189,47 @@ TEST(NextStep, IsAConversionThatWorks) {
   ConversionRequest request = on_arch("sm90");
   EXPECT_EQ(step(request).command, NextStep::Command::kConvert);
   EXPECT_TRUE(step(request).changes.empty());
-  request.deployment.tp_size = 8;  // eight ranks for four experts
-  request.deployment.enable_expert_parallel = true;
+  EXPECT_TRUE(step(request).sizes.values.empty());
+  request.deployment.moe_backend = "xpu";
   EXPECT_EQ(step(request).command, NextStep::Command::kConvert);
   EXPECT_FALSE(step(request).changes.empty());
+  request = on_arch("sm90");
+  request.deployment.tp_size = 8;  // eight ranks for four experts
+  request.deployment.enable_expert_parallel = true;
+  EXPECT_EQ(step(request).sizes.values, std::vector<int64_t>{4});
   request.backend = Backend::MARLIN;  // what was asked for is not changed
+  EXPECT_EQ(step(request).sizes.values, std::vector<int64_t>{4});
+  request = on_arch("sm90");
+  request.deployment.tp_size = 8;
+  request.pad = false;
   EXPECT_EQ(step(request).command, NextStep::Command::kInspect);
   request = on_arch("sm90");
   request.backend = Backend::NONE;
   EXPECT_EQ(step(request).command, NextStep::Command::kListBackends);
+}
+
+TEST(SizesThatWork, LieAroundTheAskedOne) {
+  const OpenedCheckpoint checkpoint = open_gpt_oss();
+  const auto sizes = [&](const ConversionRequest& request) {
+    return sizes_that_work(request, decide_conversion(request, &checkpoint), &checkpoint);
+  };
+  ConversionRequest request = on_arch("sm90");
+  EXPECT_TRUE(sizes(request).values.empty());  // nothing refuses
+  request.deployment.tp_size = 5;
+  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{3, 4, 6, 8}));
+  request.rank = 4;  // has to be one of the ranks
+  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{6, 8}));
+  request.rank.reset();
+  request.deployment.tp_size = 65536;
+  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{48, 96}));
+  // 7 data parallel ranks cannot be, whatever the tensor parallel size.
+  request.deployment.tp_size = 2;
+  request.deployment.dp_size = 7;
+  EXPECT_EQ(sizes(request).size, &DeploymentFacts::dp_size);
+  EXPECT_EQ(sizes(request).values, (std::vector<int64_t>{4, 6, 8, 12}));
+  // Another machine is needed, not another size.
+  request.deployment.arch = "aarch64";
+  EXPECT_TRUE(sizes(request).values.empty());
 }
 
 TEST(NextStep, AllowsKnownDefectsWhereTheyAloneRefuse) {
