@@ -128,19 +128,28 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
                           options.shard.empty() ? "verify" : "finalize", out));
 }
 
-int already_complete(const ConvertOptions& options, const Console& console) {
+// A shard may be complete where OUT is not yet.
+int already_complete(const ConvertOptions& options, const std::optional<Shard>& shard,
+                     const Console& console) {
+  const bool whole = !shard || !find_blobs(options.output).empty();
   if (console.json()) {
     Json json = json_document("convert");
     json["dry_run"] = options.dry_run;
     json["output"] = options.output.string();
-    json["complete"] = true;
+    json["complete"] = whole;
     json["already_complete"] = true;
     console.result_json(json);
-  } else {
-    const std::string out = shell_word(options.output.string());
-    console.say(fmt::format("{}: complete already, nothing to do; next: mxfp4-repack {} {}", out,
-                            options.shard.empty() ? "verify" : "finalize", out));
+    return kOk;
   }
+  const std::string out = shell_word(options.output.string());
+  std::string what = "complete already";
+  if (shard) {
+    const std::string name = fmt::format("{}/{}", shard->index, shard->count);
+    what = whole ? fmt::format("complete already, the layers of shard {} included", name)
+                 : fmt::format("shard {} is complete already", name);
+  }
+  console.say(fmt::format("{}: {}, nothing to do; next: mxfp4-repack {} {}", out, what,
+                          whole ? "verify" : "finalize", out));
   return kOk;
 }
 
@@ -183,7 +192,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                           plan.manifests, *checkpoint.source);
   if (output.complete()) {
     if (options.model_card && !options.dry_run) add_model_card(options.output, console);
-    return already_complete(options, console);
+    return already_complete(options, repack_as.shard, console);
   }
   for (const std::string& damage : output.damages()) console.warn(damage + "; made again");
   if (options.dry_run) {
