@@ -248,6 +248,7 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
         .hint("--resume goes on, --force starts again");
   }
   if (request_.look_only) {
+    directory_.require_writable();
     if (resumed) earlier_ = std::move(found);
     return;
   }

@@ -52,13 +52,6 @@ void refuse_inside_blob(const fs::path& path) {
   }
 }
 
-void require_writable(const fs::path& directory) {
-  if (access(directory.c_str(), W_OK | X_OK) == 0) return;
-  const int code = errno;
-  throw Error::output(
-      fmt::format("{}: cannot write here: {}", directory.string(), std::strerror(code)));
-}
-
 // Files in `directory` and its folders; a directory that is large is not one of ours.
 std::set<FileIdentity> identities_in(const fs::path& directory) {
   constexpr size_t kMany = 100'000;
@@ -137,7 +130,6 @@ OutputDirectory::OutputDirectory(fs::path path, OutputMode mode, bool shared,
       throw Error::output(fmt::format("{}: exists and is not a directory", path_.string()));
     }
     if (look_only_ && !existed_) {
-      require_writable(existing_above(path_));
       existed_ = true;  // nothing is to be removed
       return;
     }
@@ -236,6 +228,14 @@ std::optional<int64_t> OutputDirectory::free_bytes() const {
   const fs::space_info space = fs::space(existing_above(home()), error);
   if (error) return std::nullopt;
   return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
+}
+
+void OutputDirectory::require_writable() const {
+  const fs::path place = existing_above(path_);
+  if (access((place / ".").c_str(), W_OK | X_OK) == 0) return;
+  const int code = errno;
+  throw Error::output(
+      fmt::format("{}: cannot write here: {}", place.string(), std::strerror(code)));
 }
 
 void OutputDirectory::reserve(int64_t bytes) const {

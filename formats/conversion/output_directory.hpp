@@ -50,6 +50,8 @@ class OutputDirectory {
   void discard() const noexcept;
   // All files in home(), relative to it, folders of ranks and of the blob included.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
+  // Throws Error::output where the system does not let us write into `path`, or create it.
+  void require_writable() const;
   // Throws Error::output when the file system has less than `bytes` free.
   void reserve(int64_t bytes) const;
   void keep() { keep_ = true; }

@@ -113,3 +113,45 @@ chmod 755 ranks/rank-01-of-02
 # shellcheck disable=SC2086
 expect_exit 0 "${as_anybody[@]}" ./program convert model -o ranks $flags --tp-size 2 --resume
 diff -r want ranks
+
+# Directories that may be read alone. A dry run ends as the run would, and nothing is left behind.
+rm -f blob/.mxfp4_repack.progress
+mkdir empty fixed
+cp -r model fixed/model
+: >file
+hand_over empty fixed blob file
+chmod 555 empty fixed fixed/model blob
+names() { find . -path ./stdout -o -path ./stderr -o -print | sort; }
+there=$(names)
+while IFS='|' read -r out words dry more; do
+  for last in '' --dry-run; do
+    [ -z "$last" ] || words=$dry
+    # shellcheck disable=SC2086
+    refused 5 "$words: (Permission denied|Not a directory)$" convert fixed/model -o $out $flags -q $more $last
+    [ "$(names)" = "$there" ] || fail "$out $more $last: something was left"
+  done
+done <<'END'
+fixed/out|fixed/out: cannot create|/fixed: cannot write here|
+fixed/a/b/out|fixed/a/b/out: cannot create|/fixed: cannot write here|
+fixed/model/out|fixed/model/out: cannot create|/fixed/model: cannot write here|
+empty|empty/[^ ]*: cannot create|/empty: cannot write here|
+empty|empty/[^ ]*: cannot create|/empty: cannot write here|--shard 0/2
+empty|empty/[^ ]*: cannot create|/empty: cannot write here|--resume
+blob|blob/[^ ]*: cannot create|/blob: cannot write here|--force
+file/out|file/out: cannot create|/file: cannot write here|
+END
+for arguments in 'unpack blob -o fixed/out' 'unpack blob -o empty' 'inspect blob --html fixed/page.html' \
+  'finalize blob --model-card'; do
+  # shellcheck disable=SC2086
+  refused 5 ': cannot create: Permission denied$' $arguments
+  [ "$(names)" = "$there" ] || fail "$arguments: something was left"
+done
+# They are good inputs, and a complete result needs no writing.
+for arguments in 'inspect fixed/model' 'convert fixed/model -o new' 'verify blob --against fixed/model' \
+  'finalize blob' 'convert model -o blob --resume' 'convert model -o blob --resume --dry-run'; do
+  [[ $arguments != convert* ]] || arguments+=" $flags"
+  rm -rf new && mkdir new
+  hand_over new
+  # shellcheck disable=SC2086
+  expect_exit 0 "${as_anybody[@]}" ./program $arguments
+done
