@@ -47,7 +47,7 @@ std::string value_words(const Change& change) {
   const std::string value = change.value.value_or("");
   if (change.kind == FactKind::kVariable) return fmt::format("{}={}", change.name, value);
   if (change.kind == FactKind::kActivationKey) {
-    return fmt::format("'{{\"moe\": {{\"activation\": \"{}\"}}}}'", value);
+    return fmt::format("'{{\"moe\":{{\"activation\":\"{}\"}}}}'", value);
   }
   return shell_word(value);
 }

@@ -120,7 +120,7 @@ std::string answer_text(const RuleSet& rules, const Explanation& e) {
   }
   const std::string_view backend = backend_name(*e.decision.backend);
   if (e.refusal) {
-    return fmt::format("Refused: {} on {}, which cannot be converted for ({})", backend, machine,
+    return fmt::format("Refused: nothing can be converted for {} on {} ({})", backend, machine,
                        rules.name);
   }
   return fmt::format("{}{}, layout {}: {}, {}", backend, e.decision.forced ? " (forced)" : "",

@@ -230,10 +230,11 @@ void append_alternatives(std::string& out, const Console& console, const Explana
     }
   }
   if (never.empty()) return;
-  append_wrapped(out, "  ", 4,
-                 fmt::format("no change is known for {}: the model or the engine rules "
-                             "{} out",
-                             fmt::join(never, ", "), never.size() == 1 ? "it" : "them"));
+  append_wrapped(
+      out, "  ", 4,
+      fmt::format("no change is known for {}: the model or the engine rules {} out, or {}",
+                  fmt::join(never, ", "), never.size() == 1 ? "it" : "them",
+                  never.size() == 1 ? "its layout is not known" : "their layouts are not known"));
 }
 
 void append_next(std::string& out, const Console& console, const Explanation& e, bool all,
