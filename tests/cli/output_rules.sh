@@ -245,3 +245,28 @@ for blocks in $limits; do
   expect_one_error 'limited-too/.*: cannot write: File too large$'
   [ ! -e limited-too ] || fail 'unpack left something'
 done
+
+# OUT may be a new directory inside the checkpoint's: it is no part of the checkpoint, neither of the
+# next conversion nor of what --include-rest copies. The checkpoint's own directory and those above it
+# are refused.
+mkdir above
+cp -r "$model" above/model
+echo tokens >above/model/tokenizer.json
+# shellcheck disable=SC2086
+expect_exit 0 "$BIN" convert above/model -o above/model/packed $flags
+diff -r before above/model/packed
+expect_exit 0 "$BIN" verify above/model/packed --against above/model
+# shellcheck disable=SC2086
+expect_exit 0 "$BIN" convert above/model -o above/model/packed $flags --force
+expect_exit 0 "$BIN" convert above/model -o above/model/whole --arch sm90 --include-rest
+expect_exit 0 "$BIN" convert above/model -o beside --arch sm90 --include-rest
+diff -r beside above/model/whole
+[ "$(cd beside && find . -maxdepth 1 -type d)" = $'.\n./mxfp4_repack' ] || fail 'the blob was copied as a part of the model'
+for out in above/model above above/model/. above/model/packed/..; do
+  for flag in '' --force --resume; do
+    # shellcheck disable=SC2086
+    expect_exit 5 "$BIN" convert above/model -o $out --arch sm90 $flag
+    expect_one_error "$out: holds the input above/model/"
+  done
+done
+(cd above/model && expect_exit 5 "$BIN" convert . -o . --arch sm90 && expect_one_error '\.: holds the input ')
