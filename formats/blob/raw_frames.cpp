@@ -33,10 +33,14 @@ uint32_t load_number(ConstBytes bytes, size_t size) {
   return value;
 }
 
-// XXH64 of a frame's content, summed by pieces before the bytes are moved or after.
+// XXH64 of a frame's content, if it is asked for, and another sum, if there is one: by pieces before
+// the bytes are moved or after.
 class ContentSum {
  public:
-  ContentSum(ConstBytes content, ChecksumPart* other) : content_(content), other_(other) {
+  ContentSum(ConstBytes content, FrameCheck check, ChecksumPart* other)
+      : content_(content), other_(other) {
+    if (check == FrameCheck::kSizes) return;
+    state_.reset(XXH64_createState());
     if (state_ == nullptr) throw std::bad_alloc();
     XXH64_reset(state_.get(), 0);
   }
@@ -49,15 +53,16 @@ class ContentSum {
   void behind(size_t end) {
     if (end - summed_ >= kHashPiece) add(end - summed_);
   }
-  [[nodiscard]] uint32_t finish() {
+  // Sums what is left. The low half of XXH64, 0 where it was not asked for.
+  uint32_t finish() {
     ahead(content_.size());
-    return static_cast<uint32_t>(XXH64_digest(state_.get()));
+    return state_ == nullptr ? 0 : static_cast<uint32_t>(XXH64_digest(state_.get()));
   }
 
  private:
   void add(size_t bytes) {
     const ConstBytes piece = content_.subspan(summed_, bytes);
-    XXH64_update(state_.get(), piece.data(), piece.size());
+    if (state_ != nullptr) XXH64_update(state_.get(), piece.data(), piece.size());
     if (other_ != nullptr) other_->update(piece);
     summed_ += bytes;
   }
@@ -65,7 +70,7 @@ class ContentSum {
   struct Free {
     void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
   };
-  std::unique_ptr<XXH64_state_t, Free> state_{XXH64_createState()};
+  std::unique_ptr<XXH64_state_t, Free> state_;
   ConstBytes content_;
   ChecksumPart* other_;
   size_t summed_ = 0;
@@ -132,13 +137,102 @@ RawFrameParts::RawFrameParts(MutableBytes content) {
   parts.push_back(rest);
 }
 
-void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info) {
+// Ends the sums. Throws Error::input where the frame's, if it is asked for, differs.
+void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info, FrameCheck check) {
   const uint32_t sum = content.finish();
-  if (sum == stored && sum == info.checksum) return;
+  if (check == FrameCheck::kSizes || (sum == stored && sum == info.checksum)) return;
   throw Error::input("a zstd frame's checksum does not match the seek table");
 }
 
 [[noreturn]] void damaged() { throw Error::input("a zstd frame is damaged"); }
+
+// The encoded bytes of a frame from its first to its last: in memory as a whole, or read a window at a
+// time, so that what is copied is in the caches.
+class Window {
+ public:
+  explicit Window(ConstBytes encoded) : have_(encoded) {}
+  Window(int64_t encoded, MutableBytes memory, const FrameRead& read)
+      : have_(memory.first(0)), memory_(memory), read_(&read), end_(encoded) {}
+
+  // The next `bytes` bytes, which stay until the next call. Throws Error::input where the frame ends
+  // before.
+  ConstBytes take(size_t bytes) {
+    if (have_.size() < bytes && offset_ < end_) refill();
+    if (have_.size() < bytes) damaged();
+    const ConstBytes taken = have_.first(bytes);
+    have_ = have_.subspan(bytes);
+    return taken;
+  }
+
+  // The next bytes go to `out`: what the window has is copied, the rest is read to its place.
+  void move(MutableBytes out) {
+    const size_t here = std::min(have_.size(), out.size());
+    std::ranges::copy(have_.first(here), out.begin());
+    have_ = have_.subspan(here);
+    const MutableBytes rest = out.subspan(here);
+    if (rest.empty()) return;
+    if (rest.size() > static_cast<size_t>(end_ - offset_)) damaged();
+    read(rest);
+  }
+
+  [[nodiscard]] bool at_end() const { return offset_ == end_ && have_.empty(); }
+
+ private:
+  void refill() {
+    // A frame of compressed blocks is left to another reader: it is known by its first bytes.
+    const size_t room = offset_ == 0 ? std::min(kFirstBytes, memory_.size()) : memory_.size();
+    std::ranges::copy(have_, memory_.begin());
+    const auto more = std::min(room - have_.size(), static_cast<size_t>(end_ - offset_));
+    read(memory_.subspan(have_.size(), more));
+    have_ = memory_.first(have_.size() + more);
+  }
+
+  void read(MutableBytes out) {
+    (*read_)(offset_, {&out, 1});
+    offset_ += static_cast<int64_t>(out.size());
+  }
+
+  static constexpr size_t kFirstBytes = 4096;
+  ConstBytes have_;
+  MutableBytes memory_;
+  const FrameRead* read_ = nullptr;
+  int64_t offset_ = 0;  // of what is read next
+  int64_t end_ = 0;
+};
+
+// Fills `out` with the frame's content. False, with `out` and `sum` undefined, when it has other blocks
+// or another header than write_raw_frame's.
+bool unpack_blocks(Window& window, const FrameInfo& info, MutableBytes out, FrameCheck check,
+                   ChecksumPart* sum) {
+  if (info.encoded < kHeaderBytes) return false;
+  const ConstBytes header = window.take(kHeaderBytes);
+  if (!std::ranges::equal(header.first(kFrameBegin.size()), kFrameBegin)) return false;
+  if (load_number(header.subspan(kFrameBegin.size()), 4) != out.size()) {
+    throw Error::input("a zstd frame disagrees with its entry in the seek table");
+  }
+  ContentSum content(out, check, sum);
+  size_t at = 0;
+  for (bool last = false; !last;) {
+    const uint32_t block = load_number(window.take(kBlockHeaderBytes), kBlockHeaderBytes);
+    last = (block & 1U) != 0;
+    const uint32_t type = block >> 1 & 3U;
+    const size_t size = block >> 3;
+    if (type != kRaw && type != kRle) return false;
+    if (size > kMaxBlockBytes || size > out.size() - at) damaged();
+    const MutableBytes place = out.subspan(at, size);
+    if (type == kRle) {
+      std::ranges::fill(place, window.take(1).front());
+    } else {
+      window.move(place);
+    }
+    at += size;
+    content.behind(at);
+  }
+  const uint32_t stored = load_number(window.take(kChecksumBytes), kChecksumBytes);
+  if (at != out.size() || !window.at_end()) damaged();
+  check_sum(content, stored, info, check);
+  return true;
+}
 
 }  // namespace
 
@@ -168,7 +262,7 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
   const auto emit_number = [&](size_t value, size_t bytes) {
     emit({reinterpret_cast<const std::byte*>(&value), bytes});
   };
-  ContentSum content(in, sum);
+  ContentSum content(in, FrameCheck::kChecksums, sum);
   emit(kFrameBegin);
   emit_number(in.size(), 4);
   for (const FrameBlock& block : blocks) {
@@ -188,65 +282,35 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
 
 bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
                       FrameCheck check) {
-  if (encoded.size() < kHeaderBytes ||
-      !std::ranges::equal(encoded.first(kFrameBegin.size()), kFrameBegin)) {
-    return false;
-  }
-  if (load_number(encoded.subspan(kFrameBegin.size()), 4) != out.size()) {
-    throw Error::input("a zstd frame disagrees with its entry in the seek table");
-  }
-  ConstBytes rest = encoded.subspan(kHeaderBytes);
-  ContentSum content(out, nullptr);
-  size_t at = 0;
-  for (bool last = false; !last;) {
-    if (rest.size() < kBlockHeaderBytes) damaged();
-    const uint32_t header = load_number(rest, kBlockHeaderBytes);
-    rest = rest.subspan(kBlockHeaderBytes);
-    last = (header & 1U) != 0;
-    const uint32_t type = header >> 1 & 3U;
-    const size_t size = header >> 3;
-    if (type != kRaw && type != kRle) return false;
-    const size_t stored = type == kRle ? 1 : size;
-    if (size > kMaxBlockBytes || size > out.size() - at || stored > rest.size()) damaged();
-    if (type == kRle) {
-      std::memset(out.data() + at, std::to_integer<int>(rest.front()), size);
-    } else if (size > 0) {
-      std::memcpy(out.data() + at, rest.data(), size);
-    }
-    rest = rest.subspan(stored);
-    at += size;
-    if (check == FrameCheck::kChecksums) content.behind(at);
-  }
-  if (at != out.size() || rest.size() != kChecksumBytes) damaged();
-  if (check == FrameCheck::kSizes) return true;
-  check_sum(content, load_number(rest, kChecksumBytes), info);
-  return true;
+  Window window(encoded);
+  return unpack_blocks(window, info, out, check, nullptr);
 }
 
 bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check, ChecksumPart* sum,
-                    const FrameRead& read) {
+                    MutableBytes window, const FrameRead& read) {
   RawFrameParts frame(out);
-  if (frame.bytes != info.encoded) return false;
-  const bool checked = check == FrameCheck::kChecksums;
-  ContentSum content(out, nullptr);
+  if (frame.bytes != info.encoded) {
+    Window blocks(info.encoded, window, read);
+    return unpack_blocks(blocks, info, out, check, sum);
+  }
+  ContentSum content(out, check, sum);
   // What is summed is read shortly before, so that it is still in the caches.
-  const size_t at_once = checked || sum != nullptr ? kPartsAtOnce : frame.parts.size();
+  const bool summed = check == FrameCheck::kChecksums || sum != nullptr;
+  const size_t at_once = summed ? kPartsAtOnce : frame.parts.size();
   int64_t offset = 0;
   size_t filled = 0;
   for (size_t at = 0; at < frame.parts.size(); at += at_once) {
     const auto parts =
         std::span(frame.parts).subspan(at, std::min(at_once, frame.parts.size() - at));
     read(offset, parts);
-    const size_t before = filled;
     for (size_t i = 0; i < parts.size(); ++i) {
       offset += static_cast<int64_t>(parts[i].size());
       if (i % 2 == 1) filled += parts[i].size();
     }
-    if (checked) content.ahead(filled);
-    if (sum != nullptr) sum->update(out.subspan(before, filled - before));
+    if (summed) content.ahead(filled);
   }
   if (!frame.has_raw_form()) return false;
-  if (checked) check_sum(content, frame.stored_sum(), info);
+  check_sum(content, frame.stored_sum(), info, check);
   return true;
 }
 

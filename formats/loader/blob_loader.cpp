@@ -255,7 +255,7 @@ void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes o
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
   const Layer& in = layers_[layer];
   if (piece.frame == nullptr) return read_plain(in.file, piece.offset, out, sum);
-  if (read_straight(in, piece, out, check, sum)) return;
+  if (read_straight(in, piece, out, buffers, check, sum)) return;
   decode(in, piece, out, buffers, check);
   if (sum == nullptr) return;
   sum->begin(piece.begin);
@@ -264,10 +264,11 @@ void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes o
 
 // A frame that is wanted whole, and needs no decoding. False for another.
 bool BlobLoader::read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out,
-                               FrameCheck check, ChecksumPart* sum) const {
+                               LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
   const SeekEntry& entry = *piece.frame;
   if (piece.bytes != entry.frame.decoded) return false;
-  return read_raw_frame(entry.frame, out, check, sum,
+  buffers.encoded.resize(static_cast<size_t>(kFrameWindowBytes));
+  return read_raw_frame(entry.frame, out, check, sum, buffers.encoded,
                         [&](int64_t offset, std::span<const MutableBytes> parts) {
                           layer.file.read(entry.encoded_offset + offset, parts);
                         });

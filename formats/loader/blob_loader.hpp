@@ -102,8 +102,8 @@ class BlobLoader {
   class Reading;
 
   static Layer open_layer(const std::filesystem::path& path, const ManifestLayer& stated);
-  bool read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out, FrameCheck check,
-                     ChecksumPart* sum) const;
+  bool read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out,
+                     LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const;
   void decode(const Layer& layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
               FrameCheck check) const;
 

@@ -148,7 +148,8 @@ TEST(RawFrames, CompressedFramesAreLeftToZstd) {
 // Reads the frame as from a file that begins with it.
 bool read_straight(const Bytes& encoded, const FrameInfo& info, MutableBytes out, FrameCheck check,
                    ChecksumPart* sum = nullptr) {
-  return read_raw_frame(info, out, check, sum,
+  Bytes window(static_cast<size_t>(kFrameWindowBytes));
+  return read_raw_frame(info, out, check, sum, window,
                         [&](int64_t offset, std::span<const MutableBytes> parts) {
                           const std::byte* from = encoded.data() + offset;
                           for (const MutableBytes& part : parts) {
@@ -189,10 +190,59 @@ TEST(RawFrames, FlippedContentIsSeenWhereItIsReadStraight) {
   EXPECT_FALSE(read_straight(other, frame.info, out, FrameCheck::kChecksums));
 }
 
-TEST(RawFrames, FramesWithPaddingAreNotReadStraight) {
-  const Frame frame = make_frame(700, {{300, 100}});
+TEST(RawFrames, FramesWithPaddingAreReadByWayOfAWindow) {
+  // Rows as short as TRTLLM's, and blocks longer than the window.
+  std::vector<PaddingRun> rows;
+  for (int64_t row = 0; row < 300; ++row) rows.push_back({row * 1536 + 1440, 96});
+  const std::vector<Frame> frames = {make_frame(700, {{300, 100}}), make_frame(300 * 1536, rows),
+                                     make_frame(900000, {{0, 200000}, {500000, 399999}}),
+                                     make_frame(400000, {{399000, 1000}})};
+  for (const Frame& frame : frames) {
+    for (const FrameCheck check : {FrameCheck::kSizes, FrameCheck::kChecksums}) {
+      Bytes out(frame.content.size());
+      ChecksumPart sum;
+      sum.begin(0);
+      ASSERT_TRUE(read_straight(frame.encoded, frame.info, out, check, &sum));
+      EXPECT_EQ(out, frame.content);
+      Checksum parts;
+      parts.append(sum);
+      Checksum whole;
+      whole.update(frame.content);
+      EXPECT_EQ(parts.hex(), whole.hex());
+    }
+  }
+}
+
+TEST(RawFrames, DamageIsSeenByWayOfAWindow) {
+  const Frame frame = make_frame(200000, {{100000, 50000}});
   Bytes out(frame.content.size());
-  EXPECT_FALSE(read_straight(frame.encoded, frame.info, out, FrameCheck::kSizes));
+  const auto check = FrameCheck::kChecksums;
+  for (size_t at = 5; at < frame.encoded.size(); at += at < 20 ? 1 : 9973) {
+    for (const uint8_t flip : {1, 4, 128}) {
+      Bytes bad = frame.encoded;
+      bad[at] ^= std::byte{flip};
+      try {  // other blocks than raw and RLE ones are left to zstd, which refuses them
+        EXPECT_FALSE(read_straight(bad, frame.info, out, check)) << at;
+      } catch (const Error&) {
+        continue;
+      }
+    }
+  }
+  for (const int64_t change : {-1, 1, -40000}) {  // a seek table that says otherwise
+    FrameInfo other = frame.info;
+    other.encoded += change;
+    Bytes longer = frame.encoded;
+    longer.push_back(std::byte{0});
+    EXPECT_THROW((void)read_straight(longer, other, out, check), Error) << change;
+  }
+}
+
+TEST(RawFrames, CompressedFramesAreNotReadStraight) {
+  const Bytes content(300000, std::byte{3});
+  Bytes encoded;
+  const FrameInfo info = FrameEncoder(3).encode(content, encoded);
+  Bytes out(content.size());
+  EXPECT_FALSE(read_straight(encoded, info, out, FrameCheck::kChecksums));
 }
 
 }  // namespace
