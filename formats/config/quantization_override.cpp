@@ -129,15 +129,19 @@ class Validation {
   std::vector<std::string> messages_;
 };
 
-// The engine takes a configuration beside these values of --quantization.
+// The engine takes a configuration beside these values of --quantization, and beside none where it
+// has the user's override.
 void require_online(const RuleSet& rules, std::string_view quantization) {
   std::vector<std::string_view> allowed = {"online"};
   for (const OnlineShorthand& row : rules.online_shorthands) allowed.push_back(row.name);
-  if (quantization.empty() || std::ranges::find(allowed, quantization) != allowed.end()) return;
+  const bool told = !quantization.empty();
+  if (told ? std::ranges::find(allowed, quantization) != allowed.end() : rules.takes_override) {
+    return;
+  }
   std::ranges::sort(allowed);
   throw refusal(fmt::format("quantization_config is only supported when quantization is one of {}, "
                             "got quantization={}",
-                            python_list(allowed), python_repr(quantization)),
+                            python_list(allowed), told ? python_repr(quantization) : "None"),
                 "ValueError");
 }
 

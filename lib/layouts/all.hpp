@@ -13,6 +13,7 @@ extern const Layout kFlashinferTrtllmLayout;
 extern const Layout kFlashinferCutlassMxfp8Layout;
 extern const Layout kFlashinferCutlassSm90Layout;
 extern const Layout kFlashinferCutlassSm90FoldedLayout;
+extern const Layout kFlashinferCutlassSm90ScalesLayout;
 extern const Layout kFlashinferCutlassMxfp8HalvesLayout;
 extern const Layout kFlashinferCutlassSm90HalvesLayout;
 extern const Layout kFlashinferCutlassSm90FoldedHalvesLayout;
@@ -26,6 +27,8 @@ extern const Layout kCpuVnni32Layout;
 
 extern const Layout kTritonHopperLayout;
 extern const Layout kTritonHopperKInterleavedLayout;
+extern const Layout kTritonHopper64Layout;
+extern const Layout kTritonHopper64KInterleavedLayout;
 extern const Layout kTritonHopperS4Layout;
 extern const Layout kTritonHopperS4KInterleavedLayout;
 extern const Layout kTritonBlackwellLayout;

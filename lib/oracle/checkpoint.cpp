@@ -52,6 +52,20 @@ Decision force(const RuleSet& rules, Backend backend) {
   return decision;
 }
 
+// What a caller runs instead of the oracle's choice, if it does.
+void emulate(const RuleSet& rules, const Question& question, const CallerRow& caller,
+             Decision& decision) {
+  const Condition& when = caller.emulates_when;
+  if (!decision.backend || !when.holds || !when.holds(question)) return;
+  if (decision.backend == Backend::EMULATION) return;
+  const BackendRow* row = find_backend_row(rules, Backend::EMULATION);
+  if (row == nullptr) throw Error::internal("a caller emulates, but no row says how");
+  decision.notes.push_back(fmt::format("{} runs EMULATION in place of {}, which was chosen: {}",
+                                       caller.method, backend_name(*decision.backend), when.text));
+  decision.backend = Backend::EMULATION;
+  decision.experts_class = row->classes.front();
+}
+
 bool rounds(const CallerRow* caller, Backend backend) {
   if (caller == nullptr) return true;
   return caller->rounds &&
@@ -96,6 +110,7 @@ Decision decide(const RuleSet& rules, const Deployment& deployment, const ModelF
                       : caller != nullptr && !caller->direct.empty()
                           ? decide_directly(rules, question, *caller)
                           : select_backend(rules, deployment);
+  if (caller != nullptr && !forced) emulate(rules, question, *caller, decision);
   for (LoadNote& note : load_notes(rules, deployment, model, decision)) {
     decision.notes.push_back(std::move(note.text));
   }

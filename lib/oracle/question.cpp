@@ -179,6 +179,10 @@ MoeParallel flatten_parallel(const RuleSet& rules, const ParallelConfig& config)
 
 Question make_question(const RuleSet& rules, const Deployment& deployment) {
   (void)routing_number(rules, deployment.routing_method);
+  if (deployment.activation_override && !rules.takes_override) {
+    throw Error::input(fmt::format("{} has no quantization_config.moe.activation", rules.name))
+        .at_key("activation_override");
+  }
   require_key(rules, "activation_override", deployment.activation_override);
   require_key(rules, "model_activation", deployment.model_activation);
   Question question{

@@ -145,7 +145,8 @@ struct ExhaustedRow {
 // One of the reference's selection functions.
 struct SelectorRow {
   Selector selector;
-  bool uses_keys;  // checkpoint key, user override and filter take part
+  bool uses_keys;                // checkpoint key, user override and filter take part
+  bool drops_other_keys = true;  // the filter; false: all are asked, with the key or their own
   std::vector<PriorityRow> priorities;
   std::vector<EnvOverrideRow> env_overrides{};
   // Each backend is asked with its own key, not the requested one; backends that survive any key
@@ -276,6 +277,7 @@ struct CallerRow {
   Backend never_rounds = Backend::NONE;   // except for this backend; NONE: no exception
   std::optional<std::byte> scale_fill{};  // padding of scales; empty: the style's usual one
   bool first_class_only = false;          // the backend's first class replaces the chosen one
+  Condition emulates_when{};              // EMULATION replaces what the oracle chose
   bool gives_layer = true;                // the converter gets permute cache and layer
   int minimum_capability = 0;             // on CUDA, major * 10 + minor
   std::optional<double> alpha{};
@@ -351,6 +353,8 @@ struct RuleSet {
   // The engine takes a quantization_config beside any value of --quantization, and its member
   // "targets".
   bool quantization_config_anywhere = false;
+  // The engine has quantization_config.moe.activation: the user's key beside the checkpoint's.
+  bool takes_override = true;
   std::vector<ConverterRow> converters;
   std::vector<KernelSettingsRow> kernel_settings;
   std::vector<LoadNoteRow> load_notes;

@@ -100,6 +100,7 @@ class Selection {
                                 const Backends& candidates) const {
     if (alias.narrowed_when.holds && alias.narrowed_when.holds(question_)) return alias.narrowed;
     if (!selector.uses_keys && !selector.filters_named) return candidates;
+    if (!selector.drops_other_keys) return candidates;
     if (alias.keeps_order_without_key && !key_) return candidates;
     return filter_by_key(rules_, candidates, key_);
   }
@@ -126,7 +127,8 @@ class Selection {
   void select_auto(const SelectorRow& selector) {
     const PriorityRow* row = first_match(selector.priorities, question_);
     if (row == nullptr) throw Error::internal("no priority list for this deployment");
-    Backends list = selector.uses_keys ? filter_by_key(rules_, row->backends, key_) : row->backends;
+    Backends list = row->backends;
+    if (selector.uses_keys && selector.drops_other_keys) list = filter_by_key(rules_, list, key_);
     if (apply_env_overrides(selector, list)) return;
     if (const ForcedTry* gate = first_match(selector.gates, question_)) {
       return try_alone(row_of(rules_, gate->backend), key_);

@@ -72,6 +72,15 @@ void add_backend_after(RuleSet& rules, Backend after, BackendRow added) {
   rules.backends.insert(rules.backends.begin() + index + 1, std::move(added));
 }
 
+void remove_backend(RuleSet& rules, Backend gone) {
+  const auto is_gone = [&](const auto& row) { return row.backend == gone; };
+  (void)backend(rules, gone);
+  std::erase_if(rules.backends, is_gone);
+  std::erase_if(rules.converters, is_gone);
+  std::erase_if(rules.kernel_settings, is_gone);
+  std::erase_if(rules.layouts, is_gone);
+}
+
 void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added) {
   const auto index = &alias(rules, before) - rules.aliases.data();
   rules.aliases.insert(rules.aliases.begin() + index, std::move(added));

@@ -54,6 +54,9 @@ void remove_package(RuleSet& rules, std::string_view package);
 
 // A backend's row and those of its converters, behind another backend's.
 void add_backend_after(RuleSet& rules, Backend after, BackendRow added);
+// A backend that is not there yet: its row, converters, kernel settings and layouts. The lists and
+// aliases that name it are the caller's.
+void remove_backend(RuleSet& rules, Backend backend);
 void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added);
 void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added);
 

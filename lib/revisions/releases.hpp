@@ -24,6 +24,7 @@ struct Release {
 
 extern const Release kCommit20260518;
 extern const Release kCommit20260817;
+extern const Release kRelease0210;
 extern const Release kRelease0220;
 extern const Release kRelease0221;
 extern const Release kRelease0230;

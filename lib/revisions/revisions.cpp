@@ -13,9 +13,9 @@ namespace mxfp4 {
 namespace {
 
 const std::array kReleases = {
-    &kCommit20260518, &kRelease0220, &kRelease0221, &kRelease0230, &kRelease0240,    &kRelease0250,
-    &kRelease0251,    &kRelease0260, &kRelease0270, &kRelease0271, &kCommit20260817, &kRelease0280,
-    &kRelease0290,    &kRelease0300, &kRelease0310, &kRelease0320, &kRelease0330,
+    &kRelease0210, &kCommit20260518, &kRelease0220, &kRelease0221, &kRelease0230, &kRelease0240,
+    &kRelease0250, &kRelease0251,    &kRelease0260, &kRelease0270, &kRelease0271, &kCommit20260817,
+    &kRelease0280, &kRelease0290,    &kRelease0300, &kRelease0310, &kRelease0320, &kRelease0330,
 };
 
 // Rule sets that were asked for, in the order of kReleases.

@@ -11,9 +11,9 @@ namespace {
 constexpr std::string_view kFlashinfer = "flashinfer";
 
 std::vector<TestedLibrary> table() {
-  const std::vector<std::string_view> every = {"0.6.11.post2", "0.6.12",       "0.6.13",
-                                               "0.6.14",       "0.6.16.post3", "0.6.18",
-                                               "0.6.18.post1", "0.7.0.post1",  "0.7.2.post1"};
+  const std::vector<std::string_view> every = {
+      "0.6.8.post1",  "0.6.11.post2", "0.6.12",       "0.6.13",      "0.6.14",
+      "0.6.16.post3", "0.6.18",       "0.6.18.post1", "0.7.0.post1", "0.7.2.post1"};
   const std::vector<std::string_view> interleaved = {"0.6.11.post2", "0.6.12", "0.6.13", "0.6.14",
                                                      "0.6.16.post3"};
   const std::vector<std::string_view> folded = {"0.6.18", "0.6.18.post1", "0.7.0.post1",

@@ -1,5 +1,4 @@
-// vLLM 0.22.0 and 0.22.1: main four days after the commit of 2026-05-18. XPU serves generic models,
-// and Humming's classes can be imported without its package.
+// vLLM 0.22.0 and 0.22.1: main four days after the commit of 2026-05-18. XPU serves generic models.
 #include <algorithm>
 
 #include "lib/layouts/all.hpp"
@@ -46,9 +45,6 @@ const Release kRelease0220 = {
     .apply =
         [](RuleSet& rules) {
           change_layouts(rules);
-          BackendRow& humming = edit::backend(rules, HUMMING);
-          humming.required_package = {};
-          humming.import_failure = {};
           std::vector<PriorityRow>& lists = edit::selector(rules, Selector::kDeepseekV4).priorities;
           lists.insert(lists.end() - 1, {platform_is(Platform::kXpu), {XPU}});
           for (RoutingRow& row : rules.routing) {

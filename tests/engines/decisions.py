@@ -3,12 +3,16 @@
 Asking is the package's own (scripts/python/mxfp4_repack/vllm/ask.py, which mxfp4-repack-check uses too); here are the faked worlds. An answer
 is {"expect": ..., "trace": ..., "derived": ...} as in testdata/oracle, or {"absent": NAME}.
 """
+import ast
+import functools
+import inspect
 import os
 import sys
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "python"))
 from mxfp4_repack.vllm import ask
+import world
 
 
 class Release(ask.Selectors):
@@ -19,6 +23,30 @@ class Release(ask.Selectors):
         self.scene = scene
         scene.starting = False
         scene.refresh()
+        self.oracle.backend_to_kernel_cls = self._importing(self.oracle.backend_to_kernel_cls)
+
+    def _importing(self, classes_of):
+        """The classes of a backend, or the error of importing their module where the scene lacks a package: all were imported at the start."""
+        def run(backend):
+            classes = classes_of(backend)
+            for name in sorted({name for cls in classes for name in imported(cls.__module__)}):
+                flag = world.flag_of(name)
+                if flag and not self.scene.importable(flag):
+                    raise ModuleNotFoundError(f"No module named '{name.split('.')[0]}'", name=name)
+            return classes
+        return run
+
+
+@functools.lru_cache(maxsize=None)
+def imported(module):
+    """The modules that a module imports whatever the circumstances."""
+    names = []
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.append(node.module)
+    return names
 
 
 def answers(release, cases):

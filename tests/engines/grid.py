@@ -176,10 +176,7 @@ ENVIRONMENT = {"VLLM_ROCM_USE_AITER": ("0", "1", "true", ""), "VLLM_ROCM_USE_AIT
 
 
 def unseen(seed, count):
-    """Inputs that no stored answer belongs to: every knob is drawn, the optional ones too.
-
-    All ranks together divide every intermediate size: where they do not, the engine stops before it selects.
-    """
+    """Inputs that no stored answer belongs to: every knob is drawn, the optional ones too, and sizes that the ranks do not divide."""
     machines = [m for m in MACHINES if m[0] in ("cuda", "rocm")] * 3 + list(MACHINES)
     for number in range(count):
         draw = Draw(f"{seed} {number}")
@@ -195,7 +192,7 @@ def unseen(seed, count):
             fields["hash_routing"] = True
         if draw.of((False, False, True)):
             experts, local = draw.of(((512, 64), (512, 512), (992, 992), (993, 993), (1024, 128), (896, 112), (128, 16), (384, 48)))
-            hidden, inter = draw.of(((2560, 640), (2880, 2880), (7168, 2048), (2560, 5120), (4096, 1536), (3072, 6144), (1280, 320)))
+            hidden, inter = draw.of(((2560, 640), (2880, 2880), (7168, 2048), (2560, 5120), (4096, 1536), (3072, 6144), (1280, 320), (2880, 1440), (4096, 96), (2560, 650)))
             fields |= {"num_experts": experts, "local_experts": local, "hidden": hidden, "intermediate": inter}
         layout = {"tp": draw.of((1, 2, 4, 8)), "pcp": draw.of((1, 1, 1, 2)), "dp": draw.of((1, 1, 2, 4)), "enable_expert_parallel": draw.of((False, True)),
                   "all2all_backend": draw.of(ALL2ALL), "enable_eplb": draw.of((False,) * 4 + (True,)), "sequence_parallel": draw.of((False,) * 4 + (True,))}

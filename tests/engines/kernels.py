@@ -42,12 +42,14 @@ PRELUDE = """
 struct Index { int x, y, z; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
 """
-LAUNCHERS = """
+WEIGHT_LAUNCHER = """
 extern "C" void interleave_weights(uint8_t* in, uint8_t* out, int rows, int cols) {
   gridDim = {1, 1, 1}, blockDim = {LANES, 1, 1}, blockIdx = {0, 0, 0}, threadIdx = {0, 0, 0};
   for (threadIdx.x = 0; threadIdx.x < LANES; ++threadIdx.x)
     interleave_fp4_weights_for_sm90_mixed_gemm_kernel(in, out, rows, cols);
 }
+"""
+SCALE_LAUNCHER = """
 extern "C" void interleave_scales(int batches, int rows, int padded_rows, int cols, int padded_cols, const uint8_t* in, uint8_t* out) {
   gridDim = {1, 1, 1}, blockDim = {1, 1, 1}, blockIdx = {0, 0, 0}, threadIdx = {0, 0, 0};
   block_scale_interleave_kernel<uint8_t>(batches, rows, padded_rows, cols, padded_cols, in, out);
@@ -71,13 +73,16 @@ def definition(text, name):
 
 
 def compiled(root, folder):
-    """The library of the two kernels of one flashinfer, built when first asked for."""
+    """The library of the kernels of one flashinfer, built when first asked for. Before 0.6.11 there is none for weights."""
     library = os.path.join(folder, "kernels.so")
     if not os.path.exists(library):
-        sources = {key: open(os.path.join(root, path), encoding="utf-8").read() for key, path in CUDA_FILES.items()}
-        lanes = re.search(r"void interleave_fp4_weights_for_sm90_mixed_gemm\(.*?dim3 block\((\d+),", sources["moe"], re.DOTALL).group(1)
+        paths = {key: os.path.join(root, path) for key, path in CUDA_FILES.items()}
+        sources = {key: open(path, encoding="utf-8").read() for key, path in paths.items() if os.path.exists(path)}
         text = PRELUDE + definition(sources["offset"], "get_sf_out_offset_128x4") + definition(sources["scale"], "block_scale_interleave_kernel")
-        text += definition(sources["moe"], "interleave_fp4_weights_for_sm90_mixed_gemm_kernel") + LAUNCHERS.replace("LANES", lanes)
+        text += SCALE_LAUNCHER
+        if "moe" in sources:
+            lanes = re.search(r"void interleave_fp4_weights_for_sm90_mixed_gemm\(.*?dim3 block\((\d+),", sources["moe"], re.DOTALL).group(1)
+            text += definition(sources["moe"], "interleave_fp4_weights_for_sm90_mixed_gemm_kernel") + WEIGHT_LAUNCHER.replace("LANES", lanes)
         subprocess.run(["g++", "-O1", "-shared", "-fPIC", "-x", "c++", "-", "-o", library + ".new"], input=text, text=True, check=True)
         os.rename(library + ".new", library)
     return ctypes.CDLL(library)

@@ -47,6 +47,49 @@ TEST(NewerCallers, MethodsThatDoNotAskNeverRound) {
                Error);
 }
 
+// vLLM 0.21.0 asks the oracle, and emulates all the same.
+TEST(OlderCallers, QuarkEmulatesWithoutAiter) {
+  const RuleSet& oldest = revision_by_name("0.21.0");
+  ModelConfig config;
+  config.quantization = Quantization{"quark", "", ""};
+  const ModelFacts facts{.caller = find_caller(oldest, config), .family = Family::kGptOss};
+  Deployment deployment;
+  deployment.platform = Platform::kCuda;
+  deployment.arch = "sm90";
+  deployment.libs = {"triton_kernels"};
+  const Decision on_cuda = decide(oldest, deployment, facts, std::nullopt);
+  EXPECT_EQ(on_cuda.trace.back().candidate, "OAITritonMxfp4ExpertsMonolithic");
+  EXPECT_EQ(on_cuda.backend, Backend::EMULATION);
+  EXPECT_EQ(on_cuda.experts_class, "OCP_MXQuantizationEmulationTritonExperts");
+  ASSERT_FALSE(on_cuda.notes.empty());
+  EXPECT_TRUE(on_cuda.notes.front().starts_with("QuarkOCP_MX_MoEMethod runs EMULATION in place of"))
+      << on_cuda.notes.front();
+  deployment.moe_backend = "marlin";
+  deployment.libs = {};
+  deployment.arch = "sm70";
+  EXPECT_EQ(decide(oldest, deployment, facts, std::nullopt).error_type, "ValueError");
+  deployment.moe_backend = "auto";
+  deployment.platform = Platform::kRocm;
+  deployment.arch = "gfx942";
+  deployment.libs = {"aiter", "triton_kernels"};
+  deployment.env = {{"VLLM_ROCM_USE_AITER", "1"}};
+  EXPECT_EQ(decide(oldest, deployment, facts, std::nullopt).backend, Backend::TRITON);
+}
+
+TEST(OlderCallers, QuarkDoesNotAskForQuantizedActivations) {
+  const RuleSet& oldest = revision_by_name("0.21.0");
+  ModelConfig config;
+  config.quantization = Quantization{"quark", "", "mxfp4"};
+  const ModelFacts facts{.caller = find_caller(oldest, config), .family = Family::kGptOss};
+  Deployment deployment;
+  deployment.platform = Platform::kCuda;
+  deployment.arch = "sm100";
+  EXPECT_EQ(decide(oldest, deployment, facts, std::nullopt).backend, Backend::EMULATION);
+  deployment.platform = Platform::kRocm;
+  deployment.arch = "gfx950";
+  EXPECT_EQ(decide(oldest, deployment, facts, std::nullopt).error_type, "NotImplementedError");
+}
+
 TEST(NewerCallers, QuarkRoundsOnTheEmulationToo) {
   EXPECT_EQ(caller_of("qwen3_moe", "quark", "mxfp4").never_rounds, Backend::NONE);
 }

@@ -64,6 +64,7 @@ void add_names(std::string& out, const RuleSet& rules) {
          row.moe_weight);
   }
   if (rules.quantization_config_anywhere) line(out, "quantization_config beside any quantization");
+  if (!rules.takes_override) line(out, "no quantization_config.moe.activation");
   out += "\n[routing from model parameters]\n";
   for (const RoutingRow& row : rules.routing) line(out, "{}: {}", row.text, row.method);
 }
@@ -125,6 +126,7 @@ void add_selection(std::string& out, const RuleSet& rules) {
   for (const SelectorRow& selector : rules.selectors) {
     line(out, "\n[selector {}] {}", selector_name(selector.selector),
          selector.uses_keys ? "uses keys" : "no keys");
+    if (!selector.drops_other_keys) line(out, "all are asked, with the key or their own");
     if (selector.own_key_when_named) line(out, "named: asked with its own key");
     if (selector.own_key_in_list) line(out, "in the list: asked with its own key");
     if (selector.filters_named) line(out, "named: those without a key are preferred");
@@ -165,6 +167,7 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
          backend_name(row.never_rounds), row.first_class_only, row.gives_layer);
     line(out, "  alpha {}, beta {}, limit {}{}", number(row.alpha), number(row.beta),
          number(row.clamp_limit), row.model_clamp_limit ? ", the model's limit" : "");
+    if (row.emulates_when.holds) line(out, "  EMULATION when {}", row.emulates_when.text);
     if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
     for (const DirectRow& direct : row.direct) {
       line(out, "  direct, {}: {} {}; {}", direct.when.text,

@@ -13,6 +13,7 @@
 #include "formats/json/json_syntax.hpp"
 #include "formats/json/python_json.hpp"
 #include "lib/core/error.hpp"
+#include "lib/oracle/question.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -228,6 +229,19 @@ TEST(QuantizationOverride, SeveralFaultsAreAllNamed) {
             "not JSON: column 2: expected a key in double quotes or '}', found 'moe'");
   EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), "null"));
   EXPECT_FALSE(parse_quantization_config(revision_by_name("vllm-2026-05-18"), ""));
+}
+
+TEST(QuantizationOverride, IsRefusedWhereTheEngineHasNone) {
+  const RuleSet& rules = revision_by_name("0.21.0");
+  EXPECT_EQ(refusal([&] { return parse_quantization_config(rules, R"({"moe":null})"); }),
+            "quantization_config is only supported when quantization is one of ['fp8_per_block', "
+            "'fp8_per_tensor', 'int8_per_channel_weight_only', 'mxfp8', 'online'], got "
+            "quantization=None");
+  EXPECT_FALSE(parse_quantization_config(rules, "null"));
+  Deployment deployment;
+  deployment.activation_override = "mxfp8";
+  EXPECT_EQ(refusal([&] { return make_question(rules, deployment).parallel; }),
+            "activation_override: vllm-0.21.0 has no quantization_config.moe.activation");
 }
 
 TEST(QuantizationOverride, InlineTextOrFile) {

@@ -97,6 +97,19 @@ TEST_F(SelectTest, KeyChoosesTheCandidates) {
   EXPECT_EQ(select().backend, Backend::TRITON);
 }
 
+TEST_F(SelectTest, KeyDropsNothingWhereThereIsNoFilter) {
+  selectors_.front().drops_other_keys = false;
+  rules_.selectors = selectors_;
+  const Decision list = select();
+  ASSERT_EQ(list.trace.size(), 3);
+  EXPECT_EQ(list.trace[0].key, "k8") << "its own, where none is asked for";
+  EXPECT_FALSE(list.trace[1].key);
+  deployment_.activation_override = "k4";
+  EXPECT_EQ(select().trace[1].key, "k4");
+  deployment_.moe_backend = "both";
+  EXPECT_EQ(select().error_message, "'T': needs q");
+}
+
 TEST_F(SelectTest, WrappedChecksComeBeforeTheSharedOnes) {
   deployment_.libs = {"q"};
   EXPECT_EQ(select().trace.back().reason, "kernel does not support current device None");

@@ -113,6 +113,8 @@ class Selectors:
         init = {f.name for f in dataclasses.fields(self.config.FusedMoEConfig) if f.init}
         if "intermediate_size" in init:
             del values["intermediate_size_per_partition"]
+        else:  # up to 0.23 the constructor of the layer asserts this itself
+            assert inter % made.tp_size == 0
         return self.config.FusedMoEConfig(**{k: v for k, v in values.items() if k in init})
 
     def _set_config(self, case: Mapping[str, Any]) -> None:
