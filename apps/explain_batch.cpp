@@ -79,7 +79,7 @@ int explain_batch(const RuleSet& rules, const std::string& path, bool traces) {
   int64_t number = 0;
   const auto answer = [&](std::string_view line) {
     ++number;
-    out += decision_json(select_backend(rules, parse_deployment(line)), traces);
+    out += decision_json(construct_layer(rules, parse_deployment(line)), traces);
     out += '\n';
     if (out.size() > kBlockBytes) write_out(out);
   };

@@ -74,7 +74,7 @@ Output sm90_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
 
 const Layout kFlashinferCutlassSm90Layout = {
     .id = kId,
-    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM up to 0.28",
+    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM 0.22.0 to 0.28.0",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
         "w13_weight_scale U8 [E, H/128, 8I], w2_weight_scale U8 [E, I/128, 4H]\n"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "lib/core/error.hpp"
 #include "lib/oracle/predicates.hpp"
@@ -269,6 +270,16 @@ class Selection {
 
 Decision select_backend(const RuleSet& rules, const Deployment& deployment) {
   return Selection(rules, deployment).run();
+}
+
+Decision construct_layer(const RuleSet& rules, const Deployment& deployment) {
+  Decision decision = select_backend(rules, deployment);
+  const int64_t ranks = flatten_parallel(rules, deployment.parallel).tp_size;
+  if (deployment.intermediate_size.value_or(0) % ranks == 0) return decision;
+  Decision refused;
+  refused.error_type = "AssertionError";
+  refused.revision = std::move(decision.revision);
+  return refused;
 }
 
 std::vector<Backend> filter_by_key(const RuleSet& rules, const std::vector<Backend>& backends,

@@ -16,6 +16,11 @@ namespace mxfp4 {
 // that names something unknown (make_question).
 [[nodiscard]] Decision select_backend(const RuleSet& rules, const Deployment& deployment);
 
+// As the layer's constructor answers, which asserts that the ranks divide the intermediate size, if it
+// is known, before it selects: AssertionError, without words. For a checkpoint slice_ranks() asks that,
+// and says it in words.
+[[nodiscard]] Decision construct_layer(const RuleSet& rules, const Deployment& deployment);
+
 // Order kept. With a key: the backends whose own key it is, and those that survive any key; then,
 // where the revision falls back, those without a key.
 // Without: those without a key of their own, or all when that leaves nothing.

@@ -110,6 +110,21 @@ TEST_F(SelectTest, KeyDropsNothingWhereThereIsNoFilter) {
   EXPECT_EQ(select().error_message, "'T': needs q");
 }
 
+TEST_F(SelectTest, ALayerIsNotConstructedWhereRanksDoNotDivideItsSize) {
+  deployment_.intermediate_size = 96;
+  deployment_.parallel.tp_size = 5;
+  EXPECT_NE(select().error_type, "AssertionError") << "a checkpoint's slices are refused later";
+  const Decision refused = construct_layer(rules_, deployment_);
+  EXPECT_FALSE(refused.backend);
+  EXPECT_EQ(refused.error_type, "AssertionError");
+  EXPECT_EQ(refused.error_message, "");
+  EXPECT_TRUE(refused.trace.empty());
+  deployment_.parallel.enable_expert_parallel = true;  // every rank has whole experts
+  EXPECT_NE(construct_layer(rules_, deployment_).error_type, "AssertionError");
+  deployment_.parallel = {.tp_size = 4};
+  EXPECT_EQ(construct_layer(rules_, deployment_).error_message, select().error_message);
+}
+
 TEST_F(SelectTest, WrappedChecksComeBeforeTheSharedOnes) {
   deployment_.libs = {"q"};
   EXPECT_EQ(select().trace.back().reason, "kernel does not support current device None");
