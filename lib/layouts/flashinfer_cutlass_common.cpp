@@ -1,8 +1,10 @@
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "lib/core/float_bits.hpp"
+#include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
 #include "lib/steps/element_map.hpp"
 #include "lib/steps/float_recodings.hpp"
@@ -41,6 +43,32 @@ Output cutlass_bias_output(const LoadedSpec& loaded, Slot slot) {
   output.lost = rounds ? "low bits of w13_bias, rounded from F32 to BF16"
                        : "NaN payloads and signs of w13_bias";
   return output;
+}
+
+Output rows_output(const LoadedSpec& loaded, Slot slot, Program rows) {
+  return slot_output(loaded, slot, loaded.tensor(slot), std::move(rows));
+}
+
+Output swizzled_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
+  const auto [count, columns] = loaded.expert(slot);
+  return rows_output(loaded, slot, std::move(swizzle_128x4(rows, count, columns)));
+}
+
+std::vector<Output> cutlass_outputs(std::string_view layout_id, const LoadedSpec& loaded,
+                                    CutlassOutput weight, CutlassOutput scale) {
+  require_flashinfer_sizes(layout_id, loaded.dims);
+  require_biases(layout_id, loaded);
+  std::vector<Output> result;
+  for (const Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {
+    result.push_back(weight(loaded, slot, cutlass_rows(loaded, slot)));
+  }
+  for (const Slot slot : {Slot::kW13WeightScale, Slot::kW2WeightScale}) {
+    result.push_back(scale(loaded, slot, cutlass_rows(loaded, slot)));
+  }
+  for (const Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    result.push_back(cutlass_bias_output(loaded, slot));
+  }
+  return result;
 }
 
 }  // namespace mxfp4

@@ -14,6 +14,20 @@ namespace mxfp4 {
 // (an F32 bias is rounded to nearest even on the way). w2_bias: as loaded.
 [[nodiscard]] Output cutlass_bias_output(const LoadedSpec& loaded, Slot slot);
 
+// Makes a slot's output of its loaded rows, which `rows` has put in order.
+using CutlassOutput = Output (*)(const LoadedSpec& loaded, Slot slot, Program rows);
+
+// The rows alone.
+[[nodiscard]] Output rows_output(const LoadedSpec& loaded, Slot slot, Program rows);
+// Block scales in FlashInfer's swizzle of 128 x 4.
+[[nodiscard]] Output swizzled_scale_output(const LoadedSpec& loaded, Slot slot, Program rows);
+
+// The six outputs of a gpt_oss layout whose w13 rows become all up, then all gate. Throws
+// Error::unsupported unless H and I are multiples of 128 and both biases are there.
+[[nodiscard]] std::vector<Output> cutlass_outputs(std::string_view layout_id,
+                                                  const LoadedSpec& loaded, CutlassOutput weight,
+                                                  CutlassOutput scale);
+
 // The mixed-input interleave of capability 9.0, stated in flashinfer_cutlass_sm90.cpp, after `rows`
 // has put the rows in order.
 [[nodiscard]] Output sm90_weight_output(const LoadedSpec& loaded, Slot slot, Program rows);

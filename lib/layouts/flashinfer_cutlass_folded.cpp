@@ -21,7 +21,6 @@
 // Source: vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py
 // (interleave_moe_{weights,scales}_for_sm90_mixed_gemm), moe_gemm_mixed_utils.cu.
 #include "lib/layouts/all.hpp"
-#include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
@@ -34,19 +33,7 @@ constexpr int64_t kBlockColumns = 4;
 constexpr int64_t kFolds = 4;  // rows of a block side by side
 
 std::vector<Output> outputs(const LayoutInput& input) {
-  const LoadedSpec& loaded = input.loaded;
-  require_flashinfer_sizes(kId, loaded.dims);
-  require_biases(kId, loaded);
-  std::vector<Output> result;
-  for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {
-    result.push_back(folded_weight_output(loaded, slot, cutlass_rows(loaded, slot)));
-  }
-  for (Slot slot : {Slot::kW13WeightScale, Slot::kW2WeightScale}) {
-    result.push_back(folded_scale_output(loaded, slot, cutlass_rows(loaded, slot)));
-  }
-  result.push_back(cutlass_bias_output(loaded, Slot::kW13Bias));
-  result.push_back(cutlass_bias_output(loaded, Slot::kW2Bias));
-  return result;
+  return cutlass_outputs(kId, input.loaded, folded_weight_output, folded_scale_output);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 // Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py, generic converter; flashinfer 0.6.16.post3,
 // whose interleave is that of 0.6.11.post2; vLLM 0.29.0, flashinfer 0.6.18 for sm90-folded-halves.
 #include "lib/layouts/all.hpp"
-#include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 #include "lib/steps/float_recodings.hpp"
@@ -42,19 +41,8 @@ Output bias_output(const LoadedSpec& loaded, Slot slot) {
   return output;
 }
 
-using Finish = Output (*)(const LoadedSpec&, Slot, Program);
-
-Output unchanged(const LoadedSpec& loaded, Slot slot, Program program) {
-  return slot_output(loaded, slot, loaded.tensor(slot), std::move(program));
-}
-
-Output swizzled_scale(const LoadedSpec& loaded, Slot slot, Program program) {
-  const auto [rows, columns] = loaded.expert(slot);
-  return unchanged(loaded, slot, std::move(swizzle_128x4(program, rows, columns)));
-}
-
-std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded, Finish weight,
-                                 Finish scale) {
+std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded,
+                                 CutlassOutput weight, CutlassOutput scale) {
   require_flashinfer_sizes(id, loaded.dims);
   std::vector<Output> result;
   for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {
@@ -139,7 +127,7 @@ const Layout kFlashinferCutlassMxfp8HalvesLayout = {
     .kernel_library = "",
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with(kMxfp8Id, input.loaded, unchanged, swizzled_scale);
+          return outputs_with(kMxfp8Id, input.loaded, rows_output, swizzled_scale_output);
         },
     .check_data = nullptr,
 };

@@ -5,7 +5,6 @@
 //   w13_bias           BF16 [E, 2I]       w2_bias           BF16 [E, H]
 //
 // w13 rows become all up, then all gate: row r < I is loaded row 2r+1, row r >= I loaded row
-// 2(r-I). Scales are then put in the 128 x 4 tile order of block_scale_swizzle.hpp. w2_weight and
 // w2_bias are as loaded. In w13_bias a NaN becomes 0x7FFF; loaded as F32, it is rounded.
 //
 // Example, I = 128: w13 row 0 is loaded row 1 (up 0), row 128 is loaded row 0 (gate 0); its scale
@@ -15,8 +14,6 @@
 // Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2
 // quantization/fp4_quantization.py, quantization.cu (block_scale_interleave_kernel).
 #include "lib/layouts/all.hpp"
-#include "lib/layouts/block_scale_swizzle.hpp"
-#include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 
 namespace mxfp4 {
@@ -24,26 +21,8 @@ namespace {
 
 constexpr std::string_view kId = "flashinfer/cutlass-mxfp8";
 
-Output weight_output(const LoadedSpec& loaded, Slot slot) {
-  return slot_output(loaded, slot, loaded.tensor(slot), cutlass_rows(loaded, slot));
-}
-
-Output scale_output(const LoadedSpec& loaded, Slot slot) {
-  const auto [rows, columns] = loaded.expert(slot);
-  Program program = cutlass_rows(loaded, slot);
-  return slot_output(loaded, slot, loaded.tensor(slot),
-                     std::move(swizzle_128x4(program, rows, columns)));
-}
-
 std::vector<Output> outputs(const LayoutInput& input) {
-  const LoadedSpec& loaded = input.loaded;
-  require_flashinfer_sizes(kId, loaded.dims);
-  require_biases(kId, loaded);
-  return {
-      weight_output(loaded, Slot::kW13Weight),     weight_output(loaded, Slot::kW2Weight),
-      scale_output(loaded, Slot::kW13WeightScale), scale_output(loaded, Slot::kW2WeightScale),
-      cutlass_bias_output(loaded, Slot::kW13Bias), cutlass_bias_output(loaded, Slot::kW2Bias),
-  };
+  return cutlass_outputs(kId, input.loaded, rows_output, swizzled_scale_output);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 // Preconditions: H % 128 == 0, I % 128 == 0; both biases.
 // Source: vLLM 0.21.0 fused_moe/oracle/mxfp4.py, gpt_oss converter.
 #include "lib/layouts/all.hpp"
-#include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 
 namespace mxfp4 {
@@ -22,24 +21,8 @@ namespace {
 
 constexpr std::string_view kId = "flashinfer/cutlass-sm90-scales";
 
-Output weight_output(const LoadedSpec& loaded, Slot slot) {
-  if (!slot_is_w13(slot)) return identity_output(loaded, slot);
-  return slot_output(loaded, slot, loaded.tensor(slot), cutlass_rows(loaded, slot));
-}
-
-Output scale_output(const LoadedSpec& loaded, Slot slot) {
-  return sm90_scale_output(loaded, slot, cutlass_rows(loaded, slot));
-}
-
 std::vector<Output> outputs(const LayoutInput& input) {
-  const LoadedSpec& loaded = input.loaded;
-  require_flashinfer_sizes(kId, loaded.dims);
-  require_biases(kId, loaded);
-  return {
-      weight_output(loaded, Slot::kW13Weight),     weight_output(loaded, Slot::kW2Weight),
-      scale_output(loaded, Slot::kW13WeightScale), scale_output(loaded, Slot::kW2WeightScale),
-      cutlass_bias_output(loaded, Slot::kW13Bias), cutlass_bias_output(loaded, Slot::kW2Bias),
-  };
+  return cutlass_outputs(kId, input.loaded, rows_output, sm90_scale_output);
 }
 
 }  // namespace

@@ -21,7 +21,6 @@
 // (interleave_moe_{weights,scales}_for_sm90_mixed_gemm), moe_gemm_mixed_utils.cu. From 0.6.18 on
 // flashinfer interleaves as flashinfer_cutlass_folded.cpp states.
 #include "lib/layouts/all.hpp"
-#include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 
 namespace mxfp4 {
@@ -37,23 +36,8 @@ Permute interleave_weights(int64_t rows, int64_t elements) {
           {0, 5, 2, 3, 4, 7, 8, 6, 9, 1}};
 }
 
-Output ordered(Output (*finish)(const LoadedSpec&, Slot, Program), const LoadedSpec& loaded,
-               Slot slot) {
-  return finish(loaded, slot, cutlass_rows(loaded, slot));
-}
-
 std::vector<Output> outputs(const LayoutInput& input) {
-  const LoadedSpec& loaded = input.loaded;
-  require_flashinfer_sizes(kId, loaded.dims);
-  require_biases(kId, loaded);
-  return {
-      ordered(sm90_weight_output, loaded, Slot::kW13Weight),
-      ordered(sm90_weight_output, loaded, Slot::kW2Weight),
-      ordered(sm90_scale_output, loaded, Slot::kW13WeightScale),
-      ordered(sm90_scale_output, loaded, Slot::kW2WeightScale),
-      cutlass_bias_output(loaded, Slot::kW13Bias),
-      cutlass_bias_output(loaded, Slot::kW2Bias),
-  };
+  return cutlass_outputs(kId, input.loaded, sm90_weight_output, sm90_scale_output);
 }
 
 }  // namespace
