@@ -49,13 +49,13 @@ void remove(std::vector<Row>& list, const Value& value) {
   list.erase(position(list, value));
 }
 
-// Adds a kernel package that the base does not know and that no platform has by default.
+// Removes a kernel package that the release does not know, from the platforms' defaults too.
 void remove_package(RuleSet& rules, std::string_view package);
 
-// A backend's row and those of its converters, behind another backend's.
+// Adds a backend's row and those of its converters, behind another backend's.
 void add_backend_after(RuleSet& rules, Backend after, BackendRow added);
-// A backend that is not there yet: its row, converters, kernel settings and layouts. The lists and
-// aliases that name it are the caller's.
+// Removes a backend that the release does not have: its row, converters, kernel settings and layouts.
+// Priority lists and aliases that name it are left to the caller.
 void remove_backend(RuleSet& rules, Backend backend);
 void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added);
 void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added);
