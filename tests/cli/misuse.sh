@@ -66,7 +66,7 @@ expect_one_error '--moe-backend cutlass: vllm-0\.33\.0 has no MXFP4 backend of t
 grep -qx 'hint: mxfp4-repack explain --all shows how to get each backend' stderr || fail 'no way on'
 expect_exit 4 "$BIN" explain --arch sm90 --moe-backend b12x --revision 0.22.0
 expect_one_error '--moe-backend b12x: vllm-0\.22\.0 has no MXFP4 backend of this name$'
-grep -qx 'hint: --revision vllm-0.33.0 has one' stderr || fail 'no release that has it'
+grep -qx 'hint: --revision vllm-[0-9.]* has one' stderr || fail 'no release that has it'
 # In a file it is the file that is wrong.
 printf '{"arch": "sm9"}\n' >target.json
 expect_exit 3 "$BIN" explain --target target.json
