@@ -33,7 +33,7 @@ uint32_t load_number(ConstBytes bytes, size_t size) {
   return value;
 }
 
-// XXH64 of a frame's content, if it is asked for, and another sum, if there is one: by pieces before
+// XXH64 of a frame's content, if it is asked for, and another sum, if there is one: by pieces, before
 // the bytes are moved or after.
 class ContentSum {
  public:
@@ -146,16 +146,16 @@ void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info, Fram
 
 [[noreturn]] void damaged() { throw Error::input("a zstd frame is damaged"); }
 
-// The encoded bytes of a frame from its first to its last: in memory as a whole, or read a window at a
-// time, so that what is copied is in the caches.
+// The encoded bytes of a frame from its first to its last: in memory as a whole, or read by windows
+// so small that the bytes are copied out of the caches.
 class Window {
  public:
   explicit Window(ConstBytes encoded) : have_(encoded) {}
   Window(int64_t encoded, MutableBytes memory, const FrameRead& read)
       : have_(memory.first(0)), memory_(memory), read_(&read), end_(encoded) {}
 
-  // The next `bytes` bytes, which stay until the next call. Throws Error::input where the frame ends
-  // before.
+  // The next `bytes` bytes, which stay until the next call. Throws Error::input when the frame ends
+  // before them.
   ConstBytes take(size_t bytes) {
     if (have_.size() < bytes && offset_ < end_) refill();
     if (have_.size() < bytes) damaged();
@@ -179,7 +179,7 @@ class Window {
 
  private:
   void refill() {
-    // A frame of compressed blocks is left to another reader: it is known by its first bytes.
+    // The first bytes tell whether zstd has to decode the frame; more would then be read in vain.
     const size_t room = offset_ == 0 ? std::min(kFirstBytes, memory_.size()) : memory_.size();
     std::ranges::copy(have_, memory_.begin());
     const auto more = std::min(room - have_.size(), static_cast<size_t>(end_ - offset_));
@@ -200,8 +200,8 @@ class Window {
   int64_t end_ = 0;
 };
 
-// Fills `out` with the frame's content. False, with `out` and `sum` undefined, when it has other blocks
-// or another header than write_raw_frame's.
+// Fills `out` with the frame's content. False, with `out` and `sum` undefined, when the frame has
+// other blocks or another header than write_raw_frame's.
 bool unpack_blocks(Window& window, const FrameInfo& info, MutableBytes out, FrameCheck check,
                    ChecksumPart* sum) {
   if (info.encoded < kHeaderBytes) return false;

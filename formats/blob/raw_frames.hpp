@@ -47,11 +47,11 @@ using FrameRead = std::function<void(int64_t offset, std::span<const MutableByte
 // Bytes of memory that read_raw_frame() needs beside the frame's content.
 inline constexpr int64_t kFrameWindowBytes = 64 << 10;
 
-// Reads a frame of raw and RLE blocks to its place, `out`, checks both checksums if it is told to, and
-// updates `sum`, if there is one, with `out`. Raw blocks as large as they can be are read without a
-// copy; others by way of `window` (kFrameWindowBytes), which stays in the caches. False when the frame
-// has other blocks or another header than write_raw_frame's: `out` and `sum` are undefined then, and
-// decode_frame() has to see it. Throws Error::input, and what `read` throws.
+// Reads a frame of raw and RLE blocks to its place, `out`, checks both checksums if it is told to,
+// and updates `sum`, if there is one, with `out`. A frame of raw blocks as large as they can be is
+// read without a copy, another one by way of `window` (kFrameWindowBytes), which stays in the caches.
+// False when the frame has other blocks or another header than write_raw_frame's: `out` and `sum` are
+// undefined then, and decode_frame() has to see it. Throws Error::input, and what `read` throws.
 [[nodiscard]] bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check,
                                   ChecksumPart* sum, MutableBytes window, const FrameRead& read);
 

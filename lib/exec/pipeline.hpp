@@ -8,8 +8,8 @@
 
 namespace mxfp4 {
 
-// Called as stage(job, token): job counts from 0; token in [0, tokens) names the buffers that the job
-// owns from its first stage to its last.
+// Called as stage(job, token): job counts from 0; token in [0, tokens) names the buffers that the
+// job owns from its first stage to its last.
 using StageFunction = std::function<void(int64_t job, int64_t token)>;
 
 struct PipelineStages {
@@ -26,9 +26,9 @@ struct PipelineLimits {
 };
 
 // Runs jobs 0 .. num_jobs-1 on this thread and up to limits.threads - 1 others, fewer where the
-// system has no more. A thread goes on with its job where it can, else with the oldest one, and only
-// then begins another. The first exception of a stage stops the others and is rethrown here; no stage
-// runs after it returned.
+// system has no more. A thread goes on with its job where it can, else with the oldest one, and
+// only then begins another. The first exception of a stage stops the others and is rethrown here;
+// no stage runs after it returned.
 void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages);
 
 // How many jobs of at most `job_cost` bytes fit `memory` bytes: at least one, and no more than keep

@@ -16,9 +16,9 @@ namespace mxfp4 {
 // that names something unknown (make_question).
 [[nodiscard]] Decision select_backend(const RuleSet& rules, const Deployment& deployment);
 
-// As the layer's constructor answers, which asserts that the ranks divide the intermediate size, if it
-// is known, before it selects: AssertionError, without words. For a checkpoint slice_ranks() asks that,
-// and says it in words.
+// The answer of the layer's constructor. Before it selects, it asserts that the ranks divide the
+// intermediate size, if that is known: AssertionError, without words. For a checkpoint slice_ranks()
+// checks the same, and says it in words.
 [[nodiscard]] Decision construct_layer(const RuleSet& rules, const Deployment& deployment);
 
 // Order kept. With a key: the backends whose own key it is, and those that survive any key; then,
