@@ -38,11 +38,14 @@ void rename_situ_switch(RuleSet& rules) {
   row->when = {"activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4", situ_a8w4};
 }
 
-// The ROCm builds pin triton_kernels 3.8, whose layout classes differ.
+// cmake/external_projects/triton_kernels.cmake of the source package takes triton_kernels for ROCm
+// from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6 branch.
+// The classes of 3.8 order the scales otherwise. CUDA builds keep 3.5.1.
 void refuse_triton_on_rocm(RuleSet& rules) {
   constexpr std::string_view kReason =
-      "triton_kernels 3.8, which the ROCm builds of this release pin, was not at hand: its bytes "
-      "are not verified";
+      "the ROCm builds of this release take triton_kernels 3.8 from ROCm/triton (commit "
+      "669b31acc), "
+      "which no package on PyPI carries: its bytes are not verified";
   for (const Backend backend : {TRITON, TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16, AITER_MXFP4_FP8}) {
     edit::drop_layouts(rules, backend, kCdna4);
   }
