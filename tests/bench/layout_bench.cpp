@@ -114,13 +114,14 @@ void run_layout(benchmark::State& state, Case& item, bool invert) {
   clear(item);
 }
 
-void register_layouts(const RuleSet& rules) {
-  std::set<std::string_view> seen;
+// Adds the layouts of a revision that are not yet in `seen`.
+void register_layouts(const RuleSet& rules, std::set<std::string_view>& seen) {
   for (const LayoutRow& row : rules.layouts) {
-    if (row.layout == nullptr || !seen.insert(row.layout->id).second) continue;
+    if (row.layout == nullptr || seen.contains(row.layout->id)) continue;
     const std::shared_ptr<Case> item = make_case(rules, row, kSizes);
     const std::shared_ptr<Case> cached = make_case(rules, row, kCachedSizes);
     if (!item || !cached) continue;
+    seen.insert(row.layout->id);
     const auto add = [&](const char* what, const std::shared_ptr<Case>& taken, auto run) {
       benchmark::RegisterBenchmark(fmt::format("{}|{}", row.layout->id, what).c_str(),
                                    [taken, run](benchmark::State& state) { run(state, *taken); })
@@ -148,7 +149,11 @@ void register_layouts(const RuleSet& rules) {
 }  // namespace mxfp4
 
 int main(int argc, char** argv) {
-  mxfp4::register_layouts(mxfp4::revision_by_name("vllm-2026-05-18"));
+  std::set<std::string_view> seen;
+  for (const mxfp4::RuleSet* rules : mxfp4::all_revisions()) mxfp4::register_layouts(*rules, seen);
+  for (const mxfp4::Layout* layout : mxfp4::all_layouts()) {
+    if (!seen.contains(layout->id)) fmt::print(stderr, "not measured: {}\n", layout->id);
+  }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
