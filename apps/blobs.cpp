@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "apps/text_layout.hpp"
 #include "formats/blob/model_card.hpp"
 
 namespace mxfp4 {

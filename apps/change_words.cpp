@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "apps/console.hpp"
+#include "apps/text_layout.hpp"
 #include "lib/oracle/machines.hpp"
 
 namespace mxfp4 {

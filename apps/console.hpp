@@ -1,5 +1,4 @@
-// What a person sees: warnings and progress on stderr, results on stdout, tables that fit the
-// terminal.
+// What a person sees: warnings and progress on stderr, results on stdout.
 #pragma once
 
 #include <chrono>
@@ -87,32 +86,5 @@ class Progress {
   std::chrono::steady_clock::time_point last_draw_;
   std::optional<double> taken_;  // seconds, once finished
 };
-
-// "1 layer", "3 layers"
-[[nodiscard]] std::string count_of(uint64_t count, std::string_view what);
-
-// "1.50 GiB"
-[[nodiscard]] std::string human_bytes(int64_t bytes);
-
-// Columns that a line on stdout may take: those of the terminal, 80 where there is none.
-[[nodiscard]] size_t output_width();
-
-// `text` in lines that fit, at most 100 columns, each after `indent` blanks, ending with a newline.
-[[nodiscard]] std::string paragraph(std::string_view text, size_t indent);
-
-// Rows of equal length as aligned columns two spaces apart, the first row being the heading. Where
-// they do not fit a terminal, the text of the widest columns is wrapped.
-[[nodiscard]] std::string table(const Console& console,
-                                const std::vector<std::vector<std::string>>& rows);
-
-// `text` in lines of at most `width` columns, broken at blanks where it can be, else anywhere.
-[[nodiscard]] std::vector<std::string> wrap(std::string_view text, size_t width);
-
-// One word of a shell command that means `text`, quoted where it has to be.
-[[nodiscard]] std::string shell_word(std::string_view text);
-
-// "11.6 GiB in 10.2 s, 1.14 GiB/s": what was written, how long it took, and how fast `moved` bytes
-// went through.
-[[nodiscard]] std::string pace(int64_t written, int64_t moved, double seconds);
 
 }  // namespace mxfp4

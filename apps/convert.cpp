@@ -9,6 +9,7 @@
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
 #include "apps/shard_option.hpp"
+#include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"

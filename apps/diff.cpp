@@ -4,6 +4,7 @@
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/json_output.hpp"
+#include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/compare_blobs.hpp"
 #include "lib/core/error.hpp"

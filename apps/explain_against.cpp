@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "apps/text_layout.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {

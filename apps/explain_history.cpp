@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "apps/text_layout.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "apps/change_words.hpp"
-#include "apps/console.hpp"
 #include "apps/request.hpp"
+#include "apps/text_layout.hpp"
 #include "formats/conversion/next_step.hpp"
 
 namespace mxfp4 {

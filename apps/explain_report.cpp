@@ -3,29 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "apps/console.hpp"
-#include "lib/core/visible.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 namespace {
-
-constexpr size_t kWidest = 100;    // longer lines are hard to read
-constexpr size_t kNarrowest = 20;  // of the text behind an indent
-
-// Columns that UTF-8 text takes: its code points, but for the console's marks.
-size_t columns(std::string_view text) {
-  size_t count = 0;
-  bool mark = false;
-  for (char c : text) {
-    if (c == '\033') mark = true;
-    if (!mark && (static_cast<unsigned char>(c) & 0xC0U) != 0x80U) ++count;
-    if (c == 'm') mark = false;
-  }
-  return count;
-}
 
 std::string size_text(std::string_view name, int64_t before, int64_t after) {
   return before == after ? fmt::format("{} {}", name, before)
@@ -38,39 +19,6 @@ std::string multiple_text(std::string_view name, int64_t multiple) {
 }
 
 }  // namespace
-
-void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text) {
-  const std::string shown = visible(text);
-  text = shown;
-  const size_t width = std::max(std::min(output_width(), kWidest), indent + kNarrowest);
-  std::string line = std::move(first);
-  bool fresh = true;  // nothing after the indent yet
-  const auto next_line = [&] {
-    out += line;
-    out += '\n';
-    line.assign(indent, ' ');
-    fresh = true;
-  };
-  while (!text.empty()) {
-    std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (!fresh && columns(line) + 1 + columns(word) > width) next_line();
-    if (!fresh) line += ' ';
-    while (columns(line) + columns(word) > width) {
-      const size_t room = width - columns(line);
-      const size_t comma = word.substr(0, room).rfind(',');
-      const size_t cut = comma == std::string_view::npos || comma == 0 ? room : comma + 1;
-      line += word.substr(0, cut);
-      word.remove_prefix(cut);
-      next_line();
-    }
-    line += word;
-    fresh = false;
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  out += line;
-  out += '\n';
-}
 
 // The first rank's share of the model before rounding: no other rank has more experts.
 LayerDims share_of(const Explanation& e) {

@@ -31,11 +31,6 @@ struct Explanation : Conversion {
 [[nodiscard]] Json explanation_json(const RuleSet& rules, const ExplainOptions& options,
                                     const Explanation& explanation);
 
-// Appends `text` broken at blanks so that it fits the terminal (at most 100 columns; 80 where there
-// is none), behind `first`; further lines begin with `indent` blanks. A word that is too long for a
-// line is broken after a comma, or anywhere.
-void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text);
-
 // The answer in one line.
 [[nodiscard]] std::string answer_text(const RuleSet& rules, const Explanation& explanation);
 // Parts of the report, one line each.

@@ -7,6 +7,7 @@
 
 #include "apps/change_words.hpp"
 #include "apps/explain_report.hpp"
+#include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
 #include "lib/layouts/layout.hpp"
 

@@ -8,6 +8,7 @@
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/json_output.hpp"
+#include "apps/text_layout.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "apps/console.hpp"
+#include "apps/text_layout.hpp"
 
 namespace mxfp4 {
 namespace {
 
 constexpr size_t kTextColumn = 28;
 constexpr size_t kCommandColumn = 12;
-constexpr size_t kWidest = 100;    // longer lines are hard to read
 constexpr size_t kNarrowest = 60;  // below that, texts stand under their names
 constexpr size_t kNarrowIndent = 6;
 
@@ -21,7 +20,7 @@ constexpr size_t kNarrowIndent = 6;
 // long.
 void append_entry(std::string& out, const std::string& name, const std::string& text,
                   size_t column) {
-  const size_t width = std::min(output_width(), kWidest);
+  const size_t width = text_width();
   if (width < kNarrowest) column = kNarrowIndent;
   std::string line = "  " + name;
   if (line.size() + 2 > column) {
@@ -107,7 +106,8 @@ std::string help_text(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
   const std::string path =
       parent == nullptr ? app.get_name() : parent->get_name() + " " + app.get_name();
-  std::string out = paragraph(app.get_description(), 0);
+  std::string out;
+  append_wrapped(out, "", 0, app.get_description());
   out += fmt::format("\nUsage: {}\n\nExamples:\n", usage(app, path));
   const std::string examples = app.get_footer();
   for (std::string_view lines = examples; !lines.empty();) {

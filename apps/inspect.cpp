@@ -12,6 +12,7 @@
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
+#include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/blob_revision.hpp"

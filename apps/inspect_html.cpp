@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "apps/console.hpp"
+#include "apps/text_layout.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/text_layout.hpp"
+
 namespace mxfp4 {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "apps/text_layout.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"

@@ -10,6 +10,7 @@
 #include "apps/explain_report.hpp"
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
+#include "apps/text_layout.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/machines.hpp"

@@ -5,6 +5,7 @@
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
+#include "apps/text_layout.hpp"
 #include "formats/conversion/output_directory.hpp"
 #include "formats/conversion/restore.hpp"
 #include "formats/conversion/unpack_output.hpp"

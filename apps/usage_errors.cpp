@@ -11,9 +11,9 @@
 #include <iterator>
 #include <string_view>
 
-#include "apps/console.hpp"
 #include "apps/options.hpp"
 #include "apps/suggest.hpp"
+#include "apps/text_layout.hpp"
 #include "lib/oracle/machines.hpp"
 
 namespace mxfp4 {

@@ -8,6 +8,7 @@
 #include "apps/commands.hpp"
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
+#include "apps/text_layout.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
