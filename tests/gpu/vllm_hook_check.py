@@ -12,7 +12,8 @@ one that finds a turned bit. Prints one line for each; exits 1 if any failed.
 The other tests of the plug-in run on a GPU as they are:
 
     MXFP4_TEST_TORCH=real MXFP4_TEST_DEVICE=cuda PYTHON=python3 SOURCE_DIR=$PWD \\
-        tests/python/run test_vllm_hook_convert test_vllm_hook_facts test_vllm_hook_skip
+        tests/python/run test_vllm_hook_convert test_vllm_hook_verify test_vllm_hook_facts \\
+        test_vllm_hook_damage test_vllm_hook_layouts test_vllm_hook_skip
 """
 import argparse
 import glob

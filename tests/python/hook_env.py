@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import fnmatch
 import glob
+import importlib.metadata
 import json
 import logging
 import os
@@ -328,3 +329,16 @@ def unload():
             del sys.modules[name]
     # `from mxfp4_repack import vllm` finds the package's attribute first.
     vars(sys.modules.get("mxfp4_repack", unload)).pop("vllm", None)
+
+
+def versions(case):
+    """importlib.metadata.version, as on a machine that has what the blob names."""
+    known = {"flashinfer-python": {"seed": "0.6.11.post2", "newer": "0.6.16.post3"},
+             "amd-aiter": {"seed": "0.1.13", "newer": "0.1.19"}}
+
+    def version(name):
+        if name in known:
+            return known[name][case]
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    return mock.patch("importlib.metadata.version", version)

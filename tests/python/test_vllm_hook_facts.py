@@ -1,5 +1,4 @@
 """Each fact that differs ends in vLLM's own conversion, untouched, and in one clear line."""
-import glob
 import json
 import os
 import re
@@ -9,80 +8,15 @@ import unittest
 from unittest import mock
 
 import hook_env
-from edited_blob import edit_both, edit_manifest
-from hook_env import PREFIX, SLOTS, World, bits, copied, golden, make_blob, torch
+from edited_blob import edit_both
+from fall_back import CASE, FallBack
+from hook_env import World, copied, golden, make_blob, torch
 
-CASE = "cpu/gpt_oss_e2_h128*"
 TRITON = "triton/gpt_oss_sm90_e3*"
 MARLIN = "marlin/gpt_oss*"
 
 
-class FallBack(unittest.TestCase):
-    """`refused` runs one conversion and wants vLLM's result for exactly the raw tensors."""
-
-    def setUp(self):
-        self.enterContext = getattr(self, "enterContext", None) or self._enter
-        self.enterContext(mock.patch("platform.machine", lambda: "x86_64"))
-
-    def _enter(self, context):
-        value = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return value
-
-    def refused(self, fact, made=None, case=None, revision="seed", set_up=None, known=True,
-                layer_facts=None, environment=None):
-        """A fall back with one warning that names `fact`, and BlobRefused when strict."""
-        case = case or golden(CASE)
-        made = made or make_blob(case, revision)
-        for strict in (None, "1"):
-            environment = dict(environment or {}, MXFP4_REPACK_STRICT=strict)
-            with self.subTest(fact=fact, strict=strict), \
-                    World(revision, blob=made[1], model=made[0], **environment) as world:
-                world.start(known=known)
-                if set_up:
-                    set_up(world)
-                layer = world.layer(case, **(layer_facts or {}))
-                if callable(getattr(self, "on_layer", None)):
-                    self.on_layer(world, layer)
-                raw = {slot: getattr(layer, slot, None) for slot in SLOTS}
-                before = {slot: None if t is None else bits(t).tobytes() for slot, t in raw.items()}
-                if strict:
-                    from mxfp4_repack.vllm import hook
-                    with self.assertRaisesRegex(RuntimeError, fact) as caught:
-                        world.convert(case, layer)
-                    self.assertIs(type(caught.exception), hook.BlobRefused)
-                    for slot, tensor in raw.items():
-                        self.assertIs(getattr(layer, slot, None), tensor)
-                    continue
-                world.convert(case, layer)
-                self.check_own(world, layer, raw, before)
-                (line,) = world.messages.text()
-                self.assertRegex(line, "vLLM converts it: .*" + fact)
-                self.assertNotIn("\n", line)
-                self.line = line
-
-    def check_own(self, world, layer, raw, before):
-        """The original was called once, with the very arguments, and its result is on the layer."""
-        import vllm.standin
-        method = layer.quant_method
-        self.assertEqual(world.hook.taken, [])
-        self.assertEqual(world.hook.converted, [layer.layer_name])
-        for slot, tensor in raw.items():
-            if tensor is not None:
-                self.assertEqual(bits(tensor).tobytes(), before[slot], "raw bytes were written")
-        if method.mxfp4_backend.name in ("TRITON",):
-            self.assertEqual(bits(method.values[0].storage.data).transpose(0, 2, 1).tobytes(),
-                             before["w13_weight"])
-            return
-        ((_, arguments),) = vllm.standin.calls
-        for value, slot in zip(arguments, SLOTS):
-            self.assertIs(value, raw[slot])
-        for value, slot in zip(method.values, SLOTS):
-            own = None if raw[slot] is None else bits(vllm.standin.turned(raw[slot])).tobytes()
-            self.assertEqual(None if value is None else bits(value).tobytes(), own)
-
-    # --- the blob ---
-
+class Facts(FallBack):
     def test_control_this_case_is_taken(self):
         for pattern in (CASE, MARLIN):
             case = golden(pattern)
@@ -91,72 +25,6 @@ class FallBack(unittest.TestCase):
                 world.start().convert(case)
                 lacks = pattern is MARLIN and not hasattr(torch, "float8_e8m0fnu")
                 self.assertEqual(len(world.hook.taken), 0 if lacks else 1)
-
-    def test_no_blob(self):
-        made = make_blob(golden(CASE))
-        self.refused("NotABlobError|no mxfp4_repack.json", (made[0], made[0]))
-
-    def test_unfinished(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        os.remove(os.path.join(blob, "mxfp4_repack.json"))
-        self.refused("not finished", (model, blob))
-
-    def test_manifest_was_edited(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        path = os.path.join(blob, "mxfp4_repack.json")
-        with open(path) as file:
-            text = file.read()
-        with open(path, "w") as file:
-            file.write(text.replace('"x86_64"', '"x86_46"'))
-        self.refused("mxfp4_repack.json", (model, blob))
-
-    def test_truncated_file(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        (path,) = glob.glob(os.path.join(blob, "layer-*"))
-        os.truncate(path, os.path.getsize(path) - 1)
-        self.refused("bytes", (model, blob))
-
-    def test_missing_file(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        os.remove(glob.glob(os.path.join(blob, "layer-*"))[0])
-        self.refused("layer-00000", (model, blob))
-
-    def test_missing_layer(self):
-        self.refused("layer: the blob has none of this name, vLLM has "
-                     "model.layers.7.mlp.experts",
-                     layer_facts={"name": "model.layers.7.mlp.experts"})
-
-    def test_flipped_bit_in_a_plain_file(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        (path,) = glob.glob(os.path.join(blob, "layer-*"))
-        self.flip(path, os.path.getsize(path) - 5)
-        self.refused("ChecksumError", (model, blob),
-                     environment={"MXFP4_REPACK_CHECK": "checksums"})
-
-    def test_flipped_bit_in_a_compressed_file(self):
-        model, blob = copied(make_blob(golden(CASE), compress="zstd"))
-        (path,) = glob.glob(os.path.join(blob, "layer-*"))
-        self.flip(path, os.path.getsize(path) // 2)
-        self.refused("ChecksumError", (model, blob))
-
-    def test_flipped_bit_in_a_header(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        (path,) = glob.glob(os.path.join(blob, "layer-*"))
-        self.flip(path, 40)
-        self.refused("Error: ", (model, blob))
-
-    @staticmethod
-    def flip(path, at):
-        with open(path, "r+b") as file:
-            file.seek(at)
-            byte = file.read(1)[0]
-            file.seek(at)
-            file.write(bytes([byte ^ 4]))
-
-    def test_tensor_is_missing(self):
-        model, blob = copied(make_blob(golden(CASE)))
-        edit_manifest(blob, lambda m: m["layers"][0]["tensors"].pop())
-        self.refused("Error: ", (model, blob))
 
     # --- rank, experts, slice ---
 
@@ -444,85 +312,6 @@ class FallBack(unittest.TestCase):
         self.refused("checkpoint, by w13_weight_scale", make_blob(golden(CASE)), case=case)
         self.refused("checkpoint, by w13_weight_scale", make_blob(golden(CASE)), case=case,
                      environment={"MXFP4_REPACK_SOURCE": "trust"})
-
-    # --- triton_kernels ---
-
-    def triton_refused(self, fact, set_up, revision="seed"):
-        self.refused(fact, case=golden(TRITON), set_up=set_up, revision=revision)
-
-    def test_layout_class(self):
-        def set_up(world):
-            from triton_kernels.tensor_details import layout
-            layout.HopperMXScaleLayout = type("StridedLayout", (layout.HopperMXScaleLayout,), {})
-
-        self.triton_refused("layout class of w13_weight_scale: the blob has HopperMXScaleLayout, "
-                            "vLLM has StridedLayout", set_up)
-
-    def test_layout_options(self):
-        def set_up(world):
-            import vllm.model_executor.layers.quantization.utils.mxfp4_utils as utils
-            utils._swizzle_mxfp4.__defaults__ = (4,)
-
-        self.triton_refused("layout options of w13_weight_scale", set_up)
-
-    def test_shape_before_the_layout(self):
-        """A seed blob's scales where vLLM pads them to fours."""
-        def set_up(world):
-            import vllm.model_executor.layers.quantization.utils.mxfp4_utils as utils
-            utils.SCALES_IN_FOURS = True
-
-        self.triton_refused("shape before the layout of w13_weight_scale: the blob has "
-                            "\\[3, 3, 128\\], vLLM has \\[3, 4, 128\\]", set_up)
-
-    def test_calls_of_convert_layout(self):
-        def set_up(world):
-            oracle = __import__(hook_env.ORACLE, fromlist=["x"])
-            real = oracle._swizzle_mxfp4
-            oracle._swizzle_mxfp4 = lambda *a: real(*a) and real(*a)
-
-        self.triton_refused("shape before the layout of w2_weight", set_up)
-
-    def test_too_few_calls_of_convert_layout(self):
-        def set_up(world):
-            oracle = __import__(hook_env.ORACLE, fromlist=["x"])
-            real, results = oracle._swizzle_mxfp4, []
-            oracle._swizzle_mxfp4 = lambda *a: results.pop() if results else (  # w2 gets w13's
-                results.append(real(*a)) or results[0])
-
-        self.triton_refused("calls of convert_layout: the blob has 4, vLLM has 2", set_up)
-
-    def test_converter_fails_after_it_began_to_delete(self):
-        """Parameters are put back before vLLM's own conversion runs."""
-        def set_up(world):
-            from triton_kernels import matmul_ogs
-            real, calls = matmul_ogs.PrecisionConfig, []
-
-            def config(**arguments):
-                calls.append(arguments)
-                if len(calls) == 2:
-                    (layer,) = world.layers
-                    del layer.w13_weight
-                    raise ValueError("broken")
-                return real(**arguments)
-
-            matmul_ogs.PrecisionConfig = config
-
-        def on_layer(world, layer):
-            world.layers = [layer]
-
-        self.on_layer = on_layer
-        self.triton_refused("ValueError: broken", set_up)
-
-    def test_convert_layout_is_put_back(self):
-        case = golden(TRITON)
-        made = make_blob(case)
-        with World(blob=made[1], model=made[0]) as world:
-            world.start()
-            import triton_kernels.tensor as tk
-            real = tk.convert_layout
-            world.convert(case)
-            self.assertIs(tk.convert_layout, real)
-            self.assertEqual(world.hook.taken, [PREFIX])
 
 
 if __name__ == "__main__":
