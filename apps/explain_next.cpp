@@ -5,7 +5,6 @@
 #include <set>
 
 #include "apps/change_words.hpp"
-#include "apps/request.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/conversion/next_step.hpp"
 
@@ -32,8 +31,7 @@ std::vector<std::string> inspect_command(const ExplainOptions& options) {
   return parts;
 }
 
-}  // namespace
-
+// The conversion after these changes.
 std::vector<std::string> convert_command(const ExplainOptions& options,
                                          const ConversionRequest& request,
                                          const OpenedCheckpoint* checkpoint,
@@ -50,11 +48,13 @@ std::vector<std::string> convert_command(const ExplainOptions& options,
   return parts;
 }
 
+}  // namespace
+
 std::vector<std::string> next_command(const ExplainOptions& options,
                                       const ConversionRequest& request,
                                       const OpenedCheckpoint* checkpoint,
-                                      const Conversion& conversion) {
-  const NextStep next = next_step(request, conversion, checkpoint);
+                                      const DecidedConversion& conversion) {
+  const NextStep next = next_step(request, conversion, checkpoint, conversion.working);
   switch (next.command) {
     case NextStep::Command::kInspect:
       return inspect_command(options);

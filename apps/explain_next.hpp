@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/options.hpp"
+#include "apps/request.hpp"
 #include "formats/conversion/alternatives.hpp"
 
 namespace mxfp4 {
@@ -13,13 +14,6 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> next_command(const ExplainOptions& options,
                                                     const ConversionRequest& request,
                                                     const OpenedCheckpoint* checkpoint,
-                                                    const Conversion& conversion);
-
-// The conversion after these changes.
-[[nodiscard]] std::vector<std::string> convert_command(const ExplainOptions& options,
-                                                       const ConversionRequest& request,
-                                                       const OpenedCheckpoint* checkpoint,
-                                                       const Conversion& conversion,
-                                                       const std::vector<Change>& changes);
+                                                    const DecidedConversion& conversion);
 
 }  // namespace mxfp4

@@ -8,12 +8,13 @@
 #include "apps/console.hpp"
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
+#include "apps/request.hpp"
 #include "formats/conversion/alternatives.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
 namespace mxfp4 {
 
-struct Explanation : Conversion {
+struct Explanation : DecidedConversion {
   bool assumed_caller = false;      // there is no checkpoint to tell
   std::vector<std::string> next{};  // the command to type, in parts that stay on one line
   std::vector<Candidate> candidates{};

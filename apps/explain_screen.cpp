@@ -179,7 +179,7 @@ bool is_chosen(const Explanation& e, const Alternative& other) {
 
 // The decision for this backend: layout, padded sizes, bytes.
 std::string outcome_text(const Alternative& other) {
-  Explanation there{*other.conversion};
+  Explanation there{{*other.conversion}};
   there.multiples = rounding_multiples(*there.rules, there.caller, there.target);
   std::string sizes = sizes_text(there);
   if (!there.ranks.empty()) {

@@ -215,20 +215,25 @@ CheckpointOptions checkpoint_from(const InputOptions& options, std::optional<Fam
   return checkpoint;
 }
 
-Conversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
-                          const OpenedCheckpoint* checkpoint, std::string_view otherwise) {
+DecidedConversion conversion_for(const RequestFlags& flags, const ConversionRequest& request,
+                                 const OpenedCheckpoint* checkpoint) {
   try {
-    Conversion conversion = decide_conversion(request, checkpoint);
-    require_tested_versions(flags, conversion);
-    if (conversion.refusal && !conversion.decision.backend) {
-      const std::string type = conversion.refusal->reference_type_name();
-      const auto unknown = no_moe_backend(*conversion.rules, conversion.deployment.moe_backend);
-      conversion.refusal = unknown ? Error(*unknown).reference_type(type)
-                                   : conversion.refusal->hint(std::string(otherwise));
-    } else if (conversion.refusal && conversion.refusal->hint_text().empty()) {
-      conversion.refusal->hint(size_hint(sizes_that_work(request, conversion, checkpoint)));
+    DecidedConversion decided{decide_conversion(request, checkpoint)};
+    require_tested_versions(flags, decided);
+    if (!decided.refusal) return decided;
+    decided.working = sizes_that_work(request, decided, checkpoint);
+    Error& refusal = *decided.refusal;
+    if (!decided.decision.backend) {
+      const auto unknown = no_moe_backend(*decided.rules, decided.deployment.moe_backend);
+      if (unknown) {
+        refusal = Error(*unknown).reference_type(refusal.reference_type_name());
+      } else {
+        refusal.hint("mxfp4-repack explain shows every candidate and its reason");
+      }
+    } else if (refusal.hint_text().empty()) {
+      refusal.hint(size_hint(decided.working));
     }
-    return conversion;
+    return decided;
   } catch (const Error& error) {
     rethrow_by_flag(error, flags, *request.rules);
   }

@@ -26,12 +26,16 @@ namespace mxfp4 {
 [[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
                                                 std::optional<Family> family);
 
+// A conversion, and the parallel sizes that work where the asked ones are what is refused.
+struct DecidedConversion : Conversion {
+  WorkingSizes working{};
+};
+
 // decide_conversion, with errors that name the flag or the --target file that is wrong. A refusal
-// by the oracle gets a hint, `otherwise` if there is no better one, and a refusal of sizes names
-// those that work.
-[[nodiscard]] Conversion conversion_for(
-    const RequestFlags& flags, const ConversionRequest& request, const OpenedCheckpoint* checkpoint,
-    std::string_view otherwise = "mxfp4-repack explain shows every candidate and its reason");
+// gets a hint: one of sizes names those that work.
+[[nodiscard]] DecidedConversion conversion_for(const RequestFlags& flags,
+                                               const ConversionRequest& request,
+                                               const OpenedCheckpoint* checkpoint);
 
 // "--tp-size"
 [[nodiscard]] std::string_view flag_of(ParallelSize size);

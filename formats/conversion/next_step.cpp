@@ -40,15 +40,13 @@ const Release* older_release(ConversionRequest request, const Conversion& conver
 }  // namespace
 
 NextStep next_step(const ConversionRequest& request, const Conversion& conversion,
-                   const OpenedCheckpoint* checkpoint) {
+                   const OpenedCheckpoint* checkpoint, const WorkingSizes& working) {
   if (!conversion.refusal) return {};
   if (works_with_defects(request, conversion, checkpoint)) return {.allow_known_defects = true};
-  if (WorkingSizes sizes = sizes_that_work(request, conversion, checkpoint);
-      !sizes.values.empty()) {
-    const int64_t asked = (request.deployment.*sizes.size).value_or(1);
-    const auto above = std::ranges::upper_bound(sizes.values, asked);
-    sizes.values = {above == sizes.values.begin() ? *above : *(above - 1)};
-    return {.sizes = std::move(sizes)};
+  if (!working.values.empty()) {
+    const int64_t asked = (request.deployment.*working.size).value_or(1);
+    const auto above = std::ranges::upper_bound(working.values, asked);
+    return {.sizes = {working.size, {above == working.values.begin() ? *above : *(above - 1)}}};
   }
   if (!request.backend) {
     std::vector<Change> changes = ways_out(request, conversion, checkpoint);

@@ -25,10 +25,10 @@ struct NextStep {
 };
 
 // The conversion that was decided; refused, the same with known defects allowed; then with the
-// nearest parallel size that works, a smaller one if there is one; then after the fewest changes with
+// nearest of the sizes that work, a smaller one if there is one; then after the fewest changes with
 // which it is not refused; then by the rules of the newest release before the asked one that do not
-// refuse. A backend that was asked for is not changed.
+// refuse. A backend that was asked for is not changed. `working` is sizes_that_work() for these.
 [[nodiscard]] NextStep next_step(const ConversionRequest& request, const Conversion& conversion,
-                                 const OpenedCheckpoint* checkpoint);
+                                 const OpenedCheckpoint* checkpoint, const WorkingSizes& working);
 
 }  // namespace mxfp4

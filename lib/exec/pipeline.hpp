@@ -13,11 +13,11 @@ namespace mxfp4 {
 using StageFunction = std::function<void(int64_t job, int64_t token)>;
 
 struct PipelineStages {
-  StageFunction read;  // may be empty
-  StageFunction work;
-  StageFunction place = {};  // may be empty
-  StageFunction store = {};  // may be empty
-  StageFunction finish;
+  StageFunction read = {};
+  StageFunction work = {};
+  StageFunction place = {};
+  StageFunction store = {};
+  StageFunction finish;  // the only one that has to be there: by it jobs leave in order
 };
 
 struct PipelineLimits {

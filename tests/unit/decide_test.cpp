@@ -174,7 +174,8 @@ TEST(NextStep, IsAConversionThatWorks) {
   const OpenedCheckpoint checkpoint = open_gpt_oss();
   const auto step = [&](const ConversionRequest& request) {
     const Conversion conversion = decide_conversion(request, &checkpoint);
-    const NextStep next = next_step(request, conversion, &checkpoint);
+    const NextStep next = next_step(request, conversion, &checkpoint,
+                                    sizes_that_work(request, conversion, &checkpoint));
     if (next.command == NextStep::Command::kConvert) {
       ConversionRequest changed = request;
       if (!next.changes.empty()) {
@@ -237,7 +238,8 @@ TEST(NextStep, AllowsKnownDefectsWhereTheyAloneRefuse) {
       open_checkpoint({.path = MXFP4_TESTDATA "/ingest/dsv4"}, rules());
   ConversionRequest request = on_arch("gfx950");
   request.backend = Backend::AITER_MXFP4_BF16;
-  const NextStep next = next_step(request, decide_conversion(request, &checkpoint), &checkpoint);
+  const NextStep next =
+      next_step(request, decide_conversion(request, &checkpoint), &checkpoint, {});
   EXPECT_EQ(next.command, NextStep::Command::kConvert);
   EXPECT_TRUE(next.allow_known_defects);
   EXPECT_TRUE(next.changes.empty());
