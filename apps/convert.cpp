@@ -192,6 +192,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
                            .between = check_interrupted},
                           plan.manifests, *checkpoint.source);
   if (output.complete()) {
+    if (!output.leftover().empty()) console.warn(output.leftover());
     if (options.model_card && !options.dry_run) add_model_card(options.output, console);
     return already_complete(options, repack_as.shard, console);
   }

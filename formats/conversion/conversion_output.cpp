@@ -136,7 +136,7 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
   if (!complete_) return;
   directory_.keep();
   if (request_.resume) look_at_result(found, planned);
-  if (!request_.shard && !request_.look_only) remove_records();
+  if (!request_.shard) remove_records();
 }
 
 // Damaged files are made again; the manifest's statements about the data stay.
@@ -155,10 +155,22 @@ void ConversionOutput::look_at_result(const std::vector<Manifest>& found,
   for (const std::string& warning : planned.front().warnings) earlier_.warnings.erase(warning);
 }
 
-// A run that was killed after its last manifest leaves its journal, and perhaps temporaries.
-void ConversionOutput::remove_records() const {
+// A run that was killed after its last manifest leaves its journal, and perhaps temporaries. The
+// result is complete whether or not they can be removed.
+void ConversionOutput::remove_records() {
   for (const fs::path& file : directory_.files()) {
-    if (is_journal_or_temporary(file)) remove_file(directory_.home() / file);
+    if (!is_journal_or_temporary(file)) continue;
+    const fs::path path = directory_.home() / file;
+    try {
+      if (request_.look_only) {
+        require_removable(path);
+      } else {
+        remove_file(path);
+      }
+    } catch (const Error& error) {
+      leftover_ = fmt::format("{}; the result is complete without it", error.what());
+      return;
+    }
   }
 }
 

@@ -54,6 +54,8 @@ class ConversionOutput {
   ~ConversionOutput();
 
   [[nodiscard]] bool complete() const { return complete_; }
+  // What an earlier run left beside a complete result and cannot be removed, as a line; empty: nothing.
+  [[nodiscard]] const std::string& leftover() const { return leftover_; }
   // "<file>: <what>", of a complete result's files that are made again.
   [[nodiscard]] const std::vector<std::string>& damages() const { return damages_; }
   // Directory where the blob is written: OUT, a folder in it, or the same in what will replace it.
@@ -79,7 +81,7 @@ class ConversionOutput {
   void look_for_manifests(const std::vector<Manifest>& planned);
   void look_at_result(const std::vector<Manifest>& found, const std::vector<Manifest>& planned);
   void look_for_replacement();
-  void remove_records() const;
+  void remove_records();
   void refuse_unrecorded() const;
   void refuse_other(const JournalContent& found) const;
   void look_for_shards();
@@ -96,6 +98,7 @@ class ConversionOutput {
   std::vector<int64_t> layers_;  // numbers
   JournalContent earlier_;
   std::vector<std::string> damages_;
+  std::string leftover_;
   bool looked_at_ = false;  // what earlier_ names was found whole
   std::unique_ptr<Journal> journal_;
   bool finished_any_ = false;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <system_error>
@@ -152,11 +153,12 @@ void make_directories(const std::filesystem::path& directory) {
 }
 
 void remove_file(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::remove(path, error);
-  if (error) {
-    throw Error::output(fmt::format("{}: cannot remove: {}", path.string(), error.message()));
-  }
+  if (std::remove(path.c_str()) != 0 && errno != ENOENT) fail(path, "cannot remove");
+}
+
+void require_removable(const std::filesystem::path& path) {
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  if (access(directory.c_str(), W_OK | X_OK) != 0) fail(path, "cannot remove");
 }
 
 void sync_directory(const std::filesystem::path& directory) {

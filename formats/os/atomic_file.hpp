@@ -59,6 +59,8 @@ void make_directories(const std::filesystem::path& directory);
 
 // Removes a file or an empty directory, if it is there.
 void remove_file(const std::filesystem::path& path);
+// Throws what remove_file() would where the directory lets nothing be removed; changes nothing.
+void require_removable(const std::filesystem::path& path);
 
 // Makes renames in `directory` durable.
 void sync_directory(const std::filesystem::path& directory);
