@@ -38,8 +38,8 @@ Json describe_part(const std::filesystem::path& path, const std::vector<LayerSiz
   part["path"] = path.string();
   part["layers"] = layer_numbers(layers);
   part["layer_sizes"] = layer_sizes_json(layers);
-  part["data_bytes"] = data_bytes_of(layers);
-  part["stored_bytes"] = stored_bytes_of(layers);
+  part["data_bytes"] = total_of(layers).data_bytes;
+  part["stored_bytes"] = total_of(layers).stored_bytes;
   return part;
 }
 
@@ -71,7 +71,7 @@ Json describe_input(const OpenedCheckpoint& input, const std::string& fingerprin
   json["num_experts"] = dims.num_experts;
   json["hidden_size"] = dims.hidden_size;
   json["intermediate_size"] = dims.intermediate_size;
-  json["expert_bytes"] = data_bytes_of(layers);
+  json["expert_bytes"] = total_of(layers).data_bytes;
   json["num_other_tensors"] = input.model.rest.size();
   json["other_bytes"] = rest_bytes(input);
   Json part = describe_part(input.path, layers);
@@ -108,7 +108,7 @@ Rows input_rows(const OpenedCheckpoint& input, const std::string& fingerprint) {
   rows.push_back({"experts", fmt::format("{}", dims.num_experts)});
   rows.push_back({"hidden size H", fmt::format("{}", dims.hidden_size)});
   rows.push_back({"intermediate I", fmt::format("{}", dims.intermediate_size)});
-  rows.push_back({"expert weights", human_bytes(data_bytes_of(layers))});
+  rows.push_back({"expert weights", human_bytes(total_of(layers).data_bytes)});
   rows.push_back({"not converted", fmt::format("{} other tensors, {}", model.rest.size(),
                                                human_bytes(rest_bytes(input)))});
   rows.push_back({"fingerprint", fingerprint});
@@ -136,7 +136,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
   for (const std::string& note : conversion.decision.notes) console.warn(note);
   const std::vector<RankSlice>& ranks = conversion.ranks;
   const Plan plan = make_plan(input.model, ranks, plan_options(conversion));
-  const int64_t loaded = data_bytes_of(layer_sizes(input.model));
+  const int64_t loaded = total_of(layer_sizes(input.model)).data_bytes;
   const double overhead =
       100.0 * (static_cast<double>(plan.output_bytes) / static_cast<double>(loaded) - 1.0);
   for (const std::string& defect : conversion.defects) console.warn(defect);
@@ -224,8 +224,9 @@ Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
   if (ranks == 1) {
     rows.push_back({"rank", fmt::format("{} of {}, {} experts", first.rank.rank,
                                         first.rank.num_ranks, first.rank.experts.size())});
-    rows.push_back({"stored", fmt::format("{}, {} of tensors", human_bytes(stored_bytes_of(layers)),
-                                          human_bytes(data_bytes_of(layers)))});
+    rows.push_back(
+        {"stored", fmt::format("{}, {} of tensors", human_bytes(total_of(layers).stored_bytes),
+                               human_bytes(total_of(layers).data_bytes))});
   }
   std::set<std::string> warnings;
   for (const Manifest& manifest : manifests) {
@@ -242,8 +243,9 @@ Rows rank_rows(const std::vector<std::filesystem::path>& blobs,
     const std::vector<LayerSize> layers = layer_sizes(manifests[i]);
     const RankSlice& rank = manifests[i].rank;
     rows.push_back({fmt::format("{} of {}", rank.rank, rank.num_ranks),
-                    fmt::format("{}", rank.experts.size()), human_bytes(stored_bytes_of(layers)),
-                    human_bytes(data_bytes_of(layers)), blobs[i].filename().string()});
+                    fmt::format("{}", rank.experts.size()),
+                    human_bytes(total_of(layers).stored_bytes),
+                    human_bytes(total_of(layers).data_bytes), blobs[i].filename().string()});
   }
   return rows;
 }

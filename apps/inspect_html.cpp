@@ -66,40 +66,28 @@ double share(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-struct Size {
-  int64_t data = 0;
-  int64_t stored = 0;
-  Size& operator+=(const LayerTensor& tensor) {
-    data += tensor.data_bytes;
-    stored += tensor.stored_bytes;
-    return *this;
-  }
-};
-
-std::string size_row(std::string_view what, const Size& size, int64_t all_data) {
+std::string size_row(std::string_view what, const ByteSizes& size, int64_t all_data) {
   return fmt::format(
       "<tr><td>{}</td><td class=n>{}</td><td class=n>{}</td><td class=n>{:.3f}</td>"
       "<td><div class=bar><div style=\"width:{:.1f}%\"></div></div></td></tr>\n",
-      what, human_bytes(size.data), human_bytes(size.stored), share(size.stored, size.data),
-      100 * share(size.stored, all_data));
+      what, human_bytes(size.data_bytes), human_bytes(size.stored_bytes), size.ratio(),
+      100 * share(size.stored_bytes, all_data));
 }
 
 std::string sizes(const std::vector<PageRank>& ranks) {
-  std::map<std::string, Size> kinds;
-  Size all;
+  std::map<std::string, ByteSizes> kinds;  // by name, only those that there are
+  ByteSizes all;
   for (const PageRank& rank : ranks) {
     for (const LayerTensor& tensor : rank.tensors) {
-      kinds[tensor.kind] += tensor;
+      kinds[tensor_kind_text(tensor.kind)] += tensor;
       all += tensor;
     }
   }
   std::string out =
       "<h2>Sizes</h2>\n<table><tr><th>kind</th><th>decoded</th><th>stored</th><th>ratio</th>"
       "<th>stored, as a share of all that is decoded</th></tr>\n";
-  static const std::map<std::string_view, std::string_view> kWords = {
-      {"codes", "codes"}, {"block_scales", "block scales"}, {"biases", "biases"}, {"rest", "rest"}};
-  for (const auto& [kind, size] : kinds) out += size_row(kWords.at(kind), size, all.data);
-  return out + size_row("all", all, all.data) + "</table>\n";
+  for (const auto& [kind, size] : kinds) out += size_row(kind, size, all.data_bytes);
+  return out + size_row("all", all, all.data_bytes) + "</table>\n";
 }
 
 // The share of codes in the padded matrices that are padding.
@@ -163,18 +151,18 @@ std::string decision_part(const Decision& decision) {
   return out;
 }
 
-std::string layer_part(int64_t layer, const std::string& rows, const Size& size) {
+std::string layer_part(int64_t layer, const std::string& rows, const ByteSizes& size) {
   return fmt::format(
       "<details><summary>Layer {}: {} decoded, {} stored</summary>\n<table><tr><th>tensor</th>"
       "<th>dtype</th><th>shape</th><th>decoded</th><th>stored</th><th>ratio</th></tr>\n{}</table>"
       "</details>\n",
-      layer, human_bytes(size.data), human_bytes(size.stored), rows);
+      layer, human_bytes(size.data_bytes), human_bytes(size.stored_bytes), rows);
 }
 
 std::string tensors_part(const PageRank& rank) {
   std::string out = fmt::format("<h2>Tensors of {}</h2>\n", escaped(rank.directory));
   std::map<int64_t, std::string> rows;
-  std::map<int64_t, Size> size;
+  std::map<int64_t, ByteSizes> size;
   for (const LayerTensor& tensor : rank.tensors) {
     const std::string strides =
         tensor.strides.empty() ? "" : fmt::format(", strides {}", fmt::join(tensor.strides, ", "));
@@ -182,8 +170,7 @@ std::string tensors_part(const PageRank& rank) {
         "<tr><td><code>{}</code></td><td>{}</td><td>{}{}</td><td class=n>{}</td>"
         "<td class=n>{}</td><td class=n>{:.3f}</td></tr>\n",
         escaped(tensor.name), tensor.dtype, fmt::join(tensor.shape, " × "), strides,
-        human_bytes(tensor.data_bytes), human_bytes(tensor.stored_bytes),
-        share(tensor.stored_bytes, tensor.data_bytes));
+        human_bytes(tensor.data_bytes), human_bytes(tensor.stored_bytes), tensor.ratio());
     size[tensor.layer] += tensor;
   }
   for (const auto& [layer, text] : rows) out += layer_part(layer, text, size[layer]);

@@ -4,22 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "apps/text_layout.hpp"
 
 namespace mxfp4 {
 namespace {
-
-int64_t expert_bytes(const ExpertLayer& layer) {
-  int64_t total = 0;
-  for (const SlotSource& slot : layer.slots) {
-    for (const auto& expert : slot.experts) {
-      for (const Extent& extent : expert) total += extent.bytes;
-    }
-  }
-  return total;
-}
 
 // "1.41 GiB" or "1.40 GiB to 1.42 GiB".
 std::string span_text(int64_t least, int64_t most) {
@@ -29,27 +18,6 @@ std::string span_text(int64_t least, int64_t most) {
 }
 
 }  // namespace
-
-std::vector<LayerSize> layer_sizes(const ModelLayers& model) {
-  std::vector<LayerSize> sizes;
-  for (const ExpertLayer& layer : model.layers) {
-    const int64_t bytes = expert_bytes(layer);
-    sizes.push_back({layer.index, layer.dims, bytes, bytes});
-  }
-  return sizes;
-}
-
-std::vector<LayerSize> layer_sizes(const Manifest& manifest) {
-  std::vector<LayerSize> sizes;
-  for (const ManifestLayer& layer : manifest.layers) {
-    const LayerDims& padded = layer.loaded.dims;
-    LayerSize size{layer.index, {padded.num_experts, layer.hidden_size, 0}, 0, layer.size};
-    size.dims.intermediate_size = manifest.rank.end - manifest.rank.begin;
-    for (const ManifestTensor& tensor : layer.tensors) size.data_bytes += tensor.spec.bytes();
-    sizes.push_back(size);
-  }
-  return sizes;
-}
 
 Json layer_sizes_json(const std::vector<LayerSize>& layers) {
   Json json = Json::array();
@@ -81,22 +49,6 @@ std::string layer_sizes_text(const Console& console, const std::vector<LayerSize
     begin = end;
   }
   return table(console, rows);
-}
-
-int64_t data_bytes_of(const std::vector<LayerSize>& layers) {
-  return std::accumulate(layers.begin(), layers.end(), int64_t{0},
-                         [](int64_t sum, const LayerSize& one) { return sum + one.data_bytes; });
-}
-
-int64_t stored_bytes_of(const std::vector<LayerSize>& layers) {
-  return std::accumulate(layers.begin(), layers.end(), int64_t{0},
-                         [](int64_t sum, const LayerSize& one) { return sum + one.stored_bytes; });
-}
-
-std::vector<int64_t> layer_numbers(const std::vector<LayerSize>& layers) {
-  std::vector<int64_t> numbers(layers.size());
-  std::ranges::transform(layers, numbers.begin(), &LayerSize::layer);
-  return numbers;
 }
 
 std::string ranges(const std::vector<int64_t>& numbers) {
