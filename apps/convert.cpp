@@ -178,6 +178,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
   refuse_inputs_in(options.output, plan.inputs);
+
   // Open the output: OUT is ours alone, and an interruption leaves what --resume goes on from.
   watch_signals("--resume goes on from what is complete");
   ConversionOutput output({.output = options.output,

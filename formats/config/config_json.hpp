@@ -12,8 +12,8 @@ namespace mxfp4 {
 // `quant_method` at the top). Sizes may lie under `text_config`, the quantization under
 // `quantization_config`, `text_config.quantization_config` or `compression_config`. `file` is for
 // messages. The config of a model directory with a blob (packed_config.hpp) is read as the
-// checkpoint's own. Throws Error::input, naming file and key, for what is not JSON, for fields of another
-// type, and for a quantization that holds no MXFP4 experts.
+// checkpoint's own. Throws Error::input, naming file and key, for what is not JSON, for fields of
+// another type, and for a quantization that holds no MXFP4 experts.
 //
 // A config without a quantization is legal here: find_expert_layers decides.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, std::string_view file);

@@ -14,8 +14,8 @@ namespace mxfp4 {
 
 // Compares one rank's blob in `directory` with what `source`, opened for options.path, gives: sizes,
 // slice and names first, then every byte. `options` need not name the family, which the manifest
-// does. Returns every difference in words, in an order that does not depend on threads. Throws Error::input when the input itself is
-// damaged.
+// does. Returns every difference in words, in an order that does not depend on threads. Throws
+// Error::input when the input itself is damaged.
 [[nodiscard]] std::vector<std::string> compare_with_checkpoint(
     const std::shared_ptr<Source>& source, CheckpointOptions options,
     const std::filesystem::path& directory, const Manifest& manifest, const RunLimits& limits,

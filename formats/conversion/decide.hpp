@@ -62,7 +62,7 @@ struct Conversion {
 };
 
 // `checkpoint` may be null: then sizes and slices are not known and not checked. Throws Error::usage
-// for contradictory or unknown facts, Error::input for a checkpoint that holds such ones. Everything
+// for contradictory or unknown facts, Error::input for a checkpoint that holds them. Everything
 // that is Error::unsupported becomes the refusal: the oracle's, a layout that does not exist, experts
 // or sizes that cannot be divided, preconditions of the layout, an engine that stops at its start or
 // while it loads (not for a forced backend), known defects. Reads no data but scales that the layout

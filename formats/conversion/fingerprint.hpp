@@ -1,5 +1,5 @@
-// What tells one model's weights from another's, quickly: for people and manifests to name a source.
-// No proof: it can be forged, and two models that differ in few places may share it.
+// Tells one model's weights from another's quickly, so that people and manifests can name a source.
+// It proves nothing: it can be forged, and two models that differ in few places may share it.
 #pragma once
 
 #include <string>

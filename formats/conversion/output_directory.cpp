@@ -41,7 +41,7 @@ fs::path existing_above(const fs::path& path) {
   return at;
 }
 
-// What another result holds of strangers would stand in the way of its own --resume and --force.
+// A file of ours inside another result would be foreign to that one's own --resume and --force.
 void refuse_inside_blob(const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(path, error);

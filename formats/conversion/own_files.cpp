@@ -203,7 +203,7 @@ struct Look {
     // A crash may leave an empty file; nothing is lost with it.
     if (size == 0 && is_our_name(name, {})) return true;
     if (name.starts_with(kJournalPrefix)) return read_journal(path).bytes > 0;
-    // Whatever damage did to a manifest or an index: layers of ours beside it say whose it was.
+    // A damaged manifest or index is ours where layers of ours lie beside it.
     if (is_manifest_name(name)) {
       return begins_with(path, kManifestFront) || holds_our_layer(path.parent_path());
     }

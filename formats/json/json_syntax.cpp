@@ -171,7 +171,7 @@ class Reader {
   [[nodiscard]] char current() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
   [[nodiscard]] std::string place() const {
-    // What is missing at the end belongs behind the last thing that is there.
+    // A fault at the end of the text is reported behind the last thing that is not white space.
     const size_t behind = at_ < text_.size() ? at_ : text_.find_last_not_of(" \t\n\r") + 1;
     const std::string_view before = text_.substr(begin_, std::max(behind, begin_) - begin_);
     const auto line = 1 + std::ranges::count(before, '\n');

@@ -10,7 +10,7 @@
 
 namespace mxfp4 {
 
-// Hands bytes to the parent; no bytes are a sign of life.
+// Hands bytes to the parent; a call without bytes is only a sign of life.
 using Emit = std::function<void(std::string_view)>;
 
 // How long a child may go without a sign of life. A damaged file makes it compute without end; slow

@@ -1,5 +1,5 @@
-// Lists a directory. Whether a directory that cannot be read is an error of input, of output or none
-// is the caller's to decide.
+// Lists a directory. The caller decides whether one that cannot be read is an error of input, of
+// output, or none.
 #pragma once
 
 #include <filesystem>
