@@ -3,7 +3,8 @@
 // and w2 N = H, K = I. New codes are 0, scale bytes 127 (1.0), biases 0. `/` is integer division.
 //
 //   weight   I32 [E, K'/16, 2N']       mma_weight_tiles (mma_tiles.hpp)
-//                                      wgmma_weight_tiles on compute capability 9.x
+//                                      wgmma_weight_tiles on compute capability 9.x, as long as
+//                                      humming-kernels is older than 0.1.17
 //            I32 [E, K'/32, 4N']       w8_activation_weight_tiles with 8-bit activations
 //   scale    U8 (e8m0) [E, K'/32, N']  (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8]   (n = 10: 17)
 //   bias     params dtype [E, N']      mma_bias_order; optional
@@ -170,7 +171,7 @@ constexpr std::string_view kLibrary = "humming-kernels 0.1.0a1 (a6455de)";
 
 const Layout kHummingMmaLayout = {
     .id = "humming/mma",
-    .backends = "HUMMING, compute capability other than 9.x",
+    .backends = "HUMMING; on compute capability 9.x with humming-kernels 0.1.17 or later",
     .outputs_doc =
         "N' = N up to a multiple of 256, K' = K up to a multiple of 128\n"
         "weights I32 [E, K'/16, 2N']; scales U8 (e8m0) [E, K'/32, N']; biases [E, N']",
@@ -189,7 +190,7 @@ const Layout kHummingMmaLayout = {
 
 const Layout kHummingWgmmaLayout = {
     .id = "humming/wgmma",
-    .backends = "HUMMING, compute capability 9.x",
+    .backends = "HUMMING, compute capability 9.x, with older humming-kernels",
     .outputs_doc = "as humming/mma",
     .formula = "as humming/mma with P = 4*(k%2) + 2*((k/8)%2) + (n/8)%2",
     .preconditions = "H and I multiples of 32; biases in the params dtype",

@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -103,6 +105,35 @@ void change_layouts(RuleSet& rules) {
                "another order; its bytes were not executed"}});
 }
 
+bool humming_dtype_not_told(const Target& t) { return !t.knobs.contains("humming_input_dtype"); }
+bool float16_params(const Target& t) { return params_dtype(t) == "float16"; }
+bool from_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(0) >= 100; }
+bool before_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(100) < 100; }
+
+// humming-kernels 0.1.17 and 0.1.19 give capability 9.x the tiles of the others. The converters take
+// the type of activations from the checkpoint and the user's override too, which no target says.
+void allow_humming(RuleSet& rules) {
+  std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
+  constexpr std::string_view kNotTold =
+      "its bytes depend on the type of activations, which this release also takes from the "
+      "checkpoint and from --quantization-config: give --knob humming_input_dtype=none where they "
+      "stay in BF16";
+  constexpr std::string_view k8Bit =
+      "this release packs otherwise for 8-bit activations: not executed";
+  constexpr std::string_view kFloat16 =
+      "this release packs scales otherwise for FP16: not executed";
+  constexpr std::string_view kCompiler =
+      "humming-kernels packs for this capability as the CUDA compiler of the serving machine "
+      "allows";
+  edit::add_layouts(
+      rules,
+      {{HUMMING, {}, {"params_dtype float16", float16_params}, nullptr, kFloat16},
+       {HUMMING, {}, {"humming_input_dtype not told", humming_dtype_not_told}, nullptr, kNotTold},
+       {HUMMING, {}, kHumming8Bit, nullptr, k8Bit},
+       {HUMMING, {}, {"CUDA capability 10.0 or above", from_capability_10}, nullptr, kCompiler},
+       {HUMMING, {}, {"CUDA capability below 10.0", before_capability_10}, &kHummingMmaLayout}});
+}
+
 // On capability 9.0 Humming stands in front of Marlin, on 12.x Marlin in front of Triton.
 void order_lists(RuleSet& rules) {
   std::vector<PriorityRow>& lists = edit::selector(rules, Selector::kGptOss).priorities;
@@ -185,6 +216,7 @@ const Release kRelease0320 = {
         [](RuleSet& rules) {
           add_backends(rules);
           change_layouts(rules);
+          allow_humming(rules);
           order_lists(rules);
           round_sizes(rules);
           widen_triton(rules);

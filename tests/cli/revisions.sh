@@ -74,6 +74,17 @@ next_command | grep -q 'convert .* -o OUT --arch gfx942 --revision vllm-0.30.0' 
 expect_exit 4 "$BIN" explain "$model" --arch gfx950
 next_command | grep -q 'VLLM_ROCM_USE_AITER=1' || fail 'emulation is proposed before a kernel'
 
+# Where the bytes depend on what no flag told, the flag is named; other values are refused.
+humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --arch"
+# shellcheck disable=SC2086
+{
+  expect_exit 4 "$BIN" $humming sm90
+  grep -q 'give --knob humming_input_dtype=none' stderr || fail 'the knob is not named'
+  expect_exit 4 "$BIN" $humming sm90 --knob humming_input_dtype=int8
+  expect_exit 4 "$BIN" $humming sm100 --knob humming_input_dtype=none
+  expect_exit 0 "$BIN" $humming sm90 --knob humming_input_dtype=none
+}
+
 # Without a revision the newest release is taken, and said so in one line and in the manifest.
 default=$("$BIN" list revisions --json | sed -n '/"default": true/{x;p}; h' | sed 's/.*"\(vllm-[^"]*\)".*/\1/')
 said="no --revision: taking $default, the newest known release"

@@ -1,9 +1,9 @@
 """Runs a release's converters on small layers of drawn bytes and digests what they return.
 
-The layers are those of testdata/golden (tests/golden/drawn_inputs.hpp draws the same bytes). Real torch, the triton_kernels of the wheel, and of
-the flashinfer that the wheel pins what converters call (kernels.py). Packages that have no CPU code (deep_gemm, aiter, humming, the CPU extension)
-are absent: their backends say why they did not run. `gptq_marlin_repack` is a CUDA operator whose source is not in the wheel: the release's own
-Python statement of it (marlin_utils_test) stands in.
+The layers are those of testdata/golden (tests/golden/drawn_inputs.hpp draws the same bytes). Real torch, the triton_kernels of the wheel, of the
+flashinfer that the wheel pins what converters call (kernels.py), and from 0.32.0 on the humming-kernels that it pins (humming_kernels.py). Packages
+that have no CPU code (deep_gemm, aiter, older humming-kernels, the CPU extension) are absent: their backends say why they did not run.
+`gptq_marlin_repack` is a CUDA operator whose source is not in the wheel: the release's own Python statement of it (marlin_utils_test) stands in.
 """
 import importlib
 import types
@@ -17,10 +17,11 @@ ARCHES = {"cuda": ("sm80", "sm90", "sm100", "sm120"), "rocm": ("gfx950", "gfx942
 # The platforms where a backend's converter is run, by the beginning of its name. XPU's looks at no device.
 HOMES = {"AITER": ("rocm",), "TRITON": ("cuda", "rocm"), "NONE": (), "CPU": ("cuda",)}
 # Backends whose converter does the same on every device of a platform are run on the first alone.
-BY_DEVICE = ("TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16")
+BY_DEVICE = ("HUMMING", "TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16")
 # What else a converter looks at, as the program's flags name it, and the device that it needs.
 VARIANTS = {
     "MARLIN": ({}, {"params_dtype": "float16"}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
+    "HUMMING": ({"humming_input_dtype": "none"},),
     "BATCHED_MARLIN": ({}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
 }
 
@@ -67,6 +68,8 @@ def cases(backends, platform):
         for backend in backends:
             if not at_home(backend, platform) or (index and backend not in BY_DEVICE):
                 continue
+            if backend == "HUMMING" and index > 1:
+                continue  # from capability 10.0 on, it asks the CUDA compiler for its version
             for family in sample.FUNCTIONS:
                 row = {"platform": "xpu" if backend == "XPU" else platform, "arch": "" if backend == "XPU" else arch, "backend": backend, "family": family}
                 for variant in VARIANTS.get(backend, ({},)):

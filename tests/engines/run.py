@@ -51,12 +51,17 @@ def convert(version, cache, platform, arch, path):
 
     import converters
     import decisions
+    import humming_kernels
     import kernels
     import world
 
-    flashinfer = wheels.provenance(version, cache)["pins"]["flashinfer-python"]
-    scene = world.start(wheels.site(version, cache), platform, arch, real=("triton_kernels", "flashinfer"))
-    kernels.install_flashinfer(flashinfer, cache)
+    pins = wheels.provenance(version, cache)["pins"]
+    humming = pins.get("humming-kernels") if platform == "cuda" else None
+    real = ("triton_kernels", "flashinfer") + (("humming",) if humming_kernels.can_run(humming) else ())
+    scene = world.start(wheels.site(version, cache), platform, arch, real=real)
+    kernels.install_flashinfer(pins["flashinfer-python"], cache)
+    if "humming" in real:
+        humming_kernels.install(humming, cache, scene)
     release = decisions.Release(scene)
     # Afterwards: while it is imported, vLLM declares operators that exist.
     converters.prepare(torch, scene)

@@ -50,6 +50,9 @@ Target target_of(const nlohmann::json& row) {
     if (value.is_number()) fields[name] = value.dump();
   }
   Target target = target_from_fields(fields);
+  // Said even where it is "none", which some releases ask for.
+  constexpr const char* kHumming = "humming_input_dtype";
+  if (fields.contains(kHumming)) target.knobs[kHumming] = fields[kHumming];
   if (row.contains("env")) target.env = row["env"].get<std::map<std::string, std::string>>();
   return target;
 }

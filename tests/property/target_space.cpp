@@ -33,6 +33,7 @@ const std::vector<Change>& changes() {
       knob("params_dtype", "float16"),
       knob("marlin_input_dtype", "fp8"),
       knob("marlin_input_dtype", "int8"),
+      knob("humming_input_dtype", "none"),
       knob("humming_input_dtype", "float8e4m3"),
       knob("humming_input_dtype", "int8"),
       [](Target& target) { target.world_size = 4; },

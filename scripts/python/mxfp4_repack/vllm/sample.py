@@ -174,7 +174,7 @@ def flags_of(row: Row, revision: str) -> List[str]:
             "--revision", revision, "--pad", "none", "--compress", "none", "--quiet"]
     made += ["--arch", row["arch"]] if row["arch"] else []
     made += ["--activation", row["activation"]] if row.get("activation") else []
-    for knob in ("tp_size", "params_dtype"):
+    for knob in ("tp_size", "params_dtype", "humming_input_dtype"):
         made += ["--knob", f"{knob}={row[knob]}"] if knob in row else []
     for name, value in row.get("env", {}).items():
         made += ["--env", f"{name}={value}"]

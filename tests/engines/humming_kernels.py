@@ -1,0 +1,107 @@
+"""humming-kernels on a CPU: its Python from the wheel that a release pins, and its repacking kernel, compiled for the CPU from the wheel's source.
+
+The kernel takes a tile of 64 rows: 32 threads copy it into shared memory, wait for each other, and each writes its words. Here the threads run one
+after another, twice: in the second round the whole tile is there.
+"""
+import contextlib
+import ctypes
+import hashlib
+import importlib
+import os
+import re
+import subprocess
+import sys
+import types
+
+import wheels
+
+SOURCE = "humming/include/humming/kernel/process.cuh"
+# Older ones ask NVML for the device and have no module `transform`.
+OLDEST = (0, 1, 17)
+PRELUDE = """
+#include <cassert>
+#include <cstdint>
+#define CUDA_INLINE inline
+#define __global__
+#define PRAGMA_UNROLL
+#define CEIL_DIV(a, b) (((a) + (b) - 1) / ((b) == 0 ? 1 : (b)))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+struct Index { uint32_t x, y, z; };
+static Index threadIdx, blockIdx, blockDim, gridDim;
+constexpr uint32_t static_next_power_of_2(uint32_t n) { uint32_t p = 1; while (p < n) p *= 2; return p; }
+"""
+LAUNCHER = """
+extern "C" void repack(const uint32_t* in, uint32_t* out, uint32_t experts, uint32_t n, uint32_t k, uint32_t padded_n, uint32_t padded_k, uint32_t mode) {
+  gridDim = {(n + 63) / 64, (k + 63) / 64, experts}, blockDim = {32, 1, 1};
+  for (uint32_t z = 0; z < gridDim.z; ++z) for (uint32_t y = 0; y < gridDim.y; ++y) for (uint32_t x = 0; x < gridDim.x; ++x) {
+    blockIdx = {x, y, z};
+    for (uint32_t step = 0; step < 64; ++step) {
+      threadIdx = {step % 32, 0, 0};
+      weight_repack_nk<ARGUMENTS>(in, out, nullptr, n, k, padded_n, padded_k, mode);
+    }
+  }
+}
+"""
+
+
+class Device:
+    """What the package's extension would say of the scene's device."""
+    index, is_ppu, sm_count = 0, False, 100
+
+    def __init__(self, scene):
+        self.scene = scene
+
+    sm_major = property(lambda self: self.scene.capability[0])
+    sm_minor = property(lambda self: self.scene.capability[1])
+    sm_version = property(lambda self: 10 * self.sm_major + self.sm_minor)
+
+
+def compiled(root, arguments):
+    """The library of the kernel with these template arguments, built when first asked for."""
+    text = open(os.path.join(root, SOURCE), encoding="utf-8").read()
+    text = re.sub(r"#include.*|#pragma once", "", text).replace("__shared__", "static").replace("__syncthreads();", "")
+    text = PRELUDE + text + LAUNCHER.replace("ARGUMENTS", ", ".join(map(str, arguments)))
+    library = os.path.join(os.path.dirname(root), f"repack-{hashlib.sha256(text.encode()).hexdigest()[:16]}.so")
+    if not os.path.exists(library):
+        subprocess.run(["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-x", "c++", "-", "-o", library + ".new"], input=text, text=True, check=True)
+        os.rename(library + ".new", library)
+    return ctypes.CDLL(library)
+
+
+def repacking(torch, root):
+    """The operator `repack_weight` as a function of CPU tensors."""
+    def repack_weight(inputs, weight_bits, activation_bits, is_weight_packed, should_preprocess_for_int2fp=False, should_preprocess_with_zp=False,
+                      use_fused_e8m0_scale=False, interleave_mode=3, group_size_zp=0, padded_shape_n=None, padded_shape_k=None, zero_point=None,
+                      use_packed_k_layout=False, use_native_dequant=False, outputs=None):
+        if not is_weight_packed or should_preprocess_for_int2fp or zero_point is not None or outputs is not None:
+            raise NotImplementedError("weights other than packed codes")
+        transposed = use_packed_k_layout and not use_fused_e8m0_scale
+        library = compiled(root, [weight_bits, activation_bits, 1, 0, 0, int(transposed), 0, int(use_packed_k_layout), int(use_native_dequant)])
+        experts, n, k = inputs.shape[0], inputs.shape[1], inputs.shape[2] * 32 // weight_bits
+        sizes = (experts, n, k, padded_shape_n or n, padded_shape_k or k, interleave_mode)
+        rows = 64 if use_packed_k_layout else 256 // activation_bits
+        out = torch.zeros((experts, sizes[4] // rows, sizes[3] * rows * weight_bits // 32), dtype=torch.int32)
+        inputs = inputs.contiguous()
+        library.repack(ctypes.c_void_p(inputs.data_ptr()), ctypes.c_void_p(out.data_ptr()), *map(ctypes.c_uint32, sizes))
+        return out
+    return repack_weight
+
+
+def can_run(version):
+    return version is not None and tuple(map(int, version.split("."))) >= OLDEST
+
+
+def install(version, cache, scene):
+    """Lets this process import the package, for the scene's device."""
+    import torch
+
+    root = wheels.package("humming-kernels", version, cache, (".py", "process.cuh"))
+    sys.path.insert(0, root)
+    torch.cuda.device = lambda index: contextlib.nullcontext()
+    extension = types.SimpleNamespace(_DeviceInfo=lambda index: Device(scene))
+    for name in ("humming.utils.device", "humming.device"):
+        importlib.import_module(name)._get_device_info_extension = lambda: extension
+    importlib.import_module("humming.ops").repack_weight = repacking(torch, root)
+    transform = importlib.import_module("humming.transform")
+    device_info = transform.DeviceInfo
+    transform.DeviceInfo = lambda device=None: device_info(0)
