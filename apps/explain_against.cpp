@@ -135,7 +135,7 @@ Json comparison_json(const Side& here, const Side& there) {
   out["revision"] = here.rules.name;
   out["against"] = there.rules.name;
   out["repack"] = difference.repack;
-  auto& changes = out["changes"] = nlohmann::ordered_json::array();
+  auto& changes = out["changes"] = Json::array();
   for (const RevisionChange& change : changes_of(here, there, difference)) {
     changes.push_back({{"what", change.what}, {"here", change.here}, {"there", change.there}});
   }

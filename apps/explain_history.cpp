@@ -84,7 +84,7 @@ std::string history_text(const Console& console, std::span<const HistoryRow> row
 
 Json history_json(std::span<const HistoryRow> rows) {
   Json out = json_document("explain");
-  auto& history = out["history"] = nlohmann::ordered_json::array();
+  auto& history = out["history"] = Json::array();
   std::for_each(rows.rbegin(), rows.rend(), [&](const HistoryRow& row) {
     const std::string backend(backend_of(row.side));
     const LayerDims* padded = padded_of(row.side);
@@ -97,7 +97,7 @@ Json history_json(std::span<const HistoryRow> rows) {
     item["layout"] = text_or_null(layout == nullptr ? std::string_view() : layout->id);
     item["padded_hidden_size"] = padded == nullptr ? Json() : Json(padded->hidden_size);
     item["padded_intermediate_size"] = padded == nullptr ? Json() : Json(padded->intermediate_size);
-    auto& takes = item["takes_blobs_of"] = nlohmann::ordered_json::array();
+    auto& takes = item["takes_blobs_of"] = Json::array();
     for (const Release* release : row.takes) takes.push_back(release->name);
     item["error"] = text_or_null(refusal_of(row.side));
   });

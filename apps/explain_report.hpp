@@ -34,6 +34,8 @@ struct Explanation : DecidedConversion {
 
 // The answer in one line.
 [[nodiscard]] std::string answer_text(const RuleSet& rules, const Explanation& explanation);
+// Whether it is what the deployment gets as it was asked about.
+[[nodiscard]] bool is_chosen(const Explanation& explanation, const Alternative& other);
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);
 [[nodiscard]] std::string settings_text(const KernelSettings& settings);

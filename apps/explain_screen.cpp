@@ -173,10 +173,6 @@ void append_chosen(std::string& out, const Console& console, const Explanation& 
   }
 }
 
-bool is_chosen(const Explanation& e, const Alternative& other) {
-  return !e.decision.forced && e.decision.backend == other.backend && !e.refusal;
-}
-
 // The decision for this backend: layout, padded sizes, bytes.
 std::string outcome_text(const Alternative& other) {
   Explanation there{{*other.conversion}};

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "apps/commands.hpp"
-#include "apps/explain_report.hpp"
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
 #include "apps/text_layout.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/machines.hpp"
 #include "lib/revisions/library_pins.hpp"
