@@ -13,16 +13,6 @@
 namespace mxfp4 {
 namespace {
 
-BlobRanks open_ranks(const std::filesystem::path& path, const Console& console) {
-  BlobRanks blob;
-  blob.directories = require_blobs(path);
-  blob.manifests = read_manifests(blob.directories);
-  const std::vector<std::string> findings = check_ranks(blob.directories, blob.manifests);
-  if (!findings.empty()) throw Error::input(findings.front());
-  warn_of_missing_ranks(path, blob.manifests, console);
-  return blob;
-}
-
 Json difference_json(const BlobDifference& difference) {
   return {{"place", text_or_null(difference.place)},
           {"what", difference.what},
@@ -34,8 +24,10 @@ Json difference_json(const BlobDifference& difference) {
 
 int run_diff(const DiffOptions& options, const Console& console) {
   // Open: both blobs are whole as far as their manifests say.
-  const BlobRanks first = open_ranks(options.first, console);
-  const BlobRanks second = open_ranks(options.second, console);
+  const BlobRanks first = open_blob_ranks(options.first);
+  warn_of_missing_ranks(options.first, first.manifests, console);
+  const BlobRanks second = open_blob_ranks(options.second);
+  warn_of_missing_ranks(options.second, second.manifests, console);
 
   // Compare: layouts and names first, bytes only where those are equal.
   const int64_t bytes = bytes_to_compare(first, second);

@@ -46,10 +46,7 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
 
 int run_unpack(const UnpackOptions& options, const Console& console) {
   // Open: what the blob holds, and that its ranks belong together.
-  const std::vector<fs::path> blobs = require_blobs(options.blob);
-  const std::vector<Manifest> manifests = read_manifests(blobs);
-  const std::vector<std::string> findings = check_ranks(blobs, manifests);
-  if (!findings.empty()) throw Error::input(findings.front());
+  const auto [blobs, manifests] = open_blob_ranks(options.blob);
   refuse_inputs_in(options.output, blobs);
   refuse_inputs_in(options.output, layer_files(blobs, manifests));
 

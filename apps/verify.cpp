@@ -12,6 +12,7 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
+#include "formats/conversion/contents.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
@@ -55,14 +56,8 @@ void check_rest(const std::vector<fs::path>& blobs, const std::vector<Manifest>&
 
 // Every stored byte is read once, and with --against every decoded one is made again.
 int64_t bytes_to_read(const std::vector<Manifest>& manifests, const VerifyOptions& options) {
-  int64_t total = stored_bytes(manifests);
-  if (options.against.path.empty()) return total;
-  for (const Manifest& manifest : manifests) {
-    for (const ManifestLayer& layer : manifest.layers) {
-      for (const ManifestTensor& tensor : layer.tensors) total += tensor.spec.bytes();
-    }
-  }
-  return total;
+  const int64_t stored = stored_bytes(manifests);
+  return options.against.path.empty() ? stored : stored + data_bytes(manifests);
 }
 
 // The directories of the ranks whose manifests can be read, and these manifests.

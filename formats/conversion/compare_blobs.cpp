@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "formats/blob/blob_reader.hpp"
+#include "formats/conversion/contents.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
@@ -263,20 +264,10 @@ std::optional<BlobDifference> compare_tensors(const BlobRanks& first, const Blob
   return found;
 }
 
-int64_t tensor_bytes(const BlobRanks& blob) {
-  int64_t total = 0;
-  for (const Manifest& manifest : blob.manifests) {
-    for (const ManifestLayer& layer : manifest.layers) {
-      for (const ManifestTensor& tensor : layer.tensors) total += tensor.spec.bytes();
-    }
-  }
-  return total;
-}
-
 }  // namespace
 
 int64_t bytes_to_compare(const BlobRanks& first, const BlobRanks& second) {
-  return tensor_bytes(first) + tensor_bytes(second);
+  return data_bytes(first.manifests) + data_bytes(second.manifests);
 }
 
 BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second,

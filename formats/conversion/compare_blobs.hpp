@@ -6,16 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/blob/manifest.hpp"
+#include "formats/conversion/given_path.hpp"
 #include "formats/conversion/run_limits.hpp"
 
 namespace mxfp4 {
-
-// A blob: the directories of its ranks, and their manifests in the same order.
-struct BlobRanks {
-  std::vector<std::filesystem::path> directories;
-  std::vector<Manifest> manifests;
-};
 
 // The first thing that is not the same, with both values as text.
 struct BlobDifference {

@@ -97,6 +97,12 @@ ByteSizes total_of(const std::vector<LayerSize>& layers) {
   return total;
 }
 
+int64_t data_bytes(const std::vector<Manifest>& manifests) {
+  int64_t total = 0;
+  for (const Manifest& manifest : manifests) total += total_of(layer_sizes(manifest)).data_bytes;
+  return total;
+}
+
 std::vector<int64_t> layer_numbers(const std::vector<LayerSize>& layers) {
   std::vector<int64_t> numbers(layers.size());
   std::ranges::transform(layers, numbers.begin(), &LayerSize::layer);

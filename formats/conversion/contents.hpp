@@ -36,6 +36,8 @@ struct LayerSize : ByteSizes {
 [[nodiscard]] std::vector<LayerSize> layer_sizes(const Manifest& manifest);
 
 [[nodiscard]] ByteSizes total_of(const std::vector<LayerSize>& layers);
+// Of all tensors of all ranks, decoded.
+[[nodiscard]] int64_t data_bytes(const std::vector<Manifest>& manifests);
 [[nodiscard]] std::vector<int64_t> layer_numbers(const std::vector<LayerSize>& layers);
 
 // What a tensor of a layer is for.

@@ -62,6 +62,15 @@ std::vector<Manifest> read_manifests(const std::vector<std::filesystem::path>& b
   return manifests;
 }
 
+BlobRanks open_blob_ranks(const fs::path& path) {
+  BlobRanks blob;
+  blob.directories = require_blobs(path);
+  blob.manifests = read_manifests(blob.directories);
+  const std::vector<std::string> findings = check_ranks(blob.directories, blob.manifests);
+  if (!findings.empty()) throw Error::input(findings.front());
+  return blob;
+}
+
 fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return hub_snapshot(path);
