@@ -49,7 +49,7 @@ TEST(JobPipeline, KeepsAJobsBuffersFromStageToStage) {
 TEST(JobPipeline, RunsWithoutWork) {
   const std::vector<int> jobs{1, 2, 3};
   int sum = 0;
-  run_jobs<int, int>(jobs, {1, 1}, {.finish = [&](const int& job, int&) { sum += job; }});
+  run_jobs<int, int>(jobs, {2, 2}, {.finish = [&](const int& job, int&) { sum += job; }});
   EXPECT_EQ(sum, 6);
 }
 
