@@ -58,7 +58,9 @@ void declare_convert(CLI::App& app, CommandLine& line) {
       ->check(one_of("--compress", {"zstd", "none"}))
       ->option_text("zstd|none")
       ->group(group);
-  command->add_option("--level", options.level, "zstd level; default 1")
+  command
+      ->add_option("--level", options.level,
+                   "1 to 19; default 1, which is read as fast as a plain file")
       ->check(CLI::Range(1, 19))
       ->option_text("L")
       ->group(group);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <new>
 
@@ -26,6 +28,17 @@ enum BlockType : uint32_t { kRaw = 0, kRle = 1 };
 constexpr size_t kHashPiece = size_t{128} << 10;
 // Parts of a frame that are read before their content is hashed: two blocks with their headers.
 constexpr size_t kPartsAtOnce = 4;
+
+// A run of kLeastPadding holds a whole one wherever it begins, if they are tried end to end.
+constexpr size_t kRunProbe = 16;
+static_assert(kLeastPadding >= 2 * kRunProbe - 1);
+
+// Whether the kRunProbe bytes are equal.
+bool has_one_value(ConstBytes probe) {
+  std::array<uint64_t, 2> halves;
+  std::memcpy(halves.data(), probe.data(), sizeof halves);
+  return halves[0] == halves[1] && halves[0] == std::rotl(halves[0], 8);
+}
 
 uint32_t load_number(ConstBytes bytes, size_t size) {
   uint32_t value = 0;
@@ -146,8 +159,8 @@ void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info, Fram
 
 [[noreturn]] void damaged() { throw Error::input("a zstd frame is damaged"); }
 
-// The encoded bytes of a frame from its first to its last: in memory as a whole, or read by windows
-// so small that the bytes are copied out of the caches.
+// The encoded bytes of a frame from its first to its last: in memory as a whole, or read. Large blocks
+// are read to their place, small ones by windows so small that they are copied out of the caches.
 class Window {
  public:
   explicit Window(ConstBytes encoded) : have_(encoded) {}
@@ -172,7 +185,10 @@ class Window {
     const MutableBytes rest = out.subspan(here);
     if (rest.empty()) return;
     if (rest.size() > static_cast<size_t>(end_ - offset_)) damaged();
-    read(rest);
+    // With it what lies between it and the next large block.
+    const size_t behind = static_cast<size_t>(end_ - offset_) - rest.size();
+    have_ = memory_.first(std::min(rest.size() < kLargeRest ? memory_.size() : kAhead, behind));
+    read({rest, memory_.first(have_.size())});
   }
 
   [[nodiscard]] bool at_end() const { return offset_ == end_ && have_.empty(); }
@@ -183,16 +199,18 @@ class Window {
     const size_t room = offset_ == 0 ? std::min(kFirstBytes, memory_.size()) : memory_.size();
     std::ranges::copy(have_, memory_.begin());
     const auto more = std::min(room - have_.size(), static_cast<size_t>(end_ - offset_));
-    read(memory_.subspan(have_.size(), more));
+    read({memory_.subspan(have_.size(), more), {}});
     have_ = memory_.first(have_.size() + more);
   }
 
-  void read(MutableBytes out) {
-    (*read_)(offset_, {&out, 1});
-    offset_ += static_cast<int64_t>(out.size());
+  void read(std::array<MutableBytes, 2> parts) {
+    (*read_)(offset_, parts);
+    offset_ += static_cast<int64_t>(parts[0].size() + parts[1].size());
   }
 
   static constexpr size_t kFirstBytes = 4096;
+  static constexpr size_t kLargeRest = size_t{8} << 10;
+  static constexpr size_t kAhead = 64;
   ConstBytes have_;
   MutableBytes memory_;
   const FrameRead* read_ = nullptr;
@@ -236,10 +254,31 @@ bool unpack_blocks(Window& window, const FrameInfo& info, MutableBytes out, Fram
 
 }  // namespace
 
-std::vector<FrameBlock> cut_into_blocks(int64_t bytes, std::span<const PaddingRun> padding) {
+std::vector<PaddingRun> find_runs(ConstBytes in) {
+  std::vector<PaddingRun> runs;
+  auto free = in.begin();  // behind the last run
+  for (size_t at = 0; at + kRunProbe <= in.size();) {
+    const ConstBytes probe = in.subspan(at, kRunProbe);
+    if (!has_one_value(probe)) {
+      at += kRunProbe;
+      continue;
+    }
+    const auto here = in.begin() + static_cast<ptrdiff_t>(at);
+    const auto differs = [value = probe.front()](std::byte b) { return b != value; };
+    const auto begin =
+        std::find_if(std::reverse_iterator(here), std::reverse_iterator(free), differs).base();
+    const auto end = std::find_if(here, in.end(), differs);
+    if (end - begin >= kLeastPadding) runs.push_back({begin - in.begin(), end - begin});
+    free = end;
+    at = static_cast<size_t>(end - in.begin());
+  }
+  return runs;
+}
+
+std::vector<FrameBlock> cut_into_blocks(int64_t bytes, std::span<const PaddingRun> runs) {
   std::vector<FrameBlock> blocks;
   int64_t at = 0;
-  for (const PaddingRun& run : padding) {
+  for (const PaddingRun& run : runs) {
     append_blocks(at, run.begin, false, blocks);
     at = run.begin + run.bytes;
     append_blocks(run.begin, at, true, blocks);

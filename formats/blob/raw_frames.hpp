@@ -1,5 +1,6 @@
-// zstd frames that need no entropy coder (RFC 8878, 3.1.1): raw blocks for codes, RLE blocks for
-// padding. What they take is known before a byte is made, and decoding them is a copy.
+// zstd frames that need no entropy coder (RFC 8878, 3.1.1): RLE blocks for runs of one value, raw
+// blocks for the rest. Decoding them is a copy. Where runs lie is planned for codes, whose padding is
+// known before a byte is made, and looked for in scales and biases, which are few bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,13 @@ struct FrameBlock {
   friend bool operator==(const FrameBlock&, const FrameBlock&) = default;
 };
 
-// The blocks of a frame of `bytes` bytes in which `padding` lies.
+// The runs of one value in `in` that are worth a block of their own, ascending: kLeastPadding bytes
+// or more.
+[[nodiscard]] std::vector<PaddingRun> find_runs(ConstBytes in);
+
+// The blocks of a frame of `bytes` bytes in which these runs lie.
 [[nodiscard]] std::vector<FrameBlock> cut_into_blocks(int64_t bytes,
-                                                      std::span<const PaddingRun> padding);
+                                                      std::span<const PaddingRun> runs);
 
 // Encoded bytes of the frame of these blocks, its header and checksum included.
 [[nodiscard]] int64_t raw_frame_bytes(std::span<const FrameBlock> blocks);
@@ -49,7 +54,8 @@ inline constexpr int64_t kFrameWindowBytes = 64 << 10;
 
 // Reads a frame of raw and RLE blocks to its place, `out`, checks both checksums if it is told to,
 // and updates `sum`, if there is one, with `out`. A frame of raw blocks as large as they can be is
-// read without a copy, another one by way of `window` (kFrameWindowBytes), which stays in the caches.
+// read without a copy, the small blocks of another one by way of `window` (kFrameWindowBytes), which
+// stays in the caches.
 // False when the frame has other blocks or another header than write_raw_frame's: `out` and `sum` are
 // undefined then, and decode_frame() has to see it. Throws Error::input, and what `read` throws.
 [[nodiscard]] bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check,

@@ -23,8 +23,10 @@ constexpr uint8_t kChecksumFlag = 0x80;
 constexpr int64_t kEntryBytes = 12;
 constexpr int64_t kSkippableHeaderBytes = 8;
 
-// A negative level is the step of the search.
-constexpr int kBytesAlone = -1000;
+constexpr int kRunsAlone = 1;
+constexpr int kFrequencies = 2;
+// zstd's level for kFrequencies: a negative one is the step of the search.
+constexpr int kNoSearch = -1000;
 
 void append_u32(std::vector<std::byte>& out, uint32_t value) {
   std::array<std::byte, 4> bytes;
@@ -71,8 +73,8 @@ bool shrinks(size_t encoded, size_t decoded) { return encoded <= decoded - decod
 struct FrameEncoder::Context {
   explicit Context(int level) {
     if (zstd == nullptr) throw Error::internal("zstd: no memory for a compression context");
-    if (level == 1) {
-      set(ZSTD_c_compressionLevel, kBytesAlone);
+    if (level == kFrequencies) {
+      set(ZSTD_c_compressionLevel, kNoSearch);
       set(ZSTD_c_literalCompressionMode, ZSTD_lcm_huffman);
     } else {
       set(ZSTD_c_compressionLevel, level);
@@ -99,7 +101,8 @@ struct FrameEncoder::Context {
   std::vector<std::byte> buffer;
 };
 
-FrameEncoder::FrameEncoder(int level) : context_(std::make_unique<Context>(level)) {}
+FrameEncoder::FrameEncoder(int level)
+    : context_(level == kRunsAlone ? nullptr : std::make_unique<Context>(level)) {}
 FrameEncoder::FrameEncoder(FrameEncoder&&) noexcept = default;
 FrameEncoder& FrameEncoder::operator=(FrameEncoder&&) noexcept = default;
 FrameEncoder::~FrameEncoder() = default;
@@ -109,6 +112,7 @@ FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out, Check
     out.insert(out.end(), bytes.begin(), bytes.end());
   };
   const auto decoded = static_cast<int64_t>(in.size());
+  if (!context_) return write_raw_frame(in, cut_into_blocks(decoded, find_runs(in)), sum, append);
   const size_t size = context_->compress(in);
   if (!shrinks(size, in.size())) {
     return write_raw_frame(in, cut_into_blocks(decoded, {}), sum, append);
@@ -120,6 +124,7 @@ FrameInfo FrameEncoder::encode(ConstBytes in, std::vector<std::byte>& out, Check
 }
 
 int64_t encoder_bytes(int level, int64_t frame_bytes) {
+  if (level == kRunsAlone) return 0;
   FrameEncoder::Context context(level);
   (void)context.compress(std::vector<std::byte>(static_cast<size_t>(frame_bytes)));
   return static_cast<int64_t>(ZSTD_sizeof_CCtx(context.zstd.get()) + context.buffer.capacity());

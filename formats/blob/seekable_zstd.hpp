@@ -24,25 +24,27 @@ struct FrameInfo {
 // Largest decoded frame that is written or accepted.
 inline constexpr int64_t kMaxFrameBytes = int64_t{64} << 20;
 
-// Encodes frames, one after another; owns a zstd context. Not thread-safe: one encoder a worker.
+// Encodes frames, one after another. Not thread-safe: one encoder a worker.
 class FrameEncoder {
  public:
-  // Level 1 codes bytes alone, without a search for repeats: block scales have none but padding, and
-  // the short ones that are found cost more bytes, and twice the time, of what they save.
+  // Level 1 shortens runs of one value and stores the rest raw, so that decoding is a copy. Level 2
+  // codes single bytes by their frequency, without a search for repeats: block scales have none but
+  // padding, and the short ones that are found cost more bytes, and twice the time, of what they
+  // save. Levels from 3 on are zstd's.
   explicit FrameEncoder(int level);
   FrameEncoder(FrameEncoder&&) noexcept;
   FrameEncoder& operator=(FrameEncoder&&) noexcept;
   ~FrameEncoder();
 
-  // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`. A frame that would
-  // not shrink by 2 % is stored raw, so that decoding it costs a copy. Same bytes for same input,
-  // level and zstd release. `sum`, if there is one, is updated with `in`.
+  // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`. From level 2 on, a
+  // frame that would not shrink by 2 % is stored raw, too. Same bytes for same input, level and zstd
+  // release. `sum`, if there is one, is updated with `in`.
   FrameInfo encode(ConstBytes in, std::vector<std::byte>& out, ChecksumPart* sum = nullptr);
 
  private:
   friend int64_t encoder_bytes(int level, int64_t frame_bytes);
   struct Context;
-  std::unique_ptr<Context> context_;
+  std::unique_ptr<Context> context_;  // none at level 1
 };
 
 // Bytes of memory of an encoder that has encoded a frame of `frame_bytes` decoded bytes.

@@ -28,9 +28,9 @@ class LayerStream {
   };
 
   // Runs have at most `run_bytes`, 1 or more; the ring holds four of them or more, so that two can be
-  // kept while the next is read. `blob` and the ring have to outlive this. Threads read from now on. With options.verify each frame is
-  // compared with its checksum, and each tensor of a plain file with the manifest's. Throws
-  // Error::usage.
+  // kept while the next is read. `blob` and the ring have to outlive this. Threads read from now on.
+  // With options.verify each frame is compared with its checksum, and each tensor of a plain file with
+  // the manifest's. Throws Error::usage.
   LayerStream(const BlobLoader& blob, size_t layer, std::span<const size_t> tensors,
               MutableBytes ring, int64_t run_bytes, const LoadOptions& options);
   LayerStream(const LayerStream&) = delete;

@@ -21,8 +21,9 @@ struct PaddingRun {
   friend bool operator==(const PaddingRun&, const PaddingRun&) = default;
 };
 
-// Shorter runs are not worth a block of their own: it takes 7 bytes of a frame, and its time.
-inline constexpr int64_t kLeastPadding = 32;
+// Shorter runs are stored as they are: a reader takes longer for many small blocks than for the bytes
+// that they save.
+inline constexpr int64_t kLeastPadding = 1024;
 
 // The runs in one granule of `output`, ascending; `assembly` is that of its slot. None for outputs
 // that compute (a combination). Takes the time and the buffers of making one granule.

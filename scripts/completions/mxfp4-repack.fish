@@ -59,7 +59,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 
 # One command or two
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l compress -x -a 'zstd none' -d 'Seekable zstd, or plain'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l level -x -d 'zstd level'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l level -x -d 'how hard to compress'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l emit -x -a 'packed loaded' -d 'Where to stop'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l allow-known-defects -d 'Accept bytes known to be wrong'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l allow-unservable -d 'Write what the engine would not serve'

@@ -73,7 +73,7 @@ _mxfp4_repack() {
           _arguments $every $machine $resources \
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \
             '--compress=[seekable zstd, or plain]:method:(zstd none)' \
-            '--level=[zstd level]:level: ' \
+            '--level=[how hard to compress]:level: ' \
             '--emit=[where to stop]:stage:(packed loaded)' \
             '--include-rest[write a whole model directory]' \
             '--model-card[README.md for a model hub]' \

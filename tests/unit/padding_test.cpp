@@ -34,16 +34,16 @@ LoadedSpec loaded_of(int64_t hidden, int64_t intermediate) {
 }
 
 TEST(Padding, RowsAndColumnsOfAnUntouchedMatrix) {
-  const LoadedSpec loaded = loaded_of(256, 128);
-  const Output output = identity_output(loaded, Slot::kW2Weight);  // 256 rows of 64 bytes
-  EXPECT_EQ(find_padding(output, assembly_of({256, 64}, {256, 64})), Runs{});
-  EXPECT_EQ(find_padding(output, assembly_of({255, 64}, {256, 64})), (Runs{{255 * 64, 64}}));
-  // 31 bytes a row are too few, 32 are not; the last rows join what is before them.
-  EXPECT_EQ(find_padding(output, assembly_of({256, 33}, {256, 64})), Runs{});
-  const Runs rows = find_padding(output, assembly_of({254, 32}, {256, 64}));
-  ASSERT_EQ(rows.size(), 254U);
-  EXPECT_EQ(rows[0], (PaddingRun{32, 32}));
-  EXPECT_EQ(rows[253], (PaddingRun{253 * 64 + 32, 32 + 2 * 64}));
+  const LoadedSpec loaded = loaded_of(64, 4096);
+  const Output output = identity_output(loaded, Slot::kW2Weight);  // 64 rows of 2,048 bytes
+  EXPECT_EQ(find_padding(output, assembly_of({64, 2048}, {64, 2048})), Runs{});
+  EXPECT_EQ(find_padding(output, assembly_of({63, 2048}, {64, 2048})), (Runs{{63 * 2048, 2048}}));
+  // 1,023 bytes a row are too few, 1,024 are not; the last rows join what is before them.
+  EXPECT_EQ(find_padding(output, assembly_of({64, 1025}, {64, 2048})), Runs{});
+  const Runs rows = find_padding(output, assembly_of({62, 1024}, {64, 2048}));
+  ASSERT_EQ(rows.size(), 62U);
+  EXPECT_EQ(rows[0], (PaddingRun{1024, 1024}));
+  EXPECT_EQ(rows[61], (PaddingRun{61 * 2048 + 1024, 1024 + 2 * 2048}));
 }
 
 // What is found is constant whatever the weights are, and of the padding of gpt-oss's sizes little

@@ -77,6 +77,31 @@ TEST(RawFrames, EveryDecoderGivesTheContent) {
   }
 }
 
+TEST(RawFrames, RunsAreFoundWhereverTheyBegin) {
+  const Frame noise = make_frame(20000, {});
+  for (int64_t begin = 0; begin < 40; ++begin) {
+    for (const int64_t bytes : {kLeastPadding, kLeastPadding + 7, int64_t{9000}}) {
+      Bytes content = noise.content;
+      std::fill_n(content.begin() + begin, bytes, std::byte{5});
+      std::fill_n(content.end() - bytes, bytes, std::byte{9});
+      // What was drawn may go on the run.
+      const Runs runs = find_runs(content);
+      ASSERT_EQ(runs.size(), 2U) << begin << " " << bytes;
+      EXPECT_LE(runs[0].begin, begin);
+      EXPECT_GE(runs[0].begin + runs[0].bytes, begin + bytes);
+      EXPECT_LT(runs[0].bytes, bytes + 8);
+      EXPECT_EQ(runs[1].begin + runs[1].bytes, 20000);
+      EXPECT_GE(runs[1].bytes, bytes);
+    }
+    Bytes content = noise.content;
+    std::fill_n(content.begin() + 100 + begin, kLeastPadding - 8, std::byte{5});
+    EXPECT_EQ(find_runs(content), Runs{}) << begin;
+  }
+  const Bytes one(5000, std::byte{1});
+  EXPECT_EQ(find_runs(one), (Runs{{0, 5000}}));
+  EXPECT_EQ(find_runs(ConstBytes(one).first(3)), Runs{});
+}
+
 TEST(RawFrames, PaddingTakesFourBytesABlock) {
   const Frame frame = make_frame(1 << 20, {{1 << 18, 1 << 19}});
   // Header and checksum, 2 + 2 raw blocks, 4 RLE blocks.

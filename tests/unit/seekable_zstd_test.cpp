@@ -72,7 +72,8 @@ TEST(SeekableZstd, FramesOfEverySizeRoundTrip) {
 }
 
 TEST(SeekableZstd, EncodersTakeMoreMemoryAtHigherLevels) {
-  const int64_t low = encoder_bytes(1, 2 << 20);
+  EXPECT_EQ(encoder_bytes(1, 2 << 20), 0);
+  const int64_t low = encoder_bytes(2, 2 << 20);
   const int64_t high = encoder_bytes(19, 2 << 20);
   EXPECT_GT(low, 2 << 20);  // a frame's worst case is buffered
   EXPECT_LT(low, 8 << 20);
@@ -90,13 +91,18 @@ TEST(SeekableZstd, RandomBytesAreStoredRaw) {
   EXPECT_EQ(info.encoded, (1 << 20) + 13 + 8 * 3);
 }
 
-TEST(SeekableZstd, LevelOneCodesScalesWellAndFindsPadding) {
-  // Block scales of a trained model: a few neighbouring exponents, no repeats but padding.
+// Block scales of a trained model: a few neighbouring exponents, no repeats but padding.
+Bytes trained_scales() {
   std::mt19937 draw(5);
   std::normal_distribution<float> exponents(120, 1.2F);
   Bytes scales(1 << 20);
   for (std::byte& b : scales) b = static_cast<std::byte>(std::lround(exponents(draw)));
-  FrameEncoder encoder(1);
+  return scales;
+}
+
+TEST(SeekableZstd, LevelTwoCodesScalesWellAndFindsPadding) {
+  Bytes scales = trained_scales();
+  FrameEncoder encoder(2);
   Bytes encoded;
   const FrameInfo info = encoder.encode(scales, encoded);
   EXPECT_LT(info.encoded, (1 << 20) * 36 / 100);
@@ -105,6 +111,17 @@ TEST(SeekableZstd, LevelOneCodesScalesWellAndFindsPadding) {
   std::fill(scales.begin() + (1 << 19), scales.end(), std::byte{0});
   encoded.clear();
   EXPECT_LT(encoder.encode(scales, encoded).encoded, (1 << 20) * 19 / 100);
+}
+
+TEST(SeekableZstd, LevelOneStoresScalesAndShortensRuns) {
+  Bytes scales = trained_scales();
+  std::fill(scales.begin() + 5000, scales.begin() + 300000, std::byte{0});
+  FrameEncoder encoder(1);
+  Bytes encoded;
+  const FrameInfo info = encoder.encode(scales, encoded);
+  EXPECT_GE(info.encoded, (1 << 20) - 295000);
+  EXPECT_LT(info.encoded, (1 << 20) - 295000 + 100);
+  EXPECT_EQ(decoded(encoded, info), scales);
 }
 
 TEST(SeekableZstd, AnyZstdReaderTakesTheWholeFile) {
