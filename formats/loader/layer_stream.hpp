@@ -29,8 +29,8 @@ class LayerStream {
 
   // Runs have at most `run_bytes`, 1 or more; the ring holds four of them or more, so that two can be
   // kept while the next is read. `blob` and the ring have to outlive this. Threads read from now on.
-  // With options.verify each frame is compared with its checksum, and each tensor of a plain file with
-  // the manifest's. Throws Error::usage.
+  // With options.verify each tensor is compared with its checksum in the manifest, which takes less
+  // time than those of frames. Throws Error::usage.
   LayerStream(const BlobLoader& blob, size_t layer, std::span<const size_t> tensors,
               MutableBytes ring, int64_t run_bytes, const LoadOptions& options);
   LayerStream(const LayerStream&) = delete;
@@ -64,11 +64,6 @@ class LayerStream {
   [[nodiscard]] int64_t end_of(const Job& job) const { return job.position + job.piece.bytes; }
   // Whether there is a job whose place is free.
   [[nodiscard]] bool can_start() const;
-  // Whether the job's tensor is compared with the manifest: frames have checksums of their own, which
-  // need not wait for each other.
-  [[nodiscard]] bool summed(const Job& job) const {
-    return options_.verify && job.piece.frame == nullptr;
-  }
   [[nodiscard]] bool is_done(const Jobs& run) const;
   // Does the next job. Called with the lock held, which it lets go meanwhile.
   void work_once(std::unique_lock<std::mutex>& lock, LoadBuffers& buffers);

@@ -191,9 +191,8 @@ typedef struct mxfp4_repack_run {
 
 /* Begins to read `num_tensors` tensors of a layer, in the order of `tensors`, into `ring`. Runs have
  * at most `run_bytes`, 1 or more; `ring_bytes` is four times that or more. `verify` compares each
- * frame of a compressed file with its checksum, and each tensor of a plain one with the manifest's;
- * the last run of such a tensor comes after its comparison. `cancel` has to live until `close`. *stream
- * is null unless MXFP4_REPACK_OK is returned. */
+ * tensor with its checksum in the manifest; its last run comes after the comparison. `cancel` has to
+ * live until `close`. *stream is null unless MXFP4_REPACK_OK is returned. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_open(
     const mxfp4_repack_blob *blob, int64_t layer, const int64_t *tensors, size_t num_tensors,
     void *ring, int64_t ring_bytes, int64_t run_bytes, const mxfp4_repack_read_options *options,
