@@ -55,6 +55,19 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
+// Flags that say two things of the same would give other bytes than the engine makes. Throws
+// Error::usage.
+void check_knobs(const Conversion& conversion) {
+  const auto& knobs = conversion.target.knobs;
+  const auto told = knobs.find("humming_input_dtype");
+  const auto& asked = conversion.deployment.activation_override;
+  if (conversion.target.backend != Backend::HUMMING || told == knobs.end() || !asked) return;
+  if (told->second != "none") return;
+  throw Error::usage(
+      fmt::format("none contradicts the quantization config, which asks for {}", *asked))
+      .at_key("--knob humming_input_dtype");
+}
+
 // The newest of the releases before `rules` whose table has a layout for the target; null: none has.
 const Release* release_with_layout(const RuleSet& rules, const Target& target) {
   const std::span<const Release* const> all = all_releases();
@@ -249,6 +262,7 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
     apply_knobs(request.knobs, conversion.target);
+    check_knobs(conversion);
     conversion.row = find_layout_row(rules, conversion.target);
   }
   try {

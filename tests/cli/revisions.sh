@@ -83,6 +83,11 @@ humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --ar
   expect_exit 4 "$BIN" $humming sm90 --knob humming_input_dtype=int8
   expect_exit 4 "$BIN" $humming sm100 --knob humming_input_dtype=none
   expect_exit 0 "$BIN" $humming sm90 --knob humming_input_dtype=none
+  for begin in "$humming" "explain $model --revision 0.33.0 --moe-backend humming --arch"; do
+    expect_exit 2 "$BIN" $begin sm90 --knob humming_input_dtype=none \
+      --quantization-config '{"moe": {"activation": "mxfp8"}}'
+    expect_one_error 'knob humming_input_dtype: none contradicts the quantization config'
+  done
 }
 
 # Without a revision the newest release is taken, and said so in one line and in the manifest.
