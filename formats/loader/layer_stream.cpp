@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/core/error.hpp"
+#include "lib/exec/wait.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -96,7 +97,7 @@ std::optional<LayerStream::Run> LayerStream::next() {
     if (threads_.empty()) {
       work_once(lock, buffers_);
     } else {
-      filled_.wait(lock);
+      wait(filled_, lock);
     }
   }
   if (failure_) std::rethrow_exception(failure_);
@@ -125,7 +126,7 @@ void LayerStream::work() {
   LoadBuffers buffers;
   std::unique_lock lock(mutex_);
   for (;;) {
-    freed_.wait(lock, [this] { return stopped_ || next_job_ == jobs_.size() || can_start(); });
+    while (!stopped_ && next_job_ < jobs_.size() && !can_start()) wait(freed_, lock);
     if (stopped_ || next_job_ == jobs_.size()) return;
     work_once(lock, buffers);
   }

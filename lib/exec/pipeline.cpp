@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "lib/exec/wait.hpp"
+
 namespace mxfp4 {
 namespace {
 
@@ -40,7 +42,7 @@ class Run {
       } else {
         last.reset();
         ++waiting_;
-        changed_.wait(lock);
+        wait(changed_, lock);
         --waiting_;
       }
     }
