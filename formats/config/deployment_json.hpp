@@ -32,7 +32,8 @@ namespace mxfp4 {
 [[nodiscard]] DeploymentFacts parse_target(std::string_view text);
 
 // {"backend": .., "experts_class": ..} or {"error": .., "message": ..}; with `trace` also
-// "trace": [[class, key|null, supported, reason|null], ...]. One line, ASCII only; bytes that are not UTF-8 become U+FFFD.
+// "trace": [[class, key|null, supported, reason|null], ...]. One line, ASCII only; bytes that are not
+// UTF-8 become U+FFFD.
 [[nodiscard]] std::string decision_json(const Decision& decision, bool trace);
 
 }  // namespace mxfp4

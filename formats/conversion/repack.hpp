@@ -59,7 +59,7 @@ struct RepackResult {
   int64_t rest_files = 0;
   int64_t data_bytes = 0;             // of layers before compression, kept ones aside
   int64_t written_bytes = 0;          // of layer files, kept ones aside
-  std::vector<std::string> warnings;  // that the data gave rise to, in all runs
+  std::vector<std::string> warnings;  // about the data, of all runs
 };
 
 class Repack {

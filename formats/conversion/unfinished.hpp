@@ -1,4 +1,4 @@
-// The error of a command that is to read a result which is not complete.
+// The error for a command that was given an incomplete result to read.
 #pragma once
 
 #include <filesystem>
