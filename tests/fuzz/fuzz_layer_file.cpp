@@ -47,7 +47,7 @@ mxfp4::FrameInfo tell(mxfp4::FrameInfo frame, uint8_t lies) {
 
 Bytes framed(mxfp4::ConstBytes input) {
   constexpr size_t kMaxFrames = 16;
-  mxfp4::FrameEncoder encoder(1);
+  mxfp4::FrameEncoder encoder(2);  // level 1 would leave zstd out
   std::vector<std::pair<size_t, uint8_t>> frames;
   while (input.size() >= 2 && frames.size() < kMaxFrames) {
     const auto size = std::to_integer<size_t>(input[0]);

@@ -59,14 +59,16 @@ void store_u32(Bytes& file, size_t at, uint32_t value) {
 }
 
 TEST(SeekableZstd, FramesOfEverySizeRoundTrip) {
-  FrameEncoder encoder(1);
-  for (size_t size : {1U, 2U, 255U, 256U, 131071U, 131072U, 131073U, 262144U, 2097152U}) {
-    for (bool compressible : {false, true}) {
-      const Bytes content = compressible ? Bytes(size, std::byte{7}) : random_bytes(size, size);
-      Bytes encoded;
-      const FrameInfo info = encoder.encode(content, encoded);
-      EXPECT_EQ(info.encoded, static_cast<int64_t>(encoded.size()));
-      EXPECT_EQ(decoded(encoded, info), content) << size;
+  for (const int level : {1, 2, 3}) {
+    FrameEncoder encoder(level);
+    for (size_t size : {1U, 2U, 255U, 256U, 131071U, 131072U, 131073U, 262144U, 2097152U}) {
+      for (bool compressible : {false, true}) {
+        const Bytes content = compressible ? Bytes(size, std::byte{7}) : random_bytes(size, size);
+        Bytes encoded;
+        const FrameInfo info = encoder.encode(content, encoded);
+        EXPECT_EQ(info.encoded, static_cast<int64_t>(encoded.size()));
+        EXPECT_EQ(decoded(encoded, info), content) << level << " " << size;
+      }
     }
   }
 }
