@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "formats/blob/gathered_write.hpp"
 #include "formats/blob/raw_frames.hpp"
@@ -202,10 +203,19 @@ std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& mod
 
 void write_manifests(const std::filesystem::path& directory,
                      const std::vector<Manifest>& manifests) {
-  for (const Manifest& manifest : manifests) {
-    const std::filesystem::path home = directory / rank_directory(manifest.rank);
-    write_file_atomically(home / kIndexName, write_index(manifest));
-    write_file_atomically(home / kManifestName, write_manifest(manifest));
+  std::vector<std::filesystem::path> written;
+  try {
+    for (const Manifest& manifest : manifests) {
+      const std::filesystem::path home = directory / rank_directory(manifest.rank);
+      write_file_atomically(home / kIndexName, write_index(manifest));
+      write_file_atomically(home / kManifestName, write_manifest(manifest));
+      written.push_back(home / kManifestName);
+    }
+  } catch (...) {
+    // Some ranks' manifests would make the result look complete.
+    std::error_code ignored;
+    for (const std::filesystem::path& path : written) std::filesystem::remove(path, ignored);
+    throw;
   }
 }
 

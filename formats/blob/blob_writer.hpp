@@ -88,7 +88,8 @@ class BlobWriter {
 [[nodiscard]] std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
                                                       const Manifest& common);
 
-// Writes index and manifest of each rank, the manifest last: from then on the blob is complete.
+// Writes index and manifest of each rank, the manifest last: from then on the blob is complete. Leaves
+// no manifest where one cannot be written.
 void write_manifests(const std::filesystem::path& directory,
                      const std::vector<Manifest>& manifests);
 

@@ -9,7 +9,7 @@ from unittest import mock
 import hook_env
 from edited_blob import edit_manifest
 from hook_env import METHODS, ORACLE, PREFIX, World, golden, make_blob
-import test_vllm_hook_convert as convert_tests
+import test_vllm_hook_verify as verify_tests
 import test_vllm_hook_skip as skip_tests
 
 CONVERTER = "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format"
@@ -55,7 +55,7 @@ class LoadFormat(unittest.TestCase):
                         layer._parameters[name] = right._parameters[name]
                     stored = hook_env.file_tensors(make_blob(case)[1])
                     layer.own_result = {
-                        slot: convert_tests.Verification.as_reference(stored[slot])
+                        slot: verify_tests.Verification.as_reference(stored[slot])
                         if slot in stored else None for slot in hook_env.SLOTS}
                 world.convert(case, layer)
                 return Model(layer)

@@ -12,7 +12,7 @@ import hook_env
 from edited_blob import edit_manifest
 from hook_env import PREFIX, SLOTS, World, bits, copied, golden, make_blob, torch
 from test_vllm_hook_convert import versions
-import test_vllm_hook_facts
+import test_vllm_hook_damage as damage_tests
 
 CASES = ("emulation/gpt_oss*typical", "xpu/gpt_oss*typical", "cpu/gpt_oss_e2_h128*",
          "flashinfer_cutlass_mxfp4_bf16/*", "flashinfer_trtllm_mxfp4_bf16/gpt_oss*",
@@ -230,7 +230,7 @@ class SecondStage(unittest.TestCase):
         model, blob = copied(make_blob(case))
         for name in os.listdir(blob):
             if name.startswith("layer-"):
-                test_vllm_hook_facts.FallBack.flip(os.path.join(blob, name), 40)
+                damage_tests.Damage.flip(os.path.join(blob, name), 40)
         self.uncovered("Error: ", made=(model, blob))
         model, blob = copied(make_blob(case))
         os.remove(os.path.join(model, "model.safetensors"))
