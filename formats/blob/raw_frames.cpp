@@ -185,7 +185,7 @@ class Window {
     const MutableBytes rest = out.subspan(here);
     if (rest.empty()) return;
     if (rest.size() > static_cast<size_t>(end_ - offset_)) damaged();
-    // With it what lies between it and the next large block.
+    // The same call reads the headers that follow, up to the next large block.
     const size_t behind = static_cast<size_t>(end_ - offset_) - rest.size();
     have_ = memory_.first(std::min(rest.size() < kLargeRest ? memory_.size() : kAhead, behind));
     read({rest, memory_.first(have_.size())});

@@ -55,7 +55,7 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
-// Flags that say two things of the same would give other bytes than the engine makes. Throws
+// Refuses a knob that contradicts the override: the engine would make other bytes. Throws
 // Error::usage.
 void check_knobs(const Conversion& conversion) {
   const auto& knobs = conversion.target.knobs;

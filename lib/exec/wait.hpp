@@ -1,4 +1,4 @@
-// Waiting that old C++ libraries know.
+// Waits on a condition variable with nothing but what old C++ libraries have.
 #pragma once
 
 #include <pthread.h>
