@@ -250,8 +250,9 @@ class World:
             import vllm.model_executor.layers.quantization.utils.mxfp4_utils as utils
             utils.SCALES_IN_FOURS = True
         if known:
-            from mxfp4_repack.vllm import facts
-            facts.FINGERPRINTS[facts.oracle_fingerprint(oracle)] = REVISIONS[self.revision]
+            from mxfp4_repack.vllm import converter_code
+            running = converter_code.oracle_fingerprint(oracle)
+            converter_code.FINGERPRINTS[running] = REVISIONS[self.revision]
         return self
 
     @property

@@ -205,7 +205,8 @@ class Lean(unittest.TestCase):
             plugin.register()
             heavy = {"torch", "triton", "triton_kernels", "numpy", "xxhash", "vllm",
                      "mxfp4_repack.blob", "mxfp4_repack.vllm.checkpoint",
-                     "mxfp4_repack.vllm.hook", "mxfp4_repack.vllm.facts"}
+                     "mxfp4_repack.vllm.converter_code", "mxfp4_repack.vllm.facts",
+                     "mxfp4_repack.vllm.hook", "mxfp4_repack.vllm.live"}
             print(sorted(heavy & (set(sys.modules) - before)))
         """)
         environment = dict(os.environ, MXFP4_REPACK_BLOB="/nowhere", PYTHONPATH=os.pathsep.join(

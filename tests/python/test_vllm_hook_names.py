@@ -14,9 +14,8 @@ TRITON = "triton/gpt_oss_sm90_e3*"
 
 class Names(unittest.TestCase):
     def setUp(self):
-        from mxfp4_repack.vllm import checkpoint
-        from mxfp4_repack.vllm import facts
-        self.checkpoint, self.facts = checkpoint, facts
+        from mxfp4_repack.vllm import checkpoint, converter_code, facts, live
+        self.checkpoint, self.code, self.facts, self.live = checkpoint, converter_code, facts, live
 
     def find(self, name, *layers):
         entries = [{"prefix": p, "engine_prefix": e} if e else {"prefix": p} for p, e in layers]
@@ -64,28 +63,28 @@ class Names(unittest.TestCase):
         for revision in hook_env.REVISIONS:
             with World(revision, blob="/nowhere") as world:
                 world.start()
-                running = self.facts.oracle_fingerprint(__import__(hook_env.ORACLE, fromlist=["x"]))
+                running = self.code.oracle_fingerprint(__import__(hook_env.ORACLE, fromlist=["x"]))
             tree = tempfile.mkdtemp(dir=hook_env.scratch.name)
             for part in (revision, "common"):
                 shutil.copytree(os.path.join(hook_env.STANDIN, part), tree, dirs_exist_ok=True)
-            self.assertEqual(self.facts.fingerprint_of_tree(tree), running)
+            self.assertEqual(self.code.fingerprint_of_tree(tree), running)
             found.add(running)
         self.assertEqual(len(found), 2)
 
     def test_releases_are_known_by_the_branch_in_use(self):
         """A change in another backend's branch leaves a release known."""
-        live = self.facts.Live(SimpleNamespace(), method=None, family="gpt_oss", backend="MARLIN",
+        live = self.live.Live(SimpleNamespace(), method=None, family="gpt_oss", backend="MARLIN",
                                biases={}, fingerprint="none of them", origin=None, activation="",
                                shapes={})
-        branches = self.facts.RELEASES["gpt_oss"]["MARLIN"]
+        branches = self.code.RELEASES["gpt_oss"]["MARLIN"]
         digest = next(name for name, releases in branches.items() if "0.28.0" in releases)
-        with mock.patch.object(self.facts, "installed_branch", lambda family, backend: digest):
+        with mock.patch.object(self.code, "installed_branch", lambda family, backend: digest):
             self.assertTrue(live.knows("vllm-0.28.0"))
             self.assertFalse(live.knows("vllm-0.22.0"))
             self.assertFalse(live.knows("vllm-2026-05-18"))
-        with mock.patch.object(self.facts, "installed_branch", lambda family, backend: "other"):
+        with mock.patch.object(self.code, "installed_branch", lambda family, backend: "other"):
             self.assertFalse(live.knows("vllm-0.28.0"))
-        live.fingerprint = next(iter(self.facts.RELEASES["converters"]))
+        live.fingerprint = next(iter(self.code.RELEASES["converters"]))
         self.assertTrue(live.knows("vllm-0.21.0"))
 
     def test_slices(self):
@@ -94,7 +93,7 @@ class Names(unittest.TestCase):
             layer = SimpleNamespace(moe_config=SimpleNamespace(
                 moe_parallel_config=SimpleNamespace(tp_rank=rank, tp_size=ranks),
                 intermediate_size_per_partition_unpadded=inner // ranks))
-            return self.facts.Live(
+            return self.live.Live(
                 layer, method=None, family=family, backend="", biases={}, fingerprint="",
                 origin=None, activation="", shapes={"w13_weight": (1, 2 * padded, 1)})
 

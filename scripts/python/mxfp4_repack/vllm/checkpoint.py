@@ -10,7 +10,8 @@ import os
 import re
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
-from mxfp4_repack.vllm.facts import Mismatch, Origin
+from mxfp4_repack.vllm.facts import Mismatch
+from mxfp4_repack.vllm.live import Origin
 
 
 def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:

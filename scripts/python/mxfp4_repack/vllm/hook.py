@@ -16,8 +16,9 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from mxfp4_repack import BlobError, open_blob
-from mxfp4_repack.vllm import build, checkpoint, facts, proofs
-from mxfp4_repack.vllm.facts import Live, Mismatch, Origin
+from mxfp4_repack.vllm import build, checkpoint, converter_code, facts, proofs
+from mxfp4_repack.vllm.facts import Mismatch
+from mxfp4_repack.vllm.live import CONVERTED, ORIGIN, Live, Origin, current_origin, dtype_name
 from mxfp4_repack.vllm.skip import SkippedLayers
 
 log = logging.getLogger("vllm.mxfp4_repack")
@@ -72,7 +73,7 @@ class Hook:
         except Exception as error:
             why = f"the arguments of {original.__name__} are not understood: {_reason(error)}"
         no_raw = any(getattr(value, "is_meta", False) for value in (*args, *kwargs.values()))
-        if no_raw or model_lacks_raw(self._origin or facts.current_origin()):
+        if no_raw or model_lacks_raw(self._origin or current_origin()):
             raise BlobRefused(f"mxfp4-repack: not from the blob, and the raw experts were not "
                               f"loaded: {why}")
         if self.settings.strict:
@@ -87,7 +88,7 @@ class Hook:
         try:
             arguments = inspect.signature(original).bind(method, *args, **kwargs).arguments
             layer = arguments["layer"]
-            setattr(layer, facts.ORIGIN, self._origin or facts.current_origin())
+            setattr(layer, ORIGIN, self._origin or current_origin())
             self._waiting.add(layer.layer_name)
         except Exception as error:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
@@ -163,9 +164,9 @@ class Hook:
     def _answer(self, call: "_Call") -> "Tuple[Any, ...] | _Candidate":
         """The six values from the blob, or what vLLM's own are to be compared with."""
         layer, name, start = call.layer, call.name, time.monotonic()
-        if getattr(layer, facts.CONVERTED, False):
+        if getattr(layer, CONVERTED, False):
             raise Mismatch("first conversion", "the weights of the first", "a reload")
-        setattr(layer, facts.CONVERTED, True)
+        setattr(layer, CONVERTED, True)
         live = call.live()
         blob, entry = self.agree(live)
         verify = self.verify_mode(live, blob)
@@ -310,8 +311,8 @@ class _Call:
             backend=arguments["mxfp4_backend"].name,
             shapes={name: arguments[name].shape for name in RAW},
             biases={name: None if arguments.get(name) is None else
-                    facts.dtype_name(arguments[name].dtype) for name in BIASES},
-            fingerprint=facts.oracle_fingerprint(self._oracle), origin=self._origin(),
+                    dtype_name(arguments[name].dtype) for name in BIASES},
+            fingerprint=converter_code.oracle_fingerprint(self._oracle), origin=self._origin(),
             activation=arguments.get("activation"),
             input_scales=None if scale is None else True)
 
@@ -339,7 +340,7 @@ class _Call:
         replace_meta_parameters(self.layer, self.device)
 
     def _origin(self) -> Optional[Origin]:
-        return getattr(self.layer, facts.ORIGIN, None) or facts.current_origin()
+        return getattr(self.layer, ORIGIN, None) or current_origin()
 
     def _model_lacks_raw(self) -> bool:
         return model_lacks_raw(self._origin())

@@ -15,7 +15,7 @@ from vllm.model_executor.model_loader import get_model_loader
 from vllm.model_executor.model_loader.base_loader import BaseModelLoader
 
 from mxfp4_repack.vllm import checkpoint
-from mxfp4_repack.vllm.facts import Origin
+from mxfp4_repack.vllm.live import Origin
 from mxfp4_repack.vllm.hook import BlobRefused, Hook, model_lacks_raw
 from mxfp4_repack.vllm.patches import patched
 from mxfp4_repack.vllm.settings import Settings

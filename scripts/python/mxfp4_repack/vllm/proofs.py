@@ -14,7 +14,7 @@ import stat
 import sys
 from typing import Any, Dict
 
-from mxfp4_repack.vllm.facts import Live
+from mxfp4_repack.vllm.live import Live
 
 log = logging.getLogger("vllm.mxfp4_repack")
 

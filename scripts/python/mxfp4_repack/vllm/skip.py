@@ -12,8 +12,9 @@ import logging
 import sys
 from typing import Any, Callable, Dict, List, Mapping
 
-from mxfp4_repack.vllm import build, checkpoint, facts
-from mxfp4_repack.vllm.facts import Live, Mismatch
+from mxfp4_repack.vllm import build, checkpoint, converter_code, facts
+from mxfp4_repack.vllm.facts import Mismatch
+from mxfp4_repack.vllm.live import BLOCK, ORIGIN, Live
 from mxfp4_repack.vllm.names import ORACLE
 
 log = logging.getLogger("vllm.mxfp4_repack")
@@ -103,11 +104,11 @@ class SkippedLayers:
             layer, method=method, family=FAMILIES[kind], backend=method.mxfp4_backend.name,
             shapes={"w13_weight": (experts, 2 * inner, hidden // 2),
                     "w2_weight": (experts, hidden, inner // 2),
-                    "w13_weight_scale": (experts, 2 * inner, hidden // facts.BLOCK),
-                    "w2_weight_scale": (experts, hidden, inner // facts.BLOCK)},
+                    "w13_weight_scale": (experts, 2 * inner, hidden // BLOCK),
+                    "w2_weight_scale": (experts, hidden, inner // BLOCK)},
             biases={"w13_bias": bias, "w2_bias": bias},
-            fingerprint=facts.oracle_fingerprint(sys.modules[ORACLE]),
-            origin=getattr(layer, facts.ORIGIN, None),
+            fingerprint=converter_code.oracle_fingerprint(sys.modules[ORACLE]),
+            origin=getattr(layer, ORIGIN, None),
             input_scales=bool(getattr(method, "static_input_scales", False)),
             params_dtype=arguments["params_dtype"])
 

@@ -1,0 +1,99 @@
+"""Which code of vLLM converts weights here, and whether it is known to make a revision's bytes.
+
+Code is told apart by fingerprints: revisions.json has those of the program's revisions,
+fingerprints.json those of every release. Nothing here imports vLLM.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import os
+import sys
+from typing import Any, Dict, Sequence
+
+# What the plug-in needs to know of the program's revisions, name -> object:
+#   kernel_libraries  {library: version} that the revision asks for
+#   converters        first 16 digits of SHA-256 over the source of both converters and of
+#                     _swizzle_mxfp4, absent where they were not read
+#   generic_slice     "checkpoint": the generic loader gives each rank I / tp rows of the
+#                     checkpoint, "tensor": as many as its tensors have
+with open(os.path.join(os.path.dirname(__file__), "revisions.json"), encoding="utf-8") as _file:
+    REVISIONS: Dict[str, Dict[str, Any]] = json.load(_file)
+FINGERPRINTS = {revision["converters"]: name for name, revision in REVISIONS.items()
+                if "converters" in revision}
+# The same fingerprint of every release, and those of the branches that run for one backend:
+#   converters {fingerprint: [release]}, gpt_oss and generic {backend: {fingerprint: [release]}}
+with open(os.path.join(os.path.dirname(__file__), "fingerprints.json"), encoding="utf-8") as _file:
+    RELEASES: Dict[str, Any] = json.load(_file)
+
+
+def fingerprint(functions: Sequence[Any]) -> str:
+    """Of the code of the two converters and of _swizzle_mxfp4, in this order."""
+    text = "".join(inspect.getsource(inspect.unwrap(function)) for function in functions)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_fingerprints: Dict[str, str] = {}
+
+
+def oracle_fingerprint(oracle: Any) -> str:
+    """Of the module's converters, which may be wrapped already."""
+    key = f"{oracle.__name__} {getattr(oracle, '__file__', '')}"
+    if key not in _fingerprints:
+        try:
+            _fingerprints[key] = fingerprint([
+                oracle.convert_gpt_oss_weight_to_mxfp4_moe_kernel_format,
+                oracle.convert_weight_to_mxfp4_moe_kernel_format, oracle._swizzle_mxfp4])
+        except (AttributeError, OSError, TypeError):  # another function, or no source
+            with open(oracle.__file__, "rb") as source:
+                _fingerprints[key] = hashlib.sha256(source.read()).hexdigest()[:16]
+    return _fingerprints[key]
+
+
+@functools.lru_cache(maxsize=None)
+def installed_branch(family: str, backend: str) -> str:
+    """The branch fingerprint of the vLLM that is installed; empty where its source says none."""
+    from mxfp4_repack.vllm import fingerprint as branches
+    try:
+        return branches.branch_fingerprint(branches.Sources(), family, backend)
+    except (OSError, LookupError, SyntaxError, ValueError, AttributeError):
+        return ""
+
+
+def fingerprint_of_tree(root: str) -> str:
+    """The same of a source tree or an installed package, without importing it."""
+    layers = os.path.join(root, "vllm", "model_executor", "layers")
+    found = []
+    for file, names in ((("fused_moe", "oracle", "mxfp4.py"),
+                         ("convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
+                          "convert_weight_to_mxfp4_moe_kernel_format")),
+                        (("quantization", "utils", "mxfp4_utils.py"), ("_swizzle_mxfp4",))):
+        with open(os.path.join(layers, *file), encoding="utf-8") as source:
+            lines = source.readlines()
+        for name in names:
+            (start,) = (i for i, line in enumerate(lines) if line.startswith(f"def {name}("))
+            found.append("".join(inspect.getblock(lines[start:])))
+    return hashlib.sha256("".join(found).encode()).hexdigest()[:16]
+
+
+def makes_bytes_of(revision: str, converters: str, family: str, backend: str) -> bool:
+    """Whether the code with the fingerprint `converters` is known to make the revision's bytes.
+
+    Both converters are the same, or at least all that runs for this backend.
+    """
+    release = revision.replace("vllm-", "", 1)
+    if FINGERPRINTS.get(converters) == revision:
+        return True
+    if release in RELEASES["converters"].get(converters, ()):
+        return True
+    branches = RELEASES.get(family, {}).get(backend, {})
+    return release in branches.get(installed_branch(family, backend), ())
+
+
+if __name__ == "__main__":
+    # python3 -m mxfp4_repack.vllm.converter_code DIR...: whose converters a vLLM tree has
+    for tree in sys.argv[1:]:
+        text = fingerprint_of_tree(tree)
+        print(tree, text, FINGERPRINTS.get(text, "no known revision"))

@@ -1,0 +1,190 @@
+"""One layer, its configuration and its machine as the running vLLM has them. Changes nothing.
+
+The names of vLLM's attributes are those of a2c8fc6657 (class FusedMoE) and 017e9f4448 (class
+RoutedExperts); both have them.
+"""
+from __future__ import annotations
+
+import platform
+import sys
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from mxfp4_repack.vllm import converter_code
+
+BLOCK = 32  # codes that share a scale
+ORIGIN = "_mxfp4_repack_origin"  # on the layer: where its weights come from
+CONVERTED = "_mxfp4_repack_converted"  # on the layer, from its first conversion on
+
+
+class Origin(NamedTuple):
+    """What the engine's configuration says about the weights of a layer."""
+
+    model: str = ""
+    revision: Optional[str] = None
+    download_dir: Optional[str] = None
+    load_format: str = "unknown"
+    refusals: Tuple[str, ...] = ()  # why raw weights must be there in any case
+
+    @classmethod
+    def of(cls, config: Any) -> "Origin":
+        model, load, parallel = config.model_config, config.load_config, config.parallel_config
+        refusals = []
+        if _offloads(config):
+            refusals.append("weights are offloaded to the CPU")
+        for switch in ("enable_eplb", "enable_elastic_ep"):
+            if getattr(parallel, switch, False):
+                refusals.append(f"{switch} is on")
+        load_format = getattr(load.load_format, "value", load.load_format)
+        return cls(model=str(getattr(model, "model_weights", "") or model.model),
+                   revision=getattr(model, "revision", None),
+                   download_dir=getattr(load, "download_dir", None),
+                   load_format=str(load_format).lower(), refusals=tuple(refusals))
+
+
+def current_origin() -> Optional[Origin]:
+    """Of the configuration that is current now, if one is."""
+    module = sys.modules.get("vllm.config")
+    ask = getattr(module, "get_current_vllm_config_or_none", None) or getattr(
+        module, "get_current_vllm_config", None)
+    try:
+        config = ask() if ask is not None else None
+        return Origin.of(config) if config is not None else None
+    except Exception:  # none is current: some releases raise
+        return None
+
+
+def _offloads(config: Any) -> bool:
+    if getattr(getattr(config, "cache_config", None), "cpu_offload_gb", 0):
+        return True
+    offload = getattr(config, "offload_config", None)
+    return bool(getattr(getattr(offload, "uva", None), "cpu_offload_gb", 0) or
+                getattr(getattr(offload, "prefetch", None), "offload_group_size", 0))
+
+
+class Live:
+    """One layer as vLLM has it, before its conversion or already before its weights are loaded."""
+
+    def __init__(self, layer: Any, *, method: Any, family: str, backend: str,
+                 shapes: Mapping[str, Sequence[int]], biases: Mapping[str, Optional[str]],
+                 fingerprint: str, origin: Optional[Origin], activation: Any = None,
+                 input_scales: Optional[bool] = None, params_dtype: Any = None) -> None:
+        self.layer, self.family, self.backend = layer, family, backend
+        self.method = type(method).__name__
+        self.shapes = {name: tuple(int(n) for n in shape) for name, shape in shapes.items()}
+        self.biases = biases  # torch's names of types, by slot
+        self.fingerprint = fingerprint
+        self.revision = converter_code.FINGERPRINTS.get(fingerprint)
+        self.origin = origin
+        if activation is None:
+            activation = getattr(layer, "activation", None)
+        self.activation = str(getattr(activation, "value", activation)).lower()
+        self._input_scales, self._params_dtype = input_scales, params_dtype
+
+    def knows(self, revision: str) -> bool:
+        """Whether this vLLM's code is known to make the revision's bytes."""
+        return converter_code.makes_bytes_of(revision, self.fingerprint, self.family, self.backend)
+
+    @property
+    def kind(self) -> Tuple[Any, ...]:
+        """What layers have in common that one conversion speaks for."""
+        return self.backend, self.family, tuple(sorted(self.shapes.items())), tuple(
+            sorted(self.biases.items()))
+
+    @property
+    def load_format(self) -> str:
+        return "unknown" if self.origin is None else self.origin.load_format
+
+    @property
+    def parallel(self) -> Any:
+        return self.layer.moe_config.moe_parallel_config
+
+    @property
+    def rank(self) -> Tuple[int, int]:
+        """(rank, ranks) of the blob's directories: of TP or of EP, whichever splits the layer."""
+        p = self.parallel
+        return (p.ep_rank, p.ep_size) if p.ep_size > 1 else (p.tp_rank, p.tp_size)
+
+    @property
+    def experts(self) -> List[int]:
+        """Global numbers of the experts here, in local order."""
+        manager = getattr(self.layer, "expert_map_manager", None)
+        if manager is not None:
+            here = ((int(manager.map_global_to_local(e)), e)
+                    for e in range(manager.global_num_experts) if manager.is_local_expert(e))
+            return [e for _, e in sorted(here)]
+        to_local = getattr(self.layer, "_expert_map", None)
+        if to_local is None:
+            return list(range(self.layer.local_num_experts))
+        local = [(place, e) for e, place in enumerate(to_local.tolist()) if place >= 0]
+        return [e for _, e in sorted(local)]
+
+    @property
+    def fused_shared_experts(self) -> int:
+        manager = getattr(self.layer, "expert_map_manager", None)
+        owner = self.layer if manager is None else manager
+        return int(getattr(owner, "num_fused_shared_experts", 0) or 0)
+
+    @property
+    def input_scales(self) -> bool:
+        if self._input_scales is not None:
+            return self._input_scales
+        return getattr(self.layer, "w13_input_scale", None) is not None
+
+    @property
+    def params_dtype(self) -> str:
+        own = self._params_dtype
+        return dtype_name(self.layer.params_dtype if own is None else own)
+
+    @property
+    def padded_intermediate(self) -> int:
+        return self.shapes["w13_weight"][1] // 2
+
+    @property
+    def intermediate(self) -> int:
+        """Of the model, unpadded."""
+        return int(self.layer.moe_config.intermediate_size_per_partition_unpadded *
+                   self.parallel.tp_size)
+
+    def intermediate_range(self, loader: str, revision: str) -> List[int]:
+        """The part of the model that vLLM's loader reads here."""
+        size, ranks = self.intermediate, self.parallel.tp_size
+        if loader in ("gpt_oss_stacked", "gpt_oss_per_expert", "quark_stacked") or (
+                loader == "loaded" and self.family == "gpt_oss"):
+            stride = -(-(size // BLOCK) // ranks) * BLOCK
+        elif converter_code.REVISIONS.get(revision, {}).get("generic_slice") == "checkpoint":
+            stride = size // ranks
+        else:
+            stride = self.padded_intermediate
+        begin = min(self.parallel.tp_rank * stride, size)
+        return [begin, min(begin + stride, size)]
+
+
+def live_platform() -> str:
+    current = _current_platform()
+    for name in ("cuda", "rocm", "xpu", "cpu"):
+        if getattr(current, f"is_{name}")():
+            return name
+    return "other"
+
+
+def live_arch() -> str:
+    """As mxfp4-repack spells it: sm90, gfx950, x86_64."""
+    kind = live_platform()
+    if kind == "cuda":
+        major, minor = tuple(_current_platform().get_device_capability())[:2]
+        return f"sm{major}{minor}"
+    if kind == "rocm":
+        import torch
+        index = torch.cuda.current_device()
+        properties: Any = torch.cuda.get_device_properties(index)
+        return str(properties.gcnArchName).partition(":")[0]
+    return platform.machine().lower() if kind == "cpu" else ""
+
+
+def _current_platform() -> Any:
+    from vllm.platforms import current_platform
+    return current_platform
+
+
+def dtype_name(dtype: Any) -> str:
+    return str(dtype).rsplit(".", 1)[-1]
