@@ -23,10 +23,9 @@ struct Asked {
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
 };
 
-// Wrong flags are told before a wrong input, as by convert.
-Explanation explain(const RuleSet& rules, Asked& asked) {
+Explanation explain(const ConversionRequest& request, Asked& asked) {
   const RequestFlags& flags = asked.options.deployment;
-  const ConversionRequest request = request_from(flags, rules);
+  const RuleSet& rules = *request.rules;
   std::optional<OpenedCheckpoint> checkpoint;
   if (!asked.options.input.path.empty()) {
     const CheckpointOptions input = checkpoint_from(asked.options.input, request.family);
@@ -50,7 +49,7 @@ Explanation explain(const RuleSet& rules, Asked& asked) {
 // An error about a name that only the other revision knows is part of the answer.
 Side explain_side(const RuleSet& rules, Asked& asked) {
   try {
-    return {rules, explain(rules, asked)};
+    return {rules, explain(request_from(asked.options.deployment, rules), asked)};
   } catch (const Error& error) {
     return {rules, Explanation(), error};
   }
@@ -61,6 +60,7 @@ int explain_against(const RuleSet& rules, Asked& asked, const Console& console) 
   const Side here = explain_side(rules, asked);
   const Side there = explain_side(rules_named(asked.options.against), asked);
   if (here.error && there.error) throw Error(*here.error);
+  report_told_facts(asked.options.deployment, rules, console);
   report_assumed_rules(asked.options.deployment, rules, console);
   if (console.json()) {
     console.result_json(comparison_json(here, there));
@@ -107,12 +107,15 @@ int run_explain(const ExplainOptions& options, const Console& console) {
     report_assumed_rules(options.deployment, rules, console);
     return explain_batch(rules, options.batch, console.verbose() > 0);
   }
-  report_told_facts(options.deployment, rules, console);
   Asked asked{options};
   if (!options.against.empty()) return explain_against(rules, asked, console);
 
+  // Wrong flags are told before a wrong input, and in the same order as by convert.
+  const ConversionRequest request = request_from(options.deployment, rules);
+  report_told_facts(options.deployment, rules, console);
+
   // Open and decide as convert does; without a checkpoint the usual one of its kind is assumed.
-  const Explanation e = explain(rules, asked);
+  const Explanation e = explain(request, asked);
   report_told_versions(options.deployment, e, console);
   report_assumed_rules(options.deployment, rules, console);
   if (console.json()) {

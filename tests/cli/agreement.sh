@@ -84,6 +84,16 @@ for flags in '--arch nonsense' '--arch sm90 --knob zz=1' '--arch sm90 --style od
   count=$((count + 1))
 done
 
+# Where two flags are wrong, all name the same one.
+input=$TESTDATA/ingest/gptoss_hf
+echo '{"vllm": "0.33.0", "platform": 3}' >wrong.json
+for flags in '--platform tpu --env A' '--platform tpu --arch H1000' '--quantization-config none --env A' \
+  '--revision 0.33.0 --target wrong.json --quantization-config none' '--libs zz --knob zz=1'; do
+  # shellcheck disable=SC2086
+  agree $flags
+  count=$((count + 1))
+done
+
 for input in "$TESTDATA"/ingest/{gptoss_original,dsv4,quark_w4a4,quark_gptoss_w4a8,ct_mxfp4} \
   "$TESTDATA"/containers/{raw_loaded,hdf5/loaded_gzip.h5}; do
   while read -r flags; do
