@@ -9,6 +9,7 @@
 #include "apps/explain_report.hpp"
 #include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
+#include "lib/core/parallel_text.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
@@ -51,9 +52,9 @@ std::string packages_text(const RuleSet& rules, const Deployment& d) {
   return text;
 }
 
-std::string parallel_text(const ParallelConfig& p) {
-  std::string text = fmt::format("tp {}, dp {}, pcp {}", p.tp_size, p.dp_size, p.pcp_size);
-  if (p.enable_expert_parallel) text += ", expert parallel";
+// The sizes, and the switches that conditions look at.
+std::string parallelism_text(const ParallelConfig& p) {
+  std::string text = parallel_text(p);
   if (p.enable_expert_parallel && p.dp_size > 1) text += ", all-to-all " + p.all2all_backend;
   if (p.sequence_parallel) text += ", sequence parallel";
   if (p.enable_eplb) text += ", EPLB";
@@ -72,7 +73,7 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
                fmt::format("{} {}{}", platform_name(d.platform), d.arch,
                            told.empty() ? "" : fmt::format(" ({})", told)));
   append_field(out, "packages", packages_text(rules, d));
-  const std::string parallel = parallel_text(d.parallel);
+  const std::string parallel = parallelism_text(d.parallel);
   if (verbose || parallel != parallel_text({})) append_field(out, "parallel", parallel);
 }
 

@@ -19,6 +19,7 @@
 #include "formats/conversion/fingerprint.hpp"
 #include "formats/conversion/unfinished.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/parallel_text.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
@@ -210,10 +211,7 @@ Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
   rows.push_back(
       {"made for", fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)});
   rows.push_back({"revision", first.revision});
-  rows.push_back(
-      {"parallel", fmt::format("tp {}, dp {}, pcp {}{}", first.parallel.tp_size,
-                               first.parallel.dp_size, first.parallel.pcp_size,
-                               first.parallel.enable_expert_parallel ? ", by experts" : "")});
+  rows.push_back({"parallel", parallel_text(first.parallel)});
   const SourceSummary& source = first.source;
   rows.push_back(
       {"source", fmt::format("{}{}, {}", source.model_type,

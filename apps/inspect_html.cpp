@@ -12,6 +12,7 @@
 #include "apps/text_layout.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/parallel_text.hpp"
 #include "lib/core/visible.hpp"
 
 namespace mxfp4 {
@@ -110,10 +111,8 @@ std::string facts(const std::vector<PageRank>& ranks) {
               fmt::format("{} {}", platform_name(first.target.platform), first.target.arch));
   out += fact("rules", fmt::format("{} (vLLM {})", first.revision, first.vllm_commit));
   if (!first.kernel_library.empty()) out += fact("kernel library", first.kernel_library);
-  out += fact("ranks",
-              fmt::format("{} of {}; tp {}, dp {}, pcp {}{}", ranks.size(), first.rank.num_ranks,
-                          first.parallel.tp_size, first.parallel.dp_size, first.parallel.pcp_size,
-                          first.parallel.enable_expert_parallel ? ", by experts" : ""));
+  out += fact("ranks", fmt::format("{} of {}; {}", ranks.size(), first.rank.num_ranks,
+                                   parallel_text(first.parallel)));
   out += fact("layers",
               fmt::format("{}, {} experts a rank", first.layers.size(), first.rank.experts.size()));
   out += fact("padding", padding(first));

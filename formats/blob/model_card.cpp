@@ -10,6 +10,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/parallel_text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -61,10 +62,7 @@ std::string facts(const std::vector<Manifest>& manifests) {
              cell(fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)));
   out += row("rules of vLLM", cell(first.revision));
   if (!first.kernel_library.empty()) out += row("kernel library", cell(first.kernel_library));
-  out += row("ranks",
-             fmt::format("{} (tp {}, dp {}, pcp {}{})", first.rank.num_ranks,
-                         first.parallel.tp_size, first.parallel.dp_size, first.parallel.pcp_size,
-                         first.parallel.enable_expert_parallel ? ", by experts" : ""));
+  out += row("ranks", fmt::format("{} ({})", first.rank.num_ranks, parallel_text(first.parallel)));
   out += row("layers", fmt::format("{}", first.layers.size()));
   if (!first.layers.empty()) {
     const ManifestLayer& layer = first.layers.front();

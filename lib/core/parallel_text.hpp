@@ -1,0 +1,13 @@
+// The sizes of the serving world for people.
+#pragma once
+
+#include <string>
+
+#include "lib/core/deployment.hpp"
+
+namespace mxfp4 {
+
+// "tp 2, dp 1, pcp 1", then ", expert parallel" where it is on.
+[[nodiscard]] std::string parallel_text(const ParallelConfig& parallel);
+
+}  // namespace mxfp4
