@@ -1,7 +1,6 @@
 #include "apps/known_names.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -26,9 +25,9 @@ std::string revision_hint(const std::string& name) {
     const std::string_view text = number ? release->version : release->name;
     if (!text.empty()) known.emplace(known.begin(), text);
   }
-  const std::vector<std::string> near = nearest_words(name, known);
-  if (near.empty() || (number && near.size() > 1)) return nearest_by_number(name);
-  return fmt::format("the nearest names: {}; list revisions shows all", fmt::join(near, ", "));
+  const size_t near = nearest_words(name, known).size();
+  if (near == 0 || (number && near > 1)) return nearest_by_number(name);
+  return nearest_names_hint(name, known, "revisions");
 }
 
 bool is_alias(const RuleSet& rules, const std::string& name) {
@@ -66,9 +65,8 @@ void require_moe_backend(const RuleSet& rules, const std::string& text) {
   }
   std::vector<std::string> known{"auto"};
   for (const AliasRow& alias : rules.aliases) known.emplace_back(alias.name);
-  const std::string near = nearest_hint(name, known);
   throw Error::usage(fmt::format("--moe-backend: unknown name '{}'", text))
-      .hint(near.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : near);
+      .hint(nearest_hint(name, known));
 }
 
 std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& name) {

@@ -15,14 +15,6 @@
 namespace mxfp4 {
 namespace {
 
-// A non-negative integer that takes the whole text.
-std::optional<int64_t> parse_integer(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
-
 constexpr int64_t kMaxFlagFileBytes = int64_t{16} << 20;
 constexpr int64_t kMaxLayerNumber = 99999;  // five digits in a file name
 
@@ -55,6 +47,13 @@ const DeploymentFacts& TargetFile::facts() const {
   return *facts_;
 }
 
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
 std::set<int64_t> parse_layers(const std::string& text) {
   std::set<int64_t> layers;
   std::string_view rest = text;
@@ -62,8 +61,8 @@ std::set<int64_t> parse_layers(const std::string& text) {
     const size_t comma = rest.find(',');
     const std::string_view item = rest.substr(0, comma);
     const size_t dash = item.find('-');
-    const auto first = parse_integer(item.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_integer(item.substr(dash + 1));
+    const auto first = whole_number(item.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : whole_number(item.substr(dash + 1));
     if (!first || !last || *first > *last || *last > kMaxLayerNumber) {
       throw Error::usage(fmt::format("--layers: '{}' is neither N nor FIRST-LAST", item))
           .hint("such as 0-3,7");
@@ -94,7 +93,7 @@ int64_t parse_size(const std::string& text, const std::string& flag) {
       break;
     }
   }
-  const auto value = parse_integer(number);
+  const auto value = whole_number(number);
   if (!value || *value == 0) {
     throw Error::usage(fmt::format("{}: '{}' is not a size such as 256MiB", flag, text));
   }
@@ -102,14 +101,6 @@ int64_t parse_size(const std::string& text, const std::string& flag) {
     throw Error::usage(fmt::format("{}: {} is more than 64 bits count", flag, text));
   }
   return *value << shift;
-}
-
-int64_t parse_count(const std::string& text, const std::string& flag) {
-  const auto value = parse_integer(text);
-  if (!value || *value == 0) {
-    throw Error::usage(fmt::format("{}: '{}' is not a whole number above 0", flag, text));
-  }
-  return *value;
 }
 
 std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/conversion/run_limits.hpp"
@@ -174,12 +175,12 @@ struct ListOptions {
   std::string revision;
 };
 
+// A number from 0 on that takes the whole text; nothing for any other text.
+[[nodiscard]] std::optional<int64_t> whole_number(std::string_view text);
 // "0-3,7" -> {0, 1, 2, 3, 7}; empty text: empty set, meaning all. Throws Error::usage.
 [[nodiscard]] std::set<int64_t> parse_layers(const std::string& text);
 // "256MiB", "1g", "65536" -> bytes. Throws Error::usage naming the flag.
 [[nodiscard]] int64_t parse_size(const std::string& text, const std::string& flag);
-// A whole number from 1 on. Throws Error::usage naming the flag.
-[[nodiscard]] int64_t parse_count(const std::string& text, const std::string& flag);
 // {"A=1", ...} -> map. Throws Error::usage naming the flag.
 [[nodiscard]] std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,
                                                              const std::string& flag);

@@ -77,9 +77,8 @@ std::optional<Backend> backend_from(const std::string& name) {
   if (backend) return backend;
   std::vector<std::string> names;
   for (const Backend known : all_backends()) names.emplace_back(backend_name(known));
-  const std::string hint = nearest_hint(name, names);
   throw Error::usage(fmt::format("--backend: unknown backend '{}'", name))
-      .hint(hint.empty() ? "mxfp4-repack list backends shows them" : hint);
+      .hint(nearest_hint(name, names, "mxfp4-repack list backends shows them"));
 }
 
 std::map<std::string, std::string> knobs_from(const std::vector<std::string>& items) {
@@ -108,7 +107,7 @@ std::optional<Style> style_from(const std::string& name) {
       .hint(nearest_hint(name, known_styles()));
 }
 
-// What may stand in a fact that is a name.
+// The names that the rules know for the fact `key`; none where it is no name from a list.
 std::vector<std::string> known_names(const RuleSet& rules, std::string_view key) {
   std::vector<std::string> names;
   if (key == "activation") names.assign(rules.activations.begin(), rules.activations.end());
@@ -121,8 +120,8 @@ std::vector<std::string> known_names(const RuleSet& rules, std::string_view key)
   return names;
 }
 
-// `error` is about a name that the rules do not know. Adds the flag or the --target file that gave
-// it; a name in the checkpoint has its file already.
+// Adds to an error about a fact the flag or the --target file that gave the fact; one in the
+// checkpoint has its file already.
 [[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags, const RuleSet& rules) {
   struct Name {
     std::string_view key;
@@ -137,13 +136,12 @@ std::vector<std::string> known_names(const RuleSet& rules, std::string_view key)
   };
   for (const auto& [key, flag, value] : names) {
     if (value.empty() || error.key() != key) continue;
-    if (!error.message().starts_with("unknown name")) {
+    const std::vector<std::string> known = known_names(rules, key);
+    if (known.empty() || std::ranges::find(known, value) != known.end()) {
       throw Error::usage(error.message()).at_key(flag);
     }
-    const std::vector<std::string> known = known_names(rules, key);
-    const std::string near = nearest_hint(value, known);
     throw Error::usage(fmt::format("{}: unknown name '{}'", flag, value))
-        .hint(near.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : near);
+        .hint(nearest_hint(value, known));
   }
   if (error.key() == "arch") error.in_file(flags.target_file.path().string());
   throw Error(error);

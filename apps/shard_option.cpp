@@ -2,23 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "apps/options.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
 
 constexpr int64_t kMaxShards = 100'000;
-
-std::optional<int64_t> whole_number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
 
 std::optional<int64_t> variable(const Environment& environment, const char* name) {
   const char* text = environment(name);

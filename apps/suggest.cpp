@@ -61,11 +61,19 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   return near.empty() ? "" : near.front();
 }
 
-std::string nearest_hint(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr size_t kShort = 8;
+std::string nearest_hint(std::string_view word, const std::vector<std::string>& candidates,
+                         std::string_view otherwise) {
   const std::string nearest = nearest_word(word, candidates);
   if (!nearest.empty()) return fmt::format("did you mean {}?", nearest);
-  return candidates.size() > kShort ? "" : fmt::format("one of {}", fmt::join(candidates, ", "));
+  if (!otherwise.empty()) return std::string(otherwise);
+  return fmt::format("one of {}", fmt::join(candidates, ", "));
+}
+
+std::string nearest_names_hint(std::string_view word, const std::vector<std::string>& candidates,
+                               std::string_view table) {
+  const std::vector<std::string> near = nearest_words(word, candidates);
+  if (near.empty()) return fmt::format("list {} shows the names", table);
+  return fmt::format("the nearest names: {}; list {} shows all", fmt::join(near, ", "), table);
 }
 
 Error unknown_value(std::string_view flag, std::string_view value,

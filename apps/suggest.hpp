@@ -18,9 +18,15 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> nearest_words(std::string_view word,
                                                      const std::vector<std::string>& candidates);
 
-// "did you mean X?"; without a near one "one of A, B, ...", where that is short, else empty.
+// "did you mean X?"; without a near one `otherwise`, or "one of A, B, ..." where that is empty.
 [[nodiscard]] std::string nearest_hint(std::string_view word,
-                                       const std::vector<std::string>& candidates);
+                                       const std::vector<std::string>& candidates,
+                                       std::string_view otherwise = "");
+
+// "the nearest names: A, B; list <table> shows all"; without a near one, that the list shows them.
+[[nodiscard]] std::string nearest_names_hint(std::string_view word,
+                                             const std::vector<std::string>& candidates,
+                                             std::string_view table);
 
 // Error::usage "<flag>: unknown value '<value>'" with that hint.
 [[nodiscard]] Error unknown_value(std::string_view flag, std::string_view value,

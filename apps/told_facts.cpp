@@ -58,9 +58,8 @@ std::vector<std::string> package_names(const RuleSet& rules) {
 
 void require_package(std::string_view flag, std::string_view name, const RuleSet& rules) {
   if (is_package(rules, name)) return;
-  const std::string hint = nearest_hint(name, package_names(rules));
   throw Error::usage(fmt::format("{}: unknown kernel package '{}'", flag, name))
-      .hint(hint.empty() ? fmt::format("one of {}", fmt::join(rules.packages, ", ")) : hint);
+      .hint(nearest_hint(name, package_names(rules)));
 }
 
 // "triton kernels 3.5.1", "humming==0.1.10", "aiter": a name and its version, if one is told.
@@ -76,9 +75,7 @@ std::string unknown_variable(const std::string& name) {
 
 std::string variable_hint(const std::string& name) {
   const std::set<std::string> known = variables_of_all_revisions();
-  const std::string nearest = nearest_word(name, {known.begin(), known.end()});
-  return nearest.empty() ? "leave it out: nothing depends on it"
-                         : fmt::format("did you mean {}?", nearest);
+  return nearest_hint(name, {known.begin(), known.end()}, "leave it out: nothing depends on it");
 }
 
 const Machine* machine_of(const DeploymentFacts& request) {
@@ -100,10 +97,7 @@ std::string machine_hint(const std::string& told) {
       return fmt::format("one machine at a time: --arch {}", first);
     }
   }
-  const std::vector<std::string> near = nearest_words(told, machine_words());
-  return near.empty()
-             ? "list machines shows the names"
-             : fmt::format("the nearest names: {}; list machines shows all", fmt::join(near, ", "));
+  return nearest_names_hint(told, machine_words(), "machines");
 }
 
 }  // namespace

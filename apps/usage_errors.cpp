@@ -223,9 +223,7 @@ Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& word
           return {fmt::format("unknown command '{}'", word),
                   fmt::format("did you mean --{}?", word)};
         }
-        return {fmt::format("unknown command '{}'", word),
-                nearest.empty() ? fmt::format("one of {}", fmt::join(commands, ", "))
-                                : fmt::format("did you mean {}?", nearest)};
+        return {fmt::format("unknown command '{}'", word), nearest_hint(word, commands)};
       }
       command = app.get_subcommand(word);
     } else if (looks_like_flag(word)) {
