@@ -12,7 +12,7 @@ namespace mxfp4 {
 namespace {
 
 // Of one side, in words; empty where it has none.
-struct FactWords {
+struct FactRow {
   RevisionFact fact;
   std::string_view what;
   std::string (*say)(const Side&);
@@ -55,7 +55,7 @@ std::string notes(const Side& side) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
-constexpr FactWords kFacts[] = {
+constexpr FactRow kFacts[] = {
     {RevisionFact::kCaller, "served by", served_by},
     {RevisionFact::kConverter, "converter",
      [](const Side& s) { return std::string(family_name(s.explanation.family)); }},
@@ -88,7 +88,7 @@ std::vector<RevisionChange> changes_of(const Side& here, const Side& there,
                                        const RevisionDifference& difference) {
   std::vector<RevisionChange> changes;
   for (const RevisionFact fact : difference.facts) {
-    const FactWords& words = *std::ranges::find(kFacts, fact, &FactWords::fact);
+    const FactRow& words = *std::ranges::find(kFacts, fact, &FactRow::fact);
     changes.push_back({words.what, words.say(here), words.say(there)});
   }
   return changes;

@@ -25,7 +25,7 @@ constexpr std::array kFrameBegin = {std::byte{0x28}, std::byte{0xB5}, std::byte{
 enum BlockType : uint32_t { kRaw = 0, kRle = 1 };
 
 // Bytes that are hashed at a time: they stay in the cache until they are copied.
-constexpr size_t kHashPiece = size_t{128} << 10;
+constexpr size_t kSummedAtOnce = size_t{128} << 10;
 // Parts of a frame that are read before their content is hashed: two blocks with their headers.
 constexpr size_t kPartsAtOnce = 4;
 
@@ -60,11 +60,11 @@ class ContentSum {
 
   // At least the first `end` bytes are summed when it returns.
   void ahead(size_t end) {
-    while (summed_ < end) add(std::min(kHashPiece, content_.size() - summed_));
+    while (summed_ < end) add(std::min(kSummedAtOnce, content_.size() - summed_));
   }
   // Sums the bytes [0, end) that are in place, unless they are few.
   void behind(size_t end) {
-    if (end - summed_ >= kHashPiece) add(end - summed_);
+    if (end - summed_ >= kSummedAtOnce) add(end - summed_);
   }
   // Sums what is left. The low half of XXH64, 0 where it was not asked for.
   uint32_t finish() {

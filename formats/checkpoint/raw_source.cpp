@@ -26,7 +26,6 @@ using nlohmann::json;
 constexpr std::string_view kFormat = "mxfp4-raw";
 constexpr int64_t kVersion = 1;
 constexpr int64_t kMaxManifestBytes = 64 << 20;
-constexpr int64_t kMaxConfigBytes = 16 << 20;
 
 void check_optional(const JsonFields& manifest, std::string_view key,
                     std::initializer_list<std::string_view> choices) {
@@ -56,7 +55,7 @@ std::string path_at(const JsonFields& object, std::string_view key) {
 
 Sha256Digest parse_digest(std::string_view text) {
   const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
+    if (is_digit(c)) return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;

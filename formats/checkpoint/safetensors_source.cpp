@@ -28,7 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kConsolidated = "consolidated";
-constexpr int64_t kMaxConfigBytes = 16 << 20;
 
 using Attributes = std::map<std::string, std::string>;
 

@@ -103,7 +103,7 @@ std::optional<BlobDifference> compare_rank(const Manifest& a, const Manifest& b)
   return std::nullopt;
 }
 
-std::vector<std::string> notes_of(const Manifest& a, const Manifest& b) {
+std::vector<std::string> differing_notes(const Manifest& a, const Manifest& b) {
   std::vector<std::string> notes;
   const auto note = [&](std::string_view what, std::string_view first, std::string_view second) {
     if (first != second) notes.push_back(fmt::format("{}: {}, {}", what, first, second));
@@ -273,7 +273,7 @@ int64_t bytes_to_compare(const BlobRanks& first, const BlobRanks& second) {
 BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second,
                              const RunLimits& limits, const RunHooks& hooks) {
   BlobComparison comparison;
-  comparison.notes = notes_of(first.manifests.front(), second.manifests.front());
+  comparison.notes = differing_notes(first.manifests.front(), second.manifests.front());
   FirstDifference whole("");
   whole.check("rank directories", first.directories.size(), second.directories.size());
   comparison.difference = whole.found();

@@ -186,7 +186,7 @@ bool holds_our_layer(const fs::path& folder) {
   });
 }
 
-struct Look {
+struct OwnFileRules {
   const fs::path& root;
   const Records& records;
   Evidence evidence;
@@ -221,7 +221,7 @@ struct Look {
   }
 };
 
-void look_through(const Look& look, const fs::path& folder, OwnFiles& found) {
+void look_through(const OwnFileRules& look, const fs::path& folder, OwnFiles& found) {
   std::error_code error;
   const std::vector<fs::directory_entry> entries = list_directory(folder, error);
   if (error) {

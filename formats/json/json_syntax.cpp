@@ -6,12 +6,12 @@
 #include <array>
 #include <vector>
 
+#include "lib/core/text.hpp"
 #include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';

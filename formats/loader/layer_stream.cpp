@@ -10,7 +10,7 @@ namespace mxfp4 {
 namespace {
 
 // A thread's piece: a frame of what `convert` writes.
-constexpr int64_t kPieceBytes = int64_t{2} << 20;
+constexpr int64_t kReadBytes = int64_t{2} << 20;
 // Two that the caller holds, the next one, and what is left at the ring's end.
 constexpr int64_t kRunsInRing = 4;
 
@@ -47,8 +47,7 @@ void LayerStream::plan(std::span<const size_t> tensors, int64_t run_bytes) {
   int64_t position = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t bytes = blob_.manifest().layers[layer_].tensors[tensors[i]].spec.bytes();
-    const auto pieces =
-        blob_.pieces(layer_, tensors[i], 0, bytes, std::min(run_bytes, kPieceBytes));
+    const auto pieces = blob_.pieces(layer_, tensors[i], 0, bytes, std::min(run_bytes, kReadBytes));
     int64_t run = 0;  // bytes of the run so far
     for (size_t number = 0; number < pieces.size(); ++number) {
       const int64_t at = position % size;

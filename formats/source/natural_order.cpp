@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "lib/core/text.hpp"
+
 namespace mxfp4 {
 
 bool natural_less(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto take_number = [&](std::string_view& text) {
     size_t length = 0;
     while (length < text.size() && is_digit(text[length])) ++length;

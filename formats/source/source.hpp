@@ -19,6 +19,9 @@
 
 namespace mxfp4 {
 
+// A larger config.json is refused.
+inline constexpr int64_t kMaxConfigBytes = int64_t{16} << 20;
+
 struct SourceTensor {
   std::string name;  // dotted, as in the checkpoint
   TensorSpec spec;

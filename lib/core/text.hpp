@@ -14,6 +14,8 @@ namespace mxfp4 {
 // The same in double quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
+[[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // Bytes of the well-formed UTF-8 sequence at the front of the text (Unicode 15, table 3-7); 0 if
 // there is none.
 [[nodiscard]] size_t utf8_sequence(std::string_view text);

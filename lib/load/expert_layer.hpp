@@ -22,6 +22,9 @@ struct NamedTensor {
   std::string file;  // for messages
 };
 
+// Throws Error::input that names the tensor and its file.
+[[noreturn]] void refuse_tensor(const NamedTensor& tensor, const std::string& message);
+
 // A contiguous byte range of a source tensor: whole indices of its first dimension.
 struct Extent {
   size_t tensor = 0;

@@ -37,10 +37,6 @@ constexpr std::array<FieldRule, kFields> kFieldRules = {{
 
 const FieldRule& rule(Field field) { return kFieldRules[static_cast<size_t>(field)]; }
 
-[[noreturn]] void fail(const NamedTensor& tensor, const std::string& message) {
-  throw Error::input(message).at_key(tensor.name).in_file(tensor.file);
-}
-
 void check_dtype(const NamedTensor& tensor, Field field) {
   const auto& legal = rule(field).dtypes;
   if (std::find(legal.begin(), legal.end(), tensor.spec.dtype) != legal.end()) return;
@@ -48,8 +44,8 @@ void check_dtype(const NamedTensor& tensor, Field field) {
   for (const DType dtype : legal) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", dtype_name(dtype));
   }
-  fail(tensor, fmt::format("{} must be one of {}, found {}", rule(field).what, names,
-                           dtype_name(tensor.spec.dtype)));
+  refuse_tensor(tensor, fmt::format("{} must be one of {}, found {}", rule(field).what, names,
+                                    dtype_name(tensor.spec.dtype)));
 }
 
 // Elements of the last dimension of a codes tensor that lie in one byte.
@@ -58,6 +54,10 @@ int64_t codes_per_element(const NamedTensor& tensor) {
 }
 
 }  // namespace
+
+void refuse_tensor(const NamedTensor& tensor, const std::string& message) {
+  throw Error::input(message).at_key(tensor.name).in_file(tensor.file);
+}
 
 LayerTable::LayerTable(const std::vector<NamedTensor>& tensors, const StyleRow& row,
                        const ExpertTensorName& first)
@@ -103,9 +103,9 @@ void LayerTable::arrange() {
   int64_t experts = 0;
   for (const Entry& entry : entries_) {
     if (entry.expert >= static_cast<int64_t>(entries_.size())) {
-      fail((*tensors_)[entry.tensor],
-           fmt::format("expert {} of a layer with {} tensors: others are missing", entry.expert,
-                       entries_.size()));
+      refuse_tensor((*tensors_)[entry.tensor],
+                    fmt::format("expert {} of a layer with {} tensors: others are missing",
+                                entry.expert, entries_.size()));
     }
     experts = std::max(experts, entry.expert + 1);
   }
@@ -116,8 +116,8 @@ void LayerTable::arrange() {
                static_cast<size_t>(entry.projection) * kFields + static_cast<size_t>(entry.field)];
     if (place != kNone) {
       const NamedTensor& other = (*tensors_)[place];
-      fail((*tensors_)[entry.tensor],
-           fmt::format("given twice, also as {} in {}", other.name, other.file));
+      refuse_tensor((*tensors_)[entry.tensor],
+                    fmt::format("given twice, also as {} in {}", other.name, other.file));
     }
     place = entry.tensor;
   }
@@ -144,7 +144,7 @@ const NamedTensor& LayerTable::sizes_from() const {
 int64_t LayerTable::count_experts(const Wanted& wanted) const {
   if (row_->stacked) {
     const NamedTensor& codes = sizes_from();
-    if (codes.spec.shape.rank() == 0) fail(codes, "a scalar has no experts");
+    if (codes.spec.shape.rank() == 0) refuse_tensor(codes, "a scalar has no experts");
     return codes.spec.shape[0];
   }
   const auto present = static_cast<int64_t>(cells_.size() / kCellsPerExpert);
@@ -157,8 +157,8 @@ int64_t LayerTable::count_experts(const Wanted& wanted) const {
   }
   const auto from = cells_.begin() + *wanted.num_experts * static_cast<int64_t>(kCellsPerExpert);
   const auto beyond = std::find_if(from, cells_.end(), [](size_t c) { return c != kNone; });
-  fail((*tensors_)[*beyond],
-       fmt::format("beyond the {} experts of the model", *wanted.num_experts));
+  refuse_tensor((*tensors_)[*beyond],
+                fmt::format("beyond the {} experts of the model", *wanted.num_experts));
 }
 
 LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
@@ -167,17 +167,17 @@ LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
   const Shape& shape = codes.spec.shape;
   const int rank = row_->stacked ? 4 : 2;
   if (shape.rank() != rank) {
-    fail(codes, fmt::format("shape {} must have {} dimensions", shape.to_string(), rank));
+    refuse_tensor(codes, fmt::format("shape {} must have {} dimensions", shape.to_string(), rank));
   }
   const int64_t last = checked_mul(shape[rank - 1], codes_per_element(codes));
   if (row_->stacked && last != kBlock) {
-    fail(codes, fmt::format("shape {} has blocks of {} codes, MXFP4 has {}", shape.to_string(),
-                            last, kBlock));
+    refuse_tensor(codes, fmt::format("shape {} has blocks of {} codes, MXFP4 has {}",
+                                     shape.to_string(), last, kBlock));
   }
   const int64_t rows = shape[row_->stacked ? 1 : 0];
   if (fused() && rows % 2 != 0) {
-    fail(codes, fmt::format("shape {} has {} rows, gate and up need an even number",
-                            shape.to_string(), rows));
+    refuse_tensor(codes, fmt::format("shape {} has {} rows, gate and up need an even number",
+                                     shape.to_string(), rows));
   }
   LoadedSpec spec;
   spec.dims.num_experts = experts;
@@ -185,7 +185,7 @@ LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
   spec.dims.intermediate_size = fused() ? rows / 2 : rows;
   in_context(codes.file, [&] { in_context(codes.name, [&] { spec.check(); }); });
   if (experts == 0 || rows == 0) {
-    fail(codes, fmt::format("shape {} is empty", shape.to_string()));
+    refuse_tensor(codes, fmt::format("shape {} is empty", shape.to_string()));
   }
   return {spec.dims, rows};
 }
@@ -213,10 +213,11 @@ void LayerTable::check_tensor(size_t tensor, Projection projection, Field field,
     want.push_back(columns / codes_per_element(found));
   }
   if (!std::equal(want.begin(), want.end(), shape.dims().begin(), shape.dims().end())) {
-    fail(found, fmt::format("shape {} instead of {} ({} experts, hidden size {}, intermediate size "
-                            "{})",
-                            shape.to_string(), Shape(want).to_string(), sizes.dims.num_experts,
-                            sizes.dims.hidden_size, sizes.dims.intermediate_size));
+    refuse_tensor(
+        found, fmt::format("shape {} instead of {} ({} experts, hidden size {}, intermediate size "
+                           "{})",
+                           shape.to_string(), Shape(want).to_string(), sizes.dims.num_experts,
+                           sizes.dims.hidden_size, sizes.dims.intermediate_size));
   }
 }
 
@@ -234,8 +235,8 @@ SlotSource LayerTable::gather(std::span<const Projection> parts, Field field,
       const NamedTensor& found = (*tensors_)[tensor];
       if (tensor != before) check_tensor(tensor, projection, field, sizes);
       if (!bytes && before != kNone && found.spec.dtype != slot.dtype) {
-        fail(found, fmt::format("is {}, but {} is {}", dtype_name(found.spec.dtype),
-                                (*tensors_)[before].name, dtype_name(slot.dtype)));
+        refuse_tensor(found, fmt::format("is {}, but {} is {}", dtype_name(found.spec.dtype),
+                                         (*tensors_)[before].name, dtype_name(slot.dtype)));
       }
       if (!bytes) slot.dtype = found.spec.dtype;
       before = tensor;

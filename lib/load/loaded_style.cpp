@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 10> kBinding = {
     "layout",  "family",  "w13_order",   "bias_dtype",        "scale_fill",
     "tp_size", "ep_size", "num_experts", "intermediate_size", "hidden_size"};
 
-constexpr size_t kNone = std::numeric_limits<size_t>::max();
+constexpr size_t kNoTensor = std::numeric_limits<size_t>::max();
 
 struct Parsed {
   std::string_view prefix;
@@ -46,10 +46,6 @@ std::optional<int64_t> layer_number(std::string_view prefix) {
 }
 
 bool is_draft(std::string_view prefix) { return prefix.starts_with("mtp."); }
-
-[[noreturn]] void fail(const NamedTensor& tensor, const std::string& message) {
-  throw Error::input(message).at_key(tensor.name).in_file(tensor.file);
-}
 
 struct Group {
   std::string prefix;
@@ -80,31 +76,34 @@ std::optional<DType> carried_dtype(Slot slot, DType dtype) {
 LayerDims read_dims(const NamedTensor& w13) {
   const Shape& shape = w13.spec.shape;
   if (shape.rank() != 3 || shape[1] % 2 != 0) {
-    fail(w13, fmt::format("shape {} must be [experts, 2 * intermediate size, hidden size / 2]",
-                          shape.to_string()));
+    refuse_tensor(w13,
+                  fmt::format("shape {} must be [experts, 2 * intermediate size, hidden size / 2]",
+                              shape.to_string()));
   }
   const int64_t codes = w13.spec.dtype == DType::kF4 ? 1 : kCodesPerByte;
   LoadedSpec spec;
   spec.dims = {shape[0], checked_mul(shape[2], codes), shape[1] / 2};
   in_context(w13.file, [&] { in_context(w13.name, [&] { spec.check(); }); });
   if (shape[0] == 0 || shape[1] == 0)
-    fail(w13, fmt::format("shape {} is empty", shape.to_string()));
+    refuse_tensor(w13, fmt::format("shape {} is empty", shape.to_string()));
   return spec.dims;
 }
 
 SlotSource read_slot(const NamedTensor& found, size_t index, Slot slot, const LayerDims& dims) {
   const auto dtype = carried_dtype(slot, found.spec.dtype);
   if (!dtype)
-    fail(found, fmt::format("{} cannot be {}", slot_name(slot), dtype_name(found.spec.dtype)));
+    refuse_tensor(found,
+                  fmt::format("{} cannot be {}", slot_name(slot), dtype_name(found.spec.dtype)));
   LoadedSpec spec{dims, DType::kBF16, true};
   const Shape whole = spec.tensor(slot).shape;
   std::vector<int64_t> want(whole.dims().begin(), whole.dims().end());
   if (found.spec.dtype == DType::kF4) want.back() *= kCodesPerByte;
   if (found.spec.shape != Shape(want)) {
-    fail(found, fmt::format("shape {} instead of {} ({} experts, hidden size {}, intermediate size "
-                            "{})",
-                            found.spec.shape.to_string(), Shape(want).to_string(), dims.num_experts,
-                            dims.hidden_size, dims.intermediate_size));
+    refuse_tensor(
+        found, fmt::format("shape {} instead of {} ({} experts, hidden size {}, intermediate size "
+                           "{})",
+                           found.spec.shape.to_string(), Shape(want).to_string(), dims.num_experts,
+                           dims.hidden_size, dims.intermediate_size));
   }
   SlotSource source;
   source.dtype = *dtype;
@@ -123,28 +122,28 @@ constexpr std::array kPairs = {std::array{Slot::kW13Bias, Slot::kW2Bias},
 
 ExpertLayer read_layer(const std::vector<NamedTensor>& tensors, const Group& group) {
   const auto at = [&](Slot slot) { return group.tensors[static_cast<size_t>(slot)]; };
-  const auto witness =
-      std::find_if(group.tensors.begin(), group.tensors.end(), [](size_t i) { return i != kNone; });
+  const auto witness = std::find_if(group.tensors.begin(), group.tensors.end(),
+                                    [](size_t i) { return i != kNoTensor; });
   const auto require = [&](Slot slot) {
-    if (at(slot) != kNone) return;
+    if (at(slot) != kNoTensor) return;
     throw Error::input(fmt::format("missing; the layer also has {}", tensors[*witness].name))
         .at_key(fmt::format("{}.{}", group.prefix, slot_name(slot)))
         .in_file(tensors[*witness].file);
   };
   for (const Slot slot : kRequiredSlots) require(slot);
   for (const auto& [w13, w2] : kPairs) {
-    if (at(w13) != kNone) require(w2);
-    if (at(w2) != kNone) require(w13);
+    if (at(w13) != kNoTensor) require(w2);
+    if (at(w2) != kNoTensor) require(w13);
   }
   ExpertLayer layer;
   layer.prefix = group.prefix;
   const NamedTensor& w13 = tensors[at(Slot::kW13Weight)];
   if (!carried_dtype(Slot::kW13Weight, w13.spec.dtype)) {
-    fail(w13, fmt::format("w13_weight cannot be {}", dtype_name(w13.spec.dtype)));
+    refuse_tensor(w13, fmt::format("w13_weight cannot be {}", dtype_name(w13.spec.dtype)));
   }
   layer.dims = read_dims(w13);
   for (const Slot slot : kAllSlots) {
-    if (at(slot) == kNone) continue;
+    if (at(slot) == kNoTensor) continue;
     layer.slots[static_cast<size_t>(slot)] =
         read_slot(tensors[at(slot)], at(slot), slot, layer.dims);
   }
@@ -340,11 +339,11 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
     const auto [entry, added] = by_prefix.try_emplace(parsed->prefix, groups.size());
     if (added) {
       groups.push_back({std::string(parsed->prefix), {}});
-      groups.back().tensors.fill(kNone);
+      groups.back().tensors.fill(kNoTensor);
     }
     size_t& place = groups[entry->second].tensors[static_cast<size_t>(parsed->slot)];
-    if (place != kNone)
-      fail(tensors[i], fmt::format("given twice, also in {}", tensors[place].file));
+    if (place != kNoTensor)
+      refuse_tensor(tensors[i], fmt::format("given twice, also in {}", tensors[place].file));
     place = i;
   }
   if (groups.empty()) throw Error::input("no tensors named <prefix>.w13_weight");

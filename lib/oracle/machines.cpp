@@ -4,14 +4,14 @@
 #include <array>
 #include <cctype>
 
+#include "lib/core/text.hpp"
+
 namespace mxfp4 {
 namespace {
 
 constexpr Platform kCuda = Platform::kCuda;
 constexpr Platform kRocm = Platform::kRocm;
 constexpr Platform kCpu = Platform::kCpu;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool all_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_digit);

@@ -9,13 +9,12 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 Error bad_arch(std::string_view arch, std::string_view expected) {
   return Error::input(fmt::format("expected {}, found '{}'", expected, arch)).at_key("arch");

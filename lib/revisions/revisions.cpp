@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -29,7 +30,7 @@ std::array<int64_t, 3> version_numbers(std::string_view name) {
   std::array<int64_t, 3> numbers{};
   size_t at = name.find_first_of("0123456789");
   for (int64_t& number : numbers) {
-    while (at < name.size() && name[at] >= '0' && name[at] <= '9' && number < 100000) {
+    while (at < name.size() && is_digit(name[at]) && number < 100000) {
       number = number * 10 + (name[at++] - '0');
     }
     if (at >= name.size() || name[at] != '.') break;

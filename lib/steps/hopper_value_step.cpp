@@ -29,12 +29,13 @@ constexpr uint32_t unmix_word(uint32_t word) {
 static_assert(mix_word(0x04030201) == 0x0853 && mix_word(0x40302010) == 0x0853'0000);
 static_assert(unmix_word(0x0853'0000) == 0x40302010);
 
-using Kernel = void (*)(int64_t rows, int64_t columns, const std::byte* in, bool streaming,
-                        std::byte* out) noexcept;
+using HopperKernel = void (*)(int64_t rows, int64_t columns, const std::byte* in, bool streaming,
+                              std::byte* out) noexcept;
 
 // Sixteen rows are a piece of their own.
-Custom step_of(std::string_view name, Kernel pack, Kernel unpack, int64_t rows, int64_t columns) {
-  const auto running = [columns](Kernel kernel) {
+Custom step_of(std::string_view name, HopperKernel pack, HopperKernel unpack, int64_t rows,
+               int64_t columns) {
+  const auto running = [columns](HopperKernel kernel) {
     return [=](ConstBytes in, bool streaming, MutableBytes out) {
       const int64_t count = columns == 0 ? 0 : static_cast<int64_t>(in.size()) / columns;
       kernel(count, columns, in.data(), streaming, out.data());
