@@ -35,8 +35,10 @@ extern const Layout kTritonBlackwellLayout;
 extern const Layout kTritonBlackwellKInterleavedLayout;
 extern const Layout kTritonCdna4Layout;
 extern const Layout kTritonCdna4KInterleavedLayout;
+extern const Layout kTritonCdna4RowInterleavedLayout;
 extern const Layout kTritonStridedLayout;
 extern const Layout kTritonStridedKInterleavedLayout;
+extern const Layout kTritonStridedRowInterleavedLayout;
 
 extern const Layout kAiterW4a16Layout;
 extern const Layout kAiterBf16HalvesLayout;

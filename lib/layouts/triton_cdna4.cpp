@@ -1,4 +1,4 @@
-// TRITON and TRITON_UNFUSED on gfx950: values as loaded, scales in CDNA4 order.
+// TRITON, TRITON_UNFUSED and AITER_TRITON_MXFP4_BF16 on gfx950: values as loaded, scales in CDNA4 order.
 //
 //   w13_weight, w2_weight              U8 [E, N, C]            as loaded
 //   w13_weight_scale, w2_weight_scale  U8 [E, N/32, 32 S]
@@ -34,6 +34,11 @@ std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
                                       kCdna4ScaleSwizzle);
 }
 
+std::vector<Output> row_interleaved_outputs(const LayoutInput& input) {
+  require_cdna4_sizes(kTritonCdna4RowInterleavedLayout.id, input.loaded);
+  return triton_row_interleaved_outputs(input, kStridedSwizzle, kCdna4ScaleSwizzle);
+}
+
 constexpr std::string_view kOutputs =
     "w13_weight, w2_weight: U8 [E, N, C]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
@@ -43,6 +48,9 @@ constexpr std::string_view kFormula =
     "scale (n,s): row n>>5, column 256*(s>>3) + 64*(s&3) + 4*(n&15) + 2*((s>>2)&1) + ((n>>4)&1)";
 constexpr std::string_view kKFormula =
     "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
+    "value byte (n,c) and scale (n,s): as triton/cdna4";
+constexpr std::string_view kRowFormula =
+    "w13 first: row 2i+g takes row g*I+i, biases too\n"
     "value byte (n,c) and scale (n,s): as triton/cdna4";
 constexpr std::string_view kSource =
     "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM a2c8fc6657 "
@@ -55,7 +63,7 @@ const TritonSwizzle kCdna4ScaleSwizzle = {
 
 const Layout kTritonCdna4Layout = {
     .id = "triton/cdna4",
-    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on gfx950",
+    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on gfx950",
     .outputs_doc = kOutputs,
     .formula = kFormula,
     .preconditions = "H and I multiples of 256",
@@ -74,6 +82,20 @@ const Layout kTritonCdna4KInterleavedLayout = {
     .source = kSource,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = k_interleaved_outputs,
+    .check_data = nullptr,
+};
+
+const Layout kTritonCdna4RowInterleavedLayout = {
+    .id = "triton/cdna4-row-interleaved",
+    .backends = "AITER_TRITON_MXFP4_BF16 (generic), on gfx950",
+    .outputs_doc = kOutputs,
+    .formula = kRowFormula,
+    .preconditions = "H and I multiples of 256",
+    .source =
+        "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM 0.30.0 "
+        "fused_moe/oracle/mxfp4.py",
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = row_interleaved_outputs,
     .check_data = nullptr,
 };
 

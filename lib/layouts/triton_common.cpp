@@ -37,30 +37,38 @@ Storage storage_of(Slot slot, const TritonMatrix& matrix, const TritonSwizzle& s
   return storage;
 }
 
+// How the two halves of w13 are interleaved before the swizzle.
+enum class W13Weave : uint8_t { kNone, kLastAxis, kRows };
+
 // Weaves the two halves of each of `rows` rows of `count` units.
 Permute interleave_halves(Unit unit, int64_t rows, int64_t count) {
   return {unit, {rows, 2, count / 2}, {0, 2, 1}};
 }
 
-// `interleave`: the halves of w13 are interleaved before the swizzle.
+Permute interleave_w13(const ExpertMatrix& expert, W13Weave weave) {
+  if (weave == W13Weave::kLastAxis) {
+    return interleave_halves(Unit::kByte, expert.rows, expert.row_bytes);
+  }
+  return {Unit::kByte, {2, expert.rows / 2, expert.row_bytes}, {1, 0, 2}};
+}
+
+// A bias has one axis, which either weave interleaves.
 std::vector<Output> outputs_with(const LayoutInput& input, const TritonSwizzle& value,
-                                 const TritonSwizzle& scale, bool interleave) {
+                                 const TritonSwizzle& scale, W13Weave weave) {
   const LoadedSpec& loaded = input.loaded;
   std::vector<Output> outputs;
   for (Slot slot :
        {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale}) {
     const ExpertMatrix expert = loaded.expert(slot);
     Program first(expert.bytes());
-    if (interleave && slot_is_w13(slot)) {
-      first.then(interleave_halves(Unit::kByte, expert.rows, expert.row_bytes));
-    }
+    if (weave != W13Weave::kNone && slot_is_w13(slot)) first.then(interleave_w13(expert, weave));
     outputs.push_back(triton_output(loaded, slot, std::move(first), expert.row_bytes,
                                     is_weight(slot) ? value : scale));
   }
   for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
     if (!loaded.has(slot)) continue;
     Output output = f32_bias_output(loaded, slot);
-    if (interleave && slot_is_w13(slot)) {
+    if (weave != W13Weave::kNone && slot_is_w13(slot)) {
       output.program.then(interleave_halves(Unit::kWord32, 1, loaded.expert(slot).rows));
     }
     outputs.push_back(std::move(output));
@@ -88,7 +96,7 @@ Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t
 
 std::vector<Output> triton_outputs(const LayoutInput& input, const TritonSwizzle& value,
                                    const TritonSwizzle& scale) {
-  return outputs_with(input, value, scale, false);
+  return outputs_with(input, value, scale, W13Weave::kNone);
 }
 
 std::vector<Output> triton_k_interleaved_outputs(std::string_view layout_id,
@@ -96,7 +104,13 @@ std::vector<Output> triton_k_interleaved_outputs(std::string_view layout_id,
                                                  const TritonSwizzle& value,
                                                  const TritonSwizzle& scale) {
   require_multiple(layout_id, "hidden size", input.loaded.dims.hidden_size, 2 * kBlock);
-  return outputs_with(input, value, scale, true);
+  return outputs_with(input, value, scale, W13Weave::kLastAxis);
+}
+
+std::vector<Output> triton_row_interleaved_outputs(const LayoutInput& input,
+                                                   const TritonSwizzle& value,
+                                                   const TritonSwizzle& scale) {
+  return outputs_with(input, value, scale, W13Weave::kRows);
 }
 
 }  // namespace mxfp4

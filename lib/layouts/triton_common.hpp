@@ -70,4 +70,10 @@ extern const TritonSwizzle kCdna4ScaleSwizzle;
                                                                const TritonSwizzle& value,
                                                                const TritonSwizzle& scale);
 
+// Weights and scales swizzled and biases widened after interleaving the gate and up rows of w13:
+// output row 2i + g takes input row g I + i, g = 0 for gate and 1 for up. w2 is untouched.
+[[nodiscard]] std::vector<Output> triton_row_interleaved_outputs(const LayoutInput& input,
+                                                                 const TritonSwizzle& value,
+                                                                 const TritonSwizzle& scale);
+
 }  // namespace mxfp4

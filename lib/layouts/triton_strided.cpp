@@ -7,7 +7,8 @@
 //
 // w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32.
 //   out[e][n][c] = in[e][n][c]; the engine's view is [E, C, N] with strides (N C, 1, C)
-// Example: k-interleaved, the scales 0 1 2 3 of a w13 row (H = 128) become 0 2 1 3.
+// Example: k-interleaved, the scales 0 1 2 3 of a w13 row (H = 128) become 0 2 1 3. Row-interleaved,
+// the rows 0 1 2 3 of w13 (I = 2: gate, gate, up, up) become 0 2 1 3.
 //
 // Preconditions: none (H % 64 == 0 for the k-interleaved variant).
 // Source: triton_kernels 3.6.0 tensor_details/layout_details/strided.py.
@@ -28,6 +29,10 @@ std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
                                       kStridedSwizzle);
 }
 
+std::vector<Output> row_interleaved_outputs(const LayoutInput& input) {
+  return triton_row_interleaved_outputs(input, kStridedSwizzle, kStridedSwizzle);
+}
+
 constexpr std::string_view kOutputs =
     "w13_weight, w2_weight: U8 [E, N, C]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
@@ -43,9 +48,8 @@ const TritonSwizzle kStridedSwizzle = {"StridedLayout", "None", {}, append_nothi
 const Layout kTritonStridedLayout = {
     .id = "triton/strided",
     .backends =
-        "TRITON (gpt_oss), TRITON_UNFUSED, on targets without a swizzle; AITER_MXFP4_BF16 "
-        "(generic) "
-        "on gfx1250",
+        "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on targets without a "
+        "swizzle; AITER_MXFP4_BF16 (generic) on gfx1250",
     .outputs_doc = kOutputs,
     .formula = "values and scales as loaded",
     .preconditions = "none",
@@ -64,6 +68,19 @@ const Layout kTritonStridedKInterleavedLayout = {
     .source = kSource,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = k_interleaved_outputs,
+    .check_data = nullptr,
+};
+
+const Layout kTritonStridedRowInterleavedLayout = {
+    .id = "triton/strided-row-interleaved",
+    .backends = "AITER_TRITON_MXFP4_BF16 (generic), on targets without a swizzle",
+    .outputs_doc = kOutputs,
+    .formula = "w13: row 2i+g takes row g*I+i, biases too\nw2: as loaded",
+    .preconditions = "none",
+    .source =
+        "triton_kernels 3.6.0 layout_details/strided.py; vLLM 0.30.0 fused_moe/oracle/mxfp4.py",
+    .kernel_library = "triton_kernels 3.6.0",
+    .outputs = row_interleaved_outputs,
     .check_data = nullptr,
 };
 

@@ -12,6 +12,12 @@ namespace {
 
 using enum Backend;
 
+// AITER's kernel is for ROCm alone. Only gfx950 has a swizzle, in a small world.
+bool rocm_without_swizzle(const Target& t) {
+  return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
+}
+constexpr TargetCondition kStrided{"other ROCm, gfx950 with a larger world", rocm_without_swizzle};
+
 void split_aiter(RuleSet& rules) {
   constexpr std::string_view kClass = "AiterW4A16ExpertsMonolithic";
   edit::remove(edit::backend(rules, AITER_MXFP4_BF16).classes, kClass);
@@ -30,19 +36,20 @@ void split_aiter(RuleSet& rules) {
 // Both CPU families share one function; the generic converter of AITER's Triton kernel interleaves
 // gate and up rows before it packs them.
 void change_layouts(RuleSet& rules) {
-  constexpr std::string_view kUnknown =
-      "the generic converter of this backend interleaves gate and up rows before it packs them, "
-      "which no layout here does";
   edit::drop_layouts(rules, CPU, Family::kGeneric);
   edit::drop_layouts(rules, NONE, Family::kGeneric);
+  constexpr Backend kTriton = AITER_TRITON_MXFP4_BF16;
+  constexpr Family kGptOss = Family::kGptOss;
+  constexpr Family kGeneric = Family::kGeneric;
   edit::add_layouts(rules,
                     {edit::generic_refusal(
                          NONE, "TRTLLM, FlashInfer CUTLASS, Triton, AITER, XPU, CPU, or emulation"),
-                     {CPU, Family::kGeneric, kNotAmx, nullptr, kNotAmxRefusal},
-                     {CPU, Family::kGeneric, {}, &kCpuVnni32Layout},
-                     {AITER_TRITON_MXFP4_BF16, Family::kGptOss, kCdna4, &kTritonCdna4Layout},
-                     {AITER_TRITON_MXFP4_BF16, Family::kGptOss, kNoSwizzle, &kTritonStridedLayout},
-                     {AITER_TRITON_MXFP4_BF16, Family::kGeneric, {}, nullptr, kUnknown}});
+                     {CPU, kGeneric, kNotAmx, nullptr, kNotAmxRefusal},
+                     {CPU, kGeneric, {}, &kCpuVnni32Layout},
+                     {kTriton, kGptOss, kCdna4, &kTritonCdna4Layout},
+                     {kTriton, kGptOss, kStrided, &kTritonStridedLayout},
+                     {kTriton, kGeneric, kCdna4, &kTritonCdna4RowInterleavedLayout},
+                     {kTriton, kGeneric, kStrided, &kTritonStridedRowInterleavedLayout}});
 }
 
 void list_cpu(RuleSet& rules) {

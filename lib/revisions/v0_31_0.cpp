@@ -46,12 +46,15 @@ void refuse_triton_on_rocm(RuleSet& rules) {
       "the ROCm builds of this release take triton_kernels 3.8 from ROCm/triton (commit "
       "669b31acc), "
       "which no package on PyPI carries: its bytes are not verified";
-  for (const Backend backend : {TRITON, TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16, AITER_MXFP4_FP8}) {
+  for (const Backend backend : {TRITON, TRITON_UNFUSED, AITER_MXFP4_FP8}) {
     edit::drop_layouts(rules, backend, kCdna4);
+  }
+  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+    edit::drop_layouts(rules, AITER_TRITON_MXFP4_BF16, family);
   }
   edit::add_layouts(rules, {{TRITON, {}, kRocm, nullptr, kReason},
                             {TRITON_UNFUSED, {}, kRocm, nullptr, kReason},
-                            {AITER_TRITON_MXFP4_BF16, Family::kGptOss, kRocm, nullptr, kReason},
+                            {AITER_TRITON_MXFP4_BF16, {}, kRocm, nullptr, kReason},
                             {AITER_MXFP4_FP8, {}, kRocm, nullptr, kReason}});
 }
 

@@ -145,6 +145,30 @@ TEST(TritonAiterRows, HopperKernelMisreadsHalfGroups) {
   }
 }
 
+// From 0.31.0 on, ROCm builds take another triton_kernels, whose bytes were not executed.
+TEST(TritonAiterRows, AitersTritonKernelPairsGateAndUpRows) {
+  const auto row = [](std::string_view revision, Family family, std::string arch) {
+    return find_layout_row(
+        revision_by_name(revision),
+        target_of(Backend::AITER_TRITON_MXFP4_BF16, family, Platform::kRocm, std::move(arch)));
+  };
+  const auto at_0_30 = [&](Family family, std::string arch) {
+    return row("vllm-0.30.0", family, std::move(arch))->layout;
+  };
+  EXPECT_EQ(at_0_30(Family::kGeneric, "gfx950"), &kTritonCdna4RowInterleavedLayout);
+  EXPECT_EQ(at_0_30(Family::kGeneric, "gfx942"), &kTritonStridedRowInterleavedLayout);
+  EXPECT_EQ(at_0_30(Family::kGptOss, "gfx950"), &kTritonCdna4Layout);
+  EXPECT_EQ(at_0_30(Family::kGptOss, "gfx942"), &kTritonStridedLayout);
+  for (const std::string_view revision : {"vllm-0.31.0", "vllm-0.32.0", "vllm-0.33.0"}) {
+    for (const Family family : {Family::kGeneric, Family::kGptOss}) {
+      const LayoutRow* found = row(revision, family, "gfx950");
+      ASSERT_NE(found, nullptr) << revision;
+      EXPECT_EQ(found->layout, nullptr) << revision;
+      EXPECT_NE(found->refusal.find("triton_kernels 3.8"), std::string_view::npos) << revision;
+    }
+  }
+}
+
 // The callers of 0.32.0 and 0.33.0 hand this switch to the converter, which then shuffles weights
 // otherwise.
 TEST(TritonAiterRows, AiterWithFp4ActivationsIsRefused) {

@@ -236,6 +236,41 @@ TEST(TritonLayouts, KInterleavedWeavesW13AlongItsRows) {
   expect_woven(kTritonCdna4KInterleavedLayout, kTritonCdna4Layout, large);
 }
 
+// The row-interleaved variant is the plain one on a w13 whose row 2i + g is the loaded row g I + i.
+void expect_rows_woven(const Layout& woven, const Layout& plain, const LayoutInput& input) {
+  for (Slot slot : {Slot::kW13Weight, Slot::kW13WeightScale, Slot::kW13Bias}) {
+    const Case c = run_case(woven, input, slot);
+    const int64_t rows = c.loaded.rows;
+    const auto row_bytes = static_cast<size_t>(c.in.size()) / static_cast<size_t>(c.experts * rows);
+    Bytes in_pairs;
+    for (int64_t e = 0; e < c.experts; ++e) {
+      for (int64_t i = 0; i < rows / 2; ++i) {
+        for (const int64_t from : {i, rows / 2 + i}) {
+          const auto at =
+              static_cast<std::ptrdiff_t>(static_cast<size_t>(e * rows + from) * row_bytes);
+          in_pairs.insert(in_pairs.end(), c.in.begin() + at,
+                          c.in.begin() + at + static_cast<std::ptrdiff_t>(row_bytes));
+        }
+      }
+    }
+    EXPECT_EQ(c.out, pack_and_restore(output_named(plain, input, slot_name(slot)), in_pairs))
+        << woven.id << " " << slot_name(slot);
+    EXPECT_NE(c.out, run_case(plain, input, slot).out) << woven.id << " " << slot_name(slot);
+  }
+  for (Slot slot : {Slot::kW2Weight, Slot::kW2WeightScale, Slot::kW2Bias}) {
+    EXPECT_EQ(run_case(woven, input, slot).out, run_case(plain, input, slot).out) << woven.id;
+  }
+}
+
+TEST(TritonLayouts, RowInterleavedPairsGateAndUp) {
+  expect_rows_woven(kTritonStridedRowInterleavedLayout, kTritonStridedLayout, layer_of(2, 96, 32));
+  expect_rows_woven(kTritonCdna4RowInterleavedLayout, kTritonCdna4Layout, layer_of(2, 512, 256));
+  // Row 8 + 3 of the up half, I = 32, is row 2 * 11 + 1 = 23 of H / 2 = 16 bytes.
+  const Bytes moved = packed_lone_byte(kTritonStridedRowInterleavedLayout, layer_of(1, 32, 32),
+                                       Slot::kW13Weight, 32 + 11, 5, 1);
+  EXPECT_EQ(set_offsets(moved), (std::vector<size_t>{23 * 16 + 5}));
+}
+
 TEST(TritonLayouts, BiasesAreWidenedAndWoven) {
   LayoutInput input = layer_of(2, 64, 32);
   const Case plain = run_case(kTritonHopperLayout, input, Slot::kW13Bias);
@@ -312,7 +347,8 @@ TEST(TritonLayouts, RefuseOtherSizes) {
         &kTritonStridedKInterleavedLayout}) {
     expect_refusal(*layout, 96, 64, "hidden size must be a multiple of 64, found 96");
   }
-  for (const Layout* layout : {&kTritonCdna4Layout, &kTritonCdna4KInterleavedLayout}) {
+  for (const Layout* layout :
+       {&kTritonCdna4Layout, &kTritonCdna4KInterleavedLayout, &kTritonCdna4RowInterleavedLayout}) {
     expect_refusal(*layout, 384, 256, "hidden size must be a multiple of 256, found 384");
     expect_refusal(*layout, 256, 384, "intermediate size must be a multiple of 256, found 384");
   }
