@@ -3,8 +3,10 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import unittest
+from types import SimpleNamespace
 from unittest import mock
 
 import hook_env
@@ -157,6 +159,16 @@ class Facts(FallBack):
             self.refused("activation: the blob has situ, vLLM has situ with a8w4", (model, blob),
                          case=case, revision="newer", layer_facts={"activation": "situ"},
                          environment={"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4": "1"})
+            # Releases from 0.31 on have one variable, and do not look at the switch.
+            envs = SimpleNamespace(VLLM_ROCM_USE_AITER_MOE_SITUV2="a8w4")
+            newer = {"case": case, "revision": "newer", "layer_facts": {"activation": "situ"},
+                     "set_up": lambda world: sys.modules.update({"vllm.envs": envs})}
+            self.refused("activation: the blob has situ, vLLM has situ with a8w4", (model, blob),
+                         **newer)
+            edit_both(blob, lambda m: m.update(layout="aiter/bf16-situ-a8w4"))
+            envs.VLLM_ROCM_USE_AITER_MOE_SITUV2 = "auto"
+            self.refused("activation: the blob has situ with a8w4, vLLM has situ", (model, blob),
+                         environment={"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4": "1"}, **newer)
 
     def test_bias_of_another_type(self):
         case = golden(CASE)

@@ -141,6 +141,20 @@ class LoadFormat(unittest.TestCase):
             self.assertFalse(self.meta)
             self.assertIn("the method's own (is_k3_situ_int4_gfx942)", world.messages.text()[0])
 
+    def test_a_method_that_bypasses_the_selector_alone_is_served(self):
+        """Kimi-K3 on gfx950: its method names the backend itself, and calls the oracle's converter."""
+        case = golden(CASE)
+        model, blob = make_blob(case)
+
+        def init(self, backend, _init=None):
+            self.mxfp4_backend, self.is_k3_situ_aiter = backend, True
+
+        with World(model=model) as world:
+            world.start()
+            with mock.patch.object(sys.modules[METHODS].GptOssMxfp4MoEMethod, "__init__", init):
+                self.load(world, case, {"blob": blob})
+            self.assertTrue(self.meta)
+
     def test_renamed_arguments_of_a_converter(self):
         case = golden(CASE)
         model, blob = make_blob(case)

@@ -77,6 +77,10 @@ def _situ_of_blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
 def _situ_of_live(live: Live, manifest: Mapping[str, Any]) -> str:
     if live.activation.rsplit(".", 1)[-1] != "situ":
         return "another"
+    # One variable with several values since 0.31, a switch before; vLLM itself says which it knows.
+    chosen = getattr(sys.modules.get("vllm.envs"), "VLLM_ROCM_USE_AITER_MOE_SITUV2", None)
+    if chosen is not None:
+        return "situ with a8w4" if str(chosen).lower() == "a8w4" else "situ"
     a8w4 = os.environ.get("VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", "0").lower()
     return "situ with a8w4" if a8w4 in ("1", "true") else "situ"
 
