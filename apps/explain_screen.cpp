@@ -87,10 +87,10 @@ void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptio
     append_field(out, "served by", fmt::format("{} ({})", e.caller->method, e.caller->text));
   }
   append_field(out, "moe_backend", d.moe_backend);
-  const bool asks = e.caller == nullptr || e.caller->direct.empty();
-  append_field(out, "selector",
-               fmt::format("{}, {} converter", asks ? selector_name(d.selector) : "not asked",
-                           family_name(e.family)));
+  append_field(
+      out, "selector",
+      fmt::format("{}, {} converter", e.decision.direct ? "not asked" : selector_name(d.selector),
+                  family_name(e.family)));
   append_field(out, "activation", fmt::format("{}, routing {}", d.activation, d.routing_method));
   if (d.model_activation) append_field(out, "checkpoint key", *d.model_activation);
   if (d.activation_override) append_field(out, "override key", *d.activation_override);

@@ -49,7 +49,10 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   facts.moe_backend = given(flags.moe_backend);
   if (!flags.quantization_config.empty()) {
     const auto config = read_quantization_config(rules, flags.quantization_config);
-    if (config) facts.activation_override = config->moe_activation();
+    if (config) {
+      facts.activation_override = config->moe_activation();
+      facts.weight_override = config->moe_weight();
+    }
   }
   facts.activation = given(flags.activation);
   facts.routing_method = given(flags.routing_method);

@@ -113,6 +113,7 @@ void read_fields(const Fields& fields, ModelConfig& config) {
     config.routed_scaling_factor = factor->get<double>();
   }
   config.hidden_act = fields.text("hidden_act");
+  config.situ_linear_beta = fields.find("activation_situ_linear_beta") != nullptr;
   config.scoring_func = fields.text("scoring_func");
   config.topk_method = fields.text("topk_method");
 }

@@ -1,7 +1,7 @@
 // The user's override object of --quantization-config, as the engine accepts or refuses it (vLLM
 // a2c8fc6657, vllm/config/quantization.py): {"linear": SPEC, "moe": SPEC, "ignore": [names]} with
 // SPEC = {"weight": name, "activation": name} or a string that sets the weight only. The oracle
-// reads moe.activation alone.
+// reads moe.activation alone, and one method class moe.weight.
 #pragma once
 
 #include <optional>
@@ -26,6 +26,9 @@ struct QuantizationOverride {
 
   [[nodiscard]] std::optional<std::string> moe_activation() const {
     return moe ? moe->activation : std::nullopt;
+  }
+  [[nodiscard]] std::optional<std::string> moe_weight() const {
+    return moe ? moe->weight : std::nullopt;
   }
 };
 

@@ -40,6 +40,7 @@ struct Deployment {
   std::string moe_backend = "auto";
   std::optional<std::string> activation_override;  // quantization_config.moe.activation, by name
   std::optional<std::string> model_activation;     // the checkpoint's own activation key, by name
+  std::optional<std::string> weight_override;      // quantization_config.moe.weight, by name
   std::string activation = "swigluoai";
   bool is_act_and_mul = true;
   std::string routing_method = "Renormalize";
@@ -50,6 +51,7 @@ struct Deployment {
   std::optional<int64_t> hidden_size;        // before rounding
   std::optional<int64_t> intermediate_size;  // of the whole model
   bool hash_routing = false;                 // experts by a table of token numbers
+  bool situ_linear_beta = false;             // SiTU has a parameter for its linear part
   std::string model_type = "gpt_oss";
   ParallelConfig parallel;
 };
@@ -94,6 +96,7 @@ struct Decision {
   std::vector<std::string> notes;  // known defects and load-time failures, one line each
   std::string revision;
   bool forced = false;  // --backend: the oracle was not asked
+  bool direct = false;  // the caller decided: the oracle was not asked
 };
 
 }  // namespace mxfp4

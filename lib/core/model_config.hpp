@@ -49,6 +49,7 @@ struct ModelConfig {
   std::optional<bool> norm_topk_prob;
   std::optional<double> routed_scaling_factor;
   std::string hidden_act;
+  bool situ_linear_beta = false;  // activation_situ_linear_beta is told
   std::string scoring_func;
   std::string topk_method;
   bool original_gpt_oss = false;   // the original (not hub) form of gpt-oss

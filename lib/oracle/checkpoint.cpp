@@ -15,29 +15,37 @@ std::string with_fix(std::string text, std::string_view fixed_in) {
   return text;
 }
 
-// A caller that does not ask the oracle.
-Decision decide_directly(const RuleSet& rules, const Question& question, const CallerRow& caller) {
+// The caller's own choice for this deployment; null: it asks the oracle.
+const DirectRow* find_direct_row(const Question& question, const CallerRow* caller) {
+  if (caller == nullptr) return nullptr;
+  const auto holds = [&](const DirectRow& row) { return row.when.holds(question); };
+  const std::vector<DirectRow>& rows = caller->direct.empty() ? caller->exceptions : caller->direct;
+  const auto row = std::ranges::find_if(rows, holds);
+  if (row != rows.end()) return &*row;
+  if (!caller->direct.empty()) throw Error::internal("no direct rule matches");
+  return nullptr;
+}
+
+// What a caller chooses without the oracle.
+Decision decide_directly(const RuleSet& rules, const CallerRow& caller, const DirectRow& row) {
   Decision decision;
   decision.revision = rules.name;
-  for (const DirectRow& row : caller.direct) {
-    if (!row.when.holds(question)) continue;
-    decision.notes.emplace_back(row.note);
-    TraceStep step;
-    step.candidate = row.experts_class;
-    step.supported = row.backend.has_value();
-    if (row.backend) {
-      decision.backend = row.backend;
-      decision.experts_class = row.experts_class;
-    } else {
-      step.reason = "no layout is known for these kernels";
-      decision.error_type = "NotImplementedError";
-      decision.error_message = fmt::format("{} runs {} experts here, for which no layout is known",
-                                           caller.method, row.experts_class);
-    }
-    decision.trace.push_back(std::move(step));
-    return decision;
+  decision.direct = true;
+  decision.notes.emplace_back(row.note);
+  TraceStep step;
+  step.candidate = row.experts_class;
+  step.supported = row.backend.has_value();
+  if (row.backend) {
+    decision.backend = row.backend;
+    decision.experts_class = row.experts_class;
+  } else {
+    step.reason = "no layout is known for these kernels";
+    decision.error_type = "NotImplementedError";
+    decision.error_message = fmt::format("{} runs {} experts here, for which no layout is known",
+                                         caller.method, row.experts_class);
   }
-  throw Error::internal("no direct rule matches");
+  decision.trace.push_back(std::move(step));
+  return decision;
 }
 
 Decision force(const RuleSet& rules, Backend backend) {
@@ -106,10 +114,10 @@ Decision decide(const RuleSet& rules, const Deployment& deployment, const ModelF
                 std::optional<Backend> forced) {
   const Question question = make_question(rules, deployment);
   const CallerRow* caller = model.caller;
-  Decision decision = forced ? force(rules, *forced)
-                      : caller != nullptr && !caller->direct.empty()
-                          ? decide_directly(rules, question, *caller)
-                          : select_backend(rules, deployment);
+  const DirectRow* direct = forced ? nullptr : find_direct_row(question, caller);
+  Decision decision = forced              ? force(rules, *forced)
+                      : direct != nullptr ? decide_directly(rules, *caller, *direct)
+                                          : select_backend(rules, deployment);
   if (caller != nullptr && !forced) emulate(rules, question, *caller, decision);
   for (LoadNote& note : load_notes(rules, deployment, model, decision)) {
     decision.notes.push_back(std::move(note.text));

@@ -345,6 +345,16 @@ Condition hash_routing() {
   return {"hash routing", [](const Question& q) { return q.deployment.hash_routing; }};
 }
 
+Condition situ_linear_beta() {
+  return {"activation_situ_linear_beta in config.json",
+          [](const Question& q) { return q.deployment.situ_linear_beta; }};
+}
+
+Condition weight_override_is(std::string_view name) {
+  return {fmt::format("quantization_config.moe.weight {}", name),
+          [name](const Question& q) { return q.deployment.weight_override == name; }};
+}
+
 Condition model_type_in(Names names) {
   return {fmt::format("model type {}", fmt::join(names, "|")),
           [names](const Question& q) { return contains(names, q.deployment.model_type); }};

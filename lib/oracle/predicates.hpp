@@ -71,6 +71,9 @@ namespace mxfp4 {
 [[nodiscard]] Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts,
                                               int64_t hidden_size, int64_t intermediate_size);
 [[nodiscard]] Condition hash_routing();
+[[nodiscard]] Condition situ_linear_beta();
+// The user's quantization_config names this type for the weights of experts.
+[[nodiscard]] Condition weight_override_is(std::string_view name);
 [[nodiscard]] Condition model_type_in(std::vector<std::string_view> names);
 // The preferred type of grouped kernel (preferred_gemm_type) is this one.
 [[nodiscard]] Condition gemm_type_is(std::string_view type);

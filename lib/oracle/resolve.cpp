@@ -145,6 +145,7 @@ DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second) {
   prefer(first.selector, second.selector);
   prefer(first.moe_backend, second.moe_backend);
   prefer(first.activation_override, second.activation_override);
+  prefer(first.weight_override, second.weight_override);
   prefer(first.activation, second.activation);
   prefer(first.routing_method, second.routing_method);
   prefer(first.lora, second.lora);
@@ -168,6 +169,7 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
   out.selector = facts.selector.value_or(caller != nullptr ? caller->selector : Selector::kGptOss);
   out.moe_backend = normalize_moe_backend(facts.moe_backend.value_or("auto"));
   out.activation_override = facts.activation_override;
+  out.weight_override = facts.weight_override;
   if (caller != nullptr && !caller->model_activation.empty()) {
     out.model_activation = std::string(caller->model_activation);
   }
@@ -183,6 +185,7 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
     out.hidden_size = config->hidden_size;
     out.intermediate_size = config->intermediate_size;
     out.model_type = config->model_type;
+    out.situ_linear_beta = config->situ_linear_beta;
   }
   ParallelConfig& parallel = out.parallel;
   parallel.tp_size = facts.tp_size.value_or(1);

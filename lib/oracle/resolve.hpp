@@ -27,6 +27,7 @@ struct DeploymentFacts {
   std::optional<Selector> selector;
   std::optional<std::string> moe_backend;
   std::optional<std::string> activation_override;
+  std::optional<std::string> weight_override;
   std::optional<std::string> activation;
   std::optional<std::string> routing_method;
   std::optional<bool> lora;

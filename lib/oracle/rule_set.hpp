@@ -256,7 +256,7 @@ struct LoadNoteRow {
   bool stops = false;  // the engine does not serve: it ends at its start or while it loads
 };
 
-// Selection without the oracle: first match wins.
+// Selection by the method class itself: first match wins.
 struct DirectRow {
   Condition when;
   std::optional<Backend> backend;  // empty: kernels that have no layout here
@@ -273,6 +273,7 @@ struct CallerRow {
   Family family = Family::kGptOss;
   std::string_view model_activation{};    // the checkpoint's own key; empty: none
   std::vector<DirectRow> direct{};        // not empty: the oracle is not asked
+  std::vector<DirectRow> exceptions{};    // the oracle is asked where none of these holds
   bool rounds = true;                     // sizes are rounded
   Backend never_rounds = Backend::NONE;   // except for this backend; NONE: no exception
   std::optional<std::byte> scale_fill{};  // padding of scales; empty: the style's usual one

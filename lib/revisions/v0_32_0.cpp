@@ -134,6 +134,27 @@ void allow_humming(RuleSet& rules) {
        {HUMMING, {}, {"CUDA capability below 10.0", before_capability_10}, &kHummingMmaLayout}});
 }
 
+// quantization/mxfp4.py, _use_k3_situ_aiter and _use_k3_situ_int4_gfx942: the method class serves
+// Kimi-K3 on ROCm without the selector, whatever --moe-backend says. AITER's build is taken to know
+// SiTU. gfx950 keeps the converter; gfx942 converts by itself, with loss, through AITER's functions.
+void serve_situ_directly(RuleSet& rules) {
+  const auto on = [](std::string_view arch) {
+    return all_of(
+        {aiter_moe_enabled(), arch_contains(arch), activation_in({"situ"}), situ_linear_beta()});
+  };
+  const std::vector<DirectRow> exceptions = {
+      {on("gfx950"), AITER_MXFP4_BF16, "AiterExperts",
+       "this method bypasses the oracle for SiTU on gfx950: moe_backend and override are ignored"},
+      {all_of({on("gfx942"), weight_override_is("int4_per_group_32")}),
+       {},
+       "AITER's int4",
+       "this method bypasses the oracle: on gfx942 it requantizes SiTU's experts from MXFP4 to "
+       "int4, with loss and by AITER's own functions, which were not executed"}};
+  for (CallerRow& row : rules.callers) {
+    if (row.method == "Mxfp4MoEMethod") row.exceptions = exceptions;
+  }
+}
+
 // On capability 9.0 Humming stands in front of Marlin, on 12.x Marlin in front of Triton.
 void order_lists(RuleSet& rules) {
   std::vector<PriorityRow>& lists = edit::selector(rules, Selector::kGptOss).priorities;
@@ -220,6 +241,7 @@ const Release kRelease0320 = {
           order_lists(rules);
           round_sizes(rules);
           widen_triton(rules);
+          serve_situ_directly(rules);
           rules.falls_back_without_key = true;
           edit::selector(rules, Selector::kGptOss).own_key_in_list = true;
           edit::condition(rules, "AiterW4A16ExpertsMonolithic", "routing") =
@@ -237,6 +259,9 @@ const Release kRelease0320 = {
           rules.keys.insert(int8, {"nvfp4_per_token",
                                    "QuantKey(u8,scale({fp8},dynamic,GroupShape(row=1, col=16)),"
                                    "scale2(f32,dynamic,per_token),symmetric)"});
+          rules.keys.push_back({"int4_per_group_32",
+                                "QuantKey(uint4b8,scale(f16,static,GroupShape(row=1, "
+                                "col=32)),symmetric)"});
           rules.all2all_backends.emplace_back("passthrough");
           edit::insert_after(rules.option_names, "flashinfer_cutedsl",
                              std::string_view("flashinfer_moe_ep_cutedsl"));

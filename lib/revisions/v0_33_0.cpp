@@ -40,6 +40,11 @@ void change_aiter(RuleSet& rules) {
   for (const Backend backend : {AITER_MXFP4_BF16, AITER_MXFP4_MXFP4}) {
     edit::backend(rules, backend).classes = {"AiterMxfp4Experts"};
   }
+  for (CallerRow& row : rules.callers) {
+    for (DirectRow& exception : row.exceptions) {
+      if (exception.backend == AITER_MXFP4_BF16) exception.experts_class = "AiterMxfp4Experts";
+    }
+  }
   rules.classes.push_back(aiter_w4a4());
   edit::add_backend_after(rules, AITER_MXFP4_MXFP4,
                           {AITER_TRITON_MXFP4_MXFP4,
@@ -98,12 +103,10 @@ const Release kRelease0330 = {
           edit::selector(rules, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =
               activation_in({"silu", "swigluoai", "gelu", "gelu_tanh"});
-          rules.keys.push_back({"int8_per_group_32",
-                                "QuantKey(i8,scale(f32,dynamic,GroupShape(row=1, "
-                                "col=32)),symmetric)"});
-          rules.keys.push_back({"int4_per_group_32",
-                                "QuantKey(int4,scale(f16,static,GroupShape(row=1, "
-                                "col=32)),symmetric)"});
+          rules.keys.insert(rules.keys.end() - 1,
+                            {"int8_per_group_32",
+                             "QuantKey(i8,scale(f32,dynamic,GroupShape(row=1, "
+                             "col=32)),symmetric)"});
         },
 };
 

@@ -58,6 +58,7 @@ std::set<std::string> variables_of(const RuleSet& rules) {
   }
   for (const CallerRow& caller : rules.callers) {
     for (const DirectRow& row : caller.direct) add(row.when, names);
+    for (const DirectRow& row : caller.exceptions) add(row.when, names);
   }
   for (const LayoutRow& row : rules.layouts) add_words(row.when.text, names);
   for (const RoundingRow& row : rules.rounding) add_words(row.when.text, names);

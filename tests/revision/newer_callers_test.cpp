@@ -94,6 +94,80 @@ TEST(NewerCallers, QuarkRoundsOnTheEmulationToo) {
   EXPECT_EQ(caller_of("qwen3_moe", "quark", "mxfp4").never_rounds, Backend::NONE);
 }
 
+// Kimi-K3 on ROCm with AITER: from 0.32.0 on its method class does not ask the selector.
+class SituCallers : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  SituCallers() {
+    ModelConfig config;
+    config.model_type = "kimi_k3";
+    config.quantization = Quantization{"compressed-tensors", "", ""};
+    caller_ = find_caller(rules_, config);
+    deployment_.platform = Platform::kRocm;
+    deployment_.arch = "gfx950";
+    deployment_.libs = {"aiter", "triton_kernels"};
+    deployment_.env = {{"VLLM_ROCM_USE_AITER", "1"}};
+    deployment_.selector = Selector::kDeepseekV4;
+    deployment_.moe_backend = "emulation";
+    deployment_.activation = "situ";
+    deployment_.routing_method = "DeepSeekV3";
+    deployment_.model_type = "kimi_k3";
+    deployment_.situ_linear_beta = true;
+  }
+
+  [[nodiscard]] Decision decided() const {
+    return decide(rules_, deployment_, {.caller = caller_, .family = Family::kGeneric});
+  }
+
+  const RuleSet& rules_ = revision_by_name(GetParam());
+  const CallerRow* caller_ = nullptr;
+  Deployment deployment_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, SituCallers, ::testing::Values("0.32.0", "0.33.0"));
+
+TEST_P(SituCallers, Gfx950TakesAiterWhateverWasAskedFor) {
+  const Decision decision = decided();
+  EXPECT_EQ(decision.backend, Backend::AITER_MXFP4_BF16);
+  EXPECT_NE(find_class(rules_, decision.experts_class), nullptr) << decision.experts_class;
+  EXPECT_TRUE(decision.direct);
+  EXPECT_EQ(decision.trace.size(), 1U);
+}
+
+TEST_P(SituCallers, EveryConditionIsNeeded) {
+  const Deployment whole = deployment_;
+  const std::vector<void (*)(Deployment&)> changes = {
+      [](Deployment& d) { d.situ_linear_beta = false; },
+      [](Deployment& d) { d.activation = "silu"; },
+      [](Deployment& d) { d.arch = "gfx1250"; },
+      [](Deployment& d) { d.libs = {"triton_kernels"}; },
+      [](Deployment& d) { d.env = {}; },
+      [](Deployment& d) { d.env["VLLM_ROCM_USE_AITER_MOE"] = "0"; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    deployment_ = whole;
+    changes[i](deployment_);
+    EXPECT_FALSE(decided().direct) << "change " << i;
+  }
+}
+
+TEST_P(SituCallers, Gfx942RequantizesOnlyWhereItIsAskedTo) {
+  deployment_.arch = "gfx942";
+  EXPECT_FALSE(decided().direct);
+  deployment_.weight_override = "int4_per_group_32";
+  const Decision decision = decided();
+  EXPECT_TRUE(decision.direct);
+  EXPECT_FALSE(decision.backend);
+  EXPECT_NE(decision.error_message.find("AITER's int4"), std::string::npos);
+}
+
+TEST(NewerCallers, OlderReleasesAskForSituToo) {
+  for (const std::string_view name : {"0.30.0", "0.31.0"}) {
+    for (const CallerRow& row : revision_by_name(name).callers) {
+      EXPECT_TRUE(row.exceptions.empty()) << name << " " << row.text;
+    }
+  }
+}
+
 const Layout* layout_of(Target target) {
   target.platform = target.arch.starts_with("gfx") ? Platform::kRocm : Platform::kCuda;
   const LayoutRow* row = find_layout_row(rules(), target);

@@ -169,11 +169,13 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
          number(row.clamp_limit), row.model_clamp_limit ? ", the model's limit" : "");
     if (row.emulates_when.holds) line(out, "  EMULATION when {}", row.emulates_when.text);
     if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
-    for (const DirectRow& direct : row.direct) {
-      line(out, "  direct, {}: {} {}; {}", direct.when.text,
+    const auto add_direct = [&](std::string_view kind, const DirectRow& direct) {
+      line(out, "  {}, {}: {} {}; {}", kind, direct.when.text,
            direct.backend ? backend_name(*direct.backend) : "no layout", direct.experts_class,
            direct.note);
-    }
+    };
+    for (const DirectRow& direct : row.direct) add_direct("direct", direct);
+    for (const DirectRow& exception : row.exceptions) add_direct("exception", exception);
   }
   out += "\n[converters]\n";
   for (const ConverterRow& row : rules.converters) {

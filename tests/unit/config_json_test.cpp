@@ -84,6 +84,15 @@ TEST(ModelConfig, TextConfigComesFirst) {
   EXPECT_EQ(config.quantization->name, "compressed-tensors");
 }
 
+TEST(ModelConfig, SituHasALinearPartWhereItsBetaIsTold) {
+  json outer = {{"model_type", "kimi_k3"}, {"text_config", compressed()}};
+  EXPECT_FALSE(parse_model_config(outer.dump(), "c.json").situ_linear_beta);
+  outer["text_config"]["activation_situ_linear_beta"] = nullptr;
+  EXPECT_FALSE(parse_model_config(outer.dump(), "c.json").situ_linear_beta);
+  outer["text_config"]["activation_situ_linear_beta"] = 25.0;
+  EXPECT_TRUE(parse_model_config(outer.dump(), "c.json").situ_linear_beta);
+}
+
 TEST(ModelConfig, ACompressionConfigMayOmitItsMethod) {
   json config = compressed();
   config["compression_config"] = config["quantization_config"];
