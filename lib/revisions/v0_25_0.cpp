@@ -33,6 +33,10 @@ const Release kRelease0250 = {
     .apply =
         [](RuleSet& rules) {
           undo_hopper_padding(rules);
+          // quark_moe.py, maybe_roundup_sizes: emulation keeps the loaded sizes.
+          for (CallerRow& row : rules.callers) {
+            if (row.method == "QuarkOCP_MX_MoEMethod") row.never_rounds = Backend::EMULATION;
+          }
           std::erase_if(rules.rounding,
                         [](const RoundingRow& row) { return row.when.text == "EMULATION"; });
           std::erase_if(rules.online_shorthands,

@@ -74,6 +74,23 @@ void undo_exhausted(RuleSet& rules) {
   rows.push_back({.when = always()});
 }
 
+// Every mxfp4 checkpoint gets the gpt-oss method (quantization/mxfp4.py, get_quant_method), and the
+// engine serves DeepSeek-V4 of Quark, Kimi-K3 and AutoRound otherwise or not at all. No branch of
+// the generic loader takes a bias (fused_moe/routed_experts.py, weight_loader).
+void undo_callers(RuleSet& rules) {
+  const auto older = r2026_05_18::callers();
+  for (CallerRow& row : rules.callers) {
+    if (row.text != "quant_method mxfp4, any other model_type") continue;
+    row = *std::ranges::find(older, row.text, &CallerRow::text);
+  }
+  std::erase_if(rules.callers, [](const CallerRow& row) {
+    return row.text == "Quark fp4 weights, model_type deepseek_v4" ||
+           row.text == "compressed-tensors mxfp4-pack-quantized, model_type kimi_k3" ||
+           row.method == "INCMxfp4MoEMethod";
+  });
+  rules.loader.loads_biases = false;
+}
+
 // The generic converter has no branch for emulation and names fewer backends.
 void undo_converters(RuleSet& rules) {
   constexpr std::string_view kExpected = "TRTLLM, Triton, AITER, or XPU";
@@ -108,6 +125,7 @@ const Release kRelease0260 = {
           undo_devices(rules);
           undo_exhausted(rules);
           undo_converters(rules);
+          undo_callers(rules);
           edit::remove(rules.activations, std::string_view("situ"));
           edit::remove_package(rules, "flashinfer_situ");
           edit::remove(rules.option_names, std::string_view("batched_triton"));

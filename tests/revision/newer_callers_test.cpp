@@ -47,6 +47,33 @@ TEST(NewerCallers, MethodsThatDoNotAskNeverRound) {
                Error);
 }
 
+// Up to 0.26.0 one method serves every mxfp4 checkpoint, and the generic loader leaves biases.
+TEST(OlderCallers, TheGenericMethodComesWith027) {
+  ModelConfig generic;
+  generic.model_type = "qwen3_moe";
+  generic.quantization = Quantization{"mxfp4", "", ""};
+  ModelConfig deepseek_v4 = generic;
+  deepseek_v4.model_type = "deepseek_v4";
+  deepseek_v4.quantization->name = "quark";
+  ModelConfig auto_round = generic;
+  auto_round.quantization->name = "auto-round";
+  for (const char* release :
+       {"0.22.0", "0.22.1", "0.23.0", "0.24.0", "0.25.0", "0.25.1", "0.26.0"}) {
+    const RuleSet& older = revision_by_name(release);
+    EXPECT_EQ(find_caller(older, generic)->method, "GptOssMxfp4MoEMethod") << release;
+    EXPECT_EQ(find_caller(older, deepseek_v4)->method, "QuarkOCP_MX_MoEMethod") << release;
+    EXPECT_THROW((void)find_caller(older, auto_round), Error) << release;
+    EXPECT_FALSE(older.loader.loads_biases) << release;
+  }
+  for (const char* release : {"0.27.0", "0.27.1", "0.28.0", "0.33.0"}) {
+    const RuleSet& newer = revision_by_name(release);
+    EXPECT_EQ(find_caller(newer, generic)->method, "Mxfp4MoEMethod") << release;
+    EXPECT_EQ(find_caller(newer, deepseek_v4)->method, "Mxfp4MoEMethod") << release;
+    EXPECT_EQ(find_caller(newer, auto_round)->method, "INCMxfp4MoEMethod") << release;
+    EXPECT_TRUE(newer.loader.loads_biases) << release;
+  }
+}
+
 // vLLM 0.21.0 asks the oracle, and emulates all the same.
 TEST(OlderCallers, QuarkEmulatesWithoutAiter) {
   const RuleSet& oldest = revision_by_name("0.21.0");
