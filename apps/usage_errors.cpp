@@ -272,12 +272,21 @@ bool is_surplus(const CLI::Error& error) {
   return dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
 }
 
+// The words that the command takes no more. Those behind "--" stand with the program.
+std::vector<std::string> surplus_words(const CLI::App& app, const CLI::App& command) {
+  std::vector<std::string> words = command.remaining();
+  if (words.empty()) words = app.remaining();
+  std::erase(words, "--");
+  return words;
+}
+
 std::string too_many(const std::vector<std::string>& words) {
   if (words.size() == 1) return fmt::format("'{}' is one argument too many", words.front());
   return fmt::format("{} arguments too many: '{}'", words.size(), fmt::join(words, "' '"));
 }
 
-std::string reworded(const CLI::App* command, const CLI::Error& error) {
+std::string reworded(const CLI::App* command, const CLI::Error& error,
+                     const std::vector<std::string>& surplus) {
   std::string text = error.what();
   const std::string name = subject_of(text);
   const std::string kind = error.get_name();
@@ -314,7 +323,7 @@ std::string reworded(const CLI::App* command, const CLI::Error& error) {
       return fmt::format("{}: of no use without {}", text.substr(0, at), text.substr(at + 10));
     }
   }
-  if (is_surplus(error)) return too_many(command->remaining());
+  if (is_surplus(error)) return too_many(surplus);
   return text;
 }
 
@@ -359,8 +368,9 @@ Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
   if (is_surplus(error) && takes_input) {
     help = "a checkpoint of several files is given by its directory";
   }
-  const std::string meant = likely_meaning(*command, error, command->remaining());
-  return {reworded(command, error), meant.empty() ? help : meant};
+  const std::vector<std::string> surplus = surplus_words(app, *command);
+  const std::string meant = likely_meaning(*command, error, surplus);
+  return {reworded(command, error, surplus), meant.empty() ? help : meant};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-# What is wrong with a command line, in words that name the flag; short flags; help.
+# Errors of a command line name the flag; short flags; help.
 model=$TESTDATA/ingest/gptoss_hf
 
 while IFS='|' read -r words hint arguments; do
@@ -51,6 +51,7 @@ INPUT is missing: checkpoint: directory, file or manifest|mxfp4-repack convert -
 --tp-size: 'two' is not a number from 1 to 65536|mxfp4-repack explain --help|explain --arch sm90 --tp-size two
 'b' is one argument too many|did you mean --against b\?$|verify a b
 2 arguments too many: 'b' 'c'|mxfp4-repack verify --help|verify a b c
+'c' is one argument too many|mxfp4-repack finalize --help|finalize a -- c
 2 arguments too many: 'b' 'c'|a checkpoint of several files is given by its directory|convert a b c -o out
 --style: of no use without --against|mxfp4-repack verify --help|verify out --style quark
 END
