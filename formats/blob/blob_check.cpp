@@ -24,8 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
-// Small enough that both checksums see a piece while it is in the cache.
-constexpr size_t kHashPiece = size_t{256} << 10;
 // Bytes that a worker takes at a time.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 

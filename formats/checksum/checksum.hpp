@@ -17,6 +17,10 @@
 
 namespace mxfp4 {
 
+// Bytes that readers sum at a time: few enough that they are in the cache still when the next sum, or
+// the copy, looks at them.
+inline constexpr size_t kHashPiece = size_t{256} << 10;
+
 // Cuts a stream into the blocks of XXH3 and sums them; keeps the bytes of an unfinished block.
 class ChecksumBlocks {
  public:

@@ -21,9 +21,8 @@ namespace mxfp4 {
 namespace {
 
 constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
-// What a thread takes of a plain file at a time, and what it reads of that before it sums it.
+// Bytes of a plain file that a thread takes at a time.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
-constexpr size_t kHashPiece = size_t{256} << 10;
 
 // Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on some threads, this one
 // included. The first exception ends all.
