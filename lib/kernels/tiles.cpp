@@ -220,7 +220,8 @@ void stream_pieces(const TileStaging& plan, const uint8_t* HWY_RESTRICT staged,
   }
 }
 
-struct Job {
+// The arguments of run_tiles().
+struct Call {
   const TilePlan& plan;
   const uint8_t* in;
   const Upcoming& next;
@@ -263,51 +264,51 @@ HWY_INLINE void run_tile(const Group& group, TileTables<Group> tables, Orders or
 
 // Through a staging buffer, where the plan has one.
 template <bool kRuns, class Group>
-void walk_tiles(const Group& group, const Job& job, const TileStaging* staging) {
-  const TilePlan& plan = job.plan;
+void walk_tiles(const Group& group, const Call& call, const TileStaging* staging) {
+  const TilePlan& plan = call.plan;
   const Tables tables(plan, staging != nullptr ? staging->stores : plan.stores);
   const Orders orders(plan.network);
-  Fetcher fetcher(job.next);
+  Fetcher fetcher(call.next);
   HWY_ALIGN_MAX uint8_t buffer[TilePlan::kStagingBytes];
   walk(plan.tiles, [&](int64_t in_at, int64_t out_at) HWY_ATTR {
-    uint8_t* tile = staging != nullptr ? buffer : job.out + out_at;
-    run_tile<kRuns>(group, tables, orders, job.in + in_at, fetcher, tile);
-    if (staging != nullptr) stream_pieces(*staging, buffer, job.out + out_at);
+    uint8_t* tile = staging != nullptr ? buffer : call.out + out_at;
+    run_tile<kRuns>(group, tables, orders, call.in + in_at, fetcher, tile);
+    if (staging != nullptr) stream_pieces(*staging, buffer, call.out + out_at);
   });
 }
 
 template <class Group>
-void run_groups(const Group& group, const Job& job) {
+void run_groups(const Group& group, const Call& call) {
   // Where the plan has a staging buffer, the pieces of an aligned output are whole lines.
-  const bool lines = job.plan.staging && reinterpret_cast<uintptr_t>(job.out) % kLine == 0;
-  const bool streaming = job.streaming && lines;
+  const bool lines = call.plan.staging && reinterpret_cast<uintptr_t>(call.out) % kLine == 0;
+  const bool streaming = call.streaming && lines;
   if constexpr (Group::kStoresRun && kBlocks == 2) {
-    if (streaming) return walk_tiles<true>(group, job, nullptr);
+    if (streaming) return walk_tiles<true>(group, call, nullptr);
   }
-  walk_tiles<false>(group, job, streaming ? &*job.plan.staging : nullptr);
+  walk_tiles<false>(group, call, streaming ? &*call.plan.staging : nullptr);
 }
 
 template <size_t kRow, size_t... kI>
-void run_row(std::index_sequence<kI...>, const Job& job) {
-  run_groups(KnownGroup<kRow, kI...>(), job);
+void run_row(std::index_sequence<kI...>, const Call& call) {
+  run_groups(KnownGroup<kRow, kI...>(), call);
 }
 
 template <size_t kRow>
-void run_row(const Job& job) {
-  run_row<kRow>(std::make_index_sequence<kTileRows[kRow].shape.registers>(), job);
+void run_row(const Call& call) {
+  run_row<kRow>(std::make_index_sequence<kTileRows[kRow].shape.registers>(), call);
 }
 
 template <size_t... kRows>
 constexpr auto runners_of(std::index_sequence<kRows...>) {
-  return std::array<void (*)(const Job&), sizeof...(kRows)>{run_row<kRows>...};
+  return std::array<void (*)(const Call&), sizeof...(kRows)>{run_row<kRows>...};
 }
 
 void run(const TilePlan& plan, const uint8_t* in, const Upcoming& next, bool streaming,
          uint8_t* out) {
   static constexpr auto kRunners = runners_of(std::make_index_sequence<std::size(kTileRows)>());
-  const Job job = {plan, in, next, streaming, out};
-  if (plan.row) return kRunners[*plan.row](job);
-  run_groups(AnyGroup{shape_of(plan)}, job);
+  const Call call = {plan, in, next, streaming, out};
+  if (plan.row) return kRunners[*plan.row](call);
+  run_groups(AnyGroup{shape_of(plan)}, call);
 }
 
 #endif  // HWY_TARGET

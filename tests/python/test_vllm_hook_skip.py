@@ -1,4 +1,4 @@
-"""Second stage of the vLLM plug-in: raw experts of covered layers are neither read nor held."""
+"""MXFP4_REPACK_SKIP_RAW of the vLLM plug-in: raw experts of covered layers are neither read nor held."""
 import contextlib
 import json
 import os
@@ -83,7 +83,7 @@ class SecondStage(unittest.TestCase):
                 str(value.dtype), list(value.shape), list(value.stride()), bits(value).tobytes())
         return found
 
-    def test_final_state_equals_the_first_stages(self):
+    def test_final_state_equals_that_with_raw_experts(self):
         ran = 0
         for pattern in CASES:
             case = golden(pattern)
@@ -167,7 +167,7 @@ class SecondStage(unittest.TestCase):
         for slot, parameter in world.layer(case)._parameters.items():
             layer._parameters[slot].data.copy_(parameter.data)
 
-    def test_first_stage_skips_nothing(self):
+    def test_nothing_is_skipped_unless_asked(self):
         case = golden("cpu/gpt_oss_e2_h128*")
         made = make_blob(case)
         with World(blob=made[1], model=made[0]) as world:
@@ -342,7 +342,7 @@ class SecondStage(unittest.TestCase):
             self.assertTrue(layer.w13_weight.is_meta)
             world.convert(case, layer)
             self.assertEqual(world.hook.taken, [PREFIX])
-        # Without the second stage the parameters hold zeros, and are not compared with anything.
+        # Where nothing is skipped the parameters hold zeros, and are not compared with anything.
         with self.world((base, base), MXFP4_REPACK_SKIP_RAW="0") as world:
             world.convert(case, self.created(world.start(), case))
             self.assertEqual(world.hook.taken, [PREFIX])

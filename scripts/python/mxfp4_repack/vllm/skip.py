@@ -1,4 +1,4 @@
-"""Second stage: raw experts of layers that the blob has are neither read nor held.
+"""MXFP4_REPACK_SKIP_RAW: raw experts of layers that the blob has are neither read nor held.
 
 Decided a layer before loading, when its method creates the parameters: if every fact agrees, they
 are created without data (torch's meta device), and the loader is told to leave out the raw tensors.
