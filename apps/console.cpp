@@ -24,7 +24,7 @@ constexpr size_t kNarrowestBar = 10;
 constexpr const char* kSecondsVariable = "MXFP4_REPACK_PROGRESS_SECONDS";
 constexpr std::chrono::milliseconds kBlink{300};
 
-// Nobody can be told of a failure to write here, so it is ignored.
+// A failure to write here is ignored: there is no other place to tell it.
 void tell(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
 
 // A result that cannot be written is an error.

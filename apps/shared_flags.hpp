@@ -24,7 +24,7 @@ void add_input_flags(CLI::App& command, InputOptions& options);
 void add_resource_flags(CLI::App& command, RunLimits& options);
 void add_global_flags(CLI::App& command, GlobalOptions& options);
 
-// What was typed, as --help orders it; not how the answer is to look.
+// The flags that were typed, in the order of --help, without those of the group "Output".
 [[nodiscard]] std::vector<GivenFlag> given_flags(const CLI::App& command);
 
 // A script's unset variable must not pass for a flag that was not given, and a flag must not take

@@ -25,8 +25,8 @@ void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFact
 // --env. Throws Error::usage for a variable that no rule of any revision looks at.
 [[nodiscard]] std::map<std::string, std::string> take_env(const std::vector<std::string>& items);
 
-// What is called an architecture, as the rules spell it. `request` is complete: flags and file.
-// Throws Error::usage, or Error::input naming the file, with the nearest names.
+// Replaces the machine's name by its architecture as the rules spell it. `request` is complete: flags
+// and file. Throws Error::usage, or Error::input naming the file, with the nearest names.
 void take_machine(const RequestFlags& options, DeploymentFacts& request);
 
 // "H100" where --arch or the file said that in place of the architecture's own name; else empty.

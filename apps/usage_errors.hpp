@@ -1,4 +1,4 @@
-// What is wrong with a command line that could not be parsed, in this program's own words.
+// Errors of a command line that could not be parsed, in this program's own words.
 #pragma once
 
 #include <string>

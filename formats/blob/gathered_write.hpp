@@ -16,7 +16,7 @@ class GatheredWrite {
   // Half of a small second-level cache.
   static constexpr size_t kBatchBytes = size_t{256} << 10;
 
-  // What is added goes to `file` from `offset` on, and to `sum`. `memory` is reused, and grows to a
+  // Added bytes go to `file` from `offset` on, and to `sum`. `memory` is reused, and grows to a
   // batch when there are small parts.
   GatheredWrite(AtomicFile& file, int64_t offset, ChecksumPart& sum, std::vector<std::byte>& memory)
       : file_(file), offset_(offset), sum_(sum), memory_(memory) {}

@@ -23,7 +23,7 @@ struct FinishedFile {
   std::vector<std::string> tensors;  // of a layer file: XXH3-128 of each tensor's decoded bytes
 };
 
-// What is being made, and what it was asked for with.
+// The first line: the conversion, its source and the flags that asked for it.
 struct JournalHead {
   std::string plan;               // plan_identity
   std::string stamp;              // of the source's files: SourceSeen::stamp

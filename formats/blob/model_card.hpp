@@ -17,7 +17,7 @@ inline constexpr std::string_view kModelCardName = "README.md";
 // blob's ranks, at least one.
 [[nodiscard]] std::string model_card(const std::vector<Manifest>& manifests);
 
-// Whether model_card() made the text, and nobody has edited it since.
+// Whether model_card() made the text, and it was not edited since.
 [[nodiscard]] bool is_model_card(std::string_view text);
 // The same of a file; false where it cannot be read.
 [[nodiscard]] bool is_model_card_file(const std::filesystem::path& path);

@@ -27,7 +27,7 @@ namespace mxfp4 {
 // The question that every command asks. An empty member was not told.
 struct ConversionRequest {
   const RuleSet* rules = nullptr;              // the engine revision; never null
-  bool rules_assumed = false;                  // nobody said which; told in the manifest
+  bool rules_assumed = false;                  // by default; told in the manifest
   DeploymentFacts deployment{};                // the machine and process that will serve
   std::optional<Backend> backend{};            // given: the oracle is not asked
   std::optional<Family> family{};              // of the converter; empty: the checkpoint tells
@@ -76,7 +76,7 @@ void require_conversion(const Conversion& conversion);
 // The options of make_plan. Requires a conversion without a refusal.
 [[nodiscard]] PlanOptions plan_options(const Conversion& conversion);
 
-// Says that nobody named the revision, and which was taken.
+// Says that no revision was named, and which one was taken.
 [[nodiscard]] std::string assumed_rules_text(const RuleSet& rules);
 
 // How a model is cut among ranks.

@@ -24,7 +24,7 @@ void use_chunk_finder(hid_t access);
 
 class Hdf5ChunkFinder {
  public:
-  // Of a file that was opened as above. Throws Error::input.
+  // `file` was opened with properties that use_chunk_finder() changed. Throws Error::input.
   explicit Hdf5ChunkFinder(hid_t file);
 
   // The chunk that begins at `origin`, one coordinate an axis; empty if it was never written. Throws

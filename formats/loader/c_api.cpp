@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 
-// Of a fixed size: telling an error must not fail. A longer text loses its end.
+// The size is fixed because telling an error must not fail. A longer text loses its end.
 thread_local std::array<char, 2048> last_error{};
 
 void tell(std::string_view text) noexcept {

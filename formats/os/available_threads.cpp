@@ -66,7 +66,7 @@ std::optional<int64_t> cgroup_cpus(const fs::path& root) {
   const fs::path mount = root / "sys/fs/cgroup";
   std::optional<int64_t> smallest;
   for (fs::path group = own_cgroup(root);; group = group.parent_path()) {
-    // The path may be the host's, of which a container sees only its own part: no file, no quota.
+    // The path may be the host's, and a container sees only its own part of it: no file, no quota.
     const std::optional<int64_t> cpus = quota_of(mount / group.relative_path());
     if (cpus) smallest = std::min(*cpus, smallest.value_or(*cpus));
     if (group == group.root_path()) return smallest;

@@ -106,7 +106,7 @@ struct FindOptions {
   std::optional<Family> family{};  // --family
   bool generic_biases = false;     // the generic loader loads biases, where there are some
   std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
-  // The config describes a whole model of which the tensors may be a part (--model-config): layers
+  // The config describes a whole model, and the tensors may be a part of it (--model-config): layers
   // that are not there are a warning, not an error.
   bool partial = false;
 };

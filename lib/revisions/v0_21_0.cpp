@@ -1,4 +1,4 @@
-// vLLM 0.21.0: main three days before the commit of 2026-05-18, of which this file takes back what
+// vLLM 0.21.0: main three days before the commit of 2026-05-18. This file takes back what
 // came in between. The user has no activation key yet, and no backend is left out for its key.
 #include <algorithm>
 

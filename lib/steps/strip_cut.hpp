@@ -40,7 +40,7 @@ class StripCut {
                                                          Direction direction) const;
 
  private:
-  // Of a strip of a permutation; strides in units.
+  // An axis of a strip of a permutation; strides in units.
   struct Axis {
     int64_t size, in, out;
   };

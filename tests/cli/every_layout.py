@@ -59,7 +59,7 @@ def tensors_of(directory):
 
 
 def round_trip(source, flags):
-    """What is declared lost, or nothing; raises when it is not what unpack says."""
+    """The bits that inspect says are lost, or nothing; raises where unpack says otherwise."""
     for directory in ("packed", "back", "again"):
         shutil.rmtree(directory, ignore_errors=True)
     first = run("convert", source, "-o", "packed", *flags)

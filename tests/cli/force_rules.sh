@@ -72,7 +72,7 @@ truncate -s 3000 out2/layer-00000.safetensors.zst
 expect_exit 0 "$BIN" convert "$model" -o out2 --arch sm90 --force
 diff -r new out2
 
-# Damage to a manifest, whatever it left of it, keeps nobody from making the blob again: the layers
+# Damage to a manifest, whatever is left of it, does not prevent --force: the layers
 # beside it bear our mark. --resume cannot, and says what can.
 damage() { # WHAT: to the manifest of out2
   case $1 in

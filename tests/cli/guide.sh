@@ -4,7 +4,7 @@ ln -s "$BIN" programs/mxfp4-repack
 # The serving machine's answer; tests/cli/probe_target.sh runs the real one.
 printf '#!/bin/sh\necho %s\n' "'{\"platform\": \"cuda\", \"arch\": \"sm90\"}'" >programs/mxfp4-repack-probe
 chmod +x programs/mxfp4-repack-probe
-# What is not here must at least be given paths that are.
+# A stand-in for programs that are not installed here: the paths that it is given must exist.
 cat >programs/stand-in <<'SH'
 #!/bin/sh
 for word in "$@" "$MXFP4_REPACK_BLOB"; do

@@ -91,7 +91,7 @@ for i, config in enumerate(({"model_type": HOSTILE}, {"architectures": [HOSTILE]
     run("explain", model, "--arch", "sm90")
     run("convert", model, "-o", f"out{i}", "--arch", "sm90", "--include-rest", "--force")
 
-# Values of a manifest that is sealed, so that nobody refuses it for its checksum.
+# Values of a manifest that is sealed, so that no reader refuses it for its checksum.
 subprocess.run([BIN, "convert", MODEL, "-o", "plain", "--arch", "sm90", "-q"], check=True)
 
 

@@ -107,7 +107,7 @@ for flags in '--moe-backend bogus' '--tp-size 7' '--rank 55' '--knob x' '--pad n
   [ "$(grep error: said)" = "$(grep error: stderr)" ] || fail "inspect $flags says something else"
   [ ! -s stdout ] || fail "inspect $flags: half an answer"
 done
-# Of the checkpoint alone.
+# Flags about the checkpoint alone ask for no target.
 expect_exit 0 "$BIN" inspect "$model" --layers 0 --family gpt_oss --style gpt_oss
 ! grep -q '^target' stdout || fail 'a target that nobody asked for'
 
@@ -146,7 +146,7 @@ expect_exit 3 "$BIN" explain --target missing.json
 expect_one_error 'missing.json: cannot be opened'
 [ ! -e bad ] || fail 'a usage error left an output'
 
-# What is given in place of a blob, or beyond what there is, is named, with what to do.
+# The error names a wrong thing in place of a blob, or a number beyond the last, and what to do.
 while IFS='|' read -r code words hint arguments; do
   # shellcheck disable=SC2086
   expect_exit "$code" "$BIN" $arguments

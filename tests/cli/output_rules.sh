@@ -202,7 +202,7 @@ for arguments in --help --version 'convert --help' 'list backends'; do
   expect_one_error 'stdout: cannot be written: Bad file descriptor$'
 done
 
-# A closed stream is nobody's output file.
+# No output file takes the number of a closed stream.
 while read -r want closed; do
   # shellcheck disable=SC2086
   expect_exit $want bash -c "\"\$0\" \"\$@\" $closed" "$BIN" convert "$model" -o closed $flags --progress always

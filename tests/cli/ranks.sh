@@ -113,7 +113,7 @@ expect_exit 0 "$BIN" verify two/rank-00-of-02
 expect_exit 0 "$BIN" unpack two -o loaded
 $(sed -n "s|.*next: mxfp4-repack |$BIN |p" stdout) >/dev/null || fail 'what unpack names next'
 
-# What is unpacked is an input: a whole layer is cut as the checkpoint is, a slice not once more.
+# An unpacked blob is an input: a whole layer is cut as the checkpoint is, a slice not once more.
 # shellcheck disable=SC2086
 {
   rm -rf whole direct around back

@@ -179,7 +179,7 @@ for command in 'inspect out' 'verify out' 'unpack out -o no' 'convert out -o no 
 done
 [ ! -e no ] || fail 'an output of an unfinished input'
 
-# Of a complete result what is missing or damaged is made again, and said.
+# --resume makes missing and damaged files of a complete result again, and says so.
 expect_exit 0 "${convert[@]}" -o out --compress none --resume
 rm out/layer-00003.safetensors out/model.safetensors.index.json
 truncate -s 10000 out/layer-00005.safetensors

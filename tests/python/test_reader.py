@@ -82,7 +82,7 @@ class Golden(unittest.TestCase):
 class EveryBackend(unittest.TestCase):
     """The reader against an independent reading of the uncompressed file."""
 
-    REFUSED = {("HUMMING", blob_maker.NEWER)}  # the program writes no bytes that nobody has seen
+    REFUSED = {("HUMMING", blob_maker.NEWER)}  # bytes never executed
 
     def test_both_revisions(self):
         model = blob_maker.model("square", layers=2, experts=4, hidden=256, inter=256)

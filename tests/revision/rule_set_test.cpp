@@ -130,7 +130,7 @@ TEST(RuleSet, AliasesLeadToTheirOwnCandidates) {
   }
 }
 
-// A deployment of which nothing but the machine is told has them.
+// A deployment has these packages where nothing but the machine is told.
 TEST(RuleSet, StockPackagesAreKnown) {
   for (const RuleSet* rules : all_revisions()) {
     for (const StockRow& row : rules->stock_packages) {

@@ -46,7 +46,7 @@ TEST(Padding, RowsAndColumnsOfAnUntouchedMatrix) {
   EXPECT_EQ(rows[61], (PaddingRun{61 * 2048 + 1024, 1024 + 2 * 2048}));
 }
 
-// What is found is constant whatever the weights are, and of the padding of gpt-oss's sizes little
+// Bytes found as padding are constant whatever the weights are, and at gpt-oss's sizes little of it
 // is missed.
 TEST(Padding, OfLayoutsIsConstantAndHalfOfItAtLeast) {
   struct Case {

@@ -104,7 +104,7 @@ TEST(Plan, ARankAloneCostsWhatItReads) {
     const Piece& piece = job.pieces.front();
     const PlannedFile& file = plan.files[piece.file];
     const Slot slot = (*file.outputs)[file.tensors[piece.tensor].output].slot;
-    // Whole experts are read, of which the rank holds a part.
+    // Whole experts are read, although the rank holds a part of each.
     const int64_t stored = file.assemblies[static_cast<size_t>(slot)]->stored.bytes();
     EXPECT_GE(job.cost, piece.granules * (stored + file.tensors[piece.tensor].granule_bytes));
   }

@@ -84,7 +84,7 @@ TEST(RawFrames, RunsAreFoundWhereverTheyBegin) {
       Bytes content = noise.content;
       std::fill_n(content.begin() + begin, bytes, std::byte{5});
       std::fill_n(content.end() - bytes, bytes, std::byte{9});
-      // What was drawn may go on the run.
+      // Random bytes beside a run may happen to prolong it.
       const Runs runs = find_runs(content);
       ASSERT_EQ(runs.size(), 2U) << begin << " " << bytes;
       EXPECT_LE(runs[0].begin, begin);

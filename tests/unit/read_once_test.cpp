@@ -170,7 +170,7 @@ TEST(ReadOnce, AllThatIsMappedIsLetGo) {
   EXPECT_EQ(source.released(), std::vector<int>(source.released().size(), 1));
 }
 
-// Bytes that tell their places, of which up_proj is not mapped.
+// Bytes that tell their places. All tensors but up_proj are mapped.
 class PartlyMappedSource final : public Source {
  public:
   explicit PartlyMappedSource(std::vector<SourceTensor> tensors) : tensors_(std::move(tensors)) {

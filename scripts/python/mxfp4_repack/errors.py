@@ -5,7 +5,7 @@ from typing import Optional
 
 
 class BlobError(Exception):
-    """What is wrong (`what`) with which `file`, and where in it (`key`, a tensor or a JSON key)."""
+    """A fault (`what`) of a `file`, and its place there (`key`, a tensor or a JSON key)."""
 
     def __init__(self, file: str, key: str, what: str) -> None:
         self.file, self.key, self.what = file, key, what

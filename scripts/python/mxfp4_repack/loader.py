@@ -32,7 +32,7 @@ RUNS_COPYING = 2  # while the next is read: a stream allows no more
 
 
 class Readable(Protocol):
-    """What is loaded: a layer of a blob, in an open file."""
+    """A layer of a blob, in an open file."""
 
     @property
     def path(self) -> str: ...

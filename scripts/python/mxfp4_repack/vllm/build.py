@@ -211,7 +211,7 @@ def tensor_differences(name: str, blob: Any, live: Any) -> List[str]:
 
 
 def _strides(tensor: Any) -> List[Optional[int]]:
-    """Of a dimension of one nobody reads the stride."""
+    """The strides; None for a dimension of size one, whose stride no kernel reads."""
     return [None if n == 1 else int(step) for n, step in zip(tensor.shape, tensor.stride())]
 
 

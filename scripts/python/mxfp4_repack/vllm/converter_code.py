@@ -30,7 +30,7 @@ with open(os.path.join(os.path.dirname(__file__), "fingerprints.json"), encoding
 
 
 def fingerprint(functions: Sequence[Any]) -> str:
-    """Of the code of the two converters and of _swizzle_mxfp4, in this order."""
+    """The fingerprint of functions: the two converters and _swizzle_mxfp4, in this order."""
     text = "".join(inspect.getsource(inspect.unwrap(function)) for function in functions)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -39,7 +39,7 @@ _fingerprints: Dict[str, str] = {}
 
 
 def oracle_fingerprint(oracle: Any) -> str:
-    """Of the module's converters, which may be wrapped already."""
+    """The fingerprint of a module's converters, which may be wrapped already."""
     key = f"{oracle.__name__} {getattr(oracle, '__file__', '')}"
     if key not in _fingerprints:
         try:

@@ -51,7 +51,7 @@ class Fact(NamedTuple):
 
 
 def _padded_shape(slot: str) -> Fact:
-    """Of a raw tensor, each of which says two padded sizes."""
+    """The shape of a raw tensor, which says two padded sizes."""
     def blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Tuple[int, ...]:
         sizes = entry["sizes"]
         hidden, inner = sizes["padded_hidden_size"], sizes["padded_intermediate_size"]

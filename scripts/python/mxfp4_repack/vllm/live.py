@@ -42,7 +42,7 @@ class Origin(NamedTuple):
 
 
 def current_origin() -> Optional[Origin]:
-    """Of the configuration that is current now, if one is."""
+    """The origin by the configuration that is current now; None without one."""
     module = sys.modules.get("vllm.config")
     ask = getattr(module, "get_current_vllm_config_or_none", None) or getattr(
         module, "get_current_vllm_config", None)
@@ -141,7 +141,7 @@ class Live:
 
     @property
     def intermediate(self) -> int:
-        """Of the model, unpadded."""
+        """The model's whole intermediate size, unpadded."""
         return int(self.layer.moe_config.intermediate_size_per_partition_unpadded *
                    self.parallel.tp_size)
 

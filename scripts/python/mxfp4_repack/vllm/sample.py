@@ -112,7 +112,7 @@ def digest(tensor: Any) -> Digest:
 
 
 def described(value: Any) -> Optional[Digest]:
-    """Of a tensor, a tensor of triton_kernels, or a precision config that holds one."""
+    """The digest of a tensor, a tensor of triton_kernels, or a precision config that holds one."""
     import torch
 
     if value is None or isinstance(value, torch.Tensor):
