@@ -36,10 +36,6 @@ bool humming_wgmma(const Target& target) {
   return *capability / 10 == 9;
 }
 
-bool arch_is_not_x86(const Target& target) {
-  return !target.arch.empty() && target.arch != "x86_64";
-}
-
 bool gfx950_in_small_world(const Target& target) {
   return target.arch.starts_with("gfx950") && target.world_size <= 2;
 }
@@ -55,9 +51,12 @@ bool on_rocm(const Target& target) { return target.platform == Platform::kRocm; 
 
 bool arch_told(const Target& target) { return !target.arch.empty(); }
 
-bool not_amx(const Target& target) {
-  constexpr std::array<std::string_view, 4> kAmx = {"", "x86_64", "x86_64-amx", "amd64"};
-  return std::ranges::find(kAmx, target.arch) == kAmx.end();
+// Packing is the same on both: vLLM builds its operators for AVX-512 BF16. Which of them a release
+// chooses the backend on is said by its class.
+bool no_cpu_kernels(const Target& target) {
+  constexpr std::array<std::string_view, 5> kKernels = {"", "x86_64", "x86_64-amx", "x86_64-avx512",
+                                                        "amd64"};
+  return std::ranges::find(kKernels, target.arch) == kKernels.end();
 }
 
 bool situ(const Target& target) { return !target.arch.empty() && target.activation == "situ"; }

@@ -15,14 +15,13 @@ namespace mxfp4 {
 [[nodiscard]] bool humming_8bit_activations(const Target& target);
 // Throws Error::usage when the arch is not that of a CUDA device: the layout depends on it.
 [[nodiscard]] bool humming_wgmma(const Target& target);
-[[nodiscard]] bool arch_is_not_x86(const Target& target);
 [[nodiscard]] bool gfx950_in_small_world(const Target& target);
 // False on CUDA and ROCm without an arch: the layout depends on it.
 [[nodiscard]] bool no_swizzle(const Target& target);
 [[nodiscard]] bool gfx1250(const Target& target);
 [[nodiscard]] bool on_rocm(const Target& target);
 [[nodiscard]] bool arch_told(const Target& target);
-[[nodiscard]] bool not_amx(const Target& target);
+[[nodiscard]] bool no_cpu_kernels(const Target& target);
 [[nodiscard]] bool situ(const Target& target);
 // A variable of the serving process that is "1" or "true".
 [[nodiscard]] bool env_is_on(const Target& target, const char* variable, bool when_unset);
@@ -41,9 +40,10 @@ inline constexpr TargetCondition kNoSwizzle{
 inline constexpr TargetCondition kGfx1250{"gfx1250", gfx1250};
 inline constexpr TargetCondition kRocm{"rocm", on_rocm};
 inline constexpr TargetCondition kArchTold{"any other arch", arch_told};
-inline constexpr TargetCondition kNotAmx{"arch other than x86-64 with AMX", not_amx};
+inline constexpr TargetCondition kNoCpuKernels{"arch other than x86-64 with AMX or AVX-512 BF16",
+                                               no_cpu_kernels};
 inline constexpr TargetCondition kSitu{"activation situ", situ};
-inline constexpr std::string_view kNotAmxRefusal = "the CPU backend needs x86-64 with AMX";
-inline constexpr TargetCondition kArchNotX86{"arch other than x86_64", arch_is_not_x86};
+inline constexpr std::string_view kNoCpuKernelsRefusal =
+    "the CPU backend needs x86-64 with AMX or AVX-512 BF16";
 
 }  // namespace mxfp4

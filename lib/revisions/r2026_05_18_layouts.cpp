@@ -97,7 +97,7 @@ const std::array kLayouts = {
     LayoutRow{Backend::HUMMING, {}, kHummingWgmma, &kHummingWgmmaLayout, {}},
     LayoutRow{Backend::HUMMING, {}, {}, &kHummingMmaLayout, {}},
     LayoutRow{Backend::CPU, Family::kGeneric, {}, nullptr, kGenericCpuRefusal, "ValueError"},
-    LayoutRow{Backend::CPU, Family::kGptOss, kArchNotX86, nullptr, kCpuArchRefusal, {}},
+    LayoutRow{Backend::CPU, Family::kGptOss, kNoCpuKernels, nullptr, kCpuArchRefusal, {}},
     LayoutRow{Backend::CPU, Family::kGptOss, {}, &kCpuVnni32Layout, {}},
 
     LayoutRow{Backend::TRITON, Family::kGptOss, kHopper, &kTritonHopperLayout, {}},

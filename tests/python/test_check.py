@@ -1,7 +1,10 @@
 """mxfp4-repack-check, apart from the questions that need vLLM: tests/engines asks those of releases."""
 import json
+import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 import blob_maker
 from mxfp4_repack.vllm import ask, check, sample
@@ -57,6 +60,15 @@ class Decisions(unittest.TestCase):
         chosen, why = check.choose_revision(blob_maker.BIN, None, "0.99.0")
         self.assertIn("vllm-0.99.0 is not", why)
         self.assertEqual(check.choose_revision(blob_maker.BIN, "vllm-0.27.0", "0.28.0")[0], "vllm-0.27.0")
+
+
+class Processor(unittest.TestCase):
+    def test_what_the_cpu_backend_asks_for(self):
+        for machine, amx, bf16, arch in (("x86_64", True, True, "x86_64-amx"), ("x86_64", False, True, "x86_64-avx512"),
+                                         ("AMD64", False, False, "x86_noamx"), ("aarch64", False, False, "aarch64")):
+            cpu = types.SimpleNamespace(_is_amx_tile_supported=lambda: amx, _is_avx512_bf16_supported=lambda: bf16)
+            with mock.patch.dict(sys.modules, torch=types.SimpleNamespace(cpu=cpu)), mock.patch("platform.machine", lambda: machine):
+                self.assertEqual(check.processor(), arch)
 
 
 class Bytes(unittest.TestCase):

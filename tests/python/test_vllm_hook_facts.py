@@ -239,6 +239,16 @@ class Facts(FallBack):
         edit_both(blob, lambda m: m["target"].update(arch="aarch64"))
         self.refused("architecture: the blob has aarch64, vLLM has x86_64", (model, blob))
 
+    def test_kinds_of_x86(self):
+        """AMX or not decides what vLLM chooses, and no byte."""
+        for arch in ("x86_64", "x86_64-amx", "x86_64-avx512"):
+            case = golden(CASE)
+            case.facts["arch"], case.name = arch, f"{case.name}-{arch}"
+            model, blob = make_blob(case)
+            with self.subTest(arch), World(blob=blob, model=model) as world:
+                world.start().convert(case)
+                self.assertEqual(len(world.hook.taken), 1, world.messages.text())
+
     def test_platform(self):
         model, blob = copied(make_blob(golden(CASE)))
         edit_both(blob, lambda m: m["target"].update(platform="xpu", arch=""))

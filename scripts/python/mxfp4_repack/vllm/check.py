@@ -76,12 +76,24 @@ def machine() -> Dict[str, Any]:
         import torch
         arch = torch.cuda.get_device_properties(0).gcnArchName.split(":")[0]
     elif name == "cpu":
-        machine_name = platform.machine().lower()
-        arch = "" if machine_name == "x86_64" else machine_name
+        arch = processor()
     libs = [flag for flag, modules in PACKAGES.items()
             if flag != "flashinfer" and any(map(installed, modules))]
     env = {key: value for key, value in os.environ.items() if key.startswith("VLLM_")}
     return {"platform": name, "arch": arch, "libs": sorted(libs + flashinfer_flags()), "env": env}
+
+
+def processor() -> str:
+    """The CPU as the program names it. torch is asked, as vLLM asks it."""
+    import torch
+
+    name = platform.machine().lower()
+    if name not in ("x86_64", "amd64"):
+        return name
+    if torch.cpu._is_amx_tile_supported():
+        return "x86_64-amx"
+    has_bf16 = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return "x86_64-avx512" if has_bf16() else "x86_noamx"
 
 
 def moe_backends() -> List[str]:

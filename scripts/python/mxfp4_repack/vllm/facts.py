@@ -11,7 +11,7 @@ import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
 
 from mxfp4_repack.vllm.converter_code import REVISIONS
-from mxfp4_repack.vllm.live import BLOCK, Live, live_arch, live_platform
+from mxfp4_repack.vllm.live import BLOCK, Live, kind_of_arch, live_arch, live_platform
 
 # layout -> {library: versions with whose code its bytes were executed}
 with open(os.path.join(os.path.dirname(__file__), "tested.json"), encoding="utf-8") as _file:
@@ -95,7 +95,7 @@ FACTS: Tuple[Fact, ...] = (
     Fact("load format", lambda m, e: OneOf(LOAD_FORMATS), lambda v, m: v.load_format),
     Fact("platform", lambda m, e: m["target"]["platform"], lambda v, m: live_platform()),
     # Empty: nothing in the layout depends on it.
-    Fact("architecture", lambda m, e: m["target"]["arch"], lambda v, m: live_arch(),
+    Fact("architecture", lambda m, e: kind_of_arch(m["target"]["arch"]), lambda v, m: live_arch(),
          lambda m, v: bool(m["target"]["arch"])),
     Fact("expert parallel rank and size",
          lambda m, e: (m["rank"]["ep_rank"], m["rank"]["ep_size"]),

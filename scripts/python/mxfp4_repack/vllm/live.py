@@ -167,6 +167,12 @@ def live_platform() -> str:
     return "other"
 
 
+def kind_of_arch(arch: str) -> str:
+    """x86_64 for each of mxfp4-repack's names of it: what it has beyond decides whether vLLM chooses
+    the CPU backend, and no byte."""
+    return "x86_64" if arch.startswith("x86_") or arch == "amd64" else arch
+
+
 def live_arch() -> str:
     """As mxfp4-repack spells it: sm90, gfx950, x86_64."""
     kind = live_platform()
@@ -178,7 +184,7 @@ def live_arch() -> str:
         index = torch.cuda.current_device()
         properties: Any = torch.cuda.get_device_properties(index)
         return str(properties.gcnArchName).partition(":")[0]
-    return platform.machine().lower() if kind == "cpu" else ""
+    return kind_of_arch(platform.machine().lower()) if kind == "cpu" else ""
 
 
 def _current_platform() -> Any:
