@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
 
 from mxfp4_repack.vllm.converter_code import REVISIONS
