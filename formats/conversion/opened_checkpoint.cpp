@@ -34,6 +34,7 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
   find.style = options.style;
   find.family = options.family;
   find.generic_biases = rules.loader.loads_biases;
+  find.unfilled_biases = rules.loader.creates_biases;
   find.attributes = checkpoint.source->attributes();
   find.partial = options.config_text.has_value();
   std::vector<NamedTensor> tensors;

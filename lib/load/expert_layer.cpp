@@ -229,10 +229,7 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
 }
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
-                                      const ModelConfig* config, bool input_scales, bool biases) {
-  LayerTable::Wanted wanted;
-  wanted.biases = biases;
-  wanted.input_scales = input_scales;
+                                      const ModelConfig* config, LayerTable::Wanted wanted) {
   if (config != nullptr) wanted.num_experts = config->num_experts;
   std::vector<ExpertLayer> layers;
   for (LayerTable& table : found.tables) {
@@ -308,7 +305,11 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.bias_dtype = row.bias_dtype;
   model.rounds = row.rounds;
   model.rounds_emulation = row.rounds_emulation;
-  model.layers = build_layers(found, row, config, input_scales, biases);
+  model.layers = build_layers(found, row, config,
+                              {.num_experts = {},
+                               .input_scales = input_scales,
+                               .biases = biases,
+                               .unfilled_biases = options.unfilled_biases});
   model.rest = std::move(found.rest);
   model.warnings = std::move(found.warnings);
   if (config != nullptr) {

@@ -105,6 +105,7 @@ struct FindOptions {
   std::optional<Style> style{};    // --style
   std::optional<Family> family{};  // --family
   bool generic_biases = false;     // the generic loader loads biases, where there are some
+  bool unfilled_biases = true;     // a style's biases that are created and never filled are there
   std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
   // The config describes a whole model, and the tensors may be a part of it (--model-config): layers
   // that are not there are a warning, not an error.

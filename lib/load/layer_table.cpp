@@ -281,7 +281,7 @@ ExpertLayer LayerTable::build(const Wanted& wanted) {
   if (row_->bias == BiasRule::kRequired || (wanted.biases && some)) {
     set(Slot::kW13Bias, gather(w13, Field::kBias, sizes));
     set(Slot::kW2Bias, gather(kDownPart, Field::kBias, sizes));
-  } else if (row_->bias == BiasRule::kNeverFilled && !wanted.biases) {
+  } else if (row_->bias == BiasRule::kNeverFilled && !wanted.biases && wanted.unfilled_biases) {
     const SlotSource unfilled{row_->bias_dtype,
                               {static_cast<size_t>(sizes.dims.num_experts), std::vector<Extent>{}}};
     set(Slot::kW13Bias, unfilled);

@@ -26,7 +26,8 @@ class LayerTable {
   struct Wanted {
     std::optional<int64_t> num_experts;  // of the config; empty: as many as there are
     bool input_scales = false;
-    bool biases = false;  // where there are some, unless the style requires them
+    bool biases = false;          // where there are some, unless the style requires them
+    bool unfilled_biases = true;  // of zeros, in a style whose biases are never filled
   };
   // Sets everything but index and engine_prefix. Throws Error::input naming file and tensor.
   [[nodiscard]] ExpertLayer build(const Wanted& wanted);

@@ -308,6 +308,9 @@ struct LoaderRules {
   bool strides_by_checkpoint =
       false;                  // ranks begin at multiples of I / tp, not of their padded size
   bool loads_biases = false;  // where a checkpoint has them; false: they stay unread
+  // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
+  // first (quantization/mxfp4.py, create_weights), which gpt-oss alone has.
+  bool creates_biases = true;
 };
 
 // Everything that one engine revision decides. A value: a newer revision is a copy with changes

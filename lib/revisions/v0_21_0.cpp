@@ -122,6 +122,7 @@ const Release kRelease0210 = {
           undo_backends(rules);
           undo_quark(rules);
           change_layouts(rules);
+          rules.loader.creates_biases = false;
         },
 };
 

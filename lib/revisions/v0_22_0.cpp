@@ -45,6 +45,7 @@ const Release kRelease0220 = {
     .apply =
         [](RuleSet& rules) {
           change_layouts(rules);
+          rules.loader.creates_biases = false;
           std::vector<PriorityRow>& lists = edit::selector(rules, Selector::kDeepseekV4).priorities;
           lists.insert(lists.end() - 1, {platform_is(Platform::kXpu), {XPU}});
           for (RoutingRow& row : rules.routing) {

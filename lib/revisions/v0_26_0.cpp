@@ -89,6 +89,7 @@ void undo_callers(RuleSet& rules) {
            row.method == "INCMxfp4MoEMethod";
   });
   rules.loader.loads_biases = false;
+  rules.loader.creates_biases = false;
 }
 
 // The generic converter has no branch for emulation and names fewer backends.

@@ -64,6 +64,7 @@ TEST(OlderCallers, TheGenericMethodComesWith027) {
     EXPECT_EQ(find_caller(older, deepseek_v4)->method, "QuarkOCP_MX_MoEMethod") << release;
     EXPECT_THROW((void)find_caller(older, auto_round), Error) << release;
     EXPECT_FALSE(older.loader.loads_biases) << release;
+    EXPECT_FALSE(older.loader.creates_biases) << release;
   }
   for (const char* release : {"0.27.0", "0.27.1", "0.28.0", "0.33.0"}) {
     const RuleSet& newer = revision_by_name(release);

@@ -153,6 +153,9 @@ TEST(Styles, GenericMxfp4HasBiasesThatAreNeverFilled) {
   ASSERT_TRUE(model.layers.at(0).has(Slot::kW13Bias));
   EXPECT_TRUE(model.layers.at(0).slot(Slot::kW13Bias).experts.at(0).empty());
   ASSERT_EQ(model.warnings.size(), 1U);
+  const ModelLayers released =
+      find_expert_layers(per_expert(), &config, {.unfilled_biases = false});
+  EXPECT_FALSE(released.layers.at(0).has(Slot::kW13Bias));
 }
 
 TEST(Styles, BiasesOfGenericLoadersAreLeftWithAWarning) {
