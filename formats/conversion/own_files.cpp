@@ -221,7 +221,7 @@ struct OwnFileRules {
   }
 };
 
-void look_through(const OwnFileRules& look, const fs::path& folder, OwnFiles& found) {
+void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& found) {
   std::error_code error;
   const std::vector<fs::directory_entry> entries = list_directory(folder, error);
   if (error) {
@@ -229,17 +229,17 @@ void look_through(const OwnFileRules& look, const fs::path& folder, OwnFiles& fo
   }
   // The names of the model directory's files count in that directory alone.
   static const std::set<std::string> kNone;
-  const bool top = folder == look.root;
-  const std::set<std::string>& rest = top ? look.records.rest() : kNone;
+  const bool top = folder == rules.root;
+  const std::set<std::string>& rest = top ? rules.records.rest() : kNone;
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
-    const fs::path relative = top ? fs::path(name) : entry.path().lexically_relative(look.root);
+    const fs::path relative = top ? fs::path(name) : entry.path().lexically_relative(rules.root);
     std::error_code ignored;
     // Files that another process has removed since do not count.
     const bool special = entry.is_symlink(ignored) || entry.is_other(ignored);
     const bool is_folder = !special && entry.is_directory(ignored);
     if (is_folder && is_our_folder(name)) {
-      look_through(look, entry.path(), found);
+      look_through(rules, entry.path(), found);
       found.folders.push_back(relative);
       continue;
     }
@@ -248,9 +248,9 @@ void look_through(const OwnFileRules& look, const fs::path& folder, OwnFiles& fo
     // A README.md may be anybody's, unless it is the model's own, which --include-rest copies.
     const bool card = name == kModelCardName && !rest.contains(name);
     const bool by_content =
-        look.evidence == Evidence::kContent || name.starts_with(kJournalPrefix) || card;
-    const bool ours = !special && !is_folder && look.by_name(name, rest) &&
-                      (!by_content || look.by_content(entry.path(), name, state->size));
+        rules.evidence == Evidence::kContent || name.starts_with(kJournalPrefix) || card;
+    const bool ours = !special && !is_folder && rules.by_name(name, rest) &&
+                      (!by_content || rules.by_content(entry.path(), name, state->size));
     if (ours) {
       found.files.push_back({relative, *state});
     } else {

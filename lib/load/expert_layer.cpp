@@ -262,6 +262,10 @@ std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
 
 }  // namespace
 
+void refuse_tensor(const NamedTensor& tensor, const std::string& message) {
+  throw Error::input(message).at_key(tensor.name).in_file(tensor.file);
+}
+
 std::string_view style_name(Style style) { return kStyleNames[static_cast<size_t>(style)]; }
 
 std::string_view loader_name(Loader loader) { return kLoaderNames[static_cast<size_t>(loader)]; }

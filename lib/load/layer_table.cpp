@@ -55,10 +55,6 @@ int64_t codes_per_element(const NamedTensor& tensor) {
 
 }  // namespace
 
-void refuse_tensor(const NamedTensor& tensor, const std::string& message) {
-  throw Error::input(message).at_key(tensor.name).in_file(tensor.file);
-}
-
 LayerTable::LayerTable(const std::vector<NamedTensor>& tensors, const StyleRow& row,
                        const ExpertTensorName& first)
     : tensors_(&tensors),
