@@ -69,9 +69,10 @@ struct Compression {
 };
 
 struct SourceSummary {
-  std::string kind;                                    // "safetensors", "hdf5", "raw"
-  std::string model_type;                              // of its config.json; empty: not told
-  std::string fingerprint;                             // fingerprint_of; empty in older blobs
+  std::string kind;         // "safetensors", "hdf5", "raw"
+  std::string model_type;   // of its config.json; empty: not told
+  std::string activation;   // Quantization::activation of compressed-tensors; empty: none told
+  std::string fingerprint;  // fingerprint_of; empty in older blobs
   std::vector<std::pair<std::string, int64_t>> files;  // name without directory, bytes
 };
 

@@ -317,6 +317,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   const JsonFields source = object.object("source");
   manifest.source.kind = source.string("kind");
   if (source.has("model_type")) manifest.source.model_type = source.string("model_type");
+  if (source.has("activation")) manifest.source.activation = source.string("activation");
   if (source.has("fingerprint")) manifest.source.fingerprint = source.string("fingerprint");
   source.each("files", [&](const JsonFields& item) {
     manifest.source.files.emplace_back(item.string("name"), item.integer("size"));

@@ -232,6 +232,7 @@ Json manifest_to_json(const Manifest& manifest) {
   Json& source = json["source"];
   source["kind"] = manifest.source.kind;
   if (!manifest.source.model_type.empty()) source["model_type"] = manifest.source.model_type;
+  if (!manifest.source.activation.empty()) source["activation"] = manifest.source.activation;
   if (!manifest.source.fingerprint.empty()) source["fingerprint"] = manifest.source.fingerprint;
   Json& files = source["files"] = Json::array();
   for (const auto& [name, size] : manifest.source.files) {

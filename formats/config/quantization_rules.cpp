@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
@@ -164,21 +166,74 @@ bool targets_experts(const Json& group) {
   });
 }
 
+// A member's text in lower case, as the package compressed-tensors reads it; `otherwise` if absent.
+std::string lower_text(const Json& object, std::string_view key, std::string_view otherwise) {
+  const Json& value = member(object, key);
+  std::string text(value.is_string() ? value.get_ref<const std::string&>() : otherwise);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+bool is_true(const Json& object, std::string_view key, bool otherwise) {
+  const Json& value = member(object, key);
+  return value.is_null() ? otherwise : value == true;
+}
+
+// Quantization::activation of a group with MXFP4 weights. Defaults are those of compressed-tensors
+// 0.17.0 (quantization/quant_args.py), the condition is vLLM 0.32.0's (compressed_tensors.py,
+// _is_mxfp4_w4a8_fp8). Throws Error::input for what that package refuses.
+std::string group_activation(const Json& group, const std::string& where) {
+  const Json& inputs = member(group, "input_activations");
+  if (inputs.is_null() || inputs.empty()) return {};
+  const std::string at = where + ".input_activations";
+  if (!inputs.is_object()) throw Error::input(refuse(at, "", inputs, "an object"));
+  const Json& size = member(inputs, "group_size");
+  const bool grouped = size.is_number_integer() && size > 0;
+  const std::string strategy = lower_text(inputs, "strategy", grouped ? "group" : "tensor");
+  const Json& dynamic = member(inputs, "dynamic");
+  const bool local = dynamic.is_string() && lower_text(inputs, "dynamic", "") == "local";
+  if (local ? strategy != "tensor_group" : !dynamic.is_null() && !dynamic.is_boolean()) {
+    throw Error::input(refuse(at, "dynamic", dynamic, "true or false"));
+  }
+  if (strategy == "token" && !local && !is_true(inputs, "dynamic", false)) {
+    throw Error::input(refuse(at, "dynamic", dynamic, "true for strategy token"));
+  }
+  if (grouped != (strategy == "group" || strategy == "tensor_group")) {
+    throw Error::input(refuse(at, "group_size", size,
+                              grouped ? "none for strategy " + strategy : "a size above 0"));
+  }
+  const Json& bits = member(inputs, "num_bits");
+  const bool fp8 = lower_text(inputs, "type", "int") == "float" && (bits.is_null() || bits == 8);
+  if (!fp8 || !is_true(inputs, "dynamic", false) || !is_true(inputs, "symmetric", true) ||
+      is_true(member(group, "weights"), "dynamic", false)) {
+    return {};
+  }
+  if (strategy == "token") return "fp8_per_token";
+  if (strategy != "group") return {};
+  return size == 128 ? "fp8_per_block_dynamic" : "fp8_per_group";
+}
+
 // The group of the experts must be MXFP4. With several groups it is the one that says experts in
 // its targets; where none does, one MXFP4 group is enough and the tensors' shapes decide.
-void read_compressed_tensors(const QuantizationJson& text, Quantization&) {
+void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {
   const Json& groups = require_object(*text.quantization, text.where, "config_groups");
   std::string first_refusal;
-  bool any = false;
+  std::set<std::string> activations;  // of the groups that say experts
+  std::set<std::string> of_others;
   for (const auto& [name, group] : groups.items()) {
     const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
     if (!group.is_object()) throw Error::input(refuse(where, "", group, "an object"));
     const std::string refusal = group_refusal(group, where);
     if (!refusal.empty() && targets_experts(group)) throw Error::input(refusal);
     if (first_refusal.empty()) first_refusal = refusal;
-    any = any || refusal.empty();
+    if (!refusal.empty()) continue;
+    (targets_experts(group) ? activations : of_others).insert(group_activation(group, where));
   }
-  if (any) return;
+  if (activations.empty()) activations = std::move(of_others);
+  if (!activations.empty()) {
+    method.activation = activations.size() == 1 ? *activations.begin() : "several";
+    return;
+  }
   throw Error::input(first_refusal.empty() ? refuse(text.where, "config_groups", groups, "a group")
                                            : first_refusal);
 }

@@ -16,11 +16,12 @@ namespace mxfp4 {
 namespace {
 
 // A config as checkpoints of this style have it, as far as it tells the method class.
-std::optional<ModelConfig> typical_config(std::string_view style) {
+std::optional<ModelConfig> typical_config(const Manifest& rank) {
   for (const StyleRow& row : style_rows()) {
-    if (style_name(row.style) != style) continue;
+    if (style_name(row.style) != rank.style) continue;
     ModelConfig config;
     config.quantization.emplace().name = row.methods.front();
+    config.quantization->activation = rank.source.activation;
     if (row.model == ModelRule::kGptOss) config.model_type = "gpt_oss";
     if (row.style == Style::kDeepseekV4) config.model_type = "deepseek_v4";
     return config;
@@ -111,7 +112,7 @@ std::vector<std::string> reasons_against(const RuleSet& rules, const Manifest& r
                                          const std::vector<Manifest>& ranks) {
   std::vector<std::string> reasons;
   check_layout(rules, rank, reasons);
-  const std::optional<ModelConfig> config = typical_config(rank.style);
+  const std::optional<ModelConfig> config = typical_config(rank);
   if (!config) return reasons;  // its maker chose family and sizes
   try {
     const CallerRow* caller = find_caller(rules, *config);

@@ -55,17 +55,31 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
-// Refuses a knob that contradicts the override: the engine would make other bytes. Throws
-// Error::usage.
-void check_knobs(const Conversion& conversion) {
-  const auto& knobs = conversion.target.knobs;
-  const auto told = knobs.find("humming_input_dtype");
-  const auto& asked = conversion.deployment.activation_override;
-  if (conversion.target.backend != Backend::HUMMING || told == knobs.end() || !asked) return;
-  if (told->second != "none") return;
-  throw Error::usage(
-      fmt::format("none contradicts the quantization config, which asks for {}", *asked))
-      .at_key("--knob humming_input_dtype");
+// Sets the knob for the type of activations where it is known without. Refuses a "none" that
+// contradicts what is known, since the engine would make other bytes: Error::usage. Another type
+// stands for the process's variable, which wins in the engine too.
+void complete_knobs(Conversion& conversion) {
+  const std::optional<InputDtype> known =
+      input_dtype(*conversion.rules, conversion.deployment, conversion.caller, conversion.target);
+  if (!known || !known->value) return;
+  const auto [told, added] =
+      conversion.target.knobs.try_emplace(std::string(known->knob), *known->value);
+  if (added || told->second != "none" || *known->value == "none") return;
+  throw Error::usage(fmt::format("none contradicts the quantization config, which asks for {}",
+                                 conversion.deployment.activation_override.value_or(*known->value)))
+      .at_key(fmt::format("--knob {}", known->knob));
+}
+
+// Whether the release has a layout for the target. Types of activations that only newer ones know
+// are errors of its knobs: it has none.
+bool has_layout(const Release& release, const Target& target) {
+  try {
+    const LayoutRow* row = find_layout_row(rules_of(release), target);
+    return row != nullptr && row->layout != nullptr;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage) throw;
+    return false;
+  }
 }
 
 // The newest of the releases before `rules` whose table has a layout for the target; null: none has.
@@ -74,8 +88,7 @@ const Release* release_with_layout(const RuleSet& rules, const Target& target) {
   auto at = std::ranges::find(all, rules.name, &Release::name);
   while (at != all.begin()) {
     const Release* release = *--at;
-    const LayoutRow* row = find_layout_row(rules_of(*release), target);
-    if (!release->version.empty() && row != nullptr && row->layout != nullptr) return release;
+    if (!release->version.empty() && has_layout(*release, target)) return release;
   }
   return nullptr;
 }
@@ -262,7 +275,7 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
     apply_knobs(request.knobs, conversion.target);
-    check_knobs(conversion);
+    complete_knobs(conversion);
     conversion.row = find_layout_row(rules, conversion.target);
   }
   try {

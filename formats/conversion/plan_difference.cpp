@@ -54,12 +54,13 @@ std::string layers_of(const Manifest& manifest) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-// Older blobs have neither a fingerprint nor a model type.
+// Older blobs have no fingerprint, no model type and no activation.
 bool same_source(const Json& old, Json planned) {
   if (!old.contains("fingerprint")) {
     planned.erase("fingerprint");
     planned.erase("model_type");
   }
+  if (!old.contains("activation")) planned.erase("activation");
   return old == planned;
 }
 

@@ -47,6 +47,9 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   manifest.all_layers = !checkpoint.layers_chosen;
   manifest.source.kind = checkpoint.source->kind();
   if (checkpoint.config) manifest.source.model_type = checkpoint.config->model_type;
+  if (checkpoint.model.style == Style::kCompressedTensors) {
+    manifest.source.activation = checkpoint.model.activation;
+  }
   manifest.source.fingerprint = fingerprint_of(*checkpoint.source);
   for (const FileStatus& file : checkpoint.source->files()) {
     manifest.source.files.emplace_back(file.path.filename().string(), file.size);

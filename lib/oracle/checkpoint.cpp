@@ -74,6 +74,17 @@ void emulate(const RuleSet& rules, const Question& question, const CallerRow& ca
   decision.experts_class = row->classes.front();
 }
 
+// A key's own type, as knobs name it; "QuantKey({fp8},scale(...),symmetric)" is the key's text.
+std::string dtype_of_key(const RuleSet& rules, std::string_view name) {
+  const ActivationKeyRow* row = find_key_row(rules, name);
+  if (row == nullptr) throw Error::internal(fmt::format("unknown key '{}'", name));
+  const size_t begin = row->text.find('(') + 1;
+  const std::string_view dtype = row->text.substr(begin, row->text.find(',') - begin);
+  if (dtype == "{fp8}") return "float8e4m3";
+  if (dtype == "i8") return "int8";
+  return dtype == "u8" ? "float4e2m1" : "int4";
+}
+
 bool rounds(const CallerRow* caller, Backend backend) {
   if (caller == nullptr) return true;
   return caller->rounds &&
@@ -157,6 +168,25 @@ std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deploym
     notes.push_back({with_fix(std::move(text), note.fixed_in), note.stops});
   }
   return notes;
+}
+
+std::optional<InputDtype> input_dtype(const RuleSet& rules, const Deployment& deployment,
+                                      const CallerRow* caller, const Target& target) {
+  const auto row = std::ranges::find_if(rules.input_dtypes, [&](const InputDtypeRow& candidate) {
+    return candidate.backend == target.backend && candidate.family == target.family;
+  });
+  if (row == rules.input_dtypes.end()) return std::nullopt;
+  InputDtype out{.knob = row->knob};
+  const auto variable = deployment.env.find(std::string(row->variable));
+  if (variable != deployment.env.end() && !variable->second.empty()) return out;
+  if (row->checkpoint && caller == nullptr) return out;
+  out.value = "none";
+  if (row->checkpoint && !caller->input_dtype.empty()) {
+    out.value = std::string(caller->input_dtype);
+  } else if (row->override && deployment.activation_override) {
+    out.value = dtype_of_key(rules, *deployment.activation_override);
+  }
+  return out;
 }
 
 Target make_target(const Deployment& deployment, const Decision& decision, Family family) {

@@ -54,6 +54,19 @@ struct LoadNote {
 [[nodiscard]] std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deployment,
                                                const ModelFacts& model, const Decision& decision);
 
+// Which knob says the type of activations that the converter packs for, and what it says where
+// checkpoint, override and release tell the type; "none": BF16.
+struct InputDtype {
+  std::string_view knob;
+  std::optional<std::string> value{};  // empty: not known, as where the process's variable is set
+};
+
+// Empty where the release's converter asks none of these. A null caller is an input
+// that is loaded already: what its checkpoint said is not known.
+[[nodiscard]] std::optional<InputDtype> input_dtype(const RuleSet& rules,
+                                                    const Deployment& deployment,
+                                                    const CallerRow* caller, const Target& target);
+
 // Requires a decision with a backend.
 [[nodiscard]] Target make_target(const Deployment& deployment, const Decision& decision,
                                  Family family);

@@ -271,7 +271,9 @@ struct CallerRow {
   std::string_view method;  // "GptOssMxfp4MoEMethod"
   Selector selector = Selector::kGptOss;
   Family family = Family::kGptOss;
-  std::string_view model_activation{};    // the checkpoint's own key; empty: none
+  std::string_view model_activation{};  // the checkpoint's own key; empty: none
+  // The type of activations that the method passes to the converter for the checkpoint; empty: none.
+  std::string_view input_dtype{};
   std::vector<DirectRow> direct{};        // not empty: the oracle is not asked
   std::vector<DirectRow> exceptions{};    // the oracle is asked where none of these holds
   bool rounds = true;                     // sizes are rounded
@@ -287,6 +289,16 @@ struct CallerRow {
   bool model_clamp_limit = false;  // the limit is the model's own
   std::string_view note{};         // about any checkpoint of this kind
   std::string_view note_fixed_in{};
+};
+
+// A converter that packs by the type of activations: what tells it the type. Nothing does: BF16.
+struct InputDtypeRow {
+  Backend backend;
+  Family family;
+  std::string_view knob;      // of this program, the same type
+  std::string_view variable;  // of the serving process; where it is set, nothing else counts
+  bool checkpoint = false;    // CallerRow::input_dtype
+  bool override = false;      // quantization_config.moe.activation
 };
 
 // A kernel library whose version a revision asks for.
@@ -361,6 +373,7 @@ struct RuleSet {
   bool takes_override = true;
   std::vector<ConverterRow> converters;
   std::vector<KernelSettingsRow> kernel_settings;
+  std::vector<InputDtypeRow> input_dtypes{};  // of releases that ask more than the variable
   std::vector<LoadNoteRow> load_notes;
 
   // Sizes and bytes.

@@ -1,7 +1,10 @@
 // vLLM 0.32.0 (fused_moe/oracle/mxfp4.py): the lists fall back to backends without a key; Humming is
 // listed, first on capability 9.0; CUTLASS and FlashInfer's MoE-EP kernels become backends.
+#include <algorithm>
 #include <utility>
 
+#include "lib/core/error.hpp"
+#include "lib/core/model_config.hpp"
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/oracle/predicates.hpp"
@@ -110,16 +113,33 @@ bool float16_params(const Target& t) { return params_dtype(t) == "float16"; }
 bool from_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(0) >= 100; }
 bool before_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(100) < 100; }
 
-// humming-kernels 0.1.17 and 0.1.19 give capability 9.x the tiles of the others. The converters take
-// the type of activations from the checkpoint and the user's override too, which no target says.
+// A 4-bit key of the user's; no knob is told so.
+bool humming_4bit(const Target& t) {
+  const std::string dtype = t.knob("humming_input_dtype", "none");
+  return dtype == "float4e2m1" || dtype == "int4";
+}
+
+// oracle/mxfp4.py: the generic converter passes on what the checkpoint said, that of gpt-oss nothing.
+void tell_humming(RuleSet& rules) {
+  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+    rules.input_dtypes.push_back({.backend = HUMMING,
+                                  .family = family,
+                                  .knob = "humming_input_dtype",
+                                  .variable = "VLLM_HUMMING_INPUT_QUANT_CONFIG",
+                                  .checkpoint = family == Family::kGeneric});
+  }
+}
+
+// humming-kernels 0.1.17 and 0.1.19 give capability 9.x the tiles of the others.
 void allow_humming(RuleSet& rules) {
   std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
   constexpr std::string_view kNotTold =
-      "its bytes depend on the type of activations, which this release also takes from the "
-      "checkpoint and from --quantization-config: give --knob humming_input_dtype=none where they "
-      "stay in BF16";
+      "its bytes depend on the type of activations, which neither the input nor a flag tells: give "
+      "--knob humming_input_dtype=none where they stay in BF16";
   constexpr std::string_view k8Bit =
       "this release packs otherwise for 8-bit activations: not executed";
+  constexpr std::string_view k4Bit =
+      "this release packs otherwise for 4-bit activations: not executed";
   constexpr std::string_view kFloat16 =
       "this release packs scales otherwise for FP16: not executed";
   constexpr std::string_view kCompiler =
@@ -129,9 +149,47 @@ void allow_humming(RuleSet& rules) {
       rules,
       {{HUMMING, {}, {"params_dtype float16", float16_params}, nullptr, kFloat16},
        {HUMMING, {}, {"humming_input_dtype not told", humming_dtype_not_told}, nullptr, kNotTold},
+       {HUMMING, {}, {"4-bit activations", humming_4bit}, nullptr, k4Bit},
        {HUMMING, {}, kHumming8Bit, nullptr, k8Bit},
        {HUMMING, {}, {"CUDA capability 10.0 or above", from_capability_10}, nullptr, kCompiler},
        {HUMMING, {}, {"CUDA capability below 10.0", before_capability_10}, &kHummingMmaLayout}});
+}
+
+// What compressed-tensors says of its activations. Throws where that is not known.
+std::string_view activation_of(const ModelConfig& config) {
+  if (!config.quantization || config.quantization->name != "compressed-tensors") return {};
+  if (config.quantization->activation == "several") {
+    throw Error::unsupported(
+        "the groups of quantization_config disagree about activations, and no group's targets name "
+        "the experts: this release serves dynamic FP8 ones by another method");
+  }
+  return config.quantization->activation;
+}
+
+// compressed_tensors_moe.py: dynamic FP8 activations in the checkpoint take it to a method that
+// derives from the generic one. Its name for the tensors is all that differs; the selector is not
+// told of the activations, Humming's converter is.
+void serve_fp8_activations(RuleSet& rules) {
+  CallerRow row = *std::ranges::find(rules.callers, "Mxfp4MoEMethod", &CallerRow::method);
+  row.method = "CompressedTensorsW4A8Mxfp4MoEMethod";
+  row.minimum_capability = 70;
+  row.input_dtype = "float8e4m3";
+  std::vector<CallerRow> rows(3, row);
+  rows[0].text = "compressed-tensors, MXFP4 with dynamic FP8 activations by token";
+  rows[0].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_token"; };
+  rows[0].model_activation = "fp8_per_token";
+  rows[1].text = "compressed-tensors, MXFP4 with dynamic FP8 activations in groups of 128";
+  rows[1].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_block_dynamic"; };
+  rows[1].model_activation = "fp8_per_block_dynamic";
+  rows[2].text = "compressed-tensors, MXFP4 with dynamic FP8 activations in other groups";
+  rows[2].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_group"; };
+  const auto before =
+      std::ranges::find(rules.callers, "CompressedTensorsW4A4Mxfp4MoEMethod", &CallerRow::method);
+  rules.callers.insert(before, rows.begin(), rows.end());
+  KernelSettingsRow settings =
+      *std::ranges::find(rules.kernel_settings, "Mxfp4MoEMethod", &KernelSettingsRow::method);
+  settings.method = row.method;
+  rules.kernel_settings.insert(rules.kernel_settings.begin(), settings);
 }
 
 // quantization/mxfp4.py, _use_k3_situ_aiter and _use_k3_situ_int4_gfx942: the method class serves
@@ -151,7 +209,7 @@ void serve_situ_directly(RuleSet& rules) {
        "this method bypasses the oracle: on gfx942 it requantizes SiTU's experts from MXFP4 to "
        "int4, with loss and by AITER's own functions, which were not executed"}};
   for (CallerRow& row : rules.callers) {
-    if (row.method == "Mxfp4MoEMethod") row.exceptions = exceptions;
+    if (row.family == Family::kGeneric && row.direct.empty()) row.exceptions = exceptions;
   }
 }
 
@@ -238,9 +296,11 @@ const Release kRelease0320 = {
           add_backends(rules);
           change_layouts(rules);
           allow_humming(rules);
+          tell_humming(rules);
           order_lists(rules);
           round_sizes(rules);
           widen_triton(rules);
+          serve_fp8_activations(rules);
           serve_situ_directly(rules);
           rules.falls_back_without_key = true;
           edit::selector(rules, Selector::kGptOss).own_key_in_list = true;

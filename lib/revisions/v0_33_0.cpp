@@ -75,6 +75,11 @@ void refuse_gfx1250(RuleSet& rules) {
   edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, kGfx1250, nullptr, kReason}});
 }
 
+// oracle/mxfp4.py, _humming_input_schema: both converters ask for the user's key.
+void tell_humming(RuleSet& rules) {
+  for (InputDtypeRow& row : rules.input_dtypes) row.override = true;
+}
+
 void add_lora(RuleSet& rules) {
   rules.classes.push_back(trtllm_lora());
   edit::backend(rules, FLASHINFER_TRTLLM_MXFP4_BF16).lora_classes = {"TrtLlmMxfp4LoRAExperts"};
@@ -100,6 +105,7 @@ const Release kRelease0330 = {
           change_aiter(rules);
           add_lora(rules);
           refuse_gfx1250(rules);
+          tell_humming(rules);
           edit::selector(rules, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =
               activation_in({"silu", "swigluoai", "gelu", "gelu_tanh"});

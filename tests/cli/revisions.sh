@@ -74,15 +74,29 @@ next_command | grep -q 'convert .* -o OUT --arch gfx942 --revision vllm-0.30.0' 
 expect_exit 4 "$BIN" explain "$model" --arch gfx950
 next_command | grep -q 'VLLM_ROCM_USE_AITER=1' || fail 'emulation is proposed before a kernel'
 
-# Where the bytes depend on what no flag told, the flag is named; other values are refused.
+# The type of activations that Humming packs for follows from checkpoint, user and release; where the
+# variable or a loaded input hides it, the flag is named. Types that were not executed are refused.
 humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --arch"
 # shellcheck disable=SC2086
 {
-  expect_exit 4 "$BIN" $humming sm90
-  grep -q 'give --knob humming_input_dtype=none' stderr || fail 'the knob is not named'
+  expect_exit 0 "$BIN" $humming sm90
+  expect_exit 4 "$BIN" $humming sm90 --env VLLM_HUMMING_INPUT_QUANT_CONFIG='{"dtype": "int8"}'
+  expect_one_error 'give --knob humming_input_dtype=none'
+  # From 0.33.0 on the user's own type counts.
+  expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "mxfp8"}}'
+  expect_one_error 'HUMMING on sm90 .* packs otherwise for 8-bit activations'
+  expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "mxfp4"}}'
+  expect_one_error 'HUMMING on sm90 .* packs otherwise for 4-bit activations'
+  expect_exit 0 "$BIN" convert "$model" -o no --dry-run --revision 0.32.0 --backend HUMMING \
+    --arch sm90 --quantization-config '{"moe": {"activation": "mxfp8"}}'
   expect_exit 4 "$BIN" $humming sm90 --knob humming_input_dtype=int8
   expect_exit 4 "$BIN" $humming sm100 --knob humming_input_dtype=none
   expect_exit 0 "$BIN" $humming sm90 --knob humming_input_dtype=none
+  expect_exit 0 "$BIN" convert "$model" -o hidden --arch sm100 --revision 0.33.0
+  expect_exit 0 "$BIN" unpack hidden -o loaded
+  expect_exit 4 "$BIN" ${humming/"$model"/loaded} sm90
+  expect_one_error 'neither the input nor a flag tells: give --knob humming_input_dtype=none'
+  expect_exit 0 "$BIN" ${humming/"$model"/loaded} sm90 --knob humming_input_dtype=none
   for begin in "$humming" "explain $model --revision 0.33.0 --moe-backend humming --arch"; do
     expect_exit 2 "$BIN" $begin sm90 --knob humming_input_dtype=none \
       --quantization-config '{"moe": {"activation": "mxfp8"}}'

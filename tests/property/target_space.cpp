@@ -36,6 +36,7 @@ const std::vector<Change>& changes() {
       knob("humming_input_dtype", "none"),
       knob("humming_input_dtype", "float8e4m3"),
       knob("humming_input_dtype", "int8"),
+      knob("humming_input_dtype", "int4"),
       [](Target& target) { target.world_size = 4; },
       [](Target& target) { target.activation = "silu"; },
       [](Target& target) { target.activation = "situ"; },

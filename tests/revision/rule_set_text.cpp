@@ -21,6 +21,7 @@ void line(std::string& out, fmt::format_string<Args...> format, Args&&... args) 
 
 std::string names(const std::vector<Backend>& backends) {
   std::vector<std::string_view> list;
+  list.reserve(backends.size());
   for (const Backend backend : backends) list.push_back(backend_name(backend));
   return fmt::format("{}", fmt::join(list, " "));
 }
@@ -167,6 +168,7 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
          backend_name(row.never_rounds), row.first_class_only, row.gives_layer);
     line(out, "  alpha {}, beta {}, limit {}{}", number(row.alpha), number(row.beta),
          number(row.clamp_limit), row.model_clamp_limit ? ", the model's limit" : "");
+    if (!row.input_dtype.empty()) line(out, "  activations for the converter {}", row.input_dtype);
     if (row.emulates_when.holds) line(out, "  EMULATION when {}", row.emulates_when.text);
     if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
     const auto add_direct = [&](std::string_view kind, const DirectRow& direct) {
@@ -182,6 +184,11 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
     line(out, "{} {}: {}{}{}", family_name(row.family), backend_name(row.backend),
          row.supported ? "yes" : "no", row.needs_biases ? ", needs biases" : "",
          row.needs_input_scales ? ", needs input scales" : "");
+  }
+  for (const InputDtypeRow& row : rules.input_dtypes) {
+    line(out, "{} {}: {} is by {} alone where set{}{}", family_name(row.family),
+         backend_name(row.backend), row.knob, row.variable,
+         row.checkpoint ? ", the checkpoint" : "", row.override ? ", the override" : "");
   }
   out += "\n[load notes]\n";
   for (const LoadNoteRow& row : rules.load_notes) {

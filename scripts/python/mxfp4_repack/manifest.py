@@ -184,7 +184,8 @@ _MANIFEST = _object(
     ("rest", _objects(_object(("file", _plain_name), ("size", _size), ("xxh3_128", _text)), 1),
      None),
     ("source", _object(
-        ("kind", _text), ("model_type", _some_text, None), ("fingerprint", _some_text, None),
+        ("kind", _text), ("model_type", _some_text, None), ("activation", _some_text, None),
+        ("fingerprint", _some_text, None),
         ("files", _objects(_object(("name", _text), ("size", _size)))))),
     ("compression", _object(
         ("method", _one_of(frozenset({"zstd", "none"}))), ("level", _size, None),

@@ -1,0 +1,65 @@
+# compressed-tensors that states dynamic FP8 activations: from vLLM 0.32.0 on the generic method serves
+# it, so the bytes are those of the same experts in a generic checkpoint.
+"$python" - <<'END'
+import json, os, random, struct
+random.seed(7)
+MOE = {"model_type": "qwen3_moe", "hidden_size": 128, "moe_intermediate_size": 96, "num_experts": 2, "num_hidden_layers": 1, "num_experts_per_tok": 2}
+SHAPES = {"gate": (96, 128), "up": (96, 128), "down": (128, 96)}
+DATA = [(f"model.layers.0.mlp.experts.{e}.{word}_proj", kind, [n, k // per], random.randbytes(n * k // per) if per == 2 else bytes(random.randrange(100, 130) for _ in range(n * k // per)))
+        for e in range(2) for word, (n, k) in SHAPES.items() for kind, per in (("weight", 2), ("weight_scale", 32))]
+def model(name, suffix, **quantization):
+    os.mkdir(name)
+    json.dump(dict(MOE, quantization_config=quantization), open(name + "/config.json", "w"))
+    header, at = {}, 0
+    for tensor, kind, shape, data in DATA:
+        header[tensor + "." + kind + (suffix if kind == "weight" else "")] = {"dtype": "U8", "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    open(name + "/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + b"".join(row[3] for row in DATA))
+def group(inputs, target="Linear"):
+    weights = {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "symmetric": True}
+    return {"targets": [target], "weights": weights, "input_activations": inputs}
+def packed(name, *groups):
+    model(name, "_packed", quant_method="compressed-tensors", format="mxfp4-pack-quantized", config_groups={f"group_{i}": g for i, g in enumerate(groups)})
+TOKEN = {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True, "symmetric": True}
+model("generic", "", quant_method="mxfp4")
+packed("w4a16", group(None))
+packed("token", group(TOKEN))
+packed("block", group(dict(TOKEN, strategy="group", group_size=128)))
+packed("group", group(dict(TOKEN, strategy="group", group_size=32)))
+packed("several", group(TOKEN), group(None, "re:.*mlp.*"))
+packed("experts", group(None), group(TOKEN, "re:.*experts.*"))
+packed("broken", group(dict(TOKEN, dynamic=False)))
+END
+
+layers() { (cd "$1" && sha256sum layer-*); }
+for revision in 0.32.0 0.33.0; do
+  for arch in sm100 sm80; do
+    expect_exit 0 "$BIN" convert generic -o "generic-$revision-$arch" --arch "$arch" --revision "$revision"
+    layers "generic-$revision-$arch" >want
+    for name in token block group experts; do
+      expect_exit 0 "$BIN" convert "$name" -o "$name-$revision-$arch" --arch "$arch" --revision "$revision"
+      layers "$name-$revision-$arch" | cmp - want || fail "$name is not served as a generic model is"
+    done
+    expect_exit 0 "$BIN" verify "token-$revision-$arch" --against token
+  done
+  # On sm90 Humming is chosen, and packs for FP8: no bytes of that are known.
+  expect_exit 4 "$BIN" convert token -o no --arch sm90 --revision "$revision"
+  expect_one_error 'HUMMING on sm90 .*: this release packs otherwise for 8-bit activations'
+  expect_exit 4 "$BIN" convert several -o no --arch sm100 --revision "$revision"
+  expect_one_error 'disagree about activations'
+  expect_exit 4 "$BIN" convert w4a16 -o no --arch sm100 --revision "$revision"
+  expect_one_error 'CompressedTensorsW4A4Mxfp4MoEMethod runs CUTLASS MXFP4xMXFP4 experts'
+done
+expect_exit 3 "$BIN" inspect broken
+expect_one_error 'input_activations.dynamic: false, expected true for strategy token$'
+
+# Before, the activations are not looked at.
+for name in w4a16 token several; do
+  expect_exit 0 "$BIN" convert "$name" -o "$name-0.31" --arch sm90 --revision 0.31.0
+  layers "$name-0.31" | cmp - <(layers w4a16-0.31) || fail "$name is not served as before"
+done
+# A blob says for which activations it was made.
+expect_exit 0 "$BIN" inspect token-0.32.0-sm100 --revision 0.33.0
+expect_exit 0 "$BIN" explain token --arch sm100 --revision 0.33.0 -v
+grep -q 'checkpoint key *fp8_per_token' stdout || fail 'the key is not said'
