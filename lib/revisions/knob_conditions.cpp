@@ -47,6 +47,10 @@ bool no_swizzle(const Target& target) {
 
 bool gfx1250(const Target& target) { return target.arch.starts_with("gfx1250"); }
 
+bool gfx942_or_gfx1250(const Target& target) {
+  return target.arch.starts_with("gfx942") || gfx1250(target);
+}
+
 bool on_rocm(const Target& target) { return target.platform == Platform::kRocm; }
 
 bool arch_told(const Target& target) { return !target.arch.empty(); }

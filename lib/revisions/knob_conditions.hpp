@@ -19,6 +19,9 @@ namespace mxfp4 {
 // False on CUDA and ROCm without an arch: the layout depends on it.
 [[nodiscard]] bool no_swizzle(const Target& target);
 [[nodiscard]] bool gfx1250(const Target& target);
+// Where AITER_MXFP4_FP8's bytes of 0.21.0 to 0.23.0 were executed beside gfx950. Its class refuses
+// both there: only a forced backend asks.
+[[nodiscard]] bool gfx942_or_gfx1250(const Target& target);
 [[nodiscard]] bool on_rocm(const Target& target);
 [[nodiscard]] bool arch_told(const Target& target);
 [[nodiscard]] bool no_cpu_kernels(const Target& target);
@@ -38,6 +41,7 @@ inline constexpr TargetCondition kNoSwizzle{
     "CUDA capability below 9.0, other ROCm, gfx950 with a larger world, other platforms",
     no_swizzle};
 inline constexpr TargetCondition kGfx1250{"gfx1250", gfx1250};
+inline constexpr TargetCondition kGfx942OrGfx1250{"gfx942 or gfx1250", gfx942_or_gfx1250};
 inline constexpr TargetCondition kRocm{"rocm", on_rocm};
 inline constexpr TargetCondition kArchTold{"any other arch", arch_told};
 inline constexpr TargetCondition kNoCpuKernels{"arch other than x86-64 with AMX or AVX-512 BF16",

@@ -5,6 +5,7 @@
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/r2026_05_18_tables.hpp"
 #include "lib/revisions/releases.hpp"
 
@@ -93,6 +94,8 @@ void change_layouts(RuleSet& rules) {
     }
   }
   std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
+  edit::add_layouts(
+      rules, {{AITER_MXFP4_FP8, Family::kGptOss, kGfx942OrGfx1250, &kAiterW4a8Fp8StridedLayout}});
   edit::add_layouts(rules, {{HUMMING,
                              {},
                              {},

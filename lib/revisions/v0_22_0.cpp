@@ -4,6 +4,7 @@
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
@@ -21,7 +22,8 @@ void change_layouts(RuleSet& rules) {
   edit::drop_layouts(rules, XPU, Family::kGeneric);
   std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
   edit::add_layouts(
-      rules, {{XPU, Family::kGeneric, {}, &kIdentityLayout},
+      rules, {{AITER_MXFP4_FP8, Family::kGptOss, kGfx942OrGfx1250, &kAiterW4a8Fp8StridedLayout},
+              {XPU, Family::kGeneric, {}, &kIdentityLayout},
               {HUMMING,
                {},
                {},
