@@ -78,6 +78,18 @@ void refuse_gfx1250(RuleSet& rules) {
 // oracle/mxfp4.py, _humming_input_schema: both converters ask for the user's key.
 void tell_humming(RuleSet& rules) {
   for (InputDtypeRow& row : rules.input_dtypes) row.override = true;
+  // The generic selector asks for neither key, so the converter is the first to find them at odds.
+  rules.load_notes.push_back({[](const LoadFacts& f) {
+                                const Deployment& d = f.question.deployment;
+                                return f.decision.backend == HUMMING &&
+                                       f.family == Family::kGeneric && f.caller != nullptr &&
+                                       !f.caller->input_dtype.empty() && d.activation_override &&
+                                       d.activation_override != d.model_activation;
+                              },
+                              "Humming's converter finds the checkpoint's activations and "
+                              "quantization_config.moe.activation "
+                              "at odds: loading stops with ValueError",
+                              "", /*stops=*/true});
 }
 
 void add_lora(RuleSet& rules) {

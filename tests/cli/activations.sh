@@ -51,6 +51,13 @@ for revision in 0.32.0 0.33.0; do
   expect_exit 4 "$BIN" convert w4a16 -o no --arch sm100 --revision "$revision"
   expect_one_error 'CompressedTensorsW4A4Mxfp4MoEMethod runs CUTLASS MXFP4xMXFP4 experts'
 done
+# The user's own type must agree from 0.33.0 on; Humming's converter asks for it first.
+expect_exit 4 "$BIN" explain token --arch sm90 --revision 0.33.0 --quantization-config '{"moe": {"activation": "mxfp8"}}'
+tr -s ' \n' ' ' <stdout | grep -q 'at odds: loading stops with ValueError' || fail 'the conflict is not said'
+for ask in '0.33.0 fp8_per_token' '0.32.0 mxfp8'; do
+  expect_exit 4 "$BIN" explain token --arch sm90 --revision "${ask% *}" --quantization-config "{\"moe\": {\"activation\": \"${ask#* }\"}}"
+  ! grep -q 'at odds' stdout || fail "$ask is called a conflict"
+done
 expect_exit 3 "$BIN" inspect broken
 expect_one_error 'input_activations.dynamic: false, expected true for strategy token$'
 
