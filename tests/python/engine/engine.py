@@ -152,7 +152,7 @@ def add(found, name, value, depth=0):
 
     if isinstance(value, torch.Tensor):
         found[name] = (type(value).__name__, str(value.dtype), tuple(value.shape), tuple(value.stride()), str(value.device), content(value),
-                       sorted(vars(value)))
+                       sorted(key for key in vars(value) if not key.startswith("_dynamo")))
     elif depth < 7 and hasattr(value, "__dict__") and (type(value).__name__ in OBJECTS or type(value).__module__.startswith("triton_kernels")):
         found[name] = type(value).__qualname__
         for key, item in sorted(vars(value).items()):

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""A compiled vLLM on a GPU, with and without blobs: equal weights, equal tokens, equal log-probabilities.
+
+    engine_check.py --program MXFP4_REPACK --revision REVISION [--backends triton marlin] [--work DIR]
+                    [--layers 4 --experts 32 --hidden 2880 --inter 2880] [--only WORD...]
+                    [--arguments JSON] [--report FILE]
+
+vLLM is the one that this interpreter imports; REVISION names its release to the program. Makes two gpt-oss
+checkpoints of random weights in DIR, packs the first for each backend, default and plain, and starts vLLM's
+own LLM class in processes of their own, the engine inside. Each start gives the experts' state and 6
+prompts of 48 greedy tokens with their log-probabilities: vLLM alone, the default blob, the plain one, vLLM
+alone again. Three groups for each backend, all side by side:
+
+  eager     then a reload of the second checkpoint's weights into the running engine;
+  compiled  torch.compile and CUDA graphs, after a start of vLLM alone that fills the compiler's cache:
+            code fresh from the compiler answers otherwise than the same code from the cache;
+  sleep     eager, level 1 and awake; level 2, awake and reloaded.
+
+Each is compared with vLLM alone doing the same: where that fails with an error, the blob's run must fail
+with the same. Prints a line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not
+installed, set VLLM_USE_FLASHINFER_SAMPLER=0.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOBS = {"default blob": "zstd", "plain blob": "none"}
+CASE_SECONDS = 300
+ENGINE = {"skip_tokenizer_init": True, "max_model_len": 256, "max_num_seqs": 8, "dtype": "bfloat16",
+          "disable_log_stats": True, "enable_prefix_caching": False, "kv_cache_memory_bytes": 256 << 20,
+          "async_scheduling": False, "attention_backend": "TRITON_ATTN", "generation_config": "vllm",
+          "gpu_memory_utilization": 0.1}
+failures = 0
+
+
+def report(what, good, text=""):
+    global failures
+    failures += not good
+    print(f"{'ok  ' if good else 'FAIL'} {what}{'' if good else ': ' + str(text)[:800]}", flush=True)
+
+
+# One start, in a process of its own -------------------------------------------------------------------
+
+def error_of(error):
+    return {"error": type(error).__name__, "text": str(error)[-400:]}
+
+
+def generated(llm):
+    """[(tokens, log-probabilities)] of each prompt."""
+    from vllm import SamplingParams
+
+    prompts = [{"prompt_token_ids": [(17 * i + 5 * j + 3) % 509 + 3 for j in range(5 + 11 * i)]} for i in range(6)]
+    wanted = SamplingParams(temperature=0.0, max_tokens=48, ignore_eos=True, detokenize=False, logprobs=1)
+    answers = [answer.outputs[0] for answer in llm.generate(prompts, wanted, use_tqdm=False)]
+    return [(list(a.token_ids), [p[token].logprob for token, p in zip(a.token_ids, a.logprobs)]) for a in answers]
+
+
+def state_of(llm):
+    """{entry: value}, as plain values that JSON keeps."""
+    import engine
+
+    (found,) = llm.apply_model(engine.state)
+    return {name: repr(value) for name, value in found.items()}
+
+
+def free_bytes():
+    import torch
+
+    return torch.cuda.mem_get_info()[0]
+
+
+def step(llm, what, spec):
+    """One thing done with a running engine."""
+    if what == "reload":
+        llm.collective_rpc("reload_weights", kwargs={"weights_path": spec["other"]})
+    elif what == "sleep 1":
+        before = free_bytes()
+        llm.sleep(level=1)
+        freed = free_bytes() - before
+        llm.wake_up()
+        return {"freed": freed, "state": state_of(llm), "generated": generated(llm)}
+    elif what == "sleep 2":
+        before = free_bytes()
+        llm.sleep(level=2)
+        freed = free_bytes() - before
+        llm.wake_up(tags=["weights"])
+        llm.collective_rpc("reload_weights")
+        llm.wake_up(tags=["kv_cache"])
+        return {"freed": freed, "state": state_of(llm), "generated": generated(llm)}
+    return {"state": state_of(llm), "generated": generated(llm)}
+
+
+def run_case(spec):
+    """{"lines", "seconds", "steps": {step: result}}; after a step that raises, no other is taken."""
+    import engine
+    from vllm import LLM
+
+    lines, begin = engine.messages(), time.perf_counter()
+    arguments = {**ENGINE, "model": spec["model"], "moe_backend": spec["backend"], "enforce_eager": spec["eager"],
+                 "enable_sleep_mode": "sleep 1" in spec["steps"], **spec["arguments"]}
+    if spec["blob"]:
+        arguments.update(load_format="mxfp4_repack", model_loader_extra_config={"blob": spec["blob"]})
+    result = {"steps": {}}
+    try:
+        llm = LLM(**arguments)
+    except Exception as error:
+        result["steps"]["start"] = error_of(error)
+        return result
+    result["seconds"] = time.perf_counter() - begin
+    for what in ["start", *spec["steps"]]:
+        try:
+            result["steps"][what] = step(llm, what, spec)
+        except Exception as error:
+            import traceback
+
+            traceback.print_exc()
+            result["steps"][what] = error_of(error)
+            break
+    result["lines"] = lines.clear()
+    return result
+
+
+def child(spec, path):
+    sys.path[:0] = [str(ROOT / "tests" / "python" / "engine")]
+    with open(path, "w") as file:
+        json.dump(run_case(spec), file)
+    os._exit(0)  # an engine that failed in a reload may not end by itself
+
+
+# All of them ------------------------------------------------------------------------------------------
+
+STEPS = {"eager": ["reload"], "compiled": [], "sleep": ["sleep 1", "sleep 2"]}
+
+
+def cases(backend, how):
+    """(name, blob) of each start; vLLM alone first, with which the others are compared."""
+    if how == "compiled":
+        yield f"{backend}, {how}, vLLM filling its cache", None
+    yield f"{backend}, {how}, vLLM alone", None
+    for what, method in BLOBS.items():
+        yield f"{backend}, {how}, {what}", method
+    yield f"{backend}, {how}, vLLM alone again", None
+
+
+def environment(work, library):
+    plugin = work / "plugin" / "mxfp4_repack-0.dist-info"
+    plugin.mkdir(parents=True, exist_ok=True)
+    (plugin / "entry_points.txt").write_text("[vllm.general_plugins]\nmxfp4_repack = mxfp4_repack.vllm:register\n")
+    (plugin / "METADATA").write_text("Metadata-Version: 2.1\nName: mxfp4-repack\nVersion: 0\n")
+    paths = [str(ROOT / "scripts" / "python"), str(plugin.parent), os.environ.get("PYTHONPATH", "")]
+    named = {"MXFP4_REPACK_LIBRARY": str(library)} if library else {}
+    return {**os.environ, **named, "PYTHONPATH": ":".join(filter(None, paths)), "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+            "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "XDG_CACHE_HOME": str(work / "cache")}
+
+
+def run_group(backend, how, arguments, results):
+    """Starts that are compared with each other, one after another; none but the first where that fails."""
+    done = {}
+    for name, method in cases(backend, how):
+        if any(word not in name for word in arguments.only):
+            continue
+        blob = method and str(arguments.work / f"{backend}-{method}")
+        spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "steps": STEPS[how], "model": str(arguments.work / "model-1"),
+                "other": str(arguments.work / "model-2"), "arguments": arguments.arguments}
+        base = arguments.work / name.replace(", ", "-").replace(" ", "_")
+        begin = time.perf_counter()
+        with open(f"{base}.log", "w") as log:
+            try:
+                ended = subprocess.run([sys.executable, __file__, "--case", json.dumps(spec), "--report", f"{base}.json"], stdout=log,
+                                       stderr=log, timeout=CASE_SECONDS, env=environment(arguments.work, arguments.library)).returncode
+                done[name] = json.loads(pathlib.Path(f"{base}.json").read_text())
+            except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+                done[name] = {"steps": {"start": {"error": type(error).__name__, "text": str(error)[-200:]}}}
+        results[name] = summary(name, done, time.perf_counter() - begin)
+        if "error" in done[name]["steps"]["start"] and not blob:
+            return
+
+
+def compared(own, found):
+    """("" where equal, or what differs; a word on how much was compared)"""
+    if "error" in own or "error" in found:
+        same = own.get("error") is not None and own.get("error") == found.get("error")
+        return "" if same else f"vLLM alone: {own.get('error')} {own.get('text')}; here: {found.get('error')} {found.get('text')}", \
+            f"vLLM alone fails likewise: {own.get('error')}: {own.get('text', '')[:160]}"
+    if not own["state"]:
+        return "no experts were found", ""
+    differing = [name for name in {**own["state"], **found["state"]} if own["state"].get(name) != found["state"].get(name)]
+    wrong = sum(a[0] != b[0] for a, b in zip(own["generated"], found["generated"]))
+    largest = max(abs(x - y) for a, b in zip(own["generated"], found["generated"]) for x, y in zip(a[1], b[1]))
+    text = (f"{len(own['state'])} entries, {len(differing)} differ; {len(own['generated'])} prompts, {wrong} with other tokens, "
+            f"log-probabilities differ by {largest}")
+    return (f"{differing[:3]} {text}" if differing or wrong or largest else ""), text
+
+
+def summary(name, done, seconds):
+    """Prints and gives what a start came to, beside vLLM alone."""
+    result, own = done[name], done.get(name.rpartition(", ")[0] + ", vLLM alone")
+    taken = sum(": taken from " in line for line in result.get("lines", ()))
+    proven = sum("own conversion equals" in line for line in result.get("lines", ()))
+    kept = {"seconds": seconds, "taken": taken, "proven": proven, "steps": {}}
+    for what, found in result["steps"].items():
+        against = done[name.rpartition(", ")[0] + ", vLLM alone"]["steps"].get(what) if own else None
+        label = name if what == "start" else f"{name}, {what}"
+        if result is own or against is None:
+            finite = "error" not in found and all(p == p and abs(p) < 1e4 for g in found["generated"] for p in g[1])
+            report(f"{label}: {'error ' + found['error'] + ' ' + found['text'][-160:] if 'error' in found else 'finite' if finite else 'NOT finite'}",
+                   "error" in found and what != "start" or finite, result)
+            kept["steps"][what] = {k: v for k, v in found.items() if k in ("error", "text", "freed")}
+            continue
+        wrong, text = compared(against, found)
+        report(f"{label}: {taken} taken, {proven} proven; {text}", not wrong, wrong)
+        kept["steps"][what] = {"wrong": wrong, "text": text, "freed": (found.get("freed"), against.get("freed"))}
+    if "blob" in name and taken + proven == 0:
+        report(f"{name}: layers from the blob", False, result.get("lines"))
+    return kept
+
+
+def run(*command):
+    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+
+
+def prepare(arguments):
+    """Two checkpoints and the blobs of the first."""
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    shape = ["--layers", arguments.layers, "--experts", arguments.experts, "--hidden", arguments.hidden, "--intermediate", arguments.inter]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(lambda seed: (arguments.work / f"model-{seed}").exists() or
+                      run(sys.executable, ROOT / "scripts" / "make-checkpoint", arguments.work / f"model-{seed}", "--seed", seed, *shape), (1, 2)))
+    for backend in arguments.backends:
+        for method in BLOBS.values():
+            if not (arguments.work / f"{backend}-{method}").exists():
+                run(arguments.program, "convert", arguments.work / "model-1", "-o", arguments.work / f"{backend}-{method}", "-q",
+                    "--arch", arguments.arch, "--moe-backend", backend, "--revision", arguments.revision, "--compress", method)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=lambda text: pathlib.Path(text).resolve())
+    parser.add_argument("--library", type=lambda text: pathlib.Path(text).resolve(), help="libmxfp4_repack.so.0, if it is not installed")
+    parser.add_argument("--revision")
+    parser.add_argument("--backends", nargs="+", default=["triton", "marlin"])
+    parser.add_argument("--arch", default="sm90")
+    parser.add_argument("--work", type=lambda text: pathlib.Path(text).resolve(), default=pathlib.Path("/tmp/engine-check"))
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--experts", type=int, default=32)
+    parser.add_argument("--hidden", type=int, default=2880)
+    parser.add_argument("--inter", type=int, default=2880)
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="starts with all these words in their names")
+    parser.add_argument("--arguments", type=json.loads, default={}, metavar="JSON", help="more arguments of vLLM's LLM")
+    parser.add_argument("--report", type=pathlib.Path)
+    parser.add_argument("--case", type=json.loads, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.case:
+        return child(arguments.case, arguments.report)
+    prepare(arguments)
+    results = {}
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        groups = [pool.submit(run_group, backend, how, arguments, results) for backend in arguments.backends for how in STEPS]
+        for group in groups:
+            group.result()
+    if arguments.report:
+        arguments.report.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"{len(results)} starts, {failures} failures")
+    return 1 if failures or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
