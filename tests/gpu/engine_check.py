@@ -17,8 +17,9 @@ alone again. Three groups for each backend, all side by side:
   sleep     eager, level 1 and awake; level 2, awake and reloaded.
 
 Each is compared with vLLM alone doing the same: where that fails with an error, the blob's run must fail
-with the same. Prints a line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not
-installed, set VLLM_USE_FLASHINFER_SAMPLER=0.
+with the same; where that generates NaN, there is nothing to compare with, and a line says so. Prints a line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not
+installed, set VLLM_USE_FLASHINFER_SAMPLER=0. For flashinfer's kernels its autotuner must be off, since it
+chooses by time: --arguments '{"enable_flashinfer_autotune": false}'.
 """
 import argparse
 import concurrent.futures
@@ -182,6 +183,11 @@ def run_group(backend, how, arguments, results):
             return
 
 
+def finite(found):
+    """Whether a step ended and its log-probabilities are numbers."""
+    return "error" not in found and all(p == p and abs(p) < 1e4 for g in found["generated"] for p in g[1])
+
+
 def compared(own, found):
     """("" where equal, or what differs; a word on how much was compared)"""
     if "error" in own or "error" in found:
@@ -208,10 +214,12 @@ def summary(name, done, seconds):
         against = done[name.rpartition(", ")[0] + ", vLLM alone"]["steps"].get(what) if own else None
         label = name if what == "start" else f"{name}, {what}"
         if result is own or against is None:
-            finite = "error" not in found and all(p == p and abs(p) < 1e4 for g in found["generated"] for p in g[1])
-            report(f"{label}: {'error ' + found['error'] + ' ' + found['text'][-160:] if 'error' in found else 'finite' if finite else 'NOT finite'}",
-                   "error" in found and what != "start" or finite, result)
+            word = f"error {found['error']} {found['text'][-160:]}" if "error" in found else "finite" if finite(found) else "NaN"
+            report(f"{label}: {word}", finite(found) or what != "start", word)
             kept["steps"][what] = {k: v for k, v in found.items() if k in ("error", "text", "freed")}
+            continue
+        if "error" not in against and not finite(against):
+            print(f"--   {label}: vLLM alone generates NaN, nothing to compare with", flush=True)
             continue
         wrong, text = compared(against, found)
         report(f"{label}: {taken} taken, {proven} proven; {text}", not wrong, wrong)
