@@ -18,7 +18,8 @@ import time
 
 import engine
 import row
-from row import checkpoint, forked, is_error, packed, program, proven, replaced, report, same_state, sealed, taken
+from processes import forked
+from row import checkpoint, is_error, packed, program, proven, replaced, report, same_state, sealed, taken
 
 CHECKS = ("tokens", "environment", "rest", "reload", "ranks", "check", "mismatches", "load")
 PROMPTS = (3, 9, 17, 33, 50, 64)  # lengths

@@ -4,17 +4,15 @@ SITE is what pip installed (its compiled parts are not used). The plug-in is fou
 meta, loaded and converted by the release; see engine.py for what is faked. Every load runs in a process forked from one that has
 imported vLLM. Prints a line for each check; exit 1 if one failed.
 """
-import gc
 import json
 import os
 import pathlib
-import pickle
 import subprocess
 import sys
 import time
-import traceback
 
 import engine
+from processes import begun, collected, forked, live_bytes
 
 BIN, SOURCE = os.environ["BIN"], pathlib.Path(os.environ["MXFP4_SOURCE"])
 SHAPE = ("--layers", "3", "--experts", "8", "--hidden", "320", "--intermediate", "352")
@@ -47,55 +45,7 @@ def blob(name, *flags, source="model", arch="sm90", backend="triton"):
     return os.path.abspath(name)
 
 
-# Processes ------------------------------------------------------------------------------------------
-
-def forked(function, *arguments):
-    """The value of function(*arguments) in a child, or the text of its exception as ("raised", type, text)."""
-    return collected(begun(function, *arguments))
-
-
-def begun(function, *arguments):
-    out, into = os.pipe()
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        os.close(out)
-        if not os.environ.get("MXFP4_TEST_LOUD"):
-            quiet = os.open("engine.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            os.dup2(quiet, 1), os.dup2(quiet, 2)
-        try:
-            value = function(*arguments)
-        except BaseException as error:
-            traceback.print_exc()
-            value = ("raised", type(error).__name__, str(error))
-        with os.fdopen(into, "wb") as file:
-            pickle.dump(value, file)
-        os._exit(0)
-    os.close(into)
-    return pid, out
-
-
-def collected(child):
-    pid, out = child
-    with os.fdopen(out, "rb") as file:
-        data = file.read()
-    os.waitpid(pid, 0)
-    return pickle.loads(data) if data else ("raised", "Death", "the process ended without an answer")
-
-
-def live_bytes():
-    """Bytes of all tensors that something still holds."""
-    import torch
-
-    gc.collect()
-    storages = {}
-    for thing in gc.get_objects():
-        # torch.compile leaves tensors that have no memory either.
-        if isinstance(thing, torch.Tensor) and not thing.is_meta and type(thing).__name__ != "FakeTensor":
-            storage = thing.untyped_storage()
-            storages[storage.data_ptr()] = storage.nbytes()
-    return sum(storages.values())
-
+# Loads ----------------------------------------------------------------------------------------------
 
 def loaded(arguments, environment=(), rank=0, ranks=1, at=None, after=None, kept=False):
     """Loads once; {"state", "lines", "bytes", "modules", "seconds"}."""
