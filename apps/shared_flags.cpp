@@ -34,6 +34,16 @@ CLI::Validator one_of(std::string what, std::vector<std::string> known) {
           ""};
 }
 
+CLI::Validator number_in(int64_t lowest, int64_t highest) {
+  return {[lowest, highest](std::string& value) -> std::string {
+            int64_t number = 0;
+            const bool is_number = CLI::detail::lexical_cast(value, number);
+            if (is_number && number >= lowest && number <= highest) return "";
+            return fmt::format("'{}' is not a number from {} to {}", value, lowest, highest);
+          },
+          ""};
+}
+
 void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,
               const std::string& group) {
   add_path(command, name, file, text, group);
@@ -117,7 +127,7 @@ void add_parallel_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "Parallelism";
   const auto size = [&](const std::string& name, int64_t& value, const std::string& text) {
     command.add_option(name, value, text)
-        ->check(CLI::Range(int64_t{1}, int64_t{65536}))
+        ->check(number_in(1, 65536))
         ->option_text("N")
         ->group(group);
   };
@@ -140,6 +150,7 @@ void add_parallel_flags(CLI::App& command, RequestFlags& options) {
       ->option_text("linear|round_robin")
       ->group(group);
   command.add_option("--rank", options.rank, "Only this rank's blob")
+      ->check(number_in(0, 65535))
       ->option_text("R")
       ->group(group);
 }
@@ -159,7 +170,7 @@ void add_input_flags(CLI::App& command, InputOptions& options) {
 void add_resource_flags(CLI::App& command, RunLimits& options) {
   const std::string group = "Resources";
   command.add_option("-j,--threads", options.threads, "Workers; default: the CPUs of this process")
-      ->check(CLI::Range(1, 1024))
+      ->check(number_in(1, 1024))
       ->option_text("N")
       ->group(group);
   command

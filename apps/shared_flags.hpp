@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace mxfp4 {
 
 // A value out of a short list; another one is refused with the nearest.
 [[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string> known);
+
+// A whole number from `lowest` to `highest`; anything else is refused with these two.
+[[nodiscard]] CLI::Validator number_in(int64_t lowest, int64_t highest);
 
 // A flag that names a small file, which is read when it is needed.
 void add_file(CLI::App& command, const std::string& name, FlagFile& file, const std::string& text,

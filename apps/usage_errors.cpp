@@ -5,271 +5,97 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <filesystem>
-#include <iterator>
-#include <string_view>
 
 #include "apps/options.hpp"
-#include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
+#include "apps/unknown_words.hpp"
 #include "lib/oracle/machines.hpp"
 
 namespace mxfp4 {
 namespace {
 
-struct Complaint {
-  std::string message;
-  std::string hint;
-};
-
-struct OtherName {
-  std::string_view word;  // as the engine or other programs have it
-  std::string_view flag;  // as it is here
-};
-
-constexpr std::array kOtherNames = {
-    OtherName{"--tensor-parallel-size", "--tp-size"},
-    OtherName{"--tensor-parallel", "--tp-size"},
-    OtherName{"--data-parallel-size", "--dp-size"},
-    OtherName{"--data-parallel", "--dp-size"},
-    OtherName{"--prefill-context-parallel-size", "--pcp-size"},
-    OtherName{"--expert-parallel", "--enable-expert-parallel"},
-    OtherName{"--ep", "--enable-expert-parallel"},
-    OtherName{"--ep-size", "--enable-expert-parallel"},
-    OtherName{"--eplb", "--enable-eplb"},
-    OtherName{"--lora", "--enable-lora"},
-    OtherName{"--enable-sp", "--sequence-parallel"},
-    OtherName{"--sp", "--sequence-parallel"},
-    OtherName{"--expert-placement-strategy", "--expert-placement"},
-    OtherName{"--gpu", "--arch"},
-    OtherName{"--gpu-arch", "--arch"},
-    OtherName{"--gpu-name", "--arch"},
-    OtherName{"--machine", "--arch"},
-    OtherName{"--sm", "--arch"},
-    OtherName{"--cc", "--arch"},
-    OtherName{"--compute-capability", "--arch"},
-    OtherName{"--device", "--arch"},
-    OtherName{"--target-arch", "--arch"},
-    OtherName{"--out", "--output"},
-    OtherName{"--outdir", "--output"},
-    OtherName{"--output-dir", "--output"},
-    OtherName{"--dest", "--output"},
-    OtherName{"--overwrite", "--force"},
-    OtherName{"--yes", "--force"},
-    OtherName{"--continue", "--resume"},
-    OtherName{"--jobs", "--threads"},
-    OtherName{"--workers", "--threads"},
-    OtherName{"--num-threads", "--threads"},
-    OtherName{"--nproc", "--threads"},
-    OtherName{"--mem", "--memory"},
-    OtherName{"--ram", "--memory"},
-    OtherName{"--simulate", "--dry-run"},
-    OtherName{"--just-print", "--dry-run"},
-    OtherName{"--no-act", "--dry-run"},
-    OtherName{"--plan", "--dry-run"},
-    OtherName{"--compression", "--compress"},
-    OtherName{"--zstd", "--compress"},
-    OtherName{"--compression-level", "--level"},
-    OtherName{"--zstd-level", "--level"},
-    OtherName{"--config", "--model-config"},
-    OtherName{"--engine", "--revision"},
-    OtherName{"--vllm", "--revision"},
-    OtherName{"--vllm-version", "--revision"},
-    OtherName{"--engine-version", "--revision"},
-    OtherName{"--release", "--revision"},
-    OtherName{"--packages", "--libs"},
-    OtherName{"--without", "--no-lib"},
-    OtherName{"--environment", "--env"},
-    OtherName{"--kernel", "--moe-backend"},
-    OtherName{"--verbose", "-v"},
-    OtherName{"--silent", "--quiet"},
-    OtherName{"--colour", "--color"},
-    OtherName{"--every", "--all"},
-    OtherName{"--facts", "--target"},
-};
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  return names;
-}
-
-std::vector<std::string> flag_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
-}
-
-bool contains(const std::vector<std::string>& words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) {
-    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
-  });
-  return out;
-}
-
-// "-tp" is looked up as "--tp".
-std::string long_form(std::string_view name) {
-  return (name.starts_with("--") ? "" : "-") + lower(name);
-}
-
-// The flag that other programs call so, or that has this name as a part; empty when there is none.
-std::string known_otherwise(const std::string& name, const std::vector<std::string>& flags) {
-  const std::string word = long_form(name);
-  for (const OtherName& other : kOtherNames) {
-    if (other.word == word && contains(flags, other.flag)) return std::string(other.flag);
-  }
-  // By its beginning, then by a part between dashes.
-  for (const std::string& flag : flags) {
-    if (word.size() > 3 && (flag.starts_with(word) || word.starts_with(flag + "-"))) return flag;
-  }
-  const std::string part = word.substr(1) + "-";
-  for (const std::string& flag : flags) {
-    if (part.size() > 3 && (flag + "-").find(part) != std::string::npos) return flag;
-  }
-  return "";
-}
-
-// The flag that a wrong one most likely means; empty when none is near.
-std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
-  std::string other = known_otherwise(name, flags);
-  if (!other.empty() || name.size() == 2) return other;
-  // Too many flags are near a flag of one letter.
-  std::vector<std::string> words;
-  std::ranges::copy_if(flags, std::back_inserter(words),
-                       [](const std::string& flag) { return flag.size() > 2; });
-  return nearest_word(long_form(name), words);
-}
-
-// "--arch is a flag of convert, inspect, explain"
-std::string other_commands(const CLI::App& app, const std::string& flag) {
-  std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    if (contains(flag_names(*command), flag)) commands.push_back(command->get_name());
-  }
-  return commands.empty() ? "" : fmt::format("{} is a flag of {}", flag, fmt::join(commands, ", "));
-}
-
-Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::string& name) {
-  const std::vector<std::string> flags = flag_names(command);
-  const std::string nearest = nearest_flag(name, flags);
-  Complaint error{fmt::format("unknown flag '{}'", name), ""};
-  const std::string elsewhere = other_commands(app, name);
-  if (&command != &app && contains(flag_names(app), name)) {
-    error.hint = fmt::format("{} stands without a command", name);
-  } else if (&command == &app && !elsewhere.empty()) {
-    error.hint = "flags follow the command; " + elsewhere;
-  } else if (!elsewhere.empty()) {
-    error.hint = elsewhere;
-  } else if (!nearest.empty()) {
-    error.hint = fmt::format("did you mean {}?", nearest);
-  }
-  return error;
-}
-
-bool looks_like_flag(const std::string& word) {
-  return word.size() > 1 && word.front() == '-' && word != "--" &&
-         std::isdigit(static_cast<unsigned char>(word[1])) == 0;
-}
-
-// "-j4" and "-fn" as the parser reads them: letters up to the first that takes a value, which is the
-// rest. The first letter that is no flag, with its dash; empty: all are.
-std::string unknown_letter(const CLI::App& command, std::string_view word) {
-  for (char letter : word.substr(1)) {
-    std::string name{'-', letter};
-    const CLI::Option* option = command.get_option_no_throw(name);
-    if (option == nullptr) return name;
-    if (option->get_items_expected_max() > 0) break;
-  }
-  return "";
-}
-
-// The flag in `word` that `command` does not know; empty: it knows all of them.
-std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
-  const std::vector<std::string> flags = flag_names(command);
-  std::string name = word.substr(0, word.find('='));
-  if (name.starts_with("--")) return contains(flags, name) ? "" : name;
-  // "-json" is --json with a dash too few, though the parser reads -j and its value.
-  if (name.size() > 2 && contains(flags, "-" + name)) return name;
-  const std::string letter = unknown_letter(command, word);
-  const bool one_word = letter == name.substr(0, 2) || !known_otherwise(name, flags).empty();
-  return letter.empty() || !one_word ? letter : name;
-}
-
-// The first word that `app` does not know; an empty message when it knows all of them.
-Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
-  const std::vector<std::string> commands = command_names(app);
-  const CLI::App* command = nullptr;
-  for (const std::string& word : words) {
-    if (word == "--") break;
-    if (command == nullptr && !looks_like_flag(word)) {
-      if (!contains(commands, word)) {
-        const std::string nearest = nearest_word(word, commands);
-        std::error_code ignored;
-        if (nearest.empty() && std::filesystem::exists(word, ignored)) {
-          return {fmt::format("no command before '{}'", word),
-                  fmt::format("mxfp4-repack inspect {} shows what it is", shell_word(word))};
-        }
-        if (contains(flag_names(app), "--" + word)) {
-          return {fmt::format("unknown command '{}'", word),
-                  fmt::format("did you mean --{}?", word)};
-        }
-        return {fmt::format("unknown command '{}'", word), nearest_hint(word, commands)};
-      }
-      command = app.get_subcommand(word);
-    } else if (looks_like_flag(word)) {
-      const CLI::App& owner = command != nullptr ? *command : app;
-      const std::string name = unknown_flag_in(owner, word);
-      if (!name.empty()) return unknown_flag(app, owner, name);
-    }
-  }
-  return {};
-}
-
 const CLI::App* chosen_command(const CLI::App& app, const std::vector<std::string>& words) {
   for (const CLI::App* command : app.get_subcommands({})) {
-    if (contains(words, command->get_name())) return command;
+    if (std::ranges::find(words, command->get_name()) != words.end()) return command;
   }
   return nullptr;
 }
 
-// The parser's "--arch: ..." or "--arch ...": the flag that it is about.
-std::string subject_of(std::string_view text) {
-  return std::string(text.substr(0, text.find_first_of(": ")));
+bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+
+// Of those that the command must have, the first that was not given; null: all were.
+const CLI::Option* missing_option(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_required() && option->count() == 0) return option;
+  }
+  return nullptr;
 }
 
-std::string missing_words(const CLI::App* command, const std::string& name) {
-  const CLI::Option* option = command == nullptr ? nullptr : command->get_option_no_throw(name);
-  if (option == nullptr) return name + " is missing";
+std::string missing_words(const CLI::App& command) {
+  const CLI::Option* option = missing_option(command);
+  if (option == nullptr) return "an argument is missing";
   std::string what = option->get_description();
   if (!what.empty()) what.front() = static_cast<char>(std::tolower(what.front()));
-  return fmt::format("{} is missing: {}", name, what);
+  return fmt::format("{} is missing: {}", option->get_name(), what);
 }
 
-// "--tp-size: Value 0 not in range 1 to 65536"
-std::string range_words(const std::string& text) {
-  constexpr std::string_view kBegin = ": Value ";
-  constexpr std::string_view kMiddle = " not in range ";
-  const size_t begin = text.find(kBegin);
-  const size_t middle = text.find(kMiddle);
-  if (begin == std::string::npos || middle == std::string::npos || middle < begin) return text;
-  const size_t value = begin + kBegin.size();
-  return fmt::format("{}: '{}' is not a number from {}", text.substr(0, begin),
-                     text.substr(value, middle - value), text.substr(middle + kMiddle.size()));
+// A flag takes the word that follows, whatever it is, so a value is missing at the very end only.
+std::string number_of_values_words(const CLI::App& command, const std::string& last_word) {
+  const bool letters = last_word.size() > 2 && !last_word.starts_with("--");
+  const CLI::Option* last =
+      command.get_option_no_throw(letters ? std::string{'-', last_word.back()} : last_word);
+  if (last != nullptr && !last->get_positional() && !is_switch(*last)) {
+    return last->get_name() + ": its value is missing";
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (!is_switch(*option) && option->count() > 1) {
+      return option->get_name() + ": given more than once";
+    }
+  }
+  return "a flag has too few values, or too many";
 }
 
-// The parser gives this error the command's name in place of its own.
-bool is_surplus(const CLI::Error& error) {
-  return dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+// Numbers are checked by our own words (number_in); what cannot be converted is a switch's value.
+std::string switch_value_words(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (!is_switch(*option)) continue;
+    for (const std::string& value : option->results()) {
+      if (value != "true" && value != "false") {
+        return fmt::format("{}: '{}' is neither true nor false; the flag alone means true",
+                           option->get_name(), value);
+      }
+    }
+  }
+  return "a value is neither true nor false";
+}
+
+std::string contradiction_words(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    for (const CLI::Option* other : option->get_excludes()) {
+      if (option->count() > 0 && other->count() > 0) {
+        return fmt::format("{} and {} contradict each other: give one of them", option->get_name(),
+                           other->get_name());
+      }
+    }
+  }
+  return "two flags contradict each other";
+}
+
+std::string needs_words(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    for (const CLI::Option* other : option->get_needs()) {
+      if (option->count() > 0 && other->count() == 0) {
+        return fmt::format("{}: of no use without {}", option->get_name(), other->get_name());
+      }
+    }
+  }
+  return "a flag is of no use without another";
+}
+
+template <class Kind>
+bool is(const CLI::Error& error) {
+  return dynamic_cast<const Kind*>(&error) != nullptr;
 }
 
 // The words that the command takes no more. Those behind "--" stand with the program.
@@ -285,46 +111,17 @@ std::string too_many(const std::vector<std::string>& words) {
   return fmt::format("{} arguments too many: '{}'", words.size(), fmt::join(words, "' '"));
 }
 
-std::string reworded(const CLI::App* command, const CLI::Error& error,
+// What the parser found wrong, by its kind; which flag it is, the parsed command shows.
+std::string reworded(const CLI::App& command, const CLI::Error& error,
+                     const std::vector<std::string>& words,
                      const std::vector<std::string>& surplus) {
-  std::string text = error.what();
-  const std::string name = subject_of(text);
-  const std::string kind = error.get_name();
-  if (kind == "RequiredError") return missing_words(command, name);
-  if (kind == "ArgumentMismatch") {
-    const bool twice = text.find("received") != std::string::npos ||
-                       text.find("At Most") != std::string::npos ||
-                       text.find("at most") != std::string::npos;
-    return name + (twice ? ": given more than once" : ": its value is missing");
-  }
-  if (kind == "ConversionError") {
-    const size_t equals = text.rfind(" = ");
-    const size_t flag = text.find("--");
-    if (equals != std::string::npos && flag != std::string::npos && flag < equals) {
-      const std::string given = text.substr(flag, equals - flag);
-      const CLI::Option* option = command->get_option_no_throw(given);
-      const bool is_switch = option != nullptr && option->get_items_expected_max() == 0;
-      return fmt::format(
-          "{}: '{}' is {}", given, text.substr(equals + 3),
-          is_switch ? "neither true nor false; the flag alone means true" : "not a number");
-    }
-  }
-  if (kind == "ValidationError") return range_words(text);
-  if (kind == "ExcludesError") {
-    const size_t at = text.find(" excludes ");
-    if (at != std::string::npos) {
-      return fmt::format("{} and {} contradict each other: give one of them", text.substr(0, at),
-                         text.substr(at + 10));
-    }
-  }
-  if (kind == "RequiresError") {
-    const size_t at = text.find(" requires ");
-    if (at != std::string::npos) {
-      return fmt::format("{}: of no use without {}", text.substr(0, at), text.substr(at + 10));
-    }
-  }
-  if (is_surplus(error)) return too_many(surplus);
-  return text;
+  if (is<CLI::RequiredError>(error)) return missing_words(command);
+  if (is<CLI::ArgumentMismatch>(error)) return number_of_values_words(command, words.back());
+  if (is<CLI::ConversionError>(error)) return switch_value_words(command);
+  if (is<CLI::ExcludesError>(error)) return contradiction_words(command);
+  if (is<CLI::RequiresError>(error)) return needs_words(command);
+  if (is<CLI::ExtrasError>(error)) return too_many(surplus);
+  return error.what();  // ValidationError: our own words, by one_of and number_in
 }
 
 // What words without a flag were most likely meant for; empty: nothing is likely. `surplus` are
@@ -333,10 +130,11 @@ std::string likely_meaning(const CLI::App& command, const CLI::Error& error,
                            const std::vector<std::string>& surplus) {
   if (surplus.size() != 1) return "";
   const std::string word = shell_word(surplus.front());
+  const CLI::Option* missing = missing_option(command);
   const bool no_output =
-      error.get_name() == "RequiredError" && subject_of(error.what()) == "--output";
+      is<CLI::RequiredError>(error) && missing != nullptr && missing->get_name() == "--output";
   if (no_output) return fmt::format("did you mean -o {}?", word);
-  if (!is_surplus(error)) return "";
+  if (!is<CLI::ExtrasError>(error)) return "";
   const auto takes = [&](const char* flag) { return command.get_option_no_throw(flag) != nullptr; };
   if (takes("--arch") && find_machine(surplus.front()) != nullptr) {
     return fmt::format("did you mean --arch {}?", word);
@@ -365,12 +163,12 @@ Complaint complaint_of(const CLI::App& app, const CLI::Error& error,
   if (command == nullptr)
     return {fmt::format("no command: one of {}", fmt::join(commands, ", ")), help};
   const bool takes_input = command->get_option_no_throw(kInputName) != nullptr;
-  if (is_surplus(error) && takes_input) {
+  if (is<CLI::ExtrasError>(error) && takes_input) {
     help = "a checkpoint of several files is given by its directory";
   }
   const std::vector<std::string> surplus = surplus_words(app, *command);
   const std::string meant = likely_meaning(*command, error, surplus);
-  return {reworded(command, error, surplus), meant.empty() ? help : meant};
+  return {reworded(*command, error, words, surplus), meant.empty() ? help : meant};
 }
 
 }  // namespace
@@ -386,7 +184,9 @@ std::vector<std::string> with_help_flag(const CLI::App& app, std::vector<std::st
   if (words.front() == "help") {
     words.erase(words.begin());
     if (!words.empty() && words.front() == "help") words.erase(words.begin());
-    if (words.empty() || contains(command_names(app), words.front())) words.emplace_back("--help");
+    const std::vector<std::string> commands = command_names(app);
+    if (words.empty() || std::ranges::find(commands, words.front()) != commands.end())
+      words.emplace_back("--help");
   }
   return words;
 }

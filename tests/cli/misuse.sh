@@ -158,7 +158,7 @@ done <<END
 3|blob/mxfp4_repack.json: not a directory; a blob is one|give blob|diff blob/mxfp4_repack.json blob
 3|no mxfp4_repack.json here, so no complete blob|a checkpoint? mxfp4-repack convert makes a blob of it|verify $model
 3|blob: a blob, not the checkpoint that one was made from|mxfp4-repack diff blob blob compares two blobs|verify blob --against blob
-2|--rank -1: there is one rank only, 0||explain $model --arch sm90 --rank -1
+2|--rank: '-1' is not a number from 0 to 65535||explain $model --arch sm90 --rank -1
 2|--rank 2: the ranks are 0 to 1||explain $model --arch sm90 --rank 2 --tp-size 2
 2|--shard: '0/0': there has to be at least one shard||convert $model -o bad --arch sm90 --shard 0/0
 2|--layers: '1-0' is neither N nor FIRST-LAST|such as 0-3,7|convert $model -o bad --arch sm90 --layers 1-0

@@ -39,6 +39,11 @@ unknown command 'frobnicate'|one of convert, inspect|frobnicate
 unknown command 'convrt'|did you mean convert\?|help convrt
 unknown command 'version'|did you mean --version\?|version
 --arch: its value is missing|mxfp4-repack explain --help|explain --arch
+--arch: its value is missing|mxfp4-repack explain --help|explain --arch sm90 --arch
+--threads: its value is missing|mxfp4-repack convert --help|convert $model -o out -nj
+--arch: given more than once|mxfp4-repack explain --help|explain --arch sm90 --arch sm90
+--enable-lora: 'maybe' is neither true nor false; the flag alone means true|.|explain --enable-lora --enable-lora=maybe
+--against and --all contradict each other: give one of them|.|explain --all --against 0.28.0
 --output is missing: directory to write|mxfp4-repack convert --help|convert $model
 --output is missing: directory to write|did you mean -o packed\?$|convert $model packed
 --output is missing: directory to write|did you mean -o packed\?$|convert $model packed --arch H100
@@ -48,6 +53,7 @@ unknown command 'version'|did you mean --version\?|version
 'H100' is one argument too many|did you mean --arch H100\?$|convert $model H100 -o out
 'mi300x' is one argument too many|did you mean --arch mi300x\?$|explain $model mi300x
 INPUT is missing: checkpoint: directory, file or manifest|mxfp4-repack convert --help|convert -o out
+--layer: '-3' is not a number from 0 to 999999|mxfp4-repack inspect --help|inspect $model --layer -3
 --tp-size: 'two' is not a number from 1 to 65536|mxfp4-repack explain --help|explain --arch sm90 --tp-size two
 'b' is one argument too many|did you mean --against b\?$|verify a b
 2 arguments too many: 'b' 'c'|mxfp4-repack verify --help|verify a b c

@@ -1,0 +1,233 @@
+#include "apps/unknown_words.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+
+#include "apps/suggest.hpp"
+#include "apps/text_layout.hpp"
+
+namespace mxfp4 {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+bool looks_like_flag(const std::string& word) {
+  return word.size() > 1 && word.front() == '-' && word != "--" &&
+         std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+}
+
+namespace {
+
+struct OtherName {
+  std::string_view word;  // as the engine or other programs have it
+  std::string_view flag;  // as it is here
+};
+
+constexpr std::array kOtherNames = {
+    OtherName{"--tensor-parallel-size", "--tp-size"},
+    OtherName{"--tensor-parallel", "--tp-size"},
+    OtherName{"--data-parallel-size", "--dp-size"},
+    OtherName{"--data-parallel", "--dp-size"},
+    OtherName{"--prefill-context-parallel-size", "--pcp-size"},
+    OtherName{"--expert-parallel", "--enable-expert-parallel"},
+    OtherName{"--ep", "--enable-expert-parallel"},
+    OtherName{"--ep-size", "--enable-expert-parallel"},
+    OtherName{"--eplb", "--enable-eplb"},
+    OtherName{"--lora", "--enable-lora"},
+    OtherName{"--enable-sp", "--sequence-parallel"},
+    OtherName{"--sp", "--sequence-parallel"},
+    OtherName{"--expert-placement-strategy", "--expert-placement"},
+    OtherName{"--gpu", "--arch"},
+    OtherName{"--gpu-arch", "--arch"},
+    OtherName{"--gpu-name", "--arch"},
+    OtherName{"--machine", "--arch"},
+    OtherName{"--sm", "--arch"},
+    OtherName{"--cc", "--arch"},
+    OtherName{"--compute-capability", "--arch"},
+    OtherName{"--device", "--arch"},
+    OtherName{"--target-arch", "--arch"},
+    OtherName{"--out", "--output"},
+    OtherName{"--outdir", "--output"},
+    OtherName{"--output-dir", "--output"},
+    OtherName{"--dest", "--output"},
+    OtherName{"--overwrite", "--force"},
+    OtherName{"--yes", "--force"},
+    OtherName{"--continue", "--resume"},
+    OtherName{"--jobs", "--threads"},
+    OtherName{"--workers", "--threads"},
+    OtherName{"--num-threads", "--threads"},
+    OtherName{"--nproc", "--threads"},
+    OtherName{"--mem", "--memory"},
+    OtherName{"--ram", "--memory"},
+    OtherName{"--simulate", "--dry-run"},
+    OtherName{"--just-print", "--dry-run"},
+    OtherName{"--no-act", "--dry-run"},
+    OtherName{"--plan", "--dry-run"},
+    OtherName{"--compression", "--compress"},
+    OtherName{"--zstd", "--compress"},
+    OtherName{"--compression-level", "--level"},
+    OtherName{"--zstd-level", "--level"},
+    OtherName{"--config", "--model-config"},
+    OtherName{"--engine", "--revision"},
+    OtherName{"--vllm", "--revision"},
+    OtherName{"--vllm-version", "--revision"},
+    OtherName{"--engine-version", "--revision"},
+    OtherName{"--release", "--revision"},
+    OtherName{"--packages", "--libs"},
+    OtherName{"--without", "--no-lib"},
+    OtherName{"--environment", "--env"},
+    OtherName{"--kernel", "--moe-backend"},
+    OtherName{"--verbose", "-v"},
+    OtherName{"--silent", "--quiet"},
+    OtherName{"--colour", "--color"},
+    OtherName{"--every", "--all"},
+    OtherName{"--facts", "--target"},
+};
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return out;
+}
+
+// "-tp" is looked up as "--tp".
+std::string long_form(std::string_view name) {
+  return (name.starts_with("--") ? "" : "-") + lower(name);
+}
+
+// The flag that other programs call so, or that has this name as a part; empty when there is none.
+std::string known_otherwise(const std::string& name, const std::vector<std::string>& flags) {
+  const std::string word = long_form(name);
+  for (const OtherName& other : kOtherNames) {
+    if (other.word == word && contains(flags, other.flag)) return std::string(other.flag);
+  }
+  // By its beginning, then by a part between dashes.
+  for (const std::string& flag : flags) {
+    if (word.size() > 3 && (flag.starts_with(word) || word.starts_with(flag + "-"))) return flag;
+  }
+  const std::string part = word.substr(1) + "-";
+  for (const std::string& flag : flags) {
+    if (part.size() > 3 && (flag + "-").find(part) != std::string::npos) return flag;
+  }
+  return "";
+}
+
+// The flag that a wrong one most likely means; empty when none is near.
+std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
+  std::string other = known_otherwise(name, flags);
+  if (!other.empty() || name.size() == 2) return other;
+  // Too many flags are near a flag of one letter.
+  std::vector<std::string> words;
+  std::ranges::copy_if(flags, std::back_inserter(words),
+                       [](const std::string& flag) { return flag.size() > 2; });
+  return nearest_word(long_form(name), words);
+}
+
+// "--arch is a flag of convert, inspect, explain"
+std::string other_commands(const CLI::App& app, const std::string& flag) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (contains(flag_names(*command), flag)) commands.push_back(command->get_name());
+  }
+  return commands.empty() ? "" : fmt::format("{} is a flag of {}", flag, fmt::join(commands, ", "));
+}
+
+Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::string& name) {
+  const std::vector<std::string> flags = flag_names(command);
+  const std::string nearest = nearest_flag(name, flags);
+  Complaint error{fmt::format("unknown flag '{}'", name), ""};
+  const std::string elsewhere = other_commands(app, name);
+  if (&command != &app && contains(flag_names(app), name)) {
+    error.hint = fmt::format("{} stands without a command", name);
+  } else if (&command == &app && !elsewhere.empty()) {
+    error.hint = "flags follow the command; " + elsewhere;
+  } else if (!elsewhere.empty()) {
+    error.hint = elsewhere;
+  } else if (!nearest.empty()) {
+    error.hint = fmt::format("did you mean {}?", nearest);
+  }
+  return error;
+}
+
+// "-j4" and "-fn" as the parser reads them: letters up to the first that takes a value, which is the
+// rest. The first letter that is no flag, with its dash; empty: all are.
+std::string unknown_letter(const CLI::App& command, std::string_view word) {
+  for (char letter : word.substr(1)) {
+    std::string name{'-', letter};
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option == nullptr) return name;
+    if (option->get_items_expected_max() > 0) break;
+  }
+  return "";
+}
+
+// The flag in `word` that `command` does not know; empty: it knows all of them.
+std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
+  const std::vector<std::string> flags = flag_names(command);
+  std::string name = word.substr(0, word.find('='));
+  if (name.starts_with("--")) return contains(flags, name) ? "" : name;
+  // "-json" is --json with a dash too few, though the parser reads -j and its value.
+  if (name.size() > 2 && contains(flags, "-" + name)) return name;
+  const std::string letter = unknown_letter(command, word);
+  const bool one_word = letter == name.substr(0, 2) || !known_otherwise(name, flags).empty();
+  return letter.empty() || !one_word ? letter : name;
+}
+
+}  // namespace
+
+Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<std::string> commands = command_names(app);
+  const CLI::App* command = nullptr;
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (command == nullptr && !looks_like_flag(word)) {
+      if (!contains(commands, word)) {
+        const std::string nearest = nearest_word(word, commands);
+        std::error_code ignored;
+        if (nearest.empty() && std::filesystem::exists(word, ignored)) {
+          return {fmt::format("no command before '{}'", word),
+                  fmt::format("mxfp4-repack inspect {} shows what it is", shell_word(word))};
+        }
+        if (contains(flag_names(app), "--" + word)) {
+          return {fmt::format("unknown command '{}'", word),
+                  fmt::format("did you mean --{}?", word)};
+        }
+        return {fmt::format("unknown command '{}'", word), nearest_hint(word, commands)};
+      }
+      command = app.get_subcommand(word);
+    } else if (looks_like_flag(word)) {
+      const CLI::App& owner = command != nullptr ? *command : app;
+      const std::string name = unknown_flag_in(owner, word);
+      if (!name.empty()) return unknown_flag(app, owner, name);
+    }
+  }
+  return {};
+}
+
+}  // namespace mxfp4
