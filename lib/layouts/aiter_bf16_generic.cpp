@@ -33,7 +33,7 @@ constexpr int64_t kScaleRows = 256;
 
 enum class HalfRows : uint8_t { kKept, kMixed };
 
-Output weight_output(const LoadedSpec& loaded, Slot slot, HalfRows rows) {
+Output aiter_bf16_weight_output(const LoadedSpec& loaded, Slot slot, HalfRows rows) {
   Output output = aiter_weight_output(loaded, slot, RowPairs::kKept);
   if (rows == HalfRows::kKept) return output;
   const ExpertMatrix expert = loaded.expert(slot);
@@ -59,7 +59,7 @@ Program scale_program(int64_t rows, int64_t columns, int64_t padded_rows, HalfRo
   return program;
 }
 
-Output scale_output(const LoadedSpec& loaded, Slot slot, HalfRows halves) {
+Output aiter_bf16_scale_output(const LoadedSpec& loaded, Slot slot, HalfRows halves) {
   const auto [rows, columns] = loaded.expert(slot);
   const Shape shape{checked_mul(loaded.dims.num_experts, rows), round_up(columns, kScaleColumns)};
   return slot_output(loaded, slot, {DType::kU8, shape}, scale_program(rows, columns, rows, halves));
@@ -70,7 +70,7 @@ Output joined_scale_output(const LoadedSpec& loaded, Slot slot) {
   const auto [rows, columns] = loaded.expert(slot);
   const int64_t all_rows = checked_mul(loaded.dims.num_experts, rows);
   const int64_t padded_rows = round_up(all_rows, kScaleRows);
-  if (padded_rows == all_rows) return scale_output(loaded, slot, HalfRows::kKept);
+  if (padded_rows == all_rows) return aiter_bf16_scale_output(loaded, slot, HalfRows::kKept);
   Output output;
   output.name = slot_name(slot);
   output.slot = slot;
@@ -80,16 +80,16 @@ Output joined_scale_output(const LoadedSpec& loaded, Slot slot) {
   return output;
 }
 
-std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded, HalfRows w13,
-                                 bool joined_w2_scale) {
+std::vector<Output> aiter_bf16_outputs_with(std::string_view id, const LoadedSpec& loaded,
+                                            HalfRows w13, bool joined_w2_scale) {
   require_multiple(id, "hidden size", loaded.dims.hidden_size, 128);
   require_multiple(id, "intermediate size", loaded.dims.intermediate_size, 128);
   std::vector<Output> result = {
-      weight_output(loaded, Slot::kW13Weight, w13),
-      weight_output(loaded, Slot::kW2Weight, HalfRows::kKept),
-      scale_output(loaded, Slot::kW13WeightScale, w13),
+      aiter_bf16_weight_output(loaded, Slot::kW13Weight, w13),
+      aiter_bf16_weight_output(loaded, Slot::kW2Weight, HalfRows::kKept),
+      aiter_bf16_scale_output(loaded, Slot::kW13WeightScale, w13),
       joined_w2_scale ? joined_scale_output(loaded, Slot::kW2WeightScale)
-                      : scale_output(loaded, Slot::kW2WeightScale, HalfRows::kKept),
+                      : aiter_bf16_scale_output(loaded, Slot::kW2WeightScale, HalfRows::kKept),
   };
   if (joined_w2_scale) {
     for (Output& output : result) {
@@ -112,7 +112,7 @@ constexpr std::string_view kMixedTiles =
     "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
     "scale (r,c), columns padded to S = up(columns,8) with 0x7F: offset (r/32)*32S + (c/8)*256 + "
     "(c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
-constexpr std::string_view kOutputs =
+constexpr std::string_view kAiterBf16Outputs =
     "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
     "w13_weight_scale: U8 [E*2I, up(H/32,8)]\n"
     "w2_weight_scale: U8 [E*H, up(I/32,8)]\n"
@@ -123,24 +123,25 @@ constexpr std::string_view kSituOutputs =
     "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)] (float8_e8m0fnu)\n"
     "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
 constexpr std::string_view kPreconditions = "H and I multiples of 128";
-constexpr std::string_view kSource =
+constexpr std::string_view kAiterBf16Source =
     "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 017e9f4448 "
     "fused_moe/oracle/mxfp4.py";
-constexpr std::string_view kLibrary = "AITER 0.1.19";
+constexpr std::string_view kAiterBf16Library = "AITER 0.1.19";
 
 }  // namespace
 
 const Layout kAiterBf16HalvesLayout = {
     .id = "aiter/bf16-halves",
     .backends = "AITER_MXFP4_BF16 (generic)",
-    .outputs_doc = kOutputs,
+    .outputs_doc = kAiterBf16Outputs,
     .formula = kMixedTiles,
     .preconditions = kPreconditions,
-    .source = kSource,
-    .kernel_library = kLibrary,
+    .source = kAiterBf16Source,
+    .kernel_library = kAiterBf16Library,
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with(kAiterBf16HalvesLayout.id, input.loaded, HalfRows::kMixed, false);
+          return aiter_bf16_outputs_with(kAiterBf16HalvesLayout.id, input.loaded, HalfRows::kMixed,
+                                         false);
         },
     .check_data = nullptr,
 };
@@ -151,11 +152,12 @@ const Layout kAiterBf16SituA8w4Layout = {
     .outputs_doc = kSituOutputs,
     .formula = kMixedTiles,
     .preconditions = kPreconditions,
-    .source = kSource,
-    .kernel_library = kLibrary,
+    .source = kAiterBf16Source,
+    .kernel_library = kAiterBf16Library,
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with(kAiterBf16SituA8w4Layout.id, input.loaded, HalfRows::kMixed, true);
+          return aiter_bf16_outputs_with(kAiterBf16SituA8w4Layout.id, input.loaded,
+                                         HalfRows::kMixed, true);
         },
     .check_data = nullptr,
 };
@@ -166,11 +168,12 @@ const Layout kAiterBf16SituLayout = {
     .outputs_doc = kSituOutputs,
     .formula = kTiles,
     .preconditions = kPreconditions,
-    .source = kSource,
-    .kernel_library = kLibrary,
+    .source = kAiterBf16Source,
+    .kernel_library = kAiterBf16Library,
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with(kAiterBf16SituLayout.id, input.loaded, HalfRows::kKept, true);
+          return aiter_bf16_outputs_with(kAiterBf16SituLayout.id, input.loaded, HalfRows::kKept,
+                                         true);
         },
     .check_data = nullptr,
 };

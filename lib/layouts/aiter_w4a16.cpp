@@ -25,7 +25,7 @@ namespace {
 // [E, rows, columns] -> [E rows, columns]
 Shape flat(const TensorSpec& spec) { return {spec.shape[0] * spec.shape[1], spec.shape[2]}; }
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> aiter_w4a16_outputs(const LayoutInput& input) {
   const LoadedSpec& loaded = input.loaded;
   require_cdna4_sizes(kAiterW4a16Layout.id, loaded);
   std::vector<Output> result = {
@@ -65,7 +65,7 @@ const Layout kAiterW4a16Layout = {
     .preconditions = "H and I multiples of 256",
     .source = "AITER 0.1.13 aiter/ops/shuffle.py; vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py",
     .kernel_library = "AITER 0.1.13",
-    .outputs = outputs,
+    .outputs = aiter_w4a16_outputs,
     .check_data = nullptr,
 };
 

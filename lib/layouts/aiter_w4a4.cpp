@@ -20,7 +20,7 @@
 namespace mxfp4 {
 namespace {
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> aiter_w4a4_outputs(const LayoutInput& input) {
   const LoadedSpec& loaded = input.loaded;
   require_cdna4_sizes(kAiterW4a4Layout.id, loaded);
   std::vector<Output> result;
@@ -55,7 +55,7 @@ const Layout kAiterW4a4Layout = {
         "AITER 0.1.13 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM a2c8fc6657 "
         "fused_moe/oracle/mxfp4.py",
     .kernel_library = "AITER 0.1.13",
-    .outputs = outputs,
+    .outputs = aiter_w4a4_outputs,
     .check_data = nullptr,
 };
 

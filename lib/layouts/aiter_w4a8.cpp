@@ -20,7 +20,7 @@
 namespace mxfp4 {
 namespace {
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> aiter_w4a8_outputs(const LayoutInput& input) {
   require_input_scales(input.loaded);
   require_cdna4_sizes(kAiterW4a8Fp8Layout.id, input.loaded);
   std::vector<Output> result = triton_outputs(input, kStridedSwizzle, kCdna4ScaleSwizzle);
@@ -48,7 +48,7 @@ const Layout kAiterW4a8Fp8Layout = {
         "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM a2c8fc6657 "
         "fused_moe/oracle/mxfp4.py",
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = outputs,
+    .outputs = aiter_w4a8_outputs,
     .check_data = check_input_scales,
 };
 

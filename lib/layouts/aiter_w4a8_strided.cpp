@@ -18,7 +18,7 @@
 namespace mxfp4 {
 namespace {
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> aiter_w4a8_strided_outputs(const LayoutInput& input) {
   require_input_scales(input.loaded);
   std::vector<Output> result = triton_outputs(input, kStridedSwizzle, kStridedSwizzle);
   append_input_scale_maxima(kAiterW4a8Fp8StridedLayout.id, input.loaded, result);
@@ -41,7 +41,7 @@ const Layout kAiterW4a8Fp8StridedLayout = {
     .preconditions = "input scales present; at least one expert",
     .source = "triton_kernels layout_details/strided.py; vLLM 017e9f4448 fused_moe/oracle/mxfp4.py",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = aiter_w4a8_strided_outputs,
     .check_data = check_input_scales,
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kRowBlock = 32;
 
-Output weight_output(const LoadedSpec& loaded, Slot slot) {
+Output cpu_vnni_weight_output(const LoadedSpec& loaded, Slot slot) {
   const auto [rows, row_bytes] = loaded.expert(slot);
   // Axes: n / 32, n % 32 / 16, n % 16, byte column, nibble.
   Program program(rows * row_bytes);
@@ -26,14 +26,14 @@ Output weight_output(const LoadedSpec& loaded, Slot slot) {
   return slot_output(loaded, slot, loaded.tensor(slot), std::move(program));
 }
 
-Output scale_output(const LoadedSpec& loaded, Slot slot) {
+Output cpu_vnni_scale_output(const LoadedSpec& loaded, Slot slot) {
   const auto [rows, groups] = loaded.expert(slot);
   Program program(rows * groups);
   program.then(Permute{Unit::kByte, {rows / kRowBlock, kRowBlock, groups}, {0, 2, 1}});
   return slot_output(loaded, slot, loaded.tensor(slot), std::move(program));
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> cpu_vnni_outputs(const LayoutInput& input) {
   const LoadedSpec& loaded = input.loaded;
   const auto matrices = moe_matrices(loaded.dims);
   for (const MoeMatrix& m : matrices) {
@@ -41,8 +41,8 @@ std::vector<Output> outputs(const LayoutInput& input) {
   }
   std::vector<Output> result;
   result.reserve(3 * matrices.size());
-  for (const MoeMatrix& m : matrices) result.push_back(weight_output(loaded, m.weight));
-  for (const MoeMatrix& m : matrices) result.push_back(scale_output(loaded, m.scale));
+  for (const MoeMatrix& m : matrices) result.push_back(cpu_vnni_weight_output(loaded, m.weight));
+  for (const MoeMatrix& m : matrices) result.push_back(cpu_vnni_scale_output(loaded, m.scale));
   if (!loaded.bias) return result;
   for (const MoeMatrix& m : matrices) result.push_back(f32_bias_output(loaded, m.bias));
   return result;
@@ -62,7 +62,7 @@ const Layout kCpuVnni32Layout = {
     .preconditions = "H a multiple of 32, I of 32",
     .source = "vLLM a2c8fc6657 fused_moe/experts/cpu_moe.py, prepare_mxfp4_moe_layer_for_cpu",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = cpu_vnni_outputs,
     .check_data = nullptr,
 };
 

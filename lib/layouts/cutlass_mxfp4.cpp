@@ -17,24 +17,24 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kId = "cutlass/mxfp4";
+constexpr std::string_view kCutlassMxfp4Id = "cutlass/mxfp4";
 
-Output scale_output(const LoadedSpec& loaded, Slot slot) {
+Output cutlass_mxfp4_scale_output(const LoadedSpec& loaded, Slot slot) {
   const auto [rows, columns] = loaded.expert(slot);
   Program program(rows * columns);
   return slot_output(loaded, slot, loaded.tensor(slot),
                      std::move(swizzle_128x4(program, rows, columns)));
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  require_flashinfer_sizes(kId, input.loaded.dims);
-  return scales_only(input.loaded, scale_output);
+std::vector<Output> cutlass_mxfp4_outputs(const LayoutInput& input) {
+  require_flashinfer_sizes(kCutlassMxfp4Id, input.loaded.dims);
+  return scales_only(input.loaded, cutlass_mxfp4_scale_output);
 }
 
 }  // namespace
 
 const Layout kCutlassMxfp4Layout = {
-    .id = kId,
+    .id = kCutlassMxfp4Id,
     .backends = "CUTLASS_MXFP4_MXFP4 (generic)",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
@@ -46,7 +46,7 @@ const Layout kCutlassMxfp4Layout = {
     .preconditions = "H % 128 == 0, I % 128 == 0",
     .source = "vLLM 0.32.0 fused_moe/oracle/mxfp4.py, fused_moe/experts/cutlass_moe.py",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = cutlass_mxfp4_outputs,
     .check_data = nullptr,
 };
 

@@ -15,7 +15,7 @@
 namespace mxfp4 {
 namespace {
 
-Output scale_output(const LoadedSpec& loaded, Slot slot) {
+Output deepgemm_f32_scale_output(const LoadedSpec& loaded, Slot slot) {
   TensorSpec spec = loaded.tensor(slot);
   spec.dtype = DType::kF32;
   const int64_t codes = loaded.expert(slot).bytes();
@@ -24,8 +24,8 @@ Output scale_output(const LoadedSpec& loaded, Slot slot) {
   return slot_output(loaded, slot, spec, std::move(program));
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  return scales_only(input.loaded, scale_output);
+std::vector<Output> deepgemm_f32_outputs(const LayoutInput& input) {
+  return scales_only(input.loaded, deepgemm_f32_scale_output);
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ const Layout kDeepgemmF32Layout = {
     .preconditions = "none",
     .source = "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py, quantization/utils/fp8_utils.py",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = deepgemm_f32_outputs,
     .check_data = nullptr,
 };
 

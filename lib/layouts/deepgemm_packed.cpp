@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kCodesPerWord = 4;
 
-Output scale_output(const LoadedSpec& loaded, Slot slot) {
+Output deepgemm_packed_scale_output(const LoadedSpec& loaded, Slot slot) {
   const auto [rows, columns] = loaded.expert(slot);
   const int64_t padded = round_up(columns, kCodesPerWord);
   const int64_t words = padded / kCodesPerWord;
@@ -35,8 +35,8 @@ Output scale_output(const LoadedSpec& loaded, Slot slot) {
   return output;
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  return scales_only(input.loaded, scale_output);
+std::vector<Output> deepgemm_packed_outputs(const LayoutInput& input) {
+  return scales_only(input.loaded, deepgemm_packed_scale_output);
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ const Layout kDeepgemmPackedLayout = {
         "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py; DeepGEMM 54e2261 csrc/apis/layout.hpp, "
         "csrc/jit_kernels/impls/smxx_layout.hpp",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = deepgemm_packed_outputs,
     .check_data = nullptr,
 };
 

@@ -27,13 +27,13 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kId = "flashinfer/cutlass-sm90-folded";
+constexpr std::string_view kCutlassFoldedId = "flashinfer/cutlass-sm90-folded";
 constexpr int64_t kBlockRows = 64;  // of scales
 constexpr int64_t kBlockColumns = 4;
 constexpr int64_t kFolds = 4;  // rows of a block side by side
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  return cutlass_outputs(kId, input.loaded, folded_weight_output, folded_scale_output);
+std::vector<Output> cutlass_folded_outputs(const LayoutInput& input) {
+  return cutlass_outputs(kCutlassFoldedId, input.loaded, folded_weight_output, folded_scale_output);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Output folded_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
 }
 
 const Layout kFlashinferCutlassSm90FoldedLayout = {
-    .id = kId,
+    .id = kCutlassFoldedId,
     .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM 0.29 and later",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
@@ -85,7 +85,7 @@ const Layout kFlashinferCutlassSm90FoldedLayout = {
         "vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py, "
         "moe_gemm_mixed_utils.cu",
     .kernel_library = "flashinfer 0.6.18",
-    .outputs = outputs,
+    .outputs = cutlass_folded_outputs,
     .check_data = nullptr,
 };
 

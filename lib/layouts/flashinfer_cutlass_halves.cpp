@@ -30,7 +30,7 @@ Program swapped_rows(const LoadedSpec& loaded, Slot slot) {
   return program;
 }
 
-Output bias_output(const LoadedSpec& loaded, Slot slot) {
+Output cutlass_halves_bias_output(const LoadedSpec& loaded, Slot slot) {
   TensorSpec spec = loaded.tensor(slot);
   Program program = swapped_rows(loaded, slot);
   const bool rounds = spec.dtype == DType::kF32;
@@ -41,8 +41,8 @@ Output bias_output(const LoadedSpec& loaded, Slot slot) {
   return output;
 }
 
-std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded,
-                                 CutlassOutput weight, CutlassOutput scale) {
+std::vector<Output> cutlass_halves_outputs_with(std::string_view id, const LoadedSpec& loaded,
+                                                CutlassOutput weight, CutlassOutput scale) {
   require_flashinfer_sizes(id, loaded.dims);
   std::vector<Output> result;
   for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {
@@ -52,7 +52,7 @@ std::vector<Output> outputs_with(std::string_view id, const LoadedSpec& loaded,
     result.push_back(scale(loaded, slot, swapped_rows(loaded, slot)));
   }
   for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
-    if (loaded.has(slot)) result.push_back(bias_output(loaded, slot));
+    if (loaded.has(slot)) result.push_back(cutlass_halves_bias_output(loaded, slot));
   }
   return result;
 }
@@ -82,7 +82,8 @@ const Layout kFlashinferCutlassSm90HalvesLayout = {
     .kernel_library = "flashinfer 0.6.16.post3",
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with(kSm90Id, input.loaded, sm90_weight_output, sm90_scale_output);
+          return cutlass_halves_outputs_with(kSm90Id, input.loaded, sm90_weight_output,
+                                             sm90_scale_output);
         },
     .check_data = nullptr,
 };
@@ -105,7 +106,8 @@ const Layout kFlashinferCutlassSm90FoldedHalvesLayout = {
     .kernel_library = "flashinfer 0.6.18",
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with(kFoldedId, input.loaded, folded_weight_output, folded_scale_output);
+          return cutlass_halves_outputs_with(kFoldedId, input.loaded, folded_weight_output,
+                                             folded_scale_output);
         },
     .check_data = nullptr,
 };
@@ -127,7 +129,8 @@ const Layout kFlashinferCutlassMxfp8HalvesLayout = {
     .kernel_library = "",
     .outputs =
         [](const LayoutInput& input) {
-          return outputs_with(kMxfp8Id, input.loaded, rows_output, swizzled_scale_output);
+          return cutlass_halves_outputs_with(kMxfp8Id, input.loaded, rows_output,
+                                             swizzled_scale_output);
         },
     .check_data = nullptr,
 };

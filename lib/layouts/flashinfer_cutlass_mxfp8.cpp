@@ -19,16 +19,16 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kId = "flashinfer/cutlass-mxfp8";
+constexpr std::string_view kCutlassMxfp8Id = "flashinfer/cutlass-mxfp8";
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  return cutlass_outputs(kId, input.loaded, rows_output, swizzled_scale_output);
+std::vector<Output> cutlass_mxfp8_outputs(const LayoutInput& input) {
+  return cutlass_outputs(kCutlassMxfp8Id, input.loaded, rows_output, swizzled_scale_output);
 }
 
 }  // namespace
 
 const Layout kFlashinferCutlassMxfp8Layout = {
-    .id = kId,
+    .id = kCutlassMxfp8Id,
     .backends = "FLASHINFER_CUTLASS_MXFP4_MXFP8",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
@@ -44,7 +44,7 @@ const Layout kFlashinferCutlassMxfp8Layout = {
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
         "quantization/fp4_quantization.py, quantization.cu",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = cutlass_mxfp8_outputs,
     .check_data = nullptr,
 };
 

@@ -19,16 +19,16 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kId = "flashinfer/cutlass-sm90-scales";
+constexpr std::string_view kCutlassScalesId = "flashinfer/cutlass-sm90-scales";
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  return cutlass_outputs(kId, input.loaded, rows_output, sm90_scale_output);
+std::vector<Output> cutlass_scales_outputs(const LayoutInput& input) {
+  return cutlass_outputs(kCutlassScalesId, input.loaded, rows_output, sm90_scale_output);
 }
 
 }  // namespace
 
 const Layout kFlashinferCutlassSm90ScalesLayout = {
-    .id = kId,
+    .id = kCutlassScalesId,
     .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM 0.21.0",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
@@ -41,7 +41,7 @@ const Layout kFlashinferCutlassSm90ScalesLayout = {
     .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
     .source = "vLLM 0.21.0 fused_moe/oracle/mxfp4.py, gpt_oss converter",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = cutlass_scales_outputs,
     .check_data = nullptr,
 };
 

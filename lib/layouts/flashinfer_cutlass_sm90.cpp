@@ -26,7 +26,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kId = "flashinfer/cutlass-sm90";
+constexpr std::string_view kCutlassSm90Id = "flashinfer/cutlass-sm90";
 constexpr int64_t kScaleGroup = 4;
 
 // Axes: r/16, r[3], r%8, k/64, k[5], k[4], k[3], k[2], k[1], k[0].
@@ -36,8 +36,8 @@ Permute interleave_weights(int64_t rows, int64_t elements) {
           {0, 5, 2, 3, 4, 7, 8, 6, 9, 1}};
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  return cutlass_outputs(kId, input.loaded, sm90_weight_output, sm90_scale_output);
+std::vector<Output> cutlass_sm90_outputs(const LayoutInput& input) {
+  return cutlass_outputs(kCutlassSm90Id, input.loaded, sm90_weight_output, sm90_scale_output);
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Output sm90_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
 }
 
 const Layout kFlashinferCutlassSm90Layout = {
-    .id = kId,
+    .id = kCutlassSm90Id,
     .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM 0.22.0 to 0.28.0",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
@@ -74,7 +74,7 @@ const Layout kFlashinferCutlassSm90Layout = {
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
         "fused_moe/core.py, moe_gemm_mixed_utils.cu",
     .kernel_library = "flashinfer 0.6.11.post2",
-    .outputs = outputs,
+    .outputs = cutlass_sm90_outputs,
     .check_data = nullptr,
 };
 

@@ -23,7 +23,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::string_view kId = "flashinfer/trtllm";
+constexpr std::string_view kTrtllmId = "flashinfer/trtllm";
 
 // Both row orders, folded into one gather.
 Program row_program(const LayoutInput& input, Slot slot) {
@@ -35,11 +35,11 @@ Program row_program(const LayoutInput& input, Slot slot) {
   return program.then(GatherRows{row_bytes, trtllm_shuffled_rows(rows)});
 }
 
-Output weight_output(const LayoutInput& input, Slot slot) {
+Output trtllm_weight_output(const LayoutInput& input, Slot slot) {
   return slot_output(input.loaded, slot, input.loaded.tensor(slot), row_program(input, slot));
 }
 
-Output scale_output(const LayoutInput& input, Slot slot) {
+Output trtllm_scale_output(const LayoutInput& input, Slot slot) {
   const auto [rows, columns] = input.loaded.expert(slot);
   TensorSpec spec = input.loaded.tensor(slot);
   spec.dtype = DType::kF8E4M3;
@@ -50,7 +50,7 @@ Output scale_output(const LayoutInput& input, Slot slot) {
   return output;
 }
 
-Output bias_output(const LayoutInput& input, Slot slot) {
+Output trtllm_bias_output(const LayoutInput& input, Slot slot) {
   TensorSpec spec = input.loaded.tensor(slot);
   Program program = row_program(input, slot);
   if (spec.dtype == DType::kBF16) {
@@ -60,18 +60,18 @@ Output bias_output(const LayoutInput& input, Slot slot) {
   return slot_output(input.loaded, slot, spec, std::move(program));
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
-  require_flashinfer_sizes(kId, input.loaded.dims);
-  if (input.target.family == Family::kGptOss) require_biases(kId, input.loaded);
+std::vector<Output> trtllm_outputs(const LayoutInput& input) {
+  require_flashinfer_sizes(kTrtllmId, input.loaded.dims);
+  if (input.target.family == Family::kGptOss) require_biases(kTrtllmId, input.loaded);
   std::vector<Output> result = {
-      weight_output(input, Slot::kW13Weight),
-      weight_output(input, Slot::kW2Weight),
-      scale_output(input, Slot::kW13WeightScale),
-      scale_output(input, Slot::kW2WeightScale),
+      trtllm_weight_output(input, Slot::kW13Weight),
+      trtllm_weight_output(input, Slot::kW2Weight),
+      trtllm_scale_output(input, Slot::kW13WeightScale),
+      trtllm_scale_output(input, Slot::kW2WeightScale),
   };
   if (input.loaded.bias) {
-    result.push_back(bias_output(input, Slot::kW13Bias));
-    result.push_back(bias_output(input, Slot::kW2Bias));
+    result.push_back(trtllm_bias_output(input, Slot::kW13Bias));
+    result.push_back(trtllm_bias_output(input, Slot::kW2Bias));
   }
   return result;
 }
@@ -79,7 +79,7 @@ std::vector<Output> outputs(const LayoutInput& input) {
 }  // namespace
 
 const Layout kFlashinferTrtllmLayout = {
-    .id = kId,
+    .id = kTrtllmId,
     .backends = "FLASHINFER_TRTLLM_MXFP4_BF16, FLASHINFER_TRTLLM_MXFP4_MXFP8",
     .outputs_doc =
         "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
@@ -96,7 +96,7 @@ const Layout kFlashinferTrtllmLayout = {
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
         "fused_moe/core.py, utils.py, quantization.cu",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = trtllm_outputs,
     .check_data = nullptr,
 };
 

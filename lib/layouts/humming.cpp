@@ -54,8 +54,8 @@ Permute scale_order(const PaddedMatrix& m) {
   return {Unit::kByte, {m.padded_n / 64, 8, 8, m.padded_k / kBlock}, {3, 0, 2, 1}};
 }
 
-Output weight_output(const LayoutInput& input, const PaddedMatrix& m, Permute tiles,
-                     int64_t tile_rows) {
+Output humming_weight_output(const LayoutInput& input, const PaddedMatrix& m, Permute tiles,
+                             int64_t tile_rows) {
   Program program = padding_program(m.pad_codes());
   program.then(std::move(tiles));
   return slot_output(
@@ -65,7 +65,7 @@ Output weight_output(const LayoutInput& input, const PaddedMatrix& m, Permute ti
       std::move(program));
 }
 
-Output scale_output(const LayoutInput& input, const PaddedMatrix& m) {
+Output humming_scale_output(const LayoutInput& input, const PaddedMatrix& m) {
   Program program = padding_program(m.pad_scales());
   program.then(scale_order(m));
   Output output =
@@ -76,7 +76,7 @@ Output scale_output(const LayoutInput& input, const PaddedMatrix& m) {
   return output;
 }
 
-Output bias_output(const LayoutInput& input, const PaddedMatrix& m) {
+Output humming_bias_output(const LayoutInput& input, const PaddedMatrix& m) {
   const DType dtype = input.loaded.bias.value();
   const int64_t size = dtype_bytes(dtype);
   Program program = padding_program({m.n, size, m.padded_n, size});
@@ -96,8 +96,8 @@ void check_biases(const LayoutInput& input) {
 }
 
 // All six outputs with the weight tiles of one kernel generation.
-std::vector<Output> outputs(const LayoutInput& input, Permute (*weight_tiles)(int64_t, int64_t),
-                            int64_t tile_rows) {
+std::vector<Output> humming_outputs(const LayoutInput& input,
+                                    Permute (*weight_tiles)(int64_t, int64_t), int64_t tile_rows) {
   check_biases(input);
   std::vector<PaddedMatrix> matrices;
   for (const MoeMatrix& m : moe_matrices(input.loaded.dims)) {
@@ -107,17 +107,18 @@ std::vector<Output> outputs(const LayoutInput& input, Permute (*weight_tiles)(in
   std::vector<Output> result;
   result.reserve(3 * matrices.size());
   for (const PaddedMatrix& m : matrices) {
-    result.push_back(weight_output(input, m, weight_tiles(m.padded_n, m.padded_k), tile_rows));
+    result.push_back(
+        humming_weight_output(input, m, weight_tiles(m.padded_n, m.padded_k), tile_rows));
   }
-  for (const PaddedMatrix& m : matrices) result.push_back(scale_output(input, m));
+  for (const PaddedMatrix& m : matrices) result.push_back(humming_scale_output(input, m));
   if (!input.loaded.bias) return result;
-  for (const PaddedMatrix& m : matrices) result.push_back(bias_output(input, m));
+  for (const PaddedMatrix& m : matrices) result.push_back(humming_bias_output(input, m));
   return result;
 }
 
 std::vector<Output> outputs_8bit(const LayoutInput& input) {
   constexpr int64_t kTileRows = 32;
-  std::vector<Output> result = outputs(input, w8_activation_weight_tiles, kTileRows);
+  std::vector<Output> result = humming_outputs(input, w8_activation_weight_tiles, kTileRows);
   const HummingActivation activation = humming_activation(humming_input_dtype(input.target));
   for (const MoeMatrix& loaded : moe_matrices(input.loaded.dims)) {
     const PaddedMatrix m(loaded);
@@ -162,10 +163,10 @@ std::string check_8bit_scales(const LayoutInput& input, Slot slot, ConstBytes gr
   return "";
 }
 
-constexpr std::string_view kSource =
+constexpr std::string_view kHummingSource =
     "vLLM a2c8fc6657 quantization/utils/humming_utils.py; humming-kernels a6455de "
     "schema/mxfp4.py, include/humming/kernel/process.cuh";
-constexpr std::string_view kLibrary = "humming-kernels 0.1.0a1 (a6455de)";
+constexpr std::string_view kHummingLibrary = "humming-kernels 0.1.0a1 (a6455de)";
 
 }  // namespace
 
@@ -182,9 +183,10 @@ const Layout kHummingMmaLayout = {
         "scale (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8]\n"
         "bias n -> 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
     .preconditions = "H and I multiples of 32; biases in the params dtype",
-    .source = kSource,
-    .kernel_library = kLibrary,
-    .outputs = [](const LayoutInput& input) { return outputs(input, mma_weight_tiles, 16); },
+    .source = kHummingSource,
+    .kernel_library = kHummingLibrary,
+    .outputs =
+        [](const LayoutInput& input) { return humming_outputs(input, mma_weight_tiles, 16); },
     .check_data = nullptr,
 };
 
@@ -194,9 +196,10 @@ const Layout kHummingWgmmaLayout = {
     .outputs_doc = "as humming/mma",
     .formula = "as humming/mma with P = 4*(k%2) + 2*((k/8)%2) + (n/8)%2",
     .preconditions = "H and I multiples of 32; biases in the params dtype",
-    .source = kSource,
-    .kernel_library = kLibrary,
-    .outputs = [](const LayoutInput& input) { return outputs(input, wgmma_weight_tiles, 16); },
+    .source = kHummingSource,
+    .kernel_library = kHummingLibrary,
+    .outputs =
+        [](const LayoutInput& input) { return humming_outputs(input, wgmma_weight_tiles, 16); },
     .check_data = nullptr,
 };
 
@@ -215,8 +218,8 @@ const Layout kHummingW4A8Layout = {
         "code (n, k) = nibble P of word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + "
         "(n%32)/8, P = 2*(k%4) + (k/16)%2",
     .preconditions = "as humming/mma; an expert's scale bytes lie at most 127 + span apart",
-    .source = kSource,
-    .kernel_library = kLibrary,
+    .source = kHummingSource,
+    .kernel_library = kHummingLibrary,
     .outputs = outputs_8bit,
     .check_data = check_8bit_scales,
     .refuses_scales = true,

@@ -9,7 +9,7 @@
 namespace mxfp4 {
 namespace {
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> identity_outputs(const LayoutInput& input) {
   std::vector<Output> result;
   for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale,
                     Slot::kW13Bias, Slot::kW2Bias}) {
@@ -28,7 +28,7 @@ const Layout kIdentityLayout = {
     .preconditions = "none",
     .source = "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = identity_outputs,
     .check_data = nullptr,
 };
 

@@ -14,7 +14,7 @@
 namespace mxfp4 {
 namespace {
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> input_maximum_outputs(const LayoutInput& input) {
   std::vector<Output> result = kIdentityLayout.outputs(input);
   if (input.loaded.input_scales) {
     append_input_scale_maxima(kIdentityInputMaximumLayout.id, input.loaded, result);
@@ -34,7 +34,7 @@ const Layout kIdentityInputMaximumLayout = {
     .preconditions = "with input scales at least one expert",
     .source = "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py",
     .kernel_library = "",
-    .outputs = outputs,
+    .outputs = input_maximum_outputs,
     .check_data = check_input_scales,
 };
 

@@ -76,7 +76,7 @@ Permute scale_order_fp8(int64_t n, int64_t groups) {
   return {Unit::kByte, {n / 32, 4, 4, 2, groups}, {4, 0, 2, 1, 3}};
 }
 
-Output weight_output(const LayoutInput& input, const MoeMatrix& m, Activation activation) {
+Output marlin_weight_output(const LayoutInput& input, const MoeMatrix& m, Activation activation) {
   Program program(m.n * m.k / kCodesPerByte);
   program.then(activation == Activation::kFp8 ? w8_activation_weight_tiles(m.n, m.k)
                                               : mma_weight_tiles(m.n, m.k));
@@ -85,7 +85,7 @@ Output weight_output(const LayoutInput& input, const MoeMatrix& m, Activation ac
                      std::move(program));
 }
 
-Output scale_output(const LayoutInput& input, const MoeMatrix& m, Activation activation) {
+Output marlin_scale_output(const LayoutInput& input, const MoeMatrix& m, Activation activation) {
   const int64_t groups = m.k / kBlock;
   const int64_t count = m.n * groups;
   const bool half = params_dtype(input.target) == "float16";
@@ -104,7 +104,7 @@ Output scale_output(const LayoutInput& input, const MoeMatrix& m, Activation act
   return output;
 }
 
-Output bias_output(const LayoutInput& input, const MoeMatrix& m) {
+Output marlin_bias_output(const LayoutInput& input, const MoeMatrix& m) {
   const bool half = params_dtype(input.target) == "float16";
   const bool wide = input.loaded.bias == DType::kF32;
   Program program(input.loaded.expert(m.bias).bytes());
@@ -120,7 +120,7 @@ Output bias_output(const LayoutInput& input, const MoeMatrix& m) {
   return output;
 }
 
-std::vector<Output> outputs(const LayoutInput& input, Activation activation) {
+std::vector<Output> marlin_outputs(const LayoutInput& input, Activation activation) {
   const auto matrices = moe_matrices(input.loaded.dims);
   for (const MoeMatrix& m : matrices) {
     if (m.n % 64 != 0) {
@@ -133,10 +133,10 @@ std::vector<Output> outputs(const LayoutInput& input, Activation activation) {
   }
   std::vector<Output> result;
   result.reserve(3 * matrices.size());
-  for (const MoeMatrix& m : matrices) result.push_back(weight_output(input, m, activation));
-  for (const MoeMatrix& m : matrices) result.push_back(scale_output(input, m, activation));
+  for (const MoeMatrix& m : matrices) result.push_back(marlin_weight_output(input, m, activation));
+  for (const MoeMatrix& m : matrices) result.push_back(marlin_scale_output(input, m, activation));
   if (!input.loaded.bias) return result;
-  for (const MoeMatrix& m : matrices) result.push_back(bias_output(input, m));
+  for (const MoeMatrix& m : matrices) result.push_back(marlin_bias_output(input, m));
   return result;
 }
 
@@ -177,7 +177,7 @@ const Layout kMarlinW4A16Layout = {
         "vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py, "
         "prepare_moe_mxfp4_layer_for_marlin",
     .kernel_library = "",
-    .outputs = [](const LayoutInput& input) { return outputs(input, Activation::k16Bit); },
+    .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::k16Bit); },
     .check_data = nullptr,
 };
 
@@ -196,7 +196,7 @@ const Layout kMarlinW4A8Fp8Layout = {
         "vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py, "
         "prepare_moe_mxfp4_layer_for_marlin",
     .kernel_library = "",
-    .outputs = [](const LayoutInput& input) { return outputs(input, Activation::kFp8); },
+    .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::kFp8); },
     .check_data = check_fp8_scales,
 };
 

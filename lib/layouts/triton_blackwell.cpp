@@ -21,13 +21,13 @@
 namespace mxfp4 {
 namespace {
 
-Shape append_value(Program& program, const TritonMatrix& m) {
+Shape triton_blackwell_append_value(Program& program, const TritonMatrix& m) {
   const int64_t columns = round_up(m.columns, 128);
   append_padding(program, m, m.rows, columns);
   return {m.experts, m.rows, columns};
 }
 
-Shape append_scale(Program& program, const TritonMatrix& m) {
+Shape triton_blackwell_append_scale(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, 128);
   const int64_t columns = round_up(m.columns, 8);
   append_padding(program, m, rows, columns);
@@ -35,59 +35,59 @@ Shape append_scale(Program& program, const TritonMatrix& m) {
   return {1, m.experts * (rows / 128), columns / 4, 2, 256};
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> triton_blackwell_outputs(const LayoutInput& input) {
   return triton_outputs(input, kBlackwellValueSwizzle, kBlackwellScaleSwizzle);
 }
 
-std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+std::vector<Output> triton_blackwell_k_interleaved_outputs(const LayoutInput& input) {
   return triton_k_interleaved_outputs(kTritonBlackwellKInterleavedLayout.id, input,
                                       kBlackwellValueSwizzle, kBlackwellScaleSwizzle);
 }
 
-constexpr std::string_view kOutputs =
+constexpr std::string_view kTritonBlackwellOutputs =
     "w13_weight, w2_weight: U8 [E, N, up(C,128)]\n"
     "w13_weight_scale, w2_weight_scale: U8 [1, E*up(N,128)/128, up(S,8)/4, 2, 256]\n"
     "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
     "kernel options to set on capability 10.x: is_persistent=true, epilogue_subtile=1";
-constexpr std::string_view kFormula =
+constexpr std::string_view kTritonBlackwellFormula =
     "value byte (n,c): row n, column c\n"
     "scale (n,s): offset (((n>>7)*up(S,8)/4 + (s>>2)) << 9) + ((n&31) << 4) + (((n>>5)&3) << 2) "
     "+ (s&3)";
-constexpr std::string_view kKFormula =
+constexpr std::string_view kTritonBlackwellKFormula =
     "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
     "value byte (n,c) and scale (n,s): as triton/blackwell";
-constexpr std::string_view kSource =
+constexpr std::string_view kTritonBlackwellSource =
     "triton_kernels 3.6.0 layout_details/blackwell_value.py, blackwell_scale.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 
 }  // namespace
 
 const TritonSwizzle kBlackwellValueSwizzle = {
-    "BlackwellMXValueLayout", "BLACKWELL_VALUE", {}, append_value, nullptr};
+    "BlackwellMXValueLayout", "BLACKWELL_VALUE", {}, triton_blackwell_append_value, nullptr};
 const TritonSwizzle kBlackwellScaleSwizzle = {
-    "BlackwellMXScaleLayout", "BLACKWELL_SCALE", {}, append_scale, nullptr};
+    "BlackwellMXScaleLayout", "BLACKWELL_SCALE", {}, triton_blackwell_append_scale, nullptr};
 
 const Layout kTritonBlackwellLayout = {
     .id = "triton/blackwell",
     .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 10.0 and above",
-    .outputs_doc = kOutputs,
-    .formula = kFormula,
+    .outputs_doc = kTritonBlackwellOutputs,
+    .formula = kTritonBlackwellFormula,
     .preconditions = "none",
-    .source = kSource,
+    .source = kTritonBlackwellSource,
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = outputs,
+    .outputs = triton_blackwell_outputs,
     .check_data = nullptr,
 };
 
 const Layout kTritonBlackwellKInterleavedLayout = {
     .id = "triton/blackwell-k-interleaved",
     .backends = "TRITON (generic), on capability 10.0 and above",
-    .outputs_doc = kOutputs,
-    .formula = kKFormula,
+    .outputs_doc = kTritonBlackwellOutputs,
+    .formula = kTritonBlackwellKFormula,
     .preconditions = "H a multiple of 64",
-    .source = kSource,
+    .source = kTritonBlackwellSource,
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = k_interleaved_outputs,
+    .outputs = triton_blackwell_k_interleaved_outputs,
     .check_data = nullptr,
 };
 

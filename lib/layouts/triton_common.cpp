@@ -53,8 +53,8 @@ Permute interleave_w13(const ExpertMatrix& expert, W13Weave weave) {
 }
 
 // A bias has one axis, which either weave interleaves.
-std::vector<Output> outputs_with(const LayoutInput& input, const TritonSwizzle& value,
-                                 const TritonSwizzle& scale, W13Weave weave) {
+std::vector<Output> triton_outputs_with(const LayoutInput& input, const TritonSwizzle& value,
+                                        const TritonSwizzle& scale, W13Weave weave) {
   const LoadedSpec& loaded = input.loaded;
   std::vector<Output> outputs;
   for (Slot slot :
@@ -96,7 +96,7 @@ Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t
 
 std::vector<Output> triton_outputs(const LayoutInput& input, const TritonSwizzle& value,
                                    const TritonSwizzle& scale) {
-  return outputs_with(input, value, scale, W13Weave::kNone);
+  return triton_outputs_with(input, value, scale, W13Weave::kNone);
 }
 
 std::vector<Output> triton_k_interleaved_outputs(std::string_view layout_id,
@@ -104,13 +104,13 @@ std::vector<Output> triton_k_interleaved_outputs(std::string_view layout_id,
                                                  const TritonSwizzle& value,
                                                  const TritonSwizzle& scale) {
   require_multiple(layout_id, "hidden size", input.loaded.dims.hidden_size, 2 * kBlock);
-  return outputs_with(input, value, scale, W13Weave::kLastAxis);
+  return triton_outputs_with(input, value, scale, W13Weave::kLastAxis);
 }
 
 std::vector<Output> triton_row_interleaved_outputs(const LayoutInput& input,
                                                    const TritonSwizzle& value,
                                                    const TritonSwizzle& scale) {
-  return outputs_with(input, value, scale, W13Weave::kRows);
+  return triton_outputs_with(input, value, scale, W13Weave::kRows);
 }
 
 }  // namespace mxfp4

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int64_t kWarps = 8;
 
-Shape append_value(Program& program, const TritonMatrix& m) {
+Shape triton_hopper_append_value(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, 16);
   const int64_t columns = round_up(m.columns, 32);
   append_padding(program, m, rows, columns);
@@ -38,7 +38,7 @@ Shape append_value(Program& program, const TritonMatrix& m) {
   return {m.experts, rows / 4, 4 * columns};
 }
 
-Shape append_scale(Program& program, const TritonMatrix& m) {
+Shape triton_hopper_append_scale(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, 32 * kWarps);
   const int64_t columns = round_up(m.columns, 2);
   append_padding(program, m, rows, columns);
@@ -55,29 +55,29 @@ int64_t scale_slack(const TritonMatrix& m) {
   return rest == 1 || rest == 2 ? 64 : 0;
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> triton_hopper_outputs(const LayoutInput& input) {
   return triton_outputs(input, kHopperValueSwizzle, kHopperScaleSwizzle);
 }
 
-std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+std::vector<Output> triton_hopper_k_interleaved_outputs(const LayoutInput& input) {
   return triton_k_interleaved_outputs(kTritonHopperKInterleavedLayout.id, input,
                                       kHopperValueSwizzle, kHopperScaleSwizzle);
 }
 
-constexpr std::string_view kOutputs =
+constexpr std::string_view kTritonHopperOutputs =
     "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,2)]\n"
     "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
     "kernel option to set: split_k=1";
-constexpr std::string_view kFormula =
+constexpr std::string_view kTritonHopperFormula =
     "value byte (n,c): row 4*(n>>4) + ((n>>1)&3), word 32*(c>>5) + 16*(n&1) + 4*(c&3) + "
     "((c>>3)&3), slot 2*((c>>2)&1) + ((n>>3)&1); the word's code bits then mix\n"
     "scale (n,s): row 8*(n/256) + ((n>>4)&7), column 64*(s>>1) + 32*((n>>7)&1) + 4*(n&7) + "
     "2*(s&1) + ((n>>3)&1)";
-constexpr std::string_view kKFormula =
+constexpr std::string_view kTritonHopperKFormula =
     "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
     "value byte (n,c) and scale (n,s): as triton/hopper";
-constexpr std::string_view kSource =
+constexpr std::string_view kTritonHopperSource =
     "triton_kernels 3.6.0 layout_details/hopper_value.py, hopper_scale.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 
@@ -96,35 +96,35 @@ Program hopper_value_definition(int64_t rows, int64_t columns) {
 const TritonSwizzle kHopperValueSwizzle = {"HopperMXValueLayout",
                                            "HOPPER_VALUE",
                                            {{"mx_axis", 1}, {"mma_version", 3}},
-                                           append_value,
+                                           triton_hopper_append_value,
                                            nullptr};
 const TritonSwizzle kHopperScaleSwizzle = {"HopperMXScaleLayout",
                                            "HOPPER_SCALE",
                                            {{"mx_axis", 1}, {"num_warps", kWarps}},
-                                           append_scale,
+                                           triton_hopper_append_scale,
                                            scale_slack};
 
 const Layout kTritonHopperLayout = {
     .id = "triton/hopper",
     .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0",
-    .outputs_doc = kOutputs,
-    .formula = kFormula,
+    .outputs_doc = kTritonHopperOutputs,
+    .formula = kTritonHopperFormula,
     .preconditions = "none",
-    .source = kSource,
+    .source = kTritonHopperSource,
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = outputs,
+    .outputs = triton_hopper_outputs,
     .check_data = nullptr,
 };
 
 const Layout kTritonHopperKInterleavedLayout = {
     .id = "triton/hopper-k-interleaved",
     .backends = "TRITON (generic), on capability 9.0",
-    .outputs_doc = kOutputs,
-    .formula = kKFormula,
+    .outputs_doc = kTritonHopperOutputs,
+    .formula = kTritonHopperKFormula,
     .preconditions = "H a multiple of 64",
-    .source = kSource,
+    .source = kTritonHopperSource,
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = k_interleaved_outputs,
+    .outputs = triton_hopper_k_interleaved_outputs,
     .check_data = nullptr,
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMultiple = 64;
 
-Shape append_value(Program& program, const TritonMatrix& m) {
+Shape triton_hopper_64_append_value(Program& program, const TritonMatrix& m) {
   const int64_t rows = round_up(m.rows, kMultiple);
   const int64_t columns = round_up(m.columns, kMultiple);
   append_padding(program, m, rows, columns);
@@ -31,60 +31,60 @@ Shape append_value(Program& program, const TritonMatrix& m) {
 const TritonSwizzle& value_swizzle() {
   static const TritonSwizzle kSwizzle = [] {
     TritonSwizzle swizzle = kHopperValueSwizzle;
-    swizzle.append = append_value;
+    swizzle.append = triton_hopper_64_append_value;
     return swizzle;
   }();
   return kSwizzle;
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> triton_hopper_64_outputs(const LayoutInput& input) {
   return triton_outputs(input, value_swizzle(), kHopperScaleSwizzle);
 }
 
-std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+std::vector<Output> triton_hopper_64_k_interleaved_outputs(const LayoutInput& input) {
   return triton_k_interleaved_outputs(kTritonHopper64KInterleavedLayout.id, input, value_swizzle(),
                                       kHopperScaleSwizzle);
 }
 
-constexpr std::string_view kOutputs =
+constexpr std::string_view kTritonHopper64Outputs =
     "w13_weight, w2_weight: U8 [E, up(N,64)/4, 4*up(C,64)]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,2)]\n"
     "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
     "kernel option to set: split_k=1";
-constexpr std::string_view kFormula =
+constexpr std::string_view kTritonHopper64Formula =
     "value byte (n,c), rows and columns padded to multiples of 64 with 0: as triton/hopper\n"
     "scale (n,s): as triton/hopper";
-constexpr std::string_view kKFormula =
+constexpr std::string_view kTritonHopper64KFormula =
     "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
     "value byte (n,c) and scale (n,s): as triton/hopper-64";
-constexpr std::string_view kSource =
+constexpr std::string_view kTritonHopper64Source =
     "vLLM 0.21.0 quantization/utils/mxfp4_utils.py, _swizzle_mxfp4, and the wheel's "
     "triton_kernels, layout_details/hopper_value.py, hopper_scale.py";
-constexpr std::string_view kLibrary = "triton_kernels in the wheel of vLLM 0.21.0";
+constexpr std::string_view kTritonHopper64Library = "triton_kernels in the wheel of vLLM 0.21.0";
 
 }  // namespace
 
 const Layout kTritonHopper64Layout = {
     .id = "triton/hopper-64",
     .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0, vLLM 0.21.0",
-    .outputs_doc = kOutputs,
-    .formula = kFormula,
+    .outputs_doc = kTritonHopper64Outputs,
+    .formula = kTritonHopper64Formula,
     .preconditions = "none",
-    .source = kSource,
-    .kernel_library = kLibrary,
-    .outputs = outputs,
+    .source = kTritonHopper64Source,
+    .kernel_library = kTritonHopper64Library,
+    .outputs = triton_hopper_64_outputs,
     .check_data = nullptr,
 };
 
 const Layout kTritonHopper64KInterleavedLayout = {
     .id = "triton/hopper-64-k-interleaved",
     .backends = "TRITON (generic), on capability 9.0, vLLM 0.21.0",
-    .outputs_doc = kOutputs,
-    .formula = kKFormula,
+    .outputs_doc = kTritonHopper64Outputs,
+    .formula = kTritonHopper64KFormula,
     .preconditions = "H a multiple of 64",
-    .source = kSource,
-    .kernel_library = kLibrary,
-    .outputs = k_interleaved_outputs,
+    .source = kTritonHopper64Source,
+    .kernel_library = kTritonHopper64Library,
+    .outputs = triton_hopper_64_k_interleaved_outputs,
     .check_data = nullptr,
 };
 

@@ -29,55 +29,55 @@ const TritonSwizzle& scale_swizzle() {
   return kSwizzle;
 }
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> triton_hopper_s4_outputs(const LayoutInput& input) {
   return triton_outputs(input, kHopperValueSwizzle, scale_swizzle());
 }
 
-std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+std::vector<Output> triton_hopper_s4_k_interleaved_outputs(const LayoutInput& input) {
   return triton_k_interleaved_outputs(kTritonHopperS4KInterleavedLayout.id, input,
                                       kHopperValueSwizzle, scale_swizzle());
 }
 
-constexpr std::string_view kOutputs =
+constexpr std::string_view kTritonHopperS4Outputs =
     "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,4)]\n"
     "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
     "kernel option to set: split_k=1";
-constexpr std::string_view kFormula =
+constexpr std::string_view kTritonHopperS4Formula =
     "value byte (n,c): as triton/hopper\n"
     "scale (n,s), columns padded to a multiple of 4 with 0: row 8*(n/256) + ((n>>4)&7), column "
     "64*(s>>1) + 32*((n>>7)&1) + 4*(n&7) + 2*(s&1) + ((n>>3)&1)";
-constexpr std::string_view kKFormula =
+constexpr std::string_view kTritonHopperS4KFormula =
     "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
     "value byte (n,c) and scale (n,s): as triton/hopper-s4";
-constexpr std::string_view kSource =
+constexpr std::string_view kTritonHopperS4Source =
     "triton_kernels 3.5.1 layout_details/hopper_value.py, hopper_scale.py; vLLM 017e9f4448 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
-constexpr std::string_view kLibrary = "triton_kernels 3.5.1";
+constexpr std::string_view kTritonHopperS4Library = "triton_kernels 3.5.1";
 
 }  // namespace
 
 const Layout kTritonHopperS4Layout = {
     .id = "triton/hopper-s4",
     .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0",
-    .outputs_doc = kOutputs,
-    .formula = kFormula,
+    .outputs_doc = kTritonHopperS4Outputs,
+    .formula = kTritonHopperS4Formula,
     .preconditions = "none",
-    .source = kSource,
-    .kernel_library = kLibrary,
-    .outputs = outputs,
+    .source = kTritonHopperS4Source,
+    .kernel_library = kTritonHopperS4Library,
+    .outputs = triton_hopper_s4_outputs,
     .check_data = nullptr,
 };
 
 const Layout kTritonHopperS4KInterleavedLayout = {
     .id = "triton/hopper-s4-k-interleaved",
     .backends = "TRITON (generic), on capability 9.0",
-    .outputs_doc = kOutputs,
-    .formula = kKFormula,
+    .outputs_doc = kTritonHopperS4Outputs,
+    .formula = kTritonHopperS4KFormula,
     .preconditions = "H a multiple of 64",
-    .source = kSource,
-    .kernel_library = kLibrary,
-    .outputs = k_interleaved_outputs,
+    .source = kTritonHopperS4Source,
+    .kernel_library = kTritonHopperS4Library,
+    .outputs = triton_hopper_s4_k_interleaved_outputs,
     .check_data = nullptr,
 };
 

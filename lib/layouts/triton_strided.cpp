@@ -20,24 +20,24 @@ namespace {
 
 Shape append_nothing(Program&, const TritonMatrix& m) { return {m.experts, m.rows, m.columns}; }
 
-std::vector<Output> outputs(const LayoutInput& input) {
+std::vector<Output> triton_strided_outputs(const LayoutInput& input) {
   return triton_outputs(input, kStridedSwizzle, kStridedSwizzle);
 }
 
-std::vector<Output> k_interleaved_outputs(const LayoutInput& input) {
+std::vector<Output> triton_strided_k_interleaved_outputs(const LayoutInput& input) {
   return triton_k_interleaved_outputs(kTritonStridedKInterleavedLayout.id, input, kStridedSwizzle,
                                       kStridedSwizzle);
 }
 
-std::vector<Output> row_interleaved_outputs(const LayoutInput& input) {
+std::vector<Output> triton_strided_row_interleaved_outputs(const LayoutInput& input) {
   return triton_row_interleaved_outputs(input, kStridedSwizzle, kStridedSwizzle);
 }
 
-constexpr std::string_view kOutputs =
+constexpr std::string_view kTritonStridedOutputs =
     "w13_weight, w2_weight: U8 [E, N, C]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
     "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
-constexpr std::string_view kSource =
+constexpr std::string_view kTritonStridedSource =
     "triton_kernels 3.6.0 layout_details/strided.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
 
@@ -50,37 +50,37 @@ const Layout kTritonStridedLayout = {
     .backends =
         "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on targets without a "
         "swizzle; AITER_MXFP4_BF16 (generic) on gfx1250",
-    .outputs_doc = kOutputs,
+    .outputs_doc = kTritonStridedOutputs,
     .formula = "values and scales as loaded",
     .preconditions = "none",
-    .source = kSource,
+    .source = kTritonStridedSource,
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = outputs,
+    .outputs = triton_strided_outputs,
     .check_data = nullptr,
 };
 
 const Layout kTritonStridedKInterleavedLayout = {
     .id = "triton/strided-k-interleaved",
     .backends = "TRITON (generic), on targets without a swizzle",
-    .outputs_doc = kOutputs,
+    .outputs_doc = kTritonStridedOutputs,
     .formula = "w13: index d of the last axis takes (d>>1) + (d&1)*(n/2)\nw2: as loaded",
     .preconditions = "H a multiple of 64",
-    .source = kSource,
+    .source = kTritonStridedSource,
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = k_interleaved_outputs,
+    .outputs = triton_strided_k_interleaved_outputs,
     .check_data = nullptr,
 };
 
 const Layout kTritonStridedRowInterleavedLayout = {
     .id = "triton/strided-row-interleaved",
     .backends = "AITER_TRITON_MXFP4_BF16 (generic), on targets without a swizzle",
-    .outputs_doc = kOutputs,
+    .outputs_doc = kTritonStridedOutputs,
     .formula = "w13: row 2i+g takes row g*I+i, biases too\nw2: as loaded",
     .preconditions = "none",
     .source =
         "triton_kernels 3.6.0 layout_details/strided.py; vLLM 0.30.0 fused_moe/oracle/mxfp4.py",
     .kernel_library = "triton_kernels 3.6.0",
-    .outputs = row_interleaved_outputs,
+    .outputs = triton_strided_row_interleaved_outputs,
     .check_data = nullptr,
 };
 

@@ -13,6 +13,12 @@
 
 namespace mxfp4::edit {
 
+// A table's rows, for a rule set of one's own to change.
+template <class Table>
+auto rows(const Table& table) {
+  return std::vector(table.begin(), table.end());
+}
+
 // The row to change.
 [[nodiscard]] BackendRow& backend(RuleSet& rules, Backend backend);
 [[nodiscard]] ExpertClass& expert_class(RuleSet& rules, std::string_view name);

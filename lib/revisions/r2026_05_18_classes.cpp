@@ -9,31 +9,31 @@
 namespace mxfp4::r2026_05_18 {
 namespace {
 
-constexpr Platform kCuda = Platform::kCuda;
-constexpr Platform kRocm = Platform::kRocm;
-
 Condition renormalizing() { return routing_in({"Renormalize", "RenormalizeNaive"}); }
 
 Condition aiter_enabled() {
-  return all_of({platform_is(kRocm), any_of({arch_contains("gfx942"), arch_contains("gfx950")}),
-                 package("aiter"), env_switch("VLLM_ROCM_USE_AITER", false)});
+  return all_of({platform_is(Platform::kRocm),
+                 any_of({arch_contains("gfx942"), arch_contains("gfx950")}), package("aiter"),
+                 env_switch("VLLM_ROCM_USE_AITER", false)});
 }
 
 Condition trtllm_device() {
-  return all_of({platform_is(kCuda), capability_family(10), package("flashinfer")});
+  return all_of({platform_is(Platform::kCuda), capability_family(10), package("flashinfer")});
 }
 
 Condition triton_device() {
   const Condition rocm =
       any_of({arch_contains("gfx90a"), arch_contains("gfx942"), arch_contains("gfx950"),
               arch_contains("gfx11"), arch_contains("gfx12")});
-  return all_of(
-      {package("triton_kernels"),
-       any_of({all_of({platform_is(kCuda), capability_at_least(9, 0), capability_below(11, 0)}),
-               all_of({platform_is(kRocm), rocm})})});
+  return all_of({package("triton_kernels"),
+                 any_of({all_of({platform_is(Platform::kCuda), capability_at_least(9, 0),
+                                 capability_below(11, 0)}),
+                         all_of({platform_is(Platform::kRocm), rocm})})});
 }
 
-Condition marlin_device() { return all_of({platform_is(kCuda), capability_at_least(7, 5)}); }
+Condition marlin_device() {
+  return all_of({platform_is(Platform::kCuda), capability_at_least(7, 5)});
+}
 
 SupportRow trtllm_modular() {
   return {.name = "TrtLlmMxfp4ExpertsModular",
@@ -56,7 +56,7 @@ SupportRow trtllm_monolithic() {
 SupportRow cutlass() {
   return {
       .name = "FlashInferExperts",
-      .device = all_of({platform_is(kCuda),
+      .device = all_of({platform_is(Platform::kCuda),
                         any_of({capability_is(9, 0), capability_family(10), capability_family(12)}),
                         package("flashinfer"), package("flashinfer_cutlass")}),
       .ungated = true,
@@ -137,7 +137,7 @@ SupportRow aiter_w4a8() {
 
 SupportRow deep_gemm() {
   return {.name = "DeepGemmFP4Experts",
-          .device = all_of({platform_is(kCuda), env_number("VLLM_USE_DEEP_GEMM", true),
+          .device = all_of({platform_is(Platform::kCuda), env_number("VLLM_USE_DEEP_GEMM", true),
                             package("deep_gemm"), capability_family(10)}),
           .activation = activation_in({"silu", "swiglustep"}),
           .scheme = key_in({"fp8_per_block_dynamic"}),
@@ -167,7 +167,8 @@ SupportRow cpu() {
 
 SupportRow emulation() {
   return {.name = "OCP_MXQuantizationEmulationTritonExperts",
-          .device = any_of({platform_is(kCuda), platform_is(kRocm), platform_is(Platform::kXpu)}),
+          .device = any_of({platform_is(Platform::kCuda), platform_is(Platform::kRocm),
+                            platform_is(Platform::kXpu)}),
           .ungated = true,
           .activation = all_but_relu2(),
           .scheme = always(),

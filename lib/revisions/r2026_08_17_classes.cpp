@@ -9,25 +9,25 @@
 namespace mxfp4::r2026_08_17 {
 namespace {
 
-constexpr Platform kCuda = Platform::kCuda;
-constexpr Platform kRocm = Platform::kRocm;
-
 Condition triton_device() {
   const Condition rocm =
       any_of({arch_contains("gfx90a"), arch_contains("gfx942"), arch_contains("gfx950"),
               arch_contains("gfx11"),
               all_of({arch_contains("gfx12"), none_of({arch_contains("gfx1250")})})});
-  return all_of(
-      {package("triton_kernels"),
-       any_of({all_of({platform_is(kCuda), capability_at_least(9, 0), capability_below(11, 0)}),
-               all_of({platform_is(kRocm), rocm})})});
+  return all_of({package("triton_kernels"),
+                 any_of({all_of({platform_is(Platform::kCuda), capability_at_least(9, 0),
+                                 capability_below(11, 0)}),
+                         all_of({platform_is(Platform::kRocm), rocm})})});
 }
 
-Condition marlin_device() { return all_of({platform_is(kCuda), capability_at_least(7, 5)}); }
+Condition marlin_device() {
+  return all_of({platform_is(Platform::kCuda), capability_at_least(7, 5)});
+}
 
 SupportRow trtllm_modular() {
   return {.name = "TrtLlmMxfp4ExpertsModular",
-          .device = all_of({platform_is(kCuda), capability_family(10), package("flashinfer")}),
+          .device =
+              all_of({platform_is(Platform::kCuda), capability_family(10), package("flashinfer")}),
           .activation = any_of({activation_in({"swigluoai", "silu"}),
                                 all_of({activation_in({"situ"}), package("flashinfer_situ")})}),
           .scheme = none_or({"mxfp8"}),
@@ -47,7 +47,7 @@ SupportRow trtllm_monolithic() {
 SupportRow cutlass() {
   return {
       .name = "FlashInferExperts",
-      .device = all_of({platform_is(kCuda),
+      .device = all_of({platform_is(Platform::kCuda),
                         any_of({capability_is(9, 0), capability_family(10), capability_family(12)}),
                         package("flashinfer"), package("flashinfer_cutlass")}),
       .ungated = true,
@@ -141,7 +141,7 @@ SupportRow aiter_w4a8() {
 
 SupportRow deep_gemm() {
   return {.name = "DeepGemmFP4Experts",
-          .device = all_of({platform_is(kCuda), env_number("VLLM_USE_DEEP_GEMM", true),
+          .device = all_of({platform_is(Platform::kCuda), env_number("VLLM_USE_DEEP_GEMM", true),
                             package("deep_gemm"),
                             any_of({capability_family(10), capability_family(12)})}),
           .activation = activation_in({"silu", "swiglustep", "situ"}),
@@ -173,21 +173,23 @@ SupportRow cpu() {
 }
 
 ExpertClass emulation() {
-  ExpertClass row = generic_class(
-      {.name = "OCP_MXQuantizationEmulationTritonExperts",
-       .device = any_of({platform_is(kCuda), platform_is(kRocm), platform_is(Platform::kXpu)}),
-       .ungated = true,
-       .activation = all_but_relu2(),
-       .scheme = always(),
-       .parallel = not_nvlink(),
-       .routing = always(),
-       .lora = true,
-       .batch_invariant = true});
+  ExpertClass row =
+      generic_class({.name = "OCP_MXQuantizationEmulationTritonExperts",
+                     .device = any_of({platform_is(Platform::kCuda), platform_is(Platform::kRocm),
+                                       platform_is(Platform::kXpu)}),
+                     .ungated = true,
+                     .activation = all_but_relu2(),
+                     .scheme = always(),
+                     .parallel = not_nvlink(),
+                     .routing = always(),
+                     .lora = true,
+                     .batch_invariant = true});
   row.checks.insert(row.checks.begin(),
                     {"package", package("quark"), "kernel requires amd-quark package"});
   row.checks.push_back(
       {"experts",
-       any_of({none_of({platform_is(kCuda), platform_is(kRocm)}), padded_experts_below(32, 1024)}),
+       any_of({none_of({platform_is(Platform::kCuda), platform_is(Platform::kRocm)}),
+               padded_experts_below(32, 1024)}),
        "kernel's moe_align_block_size requires fewer than 1024 padded experts"});
   return row;
 }

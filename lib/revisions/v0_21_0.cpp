@@ -14,9 +14,6 @@ namespace {
 
 using enum Backend;
 
-constexpr Platform kCuda = Platform::kCuda;
-constexpr Platform kRocm = Platform::kRocm;
-
 void undo_keys(RuleSet& rules) {
   rules.takes_override = false;
   std::erase_if(rules.keys,
@@ -57,15 +54,15 @@ void undo_backends(RuleSet& rules) {
   for (const std::string_view name :
        {"OAITritonMxfp4ExpertsMonolithic", "OAITritonExperts", "UnfusedOAITritonExperts"}) {
     edit::condition(rules, name, "device") =
-        all_of({any_of({platform_is(kCuda), platform_is(kRocm)}), package("triton_kernels"),
-                capability_at_least(9, 0), capability_below(11, 0)});
+        all_of({any_of({platform_is(Platform::kCuda), platform_is(Platform::kRocm)}),
+                package("triton_kernels"), capability_at_least(9, 0), capability_below(11, 0)});
   }
 }
 
 // QuarkOCP_MX_MoEMethod emulates where neither gfx95x nor AITER's fused MoE is there, whatever the
 // oracle chose, and does not ask it for quantized activations.
 void undo_quark(RuleSet& rules) {
-  const Condition mx_device = all_of({platform_is(kRocm), arch_contains("gfx95")});
+  const Condition mx_device = all_of({platform_is(Platform::kRocm), arch_contains("gfx95")});
   for (CallerRow& row : rules.callers) {
     if (row.method != "QuarkOCP_MX_MoEMethod") continue;
     if (row.model_activation == "mxfp4") {
@@ -83,7 +80,7 @@ void undo_quark(RuleSet& rules) {
   }
 }
 
-void change_layouts(RuleSet& rules) {
+void change_layouts_0_21(RuleSet& rules) {
   for (LayoutRow& row : rules.layouts) {
     if (row.layout == &kTritonHopperLayout) row.layout = &kTritonHopper64Layout;
     if (row.layout == &kTritonHopperKInterleavedLayout) {
@@ -124,7 +121,7 @@ const Release kRelease0210 = {
           undo_keys(rules);
           undo_backends(rules);
           undo_quark(rules);
-          change_layouts(rules);
+          change_layouts_0_21(rules);
           rules.loader.creates_biases = false;
         },
 };

@@ -12,7 +12,7 @@ namespace {
 
 using enum Backend;
 
-void change_layouts(RuleSet& rules) {
+void change_layouts_0_22(RuleSet& rules) {
   for (const Backend backend :
        {EMULATION, NONE, CPU, FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8,
         AITER_MXFP4_FP8, AITER_MXFP4_MXFP4}) {
@@ -46,7 +46,7 @@ const Release kRelease0220 = {
     .base = &kCommit20260518,
     .apply =
         [](RuleSet& rules) {
-          change_layouts(rules);
+          change_layouts_0_22(rules);
           rules.loader.creates_biases = false;
           std::vector<PriorityRow>& lists = edit::selector(rules, Selector::kDeepseekV4).priorities;
           lists.insert(lists.end() - 1, {platform_is(Platform::kXpu), {XPU}});

@@ -93,7 +93,7 @@ void undo_callers(RuleSet& rules) {
 }
 
 // The generic converter has no branch for emulation and names fewer backends.
-void undo_converters(RuleSet& rules) {
+void undo_converters_0_26(RuleSet& rules) {
   constexpr std::string_view kExpected = "TRTLLM, Triton, AITER, or XPU";
   for (const Backend backend : {FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8, CPU,
                                 NONE, AITER_MXFP4_MXFP4, AITER_MXFP4_FP8}) {
@@ -125,7 +125,7 @@ const Release kRelease0260 = {
           undo_aiter(rules);
           undo_devices(rules);
           undo_exhausted(rules);
-          undo_converters(rules);
+          undo_converters_0_26(rules);
           undo_callers(rules);
           edit::remove(rules.activations, std::string_view("situ"));
           edit::remove_package(rules, "flashinfer_situ");

@@ -30,7 +30,7 @@ void undo_checks(RuleSet& rules) {
 }
 
 // The generic converter has no branch for these, and does not know the activation.
-void undo_converters(RuleSet& rules) {
+void undo_converters_0_27(RuleSet& rules) {
   constexpr std::string_view kExpected = "TRTLLM, Triton, AITER, XPU, or emulation";
   for (const Backend backend :
        {FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8, CPU, NONE}) {
@@ -67,7 +67,7 @@ const Release kRelease0270 = {
     .apply =
         [](RuleSet& rules) {
           undo_checks(rules);
-          undo_converters(rules);
+          undo_converters_0_27(rules);
         },
 };
 

@@ -35,7 +35,7 @@ void split_aiter(RuleSet& rules) {
 
 // Both CPU families share one function; the generic converter of AITER's Triton kernel interleaves
 // gate and up rows before it packs them.
-void change_layouts(RuleSet& rules) {
+void change_layouts_0_30(RuleSet& rules) {
   edit::drop_layouts(rules, CPU, Family::kGeneric);
   edit::drop_layouts(rules, NONE, Family::kGeneric);
   constexpr Backend kTriton = AITER_TRITON_MXFP4_BF16;
@@ -83,7 +83,7 @@ const Release kRelease0300 = {
         [](RuleSet& rules) {
           split_aiter(rules);
           list_cpu(rules);
-          change_layouts(rules);
+          change_layouts_0_30(rules);
           edit::selector(rules, Selector::kDeepseekV4).filters_named = false;
           rules.gemm_type.any_value = true;
           rules.gemm_type.grouped_with_expert_parallel = true;

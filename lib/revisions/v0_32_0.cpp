@@ -19,13 +19,12 @@ namespace {
 
 using enum Backend;
 
-constexpr Platform kCuda = Platform::kCuda;
-
 // The kernels are compiled for these capabilities (csrc, mxfp4_experts_quant).
 ExpertClass cutlass_mxfp4() {
   return generic_class(
       {.name = "CutlassExpertsMxfp4",
-       .device = all_of({platform_is(kCuda), capability_at_least(10, 0), capability_below(12, 0)}),
+       .device = all_of(
+           {platform_is(Platform::kCuda), capability_at_least(10, 0), capability_below(12, 0)}),
        .ungated = true,
        .activation = all_but_relu2(),
        .scheme = key_in({"mxfp4"}),
@@ -85,7 +84,7 @@ bool aiter_a4w4(const Target& t) {
   return found != t.env.end() && python_int_is_nonzero(found->second);
 }
 
-void change_layouts(RuleSet& rules) {
+void change_layouts_0_32(RuleSet& rules) {
   constexpr std::string_view kGptOss =
       "the gpt_oss converter has no branch for this backend: loading stops with ValueError";
   constexpr std::string_view kBf16 =
@@ -120,7 +119,7 @@ bool humming_4bit(const Target& t) {
 }
 
 // oracle/mxfp4.py: the generic converter passes on what the checkpoint said, that of gpt-oss nothing.
-void tell_humming(RuleSet& rules) {
+void tell_humming_0_32(RuleSet& rules) {
   for (const Family family : {Family::kGptOss, Family::kGeneric}) {
     rules.input_dtypes.push_back({.backend = HUMMING,
                                   .family = family,
@@ -224,9 +223,9 @@ void order_lists(RuleSet& rules) {
   std::vector<Backend> blackwell = usual;
   edit::remove(blackwell, TRITON);
   edit::insert_after(blackwell, BATCHED_MARLIN, TRITON);
-  const Condition on_hopper = all_of({platform_is(kCuda), capability_is(9, 0)});
+  const Condition on_hopper = all_of({platform_is(Platform::kCuda), capability_is(9, 0)});
   lists = {{on_hopper, std::move(hopper)},
-           {all_of({platform_is(kCuda), capability_family(12)}), std::move(blackwell)},
+           {all_of({platform_is(Platform::kCuda), capability_family(12)}), std::move(blackwell)},
            {always(), std::move(usual)}};
 
   std::vector<PriorityRow>& deepseek = edit::selector(rules, Selector::kDeepseekV4).priorities;
@@ -295,9 +294,9 @@ const Release kRelease0320 = {
     .apply =
         [](RuleSet& rules) {
           add_backends(rules);
-          change_layouts(rules);
+          change_layouts_0_32(rules);
           allow_humming(rules);
-          tell_humming(rules);
+          tell_humming_0_32(rules);
           order_lists(rules);
           round_sizes(rules);
           widen_triton(rules);

@@ -76,7 +76,7 @@ void refuse_gfx1250(RuleSet& rules) {
 }
 
 // oracle/mxfp4.py, _humming_input_schema: both converters ask for the user's key.
-void tell_humming(RuleSet& rules) {
+void tell_humming_0_33(RuleSet& rules) {
   for (InputDtypeRow& row : rules.input_dtypes) row.override = true;
   // The generic selector asks for neither key, so the converter is the first to find them at odds.
   rules.load_notes.push_back({[](const LoadFacts& f) {
@@ -117,7 +117,7 @@ const Release kRelease0330 = {
           change_aiter(rules);
           add_lora(rules);
           refuse_gfx1250(rules);
-          tell_humming(rules);
+          tell_humming_0_33(rules);
           edit::selector(rules, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =
               activation_in({"silu", "swigluoai", "gelu", "gelu_tanh"});

@@ -1,9 +1,7 @@
 # Compiles each folder of a target as one file, for the sanitizer presets: most of their compiler's
 # time goes into headers. Names that are local to a file therefore differ within a folder, except in:
 set(MXFP4_FILE_BY_FILE
-  lib/kernels    # Highway includes such a file once for every instruction set
-  lib/layouts    # each describes itself by the same words: kId, kSource, outputs
-  lib/revisions  # rule sets side by side; each release names its changes alike
+  lib/kernels  # Highway includes such a file once for every instruction set
 )
 
 # compile_by_room(TARGET): called in the directory that made TARGET, after its last source was added.
