@@ -45,7 +45,7 @@ struct Deployment {
   bool is_act_and_mul = true;
   std::string routing_method = "Renormalize";
   bool lora = false;
-  // Facts of the model that some revisions test; one that was not told is as in gpt-oss.
+  // Facts of the model that some revisions test; a fact that was not told is as in gpt-oss.
   std::optional<int64_t> num_experts;        // of the whole model
   std::optional<int64_t> local_experts;      // of one rank
   std::optional<int64_t> hidden_size;        // before rounding

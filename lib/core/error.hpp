@@ -1,5 +1,5 @@
-// The one exception type of the project. Thrown where a fault is detected, given its place by the
-// callers that know it, caught once in main, where its kind becomes the exit code.
+// The one exception type of the project. An Error is thrown where a fault is detected and given its
+// place by the callers that know it. main() catches it and turns its kind into the exit code.
 #pragma once
 
 #include <exception>
@@ -33,7 +33,7 @@ class Error : public std::exception {
   static Error output(std::string message) { return {ErrorKind::kOutput, std::move(message)}; }
   static Error internal(std::string message) { return {ErrorKind::kInternal, std::move(message)}; }
 
-  // Puts a place in front of what is already there.
+  // Puts `place` in front of the places that were added before.
   Error& add_context(std::string_view place);
   // The same for the key, flag or tensor that the fault lies in; key() is the innermost.
   Error& at_key(std::string_view key);
@@ -41,7 +41,7 @@ class Error : public std::exception {
   Error& in_file(std::string_view file);
   // One line that tells the obvious next step; printed after the error.
   Error& hint(std::string text);
-  // The file is there, but the system does not let us read it; its content may be good.
+  // Marks a file that exists and that the system does not let us read; its content may be good.
   Error& unreadable();
   // The exception that the reference raises for this refusal ("ValueError", ...); empty for the
   // tool's own errors.

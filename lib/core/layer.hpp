@@ -6,7 +6,7 @@
 //   w2_weight         U8   [E, H, I/2]
 //   w13_weight_scale  U8   [E, 2I, H/32]  e8m0
 //   w2_weight_scale   U8   [E, H, I/32]
-//   w13_bias          BF16 [E, 2I]        optional (F32 for Quark), with
+//   w13_bias          BF16 [E, 2I]        optional, both biases or neither; F32 for Quark
 //   w2_bias           BF16 [E, H]
 //   w13_input_scale, w2_input_scale       F32 [E], optional
 #pragma once
@@ -74,8 +74,8 @@ struct LoadedSpec {
   // Shape and dtype of the whole slot, as in the table above. Requires has(slot).
   [[nodiscard]] TensorSpec tensor(Slot slot) const;
   [[nodiscard]] ExpertMatrix expert(Slot slot) const;
-  // Throws Error::input when a size is not positive, H or I is not a multiple of 32, or a tensor's
-  // size overflows. Zero experts (an empty rank) and I = 0 are legal.
+  // Throws Error::input when E or I is negative, H is not positive, H or I is larger than 2^22 or
+  // not a multiple of 32, or a tensor's size overflows. E = 0 (an empty rank) and I = 0 are legal.
   void check() const;
 };
 

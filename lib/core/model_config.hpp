@@ -8,15 +8,15 @@
 
 namespace mxfp4 {
 
-// How the modules of one pattern are quantized. If they are not MXFP4 as the reference supports it,
-// the reason; it matters only where experts fall under the pattern.
+// How the modules that match a pattern are quantized. `refusal` says why that is not MXFP4 as the
+// reference supports it; it matters only where experts match the pattern.
 struct ModuleQuantization {
   std::string pattern;     // a glob on the module path; without a star, a part of the path
   std::string activation;  // as Quantization::activation
   std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
 };
 
-// Quantization method families that store MXFP4 experts.
+// What config.json says of the weights' quantization.
 struct Quantization {
   std::string name;  // quant_method as written: "mxfp4", "quark", "compressed-tensors", "fp8", ...
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
@@ -37,11 +37,11 @@ struct ModelConfig {
   std::optional<int64_t> hidden_size;
   std::optional<int64_t> intermediate_size;  // of one expert
   std::optional<int64_t> num_experts;
-  std::string intermediate_size_key = "intermediate_size";  // where they were found
+  std::string intermediate_size_key = "intermediate_size";  // the keys that gave these two
   std::string num_experts_key = "num_experts";
   std::optional<int64_t> num_hidden_layers;
   std::optional<int64_t> num_nextn_predict_layers;
-  // Where layers without experts are, for models that have such: DeepSeek's and Qwen's keys.
+  // Which layers have no experts: DeepSeek's and Qwen's keys.
   std::optional<int64_t> first_k_dense_replace;
   std::optional<int64_t> moe_layer_freq;
   std::optional<int64_t> decoder_sparse_step;

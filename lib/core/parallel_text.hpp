@@ -1,4 +1,4 @@
-// The sizes of the serving world for people.
+// The parallel sizes of a deployment in words.
 #pragma once
 
 #include <string>
