@@ -48,7 +48,7 @@ void run_jobs(std::span<const Job> jobs, const PipelineLimits& limits,
                           .place = stage(stages.place),
                           .store = stage(stages.store),
                           .finish = stage(stages.finish)};
-  if (!by_index.finish) by_index.finish = [](int64_t, int64_t) {};  // jobs leave in order by it
+  if (!by_index.finish) by_index.finish = [](int64_t, int64_t) {};  // makes jobs leave in order
   run_pipeline(static_cast<int64_t>(jobs.size()), limits, by_index);
 }
 

@@ -31,7 +31,7 @@ class Run {
 
   // What each thread runs: steps, until there are none left or one has thrown.
   void work() {
-    std::optional<int64_t> last;  // what this thread worked on is still in its cache
+    std::optional<int64_t> last;  // this thread's last job, whose data is still in its cache
     std::unique_lock lock(mutex_);
     while (true) {
       const std::optional<int64_t> job = take(last);
@@ -49,7 +49,7 @@ class Run {
     changed_.notify_all();
   }
 
-  // Once no thread is in work() any more.
+  // Rethrows the first exception of a stage. Called once no thread is in work() any more.
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -163,7 +163,7 @@ int64_t default_memory(int threads) {
 }
 
 void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const PipelineStages& stages) {
-  // This thread is one of them. More threads than jobs in flight would have no work.
+  // The calling thread counts too. More threads than jobs in flight would have no work.
   const int64_t count = std::min({int64_t{limits.threads}, limits.tokens, num_jobs});
   if (count <= 1) {
     run_in_order(num_jobs, stages);
@@ -177,7 +177,7 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
       others.emplace_back([&run] { run.work(); });
     }
   } catch (const std::exception&) {
-    // The system has no more threads, or no memory for them: those that there are do the work.
+    // The system has no more threads, or no memory for them: those that were started do the work.
   }
   run.work();
   for (std::thread& thread : others) thread.join();

@@ -17,7 +17,7 @@ struct PipelineStages {
   StageFunction work = {};
   StageFunction place = {};
   StageFunction store = {};
-  StageFunction finish;  // the only one that has to be there: by it jobs leave in order
+  StageFunction finish;  // the only stage that must be there: it makes jobs leave in order
 };
 
 struct PipelineLimits {
@@ -35,8 +35,9 @@ void run_pipeline(int64_t num_jobs, const PipelineLimits& limits, const Pipeline
 // `threads` workers busy.
 [[nodiscard]] int64_t tokens_for(int64_t memory, int64_t job_cost, int threads);
 
-// Bytes of buffers when no budget was given: 64 MiB a thread, at least 256 MiB. 64 MiB hold a job
-// and a half of an expert of gpt-oss or DeepSeek, so that none waits for another's last stage.
+// Bytes of buffers when no budget was given: 64 MiB a thread, at least 256 MiB. 64 MiB hold one and
+// a half jobs of one gpt-oss or DeepSeek expert each, so that no thread waits for another's last
+// stage.
 [[nodiscard]] int64_t default_memory(int threads);
 
 }  // namespace mxfp4

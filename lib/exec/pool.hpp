@@ -1,4 +1,4 @@
-// Objects that one thread at a time uses, and another one later: only as many are made as are in
+// Objects that threads use in turn, each by one thread at a time: only as many are made as are in
 // use at once.
 #pragma once
 

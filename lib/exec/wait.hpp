@@ -8,8 +8,8 @@
 
 namespace mxfp4 {
 
-// As changed.wait(lock), for which GCC 12 asks for a library of its own age (GLIBCXX_3.4.30): wheels
-// run with older ones. Like it, it may return without cause.
+// As changed.wait(lock), which GCC 12 compiles to a symbol of its own library (GLIBCXX_3.4.30):
+// wheels also run with older libraries. It may return without cause, as changed.wait(lock) may.
 inline void wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock) noexcept {
   pthread_cond_wait(changed.native_handle(), lock.mutex()->native_handle());
 }
