@@ -5,9 +5,10 @@
 
 namespace mxfp4 {
 
-// File systems let one thread at a time write to a file, and making its pages is most of the work
-// where storage is fast. So jobs of several files take turns: as many as threads, up to eight,
-// since an interrupted run loses its unfinished files. A file's jobs keep their order.
+// Lets jobs of several files take turns: file systems let one thread at a time write to a file, and
+// making its pages is most of the work where storage is fast. As many files take turns as there are
+// threads, but at most eight, since an interrupted run loses its unfinished files. A file's jobs
+// keep their order.
 void interleave_files(Plan& plan, int threads);
 
 }  // namespace mxfp4

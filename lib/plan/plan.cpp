@@ -101,7 +101,7 @@ int64_t read_cost(const PlannedFile& file, const Piece& piece) {
   return piece.granules * output.experts_per_granule * expert;
 }
 
-// Bytes of one granule as it is put together.
+// Bytes of one granule of a piece in the loaded layout.
 int64_t loaded_cost(const PlannedFile& file, const Piece& piece) {
   const Output& output = output_of(file, piece);
   int64_t expert = 0;
@@ -109,7 +109,7 @@ int64_t loaded_cost(const PlannedFile& file, const Piece& piece) {
   return output.experts_per_granule * expert;
 }
 
-// Bytes of a piece's output, and of its compressed frames.
+// Bytes of a piece's output, and of its compressed frames. Codes are not compressed.
 int64_t written_cost(const PlannedFile& file, const Piece& piece) {
   const PlannedTensor& tensor = file.tensors[piece.tensor];
   return (tensor.codes ? 1 : 2) * piece.granules * tensor.granule_bytes;

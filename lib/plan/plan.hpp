@@ -27,7 +27,7 @@ struct PlannedTensor {
   int64_t granules = 0;
   int64_t granule_bytes = 0;
   bool codes = false;  // of weights: an entropy coder saves nothing
-  // Of codes, a granule's runs, once add_padding was called; shared by equal tensors.
+  // The padding runs of a granule of codes, once add_padding was called; shared by equal tensors.
   std::shared_ptr<const std::vector<PaddingRun>> padding;
 };
 
@@ -67,8 +67,8 @@ struct Plan {
 struct PlanOptions {
   const Layout* layout = nullptr;  // null: stop at the loaded layout
   Target target;
-  // Aim for this much output a job, less where `threads` would not all have several; at least one
-  // granule.
+  // Bytes of output that a job aims for: fewer where not each of `threads` would get several jobs,
+  // and at least one granule.
   int64_t job_bytes = kJobBytes;
   int threads = 1;
 };
@@ -81,8 +81,8 @@ struct PlanOptions {
 // The outputs of all files, each once.
 [[nodiscard]] std::vector<const Output*> outputs_of(const Plan& plan);
 
-// Fills PlannedTensor::padding: some passes over an expert for each kind of tensor. Takes no more
-// bytes at once than the plan's dearest job with its scratch.
+// Fills PlannedTensor::padding, which takes some passes over an expert for each kind of tensor, and
+// no more memory than the plan's costliest job with its scratch.
 void add_padding(Plan& plan);
 
 // What a layer's file holds on a rank before the layout runs.
