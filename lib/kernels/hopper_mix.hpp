@@ -9,7 +9,7 @@
 
 namespace mxfp4::kernels::hopper {
 
-// Codes of the bytes of a word; bits from 4 on are ignored.
+// The four codes that share a half of a word; bits from 4 on are ignored.
 struct Codes {
   uint32_t a, b, c, d;
 };
@@ -34,8 +34,8 @@ constexpr Table table(F entry) {
   return made;
 }
 
-// The bits that code i contributes to the low and to the high byte of its half; c gives its low
-// byte its three low bits, d nothing.
+// The bits that code i contributes to the low and to the high byte of its half. The low byte needs
+// no table of c, which gives it three low bits as they are, nor of d, which gives it nothing.
 inline constexpr Table kLowOfA = table([](uint32_t i) { return mix({i, 0, 0, 0}); });
 inline constexpr Table kLowOfB = table([](uint32_t i) { return mix({0, i, 0, 0}); });
 inline constexpr Table kHighOfA = table([](uint32_t i) { return mix({i, 0, 0, 0}) >> 8; });

@@ -1,6 +1,6 @@
-// Two patches of rows n and n + 8 side by side give a line of each: row n takes the words of even j
-// of both, row n + 8 those of odd j. Highway on registers of one or two 16-byte blocks; plain words
-// where a target has no vectors.
+// Two patches (hopper_words_inl.hpp) side by side give a line of row n and a line of row n + 8: row
+// n takes the words of even j of both patches, row n + 8 those of odd j. Highway on registers of one
+// or two 16-byte blocks; plain words where a target has no vectors.
 #include "lib/kernels/hopper_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -20,7 +20,7 @@ constexpr int64_t kTileRows = 16;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Where word (t, j) of the patch at column `column` lies, from row n on.
+// Bytes from the start of row n to word (t, j) of the patch at column `column`.
 int64_t word_offset(int64_t t, int64_t j, int64_t column, int64_t columns) {
   return j % 2 * 8 * columns + column + 16 * (j / 2) + 4 * t;
 }

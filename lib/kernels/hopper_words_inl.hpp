@@ -74,11 +74,11 @@ using Bytes = hn::Vec<decltype(kBytes)>;
 constexpr int64_t kBlocks =
     hn::MaxLanes(kBytes) / 16;  // rows n and n + 1 at once, or one after another
 
-// Byte orders of a block. Of two values of j of a row: first a by (t, j), then c;
+// Byte orders of a block as it is loaded, 16 bytes of a row, which are two values of j. kByThread
+// puts the bytes of code a first, by (t, j), then those of c; kByColumn does so by (j, t).
 constexpr Table kByThread = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
-// and first a by (j, t), then c.
 constexpr Table kByColumn = {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15};
-// A code by (t, j) to (j, t), and back.
+// Puts the 16 bytes of a code from order (t, j) into order (j, t), and back.
 constexpr Table kTurn = hopper::table([](uint32_t i) { return i % 4 * 4 + i / 4; });
 
 HWY_INLINE Bytes register_of(const Table& bytes) { return hn::LoadDup128(kBytes, bytes.data()); }
@@ -111,7 +111,7 @@ HWY_INLINE Bytes high_nibbles(Bytes x) {
 
 HWY_INLINE Bytes low_bits(Bytes x) { return hn::And(x, hn::Set(kBytes, uint8_t{0x07})); }
 
-// Nibbles to high nibbles.
+// The low nibble of each byte as its high nibble; the high nibbles of `x` are 0.
 HWY_INLINE Bytes raised(Bytes x) {
   return hn::BitCast(kBytes, hn::ShiftLeft<4>(hn::BitCast(kHalves, x)));
 }
@@ -126,13 +126,13 @@ HWY_INLINE Bytes upper(D d, Bytes x, Bytes y) {
   return hn::BitCast(kBytes, hn::InterleaveUpper(d, hn::BitCast(d, x), hn::BitCast(d, y)));
 }
 
-// The words of a patch, four a block: of t = 0..3 by j with kThreadFirst, of j = 0..3 by t with
-// kColumnFirst. A block for each of two rows.
+// The words of a patch, four a block. q0 to q3 hold t = 0 to 3, each by j, with kThreadFirst, and
+// j = 0 to 3, each by t, with kColumnFirst. A second block is that of the next row.
 struct Packed {
   Bytes q0, q1, q2, q3;
 };
 
-// Codes of one nibble of the words, in the words' order: a nibble a byte.
+// The codes of one half of every word, in the words' order: one code a byte.
 struct CodeBytes {
   Bytes a, b, c, d;
 };
@@ -246,7 +246,7 @@ class Unpacker {
             hn::Or(low_bits(n0), from(c_of_2_, n2)), hn::Or(from(d_of_2_, n2), from(d_of_3_, n3))};
   }
 
-  // Both nibbles of a code's bytes, by (j, t).
+  // The bytes of a code by (j, t), put together from its low and its high nibbles.
   HWY_INLINE Bytes by_row(Bytes low, Bytes high) const {
     const Bytes both = hn::Or(low, raised(high));
     return kOrder == WordOrder::kThreadFirst ? hn::TableLookupBytes(both, turn_) : both;

@@ -8,11 +8,11 @@
 
 namespace mxfp4::kernels {
 
-// Names of those that this build and this machine both have, best first: "AVX2", "SSE4" ...
+// The sets that this build and this machine both have, best first: "AVX2", "SSE4" ...
 [[nodiscard]] std::vector<std::string> instruction_sets();
 
-// Kernels use this one, or less, from now on. False, and nothing changes, when it is not among
-// instruction_sets(). To be called before any kernel runs.
+// Makes the kernels use this set, or a lesser one. Returns false and changes nothing when the name
+// is not among instruction_sets(). To be called before any kernel runs.
 [[nodiscard]] bool use_instruction_set(std::string_view name);
 
 }  // namespace mxfp4::kernels

@@ -40,7 +40,7 @@ Block innermost_block(const LoopNest& nest) {
   return block;
 }
 
-// The innermost axis when single units of N bytes move.
+// Moves single units of N bytes.
 template <size_t N>
 void move_units(const LoopNest& nest, const std::byte* in, std::byte* out) {
   if (nest.size.back() < kShortAxis && nest.out_stride.back() == 1) {
@@ -125,7 +125,7 @@ LoopNest permutation_nest(const std::vector<int64_t>& dims, const std::vector<in
   }
   if (!invert) return nest;
 
-  // Backwards the old input is written: put its axes in descending order of its strides.
+  // The inverse writes what was the input, in ascending order of its addresses.
   std::vector<size_t> by_stride(nest.size.size());
   for (size_t i = 0; i < by_stride.size(); ++i) by_stride[i] = i;
   std::ranges::sort(by_stride,

@@ -109,15 +109,15 @@ class Network {
   }
 
   TileNetwork steps;
-  std::vector<Label> entering;  // of register bit i, before
-  std::vector<Label> exiting;   // of register bit i, after
+  std::vector<Label> entering;  // of register bit i, before the exchanges
+  std::vector<Label> exiting;   // of register bit i, after them
 
  private:
   explicit Network(const Lanes& from) : lanes_(from) {}
 
   bool build(const Lanes& to) {
-    // The wanted nibble comes from register bit 0, or through it from among the bytes: both cost
-    // less than a swap inside a register.
+    // The wanted nibble bit comes from register bit 0, or from a byte bit through register bit 0:
+    // both cost less than a swap inside a register.
     const auto entering_nibble = std::ranges::find(entering, to[0]);
     if (entering_nibble != entering.end()) {
       std::iter_swap(entering.begin(), entering_nibble);
@@ -142,7 +142,7 @@ class Network {
     return lanes_ == to;
   }
 
-  // Byte bits that leave come to the top, the first of them highest; for a swap, beside the nibble.
+  // Puts byte bits that leave at the top, the first of them highest; for a swap, beside the nibble.
   void arrange(const Lanes& to) {
     Lanes wanted = lanes_;
     const auto rank = [&](Label label) {
@@ -246,7 +246,7 @@ struct Staging {
   int64_t piece = 1;         // nibbles
 };
 
-// Takes loops into the tile until its output is pieces of whole lines. Empty if none are enough.
+// Takes loops into the tile until its output is pieces of whole lines. Empty if no loops make it so.
 std::optional<Staging> make_staging(const std::vector<Bit>& bits, std::vector<Loop> around) {
   constexpr int64_t kLine = int64_t{1} << kLineBits;
   constexpr int64_t kRun = int64_t{1} << kRunBits;
@@ -355,7 +355,7 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
   if (!network) return std::nullopt;
   if (out_chain.size() == kLineBits) (void)tile.chain(&Bit::out, kRunBits);
 
-  // Axes of few powers of two: at least the second block of a register is wanted.
+  // Axes with few factors of two give a small tile: other bits fill the registers of a group.
   const size_t wanted = kLaneBits + 1 + std::max(network->entering.size(), TilePlan::kRegisterBits);
   for (size_t i = tile.bits.size(); i < wanted; ++i) tile.take_any();
 

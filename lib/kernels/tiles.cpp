@@ -66,7 +66,8 @@ struct Tables {
     }
   }
 
-  // Of block `block` of register i. A register of one block is stored without the exchange.
+  // Where block `block` of register i is stored. Registers of one block skip the exchange of blocks:
+  // their offsets are exchanged instead.
   static int64_t offset_of(std::optional<int> block_exchange, const TileStores& stores, size_t i,
                            size_t block) {
     if (kBlocks == 1 && block_exchange) {
@@ -104,7 +105,7 @@ struct KnownGroup {
     ((v[kI] = load<kShape.loads_whole>(kBytes, in + at[kI], second + at[kI])), ...);
   }
 
-  // Through the network; the low bits of a register's number are exchanged.
+  // Runs the network; the low bits of a register's number are exchanged.
   HWY_INLINE void permute(const Orders& orders, Bytes* v) const {
     if constexpr (kShape.first_order) reorder(orders.first, v);
     if constexpr (kShape.swap) ((v[kI] = swap_nibbles(v[kI])), ...);
@@ -125,7 +126,7 @@ struct KnownGroup {
     (store<kShape.stores_whole>(kBytes, v[kI], out + at[kI], second + at[kI]), ...);
   }
 
-  // Registers of a run: each is half a line.
+  // Stores the registers of a run past the caches; each is half a line.
   HWY_INLINE void stream_all(const Bytes* v, const Tables& tables, uint8_t* out) const {
     const int64_t* HWY_RESTRICT at = tables.store_offset[0];
     (hn::Stream(v[kI], kBytes, out + at[kI]), ...);
@@ -243,7 +244,7 @@ HWY_INLINE void run_group(const Group& group, const Tables& tables, const Orders
   }
 }
 
-// Runs one tile. It has copies of the tables, which no store can reach: else each group would load
+// The tables as run_tile() takes them: copies, which no store can reach, or each group would load
 // them again. The offsets of sixteen registers do not fit into registers, and are not copied.
 template <class Group>
 using TileTables = std::conditional_t<(Group::kMost <= 8), Tables, const Tables&>;
@@ -262,7 +263,7 @@ HWY_INLINE void run_tile(const Group& group, TileTables<Group> tables, Orders or
   }
 }
 
-// Through a staging buffer, where the plan has one.
+// Runs all tiles, through a staging buffer if `staging` is not null.
 template <bool kRuns, class Group>
 void walk_tiles(const Group& group, const Call& call, const TileStaging* staging) {
   const TilePlan& plan = call.plan;

@@ -10,8 +10,8 @@
 
 namespace mxfp4::kernels {
 
-// The bytes to be read next, fetched into the second-level cache meanwhile: pieces of
-// `run_bytes` bytes, `runs` bytes from `base`; a negative run is none.
+// The bytes to be read next, fetched into the second-level cache meanwhile: pieces of `run_bytes`
+// bytes at the offsets `runs` from `base`; a negative offset is skipped.
 struct Upcoming {
   const std::byte* base = nullptr;  // null: nothing known
   std::span<const int64_t> runs;
