@@ -5,6 +5,7 @@
 //   w13_bias           BF16 [E, 2I]       w2_bias           BF16 [E, H]
 //
 // w13 rows become all up, then all gate: row r < I is loaded row 2r+1, row r >= I loaded row
+// 2(r-I). Scales are then put in the 128 x 4 tile order of block_scale_swizzle.hpp. w2_weight and
 // w2_bias are as loaded. In w13_bias a NaN becomes 0x7FFF; loaded as F32, it is rounded.
 //
 // Example, I = 128: w13 row 0 is loaded row 1 (up 0), row 128 is loaded row 0 (gate 0); its scale
