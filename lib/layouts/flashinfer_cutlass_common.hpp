@@ -1,6 +1,6 @@
-// Shared by the FlashInfer CUTLASS layouts: the interleaves of capability 9.0, and for a w13 loaded
-// as gate/up pairs its rows as all up, then all gate, and the biases. Source: vLLM a2c8fc6657
-// fused_moe/oracle/mxfp4.py, gpt_oss converter.
+// Shared by the FlashInfer CUTLASS layouts: the interleaves of capability 9.0, the biases, and for
+// a w13 that is loaded as gate/up pairs the row order all up, then all gate. Source: vLLM
+// a2c8fc6657 fused_moe/oracle/mxfp4.py, gpt_oss converter.
 #pragma once
 
 #include "lib/layouts/layout.hpp"
@@ -17,7 +17,7 @@ namespace mxfp4 {
 // Makes a slot's output of its loaded rows, which `rows` has put in order.
 using CutlassOutput = Output (*)(const LoadedSpec& loaded, Slot slot, Program rows);
 
-// The rows alone.
+// The rows as they are.
 [[nodiscard]] Output rows_output(const LoadedSpec& loaded, Slot slot, Program rows);
 // Block scales in FlashInfer's swizzle of 128 x 4.
 [[nodiscard]] Output swizzled_scale_output(const LoadedSpec& loaded, Slot slot, Program rows);
@@ -32,12 +32,12 @@ using CutlassOutput = Output (*)(const LoadedSpec& loaded, Slot slot, Program ro
 // has put the rows in order.
 [[nodiscard]] Output sm90_weight_output(const LoadedSpec& loaded, Slot slot, Program rows);
 [[nodiscard]] Output sm90_scale_output(const LoadedSpec& loaded, Slot slot, Program rows);
-// That of flashinfer 0.6.18 and later, stated in flashinfer_cutlass_folded.cpp.
+// The interleave of flashinfer 0.6.18 and later, stated in flashinfer_cutlass_folded.cpp.
 [[nodiscard]] Output folded_weight_output(const LoadedSpec& loaded, Slot slot, Program rows);
 [[nodiscard]] Output folded_scale_output(const LoadedSpec& loaded, Slot slot, Program rows);
 
-// Its weights of rows x columns bytes (multiples of 16 and 64) in plain steps. The outputs run one
-// equal step that is faster.
+// That interleave of a weight of rows x columns bytes (multiples of 16 and 64) in plain steps. The
+// outputs run one equal step that is faster.
 [[nodiscard]] Program folded_weight_definition(int64_t rows, int64_t columns);
 
 }  // namespace mxfp4

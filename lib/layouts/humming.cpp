@@ -147,7 +147,7 @@ std::vector<Output> outputs_8bit(const LayoutInput& input) {
   return result;
 }
 
-// A larger distance wraps the reference's factor around to garbage.
+// A larger distance between scale bytes wraps the reference's factor around to garbage.
 std::string check_8bit_scales(const LayoutInput& input, Slot slot, ConstBytes granule) {
   const HummingActivation activation = humming_activation(humming_input_dtype(input.target));
   for (const MoeMatrix& loaded : moe_matrices(input.loaded.dims)) {

@@ -1,5 +1,5 @@
-// Layout parameters by name; where no knob was given, the engine's environment decides.
-// Revisions' tables choose rows by these; layouts check the rest.
+// Layout parameters by name. A variable of the serving process stands for some of those that were
+// not given. The tables of revisions choose rows by knobs; layouts check the rest.
 #pragma once
 
 #include <array>

@@ -38,8 +38,8 @@ struct Storage {
   std::vector<std::string> flags;  // attributes set on the tensor object, "is_shuffled"
 };
 
-// Comes before the program of an output that is made from several slots, or from the values of all
-// experts. Works on one granule of experts.
+// The part of an output that is made from several slots, or from the values of all experts. It
+// comes before the program and works on one granule of experts.
 struct Combination {
   std::vector<Slot> slots;  // inputs, in order; the first is the output's own slot
   int64_t out_bytes = 0;    // for one granule

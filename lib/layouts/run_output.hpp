@@ -38,7 +38,7 @@ class SlotBytes {
 [[nodiscard]] int64_t scratch_bytes(const Output& output, Direction direction);
 [[nodiscard]] int64_t scratch_bytes(const Output& output);
 
-// Memory of the programs of some outputs.
+// Bytes of memory that the schedules of some outputs take.
 struct ScheduleBytes {
   int64_t tables = 0;   // of all
   int64_t scratch = 0;  // of the one that needs most

@@ -18,7 +18,7 @@
 namespace mxfp4 {
 namespace {
 
-// The kernel's reads of four groups at a time then end inside the tensor.
+// With padded columns the kernel's reads of four groups at a time end inside the tensor.
 const TritonSwizzle& scale_swizzle() {
   static const TritonSwizzle kSwizzle = [] {
     TritonSwizzle swizzle = kHopperScaleSwizzle;
