@@ -23,7 +23,8 @@ uint32_t read_f32(const std::byte* at, DType dtype) {
   return dtype == DType::kBF16 ? f32_from_bf16(half) : f32_from_f16(half);
 }
 
-// Between float types, to F32 or BF16. The loader copies on the CPU.
+// Converts one float to F32 or BF16. NaNs become what torch writes on the CPU, where the loader
+// copies.
 void convert(const std::byte* from, DType from_type, std::byte* to, DType to_type) {
   const uint32_t word = read_f32(from, from_type);
   if (to_type == DType::kF32) {
@@ -34,7 +35,7 @@ void convert(const std::byte* from, DType from_type, std::byte* to, DType to_typ
   }
 }
 
-// The `bytes` bytes of elements at `in`, as elements of `to`.
+// Writes `bytes` bytes of elements of type `from` as elements of type `to`.
 void copy_row(const std::byte* in, DType from, int64_t bytes, std::byte* out, DType to) {
   if (from == to) {
     std::memcpy(out, in, static_cast<size_t>(bytes));
@@ -75,7 +76,8 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
 }
 
-// Throws unless rectangles lie in both matrices, and one below the other in the loaded one.
+// Throws Error::internal unless every rectangle lies in both matrices and, in the loaded one, below
+// the rectangle before it.
 Assembly checked(Assembly assembly) {
   int64_t next_row = 0;
   for (const CopyRect& rect : assembly.rects) {

@@ -19,8 +19,8 @@ void check_size(const ModelConfig& config, std::string_view key, std::optional<i
       .in_file(config.file);
 }
 
-// Whether the config's keys for dense layers make layer `index` one with experts; nothing when the
-// model has none of those keys.
+// Whether the config's keys for dense layers make layer `index` one with experts; empty when the
+// config has none of those keys.
 std::optional<bool> config_has_experts(const ModelConfig& config, int64_t index) {
   if (!config.first_k_dense_replace && !config.moe_layer_freq && !config.decoder_sparse_step &&
       config.mlp_only_layers.empty()) {
@@ -58,7 +58,8 @@ std::map<int64_t, OtherTensors> survey(const std::vector<NamedTensor>& tensors,
   return out;
 }
 
-// One [...] of a glob. `at` stands after '['; returns the place after ']', or npos when unclosed.
+// Matches one [...] of a glob. `at` is the place after '['; returns the place after ']', or npos if
+// there is none.
 size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
   const bool negated = at < pattern.size() && pattern[at] == '!';
   if (negated) ++at;
@@ -95,7 +96,7 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
   if (!config.num_hidden_layers) return;
   const auto& [row, tensors, rest, partial] = check;
   const int64_t count = *config.num_hidden_layers;
-  // A model that keeps its prediction layers among the others numbers them on.
+  // Prediction layers that are named like the model's own are numbered after them.
   const int64_t more = config.num_nextn_predict_layers.value_or(0);
   std::map<int64_t, OtherTensors> others;
   if (!row.every_layer) others = survey(tensors, rest);
@@ -118,7 +119,7 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
     }
     ++absent;
     if (count <= static_cast<int64_t>(tensors.size())) continue;
-    // Such a count may be any number: its layers are not walked one by one.
+    // A count above the number of tensors may be any number: its layers are not walked one by one.
     absent = count - std::min(count, static_cast<int64_t>(layers.size()));
     break;
   }

@@ -23,7 +23,8 @@ struct LayerCheck {
   bool partial = false;             // as FindOptions::partial
 };
 
-// Throws when a layer with experts is missing or beyond the model. `layers` ascends by index.
+// Throws Error::input when a layer with experts is missing, which is a warning if `partial`, or
+// lies beyond the model. `layers` ascends by index.
 void check_layers(const ModelConfig& config, const LayerCheck& check,
                   const std::vector<ExpertLayer>& layers, std::vector<std::string>& warnings);
 

@@ -175,7 +175,7 @@ int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
   });
 }
 
-// The engine's path of a module, where its loader renames it; the styles of these names do.
+// The engine's path of a module, for the styles whose loader renames it; else empty.
 std::string engine_path(Style style, int64_t index) {
   if (style == Style::kGptOssOriginal) return fmt::format("model.layers.{}.mlp.experts", index);
   if (style == Style::kDeepseekV4) return fmt::format("model.layers.{}.ffn.experts", index);
@@ -195,8 +195,8 @@ std::optional<Error> refusal_of(const LayerTable& table, const StyleRow& row,
   return Error::input("not quantized").at_key(table.module());
 }
 
-// Moves the layers that are not MXFP4 to the rest, as mixed models have them. Throws Error::input
-// when that leaves none.
+// Moves the layers of a mixed model that are not MXFP4 to the rest. Throws Error::input when no
+// layer is left.
 void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config) {
   std::vector<LayerTable> ours;
   std::optional<Error> first_refusal;

@@ -136,7 +136,8 @@ const NamedTensor& LayerTable::sizes_from() const {
   return (*tensors_)[require(0, row_->projections.front().projection, Field::kCodes)];
 }
 
-// The experts the layer must have. More than the config says is an error of the first beyond.
+// The number of experts that the layer must have. Where it has more than the config says, the error
+// names the first one too many.
 int64_t LayerTable::count_experts(const Wanted& wanted) const {
   if (row_->stacked) {
     const NamedTensor& codes = sizes_from();

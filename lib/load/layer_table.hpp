@@ -44,7 +44,7 @@ class LayerTable {
   [[nodiscard]] const NamedTensor& sizes_from() const;
 
  private:
-  // Any of the layer, for messages about others.
+  // Any tensor of the layer, for messages about others.
   [[nodiscard]] const NamedTensor& witness() const { return (*tensors_)[entries_.front().tensor]; }
 
   struct Sizes {

@@ -15,7 +15,7 @@
 namespace mxfp4 {
 namespace {
 
-// The attributes that decide how bytes are read; `layout` concerns the container only.
+// The attributes that decide how bytes are read. `layout` is read by the container's own code.
 constexpr std::array<std::string_view, 10> kBinding = {
     "layout",  "family",  "w13_order",   "bias_dtype",        "scale_fill",
     "tp_size", "ep_size", "num_experts", "intermediate_size", "hidden_size"};
@@ -35,7 +35,7 @@ std::optional<Parsed> parse(std::string_view name) {
   return Parsed{name.substr(0, dot), *slot};
 }
 
-// The first component that is a number; nothing if none is.
+// The first component that is a number; empty if none is.
 std::optional<int64_t> layer_number(std::string_view prefix) {
   while (!prefix.empty()) {
     const size_t dot = std::min(prefix.find('.'), prefix.size());
@@ -116,7 +116,7 @@ SlotSource read_slot(const NamedTensor& found, size_t index, Slot slot, const La
 
 constexpr std::array kRequiredSlots = {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale,
                                        Slot::kW2WeightScale};
-// Either both are there or none.
+// Both slots of a pair are there, or neither.
 constexpr std::array kPairs = {std::array{Slot::kW13Bias, Slot::kW2Bias},
                                std::array{Slot::kW13InputScale, Slot::kW2InputScale}};
 
@@ -221,7 +221,7 @@ void read_scale_fill(ModelLayers& model, const FindOptions& options) {
   model.scale_fill = static_cast<std::byte>(fill.value_or(0));
 }
 
-// Sizes that the attributes state. The tensors may be larger, which is padding.
+// Checks the sizes that the attributes state. Tensors may be larger: the rest is padding.
 void check_stated(ModelLayers& model, const FindOptions& options) {
   model.splits_experts = number(options, "ep_size").value_or(1) == 1;
   const bool whole = number(options, "tp_size").value_or(1) == 1;

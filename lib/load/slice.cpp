@@ -10,8 +10,8 @@
 namespace mxfp4 {
 namespace {
 
-// The gpt-oss loaders cut whole scale blocks of the checkpoint; the generic one strides by the size
-// that a rank's tensors have.
+// The gpt-oss loaders cut whole scale blocks of the checkpoint; the generic one strides as
+// GenericStride says.
 bool strides_by_blocks(const ModelLayers& model) {
   switch (model.loader) {
     case Loader::kGptOssStacked:
@@ -26,7 +26,8 @@ bool strides_by_blocks(const ModelLayers& model) {
   return model.family == Family::kGptOss;
 }
 
-// The rule of stacked gpt-oss: a rank takes rank * floor(E / ep) on, whatever the expert map says.
+// The gpt-oss loaders give a rank the experts from rank * floor(E / ep) on, whatever the expert map
+// says.
 bool needs_even_experts(const ModelLayers& model) {
   return model.loader != Loader::kGeneric && strides_by_blocks(model);
 }
@@ -113,7 +114,7 @@ LayerDims pad_sizes(const ModelLayers& model, LayerDims sizes, const SliceOption
   return sizes;
 }
 
-// The part of the intermediate dimension that each TP rank reads is a multiple of this.
+// The distance in the intermediate dimension from where one TP rank begins to where the next does.
 int64_t stride_of(const ModelLayers& model, const LayerDims& dims, const LayerDims& padded,
                   const World& world, GenericStride generic) {
   if (strides_by_blocks(model)) {

@@ -1,5 +1,5 @@
-// Which part of each expert a rank holds, and how its loaded tensors are put together. The loader's
-// own arithmetic (vLLM a2c8fc6657, fused_moe/layer.py and models/gpt_oss.py).
+// Which part of each expert a rank holds, and how its loaded tensors are put together. This is the
+// loader's own arithmetic (vLLM a2c8fc6657, fused_moe/layer.py and models/gpt_oss.py).
 #pragma once
 
 #include <cstddef>
@@ -67,9 +67,9 @@ struct SliceOptions {
 
 // Every rank's slice; without expert parallelism rank r is TP rank r of tp * pcp * dp, with it EP
 // rank r. `dims` are the model's. Throws Error::unsupported for what the reference cannot load or
-// gets wrong: N not dividing I, more EP ranks than experts, shards that are not whole scale blocks,
-// uneven expert parallelism of gpt-oss, expert parallelism of its per-expert form, padding of
-// stacked tensors under Quark. Error::usage for sizes below 1.
+// gets wrong: ranks that do not divide I, more EP ranks than experts, shards of partial scale
+// blocks, uneven expert parallelism of gpt-oss, expert parallelism of its per-expert form, padding
+// of stacked tensors under Quark. Error::usage for sizes below 1.
 [[nodiscard]] std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
                                                  const SliceOptions& options);
 
