@@ -60,7 +60,7 @@ Decision force(const RuleSet& rules, Backend backend) {
   return decision;
 }
 
-// What a caller runs instead of the oracle's choice, if it does.
+// Puts EMULATION in place of the oracle's choice where the caller does.
 void emulate(const RuleSet& rules, const Question& question, const CallerRow& caller,
              Decision& decision) {
   const Condition& when = caller.emulates_when;
@@ -74,7 +74,8 @@ void emulate(const RuleSet& rules, const Question& question, const CallerRow& ca
   decision.experts_class = row->classes.front();
 }
 
-// A key's own type, as knobs name it; "QuantKey({fp8},scale(...),symmetric)" is the key's text.
+// The type of a key's activations, as knobs name it. A key's text is such as
+// "QuantKey({fp8},scale(...),symmetric)".
 std::string dtype_of_key(const RuleSet& rules, std::string_view name) {
   const ActivationKeyRow* row = find_key_row(rules, name);
   if (row == nullptr) throw Error::internal(fmt::format("unknown key '{}'", name));

@@ -4,7 +4,8 @@
 // Usage:
 //   const CallerRow* caller = find_caller(rules, config);
 //   Decision decision = decide(rules, deployment, {.caller = caller});
-//   Target target = make_target(deployment, decision, family_of(caller, {}));
+//   Family family = family_of(caller, {}, deployment.selector);
+//   Target target = make_target(deployment, decision, family);
 #pragma once
 
 #include <array>
@@ -17,8 +18,8 @@
 
 namespace mxfp4 {
 
-// Null when the config names no quantization. Throws Error::unsupported for one that has no MXFP4
-// experts at this revision.
+// The caller that serves the config's model; null when the config names no quantization. Throws
+// Error::unsupported for a quantization that has no MXFP4 experts at this revision.
 [[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
 
 // The caller to assume when no checkpoint is at hand: the first that asks the oracle with this
@@ -54,15 +55,15 @@ struct LoadNote {
 [[nodiscard]] std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deployment,
                                                const ModelFacts& model, const Decision& decision);
 
-// Which knob says the type of activations that the converter packs for, and what it says where
-// checkpoint, override and release tell the type; "none": BF16.
+// The knob that names the type of activations for which the converter packs, and its value where
+// checkpoint or override tell it; "none": BF16.
 struct InputDtype {
   std::string_view knob;
   std::optional<std::string> value{};  // empty: not known, as where the process's variable is set
 };
 
-// Empty where the release's converter asks none of these. A null caller is an input
-// that is loaded already: what its checkpoint said is not known.
+// Empty where the release's converter asks neither checkpoint nor override. A null caller stands for
+// an input that is loaded already: what its checkpoint said is not known.
 [[nodiscard]] std::optional<InputDtype> input_dtype(const RuleSet& rules,
                                                     const Deployment& deployment,
                                                     const CallerRow* caller, const Target& target);

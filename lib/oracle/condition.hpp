@@ -31,7 +31,7 @@ enum class FactKind : uint8_t {
   kEplb,
   kLora,
   kGemmType,  // the variable of the rule set's gemm_type
-  kGated,     // the facts of the rule set's own condition; so the next two
+  kGated,     // stands for the facts of the rule set's own condition, as do the next two
   kUsesAll2All,
   kBatched,
 };

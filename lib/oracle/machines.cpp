@@ -17,7 +17,8 @@ bool all_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_digit);
 }
 
-// Lower-case words of letters, digits and what a capability or a feature is written with.
+// The words of a text in lower case. A word is of letters, digits and '.', ':', '+', with which
+// capabilities and features are written.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char c : text) {
@@ -212,7 +213,7 @@ std::string_view machine_count(std::string_view text) {
   const CountedName counted = split_count(text);
   const Machine* machine = counted.count.empty() ? nullptr : find_one(counted.name);
   if (machine == nullptr) return "";
-  // "7900 XT" is a name; "8x H100" is found with its count too, which says nothing there.
+  // "7900 XT" is a name and holds no count.
   return by_name(plain(text)) == nullptr ? counted.count : "";
 }
 

@@ -98,7 +98,7 @@ void append_change(std::vector<Change>& changes, Change change) {
   if (std::ranges::find(changes, change) == changes.end()) changes.push_back(std::move(change));
 }
 
-// Some kernels run there, but the engine's gpt-oss does not start.
+// Some kernels run below capability 8.0, but the engine's gpt-oss does not start there.
 bool below_capability_8(const Machine& machine) { return machine.arch.starts_with("sm7"); }
 
 // Machines of the asker's own platform come first, and those on which most models do not start last.
@@ -141,7 +141,7 @@ class Search {
          std::vector<Change> made)
       : asker_(asker), condition_(condition), key_(key), made_(std::move(made)) {}
 
-  // The key is the backend's own: with another it would be another backend.
+  // Keeps the key, which is the backend's own: with another key it would be another backend.
   Search& keep_key() {
     keeps_key_ = true;
     return *this;
@@ -204,7 +204,7 @@ void set_switch(std::optional<bool>& on, const std::optional<std::string>& value
 }
 
 void change_machine(const std::optional<std::string>& arch, DeploymentFacts& request) {
-  if (!arch) {  // no accelerator has this name: the platform is in no table
+  if (!arch) {  // any machine but those that the table knows: XPU is in no row
     request.platform = Platform::kXpu;
     request.arch.reset();
     return;
@@ -276,7 +276,8 @@ void apply_change(const Asker& asker, const Change& change, DeploymentFacts& req
   }
 }
 
-// One of the changes that the whole class needs, if it meets the condition; else what does.
+// One of the changes that the whole class needs, if that alone meets the condition; else the changes
+// that meet it.
 std::vector<Change> needs_of(const Asker& asker, const Condition& condition,
                              std::optional<std::string_view> key,
                              const std::vector<Change>& whole) {
@@ -287,7 +288,7 @@ std::vector<Change> needs_of(const Asker& asker, const Condition& condition,
   return Search(asker, condition, key, {}).run().value_or(std::vector<Change>());
 }
 
-// The backend that a class was tried for: one with its own key, if several try the class.
+// The backend that a class was tried for: the one whose own key is the step's, if several try it.
 std::optional<Backend> backend_of(const RuleSet& rules, const TraceStep& step) {
   std::optional<Backend> backend;
   for (const BackendRow& row : rules.backends) {

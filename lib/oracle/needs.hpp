@@ -56,8 +56,8 @@ struct Candidate {
   TraceStep step;
   std::optional<Backend> backend{};  // the one that it was tried for; empty: the class has no rules
   std::vector<ConditionAnswer> conditions{};
-  std::vector<Change> needs{};  // with these it supports the deployment; empty: it does, or none
-                                // are known
+  std::vector<Change> needs{};  // with these the class supports the deployment; empty: it does
+                                // without, or none are known
 };
 
 // The classes of a decision's trace, in its order.

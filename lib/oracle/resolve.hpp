@@ -56,7 +56,7 @@ inline constexpr std::string_view kRoutingVariable = "VLLM_MOE_ROUTING_SIMULATIO
 // Whether rules tell the platform's devices apart by architecture: CUDA's and ROCm's.
 [[nodiscard]] bool has_capability(Platform platform);
 
-// The engine's option type: the normalised string; empty when it would be refused.
+// A moe_backend string as the engine's command line normalises it; empty when it refuses the string.
 [[nodiscard]] std::optional<std::string> moe_backend_option(const RuleSet& rules,
                                                             std::string_view text);
 [[nodiscard]] std::string normalize_moe_backend(std::string_view text);

@@ -93,7 +93,8 @@ struct BackendRow {
   // Importing the classes fails when this package is absent; the refusal passes every selector.
   std::string_view required_package{};
   Refusal import_failure{};
-  // Asked for by name in a deployment with LoRA: these are tried first, or nothing is.
+  // For a backend that is asked for by name in a deployment with LoRA: classes that are tried first,
+  // or the refusal, with which none is tried.
   std::vector<std::string_view> lora_classes{};
   Refusal lora_refusal{};
 };
@@ -164,7 +165,8 @@ struct RequirementRow {
   Refusal refusal;
 };
 
-// The kind of grouped kernel that a package prefers: its variable's, else one by the deployment.
+// The kind of grouped kernel that a package prefers: the variable names it, else the deployment
+// decides.
 struct GemmTypeRule {
   std::string_view variable;
   bool any_value = false;  // a value that is no known type is taken as it is, "auto" as unset
@@ -236,8 +238,8 @@ struct ConverterRow {
   bool needs_input_scales = false;
 };
 
-// The facts that a note about loading a checkpoint depends on.
 struct CallerRow;
+// The facts that a note about loading a checkpoint depends on.
 struct LoadFacts {
   const Question& question;
   const Decision& decision;
@@ -291,14 +293,14 @@ struct CallerRow {
   std::string_view note_fixed_in{};
 };
 
-// A converter that packs by the type of activations: what tells it the type. Nothing does: BF16.
+// What tells a converter the type of activations for which it packs; BF16 where nothing does.
 struct InputDtypeRow {
   Backend backend;
   Family family;
-  std::string_view knob;      // of this program, the same type
+  std::string_view knob;      // this program's, for the same type
   std::string_view variable;  // of the serving process; where it is set, nothing else counts
-  bool checkpoint = false;    // CallerRow::input_dtype
-  bool override = false;      // quantization_config.moe.activation
+  bool checkpoint = false;    // CallerRow::input_dtype counts
+  bool override = false;      // quantization_config.moe.activation counts
 };
 
 // A kernel library whose version a revision asks for.

@@ -112,7 +112,7 @@ class Selection {
     return key_ ? key_ : own_key(row);
   }
 
-  // Every candidate alone; the last one's ValueError is what the user sees.
+  // Tries every candidate alone; the user sees the ValueError of the last one.
   void try_each(const SelectorRow& selector, const Backends& candidates) {
     for (size_t i = 0; i < candidates.size(); ++i) {
       const BackendRow& row = row_of(rules_, candidates[i]);
@@ -194,7 +194,7 @@ class Selection {
     try_alone(with_lora, key);
   }
 
-  // This backend or a refusal with its last class's reason.
+  // Chooses this backend, or refuses with the reason of its last class.
   void try_alone(const BackendRow& row, Key key) {
     if (try_classes(row, key)) return;
     if (row.classes.empty()) refuse(rules_.messages.no_classes, {{"value", row.value}});

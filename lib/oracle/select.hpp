@@ -21,9 +21,9 @@ namespace mxfp4 {
 // checks the same, and says it in words.
 [[nodiscard]] Decision construct_layer(const RuleSet& rules, const Deployment& deployment);
 
-// Order kept. With a key: the backends whose own key it is, and those that survive any key; then,
-// where the revision falls back, those without a key.
-// Without: those without a key of their own, or all when that leaves nothing.
+// The backends that are left for a key, in their order. With a key: those whose own key it is and
+// those that survive any key; then, where the revision falls back, those without a key. Without a
+// key: those without a key of their own, or all when that leaves nothing.
 [[nodiscard]] std::vector<Backend> filter_by_key(const RuleSet& rules,
                                                  const std::vector<Backend>& backends,
                                                  std::optional<std::string_view> key);
