@@ -13,7 +13,7 @@
 
 namespace mxfp4::edit {
 
-// A table's rows, for a rule set of one's own to change.
+// A copy of a table's rows, for a rule set to change.
 template <class Table>
 auto rows(const Table& table) {
   return std::vector(table.begin(), table.end());
@@ -73,9 +73,9 @@ void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added);
 // Layout rows go in front of all others: the first match wins.
 void add_layouts(RuleSet& rules, std::vector<LayoutRow> added);
 void drop_layouts(RuleSet& rules, Backend backend, Family family);
-// The backend's rows of this condition.
+// Only the backend's rows with this condition.
 void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when);
-// The settings of a backend that has none yet are those of `like`.
+// Gives `backend`, which has no kernel settings yet, those of `like`.
 void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend);
 
 }  // namespace mxfp4::edit

@@ -55,8 +55,8 @@ bool on_rocm(const Target& target) { return target.platform == Platform::kRocm; 
 
 bool arch_told(const Target& target) { return !target.arch.empty(); }
 
-// Packing is the same on both: vLLM builds its operators for AVX-512 BF16. Which of them a release
-// chooses the backend on is said by its class.
+// CPUs with and without AMX get the same bytes: vLLM builds its packing operators for AVX-512 BF16.
+// A release's class says on which CPUs it chooses the backend.
 bool no_cpu_kernels(const Target& target) {
   constexpr std::array<std::string_view, 5> kKernels = {"", "x86_64", "x86_64-amx", "x86_64-avx512",
                                                         "amd64"};

@@ -9,8 +9,8 @@ namespace mxfp4 {
 
 [[nodiscard]] bool marlin_int8_activations(const Target& target);
 [[nodiscard]] bool marlin_fp8_activations(const Target& target);
-// marlin_utils.py, get_marlin_input_dtype; an arch that was not told passes, the bytes are the
-// same.
+// marlin_utils.py, get_marlin_input_dtype. False for an arch that was not told: the bytes are the
+// same on all.
 [[nodiscard]] bool marlin_fp8_on_other_arch(const Target& target);
 [[nodiscard]] bool humming_8bit_activations(const Target& target);
 // Throws Error::usage when the arch is not that of a CUDA device: the layout depends on it.
@@ -19,8 +19,8 @@ namespace mxfp4 {
 // False on CUDA and ROCm without an arch: the layout depends on it.
 [[nodiscard]] bool no_swizzle(const Target& target);
 [[nodiscard]] bool gfx1250(const Target& target);
-// Where AITER_MXFP4_FP8's bytes of 0.21.0 to 0.23.0 were executed beside gfx950. Its class refuses
-// both there: only a forced backend asks.
+// The architectures beside gfx950 on which the bytes of AITER_MXFP4_FP8 in 0.21.0 to 0.23.0 were
+// executed. Its class refuses both, so only a forced backend comes here.
 [[nodiscard]] bool gfx942_or_gfx1250(const Target& target);
 [[nodiscard]] bool on_rocm(const Target& target);
 [[nodiscard]] bool arch_told(const Target& target);

@@ -21,7 +21,7 @@ constexpr std::string_view kGenericCpuRefusal =
     "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.CPU. Expected TRTLLM, Triton, "
     "or "
     "AITER backend.";
-// The reference selects CPU there too, and then misses the packing operators when it loads.
+// On other CPUs the reference selects CPU too, and then misses the packing operators when it loads.
 constexpr std::string_view kCpuArchRefusal =
     "the CPU backend's packing operators exist only in x86_64 builds with AVX-512 BF16";
 // The arch predicates of quantization/utils/mxfp4_utils.py, _swizzle_mxfp4.

@@ -1,6 +1,6 @@
 // The tables of vLLM a2c8fc6657 (2026-05-18) that r2026_05_18.cpp gathers into one value. Functions
-// rather than objects, so that a later revision may name a table that did not change whatever the
-// order of initialisation.
+// rather than objects, so that a later revision may use an unchanged table whatever the order of
+// initialisation.
 #pragma once
 
 #include <span>

@@ -99,7 +99,7 @@ const std::array kLayouts = {
     LayoutRow{AITER_MXFP4_BF16, kGeneric, kSituA8w4, &kAiterBf16SituA8w4Layout, {}},
     LayoutRow{AITER_MXFP4_BF16, kGeneric, kSitu, &kAiterBf16SituLayout, {}},
     LayoutRow{AITER_MXFP4_BF16, kGeneric, kArchTold, &kAiterBf16HalvesLayout, {}},
-    // The generic converter hands both to the gpt-oss one.
+    // The generic converter hands AITER_MXFP4_FP8 and AITER_MXFP4_MXFP4 to the gpt-oss one.
     LayoutRow{AITER_MXFP4_FP8, {}, kCdna4, &kAiterW4a8Fp8Layout, {}},
     LayoutRow{AITER_MXFP4_FP8, {}, kArchTold, &kAiterW4a8Fp8StridedLayout, {}},
     LayoutRow{AITER_MXFP4_MXFP4, {}, {}, &kAiterW4a4Layout, {}},

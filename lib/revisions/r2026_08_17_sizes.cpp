@@ -67,7 +67,7 @@ std::span<const RoundingRow> rounding() {
 
 std::span<const KernelSettingsRow> kernel_settings() {
   static const std::vector<KernelSettingsRow> kRows = [] {
-    // The generic method leaves activations of the emulation alone.
+    // With emulation the generic method leaves activations unquantized.
     std::vector<KernelSettingsRow> rows = {
         {.backend = EMULATION, .method = "Mxfp4MoEMethod", .constructor = "mxfp4_w4a16"}};
     const auto before = r2026_05_18::kernel_settings();

@@ -1,5 +1,5 @@
-// vLLM 0.21.0: main three days before the commit of 2026-05-18. This file takes back what
-// came in between. The user has no activation key yet, and no backend is left out for its key.
+// vLLM 0.21.0: main three days before the commit of 2026-05-18. This file takes back what came in
+// between. Users cannot give an activation key yet, and no backend is left out for its key.
 #include <algorithm>
 
 #include "lib/layouts/all.hpp"
@@ -99,7 +99,7 @@ void change_layouts_0_21(RuleSet& rules) {
                              nullptr,
                              "this release pins no humming-kernels: the bytes of its layouts are "
                              "not verified"}});
-  // The module that the commit's humming helper misses is still there.
+  // The module that the humming helper of the commit of 2026-05-18 misses is still there.
   std::erase_if(rules.load_notes, [](const LoadNoteRow& row) {
     return row.fixed_in == "vLLM 206b72c982 (2026-05-27)";
   });

@@ -1,5 +1,5 @@
 // vLLM 0.23.0 (fused_moe/oracle/mxfp4.py, fused_moe/config.py): AITER comes first for DeepSeek-V4 on
-// ROCm; routing methods of their own for sigmoid; Mori in two kinds.
+// ROCm; sigmoid gets routing methods of its own; Mori comes in two kinds.
 #include <algorithm>
 
 #include "lib/oracle/predicates.hpp"

@@ -36,8 +36,8 @@ void undo_aiter(RuleSet& rules) {
   });
 }
 
-// gfx1250 is a gfx12 as any other, and Marlin refuses both of NVLink's all-to-all kernels,
-// and TRTLLM's fused router DeepSeek-V3's method.
+// gfx1250 is a gfx12 as any other. Marlin refuses both of NVLink's all-to-all kernels, and TRTLLM's
+// fused router refuses DeepSeek-V3's routing method.
 void undo_devices(RuleSet& rules) {
   const Condition rocm =
       any_of({arch_contains("gfx90a"), arch_contains("gfx942"), arch_contains("gfx950"),

@@ -33,8 +33,8 @@ void split_aiter(RuleSet& rules) {
   edit::copy_kernel_settings(rules, AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
 }
 
-// Both CPU families share one function; the generic converter of AITER's Triton kernel interleaves
-// gate and up rows before it packs them.
+// Both families share one function for CPU. For AITER's Triton kernel the generic converter
+// interleaves gate and up rows before it packs them.
 void change_layouts_0_30(RuleSet& rules) {
   edit::drop_layouts(rules, CPU, Family::kGeneric);
   edit::drop_layouts(rules, NONE, Family::kGeneric);

@@ -40,7 +40,7 @@ void rename_situ_switch(RuleSet& rules) {
 
 // cmake/external_projects/triton_kernels.cmake of the source package takes triton_kernels for ROCm
 // from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6 branch.
-// The classes of 3.8 order the scales otherwise. CUDA builds keep 3.5.1.
+// The classes of 3.8 put the scales in another order. CUDA builds keep 3.5.1.
 void refuse_triton_on_rocm(RuleSet& rules) {
   constexpr std::string_view kReason =
       "the ROCm builds of this release take triton_kernels 3.8 from ROCm/triton (commit "

@@ -78,7 +78,7 @@ void add_backends(RuleSet& rules) {
   edit::converter(rules, Family::kGptOss, CUTLASS_MXFP4_MXFP4).supported = false;
 }
 
-// The callers pass this switch to the converter, which then shuffles AITER's weights otherwise.
+// The callers pass this switch to the converter, which then shuffles AITER's weights in another way.
 bool aiter_a4w4(const Target& t) {
   const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4");
   return found != t.env.end() && python_int_is_nonzero(found->second);
@@ -112,13 +112,14 @@ bool float16_params(const Target& t) { return params_dtype(t) == "float16"; }
 bool from_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(0) >= 100; }
 bool before_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(100) < 100; }
 
-// A 4-bit key of the user's; no knob is told so.
+// A 4-bit type comes from the user's activation key alone: the knob itself takes none.
 bool humming_4bit(const Target& t) {
   const std::string dtype = t.knob("humming_input_dtype", "none");
   return dtype == "float4e2m1" || dtype == "int4";
 }
 
-// oracle/mxfp4.py: the generic converter passes on what the checkpoint said, that of gpt-oss nothing.
+// oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes
+// on nothing.
 void tell_humming_0_32(RuleSet& rules) {
   for (const Family family : {Family::kGptOss, Family::kGeneric}) {
     rules.input_dtypes.push_back({.backend = HUMMING,
@@ -129,7 +130,7 @@ void tell_humming_0_32(RuleSet& rules) {
   }
 }
 
-// humming-kernels 0.1.17 and 0.1.19 give capability 9.x the tiles of the others.
+// humming-kernels 0.1.17 and 0.1.19 give capability 9.x the tiles of other capabilities.
 void allow_humming(RuleSet& rules) {
   std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
   constexpr std::string_view kNotTold =
@@ -154,7 +155,8 @@ void allow_humming(RuleSet& rules) {
        {HUMMING, {}, {"CUDA capability below 10.0", before_capability_10}, &kHummingMmaLayout}});
 }
 
-// What compressed-tensors says of its activations. Throws where that is not known.
+// How a compressed-tensors config says that activations are quantized; empty for other configs.
+// Throws Error::unsupported where its groups disagree.
 std::string_view activation_of(const ModelConfig& config) {
   if (!config.quantization || config.quantization->name != "compressed-tensors") return {};
   if (config.quantization->activation == "several") {
@@ -166,8 +168,8 @@ std::string_view activation_of(const ModelConfig& config) {
 }
 
 // compressed_tensors_moe.py: dynamic FP8 activations in the checkpoint take it to a method that
-// derives from the generic one. Its name for the tensors is all that differs; the selector is not
-// told of the activations, Humming's converter is.
+// derives from the generic one and differs in its name for the tensors alone. Humming's converter is
+// told of the activations; the selector is not.
 void serve_fp8_activations(RuleSet& rules) {
   CallerRow row = *std::ranges::find(rules.callers, "Mxfp4MoEMethod", &CallerRow::method);
   row.method = "CompressedTensorsW4A8Mxfp4MoEMethod";

@@ -16,7 +16,7 @@ void add(const Condition& condition, std::set<std::string>& names) {
   }
 }
 
-// A condition on a target says the variables that it looks at.
+// Adds the variables that `text` names, which are those that a condition on a target looks at.
 void add_words(std::string_view text, std::set<std::string>& names) {
   constexpr std::string_view kPrefix = "VLLM_";
   for (size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix, at)) {
