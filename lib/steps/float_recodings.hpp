@@ -1,5 +1,5 @@
 // Rounding element maps, for backends that hold biases in another 16-bit type than the checkpoint.
-// Not bijections: the inverse is the nearest value of the source type.
+// They are not bijections: the inverse gives the nearest value of the source type.
 #pragma once
 
 #include "lib/steps/step.hpp"

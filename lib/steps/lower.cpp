@@ -72,7 +72,7 @@ struct Strip {
 };
 
 struct Strips {
-  std::vector<Strip> in_order;  // in which they run
+  std::vector<Strip> in_order;  // the order in which they run
   int64_t stride = 0;           // of evenly spaced rows
 };
 
@@ -184,7 +184,7 @@ class PassLowering {
   [[nodiscard]] const Added& kernel_of(const Strip& strip) const {
     return is_spread(strip) ? *spread_ : *plain_;
   }
-  // Its rows go through the strip buffer.
+  // Whether the strip's rows go through the strip buffer.
   [[nodiscard]] bool is_gathered(const Strip& strip) const {
     return pass_.rows && !is_spread(strip);
   }
@@ -277,7 +277,7 @@ class PassLowering {
   std::optional<Added> spread_;
 };
 
-// Copies the bytes.
+// Adds the copy that a program without steps is.
 void add_copy(Schedule& schedule, bool streaming) {
   if (schedule.in_bytes == 0) return;
   schedule.moves.push_back({.bytes = schedule.in_bytes});

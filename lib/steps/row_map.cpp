@@ -37,7 +37,7 @@ class MoveList {
     piece_.reset();
   }
 
-  // Whether the piece is one more of the last entry.
+  // Counts the piece into the last entry; false when it does not continue that entry.
   bool count(const RowMoves& next) {
     if (entries_.empty()) return false;
     RowMoves& last = entries_.back();

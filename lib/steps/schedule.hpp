@@ -66,8 +66,8 @@ struct CustomRun {
 
 using Kernel = std::variant<kernels::TilePlan, UnitLoops, ElementMap, CustomRun>;
 
-// The bytes that the next strip reads: pieces of `run_bytes` bytes at Schedule::runs, from `from`
-// on; a negative run is none.
+// The bytes that the next strip reads: pieces of `run_bytes` bytes at the offsets Schedule::runs
+// from `from`; a negative offset is skipped.
 struct Fetch {
   Address from;
   Range runs;
@@ -82,7 +82,7 @@ struct Operation {
   int64_t in_bytes = 0;  // what a kernel reads and writes
   int64_t out_bytes = 0;
   Range moves{};           // of Schedule::moves
-  std::byte filling{0};    // of them
+  std::byte filling{0};    // the value of RowMoves::fill bytes
   bool streaming = false;  // the output goes past the caches
   std::optional<Fetch> next{};
 };

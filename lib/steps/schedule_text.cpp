@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array kPlaces = {"input", "output", "strip", "between 1", "between 2"};
 
-constexpr size_t kFewOffsets = 8;  // are listed
+constexpr size_t kFewOffsets = 8;  // no more are listed one by one
 
 const char* name_of(Place place) { return kPlaces.at(static_cast<size_t>(place)); }
 

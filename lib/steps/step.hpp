@@ -64,8 +64,8 @@ struct Custom {
   // More than 0: every piece of so many bytes of the input alone gives as many bytes at the same
   // place of the output; the functions then take any number of pieces.
   int64_t piece_bytes = 0;
-  // With `streaming` what is written may go past the caches; the caller ends that
-  // (finish_streaming() of lib/kernels/copy.hpp).
+  // With `streaming` the output may go past the caches, and the caller must call finish_streaming()
+  // (lib/kernels/copy.hpp) afterwards.
   std::function<void(ConstBytes in, bool streaming, MutableBytes out)> forward;
   std::function<void(ConstBytes in, bool streaming, MutableBytes out)> inverse;
 };

@@ -34,8 +34,8 @@ class StripCut {
   [[nodiscard]] int64_t out_bytes(int64_t bytes) const;
 
   [[nodiscard]] StripKernel kernel(Direction direction) const;
-  // For strips whose rows of `row_bytes` lie `stride` bytes apart on the loaded side, not one after
-  // another. Empty where there are no tiles for such, in either direction.
+  // The kernel of strips whose rows of `row_bytes` lie `stride` bytes apart on the loaded side, not
+  // one after another. Empty unless tiles exist for such strips in both directions.
   [[nodiscard]] std::optional<StripKernel> spread_kernel(int64_t row_bytes, int64_t stride,
                                                          Direction direction) const;
 
