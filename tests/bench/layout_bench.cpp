@@ -20,7 +20,7 @@ namespace {
 
 // gpt-oss's: about 200 MB of w13 on either side.
 constexpr LayerDims kSizes = {24, 2880, 2880};
-// Rows as long, as few as a layout takes: 64 for most, 90 KB.
+// Rows of the same length, but as few as layouts take: 64 for most, 90 KB.
 constexpr LayerDims kCachedSizes = {1, 2880, 32};
 
 // One output of one layout, with buffers for all experts.
@@ -43,7 +43,7 @@ MutableBytes random_bytes(Buffer& buffer, int64_t size) {
   return bytes.first(static_cast<size_t>(size));
 }
 
-// The w13 weight output of a row; null when no target is taken.
+// The w13 weight output of a row; null when its layout takes no target.
 std::shared_ptr<Case> make_case(const RuleSet& rules, const LayoutRow& row,
                                 const LayerDims& sizes) {
   const auto input = test::first_input_of(rules, row, sizes);
@@ -77,7 +77,7 @@ SlotBytes granule_of(const Case& item, int64_t granule) {
   return whole.granule(granule, granule_count(item.output, item.input.loaded.dims.num_experts));
 }
 
-// In as many calls as it says: the C library copies a large block otherwise than an expert's.
+// Copies in `calls` calls: the C library copies a large block in another way than an expert's bytes.
 void run_copy(benchmark::State& state, Case& item, int64_t calls) {
   fill(item);
   const MutableBytes in = item.in.front();

@@ -1,6 +1,6 @@
 /* Reads every layer of a blob into memory and prints how long that took.
  *   load_bench BLOB THREADS VERIFY
- * Prints seconds and bytes. The memory, of the largest layer, is there before the clock runs. */
+ * Prints seconds and bytes. Memory for the largest layer is there before the clock runs. */
 #include <mxfp4_repack.h>
 #include <stdio.h>
 #include <stdlib.h>

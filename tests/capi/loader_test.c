@@ -188,8 +188,8 @@ static void check_wrong_arguments(const mxfp4_repack_blob *blob) {
   free(memory);
 }
 
-/* All tensors of layer 0, last one first, through a ring, into `memory` where each belongs; up to two
- * runs are held. Gives the first status that is not OK. */
+/* Reads all tensors of a layer, the last one first, through a ring into `memory`, each at its place;
+ * holds up to two runs. Gives the first status that is not OK. */
 static mxfp4_repack_status stream_layer(const mxfp4_repack_blob *blob, int64_t layer,
                                         unsigned char *memory, int64_t run_bytes, int64_t spare,
                                         const mxfp4_repack_read_options *options) {
@@ -219,7 +219,7 @@ static mxfp4_repack_status stream_layer(const mxfp4_repack_blob *blob, int64_t l
     CHECK(mxfp4_repack_stream_give_back(stream) == MXFP4_REPACK_USAGE);
     CHECK(mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes == 0);
   }
-  /* What failed once stays so. */
+  /* A stream that failed gives the same status again. */
   if (status != MXFP4_REPACK_OK) CHECK(mxfp4_repack_stream_next(stream, &run) == status);
   mxfp4_repack_stream_close(stream);
   free(ring);

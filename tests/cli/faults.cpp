@@ -31,7 +31,7 @@ Function real(Function, const char* name) {
 void count(const char* what, const char* path) {
   const char* log = std::getenv("FAULT_LOG");
   if (log != nullptr) {
-    // By the system alone: this must not be counted.
+    // A bare system call, which is not counted.
     const auto file =
         static_cast<int>(syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND, 0666));
     char line[4096];
@@ -53,7 +53,7 @@ void count(const char* what, const char* path) {
 extern "C" {
 
 int stat(const char* path, struct stat* found) noexcept {
-  // By its name: here the function and the type are both called so.
+  // Written as an alias, since the function and the type have the same name here.
   using Stat = int (*)(const char*, struct stat*);
   const int result = reinterpret_cast<Stat>(dlsym(RTLD_NEXT, "stat"))(path, found);
   const char* prefix = std::getenv("FAULT_DEVICE");

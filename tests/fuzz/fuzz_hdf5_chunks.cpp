@@ -19,7 +19,7 @@ using Bytes = std::vector<std::byte>;
 constexpr int64_t kMaxBytes = 256 << 10;
 constexpr int64_t kMaxRows = 256;
 
-// Nothing when the data are damaged.
+// Empty when the data are damaged.
 std::optional<Bytes> read_in_steps(mxfp4::ConstBytes file, const mxfp4::Hdf5Dataset& dataset,
                                    int64_t step) {
   const int64_t bytes = dataset.spec.bytes();

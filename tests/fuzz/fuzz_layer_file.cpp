@@ -34,7 +34,7 @@ void read_all(std::string_view file) {
   });
 }
 
-// Two bytes a frame: its size, and in the second one's bits what the table says wrongly.
+// Two bytes describe a frame: its size, and in bits what the table says of it wrongly.
 enum Lie : uint8_t { kDecoded = 1, kEncoded = 2, kChecksum = 4, kDamage = 8, kLastFrame = 128 };
 
 mxfp4::FrameInfo tell(mxfp4::FrameInfo frame, uint8_t lies) {

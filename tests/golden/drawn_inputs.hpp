@@ -5,8 +5,8 @@
 //   weights        the bytes
 //   scales         typical: 112 + (byte & 31); edge: the byte
 //   BF16 biases    sign and mantissa as drawn, exponent 120..127; F32 biases: the same, widened
-//   input scales   mantissa as drawn, exponent 118..125; uniform: expert 0's; near: expert 0's bits
-//   + e
+//   input scales   mantissa as drawn, exponent 118..125; uniform: that of expert 0; near: the bits
+//                  of expert 0, plus e
 #pragma once
 
 #include <cstdint>

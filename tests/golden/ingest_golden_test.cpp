@@ -94,8 +94,8 @@ nlohmann::json digest_of(const LoadedTensor& tensor) {
           hex(sha256(tensor.bytes))};
 }
 
-// The digests tell that a tensor is wrong, not where. This says it, element by element, from the
-// definition of the loaded layout: nothing here is asked of lib/load/assembly.
+// The digests tell that a tensor is wrong; this class tells where, element by element, from the
+// definition of the loaded layout. It asks nothing of lib/load/assembly.
 class Definition {
  public:
   Definition(const Checkpoint& checkpoint, const ExpertLayer& layer, Slot slot,
@@ -143,7 +143,7 @@ class Definition {
   }
   [[nodiscard]] bool is_float() const { return is_bias() || is_input_scale(); }
 
-  // Where element `index` of an expert's loaded matrix lies; nothing: it is padding.
+  // Where element `index` of an expert's loaded matrix lies; empty for padding.
   [[nodiscard]] std::optional<Origin> origin_of(int64_t index) const {
     if (layer_.slot(slot_).experts.front().empty()) return std::nullopt;
     if (is_input_scale()) return Origin{};
@@ -283,7 +283,8 @@ TEST(IngestGolden, EveryExecutedLoad) {
   EXPECT_EQ(count, 163U);
 }
 
-// Once a checkpoint, on the second of two ranks, with another byte in the middle of each tensor.
+// One case of each checkpoint, on the second of two ranks, with a changed byte in the middle of each
+// tensor.
 TEST(IngestGolden, AFailureNamesTheElement) {
   std::map<std::string, Checkpoint> open_ones;
   const auto golden = read_json(kData / "cases.json");

@@ -50,7 +50,7 @@ Target target_of(const nlohmann::json& row) {
     if (value.is_number()) fields[name] = value.dump();
   }
   Target target = target_from_fields(fields);
-  // Said even where it is "none", which some releases ask for.
+  // The knob is given even where it is "none": some releases refuse the layout without it.
   constexpr const char* kHumming = "humming_input_dtype";
   if (fields.contains(kHumming)) target.knobs[kHumming] = fields[kHumming];
   if (row.contains("env")) target.env = row["env"].get<std::map<std::string, std::string>>();
@@ -122,7 +122,7 @@ void expect_executed(const nlohmann::json& row, const Target& target, const Layo
   }
 }
 
-// What the rules refuse is not compared; that the rest is not empty is.
+// Rows that the rules refuse are not compared; the test expects that other rows are left.
 TEST(ReleaseLayouts, GiveTheBytesThatReleasesMade) {
   std::ifstream file(MXFP4_TESTDATA "/engines/layouts.json");
   std::set<std::string> compared;

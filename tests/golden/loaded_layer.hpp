@@ -24,9 +24,8 @@ struct LoadedLayer {
 // One expert of a layer, as a layer of its own.
 [[nodiscard]] LoadedLayer expert_of(const LoadedLayer& layer, int64_t expert);
 
-// What a case says of its target: backend, family, platform, arch and knobs. Facts that mean
-// nothing
-// ("any", "none") stay unset.
+// The target of a case: backend, family, platform, arch and knobs. Facts that mean nothing ("any",
+// "none") stay unset.
 [[nodiscard]] Target target_from_fields(const Fields& fields);
 
 // Every output of the layer, granule by granule, into buffers that were filled with `poison`.

@@ -99,7 +99,7 @@ TEST(OracleGolden, QuantizationOverride) {
       got["moe_activation_override"] = config ? or_null(config->moe_activation()) : json();
     } catch (const Error& error) {
       got["error"] = error.reference_type_name();
-      // Ours names key and value first.
+      // This program's message names key and value first.
       const json& want = c.value("message", json());
       const std::string theirs = want.is_array() ? want.at(0) : want;
       EXPECT_TRUE(std::string_view(error.what()).ends_with(theirs)) << error.what();

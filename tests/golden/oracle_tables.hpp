@@ -1,5 +1,5 @@
-// What the tables of the reference's answers (testdata/oracle/README.md) have in common at every
-// revision.
+// Comparisons with the tables of the reference's answers (testdata/oracle/README.md) that every
+// revision has.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -30,8 +30,8 @@ template <class Value>
 // The columns of answers in a table of parallel sizes.
 [[nodiscard]] nlohmann::json parallel_answers(const Question& question);
 
-// Each compares `rules` with one table. Decisions with and without their traces; there are at least
-// so many.
+// Each of these compares `rules` with one table. Decisions are compared with and without traces;
+// there are at least `at_least`.
 void expect_decisions(const RuleSet& rules, const std::string& name, int at_least);
 // A row: the hidden size, then an answer for each of `backends`.
 void expect_all2all_hidden(const RuleSet& rules, const std::string& name,

@@ -31,7 +31,7 @@ class BitProbe {
     return granule_ * static_cast<int64_t>(own_.size());
   }
 
-  // The bit with those loaded bits turned over for which `turned` holds.
+  // The bit after those loaded bits for which `turned` holds were inverted.
   bool with(const std::function<bool(int64_t)>& turned) {
     std::vector<std::byte> loaded = own_;
     for (int64_t i = 0; i < loaded_bits(); ++i) {

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   try {
     const fs::path scratch = argv[2];
-    // The one pads and permutes, the other does nothing; what comes back is the same.
+    // MARLIN pads and permutes, EMULATION does nothing; both restore the same bytes.
     const auto marlin = round_trip(argv[1], mxfp4::Backend::MARLIN, scratch / "marlin");
     const auto plain = round_trip(argv[1], mxfp4::Backend::EMULATION, scratch / "plain");
     const bool same = !plain.empty() && marlin == plain;

@@ -23,7 +23,7 @@ struct FastStep {
   const char* name;
   Program (*definition)(int64_t rows, int64_t columns);
   Custom (*step)(int64_t rows, int64_t columns);
-  int64_t columns;  // that it takes are multiples of this
+  int64_t columns;  // the step takes multiples of this
 };
 
 constexpr FastStep kFastSteps[] = {
@@ -53,7 +53,7 @@ void expect_equal(const FastStep& of, int64_t rows, int64_t columns, unsigned se
   EXPECT_EQ(got, want) << "inverse";
 }
 
-// Past the caches, to whole lines.
+// Compares outputs that go past the caches, to whole lines.
 void expect_equal_streamed(const FastStep& of, int64_t rows, int64_t columns, unsigned seed) {
   SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
   const Custom fast = of.step(rows, columns);

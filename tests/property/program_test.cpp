@@ -97,8 +97,8 @@ GatherRows random_rows(int64_t row_bytes, int64_t rows, std::mt19937_64& random)
   return gather;
 }
 
-// All odd rows, then all even ones: strips of either half are evenly spaced. Of the last `mixed`
-// rows some are not.
+// All odd rows, then all even ones: strips of either half are evenly spaced, but for the last
+// `mixed` rows, which come in reverse order.
 GatherRows odd_rows_first(int64_t row_bytes, int64_t rows, int64_t mixed) {
   GatherRows gather{row_bytes, {}};
   for (int64_t row = 1; row < rows; row += 2) gather.source.push_back(row);
@@ -203,7 +203,7 @@ TEST_P(OnEveryTarget, LargeOutputs) {
   expect_equal({random_rows(kCodes / 2, kRows, random), tiles}, random());
   expect_equal({random_rows(kCodes / 2, kRows, random)}, random());
 
-  // Rows of 22.5 lines: what goes back to them is parts of lines.
+  // Rows of 22.5 lines: the inverse writes parts of lines.
   constexpr int64_t kOddRows = 3072;
   constexpr int64_t kOddCodes = 2880;
   const Permute halves = tensor_core_permutes(kOddRows, kOddCodes).at(3);
@@ -263,7 +263,7 @@ TEST(TilePlan, CoversTheTensorCorePermutes) {
   }
 }
 
-// gpt-oss's rows of 720 + 720 bytes, woven: 16 x 45 units leave a tile few powers of two.
+// gpt-oss's rows of 720 + 720 bytes, woven: 16 x 45 units leave a tile few factors of two.
 TEST(TilePlan, TakesABitFromTheLoopsAround) {
   for (bool invert : {false, true}) {
     const auto nest = kernels::permutation_nest({64, 2, 720}, {0, 2, 1}, invert);

@@ -18,7 +18,7 @@ namespace mxfp4::test {
 [[nodiscard]] const LayoutRow* row_of(const RuleSet& rules, const Target& target);
 
 // A layer of `sizes` rounded up as a row wants them, with biases and input scales, and the first
-// target that the row's layout takes. Empty where no target is taken.
+// target that the row's layout takes. Empty where it takes none.
 [[nodiscard]] std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow& row,
                                                         const LayerDims& sizes);
 

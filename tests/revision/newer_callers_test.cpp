@@ -47,7 +47,7 @@ TEST(NewerCallers, MethodsThatDoNotAskNeverRound) {
                Error);
 }
 
-// Up to 0.26.0 one method serves every mxfp4 checkpoint, and the generic loader leaves biases.
+// Up to 0.26.0 one method serves every mxfp4 checkpoint, and the generic loader loads no biases.
 TEST(OlderCallers, TheGenericMethodComesWith027) {
   ModelConfig generic;
   generic.model_type = "qwen3_moe";

@@ -28,8 +28,8 @@ void expect_snapshot(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, committed.str()) << path;
 }
 
-// A release's text is kept as what it changes in its base's: a commit's whole text would be repeated
-// for each.
+// A release's snapshot holds what its text changes in its base's text, which each would repeat
+// otherwise. A commit's snapshot holds the whole text.
 void expect_release_snapshot(const Release& release, std::string_view suffix,
                              std::string (*text)(const RuleSet&)) {
   const std::string whole = text(rules_of(release));

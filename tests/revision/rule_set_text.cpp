@@ -13,7 +13,6 @@
 namespace mxfp4 {
 namespace {
 
-// Appends "<indent><words>\n" with the words of fmt.
 template <class... Args>
 void line(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
   out += fmt::format(format, std::forward<Args>(args)...) + "\n";

@@ -169,8 +169,8 @@ TEST(TritonAiterRows, AitersTritonKernelPairsGateAndUpRows) {
   }
 }
 
-// The callers of 0.32.0 and 0.33.0 hand this switch to the converter, which then shuffles weights
-// otherwise.
+// The callers of 0.32.0 and 0.33.0 hand this switch to the converter, which then shuffles weights in
+// another way.
 TEST(TritonAiterRows, AiterWithFp4ActivationsIsRefused) {
   for (const std::string_view revision : {"vllm-0.31.0", "vllm-0.32.0", "vllm-0.33.0"}) {
     SCOPED_TRACE(revision);

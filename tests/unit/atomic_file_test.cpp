@@ -1,4 +1,4 @@
-// Files that appear whole: where the file system does not do everything.
+// Files that appear whole, on file systems that cannot do everything.
 #include "formats/os/atomic_file.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ int fchmod_error = 0;  // 0: none
 
 }  // namespace
 
-// In place of the C library's, for the whole program.
+// Replaces the C library's function in the whole test program.
 extern "C" int fchmod(int descriptor, mode_t mode) noexcept {
   if (fchmod_error == 0) return static_cast<int>(syscall(SYS_fchmod, descriptor, mode));
   errno = fchmod_error;

@@ -19,7 +19,6 @@ ModelConfig checkpoint(std::string model_type, std::string method, std::string a
   return config;
 }
 
-// The notes of a decision, joined; "" for none.
 struct Case {
   ModelConfig config;
   std::string arch = "sm100";
@@ -44,6 +43,7 @@ Decision decide_case(const Case& c) {
                 {.caller = caller, .biases = c.biases, .input_scales = c.input_scales}, c.forced);
 }
 
+// The notes of a decision, a line each; "" for none.
 std::string notes_of(const Case& c) {
   std::string all;
   for (const std::string& note : decide_case(c).notes) all += note + "\n";

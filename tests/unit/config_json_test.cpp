@@ -176,7 +176,7 @@ TEST(ModelConfig, Fp8MeansFp4ExpertsOfDeepseekV4Only) {
   expect_refusal(config, "moe_quant_algo: NVFP4");
 }
 
-// What find_expert_layers would be told about a module that the global rule covers.
+// The refusal in the global rule, which find_expert_layers applies to the modules that it covers.
 std::string global_refusal(const json& config) {
   return parse_model_config(config.dump(), "c.json").quantization->rules.back().refusal;
 }

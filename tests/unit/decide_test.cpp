@@ -89,7 +89,7 @@ TEST(Decide, AnswersWithLayoutAndSlices) {
   EXPECT_THROW((void)decide_conversion(request, &checkpoint), Error);
 }
 
-// What `explain` once answered with 0 and a command that convert refused.
+// Otherwise `explain` would end with 0 and name a command that convert refuses.
 TEST(Decide, RefusesWhatCannotBeWritten) {
   const OpenedCheckpoint checkpoint = open_gpt_oss();
   const auto refusal = [&](const ConversionRequest& request) -> std::string {
@@ -169,7 +169,7 @@ TEST(Decide, ThrowsWhatIsNoAnswer) {
   EXPECT_EQ(kind(request), ErrorKind::kInput);
 }
 
-// Whatever it proposes is decided again, and not refused.
+// Every proposal is decided again, and not refused.
 TEST(NextStep, IsAConversionThatWorks) {
   const OpenedCheckpoint checkpoint = open_gpt_oss();
   const auto step = [&](const ConversionRequest& request) {
@@ -279,7 +279,7 @@ TEST(CompareRevisions, TellsWhatMovesBytes) {
   EXPECT_FALSE(share_blobs({rules(), after, none}, {rules(), after, none}));
 }
 
-// The same slices, but for the generic loader's.
+// Revisions slice alike but for the generic loader.
 TEST(CompareRevisions, TellsWhereRanksBegin) {
   const std::optional<Error> none;
   Conversion conversion = decide_conversion(on_arch("sm90"), nullptr);

@@ -98,7 +98,7 @@ TEST(DeploymentJson, RefusesNamingTheKey) {
   EXPECT_EQ(refused_line([](json& j) { j["parallel"] = json::array(); }),
             "parallel: expected a JSON object, found array");
   EXPECT_EQ(refused_line([](json& j) { j = 3; }), "expected a JSON object, found number");
-  // A null that stands in for a number and an unknown key together.
+  // num_experts is a known key: the error names the unknown one.
   EXPECT_EQ(refused_line([](json& j) { j["num_experts"] = 1, j["zzz"] = 2; }).substr(0, 17),
             "zzz: unknown key,");
 }

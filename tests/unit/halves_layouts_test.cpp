@@ -58,7 +58,7 @@ TEST(HalvesLayouts, CutlassKeepsNanPayloads) {
   EXPECT_EQ(out[257], std::byte{0xFF});
 }
 
-// 384 scales would be 12 columns of 8: I = 384 has 12, padded to 16 with 1.0.
+// I = 384 has 12 scale columns, which are padded to 16 with 1.0.
 TEST(HalvesLayouts, AiterPadsScaleColumns) {
   const LayoutInput input = layer_of(3, 128, 384);
   const Output scale = output_named(kAiterBf16HalvesLayout, input, "w2_weight_scale");

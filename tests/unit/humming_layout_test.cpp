@@ -168,7 +168,7 @@ TEST(HummingLayout, RequantisesForInt8) { expect_requantised("int8", 3, 1, 115, 
 TEST(HummingLayout, KeepsScalesThatFitTheSpan) {
   expect_requantised("float8e4m3", 12, 0, 120, 131);
 }
-// Then the padding's 127 is the smallest or the largest.
+// Where all scales are above or below 127, the padding's 127 is the smallest or the largest.
 TEST(HummingLayout, PaddingTakesPartInTheRange) {
   expect_requantised("int8", 3, 1, 128, 129);
   expect_requantised("int8", 3, 1, 0, 4);

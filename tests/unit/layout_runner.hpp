@@ -53,7 +53,7 @@ inline Bytes pack_and_restore(const Output& output, const Bytes& in) {
   return out;
 }
 
-// Bytes in an expert of the loaded slot, and of the packed output.
+// One output: its slot as loaded and as packed, both of all experts.
 struct Case {
   int64_t experts;
   ExpertMatrix loaded;

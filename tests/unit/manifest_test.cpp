@@ -71,7 +71,7 @@ std::string message_of(const std::function<void()>& body) {
   return "no error";
 }
 
-// What parse_manifest says of a sound, sealed manifest that `change` was made to.
+// The message of parse_manifest for a sound manifest after `change`, sealed again.
 std::string refusal(const std::function<void(Json&)>& change) {
   Json json = manifest_to_json(sample());
   change(json);
@@ -212,7 +212,7 @@ TEST(MergeShards, RefusesASourceThatChanged) {
   other.source.stamp = "later";
   EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}),
             "shard 0/2 and shard 1/2: the input changed in between");
-  // Copies differ in what the stamp is made of.
+  // Sources at other places have other stamps, although nothing changed.
   other.source.place = "a copy";
   EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}), "no error");
   other = shard(1, 2, {1});
@@ -286,7 +286,7 @@ class Mutant {
     }
   }
 
-  // What the header repeats of the manifest, as far as that still has it.
+  // Writes to the header what it repeats of the manifest, where the manifest still has that.
   void follow() {
     Json& metadata = header_["__metadata__"];
     const std::vector<std::pair<std::string, const char*>> repeated{
@@ -324,7 +324,7 @@ class Mutant {
     header_ = header;
   }
 
-  // Sizes, checksums and the text of both files.
+  // Puts both files together with the right sizes and checksums, the row's own change aside.
   void seal(std::string header, const Json& row) {
     constexpr size_t kPage = 4096;
     const uint64_t length = (header.size() + 8 + kPage - 1) / kPage * kPage - 8;

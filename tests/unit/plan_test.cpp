@@ -25,7 +25,7 @@ TEST(Frames, LargeGranulesAreCutAndEndWithTheirExpert) {
   EXPECT_TRUE(frame_sizes(0, 10).empty());
 }
 
-// A stacked model of one layer without scales' details: what make_plan looks at.
+// A stacked model of one layer, with no more than make_plan looks at.
 ModelLayers gpt_oss_model(int64_t experts, int64_t hidden, int64_t inter) {
   ModelLayers model;
   model.style = Style::kGptOss;

@@ -1,5 +1,5 @@
-// Tensor-parallel ranks share one read of the source: bytes counted by a source that does not map.
-// And of a mapped one, every byte that was looked at is let go.
+// Tensor-parallel ranks share one read of the source: a source that is not mapped counts the bytes.
+// Every byte of a mapped source that was looked at is let go.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -123,8 +123,8 @@ TEST(ReadOnce, EightTensorParallelRanks) {
   }
 }
 
-// Of each expert gate, down and up, so that what w13 takes does not lie together; and biases that
-// the reference never fills.
+// Each expert's gate, down and up in this order, so that the tensors of w13 do not lie together; and
+// biases that the reference never fills.
 std::vector<SourceTensor> tensors_by_expert() {
   std::vector<SourceTensor> tensors;
   for (int64_t expert = 0; expert < 3; ++expert) {

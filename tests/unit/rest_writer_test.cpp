@@ -52,7 +52,7 @@ class RowSource : public Source {
   size_t largest_ = 0;
 };
 
-// The same from a map; counts what is let go.
+// The same tensors, mapped; counts what is let go.
 class MappedRows final : public RowSource {
  public:
   [[nodiscard]] bool maps(size_t /*index*/) const override { return true; }

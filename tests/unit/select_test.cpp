@@ -12,7 +12,7 @@
 namespace mxfp4 {
 namespace {
 
-// Two backends, the first with two classes; a list for everybody, and errors that list reasons.
+// Two backends, the first with two classes; one list for all, and errors that list reasons.
 class SelectTest : public testing::Test {
  protected:
   SelectTest() {
