@@ -4,7 +4,7 @@
     print(made.backend, made.stored_bytes)
 
 A keyword is the flag of the same name (man 1 mxfp4-repack): True gives the flag alone, a list or a
-mapping gives it once for each item, None and False leave it out. What the program refuses is a
+mapping gives it once for each item, None and False leave it out. A refusal by the program raises
 CommandError.
 """
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _run(command: str, words: Sequence[str], flags: Mapping[str, Flag],
 
 
 def _follow(process: "subprocess.Popen[str]", progress: Optional[Progress]) -> str:
-    """Reads standard error to its end; gives what is no progress."""
+    """Reads standard error to its end; returns the lines that tell no progress."""
     assert process.stderr is not None
     others: List[str] = []
     for line in process.stderr:

@@ -1,4 +1,4 @@
-"""What can go wrong with a blob: one class a kind, all of them BlobError. Of the program: CommandError."""
+"""BlobError, with one class for each kind of fault of a blob, and CommandError, of the program."""
 from __future__ import annotations
 
 from typing import Optional
@@ -49,7 +49,7 @@ class DependencyError(BlobError, ImportError):
 
 
 class ArgumentError(BlobError, ValueError, TypeError):
-    """An argument of the caller that can mean nothing here; `key` is its name."""
+    """An argument of the caller that makes no sense here; `key` is its name."""
 
 
 class CommandError(Exception):

@@ -56,7 +56,7 @@ def parse_json(file: str, key: str, text: bytes) -> Any:
             raise ValueError("a key appears twice")
         return members
 
-    # Each takes some hundred bytes at most: a text that is small in its file may hold very many.
+    # A value takes up to some hundred bytes of memory, and a small text may hold very many.
     if text.count(b",") + text.count(b"[") + text.count(b"{") > _MAX_VALUES:
         raise FormatError(file, key, f"not JSON: more than {_MAX_VALUES} values")
     try:

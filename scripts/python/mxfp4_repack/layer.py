@@ -72,7 +72,7 @@ class Layer:
 
     @property
     def decoded_bytes(self) -> int:
-        """Bytes of the safetensors file inside that were read or decoded so far, with header."""
+        """Bytes that were read or decoded so far of the layer as a safetensors file, with header."""
         return self._file.decoded_bytes
 
     def info(self, name: str) -> TensorInfo:
@@ -86,9 +86,9 @@ class Layer:
               stored: bool = False) -> NDArray[Any]:
         """A new array [info.shape], or of one local expert [info.shape[1:]], read into memory.
 
-        Strides are the kernel's; with `stored` shape is the file's, row-major. bfloat16 comes as
+        Strides are the kernel's; with `stored` the shape is the file's, row-major. bfloat16 comes as
         uint16 and the 8-bit and 4-bit floats as uint8. Raises NotFoundError for an expert that is
-        not there or a tensor without an outermost expert axis; all that a read can raise.
+        not there or a tensor without an outermost expert axis, and all that a read can raise.
         """
         info, begin, size, shape, strides = self._slice(name, expert, stored)
         try:
@@ -122,7 +122,7 @@ class Layer:
         return tensor_view(info, flat, self.path, shape, strides)
 
     def to_device(self, device: Any, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
-        """{name: torch tensor} of all tensors, or of `names`, on `device`; mxfp4_repack.loader."""
+        """{name: torch tensor} of all tensors, or of `names`, on `device`; see mxfp4_repack.loader."""
         torch = import_torch(self.path)
         if isinstance(names, str) or not (names is None or isinstance(names, Iterable)):
             raise ArgumentError(self.path, "names", f"{names!r}, expected a list of names")
@@ -156,8 +156,8 @@ class Layer:
                                  threads, self.check_tensors)
 
     def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
-        """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at ends
-        of what decodes alone where `limit` lets it."""
+        """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at the
+        ends of frames where they can be."""
         info = self.info(name)
         if whole_number(limit, self.path, "limit") < 1:
             raise ArgumentError(self.path, "limit", f"{limit}, expected at least 1")

@@ -24,7 +24,8 @@ Bytes = NDArray[np.uint8]
 
 
 def open_regular(path: str) -> Any:
-    """A binary file, unbuffered. Raises OSError; a FIFO or a device is one, and is not waited for."""
+    """Opens a regular file to read bytes, unbuffered. Raises OSError, for a FIFO or a device too, and
+    does not wait for those."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -78,7 +79,7 @@ class LayerFile:
     """An open layer file: its header and, when compressed, its seek table."""
 
     def __init__(self, path: str, compressed: bool, header_bytes: int) -> None:
-        """`header_bytes`: how large the header has to be; another one is not read."""
+        """`header_bytes`: the size that the header must have; one of another size is not read."""
         self.path = path
         self.decoded_bytes = 0
         self._lock = threading.Lock()

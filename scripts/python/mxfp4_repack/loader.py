@@ -2,7 +2,7 @@
 
 To a GPU: threads of libmxfp4_repack.so read, or decode, the tensors one after another into a pinned
 ring that is made once and used for every layer. The calling thread enqueues copies of what is full,
-in runs of several megabytes, on a stream of the loader's own, and gives them back when they have
+in runs of several megabytes, on a stream of the loader's own, and gives the runs back when they have
 arrived. No thread but this one needs the interpreter's lock. Without the library the calling thread
 reads, too. The tensors are allocated once, at their final size; no other GPU memory is used, and no
 copy to the GPU starts from pageable memory.
@@ -50,7 +50,7 @@ class Readable(Protocol):
 
 def _allocate(layer: Readable, infos: Sequence[TensorInfo], device: Any,
               ) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
-    """The tensors, and the bytes that each lies in, zero behind the tensor."""
+    """The tensors, and the bytes that each lies in with its slack; nothing is written to them yet."""
     flats = {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8,
                                     device=device) for info in infos}
     return {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}, flats
@@ -151,7 +151,7 @@ _loaders_lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """The child has no right to the parent's pinned memory."""
+    """Forgets the parent's loaders: a child must not use the parent's pinned memory."""
     global _loaders, _loaders_lock
     _loaders, _loaders_lock = {}, threading.Lock()
 

@@ -1,7 +1,7 @@
-"""The manifest: a text that is, byte for byte, what the program writes, and facts that agree.
+"""Checks a manifest: its text is, byte for byte, what the program would write, and its facts agree.
 
-Members, types and order are those of mxfp4-repack-container(5). What a layout's tensors have to look
-like only the program knows: it refuses a manifest that lies about them too.
+Members, types and order are those of mxfp4-repack-container(5). The program also knows what a
+layout's tensors must look like, and refuses a manifest that lies about them; this module does not.
 """
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class _Run(ctypes.Structure):
 
 @functools.lru_cache(maxsize=1)
 def library() -> Any:
-    """The loaded library, or None. Raises DependencyError when the one that is named is no good."""
+    """The loaded library, or None. Raises DependencyError when one is named and cannot be used."""
     named = os.environ.get("MXFP4_REPACK_LIBRARY")
     if named == "":
         return None
@@ -75,7 +75,7 @@ def _declared(found: Any) -> Any:
 
 
 class NativeBlob:
-    """One rank's blob, open in the library until nobody holds this."""
+    """One rank's blob, open in the library as long as this object lives."""
 
     def __init__(self, functions: Any, handle: Any) -> None:
         self.functions, self.handle = functions, handle
@@ -173,8 +173,8 @@ class NativeFile:
 
     def stream(self, tensors: Sequence[int], ring: Bytes, run_bytes: int, threads: int,
                explain: Callable[[], None]) -> NativeStream:
-        """The tensors of these numbers through `ring`. When reading fails, explain() is to raise what
-        says why."""
+        """The tensors of these numbers through `ring`. When reading fails, explain() must raise the
+        error that says why."""
         return NativeStream(self, self._open(), self._layer, tensors, ring, run_bytes, threads,
                             self._verify, explain)
 
@@ -218,7 +218,7 @@ class NativeFile:
         return tensor, offset - self._starts[tensor]
 
     def _read_again(self, offset: int, out: Bytes, what: bytes) -> None:
-        """Where the library failed, the pure reader tells what it is."""
+        """Reads with Python alone what the library could not read, for an error that says why."""
         size = os.stat(self.path).st_size if os.path.exists(self.path) else 0
         if size != self._size:
             raise SizeError(self.path, "", f"{size} bytes, {self._size} when it was opened")

@@ -25,10 +25,10 @@ class Stream(Protocol):
         """Waits for the next run; None at the end. Raises what reading raises."""
 
     def give_back(self) -> None:
-        """The oldest run's memory may be filled anew."""
+        """Gives back the oldest run: its memory may be filled again."""
 
     def close(self) -> None:
-        """Nothing writes to the ring any more."""
+        """Ends the stream: nothing writes to the ring any more."""
 
 
 class PureStream:
@@ -52,7 +52,7 @@ class PureStream:
         return next(self._runs, None)
 
     def give_back(self) -> None:
-        """Places are taken in turn, and there are more than are held."""
+        """Nothing to do: runs take their places in turn, and there are more places than runs held."""
 
     def close(self) -> None:
-        """There are no threads."""
+        """Nothing to do: there are no threads."""

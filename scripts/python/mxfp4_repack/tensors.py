@@ -104,7 +104,7 @@ def import_torch(file: str) -> Any:
 
 
 def torch_device(torch: Any, device: Any, file: str) -> Any:
-    """torch.device(device); ArgumentError, naming `file`, for what torch knows no device by."""
+    """torch.device(device); ArgumentError, naming `file`, where that is no device."""
     try:
         return torch.device(device)
     except (RuntimeError, TypeError, ValueError) as error:

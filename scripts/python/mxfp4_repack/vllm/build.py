@@ -21,7 +21,7 @@ WRAPPED = ("w13_weight", "w13_weight_scale", "w2_weight", "w2_weight_scale")
 # Backend -> how its six values come about.
 PLAIN, AS_LOADED = "plain", "as loaded"
 BUILDERS = {
-    # The original passes the tensors on, and sets what else there is to set.
+    # vLLM's converter passes the tensors on, and sets what else there is to set.
     "EMULATION": AS_LOADED, "XPU": AS_LOADED,
     "DEEPGEMM_MXFP4": PLAIN, "MARLIN": PLAIN, "BATCHED_MARLIN": PLAIN, "CPU": PLAIN,
     "FLASHINFER_TRTLLM_MXFP4_MXFP8": PLAIN, "FLASHINFER_TRTLLM_MXFP4_BF16": PLAIN,
@@ -41,7 +41,7 @@ def check_backend(name: str) -> None:
 
 
 def is_wrapped(layer: Any) -> bool:
-    """`layer`: of the reader."""
+    """Whether the tensors of `layer`, which is the reader's, are wrapped ones."""
     return "layout" in layer.info("w13_weight").storage
 
 
@@ -140,7 +140,7 @@ class LayoutWitness(_Asked):
         self.differences: List[str] = []
 
     def all_differences(self) -> List[str]:
-        """Also when vLLM asked for fewer layouts than the blob has."""
+        """The differences, and that vLLM asked for fewer layouts than the blob has, if it did."""
         try:
             self.finished()
         except Mismatch as mismatch:
@@ -226,7 +226,7 @@ def _bits(tensor: Any) -> Any:
 
 # Bytes that padding may have added, or may not.
 FILLS = (0, 1, 127)
-# With them Marlin's layouts change scales.
+# Knobs with which Marlin's layouts change scales.
 RECODING_KNOBS = {"params_dtype", "marlin_input_dtype"}
 
 
@@ -235,7 +235,7 @@ def same_scales(layer: Any, target: Mapping[str, Any], tensors: Mapping[str, Any
     """Raises Mismatch when the blob cannot have been made of these raw scales.
 
     A layout moves scales and pads them, it does not change them, so each value must be there as
-    often as before. Files of another checkpoint of the same sizes are found out by that.
+    often as before. This finds files of another checkpoint of the same sizes.
     `target`: the manifest's.
     """
     import torch

@@ -84,7 +84,8 @@ def is_raw_name(name: str) -> bool:
 
 
 def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> None:
-    """The model that vLLM loads is the one that was converted: names and sizes of its files."""
+    """Raises Mismatch unless the files of the model that vLLM loads have the names and sizes of those
+    that were converted."""
     directory = model_directory(origin)
     if directory is None:
         raise Mismatch("checkpoint", "the files that it was made from",

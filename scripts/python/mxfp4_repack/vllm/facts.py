@@ -152,11 +152,12 @@ def compare_revision(manifest: Mapping[str, Any], live: Live) -> None:
 
 
 def compare_library(manifest: Mapping[str, Any]) -> None:
-    """Of layouts whose bytes depend on the version of a kernel library."""
+    """Raises Mismatch unless the installed kernel library makes the layout's bytes, for a layout whose
+    bytes depend on one."""
     name, _, version = manifest.get("kernel_library", "").partition(" ")
     if name not in DISTRIBUTIONS:
         return
-    # A layout that stayed the same names the version it was taken from.
+    # The manifest names the version that the layout was taken from, which may be an older one.
     pinned = REVISIONS.get(manifest["revision"], {}).get("kernel_libraries", {})
     tested = TESTED.get(manifest["layout"], {}).get(name, [])
     versions = OneOf(dict.fromkeys([version, pinned.get(name, version), *tested]))

@@ -97,7 +97,7 @@ class Branch:
         self._module, self._backend = module, backend
 
     def statements(self, body: List[ast.stmt]) -> List[ast.stmt]:
-        """Ends at the first statement that certainly returns or raises."""
+        """The statements that can run, up to the first that certainly returns or raises."""
         kept: List[ast.stmt] = []
         for statement in body:
             if is_docstring(statement):

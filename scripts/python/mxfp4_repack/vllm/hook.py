@@ -2,7 +2,7 @@
 
 Never half of each: a blob's tensors are all read, checked and built before anything is returned,
 and whatever goes wrong before that ends in the original function with the original arguments.
-Where the raw experts were not loaded there is nothing to convert, and it ends in BlobRefused.
+Where the raw experts were not loaded there is nothing to convert, and the call ends in BlobRefused.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Hook:
         self.settings = settings
         self._origin = origin
         self.taken: List[str] = []  # names of layers that came from the blob
-        self.converted: List[str] = []  # of those that vLLM converted
+        self.converted: List[str] = []  # names of layers that vLLM converted
         self._skipped = SkippedLayers(self)
         self._inside = threading.local()
         self._blobs: Dict[Optional[int], Any] = {}
@@ -51,7 +51,7 @@ class Hook:
 
     def convert(self, family: str, original: Callable[..., Any], oracle: Any,
                 args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Instead of the converter of `family`, which is `original` in the module `oracle`."""
+        """Stands in for the converter of `family`, which is `original` in the module `oracle`."""
         if getattr(self._inside, "converting", False):  # one converter calls the other
             return original(*args, **kwargs)
         self._inside.converting = True
@@ -83,7 +83,7 @@ class Hook:
 
     def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> Any:
-        """Instead of a method's create_weights: notes where the weights will come from."""
+        """Stands in for a method's create_weights: notes where the weights will come from."""
         unchanged = functools.partial(original, method, *args, **kwargs)
         try:
             arguments = inspect.signature(original).bind(method, *args, **kwargs).arguments
@@ -325,7 +325,7 @@ class _Call:
                 if getattr(self.layer, name, None) is not None}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """The original had begun to delete; it shall find all when it is called again."""
+        """Puts back what the original had begun to delete, so that a second call finds all of it."""
         for name, value in saved.items():
             if getattr(self.layer, name, None) is not value:
                 if hasattr(self.layer, name):
@@ -333,7 +333,7 @@ class _Call:
                 setattr(self.layer, name, value)
 
     def after(self) -> None:
-        """What else the original does, where it did not run, and what nobody does."""
+        """Does what else the original does, where it did not run, and replaces parameters on meta."""
         name = self.arguments["mxfp4_backend"].name
         if name == "AITER_MXFP4_BF16" and "activation" in self._signature.parameters:
             os.environ["AITER_BF16_FP8_MOE_BOUND"] = "0"  # the generic converter since 2026-08

@@ -86,7 +86,7 @@ class Live:
 
     @property
     def kind(self) -> Tuple[Any, ...]:
-        """What layers have in common that one conversion speaks for."""
+        """The facts by which layers are alike: what one of them proves holds for all."""
         return self.backend, self.family, tuple(sorted(self.shapes.items())), tuple(
             sorted(self.biases.items()))
 
@@ -168,8 +168,8 @@ def live_platform() -> str:
 
 
 def kind_of_arch(arch: str) -> str:
-    """x86_64 for each of mxfp4-repack's names of it: what it has beyond decides whether vLLM chooses
-    the CPU backend, and no byte."""
+    """x86_64 for each of mxfp4-repack's names of it: they tell features that decide whether vLLM
+    chooses the CPU backend, but no byte."""
     return "x86_64" if arch.startswith("x86_") or arch == "amd64" else arch
 
 

@@ -56,7 +56,7 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         self._rest.download_model(model_config)
 
     def load_weights(self, model: Any, model_config: Any) -> None:
-        """Into a model that was loaded before: vLLM's own."""
+        """Loads into a model that was loaded before, with vLLM's own loader."""
         self._rest.load_weights(model, model_config)
 
     def get_all_weights(self, model_config: Any, model: Any) -> Any:

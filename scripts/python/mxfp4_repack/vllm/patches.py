@@ -93,7 +93,7 @@ def patch_loader(module: Any, hook: Any, put: Put = setattr) -> None:
 
 @contextlib.contextmanager
 def patched(hook: Any) -> Iterator[None]:
-    """All of them, and afterwards vLLM as it was before."""
+    """Replaces all of them, and afterwards puts vLLM's own back."""
     former: List[Tuple[Any, str, Any]] = []
 
     def put(owner: Any, name: str, value: Any) -> None:

@@ -94,13 +94,13 @@ class SkippedLayers:
             return str(entry["prefix"])
 
     def _live(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> Live:
-        # What vLLM imported to get here; its backends' names come from the same module.
         kind = type(method).__name__
         if kind not in FAMILIES:
             raise Mismatch("method class", facts.OneOf(FAMILIES), kind)
         experts, hidden = arguments["num_experts"], arguments["hidden_size"]
         inner = arguments["intermediate_size_per_partition"]
         bias = BIAS_DTYPES.get(kind, "bfloat16") if layer.moe_config.has_bias else None
+        # ORACLE is imported: the name of the method's backend comes from it.
         return Live(
             layer, method=method, family=FAMILIES[kind], backend=method.mxfp4_backend.name,
             shapes={"w13_weight": (experts, 2 * inner, hidden // 2),
