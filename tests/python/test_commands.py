@@ -7,7 +7,7 @@ from unittest import mock
 
 import blob_maker
 import mxfp4_repack
-from mxfp4_repack import ArgumentError, CommandError
+from mxfp4_repack import ArgumentError, CommandError, DependencyError
 
 os.environ["MXFP4_REPACK"] = os.environ["BIN"]
 
@@ -80,6 +80,12 @@ class Commands(unittest.TestCase):
         with mock.patch.dict(os.environ, MXFP4_REPACK="/bin/false"), self.assertRaises(CommandError) as caught:
             mxfp4_repack.verify("x")
         self.assertEqual((caught.exception.exit_code, caught.exception.kind), (1, ""))
+
+    def test_without_a_program(self):
+        with mock.patch.dict(os.environ, MXFP4_REPACK="", PATH="/nowhere"), \
+                mock.patch("mxfp4_repack.program.__file__", "/nowhere/program.py"), self.assertRaises(DependencyError) as caught:
+            mxfp4_repack.verify("x")
+        self.assertRegex(str(caught.exception), "^mxfp4-repack: the program is neither in this package nor in PATH")
 
     def test_a_callback_that_raises_stops_the_conversion(self):
         def stop(share):
