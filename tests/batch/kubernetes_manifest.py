@@ -5,7 +5,7 @@ down here: which fields there are, of which type, and what one field demands of 
     kubernetes_manifest.py FILE --args NAME     the args of the container NAME, one on a line
     kubernetes_manifest.py FILE --command NAME  its command, likewise
     kubernetes_manifest.py FILE --completions   the number of shards
-    kubernetes_manifest.py FILE --self-test     that damaged copies are found faulty
+    kubernetes_manifest.py FILE --self-test     expects faults in damaged copies
 """
 import copy
 import re

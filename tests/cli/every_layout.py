@@ -1,5 +1,5 @@
 """Every layout that any revision gives to a backend, through the program: convert, unpack, convert again.
-The two commits and the newest release whole; of the others what these do not list.
+All layouts of the two commits and the newest release; of other releases those that these do not list.
 Wherever nothing is declared lost, the unpacked tensors are the input's and the second blob's files are
 the first one's. every_layout.py PROGRAM, in an empty directory."""
 import glob

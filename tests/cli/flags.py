@@ -130,7 +130,7 @@ def rows(what, key):
 
 
 def names_in_hint(flag):
-    """What a flag takes, from the hint after a name that is near to none."""
+    """The names that a flag takes, from the hint of the error for a name like none of them."""
     result = subprocess.run([BIN, "explain", "--arch", "sm90", flag, "-", "--json"],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return set(json.loads(result.stdout)["error"]["hint"].removeprefix("one of ").split(", "))

@@ -1,8 +1,8 @@
 """Runs the commands of the pages in man/guide: each line of a ```console block that begins with `$ `, and
 each ```python block as a whole.
 
-guide.py PAGE..., in an empty directory with gpt-oss-20b/, the program and stand-ins of what is not here
-(hf, pip, podman, vllm) in PATH."""
+guide.py PAGE..., in an empty directory with gpt-oss-20b/. PATH has the program and stand-ins for hf, pip,
+podman and vllm."""
 import re
 import subprocess
 import sys

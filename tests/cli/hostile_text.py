@@ -10,7 +10,6 @@ import sys
 BIN, TESTDATA, SEAL = os.environ["BIN"], os.environ["TESTDATA"], os.environ["SEAL"]
 ESC, CSI, RLO, LRI, LS, BEL = "\x1b", "\u009b", "\u202e", "\u2066", "\u2028", "\x07"
 HOSTILE = f"a{ESC}[35m{CSI}2J{RLO}b{LRI}c{LS}d{BEL}\rFORGED\nFORGED: \x7fz"
-# The same without what no file name of a manifest may hold.
 RAW = re.compile(
     rb"\x1b|\x07|\x7f|\r|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]"
     rb"|(?m:^FORGED)")
@@ -25,7 +24,7 @@ def run(*arguments, codes=(0, 1, 2, 3, 4, 5), said=None):
     for extra in ([], ["--json"], ["-v", "--progress", "always", "--color", "always"]):
         done = subprocess.run([BIN, *arguments, *extra], capture_output=True, timeout=300)
         ran += 1
-        # Our own bar and colours; the hostile text has another.
+        # The program's own bar and colours; the hostile text has another colour.
         err, out = (OWN.sub(b"", what) for what in (done.stderr, done.stdout))
         for what in (out, err):
             found = RAW.search(what)

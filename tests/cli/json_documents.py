@@ -94,7 +94,7 @@ with open(layer, "r+b") as file:
     file.write(bytes([byte[0] ^ 1]))
 assert succeeds("verify", "out", code=1)["findings"], "no finding"
 DOCUMENTED = set(SEEN)
-# explain's members have a section of their own to come from; its conventions are the same.
+# The man page has a section of its own for explain's members; the conventions are the same.
 succeeds("explain", "--arch", "sm90")
 succeeds("explain", MODEL, "--arch", "sm100", "--tp-size", "2")
 succeeds("explain", MODEL, "--arch", "sm90", "--against", "vllm-2026-05-18")

@@ -1,4 +1,4 @@
-"""Cases of malformed_inputs.py: blobs of which a manifest, a table or a frame says what is not there."""
+"""Cases of malformed_inputs.py: blobs whose manifest, table or frame tells of what is not there."""
 import copy
 import json
 import os

@@ -13,8 +13,8 @@ HUGE = 2 ** 63 - 1
 
 
 class Case:
-    """One input: what to run, what may come of it, what the error line must contain; of a blob, with what
-    the error and every finding must begin."""
+    """One input: the command, the right exit codes, the text that the error line must contain; for a blob,
+    the text with which the error and every finding must begin."""
 
     def __init__(self, name, arguments, named, codes=(3,), begins="", memory=MEMORY):
         self.name, self.arguments, self.named, self.codes = name, arguments, named, codes

@@ -175,7 +175,7 @@ def config_cases():
 
 
 def layer_number_cases():
-    """So many layers that the number of a prediction module after them is none."""
+    """So many layers that the prediction module after them has no number in 64 bits."""
     source = TESTDATA + "/ingest/dsv4"
     config = dict(json.load(open(source + "/config.json")), num_hidden_layers=HUGE)
     directory = fresh("layer_number")
@@ -282,7 +282,7 @@ def hdf5_cases():
 
 
 def run(case):
-    """Nothing, or what is wrong."""
+    """Runs a case; "", or what is wrong."""
     command = [PROGRAM, *case.arguments]
     with open("stdout", "w+", errors="replace") as stdout, open("stderr", "w+", errors="replace") as stderr:
         pid = os.posix_spawn(PROGRAM, command, os.environ, file_actions=[

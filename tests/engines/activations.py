@@ -28,7 +28,7 @@ STARTS = [("cuda", "sm90"), ("rocm", "gfx950"), ("rocm", "gfx942"), ("xpu", "")]
 WEIGHTS = {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "symmetric": True}
 TOKEN = {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True, "symmetric": True}
 GROUP = TOKEN | {"strategy": "group"}
-# Every condition of the new method one by one, its defaults, and its neighbours.
+# Inputs that meet and miss each condition of the method for FP8 activations, and those that leave it to defaults.
 INPUTS = (None, {}, TOKEN, GROUP | {"group_size": 128}, GROUP | {"group_size": 32}, GROUP | {"group_size": 32, "scale_dtype": "torch.uint8"},
           GROUP | {"group_size": 64}, {"type": "float", "group_size": 128, "dynamic": True}, {"type": "float", "strategy": "token", "dynamic": True},
           TOKEN | {"type": "FLOAT", "strategy": "TOKEN"}, TOKEN | {"type": "int"}, {"num_bits": 8, "strategy": "token", "dynamic": True},

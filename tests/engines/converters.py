@@ -34,7 +34,7 @@ def triton_target(scene):
 
 
 def prepare(torch, scene):
-    """Device questions that go past vLLM: triton_kernels asks torch; the Marlin repack operator has no CPU kernel."""
+    """Replaces what goes past vLLM: triton_kernels asks torch for the device; the Marlin repack operator has no CPU kernel."""
     torch.cuda.get_device_capability = lambda *a, **k: scene.capability
     torch.cuda.current_device = lambda: 0
     torch.set_num_threads(1)

@@ -1,6 +1,6 @@
 """Executes a release's selectors on inputs.
 
-Asking is the package's own (scripts/python/mxfp4_repack/vllm/ask.py, which mxfp4-repack-check uses too); here are the faked worlds. An answer
+The package asks (scripts/python/mxfp4_repack/vllm/ask.py, which mxfp4-repack-check uses too); this file adds the faked worlds. An answer
 is {"expect": ..., "trace": ..., "derived": ...} as in testdata/oracle, or {"absent": NAME}.
 """
 import ast

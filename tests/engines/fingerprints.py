@@ -2,8 +2,8 @@
 
 {"converters": {FINGERPRINT: [RELEASE, ...]}, "gpt_oss": {BACKEND: {FINGERPRINT: [RELEASE, ...]}}, "generic": likewise}
 
-`converters` covers the source text of both converters and of _swizzle_mxfp4, as the plug-in has computed it so far; a branch covers what
-runs for one backend (scripts/python/mxfp4_repack/vllm/fingerprint.py).
+`converters` covers the source text of both converters and of _swizzle_mxfp4 (converter_code.py of the plug-in); a branch covers what runs
+for one backend (fingerprint.py there).
 """
 import hashlib
 import importlib.util

@@ -3,8 +3,7 @@
 usage: layouts.py RESULT...    stores results of run.py --converters beside those of other releases
 
 testdata/engines/layouts.json: {"executed": [row...], "stopped": [row...]}. A row says what was converted (converters.py) and in which releases it came
-out so; "out" is [type, shape, SHA-256] by tensor, "error" what stopped it;
-what stopped a converter is kept without the sizes.
+out so; "out" is [type, shape, SHA-256] by tensor, "error" what stopped the converter, without the sizes.
 """
 import json
 import os
@@ -59,7 +58,7 @@ def changes(stored, old, new):
 
 
 def compare(program, release, stored, first):
-    """Prints what differs; returns how many rows do. A row that only the program refuses is told, and is no difference."""
+    """Prints what differs; returns how many rows do. A row that the program alone refuses is printed, but is no difference."""
     equal, differ, refused = 0, [], []
     with tempfile.TemporaryDirectory() as folder:
         for row in stored["executed"]:

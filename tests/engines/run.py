@@ -16,7 +16,7 @@ import traceback
 import grid
 import wheels
 
-# Constants such as the fp8 type are fixed when vLLM is imported, and on gfx94x they differ: so it gets a process of its own.
+# Constants such as the fp8 type are fixed when vLLM is imported, and differ on gfx94x, which therefore gets a process of its own.
 CONVERTER_STARTS = [("cuda", "sm90"), ("rocm", "gfx950")]
 STARTS = [("cuda", "sm90"), ("rocm", "gfx950"), ("rocm", "gfx942"), ("xpu", ""), ("cpu", ""), ("other", "")]
 
@@ -63,7 +63,7 @@ def convert(version, cache, platform, arch, path):
     if "humming" in real:
         humming_kernels.install(humming, cache, scene)
     release = decisions.Release(scene)
-    # Afterwards: while it is imported, vLLM declares operators that exist.
+    # After the import, in which vLLM declares the operators that it finds: prepare() adds some.
     converters.prepare(torch, scene)
     rows = converters.digests(release, platform)
     with open(path + ".new", "w") as out:

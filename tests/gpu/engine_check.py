@@ -16,10 +16,11 @@ alone again. Three groups for each backend, all side by side:
             code fresh from the compiler answers otherwise than the same code from the cache;
   sleep     eager, level 1 and awake; level 2, awake and reloaded.
 
-Each is compared with vLLM alone doing the same: where that fails with an error, the blob's run must fail
-with the same; where that generates NaN, there is nothing to compare with, and a line says so. Prints a line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not
-installed, set VLLM_USE_FLASHINFER_SAMPLER=0. For flashinfer's kernels its autotuner must be off, since it
-chooses by time: --arguments '{"enable_flashinfer_autotune": false}'.
+Each is compared with vLLM alone doing the same: where vLLM alone fails with an error, the blob's run must
+fail with the same; where it generates NaN, there is nothing to compare with, and a line says so. Prints a
+line for each, exits 1 if one is not equal. Needs a GPU. Where flashinfer is not installed, set
+VLLM_USE_FLASHINFER_SAMPLER=0. For flashinfer's kernels its autotuner must be off, since it chooses by
+time: --arguments '{"enable_flashinfer_autotune": false}'.
 """
 import argparse
 import concurrent.futures
@@ -205,7 +206,7 @@ def compared(own, found):
 
 
 def summary(name, done, seconds):
-    """Prints and gives what a start came to, beside vLLM alone."""
+    """Prints and returns the result of a start, beside that of vLLM alone."""
     result, own = done[name], done.get(name.rpartition(", ")[0] + ", vLLM alone")
     taken = sum(": taken from " in line for line in result.get("lines", ()))
     proven = sum("own conversion equals" in line for line in result.get("lines", ()))

@@ -73,7 +73,7 @@ class Projection:
         self.facts = {tensor: packed.info(tensor).storage for tensor in self.tensors}
 
     def wrap(self, name, dtype, change=None):
-        """The reader's tensor in triton_kernels' clothes; `change` flips one byte of a copy of it."""
+        """The reader's tensor wrapped as triton_kernels wants it; `change` flips one byte of a copy of it."""
         facts, view = self.facts[name], self.tensors[name]
         if change is not None:
             flat = torch.as_strided(view, (view.numel(),), (1,)).clone()

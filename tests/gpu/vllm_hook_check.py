@@ -69,7 +69,7 @@ def main():
         print("%s %s%s" % ("ok  " if good else "FAIL", what, "" if good else ": " + text))
 
     cases = hook_env.goldens("triton*/*") + hook_env.goldens("aiter_mxfp4_fp8/*")
-    # The stand-in for vLLM has not what precedes the layout there.
+    # The stand-in for vLLM lacks what the generic converter does before TRITON's layout.
     cases = [c for c in cases if (c.backend, c.family) != ("TRITON", "generic")]
     for case in cases:
         blob = hook_env.make_blob(case)

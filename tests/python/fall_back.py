@@ -9,7 +9,7 @@ CASE = "cpu/gpt_oss_e2_h128*"
 
 
 class FallBack(unittest.TestCase):
-    """`refused` runs one conversion and wants vLLM's result for exactly the raw tensors."""
+    """`refused` runs one conversion and expects vLLM's result for exactly the raw tensors."""
 
     def setUp(self):
         self.enterContext = getattr(self, "enterContext", None) or self._enter

@@ -283,9 +283,9 @@ class World:
         return getattr(sys.modules[module], name)(backends[case.backend])
 
     def layer(self, case, method=None, name=PREFIX, right=False, **facts):
-        """A layer of the case's sizes whose raw experts are others than the blob's; `right`: its.
+        """A layer of the case's sizes whose raw experts are not the blob's, unless `right`.
 
-        The scales are the blob's in another order, as no check of them is to notice.
+        The scales are the blob's in another order, which no check of them notices.
         """
         from vllm.standin import FusedMoE
         experts, hidden, inner = case.sizes

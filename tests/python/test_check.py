@@ -14,7 +14,7 @@ RELEASE = "vllm-0.28.0"
 
 
 class Echo:
-    """In place of vLLM's selectors: answers what the program answers, but for one backend's name."""
+    """Stands in for vLLM's selectors: answers what the program answers, but for one backend's name."""
 
     def __init__(self, asked, lie=None):
         answers = check.Program(blob_maker.BIN, RELEASE).decide(asked)

@@ -123,8 +123,8 @@ class DamagedFiles(Damaged):
         self.flips("zstd", ZSTD, "checksums", self.everywhere)
 
     def test_flips_in_frames_without_the_files_checksum(self):
-        # The seek table's sizes and checksums, and the frames, all hold each other; a frame header
-        # has one bit that means nothing.
+        # The seek table's sizes and checksums and the frames cover each other, but for a bit of a frame
+        # header that means nothing.
         self.flips("zstd", ZSTD, "none", self.everywhere, harmless=2)
 
     def test_flips_in_the_manifest(self):
@@ -161,7 +161,7 @@ class DamagedFiles(Damaged):
             with self.assertRaises(reader.ChecksumError):
                 blob.verify()
 
-    # what the manifest says
+    # what is no file, no text
 
     def test_fifos_do_not_hang(self):
         for name in (ZSTD, "mxfp4_repack.json"):

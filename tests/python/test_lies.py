@@ -191,8 +191,5 @@ class LyingBlobs(Damaged):
         self.assertEqual(read_all("zstd"), read_all("made-zstd"))
 
 
-    # what is no file, no text, no layer
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -171,7 +171,7 @@ class StandInCuda:
         stack.enter_context(mock.patch.object(torch.Tensor, "copy_", copy))
 
     def called(self, what):
-        """Every call of torch: from one thread, and not in vain."""
+        """Notes a call of torch, which must come from the one thread; waits or fails as it was told."""
         assert threading.get_ident() == self.thread, f"{what} in another thread"
         at = self.calls[what] = self.calls.get(what, -1) + 1
         if self.pause:

@@ -34,7 +34,7 @@ def change(document, row):
 
 
 def follow(header, manifest):
-    """What the header repeats of the manifest, as far as that still has it."""
+    """Writes to the header what it repeats of the manifest, where the manifest still has that."""
     metadata = header["__metadata__"]
     for key, path in REPEATED.items():
         value = manifest

@@ -41,7 +41,7 @@ class Native(unittest.TestCase):
         self.addCleanup(use, "")
 
     def read(self, directory, library, always=True):
-        """All tensors; `always`: by the library, where one is given, and not by Python after all."""
+        """All tensors; with `always`, the library must read them where one is given, and never Python."""
         use(library)
         with mxfp4_repack.open_blob(directory) as blob:
             tensors = {}

@@ -328,7 +328,7 @@ class Facts(FallBack):
         self.refused("no directory here", ("someone/a-model", make_blob(golden(CASE))[1]))
 
     def test_other_checkpoint_of_the_same_size(self):
-        """Found out by the raw scales themselves."""
+        """The raw scales themselves tell."""
         case = golden(CASE)
         case.ins["w13_weight_scale"] = case.ins["w13_weight_scale"] ^ 2
         self.refused("checkpoint, by w13_weight_scale", make_blob(golden(CASE)), case=case)

@@ -119,7 +119,7 @@ class LoadFormat(unittest.TestCase):
                 self.assertIn("1 layers taken" if meta else "own conversion equals",
                               " ".join(world.messages.text(0)))
         (proof,) = os.listdir(os.path.join(cache, "mxfp4_repack", "proven"))
-        # Of another manifest nothing is known.
+        # Nothing is known of another manifest.
         model, blob = hook_env.copied((model, blob))
         edit_manifest(blob, lambda m: m.update(source=dict(m["source"], note="other")))
         with World(model=model, XDG_CACHE_HOME=cache) as world, \
@@ -174,7 +174,7 @@ class LoadFormat(unittest.TestCase):
                              (*arguments[:2], SimpleNamespace(is_meta=True)), {})
 
     def test_a_failure_keeps_no_tensor(self):
-        """The exception of a mistyped path once held the frames of the first layer's conversion."""
+        """A kept exception of a mistyped path would hold the frames of the first layer's conversion."""
         case = golden(CASE)
         with World(blob="/mistyped", model=make_blob(case)[0]) as world:
             world.start().convert(case)

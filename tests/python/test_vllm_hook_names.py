@@ -58,7 +58,7 @@ class Names(unittest.TestCase):
             self.assertIn("which " + PREFIX + " took", world.messages.text()[0])
 
     def test_fingerprint_of_a_tree(self):
-        """Read as text, the code gives what it gives when it is imported and wrapped."""
+        """Code that is read as text has the fingerprint that it has when it is imported and wrapped."""
         found = set()
         for revision in hook_env.REVISIONS:
             with World(revision, blob="/nowhere") as world:

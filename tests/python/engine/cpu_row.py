@@ -26,7 +26,7 @@ PROMPTS = (3, 9, 17, 33, 50, 64)  # lengths
 ORACLE = "vllm.model_executor.layers.fused_moe.oracle.mxfp4"
 METHODS = "vllm.model_executor.layers.quantization.mxfp4"
 CONVERTER = "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format"
-# Of gpt-oss-20b, fewer layers: what the load figures are taken from.
+# The load figures are measured on gpt-oss-20b's shapes, with fewer layers.
 BIG = ("--layers", os.environ.get("MXFP4_ENGINE_LAYERS", "4"), "--experts", "32", "--hidden", "2880", "--intermediate", "2880")
 
 

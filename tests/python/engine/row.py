@@ -163,7 +163,7 @@ def check_ranks(what, ranks, arguments, *flags):
 
 
 def check_reload(backend):
-    """vLLM's own, with the new weights: as without a blob, where vLLM itself cannot reload (TRITON's wrapped weights) too.
+    """vLLM's own reload, with the new weights: as without a blob, also where vLLM itself cannot reload (TRITON's wrapped weights).
 
     vLLM's own reload is run twice. Where it differs from itself (0.33.0 on tensors in host memory), nothing can be compared.
     """

@@ -1,7 +1,7 @@
 """As much of torch as the reader and the vLLM plug-in use on a CPU, over numpy.
 
-For machines without torch: it lets their code run for real, with types that old releases of torch
-lack. A tensor is a numpy array and a type; types that numpy has not are unsigned integers of their
+On machines without torch, the code of both runs for real on it, with types that old releases of torch
+lack. A tensor is a numpy array and a type; types that numpy lacks are unsigned integers of their
 width. Tensors of the device "meta" have a shape and one element for all.
 """
 import builtins

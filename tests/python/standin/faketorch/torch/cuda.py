@@ -1,4 +1,4 @@
-"""Of torch.cuda: what names the architecture of an AMD GPU. There is no device."""
+"""The part of torch.cuda that names the architecture of an AMD GPU. There is no device."""
 
 
 def current_device():
