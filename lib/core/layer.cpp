@@ -88,8 +88,8 @@ void LoadedSpec::check() const {
   // Layouts keep a table of rows, so the sizes in a file are limited.
   constexpr int64_t kMost = int64_t{1} << 22;
   if (hidden > kMost || inter > kMost) {
-    throw Error::input(fmt::format("hidden size {} and intermediate size {}: at most {} are taken",
-                                   hidden, inter, kMost));
+    throw Error::input(fmt::format(
+        "hidden size {} and intermediate size {}: at most {} is supported", hidden, inter, kMost));
   }
   if (hidden % kBlock != 0 || inter % kBlock != 0) {
     throw Error::input(
