@@ -19,7 +19,7 @@ inline constexpr uint16_t kTorchBf16Nan = 0x7FC0;
   return static_cast<uint16_t>((v + 0x7FFFU + ((v >> 16) & 1U)) >> 16);
 }
 
-// Too large becomes infinity, too small a subnormal or a zero of the same sign.
+// Values that are too large become infinity, too small ones a subnormal or a zero of the same sign.
 [[nodiscard]] constexpr uint16_t f16_from_f32(uint32_t v) {
   const uint32_t sign = v >> 16 & 0x8000U;
   const uint32_t magnitude = v & 0x7FFFFFFFU;

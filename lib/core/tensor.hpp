@@ -13,7 +13,7 @@
 
 namespace mxfp4 {
 
-// Numbers are read from the bytes of files as they lie there.
+// Numbers in files are little-endian, and are read as they lie there.
 static_assert(std::endian::native == std::endian::little);
 
 using ConstBytes = std::span<const std::byte>;

@@ -202,8 +202,8 @@ std::optional<Label> with_out_bit(const std::vector<Bit>& bits, size_t bit) {
   return static_cast<Label>(found - bits.begin());
 }
 
-// Output bit 5 belongs into the block, so that a register is half a line. Empty when no bit is left
-// for the second block of a register.
+// Lets output bit 5 tell the two blocks of a register apart, so that a stored register is half a
+// line. Empty when no bit is left for the second block of a register.
 std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
                                 const Network& network) {
   Group group = {network.entering, network.exiting, 0, 0, {}, {}};

@@ -83,7 +83,7 @@ constexpr std::array<uint64_t, 24> kSecret = {
     0xFCA1477D58BE162B, 0xCE31D07AD1B8F88F, 0x280416958F3ACB45, 0x7E404BBBCAFBD7AF,
 };
 constexpr uint64_t kPrime32 = 0x9E3779B1;
-constexpr size_t kEndSecret = 128;  // of the words that mix a finished block
+constexpr size_t kEndSecret = 128;  // offset of the words that mix a finished block
 
 }  // namespace
 

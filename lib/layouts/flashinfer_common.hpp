@@ -27,7 +27,7 @@ namespace mxfp4 {
 // r < I takes 2r + 1, r >= I takes 2(r - I).
 [[nodiscard]] std::vector<int64_t> up_half_gate_half(int64_t rows);
 
-// Both halves changed places, for 2I = `rows`: r takes (r + I) % 2I.
+// The two halves exchanged, for 2I = `rows`: r takes (r + I) % 2I.
 [[nodiscard]] std::vector<int64_t> swapped_halves(int64_t rows);
 
 // H % 128 == 0 and I % 128 == 0. Throws Error::unsupported.

@@ -23,8 +23,7 @@ uint32_t read_f32(const std::byte* at, DType dtype) {
   return dtype == DType::kBF16 ? f32_from_bf16(half) : f32_from_f16(half);
 }
 
-// Converts one float to F32 or BF16. NaNs become what torch writes on the CPU, where the loader
-// copies.
+// Converts one float to F32 or BF16, rounding NaNs as torch does on the CPU, where the loader copies.
 void convert(const std::byte* from, DType from_type, std::byte* to, DType to_type) {
   const uint32_t word = read_f32(from, from_type);
   if (to_type == DType::kF32) {

@@ -17,7 +17,7 @@ inline constexpr int64_t kFrameBytes = int64_t{2} << 20;
   return granule_bytes <= 0 ? 1 : std::max<int64_t>(1, kFrameBytes / granule_bytes);
 }
 
-// Decoded sizes of the frames of `granules` granules that start at a frame's start. A granule
+// Decoded sizes of the frames that hold `granules` granules, from a frame's start on. A granule
 // larger than kFrameBytes is cut into several frames, the last one shorter.
 [[nodiscard]] std::vector<int64_t> frame_sizes(int64_t granules, int64_t granule_bytes);
 

@@ -19,7 +19,7 @@ bool pads(const Output& output, const Assembly& assembly) {
   return copied < assembly.loaded.bytes() || output.program.out_bytes() > output.program.in_bytes();
 }
 
-// One granule of the output, of an expert whose codes all have all bits set.
+// One granule of the output, made of an expert whose codes have all bits set.
 Bytes output_of_ones(const Output& output, const Assembly& assembly) {
   Bytes loaded = bytes_of(assembly.loaded.bytes());
   assembly.forward(bytes_of(assembly.stored.bytes(), std::byte{0xFF}), loaded);
