@@ -24,8 +24,8 @@ constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 // Bytes of a plain file that a thread takes at a time.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
-// Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on some threads, this one
-// included. The first exception ends all.
+// Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on `threads` threads at most,
+// this one included. After an exception no further job starts; the first one is thrown.
 template <class Body>
 void run_on_threads(int threads, size_t count, const Body& body) {
   std::atomic<size_t> next{0};
@@ -47,7 +47,7 @@ void run_on_threads(int threads, size_t count, const Body& body) {
   try {
     while (running.size() < helpers) running.emplace_back(work);
   } catch (const std::system_error&) {
-    // The system gives no more threads: those that there are do the work.
+    // The system gives no more threads: those that run do the work.
   }
   work();
   running.clear();
@@ -261,7 +261,8 @@ void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes o
   sum->update(out);
 }
 
-// A frame that is wanted whole, and needs no decoding. False for another.
+// Reads a frame that is wanted whole and needs no decoding. False, with nothing read, for any
+// other.
 bool BlobLoader::read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out,
                                LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
   const SeekEntry& entry = *piece.frame;

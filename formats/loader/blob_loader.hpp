@@ -1,6 +1,6 @@
-// Reads a blob into memory of the caller's with many threads: what stands behind mxfp4_repack.h,
-// which states the contract. Files are read, not mapped, so a process that did not ask for it gets
-// no signal handler; threads are its own, so that several readers do not share one's number.
+// Reads a blob into the caller's memory with many threads. mxfp4_repack.h states the contract.
+// Files are read, not mapped: mapping needs a signal handler, which a library must not install.
+// Each read has threads of its own, so that several readers do not share one number of threads.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class BlobLoader {
   explicit BlobLoader(const std::filesystem::path& directory);
 
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
-  // The manifest's file as it is.
+  // The text of the manifest's file, unchanged.
   [[nodiscard]] const std::string& manifest_text() const { return manifest_text_; }
   // The JSON text of a layer file's header.
   [[nodiscard]] const std::string& header_text(size_t layer) const {
@@ -69,16 +69,18 @@ class BlobLoader {
   // Bytes of all tensors of a layer.
   [[nodiscard]] int64_t data_bytes(size_t layer) const;
 
-  // The last end of a frame in (begin, begin + limit] of a tensor's bytes, at most the tensor's own;
-  // begin + limit where there is none. Needs 0 <= begin < the tensor's bytes and limit > 0.
+  // Where a piece of a tensor that starts at byte `begin` and has at most `limit` bytes best ends:
+  // at the tensor's end or the last frame's end that `limit` reaches, else at begin + limit. Needs
+  // 0 <= begin < the tensor's bytes and limit > 0.
   [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const;
 
-  // Cuts bytes [begin, begin + bytes) of a tensor into what is read at a time, at most `limit` bytes
-  // each: at the ends of frames, where `limit` lets it. The frames are the blob's.
+  // Cuts bytes [begin, begin + bytes) of a tensor into pieces of at most `limit` bytes, none of
+  // which lies in two frames. LoadPiece::frame points into this loader.
   [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
                                               int64_t bytes, int64_t limit) const;
-  // Reads a piece of `layer` to `out`, and updates `sum`, if there is one, with it: it has begun at
-  // the piece. `check`: of a compressed file's frame. Throws Error::input, without a name.
+  // Reads a piece of `layer` to `out`. `sum`, if not null, has begun at the piece and is updated
+  // with its bytes. `check` applies to a compressed file's frame. Throws Error::input, which names
+  // neither file nor tensor.
   void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
                   FrameCheck check, ChecksumPart* sum) const;
   // "packed/layer-00003.safetensors: model.layers.3.mlp.experts.w13_weight"
@@ -86,8 +88,8 @@ class BlobLoader {
   // Throws Error::input unless `checksum`, of a whole tensor, is the manifest's.
   void compare(size_t layer, size_t tensor, const std::string& checksum) const;
 
-  // Requests lie within their tensors. Throws Error::input naming file and tensor, Error::usage
-  // when a part of a plain tensor is to be verified, Cancelled.
+  // Requests must lie within their tensors. Throws Error::input naming file and tensor,
+  // Error::usage when a part of a plain file's tensor is to be verified, and Cancelled.
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
 
  private:
@@ -97,7 +99,7 @@ class BlobLoader {
     int64_t data_start = 0;  // in the decoded file
     std::string header_text = {};
     std::vector<SeekEntry> frames = {};  // of a compressed file
-    std::vector<int64_t> offsets = {};   // of the tensors, and of their end, from data_start on
+    std::vector<int64_t> offsets = {};   // from data_start: of each tensor, then of the data's end
   };
   class Reading;
 

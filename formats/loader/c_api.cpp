@@ -1,4 +1,4 @@
-// mxfp4_repack.h on top of BlobLoader: checks arguments, and turns exceptions into error codes.
+// mxfp4_repack.h on top of BlobLoader: checks arguments and turns exceptions into statuses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 
-// The size is fixed because telling an error must not fail. A longer text loses its end.
+// The size is fixed because storing an error's text must not fail. A longer text loses its end.
 thread_local std::array<char, 2048> last_error{};
 
 void tell(std::string_view text) noexcept {
@@ -117,7 +117,7 @@ LoadOptions options_of(const mxfp4_repack_read_options* given) {
           .cancel = options.cancel};
 }
 
-// Bytes of one expert in a tensor whose first dimension is the experts; else 0.
+// Bytes of one expert, where the tensor's first dimension counts experts; else 0.
 int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
   const int64_t experts = layer.loaded.dims.num_experts;
   const Shape& shape = tensor.spec.shape;
@@ -125,7 +125,7 @@ int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
   return by_expert ? tensor.spec.bytes() / experts : 0;
 }
 
-// A tensor of the blob: the caller's numbers, checked.
+// A tensor that the caller named by numbers, checked to be in the blob.
 struct TensorPlace {
   size_t layer;
   size_t tensor;

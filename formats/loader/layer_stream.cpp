@@ -9,9 +9,9 @@
 namespace mxfp4 {
 namespace {
 
-// A thread's piece: a frame of what `convert` writes.
+// What a thread reads at a time: at most a frame, as `convert` writes them.
 constexpr int64_t kReadBytes = int64_t{2} << 20;
-// Two that the caller holds, the next one, and what is left at the ring's end.
+// Two runs that the caller holds, the next one, and the space that a run left at the ring's end.
 constexpr int64_t kRunsInRing = 4;
 
 }  // namespace
@@ -28,8 +28,9 @@ LayerStream::LayerStream(const BlobLoader& blob, size_t layer, std::span<const s
   try {
     while (threads_.size() < count) threads_.emplace_back([this] { work(); });
   } catch (const std::exception&) {
-    // The system has no more threads or memory for them. Without any thread, next() reads. An
-    // exception from here would leave those that wait without an end.
+    // The system has no more threads, or no memory for them. Without any thread, next() reads. An
+    // exception must not leave here: the threads that run wait for a stop that only ~LayerStream
+    // gives.
   }
 }
 
@@ -104,7 +105,7 @@ std::optional<LayerStream::Run> LayerStream::next() {
   if (options_.verify && ends_tensor) {
     blob_.compare(layer_, last.piece.tensor, sums_[last.tensor].hex());
   }
-  ++next_run_;  // after the comparison: a tensor that differs is told each time
+  ++next_run_;  // after the comparison: every later call reports a tensor that differs, too
   const auto bytes = static_cast<size_t>(end_of(last) - first.position);
   return Run{.tensor = first.piece.tensor,
              .begin = first.piece.begin,

@@ -1,6 +1,6 @@
-// Reads tensors of a layer, one after another, through memory that is smaller than they are, a ring:
-// threads fill it in order, and the caller takes what is full, copies it to a GPU, say, and gives it
-// back.
+// Reads tensors of a layer one after another through a ring of memory that is smaller than they
+// are. Threads fill the ring in order; the caller takes full runs, copies them (to a GPU, say) and
+// gives them back.
 #pragma once
 
 #include <condition_variable>
@@ -27,10 +27,11 @@ class LayerStream {
     ConstBytes bytes;
   };
 
-  // Runs have at most `run_bytes`, 1 or more; the ring holds four of them or more, so that two can be
-  // kept while the next is read. `blob` and the ring have to outlive this. Threads read from now on.
-  // With options.verify each tensor is compared with its checksum in the manifest, which takes less
-  // time than those of frames. Throws Error::usage.
+  // A run has at most `run_bytes` bytes, which is 1 or more. The ring must hold four such runs, so
+  // that the caller can keep two while the next is read. `blob` and the ring have to outlive the
+  // stream. Threads start to read at once. With options.verify each tensor is compared with its
+  // checksum in the manifest, which takes less time than the frames' checksums. Throws
+  // Error::usage.
   LayerStream(const BlobLoader& blob, size_t layer, std::span<const size_t> tensors,
               MutableBytes ring, int64_t run_bytes, const LoadOptions& options);
   LayerStream(const LayerStream&) = delete;
@@ -38,18 +39,19 @@ class LayerStream {
   // Waits until no thread writes to the ring.
   ~LayerStream();
 
-  // Waits for the next run, in the tensors' order; none at the end. The last run of a tensor comes
-  // after its comparison. Throws Error::input naming file and tensor, Cancelled, and Error::usage
-  // when the runs that were not given back leave too little of the ring.
+  // Waits for the next run, in the tensors' order; nullopt at the end. A tensor's last run is
+  // returned only after the tensor was compared. Throws Error::input naming file and tensor,
+  // Cancelled, and Error::usage when the runs that were not given back leave too little of the
+  // ring.
   [[nodiscard]] std::optional<Run> next();
-  // The oldest run that was not given back is filled anew. Throws Error::usage without one.
+  // Frees the memory of the oldest run that was not given back. Throws Error::usage without one.
   void give_back();
 
  private:
-  // A piece and where it goes. `position` grows on and on: modulo the ring's size it is the place.
+  // A piece and its place in the ring: `position` modulo the ring's size. `position` only grows.
   struct Job {
     LoadPiece piece;
-    size_t tensor;  // of those asked for
+    size_t tensor;  // index into the tensors asked for
     size_t number;  // of the tensor's pieces
     int64_t position;
     bool done = false;
@@ -65,7 +67,7 @@ class LayerStream {
   // Whether there is a job whose place is free.
   [[nodiscard]] bool can_start() const;
   [[nodiscard]] bool is_done(const Jobs& run) const;
-  // Does the next job. Called with the lock held, which it lets go meanwhile.
+  // Does the next job. Called with the lock held; releases it while it reads.
   void work_once(std::unique_lock<std::mutex>& lock, LoadBuffers& buffers);
   void read(Job& job, LoadBuffers& buffers);
   void work();
@@ -76,10 +78,10 @@ class LayerStream {
   LoadOptions options_;
   std::vector<Job> jobs_;
   std::vector<Jobs> runs_;
-  std::vector<ArrivingSum> sums_;  // by tensor of those asked for
+  std::vector<ArrivingSum> sums_;  // of the tensors asked for
 
   std::mutex mutex_;
-  std::condition_variable freed_;   // a place, or the end
+  std::condition_variable freed_;   // a place was freed, or the stream ends
   std::condition_variable filled_;  // a job is done, or failed
   size_t next_job_ = 0;
   size_t next_run_ = 0;
@@ -87,7 +89,7 @@ class LayerStream {
   int64_t free_from_ = 0;  // position behind the last run that was given back
   bool stopped_ = false;
   std::exception_ptr failure_;
-  LoadBuffers buffers_;  // of the caller's thread, where there is no other
+  LoadBuffers buffers_;  // of the caller's thread, which reads if no other could start
   std::vector<std::jthread> threads_;
 };
 

@@ -1,4 +1,4 @@
-/* Reads blobs that `mxfp4-repack convert` wrote into memory of the caller's, with many threads.
+/* Reads blobs that `mxfp4-repack convert` wrote into the caller's memory, with many threads.
  * C99, Linux; link with -lmxfp4_repack (pkg-config mxfp4-repack-loader).
  *
  *     mxfp4_repack_blob *blob;
@@ -15,19 +15,19 @@
  *     mxfp4_repack_close(blob);
  *
  * Who owns memory until when
- *   - What `open` gives is the caller's until `close`. Every pointer in an answer (names, shapes,
- *     the manifest) points into the blob: it is valid, and does not change, until `close`.
- *   - Memory that is read into is the caller's. It is written only between the call of `read` and
- *     its return, by threads that are done with it when `read` returns, whatever it returns. After
- *     any other answer than MXFP4_REPACK_OK its content is undefined.
+ *   - The blob that `open` gives is the caller's until `close`. Every pointer in an answer (names,
+ *     shapes, the manifest) points into the blob: it is valid, and does not change, until `close`.
+ *   - Memory that is read into is the caller's. The library's threads write to it only until `read`
+ *     returns, whatever `read` returns. After any other answer than MXFP4_REPACK_OK its content is
+ *     undefined. To a stream's ring they write until `stream_close` returns.
  *   - The text of last_error belongs to the library, and is valid until the calling thread's next
  *     call of a function of this header.
  *
- * Threads: every function may be called by several threads at once, with the same blob too; only
- * `close` must come alone, after all others returned.
+ * Threads: several threads may call every function at once, with the same blob too. Two exceptions:
+ * `close` must come alone, after all others returned; and one stream serves one thread at a time.
  *
- * Errors: nothing is thrown, printed or ended, and no signal handler is installed. A function that
- * returns a status says more in last_error, unless it returns MXFP4_REPACK_OK.
+ * Errors: the library throws and prints nothing, never ends the process, and installs no signal
+ * handler. After any other status than MXFP4_REPACK_OK, last_error says what went wrong.
  *
  * Versions: MXFP4_REPACK_API_VERSION is raised, and with it the library's soname, when something
  * here changes its meaning. Structures only grow at their ends: `struct_size` says which fields the
@@ -52,13 +52,13 @@ extern "C" {
 
 /* NOLINTBEGIN(readability-identifier-naming): names as C libraries have them. */
 
-/* What a function returns; 2, 3 and 6 are the exit codes of the program for the same. */
+/* What a function returns. 2, 3 and 6 mean the same as the program's exit codes. */
 typedef enum mxfp4_repack_status {
   MXFP4_REPACK_OK = 0,
   MXFP4_REPACK_USAGE = 2,      /* an argument contradicts another one, or this header */
   MXFP4_REPACK_INPUT = 3,      /* the blob is missing, unreadable or damaged */
   MXFP4_REPACK_INTERNAL = 6,   /* a bug of the library */
-  MXFP4_REPACK_CANCELLED = 7,  /* the caller asked for it */
+  MXFP4_REPACK_CANCELLED = 7,  /* `cancel` became other than 0 */
   MXFP4_REPACK_NO_MEMORY = 8
 } mxfp4_repack_status;
 
@@ -83,10 +83,10 @@ typedef struct mxfp4_repack_tensor {
   int64_t num_dims;
   int64_t offset;        /* of the first byte, in what read_layer fills */
   int64_t bytes;
-  int64_t expert_bytes;  /* of shape[0]'s one entry, where that is the experts; else 0 */
+  int64_t expert_bytes;  /* of one expert, where shape[0] counts experts; else 0 */
 } mxfp4_repack_tensor;
 
-/* A tensor, or the part of it that consecutive experts have, and where it shall go. */
+/* A tensor, or the part of it that belongs to consecutive experts, and the memory to read it to. */
 typedef struct mxfp4_repack_request {
   int64_t layer;        /* counts layers of the blob from 0, in the order of the manifest */
   int64_t tensor;       /* counts the layer's tensors from 0 */
@@ -98,13 +98,13 @@ typedef struct mxfp4_repack_request {
 
 typedef struct mxfp4_repack_read_options {
   size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_read_options) */
-  /* 1 to 1024; 0: as many as CPUs that this process may use. */
+  /* 1 to 1024; 0: one for each CPU that this process may use. */
   int32_t threads;
-  /* Not 0: compare what is read with the blob's checksums: whole tensors with the manifest's,
-   * expert ranges of compressed files with those of their frames. An expert range of a plain file
-   * has none: asking for it is MXFP4_REPACK_USAGE. */
+  /* Not 0: compare what is read with the blob's checksums: whole tensors with the manifest's, parts
+   * of tensors in compressed files with those of their frames. A part of a tensor in a plain file
+   * has no checksum: MXFP4_REPACK_USAGE. */
   int32_t verify;
-  /* May be null. Reading stops soon after any thread stores another value than 0 there, and
+  /* May be null. Soon after any thread stores another value than 0 there, reading stops and
    * returns MXFP4_REPACK_CANCELLED. Read atomically; has to live until the call returns. */
   const int32_t *cancel;
 } mxfp4_repack_read_options;
@@ -125,12 +125,12 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open(const char *directory,
 /* Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_close(mxfp4_repack_blob *blob);
 
-/* mxfp4_repack.json as it is (man mxfp4-repack-container); ends with a 0 that *size does not
- * count. `size` may be null. */
+/* The text of mxfp4_repack.json, unchanged (man mxfp4-repack-container); ends with a 0 that *size
+ * does not count. `size` may be null. */
 MXFP4_REPACK_API const char *mxfp4_repack_manifest(const mxfp4_repack_blob *blob, size_t *size);
 
-/* The safetensors header of a layer's file as it is, JSON, without its length; ends with a 0 that
- * *size does not count. `size` may be null. Null for a layer that is not there. */
+/* The JSON text of a layer file's safetensors header, unchanged, without the length before it; ends
+ * with a 0 that *size does not count. `size` may be null. Null if there is no such layer. */
 MXFP4_REPACK_API const char *mxfp4_repack_header(const mxfp4_repack_blob *blob, int64_t layer,
                                                  size_t *size);
 
@@ -154,22 +154,23 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_layer(
     const mxfp4_repack_blob *blob, int64_t layer, void *memory, int64_t bytes,
     const mxfp4_repack_read_options *options);
 
-/* Reads a tensor's bytes [begin, begin + bytes), for who moves tensors piece by piece. Pieces that
- * end where mxfp4_repack_cut says are read once each; others decode their first or last frame in
- * vain for what lies outside. `verify` compares frames with their checksums: pieces of plain files
- * have none, and are MXFP4_REPACK_USAGE then. */
+/* Reads bytes [begin, begin + bytes) of a tensor: for callers that move tensors piece by piece. A
+ * compressed frame is decoded whole for each piece that has bytes of it: once, if pieces end where
+ * mxfp4_repack_cut says and a frame fits in one piece. With `verify`, a whole tensor is compared
+ * with the manifest's checksum, a part with those of its frames; a part of a plain file has none,
+ * and is MXFP4_REPACK_USAGE. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_part(
     const mxfp4_repack_blob *blob, int64_t layer, int64_t tensor, int64_t begin, void *memory,
     int64_t bytes, const mxfp4_repack_read_options *options);
-/* Where a piece of a tensor that starts at byte `begin` and takes at most `limit` bytes, 1 or more,
- * best ends: *end, more than begin. */
+/* Sets *end, more than `begin`, to where a piece of a tensor best ends that starts at byte `begin`
+ * and has at most `limit` bytes, 1 or more. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob *blob, int64_t layer,
                                                       int64_t tensor, int64_t begin, int64_t limit,
                                                       int64_t *end);
 
-/* Reads tensors of a layer through memory that is smaller than they are, a ring; pinned memory that is
- * copied to a GPU, say. Threads fill the ring in order; runs that are full come out of it in the same
- * order, and are given back when they have been copied:
+/* Reads tensors of a layer through a ring of memory that is smaller than they are: pinned memory,
+ * say, for copies to a GPU. Threads fill the ring in order. The caller takes full runs in the same
+ * order, and gives each back when it was copied:
  *
  *     mxfp4_repack_run run = {.struct_size = sizeof run};
  *     while (mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes > 0) {
@@ -189,22 +190,22 @@ typedef struct mxfp4_repack_run {
   const void *memory; /* in the ring */
 } mxfp4_repack_run;
 
-/* Begins to read `num_tensors` tensors of a layer, in the order of `tensors`, into `ring`. Runs have
- * at most `run_bytes`, 1 or more; `ring_bytes` is four times that or more. `verify` compares each
- * tensor with its checksum in the manifest; its last run comes after the comparison. `cancel` has to
- * live until `close`. *stream is null unless MXFP4_REPACK_OK is returned. */
+/* Begins to read `num_tensors` tensors of a layer, in the order of `tensors`, into `ring`. A run
+ * has at most `run_bytes` bytes, 1 or more; `ring_bytes` is four times that or more. `verify`
+ * compares each tensor with its checksum in the manifest, before the tensor's last run comes out.
+ * `cancel` has to live until stream_close. *stream is null unless MXFP4_REPACK_OK is returned. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_open(
     const mxfp4_repack_blob *blob, int64_t layer, const int64_t *tensors, size_t num_tensors,
     void *ring, int64_t ring_bytes, int64_t run_bytes, const mxfp4_repack_read_options *options,
     mxfp4_repack_stream **stream);
-/* Waits for the next run. Fills *run as far as its struct_size goes. At most two runs may be held
- * meanwhile. */
+/* Waits for the next run. Fills *run as far as its struct_size goes. The caller may hold two runs
+ * meanwhile; if those that were not given back leave too little of the ring: MXFP4_REPACK_USAGE. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_next(mxfp4_repack_stream *stream,
                                                               mxfp4_repack_run *run);
-/* Lets the oldest run's memory be filled anew. */
+/* Gives back the oldest run that the caller holds: its memory may be filled again. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_stream_give_back(mxfp4_repack_stream *stream);
-/* Ends the stream, also before its end: no thread writes to the ring any more when it returns. Comes
- * before the blob's close. Null is allowed. */
+/* Ends the stream, at its end or before. Once this returned, no thread writes to the ring. Must
+ * come before the blob's close. Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_stream_close(mxfp4_repack_stream *stream);
 
 /* NOLINTEND(readability-identifier-naming) */

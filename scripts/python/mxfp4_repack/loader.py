@@ -1,13 +1,13 @@
 """Moves layers of a blob to a device with torch: Layer.to_device().
 
 To a GPU: threads of libmxfp4_repack.so read, or decode, the tensors one after another into a pinned
-ring that is made once and used for every layer. The calling thread enqueues copies of what is full,
-in runs of several megabytes, on a stream of the loader's own, and gives the runs back when they have
-arrived. No thread but this one needs the interpreter's lock. Without the library the calling thread
-reads, too. The tensors are allocated once, at their final size; no other GPU memory is used, and no
-copy to the GPU starts from pageable memory.
+ring that is made once and used for every layer. The calling thread enqueues copies of full runs, of
+several megabytes each, on a CUDA stream of the loader's own, and gives each run back when its copy
+is done. No thread but the calling one needs the interpreter's lock. Without the library the calling
+thread reads, too. The tensors are allocated once, at their final size; no other GPU memory is used,
+and no copy to the GPU starts from pageable memory.
 
-To the CPU the threads write straight into the tensors.
+To the CPU: the threads write straight into the tensors.
 """
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Readable(Protocol):
 
 def _allocate(layer: Readable, infos: Sequence[TensorInfo], device: Any,
               ) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
-    """The tensors, and the bytes that each lies in with its slack; nothing is written to them yet."""
+    """The tensors, not filled, and the flat bytes that each lies in, info.slack_bytes longer."""
     flats = {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8,
                                     device=device) for info in infos}
     return {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}, flats
@@ -116,7 +116,7 @@ class Loader:
                             self.ring_bytes // RUNS_IN_RING, self.threads)
         try:
             tensors, flats = _allocate(layer, infos, self.device)
-            # Kernels of the caller's stream may still read what lay there.
+            # Kernels of the caller's stream may still use the memory that torch just gave us.
             gpu.wait_stream(torch.cuda.current_stream(self.device))
             with torch.cuda.stream(gpu):
                 for info in infos:
@@ -124,7 +124,7 @@ class Loader:
                         flats[info.name][info.nbytes:].zero_()
                 self._copy(full, [flats[info.name] for info in infos], ring, gpu)
         finally:
-            gpu.synchronize()  # also before an error lets go of the tensors
+            gpu.synchronize()  # after an error too: copies must not outlive the tensors
             full.close()
         return tensors
 
@@ -151,7 +151,7 @@ _loaders_lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Forgets the parent's loaders: a child must not use the parent's pinned memory."""
+    """A child process must not use its parent's pinned memory: it makes loaders of its own."""
     global _loaders, _loaders_lock
     _loaders, _loaders_lock = {}, threading.Lock()
 
@@ -161,7 +161,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
          ) -> Dict[str, torch.Tensor]:
-    """Loader.load() with a loader that is made at the first call for a device and kept."""
+    """Loader.load() with the device's kept loader, which the first call makes."""
     key = torch.device(device)
     if key.type == "cuda" and key.index is None:
         key = torch.device("cuda", torch.cuda.current_device())

@@ -1,8 +1,8 @@
-"""libmxfp4_repack.so by ctypes: reads and decodes layers in threads of its own.
+"""Calls libmxfp4_repack.so with ctypes; the library reads and decodes layers in threads of its own.
 
 The library is the one that MXFP4_REPACK_LIBRARY names, else the one inside this package, else the
-system's. Where there is none, or it cannot open a blob, layer_file.py reads: it knows the same
-files, and says what is wrong with one. MXFP4_REPACK_LIBRARY= (empty) turns the library off.
+system's. Where there is none, or it cannot open a blob, layer_file.py reads the same files, and
+says what is wrong with one. MXFP4_REPACK_LIBRARY= (empty) turns the library off.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Run(ctypes.Structure):
 
 @functools.lru_cache(maxsize=1)
 def library() -> Any:
-    """The loaded library, or None. Raises DependencyError when one is named and cannot be used."""
+    """The loaded library, or None. DependencyError: MXFP4_REPACK_LIBRARY names no usable one."""
     named = os.environ.get("MXFP4_REPACK_LIBRARY")
     if named == "":
         return None
@@ -90,7 +90,7 @@ class NativeBlob:
 
 
 def open_native(root: str) -> Optional[NativeBlob]:
-    """None without the library, and when it refuses the blob."""
+    """The blob in `root`; None without the library, or if it refuses the blob."""
     functions = library()
     if functions is None:
         return None
@@ -144,7 +144,7 @@ class NativeStream:
 
 
 class NativeFile:
-    """As LayerFile. `sizes`: bytes of each tensor; `compressed`: the file."""
+    """A LayerFile read by the library. `sizes`: bytes of each tensor; `compressed`: the file is."""
 
     def __init__(self, blob: NativeBlob, prefix: str, path: str, sizes: Sequence[int],
                  compressed: bool, pure: Callable[[], LayerFile]) -> None:
@@ -154,7 +154,7 @@ class NativeFile:
         self._size = os.stat(path).st_size
         self._starts = list(itertools.accumulate(sizes, initial=0))
         self.data_size = self._starts[-1]
-        # Parts of a plain file have no checksum.
+        # The library refuses to verify parts of a plain file, which have no checksum.
         self._verify = int(compressed)
         length = ctypes.c_size_t()
         text = blob.functions.mxfp4_repack_header(blob.handle, self._layer, ctypes.byref(length))
@@ -173,8 +173,8 @@ class NativeFile:
 
     def stream(self, tensors: Sequence[int], ring: Bytes, run_bytes: int, threads: int,
                explain: Callable[[], None]) -> NativeStream:
-        """The tensors of these numbers through `ring`. When reading fails, explain() must raise the
-        error that says why."""
+        """Streams the tensors of these numbers through `ring`. When reading fails, explain() is
+        called to raise the error that says why."""
         return NativeStream(self, self._open(), self._layer, tensors, ring, run_bytes, threads,
                             self._verify, explain)
 
@@ -218,7 +218,7 @@ class NativeFile:
         return tensor, offset - self._starts[tensor]
 
     def _read_again(self, offset: int, out: Bytes, what: bytes) -> None:
-        """Reads with Python alone what the library could not read, for an error that says why."""
+        """Reads with the pure reader, after the library failed: its error says what is wrong."""
         size = os.stat(self.path).st_size if os.path.exists(self.path) else 0
         if size != self._size:
             raise SizeError(self.path, "", f"{size} bytes, {self._size} when it was opened")

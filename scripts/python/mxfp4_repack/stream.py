@@ -1,4 +1,4 @@
-"""Tensors of a layer through memory that is smaller than they are: Layer.stream()."""
+"""Reads tensors of a layer through a ring of memory smaller than they are: Layer.stream()."""
 from __future__ import annotations
 
 import itertools
@@ -6,33 +6,33 @@ from typing import Iterator, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from mxfp4_repack.layer_file import Bytes, LayerFile
 
-RUNS_IN_RING = 4  # at least: two that the caller holds, the next one, what is left at the ring's end
+RUNS_IN_RING = 4  # or more: two that the caller holds, the next, space left at the ring's end
 
 
 class Run(NamedTuple):
     """Bytes [begin, end) of a tensor, in the ring from byte `place` on."""
 
-    tensor: int  # of those asked for
+    tensor: int  # index into those asked for
     begin: int
     end: int
     place: int
 
 
 class Stream(Protocol):
-    """Runs that are full, in the tensors' order. At most two are held while the next is asked for."""
+    """Gives full runs in the tensors' order. The caller may hold two while it asks for the next."""
 
     def next(self) -> Optional[Run]:
         """Waits for the next run; None at the end. Raises what reading raises."""
 
     def give_back(self) -> None:
-        """Gives back the oldest run: its memory may be filled again."""
+        """Gives back the oldest run that the caller holds: its memory may be filled again."""
 
     def close(self) -> None:
-        """Ends the stream: nothing writes to the ring any more."""
+        """Ends the stream: once this returned, nothing writes to the ring."""
 
 
 class PureStream:
-    """Reads each run when it is asked for. `spans`: first data byte and bytes of each tensor."""
+    """Reads each run when next() asks for it. `spans`: first data byte and bytes of each tensor."""
 
     def __init__(self, file: LayerFile, spans: Sequence[Tuple[int, int]], ring: Bytes,
                  run_bytes: int) -> None:
@@ -52,7 +52,7 @@ class PureStream:
         return next(self._runs, None)
 
     def give_back(self) -> None:
-        """Nothing to do: runs take their places in turn, and there are more places than runs held."""
+        """Nothing to do: places are used in turn, and there are more than a caller may hold."""
 
     def close(self) -> None:
         """Nothing to do: there are no threads."""
