@@ -26,7 +26,7 @@ constexpr uint64_t kPrime64D = 0x85EBCA77C2B2AE63;
 constexpr uint64_t kPrime64E = 0x27D4EB2F165667C5;
 constexpr Xxh3Lanes kStart = {kPrime32C, kPrime64A, kPrime64B, kPrime64C,
                               kPrime64D, kPrime32B, kPrime64E, kPrime32A};
-// XXH3 hashes inputs of up to so many bytes in other ways.
+// XXH3 hashes inputs of up to this many bytes in other ways, which xxhash.h does.
 constexpr int64_t kLongestShort = 240;
 constexpr size_t kMappedPiece = size_t{4} << 20;
 constexpr size_t kStripe = kernels::kXxh3StripeBytes;
@@ -34,7 +34,8 @@ constexpr size_t kLastStripeSecret = 121;
 constexpr size_t kLowSecret = 11;
 constexpr size_t kHighSecret = 117;
 
-// Enough blocks at a time to make a call worth it, few enough for the sums to stay in the cache.
+// Blocks summed by one call: enough to make the call worth it, few enough for their sums to stay in
+// the cache.
 constexpr size_t kBatch = 256;
 
 uint64_t fold_product(uint64_t a, uint64_t b) {

@@ -1,8 +1,8 @@
 // XXH3-128, the checksum of manifests (xxHash 0.8, seed 0, canonical big-endian hex).
 //
-// A stream can be summed in parts by several threads: only the folding of a few words a kilobyte is
-// serial. Where a tensor starts at a whole kilobyte of its file, one part serves the sums of both
-// streams.
+// Several threads can sum parts of a stream; only the folding of a few words per kilobyte is
+// serial. Where a tensor starts at a whole kilobyte of its file, one part serves the tensor's
+// checksum and the file's.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace mxfp4 {
 
-// Bytes that readers sum at a time: few enough that they are in the cache still when the next sum, or
-// the copy, looks at them.
+// Bytes that readers sum at a time: few enough to be still in the cache when the next sum, or the
+// copy, reads them.
 inline constexpr size_t kHashPiece = size_t{256} << 10;
 
 // Cuts a stream into the blocks of XXH3 and sums them; keeps the bytes of an unfinished block.
@@ -27,7 +27,8 @@ class ChecksumBlocks {
   // Calls sink(sums of some whole blocks) for the blocks that `bytes` completes.
   template <class Sink>
   void feed(ConstBytes bytes, Sink&& sink);
-  // Takes over after `last`, which ended at a block's end.
+  // Takes over the last whole block of `last`, whose blocks followed this stream's. This stream
+  // must have no open bytes; those of `last` are not taken over.
   void continue_from(const ChecksumBlocks& last) { tail_ = last.tail_; }
   void clear() { open_bytes_ = 0; }
 
@@ -44,13 +45,13 @@ class ChecksumBlocks {
   size_t open_bytes_ = 0;
 };
 
-// The part of a checksum that some consecutive bytes give; made in any thread, and reusable.
+// What some consecutive bytes of a stream add to its checksum. Made in any thread; reusable.
 class ChecksumPart {
  public:
-  // Streams in which the same bytes lie this far apart, or a multiple, can share a part.
+  // Two streams can share a part whose positions in them differ by a multiple of this.
   static constexpr int64_t kPeriod = ChecksumBlocks::kBlock;
 
-  // Starts anew with the bytes from `position` of a stream on.
+  // Starts again: the next bytes are those from `position` of a stream on.
   void begin(int64_t position);
   void update(ConstBytes bytes);
 
@@ -70,7 +71,7 @@ class Checksum {
   Checksum();
 
   void update(ConstBytes bytes);
-  // The bytes of a part whose position is size() modulo kPeriod.
+  // Adds the bytes of a part. Throws Error::internal unless its position is size() modulo kPeriod.
   void append(const ChecksumPart& part);
   [[nodiscard]] int64_t size() const { return size_; }
   // 32 lower-case hex digits of everything seen so far.
@@ -89,8 +90,8 @@ class Checksum {
 // The checksum of a text.
 [[nodiscard]] std::string checksum_of(std::string_view text);
 
-// The checksum of bytes of a mapped file, whose pages are released on the way. `between`, where
-// given, is called every few MB and may throw.
+// The checksum of bytes of a mapped file; releases their pages on the way. `between`, if given, is
+// called every few MB and may throw.
 [[nodiscard]] std::string checksum_of_mapped(ConstBytes mapped,
                                              const std::function<void()>& between = {});
 

@@ -32,7 +32,7 @@ class JsonFields {
   [[nodiscard]] std::vector<int64_t> integers(std::string_view key) const;
   // Calls body(JsonFields) for every element of an array of objects, in order.
   void each(std::string_view key, const std::function<void(const JsonFields&)>& body) const;
-  // Throws Error::input, naming the key, when the object has one that is not in `known`.
+  // Throws Error::input, naming the key, if the object has a key that is not in `known`.
   void only(std::initializer_list<std::string_view> known) const;
   [[nodiscard]] const nlohmann::json& value() const { return *json_; }
   // "<where>.<key>", for messages.

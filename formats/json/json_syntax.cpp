@@ -184,7 +184,7 @@ class Reader {
                  : fmt::format("column {}", column);
   }
 
-  // A word as a whole, else one character.
+  // What stands at the fault: a whole word, else one character.
   [[nodiscard]] std::string found() const {
     if (at_ == begin_ && text_.size() == begin_) return ", found nothing";
     if (at_ >= text_.size()) return ", found the end of the text";

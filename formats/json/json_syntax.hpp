@@ -1,4 +1,4 @@
-// Where a text stops being JSON, in words for the person who wrote it.
+// Finds where a text stops being JSON, and says so to the person who wrote it.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace mxfp4 {
 
-// "line 3, column 5: expected ',' or '}', found '"x"'": the first violation of RFC 8259's grammar;
-// without the line where the text has only one. A column counts characters from 1. Empty: there is
-// none. The text is UTF-8; a byte order mark in front of it counts as nothing.
+// The first violation of RFC 8259's grammar: "line 3, column 5: expected ',' or '}', found 'x'",
+// without the line if the text has only one; empty if there is no violation. Columns count
+// characters from 1. `text` is UTF-8; a byte order mark at its start is skipped.
 [[nodiscard]] std::string json_fault(std::string_view text);
 
 }  // namespace mxfp4

@@ -35,7 +35,7 @@ void check_depth(std::string_view text) {
 
 nlohmann::json parse_python_json(std::string_view text) {
   check_depth(text);
-  // The library's parser takes a NUL for the end of the text.
+  // nlohmann's parser takes a NUL for the end of the text.
   if (text.find('\0') != std::string_view::npos) check_json_text(text);
   try {
     return nlohmann::json::parse(text.begin(), text.end());

@@ -15,9 +15,9 @@
 namespace mxfp4 {
 namespace {
 
-// Builds the value; refuses a second equal key in one object, and deep nesting. The library's own
-// way to look at a value while it is parsed, a callback, takes quadratic time: it searches an object
-// for members to drop whenever one of them ends.
+// Builds the value; refuses a second equal key in one object, and deep nesting. nlohmann's parser
+// callback could do that too, but takes quadratic time: whenever a member ends, it searches the
+// whole object for members to drop.
 template <class Json>
 class StrictBuilder final : public nlohmann::json_sax<Json> {
  public:
@@ -39,7 +39,7 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
   bool key(std::string& key) override {
     auto& members = open_.back()->template get_ref<typename Json::object_t&>();
     if constexpr (kOrdered) {
-      // Its own way to add a member searches all of them.
+      // The object's own insertion would search all members.
       if (!keys_.back().insert(key).second) refuse_second(key);
       member_ = &members.emplace_back(key, nullptr).second;
     } else {
@@ -86,7 +86,7 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
   std::string_view text_;
   Json root_;
   std::vector<Json*> open_;  // the containers around the current place, outermost first
-  std::vector<std::set<std::string>> keys_;  // of each of them, if ordered
+  std::vector<std::set<std::string>> keys_;  // of each open container, if ordered
   Json* member_ = nullptr;                   // of the innermost object: the value of the last key
 };
 

@@ -11,15 +11,15 @@ namespace mxfp4 {
 
 inline constexpr int kMaxJsonDepth = 64;  // arrays and objects within each other
 
-// Throws Error::input unless the text is UTF-8 without NUL bytes: the parser would stop at a NUL and
-// not see what follows.
+// Throws Error::input unless the text is UTF-8 without NUL bytes, at which the parser would stop
+// without a word.
 void check_json_text(std::string_view text);
 
-// The error for a text that a parser refused: "not JSON: ", then where and what was expected.
+// The error for a text that a parser refused: "not JSON: ", the place, and what was expected there.
 [[nodiscard]] Error not_json(std::string_view text);
 
-// The whole text as one JSON value, in time linear in its length (times the logarithm of the keys in
-// one object). Throws Error::input.
+// The whole text as one JSON value, in time linear in its length (times the logarithm of the keys
+// in one object). Throws Error::input.
 [[nodiscard]] nlohmann::json parse_strict_json(std::string_view text);
 // The same with the members of each object in the order of the text. Looking one up is linear.
 [[nodiscard]] nlohmann::ordered_json parse_strict_ordered_json(std::string_view text);

@@ -20,8 +20,8 @@ namespace {
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 // Receives the events of the JSON parser and fills a header. The grammar is two levels deep, so a
-// state per level replaces a tree: memory grows with the tensors only, and everything that does
-// not belong is refused when it is met.
+// state replaces a tree of values: memory grows with the tensors only, and what does not belong is
+// refused as soon as it is met.
 class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderHandler(std::string_view text, SafetensorsHeader& header) : text_(text), header_(header) {}
@@ -135,7 +135,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
     return Error::input(fmt::format("{}: {}: {}", shown(tensor_.name), key, message));
   }
 
-  // Throws: `found` is of another kind than the format has in this place.
+  // Throws Error::input: the format does not allow `found`, a kind of value, here.
   [[noreturn]] bool refuse(std::string_view found) const {
     switch (state_) {
       case State::kTensorValue:

@@ -5,9 +5,9 @@
 //                   "__metadata__" -> {string: string}
 //   then            the data; offsets count from its start and tile it exactly
 //
-// Source of the rules: safetensors 0.7, safetensors/src/tensor.rs. Stricter in what never occurs in
-// a sound file: unknown keys of a tensor, names with control characters and more than
-// kMaxSafetensorsMetadata entries of __metadata__ are errors.
+// Source of the rules: safetensors 0.7, safetensors/src/tensor.rs. These are errors too, and occur
+// in no sound file: unknown keys of a tensor, names with control characters, and more than
+// kMaxSafetensorsMetadata entries of __metadata__.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ namespace mxfp4 {
 
 inline constexpr int64_t kSafetensorsLengthBytes = 8;
 inline constexpr int64_t kMaxSafetensorsHeader = 100'000'000;
-// Entries of __metadata__. Each takes about 120 bytes of memory, for 12 bytes of a header.
+// Entries of __metadata__. An entry of 12 bytes in a header takes about 120 bytes of memory.
 inline constexpr int64_t kMaxSafetensorsMetadata = 65'536;
-// Alignment of the data in files that are written: a page, so that mapped tensors of whole pages
-// are aligned.
+// Alignment of the data in files that this program writes: a page, so that tensors of whole pages
+// are aligned in a map.
 inline constexpr int64_t kSafetensorsAlignment = 4096;
 
 struct SafetensorsTensor {
@@ -51,7 +51,7 @@ void append_tensor(std::vector<SafetensorsTensor>& tensors, std::string name, Te
 
 // The length and the JSON, which ends in spaces so that the data starts at a multiple of `align`.
 // Tensors must be in the order of their data, without gaps, as append_tensor places them. The same
-// arguments give the same bytes. Throws Error::internal for what no reader would accept.
+// arguments give the same bytes. Throws Error::internal for a header that no reader would accept.
 [[nodiscard]] std::string make_safetensors_header(
     std::span<const SafetensorsTensor> tensors, const std::map<std::string, std::string>& metadata,
     int64_t align);

@@ -1,4 +1,4 @@
-// Order of file and tensor names: runs of digits by their value.
+// Orders file and tensor names, runs of digits by their value.
 #pragma once
 
 #include <string_view>

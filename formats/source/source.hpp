@@ -1,10 +1,10 @@
-// Where tensors come from: the interface that every container implements. It knows none of them;
-// checkpoint/open_source.hpp tells a file's container by its content.
+// The interface that every container of tensors implements. checkpoint/open_source.hpp tells by a
+// file's content which container it is.
 //
-// Bytes enter in two ways. Every source can read(). One whose container stores plain bytes also gives
-// a view() of its map, which saves a copy into a buffer: uncompressed MARLIN, one thread, five pairs,
-// takes 1.05 to 1.24 times the processor time if it reads. With TRTLLM (0.97 to 1.11) and EMULATION
-// (0.24 to 1.04) the pairs did not decide; two threads were not measured (tests/bench/README.md).
+// Every source can read(). A source whose container stores plain bytes also gives a view() of its
+// map, which saves a copy into a buffer. Measured with one thread, five pairs of runs: read()
+// instead of view() takes 1.05 to 1.24 times the processor time with uncompressed MARLIN; TRTLLM
+// (0.97 to 1.11) and EMULATION (0.24 to 1.04) show no clear difference (tests/bench/README.md).
 #pragma once
 
 #include <cstdint>
@@ -52,14 +52,14 @@ class Source {
     return false;
   }
 
-  // The same bytes without a copy, where the container is mapped; empty otherwise. Valid as long as
-  // the source. Thread-safe. Throws like read().
+  // The bytes that read() would copy, in the container's map; empty unless maps(index). Valid as
+  // long as the source. Thread-safe. Throws like read().
   [[nodiscard]] virtual ConstBytes view(size_t index, int64_t offset, int64_t size) const {
     (void)index, (void)offset, (void)size;
     return {};
   }
 
-  // Advice: bytes that view() returned will not be read again soon. Thread-safe.
+  // Advises that bytes which view() returned will not be read again soon. Thread-safe.
   virtual void release(ConstBytes view) const noexcept { (void)view; }
 
   // String attributes of the container: safetensors __metadata__, HDF5 root attributes, raw
