@@ -20,13 +20,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-// The names that models have for a size, in the order of preference.
+// The keys under which models state a size, in the order of preference.
 constexpr std::array<std::string_view, 3> kExperts = {"num_local_experts", "n_routed_experts",
                                                       "num_experts"};
 constexpr std::array<std::string_view, 2> kIntermediate = {"moe_intermediate_size",
                                                            "intermediate_size"};
 
-// The fields of a model: those of text_config, where there is one, before those of the whole.
+// The fields of a model. Those of text_config, if there is one, come before those of the outer
+// object.
 class Fields {
  public:
   explicit Fields(const Json& root) : root_(&root) {
@@ -44,7 +45,7 @@ class Fields {
     return nullptr;
   }
 
-  // Lists, which some models have one entry a layer in, count as absent.
+  // Some models give a list with one entry a layer: it counts as absent.
   [[nodiscard]] std::optional<int64_t> size(std::string_view key) const {
     const Json* value = find(key);
     if (value == nullptr || value->is_array()) return std::nullopt;
@@ -74,7 +75,7 @@ class Fields {
   const Json* nested_ = nullptr;
 };
 
-// The first of `keys` that is there; `used` becomes its name.
+// The size under the first of `keys` that is there; sets `used` to that key.
 template <size_t N>
 std::optional<int64_t> first_size(const Fields& fields, const std::array<std::string_view, N>& keys,
                                   std::string& used) {
@@ -118,7 +119,7 @@ void read_fields(const Fields& fields, ModelConfig& config) {
   config.topk_method = fields.text("topk_method");
 }
 
-// The whole model's type: that of the outer object, which names the wrapper where there is one.
+// The model_type of the outer object: of a model inside a wrapper, that is the wrapper's.
 std::string read_model_type(const Json& root, const Fields& fields) {
   const auto found = root.find("model_type");
   if (found != root.end() && found->is_string()) return found->get<std::string>();

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kMethod = "quant_method";
 
-// The member that is an object, or null.
+// The member `key` if it is an object, else null.
 Json* object_at(Json& parent, const char* key) {
   const auto found = parent.find(key);
   return found != parent.end() && found->is_object() ? &*found : nullptr;
@@ -66,7 +66,7 @@ void restore_quantization(Json& config) {
   const std::string key(kOwnQuantMethodKey);
   const auto own = quantization->find(key);
   if (own == quantization->end()) {
-    // The checkpoint's config.json names no quantization.
+    // The checkpoint's own config.json named no quantization.
     if (quantization->size() == 1 && quantization != &config) config.erase("quantization_config");
     return;
   }

@@ -36,8 +36,8 @@ std::string located(std::string_view where, const json& value, std::string_view 
                      shown(value.dump(-1, ' ', true, json::error_handler_t::replace)), message);
 }
 
-// Collects what is wrong, as the reference's validation does; a value that is no name at all stops
-// at once.
+// Collects everything that is wrong, as the reference's validation does. Only a name that is no
+// string is refused at once.
 class Validation {
  public:
   explicit Validation(const RuleSet& rules) : rules_(rules) {}
@@ -129,8 +129,8 @@ class Validation {
   std::vector<std::string> messages_;
 };
 
-// The engine takes a configuration beside these values of --quantization, and beside none where it
-// has the user's override.
+// Throws unless the engine accepts a configuration beside this value of --quantization: "online" or
+// a shorthand, or none at all in releases that have the user's override.
 void require_online(const RuleSet& rules, std::string_view quantization) {
   std::vector<std::string_view> allowed = {"online"};
   for (const OnlineShorthand& row : rules.online_shorthands) allowed.push_back(row.name);

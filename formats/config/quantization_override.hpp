@@ -1,7 +1,7 @@
-// The user's override object of --quantization-config, as the engine accepts or refuses it (vLLM
+// The user's override object, --quantization-config, as the engine accepts or refuses it (vLLM
 // a2c8fc6657, vllm/config/quantization.py): {"linear": SPEC, "moe": SPEC, "ignore": [names]} with
 // SPEC = {"weight": name, "activation": name} or a string that sets the weight only. The oracle
-// reads moe.activation alone, and one method class moe.weight.
+// uses only moe.activation, and for one method class moe.weight.
 #pragma once
 
 #include <optional>
@@ -32,18 +32,22 @@ struct QuantizationOverride {
   }
 };
 
-// `json` is the object's text; "null" or empty text mean absent. `quantization` is the engine's
-// --quantization, empty when not given: a shorthand there fills the members that the object does
-// not set. Empty result: no configuration at all. Throws Error::input for malformed JSON, and, with
-// the reference's exception type, for what the engine refuses: "<key>: <value>: <its message>".
+// `json` is the object's text; "null" and an empty text mean that there is none. `quantization` is
+// the engine's --quantization, empty if not given: a shorthand there fills the members that the
+// object does not set. The result is empty without a configuration. Throws Error::input for
+// malformed JSON, and for what the engine refuses, then with the reference's exception type and the
+// message
+// "<key>: <value>: <the engine's message>".
 [[nodiscard]] std::optional<QuantizationOverride> parse_quantization_config(
     const RuleSet& rules, std::string_view json, std::string_view quantization = {});
 
-// The text behind the flag's value: inline when it starts with '{' or is "null", else the file of
-// that name. Throws Error::input when the file cannot be read or is larger than 1 MiB.
+// The text that the flag's value stands for: the value itself if it starts with '{' or is "null",
+// white space aside; else the content of the file of that name. Throws Error::input if the file
+// cannot be read or is larger than 1 MiB.
 [[nodiscard]] std::string quantization_config_text(std::string_view flag);
 
-// Both for the flag's value; errors begin with the file, or the flag for inline text.
+// Reads and parses the flag's value. Errors begin with the file's name, or with the flag if the
+// text is inline.
 [[nodiscard]] std::optional<QuantizationOverride> read_quantization_config(const RuleSet& rules,
                                                                            std::string_view flag);
 

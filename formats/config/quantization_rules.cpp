@@ -79,7 +79,7 @@ constexpr std::array kQuarkInputs = {
     QuarkInput{"fp6_e2m3", true, "fp6"},
 };
 
-// The rule of the modules that `config` is for.
+// The rule for the modules that match `pattern`; `config` is their object.
 ModuleQuantization quark_rule(const Json& config, std::string pattern, const std::string& where) {
   ModuleQuantization rule;
   rule.pattern = std::move(pattern);
@@ -166,7 +166,8 @@ bool targets_experts(const Json& group) {
   });
 }
 
-// A member's text in lower case, as the package compressed-tensors reads it; `otherwise` if absent.
+// A member's text in lower case, as the package compressed-tensors reads it; `otherwise` if the
+// member is no string.
 std::string lower_text(const Json& object, std::string_view key, std::string_view otherwise) {
   const Json& value = member(object, key);
   std::string text(value.is_string() ? value.get_ref<const std::string&>() : otherwise);
@@ -179,9 +180,9 @@ bool is_true(const Json& object, std::string_view key, bool otherwise) {
   return value.is_null() ? otherwise : value == true;
 }
 
-// Quantization::activation of a group with MXFP4 weights. Defaults are those of compressed-tensors
-// 0.17.0 (quantization/quant_args.py), the condition is vLLM 0.32.0's (compressed_tensors.py,
-// _is_mxfp4_w4a8_fp8). Throws Error::input for what that package refuses.
+// Quantization::activation of a group with MXFP4 weights. Defaults and refusals are those of
+// compressed-tensors 0.17.0 (quantization/quant_args.py), the condition is vLLM 0.32.0's
+// (compressed_tensors.py, _is_mxfp4_w4a8_fp8). Throws Error::input.
 std::string group_activation(const Json& group, const std::string& where) {
   const Json& inputs = member(group, "input_activations");
   if (inputs.is_null() || inputs.empty()) return {};
@@ -213,12 +214,12 @@ std::string group_activation(const Json& group, const std::string& where) {
   return size == 128 ? "fp8_per_block_dynamic" : "fp8_per_group";
 }
 
-// The group of the experts must be MXFP4. With several groups it is the one that says experts in
-// its targets; where none does, one MXFP4 group is enough and the tensors' shapes decide.
+// Every group whose targets name experts must be MXFP4. If no group's targets do, one MXFP4 group
+// is enough, and the tensors' shapes decide.
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {
   const Json& groups = require_object(*text.quantization, text.where, "config_groups");
   std::string first_refusal;
-  std::set<std::string> activations;  // of the groups that say experts
+  std::set<std::string> activations;  // of the groups whose targets name experts
   std::set<std::string> of_others;
   for (const auto& [name, group] : groups.items()) {
     const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
@@ -286,10 +287,10 @@ void read_auto_round(const QuantizationJson& text, Quantization&) {
 
 struct OtherQuantization {
   std::string_view key;    // of the quantization's object
-  std::string_view value;  // as written, without regard to case
+  std::string_view value;  // compared without regard to case
   std::string_view name;
 };
-// The first that is met names it.
+// The first row that matches names the quantization.
 constexpr std::array kOtherQuantizations = {
     OtherQuantization{"quant_algo", "nvfp4", "NVFP4"},
     OtherQuantization{"quant_algo", "nvfp4_awq", "NVFP4"},

@@ -1,5 +1,5 @@
-// Which quantization configs mean MXFP4 experts, one function a quant_method. Errors name the key
-// under `quantization_config` and what it says.
+// Decides which quantization configs mean MXFP4 experts, with one function for each quant_method.
+// Errors name the key under `quantization_config` and its value.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +12,7 @@ namespace mxfp4 {
 
 struct QuantizationJson {
   const nlohmann::ordered_json* quantization;  // the quantization_config object, keys in file order
-  const nlohmann::ordered_json* model;  // the whole config; null when there is only the former
+  const nlohmann::ordered_json* model;  // the whole config; null if there is only `quantization`
   std::string_view model_type;
   std::string where;  // key path of the object, "quantization_config"
 };
