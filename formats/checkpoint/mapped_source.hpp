@@ -1,5 +1,5 @@
-// A Source whose tensors are byte ranges of mapped files, served without a copy. The containers
-// that can be mapped (safetensors, raw) only have to say where each tensor lies.
+// A Source whose tensors are byte ranges of mapped files, served without a copy. The reader of such
+// a container (safetensors, raw) only has to say where each tensor lies.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct MappedTensors {
   std::vector<FileStatus> files;
   std::vector<SourceTensor> tensors;
   std::vector<ConstBytes> data;                        // of each tensor
-  std::vector<std::optional<Sha256Digest>> checksums;  // of each tensor; or empty: none has one
+  std::vector<std::optional<Sha256Digest>> checksums;  // of each tensor; empty if none has one
   std::map<std::string, std::string> attributes;
   std::optional<std::string> config_json;
 };
@@ -38,7 +38,7 @@ class MappedSource final : public Source {
   }
   void read(size_t index, int64_t offset, MutableBytes out) override;
   [[nodiscard]] bool maps(size_t /*index*/) const override { return true; }
-  // The first touch of a tensor that has a checksum reads all of it and compares.
+  // The first view of a tensor that has a checksum reads the whole tensor and compares.
   [[nodiscard]] ConstBytes view(size_t index, int64_t offset, int64_t size) const override;
   void release(ConstBytes view) const noexcept override { release_pages(view); }
   [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
@@ -50,8 +50,8 @@ class MappedSource final : public Source {
   [[nodiscard]] const std::vector<FileStatus>& files() const override { return content_.files; }
 
  private:
-  // In place of std::call_once, which after an exception waits for ever in some implementations
-  // (GCC bug 66146).
+  // std::call_once would not do: after an exception some implementations wait forever (GCC bug
+  // 66146).
   struct Comparison {
     std::mutex mutex;
     std::optional<bool> equal;

@@ -66,7 +66,7 @@ bool begins_with(ConstBytes bytes, std::string_view text) {
 
 constexpr std::string_view kHdf5Signature{"\x89HDF\r\n\x1a\n", 8};
 
-// HDF5 after a user block: 512 bytes or a power of two times that.
+// Whether an HDF5 signature follows a user block, of 512 bytes or a power of two times that.
 bool has_user_block(ConstBytes bytes) {
   for (size_t at = 512; at < bytes.size(); at *= 2) {
     if (begins_with(bytes.subspan(at), kHdf5Signature)) return true;
@@ -74,7 +74,8 @@ bool has_user_block(ConstBytes bytes) {
   return false;
 }
 
-// A length whose high bytes are zero, then a JSON object. Text has no NUL, so JSON files differ.
+// Whether the file begins with a length whose high bytes are zero, and then '{'. A JSON file, being
+// text, has no zero byte.
 bool is_safetensors(ConstBytes bytes) {
   constexpr size_t kHeaderStart = 8;
   return bytes.size() > kHeaderStart && static_cast<char>(bytes[kHeaderStart]) == '{' &&
@@ -82,7 +83,7 @@ bool is_safetensors(ConstBytes bytes) {
              bytes.begin() + static_cast<std::ptrdiff_t>(kHeaderStart);
 }
 
-// First byte that is not JSON white space.
+// The first character that is not JSON white space; NUL if there is none.
 char first_visible(ConstBytes bytes) {
   for (std::byte b : bytes) {
     const char c = static_cast<char>(b);
@@ -91,7 +92,7 @@ char first_visible(ConstBytes bytes) {
   return '\0';
 }
 
-// config.json, an index: they tell of a checkpoint whose weights lie beside them.
+// Refuses a config.json or an index of a checkpoint: what the user means lies beside it.
 void refuse_beside_checkpoint(const fs::path& path) {
   const fs::path dir = path.parent_path();
   if (path.filename() == kRawManifest || !holds_safetensors(dir / ".")) return;

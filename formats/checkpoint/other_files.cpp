@@ -39,7 +39,7 @@ constexpr std::array kOtherKinds = {
               kSafetensorsHint},
 };
 
-// By its suffix; a model's name has none of them.
+// Whether the path ends as a file's name does; a model's name has none of these suffixes.
 bool is_file_name(const fs::path& path) {
   static const std::set<std::string> kSuffixes = {".safetensors", ".zst", ".json", ".h5", ".hdf5"};
   return kSuffixes.contains(path.extension().string());
@@ -88,7 +88,8 @@ void refuse_hub_name(const fs::path& path) {
   std::smatch match;
   std::string name;
   if (std::regex_match(text, match, kAddress)) name = match[1];
-  // A relative path of two parts reads the same, unless its directory is there.
+  // A relative path of two parts reads like a model's name; if its directory is there, it is a
+  // path.
   if (std::regex_match(text, kName) && !is_file_name(path) &&
       !fs::exists(path.parent_path(), error)) {
     name = text;

@@ -1,5 +1,6 @@
-// Recognises inputs that are no checkpoint but are often given for one, by their first bytes, by the
-// names in a directory, or by the path alone. The message names them and says what to do instead.
+// Recognises inputs that are no checkpoint but are often given for one: by their first bytes, by
+// the names in a directory, or by the path alone. The message says what they are and what to do
+// instead.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +13,12 @@ namespace mxfp4 {
 // pointer, a GGUF file or an archive as PyTorch writes it.
 void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes);
 
-// The same for a directory without a checkpoint: GGUF files, PyTorch's, a config.json alone.
+// The same for a directory that holds no checkpoint but GGUF files, PyTorch's, or a config.json
+// alone.
 void refuse_other_directory(const std::filesystem::path& directory);
 
-// For a path where nothing is: throws Error::input, with the command that downloads it, if it reads
-// like a model's name on a hub: "openai/gpt-oss-120b", or its address.
+// Throws Error::input, with a hint, if nothing is at the path and it reads like a model's name on a
+// hub ("openai/gpt-oss-120b") or like an address.
 void refuse_hub_name(const std::filesystem::path& path);
 
 }  // namespace mxfp4

@@ -32,8 +32,8 @@ void check_optional(const JsonFields& manifest, std::string_view key,
   if (manifest.has(key)) check_choice(key, manifest.string(key), choices);
 }
 
-// A path below the manifest's directory, spelled in one way only, so that equal files have equal
-// names.
+// A path below the manifest's directory. Only one spelling of it is allowed, so that equal files
+// have equal names.
 std::string path_at(const JsonFields& object, std::string_view key) {
   std::string text = object.string(key);
   const auto refuse = [&](std::string_view why) {
@@ -84,7 +84,7 @@ RawTensor parse_tensor(const JsonFields& entry) {
   tensor.name = entry.string("name");
   check_tensor_name(tensor.name);
   return in_context(shown(tensor.name), [&] {
-    // A misspelt optional key would be ignored, and its default taken.
+    // Otherwise a misspelt optional key would go unnoticed, and its default would be taken.
     entry.only({"name", "file", "dtype", "shape", "offset", "nbytes", "sha256"});
     tensor.file = path_at(entry, "file");
     tensor.spec = parse_spec(entry);

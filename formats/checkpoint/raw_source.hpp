@@ -42,7 +42,7 @@ struct RawManifest {
 // True if the file is a JSON object whose "format" is "mxfp4-raw". Never throws for its contents.
 [[nodiscard]] bool is_raw_manifest(const std::filesystem::path& path);
 
-// A sha256 is compared when its tensor is first read, not on opening: opening reads no data.
+// Reads no data: a sha256 is compared when its tensor is first read. Throws Error::input.
 [[nodiscard]] std::unique_ptr<Source> open_raw(const std::filesystem::path& manifest);
 
 }  // namespace mxfp4

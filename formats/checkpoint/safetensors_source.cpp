@@ -31,7 +31,8 @@ constexpr std::string_view kConsolidated = "consolidated";
 
 using Attributes = std::map<std::string, std::string>;
 
-// Metadata that decides how bytes are read must be the same in all files: `agreed` so far.
+// Metadata that decides how bytes are read must be the same in all files. `agreed`: what the files
+// read so far say.
 void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
   if (header.metadata.contains(kPackedMark)) {
     throw Error::input("already packed: a layer file that this program wrote")
@@ -129,8 +130,8 @@ void check_against_index(const MappedTensors& content, const fs::path& dir,
   }
 }
 
-// Whether its directory lists `path`. A link that leads nowhere is listed too: it is what a broken
-// download leaves of a file, and opening it says so.
+// Whether the directory of `path` lists it, even as a link that leads nowhere: a broken download
+// leaves such links, and opening one gives an error that says so.
 bool is_listed(const fs::path& path) {
   std::error_code error;
   return fs::exists(fs::symlink_status(path, error));

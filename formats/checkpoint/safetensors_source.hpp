@@ -1,4 +1,4 @@
-// Reads safetensors: one file, or the shards of a checkpoint directory as the reference picks them
+// Reads safetensors: one file, or those files of a checkpoint directory that the reference reads
 // (vLLM a2c8fc6657, model_executor/model_loader/{default_loader,weight_utils}.py).
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace mxfp4 {
 
-// One file. It carries no config.json, even if one lies beside it: a shard alone is not the model.
+// Opens one file, and the config.json beside it if there is one.
 [[nodiscard]] std::unique_ptr<Source> open_safetensors_file(const std::filesystem::path& path);
 
-// A directory. Files: consolidated*.safetensors if there are any, else *.safetensors; of those, if
-// there is an index, only the files that it names. All tensors of a chosen file are listed, named
-// by the index or not, files in natural order of their names. Reads headers, index and config.json
-// only.
+// Opens a directory: the files that its index names; without an index all
+// consolidated*.safetensors, or if there are none, all *.safetensors. (With consolidated files, the
+// index is that of these.) Lists all tensors of these files, whether or not the index names them,
+// files in the natural order of their names. Reads only headers, index and config.json.
 [[nodiscard]] std::unique_ptr<Source> open_checkpoint_directory(const std::filesystem::path& dir);
 
-// True if the directory has a *.safetensors file or an index of them.
+// Whether the directory has a *.safetensors file or a model.safetensors.index.json.
 [[nodiscard]] bool holds_safetensors(const std::filesystem::path& dir);
 
 }  // namespace mxfp4

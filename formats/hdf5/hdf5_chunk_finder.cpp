@@ -1,6 +1,6 @@
-// A file driver between the library and its usual one ("sec2"). The library reads a chunk in two
-// steps: it looks up the address in the dataset's index, then asks the driver for the bytes. In
-// find() the driver notes what it is asked for and reads nothing.
+// A file driver between the HDF5 library and the library's usual driver, "sec2". The library reads
+// a chunk in two steps: it looks up the address in the dataset's index, then asks the driver for
+// the bytes. During find() this driver notes what it is asked for, and reads nothing.
 #include "formats/hdf5/hdf5_chunk_finder.hpp"
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace mxfp4 {
 
-// The library sees the front part, which must come first.
+// The library knows only `front`, which must come first.
 struct Hdf5ChunkFinder::Driver {
   H5FD_t front{};
   H5FD_t* inner = nullptr;
-  bool noting = false;  // the next read of raw data
+  bool noting = false;  // note the place of the next raw data, do not read it
   std::optional<Hdf5ChunkPlace> noted;
 };
 
@@ -44,14 +44,15 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t /*access*/, haddr_t ma
 
 herr_t close_file(H5FD_t* file) {
   const std::unique_ptr<Driver> driver(driver_of(file));
-  // A file that cannot be opened is closed too, and a call clears the errors that say why.
+  // A file that could not be opened is closed, too, and every call of the library clears the errors
+  // that say why.
   const hid_t errors = H5Eget_current_stack();
   const herr_t result = H5FDclose(driver->inner);
   if (errors >= 0) H5Eset_current_stack(errors);
   return result;
 }
 
-// The library also asks before a file is open.
+// `file` may be null: the library also asks before a file is open.
 herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {
   *flags = H5FD_FEAT_ACCUMULATE_METADATA_READ;
   return 0;
@@ -127,7 +128,7 @@ Hdf5ChunkFinder::Hdf5ChunkFinder(hid_t file) {
 std::optional<Hdf5ChunkPlace> Hdf5ChunkFinder::find(hid_t dataset, const hsize_t* origin) const {
   constexpr const char* kFailed = "a chunk cannot be found";
   uint32_t skipped = 0;
-  std::byte unused{};  // no bytes come
+  std::byte unused{};  // the driver gives no bytes
   driver_->noted.reset();
   driver_->noting = true;
   const herr_t result = H5Dread_chunk(dataset, H5P_DEFAULT, origin, &skipped, &unused);
@@ -136,8 +137,8 @@ std::optional<Hdf5ChunkPlace> Hdf5ChunkFinder::find(hid_t dataset, const hsize_t
     driver_->noted->skipped = skipped;
     return driver_->noted;
   }
-  // The library refuses a chunk without an address after its look-up; when the look-up itself fails,
-  // in a damaged index, the error comes from further inside.
+  // For a chunk that was never written, this function of the library fails after the look-up. If
+  // the look-up itself fails, in a damaged index, the error comes from a function that it calls.
   if (result < 0 && hdf5_error_origin() == "H5D__chunk_direct_read") return std::nullopt;
   throw hdf5_error(kFailed);
 }

@@ -1,5 +1,6 @@
-// Finds where the chunks of a dataset are stored, each in the time of one look-up. The library's own
-// question for a chunk's address (H5Dget_chunk_info_by_coord, version 1.10) goes through all chunks.
+// Finds where the chunks of a dataset are stored, each in the time of one look-up. The library's
+// own function for that (H5Dget_chunk_info_by_coord, version 1.10) goes through all chunks each
+// time.
 //
 // Usage:  Hdf5Handle access = ...; use_chunk_finder(access.get());  // opens the file with a driver
 //         Hdf5ChunkFinder finder(file);  ... finder.find(dataset, origin) ...
@@ -27,8 +28,8 @@ class Hdf5ChunkFinder {
   // `file` was opened with properties that use_chunk_finder() changed. Throws Error::input.
   explicit Hdf5ChunkFinder(hid_t file);
 
-  // The chunk that begins at `origin`, one coordinate an axis; empty if it was never written. Throws
-  // Error::input.
+  // The chunk that begins at `origin`, one coordinate an axis; empty if it was never written.
+  // Throws Error::input.
   [[nodiscard]] std::optional<Hdf5ChunkPlace> find(hid_t dataset, const hsize_t* origin) const;
 
   struct Driver;

@@ -14,14 +14,14 @@ namespace {
 
 using Coordinates = std::vector<int64_t>;  // one number an axis
 
-// Consecutive elements of a dataset that are a box in it: one index of the first axes, some of the
-// next, all of those behind.
+// Consecutive elements of a dataset that form a box: one index of each of the first axes, some of
+// the next axis, all of the axes behind.
 struct Slab {
   Coordinates first;
   Coordinates extent;
 };
 
-// Part of a chunk that lies in the slab, and where both lie.
+// The part of a chunk that lies in a slab, and where the chunk begins.
 struct Overlap {
   Coordinates first;   // of the overlap, in the dataset
   Coordinates extent;  // of the overlap
@@ -40,7 +40,7 @@ class SlabReader {
   // The longest slab that begins at element `at` and has at most `count` elements.
   [[nodiscard]] Slab slab_at(int64_t at, int64_t count) const {
     Slab slab;
-    bool inside = true;  // an index of this axis is longer than the slab
+    bool inside = true;  // the slab lies inside one index of each axis before
     for (size_t axis = 0; axis < strides_.size(); ++axis) {
       slab.first.push_back(at / strides_[axis] % dim(axis));
       const bool ranges = inside && at % strides_[axis] == 0 && count >= strides_[axis];
@@ -80,8 +80,8 @@ class SlabReader {
     for (size_t axis = 0; axis < strides_.size(); ++axis) number += element[axis] * strides_[axis];
     return number;
   }
-  // Where the chunk ends, or `end` before that. Not origin + chunk: a chunk may be longer than the
-  // dataset by any amount.
+  // Where the chunk ends, but at most `end`. origin + chunk could overflow: a chunk may be longer
+  // than the dataset by any amount.
   [[nodiscard]] int64_t chunk_end(size_t axis, int64_t origin, int64_t end) const {
     return end - origin <= d_.chunk_shape[axis] ? end : origin + d_.chunk_shape[axis];
   }
@@ -96,7 +96,7 @@ class SlabReader {
   [[nodiscard]] int64_t first_chunk(const Slab& slab, size_t axis) const {
     return slab.first[axis] / d_.chunk_shape[axis];
   }
-  // The next place in the grid that meets the slab, the last axis first; false behind the last.
+  // Moves `at` to the next chunk that meets the slab, the last axis first; false if there is none.
   [[nodiscard]] bool advance(const Slab& slab, Coordinates& at) const {
     for (size_t axis = at.size(); axis-- > 0;) {
       const int64_t last = (slab.first[axis] + slab.extent[axis] - 1) / d_.chunk_shape[axis];
@@ -105,7 +105,7 @@ class SlabReader {
     }
     return false;
   }
-  // Fits: there are no more chunks than elements.
+  // Cannot overflow: there are no more chunks than elements.
   [[nodiscard]] int64_t chunk_number(const Coordinates& at) const {
     int64_t number = 0;
     for (size_t axis = 0; axis < at.size(); ++axis) number = number * d_.grid(axis) + at[axis];
@@ -147,7 +147,8 @@ class SlabReader {
     return out;
   }
 
-  // Copies runs of whole trailing axes: those in which chunk and slab are as long as the dataset.
+  // Joins the trailing axes in which chunk and slab are as long as the dataset: their elements are
+  // consecutive in both, and copied as one run.
   void copy(ConstBytes chunk, const Overlap& overlap, const Slab& slab, MutableBytes out) const {
     size_t run_axis = d_.chunk_shape.size() - 1;
     int64_t unit = dtype_bytes(d_.spec.dtype);
@@ -158,7 +159,8 @@ class SlabReader {
     copy_axis(0, run_axis, unit, chunk, overlap, slab, 0, 0, out);
   }
 
-  // `from` and `to` count, in chunk and slab, the places of the axes before this one.
+  // `from` and `to`: the position in the chunk and in the slab, in indices of the axes before this
+  // one.
   void copy_axis(size_t axis, size_t run_axis, int64_t unit, ConstBytes chunk,
                  const Overlap& overlap, const Slab& slab, int64_t from, int64_t to,
                  MutableBytes out) const {

@@ -1,4 +1,4 @@
-// Parts of a chunked HDF5 dataset: finds, decodes and assembles the chunks that a part meets.
+// Reads parts of a chunked HDF5 dataset: decodes the chunks that a part meets, and assembles them.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace mxfp4 {
 
-// Keeps decoded chunks whose end a read did not reach, because the next read begins in them. A reader
-// that goes from front to back then decodes each chunk once, as long as the chunks side by side in
-// one row of the grid fit in kMaxBytes. Chunks whose last element was read are not kept.
+// Keeps decoded chunks whose last element was not read yet, because the next read begins in them.
+// So a reader that goes from front to back decodes each chunk once, if the chunks side by side in
+// one row of the grid fit in kMaxBytes together.
 class Hdf5ChunkCache {
  public:
   static constexpr int64_t kMaxBytes = kMaxHdf5Chunk;
-  // Decoded bytes; owned, unless they are those of the file.
+  // Decoded bytes. `owned` holds them, and is null if they lie in the file's map.
   struct Chunk {
     ConstBytes bytes;
     std::shared_ptr<const UninitializedBytes> owned;
@@ -25,7 +25,7 @@ class Hdf5ChunkCache {
 
   // Takes the chunk out of the cache. Its `bytes` are empty if it is not there.
   [[nodiscard]] Chunk take(size_t dataset, int64_t chunk);
-  // Keeps the chunk; the oldest are dropped until all together have at most kMaxBytes.
+  // Keeps the chunk, and drops the oldest ones until the rest has at most kMaxBytes.
   void keep(size_t dataset, int64_t chunk, Chunk data);
 
  private:

@@ -35,7 +35,7 @@ constexpr std::array kFloats = {
     FloatRow{8, 11, 1023, DType::kF64},
 };
 
-// A 16-bit integer holds the bits of a BF16 unless the dataset says otherwise.
+// A 16-bit integer holds the bits of a BF16 unless the dataset's attribute "dtype" says otherwise.
 struct IntegerRow {
   size_t bytes;
   DType unsigned_type;
@@ -190,7 +190,7 @@ std::vector<Hdf5Filter> read_filters(hid_t properties) {
   return filters;
 }
 
-// Empty when the file leaves the contents of missing chunks undefined.
+// One element of the fill value; empty if the file leaves missing chunks undefined.
 std::vector<std::byte> read_fill(hid_t dataset, hid_t properties, size_t element_bytes) {
   H5D_fill_value_t status = H5D_FILL_VALUE_ERROR;
   hdf5_check(H5Pfill_value_defined(properties, &status), "fill value cannot be read");
@@ -229,7 +229,7 @@ std::vector<Hdf5Chunk> find_chunks(const Hdf5Dataset& description, hid_t dataset
                    .size = as_size(place->size, "chunk size"),
                    .skipped = place->skipped};
     }
-    for (size_t axis = rank; axis-- > 0;) {  // the next one, last axis first
+    for (size_t axis = rank; axis-- > 0;) {  // the next chunk, last axis first
       origin[axis] += static_cast<hsize_t>(description.chunk_shape[axis]);
       if (origin[axis] < static_cast<hsize_t>(description.spec.shape[static_cast<int>(axis)]))
         break;

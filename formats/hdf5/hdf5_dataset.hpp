@@ -12,9 +12,9 @@
 
 namespace mxfp4 {
 
-// Everything about the dataset but its name. `finder` is of the dataset's file; `alive` is called
-// now and then while chunks are looked up. Throws Error::input for element types, storage and
-// filters that are not supported.
+// Describes everything about the dataset but its name. `finder` belongs to the dataset's file.
+// Calls `alive` now and then while it looks up chunks. Throws Error::input for element types,
+// storage and filters that are not supported.
 [[nodiscard]] Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const Hdf5ChunkFinder& finder,
                                                 const std::function<void()>& alive);
 

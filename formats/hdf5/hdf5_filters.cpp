@@ -46,8 +46,8 @@ Bytes undo_zstd(const Hdf5Filter& /*filter*/, ConstBytes in, size_t limit) {
   return out;
 }
 
-// Byte k of every element, then byte k + 1 of every element, ...; what does not fill an element
-// follows unchanged.
+// Shuffled bytes are byte 0 of every element, then byte 1 of every element, and so on; a rest that
+// fills no element follows unchanged.
 Bytes undo_shuffle(const Hdf5Filter& filter, ConstBytes in, size_t /*limit*/) {
   const size_t width = filter.params.empty() ? 1 : filter.params[0];
   Bytes out(in.begin(), in.end());
@@ -104,12 +104,12 @@ const FilterRow* find_filter(int id) {
   return at == kFilters.end() ? nullptr : &*at;
 }
 
-// The interface of H5Z: replaces *buf, returns the new length, 0 on failure.
+// As H5Z_func_t: replaces *buf and returns the new length; 0 on failure.
 size_t zstd_filter(unsigned flags, size_t num_params, const unsigned* params, size_t length,
                    size_t* capacity, void** buf) {
   const bool decode = (flags & H5Z_FLAG_REVERSE) != 0;
-  constexpr uint64_t kMaxDecoded = uint64_t{1} << 32;  // the library's own bound of a chunk
-  // An unknown size is a number above every bound.
+  constexpr uint64_t kMaxDecoded = uint64_t{1} << 32;  // HDF5 allows no larger chunk
+  // ZSTD_CONTENTSIZE_UNKNOWN and _ERROR are larger than kMaxDecoded.
   const uint64_t bound =
       decode ? ZSTD_getFrameContentSize(*buf, length) : uint64_t{ZSTD_compressBound(length)};
   if (bound == 0 || bound > kMaxDecoded) return 0;
@@ -142,7 +142,7 @@ void check_hdf5_filter(int id, std::string_view comment) {
 
 UninitializedBytes decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters, uint32_t skipped,
                                      ConstBytes stored, int64_t chunk_bytes) {
-  // A checksum may lie below a compression, which then gives a little more than the chunk.
+  // A checksum that was added before a compression makes what that gives larger than the chunk.
   const size_t limit =
       static_cast<size_t>(chunk_bytes) + filters.size() * static_cast<size_t>(kChecksumBytes);
   Bytes owned;

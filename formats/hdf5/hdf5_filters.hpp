@@ -1,9 +1,9 @@
 // The filters of HDF5 chunks: which are known, and how a stored chunk is decoded.
 //
-// Chunks are decoded here and not by the library, because a stored chunk may lie about its size:
-// every step is bounded by the size that the dataset states, and the result must have exactly that
-// size. Sources: HDF5 File Format Specification 3.0 (IV.A.2.l), zlib, and the registered filter
-// 32015.
+// Chunks are decoded here and not by the library, because a damaged chunk may decode to any size:
+// here every step is bounded by the size that the dataset states, and the result must have exactly
+// that size. Sources: HDF5 File Format Specification 3.0 (IV.A.2.l), zlib, and the registered
+// filter 32015.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct Hdf5Filter {
 };
 
 // Throws Error::input, with number and name, unless decode_hdf5_chunk knows the filter: deflate
-// (1), shuffle (2), fletcher32 (3), zstd (32015). `comment` is the name that the file gives.
+// (1), shuffle (2), fletcher32 (3), zstd (32015). `comment` is the file's name for the filter.
 void check_hdf5_filter(int id, std::string_view comment);
 
 // Undoes the filters, last one first, except those whose bit is set in `skipped`. The result has

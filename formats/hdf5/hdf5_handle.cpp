@@ -9,7 +9,7 @@
 namespace mxfp4 {
 namespace {
 
-// The walk goes from the fault outwards; the first entry is the reason.
+// The walk goes from the failed call outwards; the first entry names the reason.
 herr_t keep_first(unsigned n, const H5E_error2_t* entry, void* text) {
   if (n == 0 && entry->desc != nullptr) *static_cast<std::string*>(text) = entry->desc;
   return 0;

@@ -1,4 +1,4 @@
-// Ownership of HDF5 identifiers, and one Error in place of the library's error stack.
+// Owns HDF5 identifiers, and turns the library's error stack into one Error.
 #pragma once
 
 #include <hdf5.h>
@@ -11,8 +11,9 @@
 
 namespace mxfp4 {
 
-// Must be called before HDF5 is used on a thread (error stacks are per thread): turns off printing
-// and the loading of plugins named by the environment. Cheap when repeated.
+// Must be called before a thread uses HDF5, since error stacks are per thread: turns off the
+// printing of errors and the loading of plugins that the environment names, and registers the zstd
+// filter. Cheap when repeated.
 void prepare_hdf5();
 
 // Error::input "<what>: <the library's innermost reason>".
@@ -27,7 +28,7 @@ class Hdf5Handle {
   using Close = herr_t (*)(hid_t);
 
   Hdf5Handle() = default;
-  // Throws hdf5_error(what) if the id says that the call failed.
+  // Throws hdf5_error(what) if `id` is negative: the call that made it failed.
   Hdf5Handle(hid_t id, Close close, std::string_view what) : id_(id), close_(close) {
     if (id_ < 0) throw hdf5_error(what);
   }
@@ -50,7 +51,7 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-// For calls that return a negative number on failure.
+// The result of a call that returns a negative number on failure; then throws hdf5_error(what).
 template <class Result>
 Result hdf5_check(Result result, std::string_view what) {
   if (result < 0) throw hdf5_error(what);

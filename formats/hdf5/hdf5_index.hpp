@@ -1,5 +1,5 @@
-// What an HDF5 file holds and where, as plain values. Reading the data needs nothing else, so the
-// HDF5 library is not used any more once the index is made.
+// What an HDF5 file holds and where, as plain values. Reading the data needs nothing else: once the
+// index is made, the HDF5 library is not used any more.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace mxfp4 {
 
 // Chunks are decoded whole, so they must fit in memory. Bytes.
 inline constexpr int64_t kMaxHdf5Chunk = int64_t{256} << 20;
-// Chunks of one dataset, a bound on the memory that a file can claim for them (24 bytes each).
+// Chunks of one dataset: bounds the memory for their places, 24 bytes each, that a file can demand.
 inline constexpr int64_t kMaxHdf5Chunks = int64_t{1} << 20;
 
-// A chunk as stored; address -1: there is none, its elements have the fill value.
+// Where a chunk is stored. Address -1: it was never written, and its elements have the fill value.
 struct Hdf5Chunk {
   int64_t address = -1;  // bytes from the start of the file
   int64_t size = 0;      // bytes
@@ -54,7 +54,7 @@ struct Hdf5Index {
   std::vector<Hdf5Dataset> datasets;
 };
 
-// An index as bytes: the piece of the attributes, then one for each dataset, one after another.
+// An index as bytes is a piece for the attributes, then one piece for each dataset.
 [[nodiscard]] std::string encode_hdf5_attributes(const std::map<std::string, std::string>& values);
 [[nodiscard]] std::string encode_hdf5_dataset(const Hdf5Dataset& dataset);
 // Throws Error::input for bytes that are not such pieces. The caller calls check() of each dataset.

@@ -2,8 +2,8 @@
 //
 // Names are paths with dots for slashes: /layers/0/w13_weight is layers.0.w13_weight, and a dataset
 // called a.b is the same as b in the group a. Codes and scales are 8-bit integers; a 16-bit integer
-// holds the bits of a BF16 unless the dataset's attribute "dtype" names another type; IEEE floats
-// of either byte order are read as they are. Contiguous or chunked storage, filters of
+// holds the bits of a BF16 unless the dataset's attribute "dtype" names another type. IEEE floats
+// and either byte order are allowed, contiguous or chunked storage, and the filters of
 // hdf5_filters.hpp. Optional root attributes: format = mxfp4-hdf5, version = 1, layout =
 // checkpoint | loaded, config_json, family, w13_order, ...
 //

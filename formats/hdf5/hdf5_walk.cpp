@@ -42,7 +42,7 @@ std::vector<Link> list_links(hid_t group) {
   return links;
 }
 
-// Visits every group below the root; a list of those to come replaces recursion.
+// Visits the root and every group below it. A list of groups to visit takes the place of recursion.
 class Walker {
  public:
   Walker(hid_t file, bool has_user_block, const Emit& emit)
@@ -103,7 +103,7 @@ class Walker {
   Hdf5ChunkFinder finder_;
   bool has_user_block_;
   const Emit& emit_;
-  std::vector<Group> groups_;  // to come
+  std::vector<Group> groups_;  // to be visited
   std::set<std::pair<unsigned long, unsigned long>> seen_;
 };
 
@@ -127,8 +127,8 @@ std::map<std::string, std::string> read_root_attributes(hid_t file) {
   return attributes;
 }
 
-// Whether the file begins with bytes that are not HDF5. The library counts the places of chunks
-// without them in some versions and with them in others.
+// Whether the file begins with bytes that are not HDF5. Some versions of the library count the
+// addresses of chunks from the file's start, others from behind these bytes.
 bool has_user_block(hid_t file) {
   const Hdf5Handle properties(H5Fget_create_plist(file), H5Pclose, "cannot be opened");
   hsize_t size = 0;
@@ -141,7 +141,7 @@ bool has_user_block(hid_t file) {
 void walk_hdf5(const std::string& path, const Emit& emit) {
   prepare_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "cannot be opened");
-  use_chunk_finder(access.get());  // takes no locks, which some file systems do not have
+  use_chunk_finder(access.get());  // its driver takes no locks, which some file systems do not have
   const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose,
                         "cannot be opened");
   emit(encode_hdf5_attributes(read_root_attributes(file.get())));

@@ -21,7 +21,7 @@
 namespace mxfp4 {
 namespace {
 
-// In one call of the system, which takes 1024 at most.
+// Spans in one pwritev(), which takes 1024 at most.
 constexpr size_t kMaxSpans = 64;
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view action) {
@@ -29,7 +29,8 @@ constexpr size_t kMaxSpans = 64;
   throw Error::output(fmt::format("{}: {}: {}", path.string(), action, std::strerror(code)));
 }
 
-// A system call only fails on missing pages of a truncated map. Reading them here records the file.
+// A system call that meets missing pages of a truncated map fails, but raises no signal. Reading
+// the pages here does, and the handler notes the file.
 void touch(std::span<const iovec> parts) {
   constexpr size_t kPage = 4096;
   for (const iovec& part : parts) {
@@ -38,13 +39,13 @@ void touch(std::span<const iovec> parts) {
   }
 }
 
-// A file system without modes gives every file the same one.
+// Whether fchmod() failed with this errno because the file system has no modes.
 bool has_no_modes(int code) {
   return code == EPERM || code == ENOTSUP || code == ENOSYS || code == EINVAL;
 }
 
-// mkostemp makes files for their owner alone; what we publish has the usual permissions. False with
-// errno set when that fails.
+// Gives a file of mkostemp, which only its owner may use, the usual permissions. False with errno
+// set if that fails.
 bool set_usual_mode(int descriptor) {
   const mode_t mask = umask(0);
   umask(mask);
@@ -90,7 +91,7 @@ void AtomicFile::write_at(int64_t offset, std::span<const ConstBytes> spans) {
   while (!spans.empty()) {
     const size_t count = std::min(spans.size(), parts.size());
     for (size_t i = 0; i < count; ++i) {
-      // The system only reads from there, but its type serves readers too.
+      // pwritev() only reads the bytes; iovec has no const because preadv() takes it too.
       parts[i] = {const_cast<std::byte*>(spans[i].data()), spans[i].size()};
     }
     offset = write_parts(std::span(parts).first(count), offset);

@@ -16,8 +16,8 @@
 
 namespace mxfp4 {
 
-// Errors are Error::output naming the target path; Error::input when a mapped file was truncated, so
-// that nothing made from them is ever published.
+// Errors are Error::output naming the target path; Error::input if a mapped file was truncated, so
+// that nothing made from its bytes is published.
 class AtomicFile {
  public:
   // Creates the temporary beside `target`.
@@ -28,11 +28,11 @@ class AtomicFile {
   ~AtomicFile();
 
   void append(ConstBytes bytes);
-  // Writes `spans`, one behind another, from `offset` on; where nothing is written stay zeros.
+  // Writes `spans`, one behind another, from `offset` on. Bytes that are never written are zeros.
   // Several threads may call it at once, for different bytes.
   void write_at(int64_t offset, std::span<const ConstBytes> spans);
-  // Makes the bytes durable and renames the temporary over the target. `before` is called between
-  // the two: a record of the file that it writes is there when the file is.
+  // Makes the bytes durable and renames the temporary over the target. Calls `before` between the
+  // two, so that a record of the file which it writes is there before the file.
   void commit(const std::function<void()>& before = {});
   [[nodiscard]] int64_t size() const { return size_; }
 
@@ -47,8 +47,8 @@ class AtomicFile {
   std::atomic<int64_t> size_ = 0;
 };
 
-// Creates an empty file beside `target` that no earlier file, link or other process has the name
-// of; returns its descriptor and sets `name`. Throws Error::output naming the target.
+// Creates an empty file beside `target`, under a name that no other file or link has; sets `name`
+// and returns the descriptor. Throws Error::output naming the target.
 [[nodiscard]] int create_temporary(const std::filesystem::path& target, std::string& name);
 
 // Writes a small file atomically.
@@ -59,7 +59,7 @@ void make_directories(const std::filesystem::path& directory);
 
 // Removes a file or an empty directory, if it is there.
 void remove_file(const std::filesystem::path& path);
-// Throws what remove_file() would where the directory lets nothing be removed; changes nothing.
+// Throws as remove_file() would if the directory's permissions forbid removing; changes nothing.
 void require_removable(const std::filesystem::path& path);
 
 // Makes renames in `directory` durable.

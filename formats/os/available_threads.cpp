@@ -47,8 +47,8 @@ std::optional<int64_t> quota_of(const fs::path& cgroup) {
   return ceil_div(value, period);
 }
 
-// A thread that was joined counts against the limits for a moment longer. Its own number is looked
-// for: a sanitizer may have started a thread beside it, which stays.
+// A thread that was joined counts against the limits for a moment longer. Each thread is looked for
+// by its number: their count would include a thread that a sanitizer started, and that stays.
 void wait_until_gone(const std::vector<pid_t>& threads) {
   constexpr int kTries = 1000;
   const auto counted = [](pid_t thread) {
@@ -95,7 +95,7 @@ int startable_threads(int wanted) {
       ++threads;
     }
   } catch (const std::system_error&) {
-    // As many as there are.
+    // The system gives no more: `threads` is the answer.
   }
   all_started.count_down();
   for (std::thread& thread : started) thread.join();

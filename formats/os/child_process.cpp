@@ -119,7 +119,7 @@ class Child {
     ::kill(pid_, SIGKILL);
     (void)wait();
   }
-  // Processor time so far; zero where the kernel does not tell.
+  // Processor time so far; zero if the kernel does not tell.
   [[nodiscard]] milliseconds computed() const {
     clockid_t clock{};
     timespec time{};
@@ -176,7 +176,7 @@ std::string receive(int fd, const Child& child, std::string_view what, ChildLimi
   }
 }
 
-// Joins the data frames; throws what the child threw. Empty if the child was cut off.
+// Joins the data frames; throws what the child threw. The flag is false if the child was cut off.
 std::pair<std::string, bool> unpack_stream(std::string_view stream) {
   std::string data;
   while (stream.size() >= kFrameHead) {

@@ -6,7 +6,7 @@ namespace fs = std::filesystem;
 
 std::vector<fs::directory_entry> list_directory(const fs::path& directory, std::error_code& error) {
   std::vector<fs::directory_entry> entries;
-  // A range-based for would throw where reading on fails.
+  // A range-based for would throw if reading the next entry fails.
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     entries.push_back(*at);
   }

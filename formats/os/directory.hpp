@@ -1,5 +1,5 @@
-// Lists a directory. The caller decides whether one that cannot be read is an error of input, of
-// output, or none.
+// Lists directories and removes empty ones. The caller decides whether a directory that cannot be
+// read is an error of input, of output, or none.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,8 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::filesystem::directory_entry> list_directory(
     const std::filesystem::path& directory, std::error_code& error);
 
-// Removes the directory and the folders in it as long as they are empty; links are not followed.
+// Removes the empty folders in the directory, and the directory if it is empty then. Follows no
+// links.
 void remove_if_empty(const std::filesystem::path& directory);
 
 }  // namespace mxfp4

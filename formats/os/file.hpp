@@ -16,21 +16,22 @@ struct FileStatus {
   int64_t mtime_ns = 0;  // since the epoch
 };
 
-// Size and mtime of a regular file (symbolic links are followed). Throws Error::input, without the
-// path in its text; unreadable, here and below, unless the file is missing or no regular one.
+// Size and mtime of a regular file; symbolic links are followed. Throws Error::input, without the
+// path in its text. Here and below, the error is_unreadable() unless the file is missing or is not
+// a regular file.
 [[nodiscard]] FileStatus describe_file(const std::filesystem::path& path);
 
 // The whole file as text; refuses more than max_bytes before reading. Throws Error::input, without
 // the path in its text.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
 
-// What can be read from a path until its end, which may be a pipe. Throws Error::input as above.
+// All that can be read from a path, which may be a pipe. Throws Error::input as above.
 [[nodiscard]] std::string read_text_stream(const std::filesystem::path& path, int64_t max_bytes);
 
 // A file that is open for reading; closed by the destructor. Errors as above.
 class InputFile {
  public:
-  // Opening a FIFO does not wait for a writer, unless `wait`.
+  // Opening a FIFO waits for a writer only if `wait`.
   explicit InputFile(const std::filesystem::path& path, bool wait = false);
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -39,7 +40,8 @@ class InputFile {
   [[nodiscard]] int descriptor() const { return descriptor_; }
   // Throws for what is not a regular file.
   [[nodiscard]] FileStatus status() const;
-  // Reads on from where the last call ended: at most `size` bytes; 0 at the end.
+  // Reads at most `size` bytes from where the last call ended, and returns their number; 0 at the
+  // end.
   [[nodiscard]] size_t read_some(char* out, size_t size) const;
 
  private:
@@ -47,7 +49,7 @@ class InputFile {
   int descriptor_;
 };
 
-// The error of the last system call, errno: "<what>: <reason>".
+// The error of the last system call, from errno: "<what>: <reason>".
 [[nodiscard]] Error input_error(std::string_view what);
 
 }  // namespace mxfp4

@@ -41,7 +41,8 @@ bool is_mount_point(const fs::path& directory) {
       (found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0) {
     return (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   }
-  // A kernel older than 5.8: a bind mount of the same file system is not told, and renaming fails.
+  // Kernels before 5.8 do not say. The comparison misses a bind mount of the same file system,
+  // whose renaming then fails.
   const auto here = identity_of(directory);
   const auto above = identity_of(directory / "..");
   return here && above && (here->device != above->device || here->inode == above->inode);

@@ -1,5 +1,5 @@
-// Which file or directory a path stands for, whatever the path is called: symbolic links, hard
-// links, bind mounts and second mounts of one volume lead to the same one.
+// Which file or directory a path leads to: paths through symbolic links, hard links, bind mounts
+// and second mounts of one volume can lead to the same one.
 #pragma once
 
 #include <sys/types.h>
@@ -18,10 +18,10 @@ struct FileIdentity {
   auto operator<=>(const FileIdentity&) const = default;
 };
 
-// That of `path`, symbolic links followed; nothing when there is none or it cannot be reached.
+// The identity of what `path` leads to, symbolic links followed; nullopt if it cannot be reached.
 [[nodiscard]] std::optional<FileIdentity> identity_of(const std::filesystem::path& path);
 
-// What shows that a file is still the one that was looked at: no link is followed.
+// Shows whether a file is still the one that was looked at. Links are not followed.
 struct FileState {
   FileIdentity identity;
   int64_t size = 0;
@@ -34,8 +34,8 @@ struct FileState {
 [[nodiscard]] bool lies_in(const std::filesystem::path& path,
                            const std::filesystem::path& directory);
 
-// Whether another file system, or another part of this one, is mounted on the directory: it can be
-// written, but neither renamed nor exchanged.
+// Whether another file system, or another part of this one, is mounted on the directory. A mount
+// point can be written to, but neither renamed nor exchanged.
 [[nodiscard]] bool is_mount_point(const std::filesystem::path& directory);
 
 }  // namespace mxfp4

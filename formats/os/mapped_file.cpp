@@ -9,7 +9,7 @@ namespace mxfp4 {
 
 void release_pages(ConstBytes mapped) noexcept {
   static const auto kPage = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  // Pages that hold other bytes too stay.
+  // Pages that also hold bytes outside of `mapped` stay.
   const auto begin = reinterpret_cast<uintptr_t>(mapped.data());
   const size_t skip = (kPage - begin % kPage) % kPage;
   if (mapped.size() < skip + kPage) return;

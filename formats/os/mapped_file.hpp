@@ -1,9 +1,9 @@
 // Read-only maps of large files.
 //
-// A map is private to the process but not a copy: if another process truncates the file, the missing
-// pages read as zeros and check_truncation throws. A rewrite in place shows in the file's status, so
-// callers compare that before they trust a long run; replacing a file by rename is harmless, the map
-// keeps the old one.
+// A map is not a copy. If another process truncates the file, the missing pages read as zeros and
+// check_truncation throws. A rewrite in place shows in the file's status, so callers compare the
+// status before they trust what they read. Replacing the file by rename is harmless: the map keeps
+// the old one.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,13 @@
 
 namespace mxfp4 {
 
-// Advice: these bytes of a map will not be read again soon. The pages leave this process, which would
-// otherwise unmap them one by one at its end, in one thread; the system's cache keeps them.
+// Advises that these bytes of a map will not be read again soon. The pages leave this process,
+// which would otherwise unmap them one by one at its end, in one thread; the system's cache keeps
+// them.
 void release_pages(ConstBytes mapped) noexcept;
 
-// A regular file mapped read-only; unmapped by the destructor. Movable. The path is not kept open,
-// so that a checkpoint of hundreds of files needs no descriptors.
+// A regular file mapped read-only; unmapped by the destructor. Movable. It holds no descriptor, so
+// that a checkpoint may have more files than a process may open.
 class MappedFile {
  public:
   // Throws Error::input, without the path in its text.

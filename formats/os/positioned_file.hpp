@@ -1,5 +1,5 @@
-// A regular file that several threads read at places of their own, without a map: a file that
-// another process cuts off gives an error, not a signal.
+// A regular file that several threads read, each at its own offsets. It is not mapped: if another
+// process truncates it, reading gives an error, not a signal.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class PositionedFile {
   PositionedFile& operator=(PositionedFile&& other) noexcept;
   ~PositionedFile();
 
-  // When it was opened.
+  // Bytes of the file when it was opened.
   [[nodiscard]] int64_t size() const { return size_; }
   // Fills `out` with the bytes from `offset` on. Thread-safe.
   void read(int64_t offset, MutableBytes out) const;
-  // The same into several places, one after another.
+  // Fills `parts`, one after another, with the bytes from `offset` on. Thread-safe.
   void read(int64_t offset, std::span<const MutableBytes> parts) const;
 
  private:

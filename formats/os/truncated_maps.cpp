@@ -40,7 +40,7 @@ void replace_missing_pages(int signal, siginfo_t* info, void* /*context*/) {
   for (WatchedMap::Entry* at = entries; at != nullptr; at = at->next) {
     const uintptr_t end = at->end;
     if (address < at->begin || address >= end) continue;
-    // The rest of the file is missing too: replacing all of it costs one signal instead of one a page.
+    // The rest of the file is missing too: replacing all of it costs one signal, not one per page.
     void* zeros = ::mmap(static_cast<char*>(info->si_addr) - in_page, end - address + in_page,
                          PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros == MAP_FAILED) break;

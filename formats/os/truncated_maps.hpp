@@ -1,6 +1,6 @@
 // Survives the truncation of a mapped file by another process. Touching a page behind the new end
-// raises SIGBUS, which would end this process without any cleaning up. The handler here lets the
-// missing part read as zeros and notes the file; the next check throws, and destructors clean up.
+// raises SIGBUS, which would end this process without any cleaning up. The handler here puts zeros
+// in place of the missing part and notes the file; the next check throws, and destructors clean up.
 //
 // Usage:  survive_truncation();  ... read maps ...  check_truncation();
 #pragma once
@@ -16,14 +16,14 @@ namespace mxfp4 {
 // Installs the handler of SIGBUS, for the whole process.
 void survive_truncation();
 
-// The first file of a map that was truncated; empty: none.
+// The mapped file that was truncated first; nullopt if none was.
 [[nodiscard]] std::optional<std::string> truncated_file();
 
 // Throws Error::input naming that file, if there is one: bytes read from it may be zeros.
 // Call it after reading a map, before publishing anything that was made from it.
 void check_truncation();
 
-// A map that the handler knows, as long as this lives. Movable.
+// Makes a map known to the handler for as long as this object lives. Movable.
 class WatchedMap {
  public:
   WatchedMap() = default;

@@ -1,5 +1,5 @@
-// Byte vectors whose new elements have unspecified values. Besides the time of clearing this saves
-// memory: when a lying size made a vector large, only the pages that are written become resident.
+// Byte vectors whose new elements have unspecified values. That saves the time of clearing, and
+// memory: if a file's wrong size made a vector large, only the pages that are written are resident.
 #pragma once
 
 #include <cstddef>
