@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
-// Bytes that a worker takes at a time.
+// Bytes that a worker checks at a time.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
 // Some consecutive bytes of one tensor, and how they are stored.
@@ -57,7 +57,7 @@ struct PieceSums {
   UninitializedBytes decoded;
 };
 
-// Runs `check`; an error about the files becomes a finding.
+// Runs `check`; an error about a file becomes a finding, unless the system does not let us read it.
 template <class Check>
 void gather(std::vector<std::string>& findings, Check&& check) {
   try {
@@ -158,7 +158,7 @@ void sum_piece(const LayerReader& reader, const StoredPiece& piece, PieceSums& s
   release_pages(stored);
 }
 
-// Whether the file begins with these bytes, and its data follows them.
+// Whether the file's header is exactly `expected`.
 bool is_written_header(const LayerReader& reader, std::string_view expected) {
   if (reader.header().data_start != static_cast<int64_t>(expected.size())) return false;
   UninitializedBytes found(expected.size());
@@ -228,7 +228,7 @@ void open_layer(const fs::path& path, const Manifest& manifest, size_t index, Op
   pieces.insert(pieces.end(), cut.begin(), cut.end());
 }
 
-// The next piece of a layer, in order.
+// Adds the sums of a layer's next piece.
 void add_piece(const StoredPiece& piece, const PieceSums& sums, OpenLayer& layer) {
   if (!sums.damage.empty()) {
     if (layer.findings.empty()) layer.findings.push_back(sums.damage);
@@ -239,7 +239,7 @@ void add_piece(const StoredPiece& piece, const PieceSums& sums, OpenLayer& layer
   --layer.pieces_left;
 }
 
-// To be called when all pieces were added.
+// Compares the sums with the manifest, after all pieces were added.
 void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
   if (!layer.findings.empty()) return;
   layer.file_sum.update(layer.reader->stored().subspan(static_cast<size_t>(layer.file_sum.size())));
@@ -308,7 +308,7 @@ std::vector<std::string> check_other_files(const fs::path& directory, const Mani
   }
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with('.')) continue;  // of a writer that is at work, or was killed
+    if (name.starts_with('.')) continue;  // a temporary file of a writer that runs or was killed
     if (name.find(".safetensors") != std::string::npos && name != kIndexName &&
         !known.contains(name)) {
       findings.push_back(fmt::format("{}: not in the manifest", entry.path().string()));
@@ -340,7 +340,7 @@ std::vector<std::string> check_rest_files(const fs::path& model_directory,
 fs::path model_directory_of(const fs::path& directory) {
   std::error_code ignored;
   fs::path blob = fs::weakly_canonical(directory, ignored);
-  if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // out of a rank's directory
+  if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // `directory` may be a rank's
   return blob.filename() == kBlobFolder ? blob.parent_path() : fs::path();
 }
 
@@ -378,7 +378,7 @@ std::vector<std::string> check_layer_files(const fs::path& directory, const Mani
              layer.reader.reset();
            }});
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (layers[i].reader) compare_sums(manifest.layers[i], layers[i]);  // of a file without data
+    if (layers[i].reader) compare_sums(manifest.layers[i], layers[i]);  // a file without data
     const std::string path = (directory / manifest.layers[i].file).string();
     for (const std::string& finding : layers[i].findings) {
       findings.push_back(fmt::format("{}: {}", path, finding));

@@ -1,4 +1,5 @@
-// Whether a blob holds what its manifest says. Checks return the differences, one text each.
+// Checks whether a blob holds what its manifest says. Checks return the differences, one text each;
+// a file that the system does not let us read is Error::input.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +11,15 @@
 
 namespace mxfp4 {
 
-// Checks the index, and that the directory holds the manifest's files and no other layer files.
+// Checks the index, and that the directory holds no layer files but the manifest's. Layer files
+// that are missing are found by check_layer_files.
 [[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
                                                         const Manifest& manifest);
 
-// Whether the file is an index of layer files, and of nothing else.
+// Whether the file is an index that names only layer files.
 [[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
 
-// Whether the file can be read, and is no index of any files.
+// Whether the file can be read, but is no index of any files.
 [[nodiscard]] bool is_damaged_index(const std::filesystem::path& path);
 
 // The second half of check_blob_files: the directory holds no layer files but the manifest's.
@@ -29,18 +31,18 @@ namespace mxfp4 {
     const std::filesystem::path& model_directory, const Manifest& manifest);
 
 // The model directory around the blob in `directory`: the parent of the folder mxfp4_repack. Empty
-// when the blob was taken out of it, and stands alone.
+// if the blob does not lie in such a folder.
 [[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& directory);
 
 // Throws Error::input, without the file's name, unless size, checksum and header of the file are
-// those of the manifest; to be called before data is read. Decodes nothing, so it is cheaper than
-// check_layer_files: the tensors' own checksums are not compared.
+// those of the manifest. Call it before data is read. It decodes no data and does not compare the
+// tensors' own checksums, so it is cheaper than check_layer_files.
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer);
 
-// Checks the layer files of one rank whole: size, checksum, header and metadata, every tensor's
-// checksum. `progress` is told the stored bytes of piece after piece, one call at a time. Never
-// throws Error::input: damage is a finding.
+// Checks everything in the layer files of one rank: size, checksum, header, metadata, and every
+// tensor's checksum. Calls `progress` with the stored bytes of each piece, one call at a time.
+// Damage is a finding, not an error.
 [[nodiscard]] std::vector<std::string> check_layer_files(
     const std::filesystem::path& directory, const Manifest& manifest, int threads,
     const std::function<void(int64_t)>& progress);

@@ -28,14 +28,14 @@ bool has_manifest(const fs::path& directory) {
   return fs::exists(directory / kManifestName, ignored);
 }
 
-// The last name of a path, also of "." and with a slash behind it.
+// The name of a directory, also if the path is "." or ends in a slash.
 std::string name_of(const fs::path& directory) {
   std::error_code ignored;
   const fs::path whole = fs::absolute(directory, ignored).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
-// The names of facts that ranks of one conversion share, and these two do not.
+// The keys of facts that differ between two ranks, though ranks of one conversion share them.
 std::vector<std::string> differing_keys(const Manifest& first, const Manifest& other) {
   std::vector<std::string> keys;
   const auto one = manifest_to_json(first);

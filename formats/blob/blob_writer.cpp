@@ -26,7 +26,7 @@ void each_frame(const PlannedTensor& tensor, const Piece& piece, Visit&& visit) 
   }
 }
 
-// The blocks of a frame of codes.
+// The blocks of a frame that holds bytes [begin, end) of a tensor of codes.
 std::vector<FrameBlock> blocks_of(const PlannedTensor& tensor, int64_t begin, int64_t end) {
   std::vector<PaddingRun> padding;
   if (tensor.padding) {
@@ -83,7 +83,7 @@ ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t 
   return layer;
 }
 
-// A layer file that is being written. Each stage of a piece has state of its own.
+// A layer file that is being written. Its stages (place, store, finish) share no changing state.
 class BlobWriter::LayerFile {
  public:
   LayerFile(std::filesystem::path path, size_t tensors, bool zstd)
@@ -97,7 +97,7 @@ class BlobWriter::LayerFile {
 
   void add_frame(const FrameInfo& frame) { frames_.push_back(frame); }
 
-  // The place of the next piece.
+  // Gives the next piece its place.
   void place(OutgoingPiece& piece) {
     const auto decoded = static_cast<int64_t>(piece.decoded.size());
     piece.offset = end_;
@@ -130,7 +130,7 @@ class BlobWriter::LayerFile {
     finished_bytes_ += static_cast<int64_t>(piece.decoded.size());
   }
 
-  // `before` is called when `layer` is complete, before the file has its name.
+  // Calls `before` when `layer` is complete, before the file gets its name.
   void commit(ManifestLayer& layer, const std::function<void()>& before) {
     if (zstd_) {
       const std::vector<std::byte> table = make_seek_table(frames_);
@@ -212,7 +212,7 @@ void write_manifests(const std::filesystem::path& directory,
       written.push_back(home / kManifestName);
     }
   } catch (...) {
-    // Some ranks' manifests would make the result look complete.
+    // The manifests of some ranks alone would make the result look complete.
     std::error_code ignored;
     for (const std::filesystem::path& path : written) std::filesystem::remove(path, ignored);
     throw;

@@ -14,13 +14,13 @@
 
 namespace mxfp4 {
 
-// A piece on its way into its file. One of these is reused for piece after piece.
+// A piece on its way into its file. Reused for one piece after another.
 struct OutgoingPiece {
   ConstBytes decoded;
-  // With zstd: the frames of `decoded`, checksums of codes still to come.
+  // With zstd: the frames of `decoded`. Those of codes get their checksums only in store().
   std::vector<FrameInfo> frames;
   std::vector<std::byte> compressed;  // the frames' bytes; empty for codes, whose frames are made
-                                      // on their way into the file
+                                      // as they are written
   int64_t offset = 0;                 // in the file
   ChecksumPart file_sum;
   ChecksumPart tensor_sum;
@@ -28,38 +28,39 @@ struct OutgoingPiece {
   std::vector<std::byte> gathered;  // memory for what is written
 };
 
-// Plans the frames of a piece, as its tensor prescribes, and encodes those that are compressed.
+// Plans the frames of a piece. Encodes them unless the tensor holds codes.
 void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piece& piece,
                   OutgoingPiece& outgoing);
 
 // The bytes before a layer file's data. `layer` needs no checksums yet.
 [[nodiscard]] std::string layer_header(const Manifest& manifest, const ManifestLayer& layer);
 
-// Layer files appear under their names only whole. An instance that is destroyed early leaves
-// complete layer files at most. Errors: Error::output.
+// Layer files appear under their names only when they are complete, also if the writer is destroyed
+// early. Errors: Error::output.
 class BlobWriter {
  public:
-  // Called for each layer file when it is complete, before it has its name.
+  // Called for each layer file when it is complete, before it gets its name.
   using OnFinished = std::function<void(const FinishedFile&)>;
 
-  // Creates the directories. `common` holds what all ranks share; layers and rank are filled in
-  // here. Files that are not `wanted` belong to another shard and never appear. `plan` and `model`
-  // outlive the writer.
+  // Creates the directories. `common` holds what all ranks share; the writer adds layers and rank.
+  // Files that are not `wanted` belong to another shard and are not written. `plan` must outlive
+  // the writer.
   BlobWriter(std::filesystem::path directory, const Plan& plan, const ModelLayers& model,
              Manifest common, const std::vector<bool>& wanted, OnFinished on_finished);
   ~BlobWriter();
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
 
-  // Takes over a file that an earlier run finished; no piece of it may come.
+  // Takes over a file that an earlier run finished; none of its pieces may be placed.
   void keep(size_t file, const FinishedFile& finished);
-  // A piece passes three stages. First it gets its place in the file, in file order.
+  // A piece passes three stages. First it gets its place in the file; call it in file order.
   void place(const Piece& piece, OutgoingPiece& outgoing);
-  // Then it is written there and summed. Thread-safe for different pieces.
+  // Second, it is written there and summed. Thread-safe for different pieces.
   void store(const Piece& piece, OutgoingPiece& outgoing);
-  // Then its sums go to the file's, in file order; the last piece completes its file.
+  // Third, its sums are added to the file's; call it in file order. The last piece completes the
+  // file.
   void finish(const Piece& piece, const OutgoingPiece& outgoing);
-  // Each rank's manifest, of the wanted layers. Error::internal if a planned byte is missing.
+  // Each rank's manifest, with the wanted layers. Throws Error::internal if a file is incomplete.
   [[nodiscard]] std::vector<Manifest> finish();
   // Bytes on disk of the files finished so far, without those taken over.
   [[nodiscard]] int64_t bytes_written() const { return bytes_written_; }
@@ -83,20 +84,20 @@ class BlobWriter {
   int64_t bytes_written_ = 0;
 };
 
-// Every rank's manifest as it will be, except what only the data can tell: checksums and file
-// sizes are empty.
+// Every rank's manifest as it will be. Only what depends on the data is empty: checksums and sizes
+// of files.
 [[nodiscard]] std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& model,
                                                       const Manifest& common);
 
-// Writes index and manifest of each rank, the manifest last: from then on the blob is complete. Leaves
-// no manifest where one cannot be written.
+// Writes the index and then the manifest of each rank, which completes the blob. If one cannot be
+// written, no manifest remains.
 void write_manifests(const std::filesystem::path& directory,
                      const std::vector<Manifest>& manifests);
 
 // "rank-03-of-08/layer-00001.safetensors": a layer file's name relative to the blob.
 [[nodiscard]] std::string name_in_blob(const RankSlice& rank, const std::string& file);
 
-// The manifest entry of a planned file, checksums and file size still empty.
+// The manifest's entry for a planned file; checksums and the file's size are still empty.
 [[nodiscard]] ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file,
                                            bool zstd);
 

@@ -6,7 +6,7 @@
 namespace mxfp4 {
 namespace {
 
-// A part of so many bytes costs the kernel less by itself than a copy costs here.
+// From this size on, writing a part by itself costs less than copying it.
 constexpr size_t kLargePart = size_t{16} << 10;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Bytes on their way to one place of a file, part after part: small ones are put together first,
-// and what is written is summed just before, while it is in the cache.
+// Writes many parts to one place of a file, one behind another. Small parts are put together first.
+// Bytes are summed just before they are written, while they are in the cache.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class GatheredWrite {
   // Half of a small second-level cache.
   static constexpr size_t kBatchBytes = size_t{256} << 10;
 
-  // Added bytes go to `file` from `offset` on, and to `sum`. `memory` is reused, and grows to a
-  // batch when there are small parts.
+  // Added bytes go to `file` from `offset` on, and to `sum`. `memory` holds small parts, and grows
+  // to kBatchBytes for them.
   GatheredWrite(AtomicFile& file, int64_t offset, ChecksumPart& sum, std::vector<std::byte>& memory)
       : file_(file), offset_(offset), sum_(sum), memory_(memory) {}
 
-  // Parts of a batch or more are not copied: they stay in memory until finish(). Error::output.
+  // Does not copy large parts: `bytes` must stay valid until finish(). Throws Error::output.
   void add(ConstBytes bytes);
   // Writes what is left. Throws Error::output.
   void finish();

@@ -27,7 +27,7 @@ constexpr int64_t kMaxJournalBytes = int64_t{256} << 20;
 constexpr size_t kSumDigits = 32;
 
 std::string line_of(const Json& json) {
-  // Values of flags may be any bytes.
+  // Values of flags may hold bytes that are not UTF-8.
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return fmt::format("{} {}\n", checksum_of(text), text);
 }
@@ -63,13 +63,13 @@ void read_line(const JsonFields& object, JournalContent& content) {
   }
 }
 
-// Whether the lock is held, or does not exist here: where files cannot be locked, atomic renames of
-// equal bytes still keep the blob whole.
+// Whether this process now holds the lock, or the file system has no locks. Without locks, two
+// processes rename files of equal bytes into place, which keeps the blob whole, too.
 bool locked(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-// Whether the name still stands for the open file.
+// Whether `path` still names the open file.
 bool is_same_file(int descriptor, const std::filesystem::path& path) {
   struct stat opened {};
   struct stat named {};
@@ -129,7 +129,7 @@ bool Journal::lock_existing() {
       busy(path_);
     }
     if (is_same_file(descriptor_, path_)) return true;
-    close(descriptor_);  // another process replaced the file before it let go
+    close(descriptor_);  // another process replaced the file before it gave up the lock
   }
 }
 
@@ -147,7 +147,8 @@ bool Journal::create() {
   return true;
 }
 
-// The new file is locked before it gets the name, and the old file stays locked until then.
+// Never leaves the journal unlocked: the new file is locked before it gets the name, and the old
+// file stays locked until then.
 void Journal::replace(std::string_view text) {
   std::string temporary;
   const int created = create_temporary(path_, temporary);
@@ -209,7 +210,7 @@ void Journal::add(const FinishedFile& file, const std::vector<std::string>& warn
 
 void Journal::ready() { append(line_of(Json::object({{"ready", true}}))); }
 
-// Errors are ignored: a journal that is left beside a complete manifest does no harm.
+// Ignores errors: a journal beside a complete manifest does no harm.
 void Journal::remove() {
   if (is_same_file(descriptor_, path_)) unlink(path_.c_str());
 }

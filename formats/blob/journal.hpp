@@ -1,9 +1,10 @@
-// What an unfinished conversion has done so far, so that --resume trusts a file only if this very
-// conversion wrote it: layer files carry neither the checksum of their content nor the identity of
-// the source. Text in OUT: one line an entry, each beginning with its checksum; the first names the
-// plan. A file is recorded, and the record synced, before the file has its name, so every file under
-// its name is one that the journal knows. Removed when the manifest is there. A line that a crash
-// cut off is ignored. Its lock also keeps a second process with the same plan away.
+// The journal lists what an unfinished conversion has done so far, so that --resume trusts a file
+// only if this very conversion wrote it: layer files carry neither the checksum of their content
+// nor the identity of the source. It is a text file in OUT with one entry per line, each beginning
+// with its checksum; the first names the plan. A file is recorded, and the record synced, before
+// the file gets its name, so the journal knows every file that has its name. A line that a crash
+// cut off is ignored. The journal is removed when the manifest is there. Its lock also keeps out a
+// second process with the same plan.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace mxfp4 {
 
-// A file that is complete under its name.
+// A file that is complete.
 struct FinishedFile {
   std::string name;      // relative to the blob; files of the model directory begin with "../"
   int64_t size = 0;      // bytes
@@ -28,39 +29,39 @@ struct JournalHead {
   std::string plan;               // plan_identity
   std::string stamp;              // of the source's files: SourceSeen::stamp
   int64_t layer_files = 0;        // how many there will be
-  std::vector<std::string> rest;  // names that this conversion gives files of the model directory
-  std::map<std::string, std::string> flags;  // with which it was begun
+  std::vector<std::string> rest;  // names of the files that it writes to the model directory
+  std::map<std::string, std::string> flags;  // that it was begun with
 };
 
 struct JournalContent : JournalHead {
   std::map<std::string, FinishedFile> files;  // by name
-  std::set<std::string> warnings;             // that the data of finished files gave rise to
-  bool ready = false;                         // every file is written; the exchange is left
+  std::set<std::string> warnings;             // about the data of finished files
+  bool ready = false;                         // every file is written; only the exchange is left
   int64_t bytes = 0;                          // of the lines whose checksums hold
 };
 
-// Empty content when there is no journal, or none that can be read.
+// Empty if there is no journal, or none that can be read.
 [[nodiscard]] JournalContent read_journal(const std::filesystem::path& path);
 
 class Journal {
  public:
-  // Locks the file, which is created, without changing it. What has its name already is never
-  // written: a link could lead anywhere. Throws Error::output when another process holds it, or
-  // when it is no regular file.
+  // Creates the file if it is not there, and locks it. A file that is there is never written to,
+  // only replaced, because its name may be a link. Throws Error::output if another process holds
+  // the lock, or if it is no regular file.
   explicit Journal(std::filesystem::path path);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
   ~Journal();
 
-  // Starts a journal without finished files. Errors, here and below: Error::output.
+  // Starts a journal without finished files. Throws Error::output, as do the functions below.
   void begin(const JournalHead& head);
-  // Goes on with what read_journal found; a last line that a crash cut off is removed.
+  // Continues the journal that read_journal read; removes a last line that a crash cut off.
   void resume(const JournalContent& content);
-  // Records the warnings that are new, then the file; both are on disk when it returns.
+  // Records the warnings that are new, and then the file. All is on disk when it returns.
   void add(const FinishedFile& file, const std::vector<std::string>& warnings);
   // Records that every file is written, and only the exchange with the old result is left.
   void ready();
-  // To be told when the directory of the journal was renamed.
+  // Call it when the journal's directory was renamed.
   void moved(std::filesystem::path path) { path_ = std::move(path); }
   [[nodiscard]] const std::set<std::string>& warnings() const { return warnings_; }
   // Removes the journal: the conversion is complete.
@@ -69,7 +70,7 @@ class Journal {
  private:
   bool lock_existing();
   bool create();
-  // Puts a new file with this text in the place of the old one.
+  // Replaces the file by a new one with this text.
   void replace(std::string_view text);
   void append(std::string_view text);
 

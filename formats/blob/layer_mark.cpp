@@ -21,7 +21,7 @@ namespace {
 // Headers of 1000 experts' tensors stay far below this.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
 
-// Hands out the decoded bytes of a file from its beginning; fewer than asked for where it ends or
+// Gives the decoded bytes of a file, from its beginning; fewer than asked for if the file ends or
 // is damaged.
 class Front {
  public:

@@ -1,5 +1,5 @@
-// What a file says of itself at its beginning: the evidence by which a file may be replaced. The
-// rest of the file may be damaged or missing.
+// Tells by a file's beginning whether this program wrote it, which is the evidence that the file
+// may be replaced. The rest of the file may be damaged or missing.
 #pragma once
 
 #include <filesystem>

@@ -25,14 +25,14 @@ void require_equal(std::string_view key, std::string_view found, std::string_vie
       fmt::format("{}: {}, expected {} by {}", key, in_quotes(found), in_quotes(expected), by));
 }
 
-// The revision decides commit and layout; a layout brings its library.
+// The revision determines the commit and the layout, the layout its kernel library.
 void check_rules(const Manifest& manifest, const Layout* layout) {
   if (layout != nullptr) {
     require_equal("kernel_library", manifest.kernel_library, layout->kernel_library,
                   manifest.layout);
   }
   const Release* release = find_release(manifest.revision);
-  if (release == nullptr) return;  // of a newer program; bytes follow from the layout alone
+  if (release == nullptr) return;  // of a newer program; the layout alone determines the bytes
   const RuleSet& rules = rules_of(*release);
   require_equal("vllm_commit", manifest.vllm_commit, rules.commit, manifest.revision);
   if (layout == nullptr) return;
@@ -44,7 +44,7 @@ void check_rules(const Manifest& manifest, const Layout* layout) {
   require_equal("layout", manifest.layout, row->layout->id, manifest.revision);
 }
 
-// Names the first member that differs.
+// Throws Error::input naming the first member that differs.
 void compare_storage(const Storage& found, const Storage& expected) {
   const Json have = storage_to_json(found);
   const Json want = storage_to_json(expected);
@@ -98,13 +98,13 @@ std::vector<Output> outputs_of(const Manifest& manifest, const ManifestLayer& la
   try {
     return layout->outputs({layer.loaded, manifest.target});
   } catch (const Error& error) {
-    throw Error::input(error.what());  // no such conversion can have been made
+    throw Error::input(error.what());  // no conversion can have written this manifest
   }
 }
 
 void check_layout_facts(const Manifest& manifest) {
   check_rules(manifest, layout_of(manifest));
-  // Layers mostly have equal sizes: row tables are made once.
+  // Most layers have equal sizes: the outputs are made once for each.
   using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
   std::map<Key, std::vector<Output>> made;
   for (const ManifestLayer& layer : manifest.layers) {

@@ -33,7 +33,7 @@ inline constexpr std::string_view kLoadedLayoutId = "loaded";
 // In the __metadata__ of every packed layer file, and of no other.
 inline constexpr const char* kPackedMark = "mxfp4_repack.layout";
 
-// What stands between the manifest's content and the checksum of that content, its last member.
+// The text between the manifest's content and the checksum of that content, the last member.
 inline constexpr std::string_view kManifestSeal = ",\n  \"manifest_xxh3_128\": \"";
 
 struct ManifestTensor {
@@ -70,8 +70,8 @@ struct Compression {
 
 struct SourceSummary {
   std::string kind;         // "safetensors", "hdf5", "raw"
-  std::string model_type;   // of its config.json; empty: not told
-  std::string activation;   // Quantization::activation of compressed-tensors; empty: none told
+  std::string model_type;   // of its config.json; empty: none
+  std::string activation;   // Quantization::activation of compressed-tensors; empty: none
   std::string fingerprint;  // fingerprint_of; empty in older blobs
   std::vector<std::pair<std::string, int64_t>> files;  // name without directory, bytes
 };
@@ -85,7 +85,7 @@ struct Manifest {
   Decision decision;
   Target target;
   ParallelConfig parallel;
-  RankSlice rank;  // `padded` is unused; sizes stand with each layer
+  RankSlice rank;  // `padded` is unused: each layer has its sizes
   std::string style;
   Loader loader = Loader::kLoaded;
   W13Order order = W13Order::kInterleaved;
@@ -97,7 +97,7 @@ struct Manifest {
   std::vector<ManifestFile> rest;
   SourceSummary source;
   Compression compression;
-  std::string libzstd;  // version that wrote it; empty without zstd
+  std::string libzstd;  // version that compressed the blob; empty without zstd
   std::vector<std::string> warnings;
 };
 
@@ -111,33 +111,35 @@ struct Manifest {
 
 // JSON text, two-space indent, ends with a newline. Deterministic.
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);
-// Throws Error::input naming the key; also when the text is not, byte for byte, what was written.
+// Throws Error::input naming the key, or the line that is not, byte for byte, as it was written.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
 
-// The manifest without its seal, as part of another document, and back. As parse_manifest.
+// The manifest without its seal, as a part of another document, and back. Throws Error::input
+// naming the key.
 [[nodiscard]] nlohmann::ordered_json manifest_to_json(const Manifest& manifest);
 [[nodiscard]] Manifest manifest_from_json(const JsonFields& object);
 
-// JSON that ends in a checksum of itself: an object is closed by a last member
-// "manifest_xxh3_128"; check_seal throws Error::input unless the text is as it was sealed.
+// Seals a JSON object: its text gets a last member "manifest_xxh3_128", the checksum of all before
+// it. check_seal throws Error::input unless the text is as it was sealed.
 [[nodiscard]] std::string seal_json(const nlohmann::ordered_json& json);
 void check_seal(std::string_view text);
 
-// Throws unless all that a manifest takes from outside is UTF-8, which JSON has to be: Error::input
-// for names of files, Error::usage for values of flags.
+// Throws unless all that a manifest takes from outside is UTF-8, as JSON must be: Error::input for
+// names of files, Error::usage for values of flags.
 void check_text(const Manifest& manifest);
 
-// Throws Error::input unless `name` names a file in the directory of the document that says so.
+// Throws Error::input unless `name`, from a manifest, is a plain name of a file in its directory.
 void check_plain_name(const std::string& name);
 
-// Hugging Face index: weight_map and total_size.
+// The text of a Hugging Face index: weight_map and total_size.
 [[nodiscard]] std::string write_index(const Manifest& manifest);
 
-// The __metadata__ of a file in the loaded layout: what a reader of it as an input has to know.
+// The __metadata__ of a file in the loaded layout: what convert has to know when the file is its
+// input.
 [[nodiscard]] std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
                                                                  const ManifestLayer& layer);
 
-// The __metadata__ of a packed layer file: kPackedMark and what safetensors cannot say.
+// The __metadata__ of a layer file: if packed, kPackedMark and what safetensors cannot say.
 [[nodiscard]] std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
                                                                 const ManifestLayer& layer);
 

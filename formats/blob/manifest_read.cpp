@@ -165,7 +165,7 @@ ManifestFile read_file(const JsonFields& object) {
   return file;
 }
 
-// Names repeat some facts, which must agree.
+// Names of files and tensors repeat facts of their layer, and must agree with them.
 void check_layer_names(const Manifest& manifest) {
   std::set<int64_t> seen;
   std::set<std::string_view> prefixes;
@@ -185,7 +185,8 @@ void check_layer_names(const Manifest& manifest) {
   }
 }
 
-// A rank is one of its set, and what it holds of the model fits into what its layers hold.
+// Checks that a rank's numbers are below their counts, and that its share of the model fits into
+// the padded sizes of its layers.
 void check_rank(const Manifest& manifest) {
   const RankSlice& rank = manifest.rank;
   const auto one_of = [](std::string_view what, int64_t index, int64_t count) {
@@ -224,9 +225,9 @@ void check_rank(const Manifest& manifest) {
   }
 }
 
-// Totals are added up and shown, so no sizes of a manifest may make them overflow.
+// The program adds up sizes of a manifest and shows the sums, so they must not overflow.
 void check_sizes(const Manifest& manifest) {
-  constexpr int64_t kMost = int64_t{1} << 53;  // readers of JSON tell integers up to this apart
+  constexpr int64_t kMost = int64_t{1} << 53;  // every reader of JSON is exact up to this
   int64_t total = 0;
   for (const ManifestLayer& layer : manifest.layers) {
     total = checked_add(total, layer.size);

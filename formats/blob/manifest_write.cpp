@@ -141,7 +141,7 @@ Json storage_to_json(const Storage& storage) {
   set_unless_empty(json, "layout_name", storage.layout_name);
   if (!storage.layout.empty()) {
     Json& kwargs = json["layout_kwargs"] = Json::object();
-    // By name, as the reader of a manifest finds them.
+    // Sorted by name, as reading a manifest sorts them.
     const std::map<std::string, int64_t> by_name(storage.layout_kwargs.begin(),
                                                  storage.layout_kwargs.end());
     for (const auto& [name, value] : by_name) kwargs[name] = value;
@@ -269,7 +269,7 @@ std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
   std::map<std::string, std::string> metadata = common_metadata(manifest);
   metadata["hidden_size"] = fmt::format("{}", layer.hidden_size);
   metadata["intermediate_size"] = fmt::format("{}", manifest.rank.end - manifest.rank.begin);
-  // Marks a slice, so that it is not sliced again.
+  // Mark a slice, so that it is not sliced again.
   if (manifest.rank.tp_size > 1) metadata["tp_size"] = fmt::format("{}", manifest.rank.tp_size);
   if (manifest.rank.ep_size > 1) metadata["ep_size"] = fmt::format("{}", manifest.rank.ep_size);
   if (manifest.scale_fill != std::byte{0}) {
@@ -281,7 +281,7 @@ std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
 
 std::map<std::string, std::string> layer_metadata(const Manifest& manifest,
                                                   const ManifestLayer& layer) {
-  // Only packed layers carry the mark that refuses them as an input.
+  // Only packed layers carry the mark by which an input is refused.
   if (manifest.layout == kLoadedLayoutId) return loaded_metadata(manifest, layer);
   std::map<std::string, std::string> metadata = common_metadata(manifest);
   Json storage = Json::object();

@@ -19,17 +19,18 @@ constexpr int64_t kMaxBlockBytes = 128 << 10;
 constexpr int64_t kBlockHeaderBytes = 3;
 constexpr int64_t kHeaderBytes = 9;
 constexpr int64_t kChecksumBytes = 4;
-// Magic number, then: 4-byte content size, single segment, checksum.
+// The magic number, then flags: content size of 4 bytes, single segment, checksum.
 constexpr std::array kFrameBegin = {std::byte{0x28}, std::byte{0xB5}, std::byte{0x2F},
                                     std::byte{0xFD}, std::byte{0xA4}};
 enum BlockType : uint32_t { kRaw = 0, kRle = 1 };
 
-// Bytes that are hashed at a time: they stay in the cache until they are copied.
+// Bytes that are hashed at a time: few enough to be still in the cache when they are copied.
 constexpr size_t kSummedAtOnce = size_t{128} << 10;
-// Parts of a frame that are read before their content is hashed: two blocks with their headers.
+// Parts of a frame that are read before their content is hashed: two headers and two blocks.
 constexpr size_t kPartsAtOnce = 4;
 
-// A run of kLeastPadding holds a whole one wherever it begins, if they are tried end to end.
+// Bytes of a probe for runs. Probes are tried end to end, so a run of kLeastPadding bytes holds a
+// whole probe wherever it begins.
 constexpr size_t kRunProbe = 16;
 static_assert(kLeastPadding >= 2 * kRunProbe - 1);
 
@@ -46,8 +47,8 @@ uint32_t load_number(ConstBytes bytes, size_t size) {
   return value;
 }
 
-// XXH64 of a frame's content, if it is asked for, and another sum, if there is one: by pieces, before
-// the bytes are moved or after.
+// Sums a frame's content piece by piece, before or after the bytes are moved: XXH64 if `check` asks
+// for it, and `other` if it is not null.
 class ContentSum {
  public:
   ContentSum(ConstBytes content, FrameCheck check, ChecksumPart* other)
@@ -58,15 +59,15 @@ class ContentSum {
     XXH64_reset(state_.get(), 0);
   }
 
-  // At least the first `end` bytes are summed when it returns.
+  // Sums at least the bytes [0, end).
   void ahead(size_t end) {
     while (summed_ < end) add(std::min(kSummedAtOnce, content_.size() - summed_));
   }
-  // Sums the bytes [0, end) that are in place, unless they are few.
+  // Sums the bytes [0, end), which are in place, unless those not summed yet are few.
   void behind(size_t end) {
     if (end - summed_ >= kSummedAtOnce) add(end - summed_);
   }
-  // Sums what is left. The low half of XXH64, 0 where it was not asked for.
+  // Sums the rest. Returns the low half of XXH64; 0 if it was not asked for.
   uint32_t finish() {
     ahead(content_.size());
     return state_ == nullptr ? 0 : static_cast<uint32_t>(XXH64_digest(state_.get()));
@@ -106,12 +107,12 @@ size_t block_header(const FrameBlock& block, std::span<const FrameBlock> blocks)
   return static_cast<size_t>(block.bytes) << 3 | type << 1 | last;
 }
 
-// Where a frame's bytes go that is read without a detour: content to its place, what lies between it
-// elsewhere. Parts take turns: what lies between, content, ..., the checksum.
+// Where the bytes of a frame go that is read without a copy: the content of its blocks straight to
+// their places, the headers between them and the checksum to `between`. `parts` lists both in turn.
 struct RawFrameParts {
   explicit RawFrameParts(MutableBytes content);
 
-  // Once the parts are filled: whether the frame consists of raw blocks as large as they can be.
+  // Once the parts are filled: whether the frame consists of raw blocks of the largest size.
   [[nodiscard]] bool has_raw_form() const {
     return std::ranges::equal(expected, std::span(between).first(expected.size()));
   }
@@ -119,7 +120,7 @@ struct RawFrameParts {
     return load_number(std::span(between).subspan(expected.size()), kChecksumBytes);
   }
 
-  std::vector<std::byte> expected;  // what lies between, but for the checksum
+  std::vector<std::byte> expected;  // the headers that `between` must hold
   std::vector<std::byte> between;
   std::vector<MutableBytes> parts;
   int64_t bytes = 0;  // encoded
@@ -150,7 +151,7 @@ RawFrameParts::RawFrameParts(MutableBytes content) {
   parts.push_back(rest);
 }
 
-// Ends the sums. Throws Error::input where the frame's, if it is asked for, differs.
+// Ends the sums. Throws Error::input if `check` asks for the frame's checksum and it differs.
 void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info, FrameCheck check) {
   const uint32_t sum = content.finish();
   if (check == FrameCheck::kSizes || (sum == stored && sum == info.checksum)) return;
@@ -159,16 +160,16 @@ void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info, Fram
 
 [[noreturn]] void damaged() { throw Error::input("a zstd frame is damaged"); }
 
-// The encoded bytes of a frame from its first to its last: in memory as a whole, or read. Large blocks
-// are read to their place, small ones by windows so small that they are copied out of the caches.
+// Gives the encoded bytes of a frame in order. They are in memory, or are read: large blocks
+// straight to their places, small ones through a window so small that it stays in the caches.
 class Window {
  public:
   explicit Window(ConstBytes encoded) : have_(encoded) {}
   Window(int64_t encoded, MutableBytes memory, const FrameRead& read)
       : have_(memory.first(0)), memory_(memory), read_(&read), end_(encoded) {}
 
-  // The next `bytes` bytes, which stay until the next call. Throws Error::input when the frame ends
-  // before them.
+  // The next `bytes` bytes, valid until the next call. Throws Error::input if the frame ends
+  // before.
   ConstBytes take(size_t bytes) {
     if (have_.size() < bytes && offset_ < end_) refill();
     if (have_.size() < bytes) damaged();
@@ -177,7 +178,8 @@ class Window {
     return taken;
   }
 
-  // The next bytes go to `out`: what the window has is copied, the rest is read to its place.
+  // Moves the next bytes to `out`: copies those that the window has, and reads the rest to its
+  // place.
   void move(MutableBytes out) {
     const size_t here = std::min(have_.size(), out.size());
     std::ranges::copy(have_.first(here), out.begin());
@@ -195,7 +197,7 @@ class Window {
 
  private:
   void refill() {
-    // The first bytes tell whether zstd has to decode the frame; more would then be read in vain.
+    // The first bytes say whether zstd has to decode the frame. If so, more were read for nothing.
     const size_t room = offset_ == 0 ? std::min(kFirstBytes, memory_.size()) : memory_.size();
     std::ranges::copy(have_, memory_.begin());
     const auto more = std::min(room - have_.size(), static_cast<size_t>(end_ - offset_));
@@ -218,8 +220,8 @@ class Window {
   int64_t end_ = 0;
 };
 
-// Fills `out` with the frame's content. False, with `out` and `sum` undefined, when the frame has
-// other blocks or another header than write_raw_frame's.
+// Fills `out` with the frame's content. False, with `out` and `sum` undefined, if a block or the
+// header is not as write_raw_frame writes them.
 bool unpack_blocks(Window& window, const FrameInfo& info, MutableBytes out, FrameCheck check,
                    ChecksumPart* sum) {
   if (info.encoded < kHeaderBytes) return false;
@@ -333,7 +335,7 @@ bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check, C
     return unpack_blocks(blocks, info, out, check, sum);
   }
   ContentSum content(out, check, sum);
-  // What is summed is read shortly before, so that it is still in the caches.
+  // If bytes are summed, few are read at a time, so that they are still in the caches.
   const bool summed = check == FrameCheck::kChecksums || sum != nullptr;
   const size_t at_once = summed ? kPartsAtOnce : frame.parts.size();
   int64_t offset = 0;

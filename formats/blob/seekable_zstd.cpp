@@ -1,7 +1,8 @@
 #include "formats/blob/seekable_zstd.hpp"
 
 #include <fmt/format.h>
-// The mode of literals is in every release since 1.4.5, but not yet among zstd's stable names.
+// ZSTD_c_literalCompressionMode is in every release since 1.4.5, but not in zstd's stable
+// interface.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
@@ -25,7 +26,8 @@ constexpr int64_t kSkippableHeaderBytes = 8;
 
 constexpr int kRunsAlone = 1;
 constexpr int kFrequencies = 2;
-// zstd's level for kFrequencies: a negative one is the step of the search.
+// zstd's level for kFrequencies. A negative level is the step of zstd's search: so large a step
+// finds nothing.
 constexpr int kNoSearch = -1000;
 
 void append_u32(std::vector<std::byte>& out, uint32_t value) {
@@ -40,7 +42,7 @@ uint32_t load_u32(ConstBytes bytes, int64_t offset) {
   return value;
 }
 
-// Whether a frame that starts with its magic number ends with the low half of its content's XXH64.
+// Whether a frame, which begins with its magic number, ends with a checksum of its content.
 bool has_checksum(ConstBytes frame) { return (frame[4] & std::byte{4}) != std::byte{0}; }
 
 struct Decoder {
@@ -87,7 +89,7 @@ struct FrameEncoder::Context {
     checked(ZSTD_CCtx_setParameter(zstd.get(), parameter, value));
   }
 
-  // Compresses to `buffer`; the encoded size.
+  // Compresses `in` to `buffer`, and returns the encoded size.
   size_t compress(ConstBytes in) {
     const size_t bound = ZSTD_compressBound(in.size());
     if (buffer.size() < bound) buffer.resize(bound);

@@ -21,24 +21,24 @@ struct FrameInfo {
   uint32_t checksum = 0;  // low half of XXH64 (seed 0) over the decoded bytes
 };
 
-// Largest decoded frame that is written or accepted.
+// The largest decoded size of a frame that is written or accepted.
 inline constexpr int64_t kMaxFrameBytes = int64_t{64} << 20;
 
-// Encodes frames, one after another. Not thread-safe: one encoder a worker.
+// Encodes frames. Not thread-safe: each worker needs its own.
 class FrameEncoder {
  public:
   // Level 1 shortens runs of one value and stores the rest raw, so that decoding is a copy. Level 2
-  // codes single bytes by their frequency, without a search for repeats: block scales have none but
-  // padding, and the short ones that are found cost more bytes, and twice the time, of what they
-  // save. Levels from 3 on are zstd's.
+  // codes single bytes by their frequency, without a search for repeats: padding aside, block
+  // scales have only short repeats, and coding those makes frames larger and takes twice the time.
+  // Levels from 3 on are zstd's.
   explicit FrameEncoder(int level);
   FrameEncoder(FrameEncoder&&) noexcept;
   FrameEncoder& operator=(FrameEncoder&&) noexcept;
   ~FrameEncoder();
 
   // Appends one frame that decodes to `in` (1 .. kMaxFrameBytes bytes) to `out`. From level 2 on, a
-  // frame that would not shrink by 2 % is stored raw, too. Same bytes for same input, level and zstd
-  // release. `sum`, if there is one, is updated with `in`.
+  // frame that would not shrink by 2 % is stored raw. The same input, level and release of zstd
+  // give the same bytes. `sum`, if not null, is updated with `in`.
   FrameInfo encode(ConstBytes in, std::vector<std::byte>& out, ChecksumPart* sum = nullptr);
 
  private:
@@ -47,7 +47,7 @@ class FrameEncoder {
   std::unique_ptr<Context> context_;  // none at level 1
 };
 
-// Bytes of memory of an encoder that has encoded a frame of `frame_bytes` decoded bytes.
+// Bytes of memory that an encoder takes once it has encoded a frame of `frame_bytes` decoded bytes.
 [[nodiscard]] int64_t encoder_bytes(int level, int64_t frame_bytes);
 
 // The skippable frame that ends the file: one entry a frame, with checksums.
@@ -60,16 +60,16 @@ struct SeekEntry {
   int64_t decoded_offset = 0;
 };
 
-// Bytes of the footer, with which a seek table ends; it says how long the table is.
+// Bytes of the footer at the end of a seek table, which says how long the table is.
 inline constexpr int64_t kSeekFooterBytes = 9;
 
-// Bytes of the table at the end of a file of `file_bytes` bytes, from its last ones (at least
-// kSeekFooterBytes, if it has so many). Throws Error::input.
+// Size of the table at the end of a file of `file_bytes` bytes. `end`: the file's last bytes, at
+// least kSeekFooterBytes of them, or the whole file if it is shorter. Throws Error::input.
 [[nodiscard]] int64_t seek_table_bytes(ConstBytes end, int64_t file_bytes);
 
-// Reads and checks the table at the end of a file of `file_bytes` bytes, whose last ones are `end`,
-// with the table in them: the magic numbers, that the frames tile the file before the table
-// exactly, that every size is within bounds. Throws Error::input.
+// Reads the table at the end of a file of `file_bytes` bytes. `end`: the file's last bytes, the
+// whole table among them. Checks the magic numbers, that the frames tile the file before the table
+// exactly, and that every size is within bounds. Throws Error::input.
 [[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes end, int64_t file_bytes);
 // The same for a file that is in memory as a whole.
 [[nodiscard]] std::vector<SeekEntry> read_seek_table(ConstBytes file);
@@ -77,12 +77,12 @@ inline constexpr int64_t kSeekFooterBytes = 9;
 // True when `file` starts with a zstd frame.
 [[nodiscard]] bool is_zstd(ConstBytes file);
 
-// kSizes leaves out the checksums of raw frames, for callers that compare the checksum of a whole
-// tensor. Compressed frames are checked in any case.
+// kSizes does not compare the checksums of raw frames: for callers that compare the checksum of a
+// whole tensor. Those of compressed frames are always compared.
 enum class FrameCheck : uint8_t { kChecksums, kSizes };
 
-// Decodes one frame to exactly `out` and checks its size and both checksums. Throws Error::input.
-// Thread-safe.
+// Decodes one frame to exactly `out`. Checks its size and, as `check` says, that its content has
+// the frame's checksum and the seek table's. Throws Error::input. Thread-safe.
 void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
                   FrameCheck check = FrameCheck::kChecksums);
 
