@@ -202,7 +202,7 @@ std::vector<std::string> compare_description(const LayerReader& reader, const Ma
         fmt::format("{} bytes, {} in the manifest", reader.file_bytes(), layer.size));
   }
   if (reader.compressed() != manifest.compression.zstd) {
-    findings.push_back(fmt::format("is {}compressed, unlike the manifest says",
+    findings.push_back(fmt::format("is {}compressed, but the manifest says otherwise",
                                    reader.compressed() ? "" : "not "));
   }
   compare_header(reader, manifest, layer, findings);
