@@ -29,7 +29,7 @@ Changes joined(const Changes& first, const Changes& second) {
   return all;
 }
 
-// Empty for a change that contradicts what is asked.
+// The conversion after the changes; empty if they contradict the request.
 std::optional<Conversion> decide_after(const Search& search, const Changes& changes) {
   try {
     return decide_conversion(
@@ -40,7 +40,7 @@ std::optional<Conversion> decide_after(const Search& search, const Changes& chan
   }
 }
 
-// The strings that the engine's own command line accepts.
+// Every value of --moe-backend that the engine's command line accepts.
 std::vector<Change> named_backends(const RuleSet& rules) {
   std::vector<Change> changes;
   for (const AliasRow& alias : rules.aliases) {
@@ -60,7 +60,7 @@ std::vector<Change> keys(const RuleSet& rules) {
   return changes;
 }
 
-// Variables that the selection looks at, switched on.
+// Every environment variable that the selection of a backend reads, switched on.
 std::vector<Change> variables(const RuleSet& rules) {
   std::set<std::string> names;
   for (const SelectorRow& selector : rules.selectors) {
@@ -86,7 +86,7 @@ void append_pairs(const std::vector<Change>& first, const std::vector<Change>& s
   }
 }
 
-// Everything that a user of the engine could type, the fewest words first.
+// What a user of the engine could set, the fewest settings first.
 std::vector<Changes> all_ways(const RuleSet& rules) {
   const std::vector<Change> backends = named_backends(rules);
   const std::vector<Change> overrides = keys(rules);
@@ -101,7 +101,8 @@ std::vector<Changes> all_ways(const RuleSet& rules) {
   return ways;
 }
 
-// Those that matter where another machine or package is needed already.
+// The settings to try if another machine or package is needed, too: few, since there are many
+// needs.
 std::vector<Changes> short_ways(const RuleSet& rules, const BackendRow& row) {
   std::vector<Changes> ways{{}};
   const Change key{FactKind::kActivationKey, "",
@@ -127,7 +128,7 @@ bool gives(const std::optional<Conversion>& conversion, Backend backend) {
   return conversion && !conversion->refusal && conversion->decision.backend == backend;
 }
 
-// A machine or package that would serve with it, for one of its classes.
+// Finds a machine or package that makes the engine choose the backend, for one of its classes.
 void find_needs(const Search& search, const BackendRow& row, Alternative& out) {
   const Asker asker = asker_of(search.request, search.conversion, search.checkpoint);
   const std::optional<std::string_view> key =

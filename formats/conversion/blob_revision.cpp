@@ -15,7 +15,7 @@
 namespace mxfp4 {
 namespace {
 
-// A config as checkpoints of this style have it, as far as it tells the method class.
+// The parts of a typical config of the blob's checkpoint style that determine the method class.
 std::optional<ModelConfig> typical_config(const Manifest& rank) {
   for (const StyleRow& row : style_rows()) {
     if (style_name(row.style) != rank.style) continue;
@@ -51,8 +51,8 @@ Deployment deployment_of(const Manifest& rank) {
   return deployment;
 }
 
-// The model that the blob was cut out of, as far as cutting it again needs to know. Of its experts
-// only their number matters, and any number that divides gives the same sizes.
+// What cut_ranks() has to know of the model that the blob was cut from. The number of its experts
+// is not known, but every number that can be divided among the ranks gives the same sizes.
 ModelLayers model_of(const Manifest& rank, const LayerDims& dims, const CallerRow* caller) {
   ModelLayers model;
   model.loader = rank.loader;
@@ -100,9 +100,9 @@ void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<M
         cut_ranks(model_of(rank, dims, caller), dims,
                   {.rules = rules, .deployment = deployment, .target = rank.target});
     const auto index = static_cast<size_t>(rank.rank.rank);
-    if (index >= slices.size()) throw Error::input("its rank is not one of its own world");
+    if (index >= slices.size()) throw Error::input("its rank does not fit its own parallel sizes");
     compare_sizes(layer, slices[index], rank.rank, reasons);
-    if (!reasons.empty()) return;  // the other layers say the same
+    if (!reasons.empty()) return;  // the other layers would repeat them
   }
 }
 
@@ -113,7 +113,7 @@ std::vector<std::string> reasons_against(const RuleSet& rules, const Manifest& r
   std::vector<std::string> reasons;
   check_layout(rules, rank, reasons);
   const std::optional<ModelConfig> config = typical_config(rank);
-  if (!config) return reasons;  // its maker chose family and sizes
+  if (!config) return reasons;  // a loaded input, whose maker chose family and sizes
   try {
     const CallerRow* caller = find_caller(rules, *config);
     if (caller != nullptr && caller->family != rank.target.family) {

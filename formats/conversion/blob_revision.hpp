@@ -1,6 +1,6 @@
-// Whether a blob that one engine revision's rules made would still serve another revision: the
-// same layout, the same padded sizes, the same slices. Which backend that revision would choose is
-// another question, which `explain --against` answers.
+// Decides whether a blob that was made by one engine revision's rules would serve another revision,
+// too: whether layout, padded sizes and slices are the same there. `explain --against` answers
+// which backend that revision would choose.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace mxfp4 {
 
-// Why the blob of `rank` would not serve, one line each; none: it would. `ranks` are the manifests
-// of all ranks at hand, which tell the size of the whole model.
+// The reasons why the blob of `rank` would not serve, one line each; none if it would. `ranks` are
+// the manifests of all ranks at hand, from which the size of the whole model follows.
 [[nodiscard]] std::vector<std::string> reasons_against(const RuleSet& rules, const Manifest& rank,
                                                        const std::vector<Manifest>& ranks);
 
-// The rule set that made a blob, by its manifest; the default one where this program does not know
-// it: bytes follow from the layout id, not from the rules.
+// The rule set by which a blob was made. If this program does not know the manifest's revision, the
+// default one, which is good enough because bytes follow from the layout id, not from the rules.
 [[nodiscard]] const RuleSet& rules_of_blob(const Manifest& manifest);
 
 }  // namespace mxfp4

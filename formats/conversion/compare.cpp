@@ -44,7 +44,7 @@ class Differences {
   Findings& findings_;
 };
 
-// "0 to 127", or the first of some that do not follow each other.
+// "0 to 127", or the first few numbers if they are not consecutive.
 std::string experts_text(const std::vector<int64_t>& experts) {
   constexpr size_t kMost = 8;
   const auto count = static_cast<int64_t>(experts.size());
@@ -55,7 +55,7 @@ std::string experts_text(const std::vector<int64_t>& experts) {
   return fmt::format("{}{}", fmt::join(shown, ","), shown.size() < experts.size() ? ",..." : "");
 }
 
-// Compares the facts, beside layout, target and sizes, that the bytes depend on.
+// Compares the facts of the model that bytes depend on, except layout, target and sizes.
 void compare_model(const ModelLayers& input, const Manifest& manifest, Differences differences) {
   differences.check("w13_order", w13_order_name(manifest.order), w13_order_name(input.order));
   differences.check("scale_fill", std::to_integer<int>(manifest.scale_fill),
@@ -63,7 +63,7 @@ void compare_model(const ModelLayers& input, const Manifest& manifest, Differenc
   differences.check("bias_dtype", dtype_name(manifest.bias_dtype), dtype_name(input.bias_dtype));
 }
 
-// The layers that the manifest has.
+// Keeps the layers that the manifest has.
 void keep_layers(ModelLayers& input, const Manifest& manifest) {
   if (manifest.all_layers) return;
   std::erase_if(input.layers, [&](const ExpertLayer& layer) {
@@ -102,7 +102,7 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
   return ranks[static_cast<size_t>(manifest.rank.rank)];
 }
 
-// Empty, with a finding added, where the input cannot be cut so.
+// The slice; empty, with a finding added, if the input cannot be cut into such ranks.
 std::optional<RankSlice> find_slice(const OpenedCheckpoint& input, const Manifest& manifest,
                                     const std::string& place, Findings& findings) {
   try {
@@ -136,7 +136,7 @@ void compare_slice(const RankSlice& slice, const Manifest& manifest, Differences
                     slice.padded.intermediate_size);
 }
 
-// The planned tensors of a layer against those of the manifest.
+// Compares the planned tensors of a layer with those of the manifest.
 void compare_tensors(const ManifestLayer& planned, const ManifestLayer& stored,
                      Differences differences) {
   const auto key = [](const ManifestLayer& layer, size_t i) {
@@ -158,7 +158,8 @@ struct CompareBuffers {
   std::string finding;
 };
 
-// The first byte of a job's piece that is not as stored, in words; empty: none.
+// Says which byte of a job's piece is the first that differs from the stored one; empty if none
+// does.
 std::string compare_piece(const Plan& plan, const Piece& piece, const LayerReader& reader,
                           CompareBuffers& buffers) {
   const PlannedTensor& tensor = plan.files[piece.file].tensors[piece.tensor];

@@ -1,4 +1,5 @@
-// Whether a blob is the exact repack of a checkpoint: every byte is made again and compared.
+// Decides whether a blob is the exact repack of a checkpoint: makes every byte again and compares
+// it.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +13,11 @@
 
 namespace mxfp4 {
 
-// Compares one rank's blob in `directory` with what `source`, opened for options.path, gives: sizes,
-// slice and names first, then every byte. `options` need not name the family, which the manifest
-// does. Returns every difference in words, in an order that does not depend on threads. Throws
-// Error::input when the input itself is damaged.
+// Compares one rank's blob in `directory` with the repack of `source`, which was opened for
+// options.path: model facts, slice and tensors first, and if they are equal, every byte. The family
+// is the manifest's, not that of `options`. Returns the differences in words, in an order that does
+// not depend on threads: of bytes, the first that differs in each job. Throws Error::input if the
+// input itself is damaged.
 [[nodiscard]] std::vector<std::string> compare_with_checkpoint(
     const std::shared_ptr<Source>& source, CheckpointOptions options,
     const std::filesystem::path& directory, const Manifest& manifest, const RunLimits& limits,

@@ -40,7 +40,8 @@ class FirstDifference {
   std::optional<BlobDifference> found_;
 };
 
-// A tensor as a kernel sees it: shape and strides in memory, wrapper class and its arguments.
+// Describes a tensor as a kernel sees it: shape and strides in memory, wrapper class and its
+// arguments.
 std::string storage_text(const Storage& s) {
   std::string kwargs;
   for (const auto& [name, value] : s.layout_kwargs) kwargs += fmt::format(" {}={}", name, value);
@@ -133,7 +134,7 @@ struct LayerPair {
 
 // Some consecutive bytes of one tensor.
 struct BlobPiece {
-  int64_t number = 0;  // in the order in which pieces are told
+  int64_t number = 0;  // in the order in which pieces are reported
   size_t pair = 0;
   size_t tensor = 0;
   int64_t begin = 0;
@@ -144,12 +145,13 @@ struct PieceBuffers {
   UninitializedBytes first;
   UninitializedBytes second;
   std::optional<BlobDifference> difference;
-  std::exception_ptr
-      failure;  // a piece that cannot be read matters only before the first difference
+  // The piece could not be read. Thrown only if no piece before it differs.
+  std::exception_ptr failure;
 };
 
-// The least number of a piece that settles the answer: pieces behind it need not be read. A later
-// piece may settle first when several threads work, so the number only ever falls.
+// The smallest number of a piece that decides the answer: later pieces need not be read. With
+// several threads a later piece may be the first to decide, so the number can fall, and never
+// rises.
 class SettledAt {
  public:
   [[nodiscard]] bool before(int64_t number) const { return least_.load() < number; }
@@ -163,7 +165,7 @@ class SettledAt {
   std::atomic<int64_t> least_ = std::numeric_limits<int64_t>::max();
 };
 
-// The offsets of the tensors in a file, which has to hold those of its manifest in that order.
+// Throws Error::input unless the file holds the tensors of its manifest, in that order.
 void require_tensors(const LayerReader& reader, const ManifestLayer& layer, const fs::path& path) {
   const std::vector<SafetensorsTensor>& stored = reader.header().tensors;
   const bool same = std::ranges::equal(stored, layer.tensors,

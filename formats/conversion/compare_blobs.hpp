@@ -1,4 +1,4 @@
-// Whether two blobs hold the same tensors in the same layout, byte for byte.
+// Decides whether two blobs hold the same tensors in the same layout, byte for byte.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace mxfp4 {
 
-// The first thing that is not the same, with both values as text.
+// The first difference, with both values as text.
 struct BlobDifference {
   std::string place;  // "rank 1", "model.layers.3.mlp.experts.w13_weight"; empty: of the whole blob
   std::string what;   // "layout", "element [0, 5, 7]"
@@ -25,15 +25,14 @@ struct BlobComparison {
   std::vector<std::string> notes;
 };
 
-// Facts of the manifests first, in the order in which they decide the bytes, then the tensors of
-// every rank in the order of the first blob's files, until the first difference: what lies behind
-// it is not read. The answer is the same for every number of threads. hooks.progress is told the
-// bytes of both. Throws Error::input, naming the file, when one of what is read does not hold what
-// its manifest says.
+// Compares facts of the manifests, causes before their consequences, then the tensors of every rank
+// in the order of the first blob's files. Stops at the first difference. The answer is the same for
+// every number of threads. hooks.progress gets the bytes of both blobs. Throws Error::input, naming
+// the file, if a file that is read does not hold what its manifest says.
 [[nodiscard]] BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second,
                                            const RunLimits& limits, const RunHooks& hooks);
 
-// What compare_blobs reads when all is the same: the tensors of both.
+// Bytes that compare_blobs reads if the blobs are equal: those of all tensors of both.
 [[nodiscard]] int64_t bytes_to_compare(const BlobRanks& first, const BlobRanks& second);
 
 }  // namespace mxfp4

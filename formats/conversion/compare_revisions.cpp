@@ -19,7 +19,7 @@ std::string_view caller_of(const Answer& a) {
   return a.conversion.caller == nullptr ? std::string_view() : a.conversion.caller->method;
 }
 
-// The backend; where there is none, the reason.
+// The backend, or the reason why there is none.
 auto outcome_of(const Answer& a) {
   std::optional<Backend> backend;
   std::string reason;
@@ -35,7 +35,8 @@ auto outcome_of(const Answer& a) {
   return std::tuple(backend, reason);
 }
 
-// Rank 0's experts and sizes, before and after rounding; without a checkpoint the multiples.
+// Rank 0's experts and sizes, before and after rounding; without a checkpoint, the multiples to
+// which sizes are rounded.
 std::vector<int64_t> sizes_of(const Answer& a) {
   if (!a.decided()) return {};
   const Conversion& c = a.conversion;
@@ -102,7 +103,7 @@ bool equal(RevisionFact fact, const Answer& here, const Answer& there) {
   return true;
 }
 
-// Whether another value of the fact means other bytes.
+// Whether bytes differ if the fact differs.
 bool moves_bytes(RevisionFact fact) {
   switch (fact) {
     case RevisionFact::kConverter:

@@ -1,5 +1,5 @@
-// How two engine revisions answer one question: which facts differ, and whether a blob made for the
-// one serves the other.
+// Compares how two engine revisions answer one question: which facts differ, and whether a blob
+// made for one serves the other.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace mxfp4 {
 
-// A revision's answer. `error`: the revision does not know a name in the question, and
-// `conversion` holds nothing.
+// A revision's answer. If the revision does not know a name in the question, `error` says so, and
+// `conversion` is empty.
 struct RevisionAnswer {
   const RuleSet& rules;
   const Conversion& conversion;
@@ -25,9 +25,9 @@ enum class RevisionFact : uint8_t {
   kConverter,  // the family
   kPackages,
   kRouting,
-  kBackend,  // or why there is none
+  kBackend,  // or the reason why there is none
   kClass,    // of the experts
-  kSizes,    // of rank 0; without a checkpoint, their multiples
+  kSizes,    // of rank 0; without a checkpoint, the multiples to which they are rounded
   kSlices,   // where ranks begin
   kSettings,
   kLayout,
@@ -36,14 +36,14 @@ enum class RevisionFact : uint8_t {
 
 enum class RevisionVerdict : uint8_t {
   kNothingChanges,
-  kBytesStay,   // a blob made for the one serves the other
-  kOtherBytes,  // it does not
-  kOneRefuses,  // so no blob serves both
+  kBytesStay,   // a blob made for one serves the other
+  kOtherBytes,  // a blob made for one does not serve the other
+  kOneRefuses,  // one makes no blob
 };
 
 struct RevisionDifference {
   std::vector<RevisionFact> facts;  // that differ, in the order above
-  bool repack = false;              // one of them moves bytes
+  bool repack = false;              // bytes depend on one of them
   RevisionVerdict verdict = RevisionVerdict::kNothingChanges;
 };
 
@@ -53,8 +53,8 @@ struct RevisionDifference {
 // Whether both revisions decide, and a blob made for one serves the other.
 [[nodiscard]] bool share_blobs(const RevisionAnswer& here, const RevisionAnswer& there);
 
-// Whether ranks begin at multiples of I / ranks (true) or of the padded size (false). Empty where
-// revisions do not differ in this: all but the slices of the generic loader.
+// Whether ranks begin at multiples of I / ranks (true) or of the padded size (false). Empty except
+// for tensor parallel slices of the generic loader, the only case in which revisions differ.
 [[nodiscard]] std::optional<bool> slices_by_checkpoint(const RevisionAnswer& answer);
 
 }  // namespace mxfp4

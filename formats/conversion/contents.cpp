@@ -23,7 +23,7 @@ int64_t expert_bytes(const ExpertLayer& layer) {
   return total;
 }
 
-// By the name in the loaded layout, which packed tensors keep.
+// The kind of a tensor by its name in the loaded layout, which packed tensors keep.
 TensorKind kind_of(std::string_view name) {
   name = name.substr(name.rfind('.') + 1);
   if (name == "w13_weight" || name == "w2_weight") return TensorKind::kCodes;
@@ -35,7 +35,7 @@ std::vector<int64_t> dims_of(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
 
-// `layers`: those that are there, in order.
+// Throws Error::usage if `wanted` is given and is not one of `layers`, which are in order.
 template <class Layer>
 void require_layer(const std::vector<Layer>& layers, std::optional<int64_t> wanted) {
   if (!wanted || std::ranges::find(layers, *wanted, &Layer::index) != layers.end()) return;

@@ -1,5 +1,5 @@
 // What a checkpoint or a blob holds, layer by layer and tensor by tensor, with the bytes that each
-// takes: the same values for both, so that they are shown alike.
+// takes. Both give the same types, so that they are shown alike.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace mxfp4 {
 
-// Of tensors, decoded and as they are stored. A checkpoint's are stored as they are.
+// Bytes of tensors, decoded and as they are stored. A checkpoint's two sizes are equal.
 struct ByteSizes {
   int64_t data_bytes = 0;
   int64_t stored_bytes = 0;
@@ -25,18 +25,18 @@ struct ByteSizes {
   ByteSizes& operator+=(const ByteSizes& other);
 };
 
-// One MoE layer; stored_bytes are those of its file.
+// One MoE layer. A blob's stored_bytes are those of the layer's whole file.
 struct LayerSize : ByteSizes {
   int64_t layer = 0;
   LayerDims dims;  // without padding
 };
 
 [[nodiscard]] std::vector<LayerSize> layer_sizes(const ModelLayers& model);
-// Of one rank.
+// The layers of one rank.
 [[nodiscard]] std::vector<LayerSize> layer_sizes(const Manifest& manifest);
 
 [[nodiscard]] ByteSizes total_of(const std::vector<LayerSize>& layers);
-// Of all tensors of all ranks, decoded.
+// Bytes of all tensors of all ranks, decoded.
 [[nodiscard]] int64_t data_bytes(const std::vector<Manifest>& manifests);
 [[nodiscard]] std::vector<int64_t> layer_numbers(const std::vector<LayerSize>& layers);
 
@@ -57,11 +57,11 @@ struct LayerTensor : ByteSizes {
   std::vector<int64_t> strides;  // in elements; empty: row by row without gaps
 };
 
-// Of all layers, or of `layer`. Throws Error::usage when there is no such layer.
+// The tensors of all layers, or of `layer`. Throws Error::usage if there is no such layer.
 [[nodiscard]] std::vector<LayerTensor> checkpoint_tensors(const OpenedCheckpoint& input,
                                                           std::optional<int64_t> layer);
-// The same of one rank; reads the seek tables of the layers' files. Throws Error::input naming the
-// file.
+// The same of one rank's blob; reads the seek tables of the layers' files. Throws Error::input
+// naming the file, too.
 [[nodiscard]] std::vector<LayerTensor> blob_tensors(const std::filesystem::path& directory,
                                                     const Manifest& manifest,
                                                     std::optional<int64_t> layer);

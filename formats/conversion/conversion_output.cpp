@@ -30,7 +30,8 @@ OutputMode mode_of(const OutputRequest& request) {
   return request.force ? OutputMode::kReplace : OutputMode::kNew;
 }
 
-// Manifests have no modification times, which differ between machines.
+// Describes the source by its files' sizes and modification times. The latter differ between
+// machines, so manifests do not have them.
 SourceSeen look_at(const fs::path& path, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
@@ -44,7 +45,7 @@ SourceSeen look_at(const fs::path& path, const Source& source) {
   return seen;
 }
 
-// The planned manifest of the rank whose directory `blob` is; null: it is none of them.
+// The planned manifest of the rank whose directory is `blob`; null if it is no rank's.
 const Manifest* planned_for(const fs::path& blob, const fs::path& home,
                             const std::vector<Manifest>& planned) {
   const auto found = std::ranges::find_if(planned, [&](const Manifest& manifest) {
@@ -53,7 +54,8 @@ const Manifest* planned_for(const fs::path& blob, const fs::path& home,
   return found == planned.end() ? nullptr : &*found;
 }
 
-// Nothing can be kept of a result whose manifest is damaged, so the error says what makes it again.
+// If the manifest is damaged, nothing of the result can be kept: the error's hint says how to make
+// the result again.
 Manifest read_manifest_of_result(const fs::path& blob, bool shard) {
   try {
     return read_manifest(blob);
@@ -98,8 +100,8 @@ fs::path ConversionOutput::blob_in(const fs::path& home) const {
   return request_.include_rest ? home / kBlobFolder : home;
 }
 
-// Finishes what an earlier --force began. Where OUT holds this plan's result all the same, only the
-// same conversion goes on.
+// Goes on with a replacement that an earlier --force began. But if OUT holds a complete result and
+// the replacement is of another conversion, it is left alone: OUT's result is looked at.
 void ConversionOutput::look_for_replacement() {
   for (const fs::path& folder : Replacement::folders(request_.output)) {
     const JournalContent begun = read_journal(blob_in(folder) / journal_name({}));
@@ -139,7 +141,7 @@ void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) 
   if (!request_.shard) remove_records();
 }
 
-// Damaged files are made again; the manifest's statements about the data stay.
+// Damaged files will be made again; warnings about the data are taken over from the manifests.
 void ConversionOutput::look_at_result(const std::vector<Manifest>& found,
                                       const std::vector<Manifest>& planned) {
   FinishedBlob result =
@@ -155,8 +157,8 @@ void ConversionOutput::look_at_result(const std::vector<Manifest>& found,
   for (const std::string& warning : planned.front().warnings) earlier_.warnings.erase(warning);
 }
 
-// A run that was killed after its last manifest leaves its journal, and perhaps temporaries. The
-// result is complete whether or not they can be removed.
+// Removes what a run that was killed after its last manifest left: its journal, and perhaps
+// temporaries. If they cannot be removed, the result is complete all the same.
 void ConversionOutput::remove_records() {
   for (const fs::path& file : directory_.files()) {
     if (!is_journal_or_temporary(file)) continue;
@@ -174,11 +176,11 @@ void ConversionOutput::remove_records() {
   }
 }
 
-// Other than --force, --resume and --shard replace nothing but what an unfinished conversion left.
-// Without its records each file has to show by itself that it is a piece of one.
+// Unlike --force, --resume and --shard replace only what an unfinished conversion left. Without its
+// records, each file has to show by itself that it is a piece of a blob.
 void ConversionOutput::refuse_unrecorded() const {
   const auto whole = [&](const fs::path& file) { return directory_.home() / file; };
-  // The files are listed twice, because another shard may have begun or ended meanwhile.
+  // Looks twice, because another shard may begin or end between two look-ups.
   for (int look = 0; look < 2; ++look) {
     if (std::ranges::any_of(directory_.files(), is_record, whole)) return;
   }
@@ -191,7 +193,7 @@ void ConversionOutput::refuse_unrecorded() const {
                            : "choose another directory; --force replaces what this program wrote");
 }
 
-// Refuses to go on with an unfinished conversion that was begun with another input or other flags.
+// Refuses to resume a conversion that was begun with another input or other flags.
 void ConversionOutput::refuse_other(const JournalContent& found) const {
   if (found.plan == plan_ && found.stamp == source_.stamp) return;
   const std::string flags = given_differences(found.flags, request_.flags);
@@ -282,15 +284,16 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
       journal_->begin(head);
     }
   } catch (const Error&) {
-    if (!resumed) journal_->remove();  // it says nothing, and OUT may be as empty as before
+    if (!resumed) journal_->remove();  // it records nothing, and an empty OUT shall stay empty
     throw;
   }
   remove_leftovers(planned);
 }
 
-// Removes temporaries of dead runs. Refuses layers that this conversion's manifests will not name.
+// Removes temporaries of runs that are over. Refuses layer files that this conversion's manifests
+// will not name.
 void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
-  if (request_.shard) return;  // other shards' may be alive
+  if (request_.shard) return;  // the temporaries may be those of other shards that still run
   std::set<std::string> wanted;
   for (const Manifest& manifest : planned) {
     for (const ManifestLayer& layer : manifest.layers) {
@@ -331,7 +334,7 @@ std::string ConversionOutput::holds() const {
 
 void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
-  // From now on the shard is not complete: its record goes. Until now all its files were there.
+  // The shard that an earlier run completed is complete no more once a file is replaced.
   if (request_.shard && !finished_any_) remove_file(blob_ / shard_manifest_name(*request_.shard));
   finished_any_ = true;
   journal_->add(file, warnings);

@@ -1,5 +1,5 @@
-// Where a conversion writes, and what of it an earlier run has done already: force, resume and
-// shards are decided here. Layout of OUT: man/mxfp4-repack-container.5.
+// Decides where a conversion writes, and what an earlier run has done of it already: what --force,
+// --resume and --shard mean. The files of OUT: man/mxfp4-repack-container.5.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace mxfp4 {
 
-// The caller's wishes for OUT.
+// What the caller asks of OUT.
 struct OutputRequest {
   std::filesystem::path output;  // OUT
   std::filesystem::path input;   // what is converted
@@ -27,7 +27,7 @@ struct OutputRequest {
   bool resume = false;
   bool force = false;
   bool check = false;      // resume reads every byte of a complete result
-  bool look_only = false;  // the same answers and errors, and nothing is written
+  bool look_only = false;  // gives the same answers and errors, but writes nothing
   std::optional<Shard> shard;
   std::map<std::string, std::string> flags;  // that decide what is made: name, value
   std::function<void()> between;             // called every few MB that are read; may throw to stop
@@ -35,45 +35,52 @@ struct OutputRequest {
 
 class ConversionOutput {
  public:
-  // `planned` is what the manifests will say, data aside (planned_manifests). Without resume and
-  // shard OUT has to be empty; force builds beside what this program wrote there, which stays until
-  // commit(). With resume:
-  //   a complete result of this plan      complete() is true, nothing is to be done; what of it is
-  //                                       missing or damaged is made again, and is in damages()
-  //   an unfinished run of this plan on an unchanged source: its whole files are kept; also one
-  //                                       that replaces another result
+  // `planned`: the manifests that will be written, without what depends on the data
+  // (planned_manifests). Without resume and shard, OUT has to be empty; force builds a new result
+  // beside the one that this program wrote there, which stays until commit(). With resume, OUT may
+  // hold:
+  //   a complete result of this plan      complete() is true, and there is nothing to do; unless
+  // files
+  //                                       are missing or damaged: damages() lists them, and they
+  // are
+  //                                       made again
+  //   an unfinished run of this plan,     its complete files are kept; the run may be one that
+  // replaces
+  //   its source unchanged                another result
   //   another plan, or a changed source   Error::usage naming the flags that differ
   //   anything else                       Error::output
-  // A shard joins the others' files in OUT; its own are treated as above, and force replaces no
-  // others.
+  // A shard writes beside the files of others in OUT. Its own files are treated as above; force
+  // replaces only them.
   ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
                    const Source& source);
   ConversionOutput(const ConversionOutput&) = delete;
   ConversionOutput& operator=(const ConversionOutput&) = delete;
-  // Without commit() and without any finished file nothing stays behind.
+  // Without commit() and any finished file, leaves nothing behind.
   ~ConversionOutput();
 
   [[nodiscard]] bool complete() const { return complete_; }
-  // What an earlier run left beside a complete result and cannot be removed, as a line; empty: nothing.
+  // Says which file of an earlier run, beside a complete result, cannot be removed; empty if none.
   [[nodiscard]] const std::string& leftover() const { return leftover_; }
-  // "<file>: <what>", of a complete result's files that are made again.
+  // "<file>: <what>", for each file of a complete result that is made again.
   [[nodiscard]] const std::vector<std::string>& damages() const { return damages_; }
-  // Directory where the blob is written: OUT, a folder in it, or the same in what will replace it.
+  // The directory where the blob is written: OUT, a folder in it, or the same in the directory that
+  // will replace OUT.
   [[nodiscard]] const std::filesystem::path& blob() const { return blob_; }
   void reserve(int64_t bytes) const { directory_.reserve(bytes); }
-  // The free bytes of the file system, and a text that tells what OUT holds.
+  // The free bytes of the file system, and a text that says what OUT holds.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return directory_.free_bytes(); }
   [[nodiscard]] std::string holds() const;
-  // Whether an earlier run recorded the file as finished; it was not read again.
+  // Whether an earlier run finished the file, by its record alone: the file may have changed since.
   [[nodiscard]] bool recorded(const std::string& name) const {
     return earlier_.files.contains(name);
   }
-  // The file that an earlier run finished under this name, if it was read again and found whole.
+  // The file that an earlier run finished under this name, if it is still whole: by its checksum,
+  // or as the constructor found it.
   [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
-  // A file is complete and about to get its name; `warnings` are all that data gave rise to so far.
+  // Call it when a file is complete, before it gets its name. `warnings`: all about data so far.
   void finished(const FinishedFile& file, const std::vector<std::string>& warnings);
-  // Writes manifests, or the shard's, and puts the result in its place; from then on it is
-  // complete. Returns the warnings of all runs.
+  // Writes the manifests, or the shard's manifest, and puts the result in its place, which
+  // completes it. Returns the warnings of all runs.
   std::vector<std::string> commit(std::vector<Manifest> manifests,
                                   const std::vector<std::string>& warnings);
 
@@ -99,7 +106,7 @@ class ConversionOutput {
   JournalContent earlier_;
   std::vector<std::string> damages_;
   std::string leftover_;
-  bool looked_at_ = false;  // what earlier_ names was found whole
+  bool looked_at_ = false;  // the files in earlier_ were compared with manifests, and are whole
   std::unique_ptr<Journal> journal_;
   bool finished_any_ = false;
   bool complete_ = false;

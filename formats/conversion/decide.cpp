@@ -16,7 +16,7 @@
 namespace mxfp4 {
 namespace {
 
-// Null without a checkpoint, or where it has no config.json.
+// Null without a checkpoint or without a config.json.
 const ModelConfig* config_of(const OpenedCheckpoint* checkpoint) {
   return checkpoint != nullptr && checkpoint->config ? &*checkpoint->config : nullptr;
 }
@@ -40,7 +40,8 @@ ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* ch
   return facts;
 }
 
-// Takes the number of serving ranks from a knob, for inputs that are sliced already.
+// Sets the target's knobs. The knob tp_size is no knob of a layout: it sets the number of serving
+// ranks, for inputs that are sliced already.
 void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target) {
   target.knobs = knobs;
   const auto world = target.knobs.find("tp_size");
@@ -55,9 +56,9 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
-// Sets the knob for the type of activations where it is known without. Refuses a "none" that
-// contradicts what is known, since the engine would make other bytes: Error::usage. Another type
-// stands for the process's variable, which wins in the engine too.
+// Sets the knob for the type of activations if that type follows from other facts. A knob "none"
+// that contradicts them is Error::usage, since the engine would make other bytes. A knob that names
+// another type stays: it stands for the process's variable, which wins in the engine, too.
 void complete_knobs(Conversion& conversion) {
   const std::optional<InputDtype> known =
       input_dtype(*conversion.rules, conversion.deployment, conversion.caller, conversion.target);
@@ -70,8 +71,8 @@ void complete_knobs(Conversion& conversion) {
       .at_key(fmt::format("--knob {}", known->knob));
 }
 
-// Whether the release has a layout for the target. Types of activations that only newer ones know
-// are errors of its knobs: it has none.
+// Whether the release has a layout for the target. A release throws Error::usage for a knob whose
+// type of activations only newer releases know: it has none.
 bool has_layout(const Release& release, const Target& target) {
   try {
     const LayoutRow* row = find_layout_row(rules_of(release), target);
@@ -82,7 +83,7 @@ bool has_layout(const Release& release, const Target& target) {
   }
 }
 
-// The newest of the releases before `rules` whose table has a layout for the target; null: none has.
+// The newest release before `rules` that has a layout for the target; null if none has.
 const Release* release_with_layout(const RuleSet& rules, const Target& target) {
   const std::span<const Release* const> all = all_releases();
   auto at = std::ranges::find(all, rules.name, &Release::name);
@@ -120,7 +121,7 @@ const Layout* require_layout(const Conversion& conversion) {
   return conversion.row->layout;
 }
 
-// Throws unless the layout takes every layer of every rank; each distinct size is asked once.
+// Throws unless the layout accepts every layer of every rank. Each distinct size is checked once.
 void check_preconditions(const Conversion& conversion, const ModelLayers& model) {
   using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
   std::set<Key> asked;
@@ -153,7 +154,7 @@ void read_expert(Source& source, const std::vector<Extent>& extents, MutableByte
   }
 }
 
-// Throws where the layout cannot take the scales of one slot. Each expert is read once.
+// Throws if the layout cannot hold the scales of one slot. Reads each expert once.
 void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint,
                   const ExpertLayer& layer, Slot slot) {
   const auto& experts = layer.slot(slot).experts;
@@ -177,7 +178,7 @@ void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoi
   }
 }
 
-// Checked before anything is written, so that no conversion fails in its middle.
+// Checks the scales before anything is written, so that no conversion fails halfway.
 void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint) {
   if (conversion.layout == nullptr || !conversion.layout->refuses_scales) return;
   for (const ExpertLayer& layer : checkpoint.model.layers) {
@@ -186,16 +187,18 @@ void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoi
   }
 }
 
-// Refuses a blob that its engine would never read. A forced backend is no engine's choice.
+// Refuses a blob that the engine would never read. Allows it for a forced backend, which is not the
+// engine's choice.
 void check_servable(Conversion& conversion, const ConversionRequest& request) {
   Decision& decision = conversion.decision;
   if (conversion.stops.empty() || decision.forced || request.allow_unservable) return;
-  std::erase(decision.notes, conversion.stops);  // said once, by the refusal
+  std::erase(decision.notes, conversion.stops);  // the refusal says it
   throw Error::unsupported(fmt::format("the engine would not serve it: {}", conversion.stops))
       .hint("--allow-unservable writes the bytes all the same");
 }
 
-// The maker of a loaded input chose its row order; the user of a checkpoint cannot know.
+// Refuses known defects, but not for a loaded input: its maker chose its row order, while the user
+// of a checkpoint cannot know of it.
 void check_defects(const Conversion& conversion, const ConversionRequest& request,
                    const OpenedCheckpoint* checkpoint) {
   const bool loaded = checkpoint != nullptr && checkpoint->model.style == Style::kLoaded;
@@ -221,7 +224,7 @@ void check_rank(const std::optional<int64_t>& rank, int64_t ranks) {
                          : fmt::format("--rank {}: the ranks are 0 to {}", *rank, ranks - 1));
 }
 
-// Makes the slices; the layout checks them. Without a checkpoint only their number is known.
+// Makes the slices and lets the layout check them. Without a checkpoint only their number is known.
 void complete_ranks(Conversion& conversion, const ConversionRequest& request,
                     const OpenedCheckpoint* checkpoint) {
   if (checkpoint == nullptr) {
@@ -236,7 +239,7 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   check_scales(conversion, *checkpoint);
 }
 
-// What follows from the oracle's answer: layout, slices, preconditions, defects.
+// Completes the conversion after the oracle's answer: layout, slices, preconditions, defects.
 void complete(Conversion& conversion, const ConversionRequest& request,
               const OpenedCheckpoint* checkpoint) {
   if (!conversion.decision.backend) {

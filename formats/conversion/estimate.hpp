@@ -1,4 +1,4 @@
-// How large and how long a conversion will be, from a few of its jobs that are run and not written.
+// Estimates the size and time of a conversion: runs a few of its jobs without writing them.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace mxfp4 {
 
 struct RepackEstimate {
-  int64_t stored_bytes = 0;  // of layer files, compressed where they will be
-  double seconds = 0;        // reading, repacking and compressing; writing aside
+  int64_t stored_bytes = 0;  // of layer files, after compression
+  double seconds = 0;        // for reading, repacking and compressing, without writing
 };
 
-// Runs the first job of every tensor of one layer file, in this thread, until half a second is over:
-// tensors of one name compress alike in all layers. Throws Error::input.
+// Runs the first job of every tensor of one layer file, in this thread, for about half a second at
+// most. One layer is enough: tensors of one name compress alike in all layers. Throws Error::input.
 [[nodiscard]] RepackEstimate estimate_repack(const OpenedCheckpoint& checkpoint,
                                              const Conversion& conversion, const RepackPlan& plan,
                                              const RepackOptions& options);

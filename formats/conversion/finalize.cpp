@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first difference between the files and their checksums is the error.
+// Throws Error::input at the first file that differs from its checksum.
 void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, int threads,
                  const std::function<void(int64_t)>& progress) {
   const auto require = [](const std::vector<std::string>& findings) {
@@ -64,7 +64,8 @@ ShardRecords find_records(const fs::path& output) {
   return {blob, find_shard_manifests(blob)};
 }
 
-// Told before the directory is claimed: a checkpoint's would be refused for its own files.
+// Throws Error::input unless there are shards or a result. Called before OutputDirectory, which
+// would refuse a checkpoint's directory for the files in it.
 void require_shards(const fs::path& output) {
   if (!find_records(output).paths.empty() || !find_blobs(output).empty()) return;
   std::error_code ignored;
@@ -89,7 +90,7 @@ std::vector<Manifest> finalize(const fs::path& output, int threads, const Finali
   require_directory(output);
   require_shards(output);
 
-  // Open: `output` is ours alone, and every shard's record is at hand.
+  // Open: from here on no other process writes `output`. Read every shard's record.
   const OutputDirectory directory(output, OutputMode::kJoin);
   const ShardRecords records = find_records(output);
   if (records.paths.empty()) {
@@ -99,13 +100,13 @@ std::vector<Manifest> finalize(const fs::path& output, int threads, const Finali
   std::vector<ShardManifest> shards;
   for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));
 
-  // Check and commit: every layer of every rank is there and whole, so the manifests may say so.
+  // Check that every layer of every rank is there and whole, then write the manifests.
   if (!all_written(records.blob, shards.front())) {
     check_and_write(records.blob, std::move(shards), threads, hooks);
   }
 
-  // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The records
-  // go last, since they tell the next run that something is left to remove.
+  // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The
+  // records are removed last, since they tell the next run that files are left to remove.
   for (const fs::path& file : directory.files()) {
     if (is_journal_or_temporary(file)) remove_file(output / file);
   }

@@ -1,5 +1,6 @@
-// Puts the shards of a conversion together: after several convert --shard runs into one directory,
-// checks that all is there and whole, and writes the manifests that one process would have written.
+// Puts the shards of a conversion together. After several runs of convert --shard into one
+// directory, it checks that all files are there and whole, and writes the manifests that a single
+// process would have written.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@
 namespace mxfp4 {
 
 struct FinalizeHooks {
-  std::function<void(int64_t bytes)> begin;     // that many bytes are to be checked
-  std::function<void(int64_t bytes)> progress;  // that many more are
+  std::function<void(int64_t bytes)> begin;     // so many bytes are to be checked
+  std::function<void(int64_t bytes)> progress;  // so many more bytes are checked
 };
 
-// The manifests of the complete result in `output`. Calls neither hook where an earlier run had
-// checked everything. Throws Error::input where a shard is missing, damaged or of another
-// conversion, Error::output for an `output` that another process writes.
+// Returns the manifests of the complete result in `output`. Calls neither hook if an earlier run
+// had checked everything. Throws Error::input if a shard is missing, damaged or of another
+// conversion, Error::output if another process writes `output`.
 [[nodiscard]] std::vector<Manifest> finalize(const std::filesystem::path& output, int threads,
                                              const FinalizeHooks& hooks);
 

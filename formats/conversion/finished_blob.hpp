@@ -1,4 +1,4 @@
-// Finds the files of a complete result that are no longer as its manifests say; --resume makes them
+// Finds the files of a complete result that are not as its manifests say; --resume makes them
 // again.
 #pragma once
 
@@ -13,14 +13,14 @@
 namespace mxfp4 {
 
 struct FinishedBlob {
-  JournalContent whole;              // its files that are as they should be
-  std::vector<std::string> damages;  // "<file>: <what>", of the others
+  JournalContent whole;              // the files that are as the manifests say
+  std::vector<std::string> damages;  // "<file>: <what>", for each other file
 };
 
-// Looks at the files of `manifests` in `blob` and of the model directory around it: that they are
-// there, their sizes, headers and seek tables; with `all_bytes` their checksums too; with `indexed`
-// the ranks' indexes, which a shard has not. `between` is called every few MB that are read, and
-// may throw.
+// Checks the files of `manifests` in `blob` and in the model directory around it: whether they are
+// there, their sizes, headers and seek tables; with `all_bytes` their checksums, too; with
+// `indexed` the ranks' indexes, which a shard does not have. Calls `between` every few MB that are
+// read; it may throw. Throws Error::input for a file that the system does not let us read.
 [[nodiscard]] FinishedBlob look_at_finished(const std::filesystem::path& blob,
                                             const std::vector<Manifest>& manifests, bool indexed,
                                             bool all_bytes, const std::function<void()>& between);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What `path` is instead, where that can be told.
+// The error for a path that is no blob; says what it seems to be instead.
 Error no_blob(const fs::path& path) {
   std::error_code ignored;
   const std::string name = path.string();
@@ -36,7 +36,7 @@ Error no_blob(const fs::path& path) {
   return error;
 }
 
-// The number in "layer-00003.safetensors.zst"; empty: another file.
+// The number of the layer that lies in `file`, by the manifest in `directory`; empty if none does.
 std::optional<int64_t> layer_of(const fs::path& directory, const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(directory / kManifestName, ignored)) return std::nullopt;

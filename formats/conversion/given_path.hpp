@@ -1,4 +1,4 @@
-// The blob or checkpoint that a path given to a command stands for.
+// Finds the blob or checkpoint that the user means by a path.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace mxfp4 {
 
-// The directories of a blob's ranks. Throws Error::input where there is no complete
-// blob; of an unfinished conversion it says how far that came.
+// The directories of the ranks of the blob at `path`. Throws Error::input if there is no complete
+// blob; if there is an unfinished conversion, the error says how far it came.
 [[nodiscard]] std::vector<std::filesystem::path> require_blobs(const std::filesystem::path& path);
 
-// Their manifests, in the same order. Throws Error::input naming the file.
+// The manifests in these directories, in the same order. Throws Error::input naming the file.
 [[nodiscard]] std::vector<Manifest> read_manifests(const std::vector<std::filesystem::path>& blobs);
 
 // A blob: the directories of its ranks, and their manifests in the same order.
@@ -23,13 +23,14 @@ struct BlobRanks {
   std::vector<Manifest> manifests;
 };
 
-// The blob at `path`. Throws Error::input also where its ranks contradict each other.
+// The blob at `path`. Throws Error::input if there is none, or if its ranks contradict each other.
 [[nodiscard]] BlobRanks open_blob_ranks(const std::filesystem::path& path);
 
-// The checkpoint or blob that `path` is a part of: the directory of a config.json or a manifest, of
-// a file that a checkpoint's index lists, of a blob's layer file, whose number `layer` becomes unless
-// it has one; the snapshot in a Hugging Face cache or in its folder for one model. Any other path as
-// it is. Throws Error::input where a cache does not tell which one is meant.
+// The checkpoint or blob that `path` is a part of. For a config.json, a manifest, a file that a
+// checkpoint's index lists, or a blob's layer file: their directory; if `layer` is empty, it
+// becomes the layer file's number. For a Hugging Face cache, or its folder for one model: the
+// snapshot. Any other path is returned unchanged. Throws Error::input if several snapshots could be
+// meant.
 [[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
                                              std::optional<int64_t>& layer);
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Schedules of ordinary sizes are small: they are made to tell the exact number. Others may be too
-// large to be made, and the message tells a bound.
+// Schedules whose bound is at most this are made, so that the message gives the exact number.
+// Larger ones may be too large to be made, and the message gives the bound.
 constexpr int64_t kSmallSchedules = kLeastMemory;
 
 [[noreturn]] void refuse(const RunLimits& limits, int64_t bytes) {

@@ -1,4 +1,4 @@
-// Whether convert, unpack or verify --against fit the memory that was asked for (--memory).
+// Decides whether convert, unpack or verify --against fits into the memory of --memory.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace mxfp4 {
 
-// Bytes of a job that runs under every budget.
+// A job of so many bytes runs under every budget.
 inline constexpr int64_t kLeastMemory = int64_t{64} << 20;
 
-// The memory of a run: every job in flight has buffers, and scratch for its program; the programs'
-// tables are shared.
+// What determines the memory of a run. Every job in flight has buffers, and scratch for its
+// program; jobs share the programs' tables.
 struct RunMemory {
-  int64_t job_bytes = 0;               // buffers of the dearest job, without scratch
+  int64_t job_bytes = 0;               // buffers of the largest job, without scratch
   std::vector<const Output*> outputs;  // whose programs run
   Direction direction;
 };
 
-// Throws Error::usage when one job exceeds the budget that was asked for; under a default budget it
-// may run alone. To be called before anything is written. Makes the programs' schedules, but not
-// those that exceed the budget.
+// Throws Error::usage if one job exceeds the budget of --memory; under the default budget, such a
+// job runs alone. Call it before anything is written. It makes the programs' schedules, but none
+// that exceed the budget.
 void require_memory(const RunLimits& limits, const RunMemory& memory);
 
-// As many jobs in flight as the budget holds, at least one.
+// How many jobs may be in flight: as many as fit into the budget, at least one.
 [[nodiscard]] PipelineLimits jobs_in_flight(const RunLimits& limits, const RunMemory& memory);
 
 }  // namespace mxfp4

@@ -17,7 +17,8 @@ bool works_with_defects(ConversionRequest request, const Conversion& conversion,
   return !decide_conversion(request, checkpoint).refusal;
 }
 
-// Null: no older release converts for the same backend, or what stands in the way is no layout.
+// The newest older release that converts for the same backend. Null if there is none, or if a
+// layout is not what is missing.
 const Release* older_release(ConversionRequest request, const Conversion& conversion,
                              const OpenedCheckpoint* checkpoint) {
   if (conversion.row == nullptr || conversion.row->layout != nullptr) return nullptr;
@@ -31,7 +32,7 @@ const Release* older_release(ConversionRequest request, const Conversion& conver
       const Conversion there = decide_conversion(request, checkpoint);
       if (!there.refusal && there.decision.backend == conversion.decision.backend) return release;
     } catch (const Error&) {
-      continue;  // a name that this release does not know yet
+      continue;  // the request has a name that this release does not know
     }
   }
   return nullptr;

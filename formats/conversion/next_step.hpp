@@ -1,5 +1,5 @@
-// What to do after a decision: the command that is known to work, as a value. Its words and flags
-// are the caller's.
+// Finds the command that works after a decision, as a value; the caller puts it into words and
+// flags.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace mxfp4 {
 
 struct NextStep {
   enum class Command : uint8_t {
-    kConvert,       // decided again with what stands below, and not refused
-    kInspect,       // the checkpoint's sizes stand in the way
-    kListBackends,  // no backend or layout: a look at the tables
+    kConvert,       // with the members below; proven by deciding again
+    kInspect,       // the checkpoint's sizes are the obstacle
+    kListBackends,  // there is no backend or no layout
   };
   Command command = Command::kConvert;
   std::vector<Change> changes{};     // of flags and variables, for kConvert
   bool allow_known_defects = false;  // for kConvert
-  const Release* release = nullptr;  // for kConvert: of the rules, where they have to be others
-  WorkingSizes sizes{};  // for kConvert: one value, where the asked size has to be another
+  const Release* release = nullptr;  // for kConvert: whose rules to take; null: no change
+  WorkingSizes sizes{};              // for kConvert: one value of the size to change, or none
 };
 
-// The conversion that was decided; refused, the same with known defects allowed; then with the
-// nearest of the sizes that work, a smaller one if there is one; then after the fewest changes with
-// which it is not refused; then by the rules of the newest release before the asked one that do not
-// refuse. A backend that was asked for is not changed. `working` is sizes_that_work() for these.
+// The conversion that was decided, if it is not refused. Else the first of these that works: known
+// defects allowed; the nearest of the sizes that work, a smaller one if there is one; the fewest
+// changes (not for a forced backend); the rules of the newest older release. `working` is
+// sizes_that_work() for the same arguments.
 [[nodiscard]] NextStep next_step(const ConversionRequest& request, const Conversion& conversion,
                                  const OpenedCheckpoint* checkpoint, const WorkingSizes& working);
 

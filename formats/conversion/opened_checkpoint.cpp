@@ -19,7 +19,8 @@
 namespace mxfp4 {
 namespace {
 
-// A method class may load a style in another way than the class after which the style is named.
+// Sets what depends on the method class that loads the checkpoint, which need not be the class
+// after which the style is named.
 void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> told) {
   if (caller == nullptr) return;
   model.family = told.value_or(caller->family);

@@ -1,5 +1,5 @@
 // A checkpoint as a conversion sees it: its source, its configuration, and where its MoE layers
-// lie. Only headers have been read to open it.
+// lie. Opening reads only headers and configuration.
 #pragma once
 
 #include <cstdint>
@@ -21,28 +21,28 @@ inline constexpr const char* kConfigName = "config.json";
 struct CheckpointOptions {
   std::filesystem::path path;
   std::optional<Style> style{};              // empty: detected
-  std::optional<Family> family{};            // empty: the checkpoint tells
+  std::optional<Family> family{};            // empty: the checkpoint's
   std::optional<std::string> config_text{};  // replaces the config.json that the input carries
   std::filesystem::path config_path{};       // of config_text, for messages
   std::set<int64_t> layers{};                // numbers of the layers to keep; empty: all
 };
 
 struct OpenedCheckpoint {
-  std::filesystem::path path;  // as it was given
+  std::filesystem::path path;  // as given; if that is a hub cache, the snapshot in it
   std::shared_ptr<Source> source;
   std::optional<std::string> config_text;
   std::optional<ModelConfig> config;
   ModelLayers model;
-  bool layers_chosen = false;  // CheckpointOptions::layers named some, or all of them
-  size_t layers_left_out = 0;  // by them
+  bool layers_chosen = false;  // CheckpointOptions::layers was not empty
+  size_t layers_left_out = 0;  // because CheckpointOptions::layers does not name them
 };
 
 // `rules` say what the engine's loader does with the checkpoint. Throws Error::input,
-// Error::unsupported for a checkpoint that no method of the revision serves, Error::usage for a
-// layer that does not exist.
+// Error::unsupported if no method of the revision serves the checkpoint, Error::usage if
+// options.layers names a layer that does not exist.
 [[nodiscard]] OpenedCheckpoint open_checkpoint(const CheckpointOptions& options,
                                                const RuleSet& rules);
-// The same of a source that open_source gave for options.path.
+// The same with a source that open_source opened for options.path.
 [[nodiscard]] OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source,
                                                const CheckpointOptions& options,
                                                const RuleSet& rules);

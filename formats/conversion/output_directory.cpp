@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether the name still stands for the open directory.
+// Whether `path` still names the open directory.
 bool is_same_directory(int descriptor, const fs::path& path) {
   struct stat opened {};
   struct stat named {};
@@ -33,7 +33,7 @@ bool is_same_directory(int descriptor, const fs::path& path) {
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-// The path itself or the nearest directory above it that is there.
+// The path itself, or the nearest directory above it that exists.
 fs::path existing_above(const fs::path& path) {
   std::error_code error;
   fs::path at = fs::absolute(path, error).lexically_normal();
@@ -41,7 +41,8 @@ fs::path existing_above(const fs::path& path) {
   return at;
 }
 
-// A file of ours inside another result would be foreign to that one's own --resume and --force.
+// Refuses a directory inside another result: its files would be foreign to that result's own
+// --resume and --force.
 void refuse_inside_blob(const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(path, error);
@@ -52,7 +53,8 @@ void refuse_inside_blob(const fs::path& path) {
   }
 }
 
-// Files in `directory` and its folders; a directory that is large is not one of ours.
+// The files in `directory` and its folders; not all of them if there are many, which this program
+// does not write.
 std::set<FileIdentity> identities_in(const fs::path& directory) {
   constexpr size_t kMany = 100'000;
   std::set<FileIdentity> found;
@@ -65,8 +67,9 @@ std::set<FileIdentity> identities_in(const fs::path& directory) {
   return found;
 }
 
-// A volume that is mounted twice through FUSE or the network has two device numbers. But a file that
-// is made in one place then appears in the other.
+// A temporary file that shows whether two paths lead to one directory. A volume that is mounted
+// twice, through FUSE or the network, has two device numbers, but a file made in one place appears
+// in the other.
 class Probe {
  public:
   explicit Probe(const fs::path& directory)
@@ -75,12 +78,12 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
   ~Probe() {
-    if (descriptor_ < 0) return;  // a directory that cannot be written loses nothing
+    if (descriptor_ < 0) return;  // the directory cannot be written to, so nothing in it is at risk
     close(descriptor_);
     unlink(path_.c_str());
   }
 
-  // Whether `path` or one of the directories above it is the probe's.
+  // Whether `path` or one of the directories above it is the probe's directory.
   [[nodiscard]] bool is_seen_from(const fs::path& path) const {
     std::error_code error;
     fs::path at = fs::weakly_canonical(path, error);
@@ -105,11 +108,12 @@ void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& input
   if (!fs::exists(output, ignored)) return;
   std::set<FileIdentity> there = identities_in(output);
   for (const fs::path& folder : Replacement::folders(output)) there.merge(identities_in(folder));
-  if (there.empty()) return;  // there is nothing to lose
+  if (there.empty()) return;  // no file can be lost
   const Probe probe(output);
   for (const fs::path& input : inputs) {
     const auto identity = identity_of(input);
-    // An input that is a link may lie there though its content does not.
+    // An input that is a link may lie in `output` though its content does not: its parent is
+    // compared.
     const bool inside = lies_in(input, output) || lies_in(input.parent_path() / ".", output);
     const bool found = inside || (identity && there.contains(*identity)) ||
                        probe.is_seen_from(input) || probe.is_seen_from(input.parent_path() / ".");
@@ -130,7 +134,7 @@ OutputDirectory::OutputDirectory(fs::path path, OutputMode mode, bool shared,
       throw Error::output(fmt::format("{}: exists and is not a directory", path_.string()));
     }
     if (look_only_ && !existed_) {
-      existed_ = true;  // nothing is to be removed
+      existed_ = true;  // so that nothing is removed
       return;
     }
     lock(shared);
@@ -157,12 +161,13 @@ void OutputDirectory::lock(bool shared) {
     descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor_ < 0) return;
     if (flock(descriptor_, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
-      // Where directories cannot be locked, atomic renames still keep every file whole.
+      // The file system has no locks for directories; atomic renames still keep every file whole.
       if (errno != EWOULDBLOCK) return;
       close(std::exchange(descriptor_, -1));
       throw Error::output(fmt::format("{}: another process is writing here", path_.string()));
     }
-    // The process that held the lock before may have removed the directory that is locked now.
+    // The process that held the lock before may have removed the directory that we opened and
+    // locked.
   } while (!is_same_directory(descriptor_, path_));
 }
 
@@ -204,8 +209,8 @@ std::vector<fs::path> OutputDirectory::files() const {
   std::error_code ignored;
   if (look_only_ && !fs::exists(home(), ignored)) return {};
   OwnFiles own = find_own_files(home(), Evidence::kName);
-  // Records are read first. Another shard may write its record, and then a file that only this record
-  // explains, before the files are listed.
+  // find_own_files reads records before it lists files. In between, another shard may write its
+  // record and then a file that only this record explains. So a foreign file is looked at again.
   for (int look = 0; look < 3 && !own.foreign.empty(); ++look) {
     own = find_own_files(home(), Evidence::kName);
   }
@@ -219,7 +224,7 @@ void OutputDirectory::discard() const noexcept {
   try {
     remove_own_files(home(), find_own_files(home(), Evidence::kContent));
   } catch (const std::exception&) {
-    // The user has to know why the run failed, not that cleaning up failed too.
+    // The user has to know why the run failed, not that cleaning up failed, too.
   }
 }
 
@@ -240,7 +245,7 @@ void OutputDirectory::require_writable() const {
 
 void OutputDirectory::reserve(int64_t bytes) const {
   const std::optional<int64_t> available = free_bytes();
-  if (!available || *available >= bytes) return;  // where it is not known, the write fails
+  if (!available || *available >= bytes) return;  // if it is not known, writing will fail
   if (!replaces() && !would_replace_) {
     throw Error::output(fmt::format("{}: needs up to {} bytes, the file system has {} free",
                                     path_.string(), bytes, *available));

@@ -1,6 +1,5 @@
-// The directory that a command writes: whether it may be used, the lock that keeps other writers
-// out, where its files go until they are complete, and that a failed run leaves nothing of its own
-// behind.
+// The directory that a command writes to. Decides whether it may be used, locks other writers out,
+// says where files go until the result is complete, and cleans up after a failed run.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +15,43 @@ namespace mxfp4 {
 
 enum class OutputMode : uint8_t {
   kNew,      // must not exist, or be empty
-  kReplace,  // what an earlier run of this program left stays until publish()
-  kJoin,     // what an earlier run left stays
+  kReplace,  // may hold what an earlier run of this program wrote, which stays until publish()
+  kJoin,     // may hold what an earlier run wrote, which stays
 };
 
 class OutputDirectory {
  public:
-  // Creates `path` and locks it; `shared` locks let several processes in. `between` is called while
-  // files are read, and may throw. Throws Error::output when the mode does not allow what is there:
-  // any file that this program did not write is refused in every mode. With `look_only` the same is
-  // thrown and nothing is changed, made or left.
+  // Creates `path` and locks it; several processes may hold a `shared` lock. Calls `between` while
+  // files are read; it may throw. Throws Error::output if the mode does not allow what is there;
+  // every mode refuses files that this program did not write. With `look_only`, throws the same,
+  // and changes nothing.
   OutputDirectory(std::filesystem::path path, OutputMode mode, bool shared = false,
                   const std::function<void()>& between = {}, bool look_only = false);
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
-  // Without keep(): removes what is empty of what did not exist before.
+  // Without keep(): if the constructor created `path`, removes it unless it holds files.
   ~OutputDirectory();
 
-  // Where files are written: `path`, or a directory that takes its place in publish().
+  // Where files are written: `path`, or the directory that publish() puts in its place.
   [[nodiscard]] const std::filesystem::path& home() const {
     return replacement_ ? replacement_->place() : path_;
   }
   [[nodiscard]] bool replaces() const { return replacement_.has_value(); }
-  // Bytes that the file system has free; nothing where it cannot tell.
+  // Bytes that are free in the file system; nullopt if it cannot say.
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
-  // Goes on with what a killed run in mode kReplace left; false: none did.
+  // Goes on with the replacement that a killed run in mode kReplace left; false if there is none.
   bool resume_replacement();
-  // Everything is complete under home(), and its journal says ready. With kReplace the old result
-  // goes now. Returns what could not be removed, as a line; empty: nothing.
+  // Call it when everything in home() is complete and the journal says ready. With kReplace it puts
+  // the new result in place and removes the old one. Returns a line about what could not be
+  // removed; empty if all could.
   std::string publish();
 
-  // After a failure: removes what this run wrote, as far as that can be done.
+  // Removes what this run wrote, as far as possible: for use after a failure.
   void discard() const noexcept;
-  // All files in home(), relative to it, folders of ranks and of the blob included.
+  // All files in home() and in its folders of ranks and of the blob, relative to home(). Throws
+  // Error::output if this program did not write one of them.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
-  // Throws Error::output where the system does not let us write into `path`, or create it.
+  // Throws Error::output if the system does not let us write into `path`, or create it.
   void require_writable() const;
   // Throws Error::output when the file system has less than `bytes` free.
   void reserve(int64_t bytes) const;
@@ -69,8 +70,8 @@ class OutputDirectory {
   bool keep_ = false;
 };
 
-// Throws Error::output when one of the inputs lies in `output`, or is a file in it under another
-// name: a link, or the same file seen through another mount.
+// Throws Error::output if one of the inputs lies in `output`, also if its path does not show it:
+// through a link, or through another mount of the same volume.
 void refuse_inputs_in(const std::filesystem::path& output,
                       const std::vector<std::filesystem::path>& inputs);
 

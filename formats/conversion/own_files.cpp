@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ".NAME.tmp-AbCd12"
+// Temporaries are called ".NAME.tmp-AbCd12".
 constexpr std::string_view kTemporaryMark = ".tmp-";
 constexpr size_t kTemporaryEnd = kTemporaryMark.size() + 6;
 // The first bytes of every manifest, of blobs and of shards.
@@ -49,12 +49,13 @@ class Records {
     read_blobs(directory / kBlobFolder);
   }
 
-  // Whether there is any record: then there may be unfinished files.
+  // Whether there is any record. If so, there may be unfinished files.
   [[nodiscard]] bool any() const { return any_; }
-  // Names of the model directory's files, which follow no rule.
+  // Names of the files of the model directory, which can be any names.
   [[nodiscard]] const std::set<std::string>& rest() const { return rest_; }
-  // Whether the file has a size and a checksum that a record gives to its name; or it is a layer
-  // that begins as its record says, so that damage behind the header does not make it foreign.
+  // Whether the file has the size and checksum that a record gives for its name. A layer file need
+  // only begin with the header that its record implies, so that damage behind it does not make it
+  // foreign.
   [[nodiscard]] bool describe(const fs::path& path, const std::function<void()>& between) const {
     const auto [first, last] = files_.equal_range(path.lexically_normal());
     if (first == last) return false;
@@ -76,7 +77,7 @@ class Records {
       return false;  // not readable
     }
   }
-  // Whether a record names a file in this folder that is as it says.
+  // Whether a record describes a file in this folder.
   [[nodiscard]] bool describe_file_in(const fs::path& folder,
                                       const std::function<void()>& between) const {
     return std::ranges::any_of(files_, [&](const auto& entry) {
@@ -101,7 +102,7 @@ class Records {
       try {
         read_record(blob, entry.path(), name);
       } catch (const Error&) {
-        // A damaged record proves nothing.
+        // A damaged record is no evidence.
       }
     }
   }
@@ -118,7 +119,7 @@ class Records {
   void read_record(const fs::path& blob, const fs::path& path, const std::string& name) {
     if (name == kManifestName) {
       const Manifest manifest = read_manifest(blob);
-      // The directory of one rank alone has its layers beside the manifest.
+      // Layers lie beside the manifest, also if this is the directory of one rank of several.
       add_layers(blob, manifest);
       add_rest(blob, manifest.rest);
       any_ = true;
@@ -177,7 +178,7 @@ bool begins_with(const fs::path& path, std::string_view front) {
   return file.gcount() == static_cast<std::streamsize>(front.size()) && text == front;
 }
 
-// Whether a layer file in the folder bears our mark.
+// Whether a layer file in the folder has our mark.
 bool holds_our_layer(const fs::path& folder) {
   std::error_code ignored;
   return std::ranges::any_of(list_directory(folder, ignored), [&](const auto& entry) {
@@ -198,12 +199,13 @@ struct OwnFileRules {
   }
 
   [[nodiscard]] bool by_content(const fs::path& path, const std::string& name, int64_t size) const {
-    // Only a record tells whose a half-written file is. The temporary of a journal begins like one.
+    // A half-written file is ours only if a record is there, or if it is itself the beginning of a
+    // journal.
     if (is_temporary(name)) return records.any() || size == 0 || read_journal(path).bytes > 0;
-    // A crash may leave an empty file; nothing is lost with it.
+    // A crash may leave an empty file; removing it loses nothing.
     if (size == 0 && is_our_name(name, {})) return true;
     if (name.starts_with(kJournalPrefix)) return read_journal(path).bytes > 0;
-    // A damaged manifest or index is ours where layers of ours lie beside it.
+    // A damaged manifest or index is ours if layers of ours lie beside it.
     if (is_manifest_name(name)) {
       return begins_with(path, kManifestFront) || holds_our_layer(path.parent_path());
     }
@@ -213,7 +215,8 @@ struct OwnFileRules {
     return records.describe(path, between);
   }
 
-  // An index that can be parsed and names other files than layers is somebody's.
+  // An index that can be parsed is not damaged: if it names other files than layers, it is not
+  // ours.
   [[nodiscard]] bool is_damaged_index_of_ours(const fs::path& path) const {
     const fs::path folder = path.parent_path();
     return is_damaged_index(path) &&
@@ -227,7 +230,7 @@ void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& f
   if (error) {
     throw Error::output(fmt::format("{}: cannot be listed: {}", folder.string(), error.message()));
   }
-  // The names of the model directory's files count in that directory alone.
+  // The names of the model directory's files count only in that directory, not in its folders.
   static const std::set<std::string> kNone;
   const bool top = folder == rules.root;
   const std::set<std::string>& rest = top ? rules.records.rest() : kNone;
@@ -235,7 +238,7 @@ void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& f
     const std::string name = entry.path().filename().string();
     const fs::path relative = top ? fs::path(name) : entry.path().lexically_relative(rules.root);
     std::error_code ignored;
-    // Files that another process has removed since do not count.
+    // Files that another process removed after the listing do not count.
     const bool special = entry.is_symlink(ignored) || entry.is_other(ignored);
     const bool is_folder = !special && entry.is_directory(ignored);
     if (is_folder && is_our_folder(name)) {
@@ -245,7 +248,8 @@ void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& f
     }
     const auto state = state_of(entry.path());
     if (!state || (top && is_folder && name.starts_with(kStagingPrefix))) continue;
-    // A README.md may be anybody's, unless it is the model's own, which --include-rest copies.
+    // Anybody may have written a README.md: its content must show that it is a model card. But the
+    // model's own README.md, which --include-rest copies, is named by a record.
     const bool card = name == kModelCardName && !rest.contains(name);
     const bool by_content =
         rules.evidence == Evidence::kContent || name.starts_with(kJournalPrefix) || card;
@@ -259,7 +263,8 @@ void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& f
   }
 }
 
-// Higher numbers go first. Manifests go last, because files without a mark are known by them alone.
+// Files with higher numbers are removed first. Records are removed last, because only they identify
+// files without a mark.
 int removal_order(const OwnFile& file) {
   const std::string name = file.path.filename().string();
   return is_manifest_name(name) || name.starts_with(kJournalPrefix) ? 0 : 1;
@@ -289,7 +294,7 @@ void remove_own_files(const fs::path& directory, const OwnFiles& own) {
     if (state_of(directory / file.path) == file.state) remove_file(directory / file.path);
   }
   for (const fs::path& folder : own.folders) {
-    std::error_code ignored;  // not empty: somebody put a file there meanwhile
+    std::error_code ignored;  // the folder is not empty if somebody put a file there meanwhile
     fs::remove(directory / folder, ignored);
   }
 }

@@ -1,5 +1,5 @@
-// Which files below a directory this program wrote, and so may replace. A name is no evidence, nor
-// is a manifest that names a file: what counts is the file's own content.
+// Finds the files below a directory that this program wrote, and so may replace. Neither a file's
+// name nor a manifest that names it is evidence enough to remove it: its own content is.
 #pragma once
 
 #include <filesystem>
@@ -16,13 +16,14 @@ namespace mxfp4 {
 // The beginning of every journal's name.
 inline constexpr std::string_view kJournalPrefix = ".mxfp4_repack.";
 
-// Folders inside an OUT that cannot be exchanged itself: replacement.hpp.
+// The beginning of the names of folders inside an OUT that cannot be renamed itself:
+// replacement.hpp.
 inline constexpr std::string_view kStagingPrefix = ".mxfp4_repack-";
 
 enum class Evidence : uint8_t {
-  kName,     // a name that this program gives; of a journal its form, of a model card its seal: to
-             // join another's files
-  kContent,  // a layer's mark, the form of a record, or size and checksum in a record beside it
+  kName,     // for files that stay: a name that this program gives; of a journal also its form,
+             // of a model card its seal
+  kContent,  // for removal: a layer's mark, the form of a record, or size and checksum in a record
 };
 
 struct OwnFile {
@@ -36,20 +37,20 @@ struct OwnFiles {
   std::vector<std::filesystem::path> foreign;  // relative: everything else
 };
 
-// Looks through `directory`, its folders of ranks and its blob's folder; other folders, and links,
-// are foreign and not entered; those of a replacement are left out. `between` is called every few
-// MB that are read, and may throw. Throws Error::output when a folder cannot be listed.
+// Looks through `directory`, its folders of ranks and its blob's folder. Other folders, and links,
+// are foreign and not entered; folders of a replacement are left out. Calls `between` every few MB
+// that are read; it may throw. Throws Error::output if a folder cannot be listed.
 [[nodiscard]] OwnFiles find_own_files(const std::filesystem::path& directory, Evidence evidence,
                                       const std::function<void()>& between = {});
 
 // Throws Error::output naming the first foreign file, if there is one.
 void refuse_foreign(const std::filesystem::path& directory, const OwnFiles& own);
 
-// Removes the files that are still as they were looked at, records of others last, then folders
+// Removes the files that did not change since they were looked at, records last, then the folders
 // that are empty. Throws Error::output.
 void remove_own_files(const std::filesystem::path& directory, const OwnFiles& own);
 
-// A temporary of a run that is over, if no process writes the directory any more.
+// Whether the name is that of a temporary. If no process writes the directory, its run is over.
 [[nodiscard]] bool is_temporary(const std::string& file_name);
 
 }  // namespace mxfp4

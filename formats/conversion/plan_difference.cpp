@@ -54,7 +54,7 @@ std::string layers_of(const Manifest& manifest) {
   return fmt::format("{}", fmt::join(numbers, ","));
 }
 
-// Older blobs have no fingerprint, no model type and no activation.
+// Older blobs have no fingerprint, model type or activation: then these are not compared.
 bool same_source(const Json& old, Json planned) {
   if (!old.contains("fingerprint")) {
     planned.erase("fingerprint");

@@ -1,4 +1,4 @@
-// How the plans of two results differ, in the words of the flags that decide it.
+// Says how the plans of two results differ, in terms of the flags that decide them.
 #pragma once
 
 #include <map>
@@ -9,11 +9,12 @@
 
 namespace mxfp4 {
 
-// "--level: 1, now 3", data and checksums aside; empty: the two are of the same plan.
+// One text for each difference, "--level: 1, now 3". What depends on the data is not compared.
+// Empty if the two manifests are of the same plan.
 [[nodiscard]] std::vector<std::string> differing_flags(const Manifest& then, const Manifest& now);
 
-// The flags that two runs were given differently, by name: "--level: 1, now not given; ..."; empty:
-// none. An empty value counts as not given.
+// The flags that differ between two runs, by name: "--level: 1, now not given; ..."; empty if none
+// do. An empty value counts as not given.
 [[nodiscard]] std::string given_differences(const std::map<std::string, std::string>& then,
                                             const std::map<std::string, std::string>& now);
 

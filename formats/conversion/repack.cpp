@@ -60,7 +60,8 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   return manifest;
 }
 
-// Plans the model directory around the blob. Engines that cannot read blobs refuse its config.json.
+// Plans the model directory around the blob. Its config.json is one that engines without blobs
+// refuse.
 RestPlan plan_rest_of(const OpenedCheckpoint& checkpoint, std::vector<std::string>& warnings) {
   RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
   std::vector<SideFile> side;
@@ -95,7 +96,7 @@ std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   return inputs;
 }
 
-// The largest job's bytes include those of the encoder that its worker uses.
+// The memory of a run. A job's bytes include those of the encoder that its worker uses.
 RunMemory memory_of(const Plan& plan, const Compression& compression) {
   RunMemory memory{.outputs = outputs_of(plan), .direction = Direction::kForward};
   for (const Job& job : plan.jobs) memory.job_bytes = std::max(memory.job_bytes, job.cost);
@@ -103,7 +104,7 @@ RunMemory memory_of(const Plan& plan, const Compression& compression) {
   return memory;
 }
 
-// The journal names files of the rest as seen from the blob's folder: they lie beside it.
+// A file of the model directory, which lies around the blob's folder, as the journal names it.
 std::string in_blob(const std::string& name) { return "../" + name; }
 
 }  // namespace
@@ -132,7 +133,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));
   keep_jobs(out.plan, out.wanted);
   require_memory(options.limits, memory_of(out.plan, options.compression));
-  if (options.compression.zstd) add_padding(out.plan);  // takes as much as a job
+  if (options.compression.zstd) add_padding(out.plan);  // after the check: takes a job's memory
   return out;
 }
 
@@ -163,7 +164,8 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
   output_.reserve(bytes_to_move());
 }
 
-// Takes over the wanted files that an earlier run finished; the plan keeps the jobs of the others.
+// Takes over the wanted files that an earlier run finished, removes their jobs from the plan, and
+// returns their number.
 int64_t Repack::keep_finished() {
   const Plan& plan = plan_.plan;
   std::vector<bool> left = plan_.wanted;

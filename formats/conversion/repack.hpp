@@ -1,11 +1,11 @@
-// A conversion, from the decision to the last byte: plan, then move.
+// Carries out a conversion that was decided: plans it, then moves every byte.
 //
 // Usage:
-//   const RepackPlan plan = plan_repack(checkpoint, conversion, options);     // no data read so far
-//   ConversionOutput output(request, plan.manifests, *checkpoint.source);     // OUT is ours
+//   const RepackPlan plan = plan_repack(checkpoint, conversion, options);     // reads samples only
+//   ConversionOutput output(request, plan.manifests, *checkpoint.source);     // locks OUT
 //   Repack repack(checkpoint, conversion, plan, output, options);
 //   repack.run(hooks);                                                        // moves every byte
-//   const RepackResult result = repack.commit();                              // OUT is complete
+//   const RepackResult result = repack.commit();                              // completes OUT
 #pragma once
 
 #include <cstdint>
@@ -27,35 +27,36 @@ namespace mxfp4 {
 struct RepackOptions {
   Compression compression{};
   bool include_rest = false;     // OUT is a model directory
-  std::optional<Shard> shard{};  // only this part of the layers; the first also copies the rest
+  std::optional<Shard> shard{};  // only this part of the layers; shard 0 also copies the rest
   RunLimits limits{};
 };
 
 // Every file that will be written, and where.
 struct RepackPlan {
   Plan plan;                        // of all files; the jobs are those of this shard
-  std::vector<bool> wanted;         // by file of the plan: this shard's
-  RestPlan rest;                    // of this shard
-  Manifest common;                  // what all ranks' manifests share; data aside
-  std::vector<Manifest> manifests;  // every rank's, data aside
+  std::vector<bool> wanted;         // by file of the plan: whether this shard writes it
+  RestPlan rest;                    // what this shard copies
+  Manifest common;                  // what all ranks' manifests share, without what data decides
+  std::vector<Manifest> manifests;  // every rank's, without what data decides
   std::vector<std::string> warnings;
   std::vector<std::filesystem::path> inputs;  // every file that will be read
 
-  [[nodiscard]] int64_t files() const;       // of layers, of this shard
-  [[nodiscard]] int64_t data_bytes() const;  // of them, before compression
+  [[nodiscard]] int64_t files() const;       // layer files of this shard
+  [[nodiscard]] int64_t data_bytes() const;  // of the planned jobs, before compression
 };
 
-// Requires a conversion without a refusal. Throws Error::input for names that a manifest cannot
-// hold and side files that cannot be read.
+// Requires a conversion without a refusal. Reads the samples of the source's fingerprint. Throws
+// Error::input for names that a manifest cannot hold and side files that cannot be read,
+// Error::usage if the run does not fit into options.limits.
 [[nodiscard]] RepackPlan plan_repack(const OpenedCheckpoint& checkpoint,
                                      const Conversion& conversion, const RepackOptions& options);
 
-// Leaves out the jobs of layer files that `output` has on record: what is left to do.
+// Leaves out layer files that an earlier run finished by the record of `output`.
 void leave_out_recorded(RepackPlan& plan, const ConversionOutput& output);
 
 struct RepackResult {
-  int64_t files = 0;  // of layers, kept ones included
-  int64_t kept = 0;   // that an earlier run had finished
+  int64_t files = 0;  // layer files of this run, kept ones included
+  int64_t kept = 0;   // layer files that an earlier run had finished
   int64_t rest_files = 0;
   int64_t data_bytes = 0;             // of layers before compression, kept ones aside
   int64_t written_bytes = 0;          // of layer files, kept ones aside
@@ -64,17 +65,17 @@ struct RepackResult {
 
 class Repack {
  public:
-  // All arguments outlive this. Takes over what an earlier run finished; throws Error::output when
-  // the file system has no room for the others.
+  // `checkpoint`, `conversion` and `output` must outlive this. Takes over the files that an earlier
+  // run finished. Throws Error::output if the file system has no room for the others.
   Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion, RepackPlan plan,
          ConversionOutput& output, const RepackOptions& options);
 
   // Bytes that run() will report as progress.
   [[nodiscard]] int64_t bytes_to_move() const { return data_bytes_ + plan_.rest.bytes(); }
-  // Progress counts bytes before compression. A stopped run leaves whole files, which a later one
-  // keeps.
+  // Progress counts bytes before compression. A run that is stopped leaves complete files, which a
+  // later run keeps.
   void run(const RunHooks& hooks);
-  // Throws Error::input when the checkpoint changed meanwhile.
+  // Completes OUT. Throws Error::input if the checkpoint changed during the run.
   [[nodiscard]] RepackResult commit();
 
  private:

@@ -21,7 +21,7 @@ Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, c
     : source_(source), model_(model), plan_(plan), layout_(layout), target_(target) {}
 
 void Repacker::read(const Job& job, JobBuffers& buffers) {
-  // All pieces of a job take the same experts of the same layer: those of the first.
+  // All pieces of a job take the same experts of the same layer, so the first stands for all.
   const Piece& piece = job.pieces.front();
   const PlannedFile& file = plan_.files[piece.file];
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
@@ -65,7 +65,7 @@ void Repacker::release(const Job& job) const {
   const Output& output = (*file.outputs)[file.tensors[piece.tensor].output];
   const auto slots = slots_read(output);
   for (size_t s = 0; s < slots.size(); ++s) {
-    ConstBytes together;  // parts of experts that lie side by side
+    ConstBytes together;  // parts of experts that lie one behind another
     for (const Extent& extent : extents_of(file, slots[s], experts_of(piece, output))) {
       const ConstBytes part = mapped(extent);
       if (part.data() == together.data() + together.size()) {

@@ -1,5 +1,5 @@
-// Makes the bytes of planned pieces from a source: read, assemble, run the layout's program. Shared
-// by convert, which writes them, and verify --against, which compares them.
+// Makes the bytes of planned pieces from a source: reads, assembles, runs the layout's program.
+// convert writes these bytes, verify --against compares them.
 #pragma once
 
 #include <memory>
@@ -16,17 +16,17 @@
 
 namespace mxfp4 {
 
-// Buffers of one job in flight; reused by the next job of the same token.
+// Buffers of one job in flight; reused by a later job.
 struct JobBuffers {
   std::vector<Buffer> stored;      // by slot of the job: bytes read from the source
   std::vector<Buffer> decoded;     // by piece of the job: its bytes as they will be written
-  std::vector<ConstBytes> pieces;  // views of `decoded`, or of the source where nothing changes
-  std::vector<MutableBytes> read;  // by slot: what the read stage filled; empty when mapped
+  std::vector<ConstBytes> pieces;  // by piece: its bytes, in `decoded`, or unchanged in the source
+  std::vector<MutableBytes> read;  // by slot: what read() filled; empty if the source is mapped
 };
 
 class Repacker {
  public:
-  // All arguments outlive the repacker. `layout` is null for a plan that stops at the loaded
+  // The arguments must outlive the repacker. `layout` is null for a plan that stops at the loaded
   // layout.
   Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
            const Target& target);
@@ -36,14 +36,15 @@ class Repacker {
   // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.
   void work(const Job& job, JobBuffers& buffers);
 
-  // Lets go of the source's bytes, once a job's pieces are no longer needed. Thread-safe.
+  // Releases the source's mapped bytes of a job whose pieces are no longer needed. Thread-safe.
   void release(const Job& job) const;
 
   // The layouts' warnings about the data ("input scales differ..."), each text once, sorted.
   [[nodiscard]] std::vector<std::string> warnings() const;
 
  private:
-  // Buffers of a worker while it is at work; there are fewer workers than jobs in flight.
+  // Buffers of a worker. JobBuffers do not hold them because there are more jobs in flight than
+  // workers.
   struct WorkBuffers {
     std::vector<Buffer> joined;  // by slot of the job: one expert's parts put together
     std::vector<Buffer> loaded;  // by slot: one granule in the loaded layout
@@ -56,17 +57,17 @@ class Repacker {
   static ExpertRange experts_of(const Piece& piece, const Output& output);
 
   void make_piece(const Piece& piece, size_t index, JobBuffers& buffers, WorkBuffers& work);
-  // The piece as it lies in the source, when it is written as it is; else empty.
+  // The piece's bytes in the source, if they are written unchanged; else empty.
   ConstBytes unchanged(const Piece& piece, const JobBuffers& buffers);
-  // Where the source has these experts, one after another.
+  // Where the source holds these experts, in their order.
   [[nodiscard]] std::vector<Extent> extents_of(const PlannedFile& file, Slot slot,
                                                ExpertRange range) const;
-  // Empty unless the source serves the extent from a map.
+  // The extent's bytes in the source's map; empty if it is not mapped.
   [[nodiscard]] ConstBytes mapped(const Extent& extent) const;
   [[nodiscard]] bool all_mapped(const std::vector<Extent>& extents) const;
-  // These experts where they lie one behind another in a mapped tensor; else empty.
+  // The bytes of these experts, if they lie one behind another in a mapped tensor; else empty.
   [[nodiscard]] ConstBytes in_one_view(const PlannedFile& file, Slot slot, ExpertRange range) const;
-  // Runs the layout's own check of one granule's loaded bytes, and keeps its warning.
+  // Runs the layout's check of one granule's loaded bytes, and keeps its warning.
   void check(const PlannedFile& file, Slot slot, ConstBytes granule);
   // One granule of `slot` in the loaded layout; `slot_index` picks the buffers.
   ConstBytes load(const Piece& piece, int64_t granule, Slot slot, size_t slot_index,

@@ -33,7 +33,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
-// The path that `path` leads to, whether it exists or not.
+// The absolute path to which `path` leads through its links, whether or not it exists.
 fs::path without_links(fs::path path) {
   std::error_code error;
   constexpr int kMaxLinks = 40;
@@ -50,7 +50,7 @@ JournalContent journal_in(const fs::path& folder) {
   return journal.bytes > 0 ? journal : read_journal(folder / kBlobFolder / name);
 }
 
-// A lock that is held as long as this object lives; not taken if another process has it.
+// Tries to take a lock, and holds it as long as this object lives.
 class TriedLock {
  public:
   explicit TriedLock(const fs::path& folder)
@@ -100,7 +100,7 @@ bool can_be_renamed(const fs::path& out) {
          access(parent.c_str(), W_OK | X_OK) == 0;
 }
 
-// The entries of a folder, a manifest first, a journal last; those of a replacement are left out.
+// The entries of a folder, a manifest first, a journal last; without the folders of a replacement.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> entries;
@@ -187,7 +187,7 @@ std::optional<Replacement> Replacement::interrupted(const fs::path& path) {
   return std::nullopt;
 }
 
-// After the exchange this locks OUT.
+// Locks the new directory; after the exchange, that lock is OUT's.
 void Replacement::lock() {
   descriptor_ = open(places_.fresh.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   const bool taken = descriptor_ >= 0 &&
@@ -202,7 +202,7 @@ void Replacement::remove_leftover(const fs::path& folder) {
   if (!is_folder(folder)) {
     std::error_code ignored;
     if (!fs::exists(fs::symlink_status(folder, ignored))) return;
-    throw Error::output(fmt::format("{}: in the way, and no folder", folder.string()));
+    throw Error::output(fmt::format("{}: is in the way, and is not a directory", folder.string()));
   }
   if (!TriedLock(folder).taken()) {
     throw Error::output(fmt::format("{}: another process is writing here", folder.string()));
@@ -218,7 +218,7 @@ void Replacement::check_old() const {
   for (const OwnFile& file : old_.files) known[file.path] = file.state;
   const OwnFiles now = find_own_files(places_.out, Evidence::kName);
   const auto fail = [&](const fs::path& path) {
-    throw Error::output(fmt::format("{}: {} changed, or came, while the new result was made",
+    throw Error::output(fmt::format("{}: {} changed or appeared while the new result was made",
                                     places_.out.string(), path.string()))
         .hint("take it away; --resume then puts the new result in the place of the old one");
   };
@@ -281,11 +281,11 @@ void Replacement::recover_beside(const Places& places) {
   const bool out = fs::exists(fs::symlink_status(places.out, ignored));
   if (!fresh && (out || !old)) return;
   if (!TriedLock(fresh ? places.fresh : places.old).taken()) {
-    if (out) return;  // the lock of OUT decides
+    if (out) return;  // whoever locks OUT later reports the other process
     throw Error::output(fmt::format("{}: another process is writing here", places.out.string()));
   }
   if (out) {
-    // After the exchange the folder holds the old result; the journal in OUT tells that.
+    // `fresh` holds the old result if the names were exchanged, which the journals show.
     const bool exchanged = journal_in(places.out).ready || journal_in(places.fresh).bytes == 0;
     if (!old && exchanged) rename_to(places.fresh, places.old);
   } else if (fresh && old && journal_in(places.fresh).ready) {
@@ -298,7 +298,7 @@ void Replacement::recover_beside(const Places& places) {
 void Replacement::recover_inside(const Places& places) {
   const bool arriving = is_folder(places.arriving);
   if (!arriving && !(is_folder(places.old) && is_folder(places.fresh))) return;
-  if (!TriedLock(places.out).taken()) return;  // the next run that wants the lock reports it
+  if (!TriedLock(places.out).taken()) return;  // whoever locks OUT later reports the other process
   if (!arriving) {
     if (!journal_in(places.fresh).ready) return;
     move_out(places);
@@ -317,7 +317,8 @@ void Replacement::move_out(const Places& places) {
     }
     rename_to(places.fresh, places.arriving);
   } catch (const Error&) {
-    // A folder that may not be written cannot be moved. The manifest, moved first, returns last.
+    // Moving may fail, for example for a folder without write permission. Move everything back; the
+    // manifest, which was moved first, returns last.
     std::vector<fs::path> moved = entries_of(places.old);
     std::ranges::reverse(moved);
     for (const fs::path& entry : moved) rename_to(entry, places.out / entry.filename());
@@ -327,7 +328,8 @@ void Replacement::move_out(const Places& places) {
   sync_directory(places.out);
 }
 
-// The manifest comes last. A file that took a name meanwhile is moved aside: it is not ours.
+// Moves the manifest last. A file that has one of the names meanwhile is not ours: it is moved
+// aside.
 void Replacement::move_in(const Places& places) {
   std::vector<fs::path> entries = entries_of(places.arriving);
   std::ranges::reverse(entries);

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kCopyPiece = int64_t{8} << 20;
 
-// More than the header needs for one tensor: six bytes for each of a name's (\u00XX), two offsets,
-// eight dimensions.
+// At least the bytes that one tensor takes in a header: up to six for each byte of its name
+// (\u00XX), two offsets, eight dimensions.
 int64_t header_bound(const SourceTensor& tensor) {
   return 6 * static_cast<int64_t>(tensor.name.size()) + 320;
 }
@@ -65,8 +65,8 @@ bool is_weights_or_index(const std::string& name) {
                              [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
-// Whether a link leads to a file of the checkpoint, or from a hub cache's snapshots/ to the same
-// repository's blobs/.
+// Whether a link's target is a file of the checkpoint, or, from a hub cache's snapshots/, one of
+// the same repository's blobs/.
 bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
   std::error_code error;
   const fs::path blobs = target.parent_path();
@@ -77,8 +77,8 @@ bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
   return !error && !inside.empty() && *inside.begin() != "..";
 }
 
-// Whether the entry is a file to copy; directories are not. Throws for what is no regular file, and
-// for a link to a file that is none of the checkpoint's.
+// Whether the entry is a file to copy; false for directories. Throws for anything else that is no
+// regular file, and for a link to a file that is not the checkpoint's.
 bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_directory(error)) return false;
@@ -100,7 +100,7 @@ class SummedFile {
  public:
   explicit SummedFile(const fs::path& path) : name_(path.filename().string()), file_(path) {}
   void append(ConstBytes bytes) {
-    sum_.update(bytes);  // first: a truncated map is noted here, write() would only fail
+    sum_.update(bytes);  // first: reading notes a truncated map, writing would only fail
     file_.append(bytes);
   }
   ManifestFile commit(const std::function<void(const ManifestFile&)>& finished) {
@@ -129,7 +129,7 @@ void copy_tensor(Source& source, size_t index, SummedFile& file, Buffer& buffer,
     mapped = mapped.subspan(piece.size());
     if (mapped.empty()) return;
   }
-  // Pieces are whole rows where these fit, so that a chunked source decodes no chunk needlessly twice.
+  // Pieces are whole rows if rows fit, so that a chunked source decodes no chunk twice needlessly.
   const int64_t rows = spec.shape.rank() == 0 ? 1 : spec.shape[0];
   const int64_t row = bytes / rows;
   const int64_t step = row < kCopyPiece ? kCopyPiece / row * row : kCopyPiece;

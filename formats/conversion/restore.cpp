@@ -54,7 +54,7 @@ struct PackedLayer {
   }
 };
 
-// The file must hold what the layout writes for these sizes.
+// Throws Error::input unless the file holds what the layout writes for these sizes.
 void check_tensors(const PackedLayer& packed, const SafetensorsHeader& header) {
   bool equal = packed.tensors.size() == header.tensors.size();
   for (size_t i = 0; equal && i < packed.tensors.size(); ++i) {
@@ -188,11 +188,11 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
     append_tensor(tensors, restored.target.name, restored.target.spec);
   }
   std::map<std::string, std::string> metadata = loaded_metadata(manifest, layer);
-  metadata[kUnpackedMark] = manifest.layout;  // --force knows the file by it
+  metadata[kUnpackedMark] = manifest.layout;  // by which --force recognises the file
   return make_safetensors_header(tensors, metadata, kSafetensorsAlignment);
 }
 
-// One layer; returns the bytes written.
+// Restores one layer; returns the bytes written.
 int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Manifest& manifest,
                       const ManifestLayer& layer, const RunLimits& limits, const RunHooks& hooks,
                       std::set<std::string>& lost) {
@@ -201,7 +201,7 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
     require_layer_file(reader, manifest, layer);
     return describe(manifest, layer, reader.header());
   });
-  // The losses of one layer are those of the rank's other layers.
+  // All layers of a rank lose the same, so a set holds each loss once.
   for (const std::string& what : packed.lost) {
     lost.insert(fmt::format("{}: {}", blob.string(), what));
   }

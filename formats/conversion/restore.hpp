@@ -1,4 +1,4 @@
-// The inverse of a conversion: the loaded layout that was packed, padding cropped.
+// The inverse of a conversion: restores the loaded layout that was packed, without its padding.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace mxfp4 {
 
 struct RestoreResult {
   int64_t files = 0;
-  int64_t bytes = 0;           // of them
+  int64_t bytes = 0;           // of these files
   std::set<std::string> lost;  // what the layouts cannot give back, in words
 };
 
@@ -22,8 +22,8 @@ struct RestoreResult {
 [[nodiscard]] int64_t restored_bytes(const std::vector<Manifest>& manifests);
 
 // Writes layer-NNNNN.safetensors for every layer of one rank's blob into `directory`, each whole or
-// not at all. Every file of the blob is checked before it is read. Throws Error::input for a blob
-// that does not hold, Error::output.
+// not at all. Checks every file of the blob before it is read. Throws Error::input for a damaged
+// blob, and Error::output.
 [[nodiscard]] RestoreResult restore_blob(const std::filesystem::path& blob,
                                          const Manifest& manifest,
                                          const std::filesystem::path& directory,

@@ -10,11 +10,11 @@ namespace mxfp4 {
 struct RunLimits {
   int threads = 1;
   int64_t memory = int64_t{256} << 20;  // bytes for buffers
-  bool memory_fixed = false;            // `memory` was asked for; else one job may take more
+  bool memory_fixed = false;            // `memory` is the user's; else one job may take more
 };
 
 struct RunHooks {
-  // That many more bytes are done. One call at a time.
+  // So many more bytes are done. One call at a time.
   std::function<void(int64_t bytes)> progress = [](int64_t) {};
   // Called between jobs; may throw to stop.
   std::function<void()> check_stop = [] {};

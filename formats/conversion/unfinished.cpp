@@ -28,7 +28,7 @@ int64_t layers_in_manifests(const fs::path& blob) {
     try {
       count += static_cast<int64_t>(read_manifest(rank).layers.size());
     } catch (const Error&) {
-      // Missing or damaged: what is there is not complete.
+      // Missing or damaged: this rank is not complete.
     }
   }
   return count;
@@ -62,7 +62,8 @@ void refuse_shards(const fs::path& path, const fs::path& blob) {
                                          : "finalize puts them together");
 }
 
-// OUT has no name for a moment where a file system cannot exchange two.
+// Refuses an OUT that a replacement left without a name: a file system that cannot exchange two
+// names needs a moment between two renames.
 void refuse_replacement(const fs::path& path) {
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(path, ignored))) return;

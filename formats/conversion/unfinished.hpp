@@ -1,13 +1,12 @@
-// The error for a command that was given an incomplete result to read.
+// Refuses an incomplete result that a command is given to read.
 #pragma once
 
 #include <filesystem>
 
 namespace mxfp4 {
 
-// Throws Error::input, with what to do as its hint, when `path` holds a conversion or an unpack
-// that was cut off, shards that no finalize put together, or nothing while an interrupted
-// replacement left a result beside it.
+// Throws Error::input, with a hint, if `path` holds a conversion or an unpack that was cut off, or
+// shards that were not finalized, or if it is missing because a replacement was cut off.
 void refuse_unfinished(const std::filesystem::path& path);
 
 }  // namespace mxfp4

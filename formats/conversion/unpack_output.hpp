@@ -1,5 +1,5 @@
-// Where unpack writes: all layers of all ranks, or nothing, since no file would tell some of them
-// from all.
+// The directory to which unpack writes all layers of all ranks, or nothing: without a manifest, no
+// file would show that some are missing.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,25 @@
 
 namespace mxfp4 {
 
-// In the place of a plan's identity.
+// What an unpack's journal has in place of a plan's identity.
 inline constexpr std::string_view kUnpackPlan = "unpack";
 
 class UnpackOutput {
  public:
-  // `path` has to be empty or missing, or with `replace` what this program wrote, which stays until
-  // commit(). Throws Error::output when `bytes` do not fit. `between`: see OutputDirectory.
+  // `path` has to be empty or missing; with `replace` it may hold what this program wrote, which
+  // stays until commit(). Throws Error::output if `bytes` do not fit. `between`: see
+  // OutputDirectory.
   UnpackOutput(const std::filesystem::path& path, bool replace, int64_t layer_files, int64_t bytes,
                const std::function<void()>& between);
   UnpackOutput(const UnpackOutput&) = delete;
   UnpackOutput& operator=(const UnpackOutput&) = delete;
-  // Without commit() nothing stays that was written.
+  // Without commit(): removes what was written.
   ~UnpackOutput();
 
   // Where layers are written.
   [[nodiscard]] const std::filesystem::path& home() const { return directory_.home(); }
-  // All is written. Returns what could not be removed of the old result, as a line; empty: nothing.
+  // Call it when everything is written. Returns a line about what could not be removed of the old
+  // result; empty if all could.
   std::string commit();
 
  private:

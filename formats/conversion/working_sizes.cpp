@@ -9,17 +9,17 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kLargest = 1024;  // larger worlds than any that serve are not searched
+constexpr int64_t kLargest = 1024;  // more ranks than any deployment has
 constexpr size_t kEachSide = 2;
 
-// Whether the sizes are what stands in the way.
+// Whether the conversion is refused because of its sizes.
 bool refused_by_sizes(const Conversion& conversion, const OpenedCheckpoint* checkpoint) {
   return conversion.refusal && checkpoint != nullptr && conversion.layout != nullptr &&
          !conversion.layout->refuses_scales && conversion.defects.empty() &&
          conversion.stops.empty();
 }
 
-// As sizes_that_work, for one size.
+// The values that sizes_that_work() gives for one size.
 std::vector<int64_t> values_that_work(ConversionRequest request, const OpenedCheckpoint* checkpoint,
                                       ParallelSize size) {
   const int64_t asked = (request.deployment.*size).value_or(1);
@@ -28,7 +28,7 @@ std::vector<int64_t> values_that_work(ConversionRequest request, const OpenedChe
     try {
       return !decide_conversion(request, checkpoint).refusal;
     } catch (const Error&) {
-      return false;  // --rank is not one of its ranks
+      return false;  // --rank is none of the ranks then
     }
   };
   std::vector<int64_t> values;

@@ -1,5 +1,5 @@
-// Which parallel size to take where the asked one cannot be cut from a checkpoint; each proven by
-// deciding again.
+// Finds parallel sizes that work if a checkpoint cannot be cut into the requested one. Each is
+// proven by deciding again.
 //
 // Usage: sizes_that_work(request, conversion, &checkpoint).values is {2, 4} for 3 ranks.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace mxfp4 {
 
-// One of the sizes of a deployment, as it is told.
+// One of the sizes that a deployment can be given.
 using ParallelSize = std::optional<int64_t> DeploymentFacts::*;
 
 struct WorkingSizes {
@@ -20,9 +20,10 @@ struct WorkingSizes {
   std::vector<int64_t> values{};  // ascending
 };
 
-// Values of one size with which nothing refuses the conversion: up to two below the asked one and two
-// above. The size is the first of tensor, data and prefill context that is above 1 and has such
-// values. None where something else refuses, or where only data can tell.
+// Values of one size with which the conversion is not refused: up to two below the requested value
+// and two above it. The size is the first of tensor, data and prefill context parallel size that is
+// above 1 and has such values. No values if the refusal has another reason, or if only data can
+// decide.
 [[nodiscard]] WorkingSizes sizes_that_work(const ConversionRequest& request,
                                            const Conversion& conversion,
                                            const OpenedCheckpoint* checkpoint);
