@@ -9,7 +9,7 @@
 
 namespace mxfp4 {
 
-// Warns of ranks that the blob at `path`, whose manifests these are, should have and has not.
+// Warns if ranks of the blob at `path` are missing. `manifests`: of the ranks that are there.
 void warn_of_missing_ranks(const std::filesystem::path& path,
                            const std::vector<Manifest>& manifests, const Console& console);
 

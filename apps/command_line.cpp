@@ -17,7 +17,8 @@
 namespace mxfp4 {
 namespace {
 
-// The flags that --resume has to find as they were: all but those for place, speed and messages.
+// The flags that must not differ when a run is resumed: all but those for place, speed and
+// messages.
 std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
   static const std::set<std::string> kOthers = {"--output", "--resume",    "--force",
                                                 "--check",  "--dry-run",   "--threads",

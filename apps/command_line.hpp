@@ -1,4 +1,4 @@
-// Wires the flags of every command to the plain values of options.hpp.
+// Declares the flags of every command, which fill the plain values of options.hpp.
 #pragma once
 
 #include <functional>
@@ -31,10 +31,10 @@ struct CommandLine {
 // Declares commands and flags; parsing sets `line.run`. `line` outlives `app`.
 void declare_commands(CLI::App& app, CommandLine& line);
 
-// Throws Error::usage for a word "--flag=": the parser would take the next word for its value.
+// Throws Error::usage for a word "--flag=": the parser would take the next word as its value.
 void refuse_empty_values(const std::vector<std::string>& words);
 
-// What stands among the words of --json and --color, whatever else is wrong with them.
+// What `words` say about --json and --color, even if they cannot be parsed otherwise.
 [[nodiscard]] GlobalOptions output_options(const std::vector<std::string>& words);
 
 }  // namespace mxfp4

@@ -7,7 +7,8 @@
 
 namespace mxfp4 {
 
-// Exit codes are a contract (cli, "Exit codes"); errors get theirs from ErrorKind in main.
+// Exit codes are a contract: man mxfp4-repack, EXIT STATUS. exit_code_of() maps each ErrorKind to
+// one.
 enum ExitCode : int {
   kOk = 0,
   kDifference = 1,

@@ -20,14 +20,14 @@ namespace {
 
 constexpr size_t kWidestBar = 40;
 constexpr size_t kNarrowestBar = 10;
-// How often a line is written where no terminal looks, in seconds; for logs and for tests.
+// Sets the seconds between lines of progress if stderr is no terminal; for logs and for tests.
 constexpr const char* kSecondsVariable = "MXFP4_REPACK_PROGRESS_SECONDS";
 constexpr std::chrono::milliseconds kBlink{300};
 
-// A failure to write here is ignored: there is no other place to tell it.
+// Ignores a failure to write: it could be reported nowhere else.
 void tell(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
 
-// A result that cannot be written is an error.
+// Throws Error::output if the result cannot be written.
 void answer(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     throw Error::output(fmt::format("stdout: cannot be written: {}", std::strerror(errno)));
@@ -47,8 +47,8 @@ std::string_view own_mark(std::string_view text) {
   return "";
 }
 
-// `text` as visible() shows it, except that `color` keeps the console's own marks, and `lines` the
-// ends of lines.
+// `text` as visible() shows it, but `color` keeps the console's own marks, and `lines` keeps
+// newlines.
 std::string visible_marked(std::string_view text, bool color, bool lines) {
   std::string out;
   while (!text.empty()) {
@@ -192,7 +192,7 @@ void Progress::draw() {
   const double elapsed = std::max(seconds(), 1e-6);
   const double rate = static_cast<double>(done_) / elapsed;
   const auto left = static_cast<int64_t>(static_cast<double>(total_ - done_) / std::max(rate, 1.0));
-  // Parts that do not fit are left out from the left, so the most important one is last.
+  // If the parts do not fit, the first are left out, so the most important one is last.
   const std::vector<std::string> parts = {
       fmt::format("{} of {}", human_bytes(done_), human_bytes(total_)),
       human_bytes(static_cast<int64_t>(rate)) + "/s", "ETA " + clock_text(left)};

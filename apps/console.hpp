@@ -1,4 +1,4 @@
-// What a person sees: warnings and progress on stderr, results on stdout.
+// Writes what a person sees: warnings and progress to stderr, results to stdout.
 #pragma once
 
 #include <chrono>
@@ -20,12 +20,12 @@ class Console {
   [[nodiscard]] bool json() const { return options_.json; }
   [[nodiscard]] int verbose() const { return options_.verbose; }
 
-  // One line on stdout, unless --quiet.
+  // One line on stdout, unless --quiet or --json. Throws Error::output, as do the two below.
   void say(std::string_view line) const;
-  // Raw text on stdout, always: a result that was asked for. Throws Error::output.
+  // Text on stdout, always: a result that the user asked for.
   void result(std::string_view text) const;
-  // The document of --json, with all warnings so far as its member `warnings`; once a run. Paths
-  // may be any bytes: what is not UTF-8 is replaced.
+  // The document of --json, with all warnings so far as its member `warnings`; once a run. Bytes of
+  // paths that are not UTF-8 are replaced.
   void result_json(nlohmann::ordered_json json) const;
   // Whether result_json() was called.
   [[nodiscard]] bool answered() const { return answered_; }
@@ -35,16 +35,16 @@ class Console {
   void error(std::string_view text, std::string_view hint) const;
   // "mxfp4-repack: <text>" on stderr, unless --quiet.
   void note(std::string_view text) const;
-  // On stderr with -v.
+  // One line on stderr, with -v.
   void detail(std::string_view line) const;
 
-  // `text` in bold, green or red where stdout is a terminal that may show it.
+  // `text` in bold, green or red if stdout takes colour.
   [[nodiscard]] std::string bold(std::string_view text) const;
   [[nodiscard]] std::string good(std::string_view text) const;
   [[nodiscard]] std::string bad(std::string_view text) const;
 
-  // How progress is told: not at all, as a bar that is drawn again and again, or as a line now and
-  // then, for logs.
+  // How progress is shown: not at all, as a bar that is redrawn, or as a line now and then, for
+  // logs.
   enum class ProgressStyle : uint8_t { kNone, kBar, kLines };
   [[nodiscard]] ProgressStyle progress_style() const;
   [[nodiscard]] bool progress_always() const { return options_.progress == "always"; }
@@ -57,9 +57,9 @@ class Console {
   mutable bool answered_ = false;
 };
 
-// Share, bytes, rate and time left on stderr: on a terminal a bar as wide as that, nothing where all
-// is done in less than a blink; elsewhere a line a minute. Whatever is said next on the same terminal
-// needs finish() first.
+// Shows share, bytes, rate and time left on stderr. On a terminal that is a bar, or nothing if all
+// is done in less than a blink; elsewhere a line a minute. Call finish() before anything else is
+// written to the terminal.
 class Progress {
  public:
   Progress(const Console& console, int64_t total_bytes);
@@ -67,18 +67,18 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `bytes` more are done. One thread at a time.
+  // `bytes` more bytes are done. One call at a time.
   void advance(int64_t bytes);
-  // Wipes the bar, if there is one, and stops the clock.
+  // Erases the bar, if there is one, and stops the clock.
   void finish();
-  // From construction to finish().
+  // Seconds from construction to finish(), or until now.
   [[nodiscard]] double seconds() const;
 
  private:
   void draw();
 
   Console::ProgressStyle style_;
-  bool patient_;  // draws only what takes a while
+  bool patient_;  // shows nothing at first, in case all is done soon
   bool drawn_ = false;
   int64_t total_;
   int64_t done_ = 0;

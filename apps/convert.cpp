@@ -39,7 +39,7 @@ RepackOptions repack_options(const ConvertOptions& options) {
   return repack;
 }
 
-// Shows the oracle's trace with -v, and warns of faults of the engine with such a checkpoint.
+// Shows the oracle's trace with -v, and warns of the engine's faults with such a checkpoint.
 void report_decision(const Conversion& conversion, const Console& console) {
   for (const TraceStep& step : conversion.decision.trace) {
     console.detail(
@@ -129,7 +129,7 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
                           options.shard.empty() ? "verify" : "finalize", out));
 }
 
-// A shard may be complete where OUT is not yet.
+// Says that there is nothing to do. A shard may be complete though OUT is not.
 int already_complete(const ConvertOptions& options, const std::optional<Shard>& shard,
                      const Console& console) {
   const bool whole = !shard || !find_blobs(options.output).empty();
@@ -163,23 +163,24 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   report_told_facts(options.deployment, *request.rules, console);
   request.stop_at_loaded = options.emit == "loaded";
 
-  // Open: names, sizes and places of the experts are known and agree. Only headers were read.
+  // Open: read headers; names, sizes and places of the experts agree.
   const OpenedCheckpoint checkpoint =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
 
-  // Decide: there is a backend, a layout that takes these sizes, and a slice for each rank.
+  // Decide: find a backend, a layout that takes these sizes, and a slice for each rank.
   const Conversion conversion = conversion_for(options.deployment, request, &checkpoint);
   report_told_versions(options.deployment, conversion, console);
   report_assumed_rules(options.deployment, *request.rules, console);
   report_decision(conversion, console);
   require_conversion(conversion);
 
-  // Plan: every file, tensor and offset is known. Nothing has been written.
+  // Plan every file, tensor and offset. Nothing is written until here.
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
   refuse_inputs_in(options.output, plan.inputs);
 
-  // Open the output: OUT is ours alone, and an interruption leaves what --resume goes on from.
+  // Open the output: from here on no other process writes OUT, and --resume can go on after an
+  // interruption.
   watch_signals("--resume goes on from what is complete");
   ConversionOutput output({.output = options.output,
                            .input = options.input.path,
@@ -206,14 +207,14 @@ int run_convert(const ConvertOptions& options, const Console& console) {
     return kOk;
   }
 
-  // Run: every layer file that no earlier run finished appears under its name, whole.
+  // Run: write every layer file that no earlier run finished.
   Repack repack(checkpoint, conversion, plan, output, repack_as);
   Progress progress(console, repack.bytes_to_move());
   repack.run({.progress = [&](int64_t bytes) { progress.advance(bytes); },
               .check_stop = check_interrupted});
   progress.finish();
 
-  // Commit: the manifests are written last, and with them OUT is complete.
+  // Commit: write the manifests last, which completes OUT.
   const RepackResult result = repack.commit();
   for (const std::string& warning : result.warnings) console.warn(warning);
   if (options.model_card) add_model_card(options.output, console);

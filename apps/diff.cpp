@@ -1,4 +1,4 @@
-// diff: do two blobs hold the same tensors in the same layout, and if not, what differs first.
+// diff: says whether two blobs hold the same tensors in the same layout, or what differs first.
 #include <fmt/format.h>
 
 #include "apps/blobs.hpp"
@@ -23,13 +23,13 @@ Json difference_json(const BlobDifference& difference) {
 }  // namespace
 
 int run_diff(const DiffOptions& options, const Console& console) {
-  // Open: both blobs are whole as far as their manifests say.
+  // Open: read the manifests of both.
   const BlobRanks first = open_blob_ranks(options.first);
   warn_of_missing_ranks(options.first, first.manifests, console);
   const BlobRanks second = open_blob_ranks(options.second);
   warn_of_missing_ranks(options.second, second.manifests, console);
 
-  // Compare: layouts and names first, bytes only where those are equal.
+  // Compare layouts and names first, and bytes only if those are equal.
   const int64_t bytes = bytes_to_compare(first, second);
   Progress progress(console, bytes);
   const BlobComparison comparison =

@@ -1,4 +1,4 @@
-// `explain` for one deployment: what was asked, each class with yes or no and the reason, the
+// `explain` for one deployment: shows the question, each class with yes or no and the reason, the
 // choice and what follows from it, and what to type next.
 #include "apps/explain.hpp"
 
@@ -46,7 +46,7 @@ Explanation explain(const ConversionRequest& request, Asked& asked) {
   return e;
 }
 
-// An error about a name that only the other revision knows is part of the answer.
+// An error is part of the answer: the question may have a name that only the other revision knows.
 Side explain_side(const RuleSet& rules, Asked& asked) {
   try {
     return {rules, explain(request_from(asked.options.deployment, rules), asked)};
@@ -72,7 +72,7 @@ int explain_against(const RuleSet& rules, Asked& asked, const Console& console) 
   return kOk;
 }
 
-// Every revision's answer; a question that none of them understands is an error.
+// Shows every revision's answer. Throws if no revision understands the question.
 int explain_history(Asked& asked, const Console& console) {
   std::vector<HistoryRow> rows;
   for (const Release* release : all_releases()) {
@@ -100,7 +100,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
     Asked asked{options};
     return explain_history(asked, console);
   }
-  // Ask: the rules are known, and each fact that a flag or file told has its meaning in them.
+  // Ask: find the rules.
   const RuleSet& rules = rules_for(options.deployment);
   if (!options.batch.empty()) {
     require_useful(options.given, {"--batch", "--revision"}, "with --batch");
@@ -110,11 +110,12 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   Asked asked{options};
   if (!options.against.empty()) return explain_against(rules, asked, console);
 
-  // Wrong flags are told before a wrong input, and in the same order as by convert.
+  // Look up the flags before the input is opened, so that errors come in the same order as in
+  // convert.
   const ConversionRequest request = request_from(options.deployment, rules);
   report_told_facts(options.deployment, rules, console);
 
-  // Open and decide as convert does; without a checkpoint the usual one of its kind is assumed.
+  // Open and decide as convert does; without a checkpoint, assume the usual method class.
   const Explanation e = explain(request, asked);
   report_told_versions(options.deployment, e, console);
   report_assumed_rules(options.deployment, rules, console);
@@ -124,7 +125,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
     console.result(explanation_text(console, rules, options, e));
   }
 
-  // End as convert would: its exit code, its words.
+  // End as convert would, with the same exit code and words.
   require_conversion(e);
   return kOk;
 }

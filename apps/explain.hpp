@@ -1,4 +1,4 @@
-// The part of `explain` that answers many questions.
+// `explain --batch`: answers many questions.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace mxfp4 {
 
-// Answers the JSON lines of `path`, "-" for stdin, one a line, in order; refusals are answers.
-// Throws Error::input naming file and line for a line that is not a deployment.
+// Answers the JSON lines of `path`, "-" for stdin, with one line each, in order. A refusal is an
+// answer. Throws Error::input naming file and line for a line that is not a deployment.
 int explain_batch(const RuleSet& rules, const std::string& path, bool traces);
 
 }  // namespace mxfp4

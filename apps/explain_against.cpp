@@ -11,7 +11,7 @@
 namespace mxfp4 {
 namespace {
 
-// Of one side, in words; empty where it has none.
+// How a fact is put into words; `say` gives one side's, or an empty text if it has none.
 struct FactRow {
   RevisionFact fact;
   std::string_view what;
@@ -96,7 +96,7 @@ std::vector<RevisionChange> changes_of(const Side& here, const Side& there,
 
 std::string said(const std::string& text) { return text.empty() ? "nothing" : text; }
 
-// What the comparison means for a blob.
+// Says what the comparison means for a blob.
 std::string verdict(const Side& here, const Side& there, const RevisionDifference& difference) {
   switch (difference.verdict) {
     case RevisionVerdict::kOneRefuses:

@@ -1,5 +1,5 @@
-// `explain --against`: what another release of vLLM would decide otherwise for the same deployment
-// and checkpoint, and whether a blob made for the one serves the other.
+// `explain --against`: shows what another release of vLLM would decide differently for the same
+// deployment and checkpoint, and whether a blob made for one serves the other.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace mxfp4 {
 
-// One side of a comparison; `error` when the revision does not even know a name in the question.
+// One side of a comparison. `error` says that the revision does not know a name in the question.
 struct Side {
   const RuleSet& rules;
   Explanation explanation;

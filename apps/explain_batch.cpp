@@ -1,4 +1,4 @@
-// `explain --batch`: JSON lines in, JSON lines out, read and written in blocks.
+// `explain --batch`: reads JSON lines and writes JSON lines, in blocks.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -38,7 +38,7 @@ File open_lines(const std::string& path) {
   return file;
 }
 
-// Calls use(line) for each line, without its newline; a last line without one counts too.
+// Calls use(line) for each line, without its newline; the last line need not have one.
 template <class Use>
 void for_each_line(std::FILE* file, Use&& use) {
   std::string text;

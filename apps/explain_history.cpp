@@ -22,7 +22,7 @@ std::string_view backend_of(const Side& side) {
   return chosen ? backend_name(*side.explanation.decision.backend) : std::string_view();
 }
 
-// The sizes that rank 0's blob has; null without a checkpoint.
+// The padded sizes of rank 0's blob; null without a checkpoint.
 const LayerDims* padded_of(const Side& side) {
   const bool cut = !side.error && !side.explanation.ranks.empty();
   return cut ? &side.explanation.ranks.front().padded : nullptr;
@@ -32,7 +32,7 @@ std::string_view short_name(const Release& release) {
   return release.version.empty() ? release.name : release.version;
 }
 
-// "0.29.0 to 0.32.0", with every revision between them; or one name after another.
+// The names of these releases; consecutive ones become a range, "0.29.0 to 0.32.0".
 std::string ranges_of(std::span<const Release* const> taken) {
   const std::span<const Release* const> all = all_releases();
   std::string out;

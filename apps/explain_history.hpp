@@ -1,4 +1,4 @@
-// `explain --history`: one deployment through every release: what each decides, and which older
+// `explain --history`: shows what every release decides for one deployment, and which older
 // releases' blobs it still takes.
 #pragma once
 
@@ -16,15 +16,15 @@ namespace mxfp4 {
 struct HistoryRow {
   const Release* release = nullptr;
   Side side;
-  // Older revisions whose blobs for this deployment serve this one, oldest first. Empty where the
-  // revision decides on no blob.
+  // Older revisions whose blobs for this deployment serve this revision, too, oldest first. Empty
+  // if this revision refuses.
   std::vector<const Release*> takes{};
 };
 
-// `rows` lists revisions oldest first, with their sides; fills in what each takes.
+// Fills in HistoryRow::takes. `rows` lists revisions oldest first.
 void find_takes(std::span<HistoryRow> rows);
 
-// Newest first.
+// Both show the newest revision first.
 [[nodiscard]] std::string history_text(const Console& console, std::span<const HistoryRow> rows);
 [[nodiscard]] Json history_json(std::span<const HistoryRow> rows);
 

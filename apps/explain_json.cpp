@@ -1,4 +1,4 @@
-// What `explain` found, as JSON, with each condition and what would meet it.
+// Shows what `explain` found as JSON, with each condition and what would meet it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -17,7 +17,7 @@ std::string input_word(const ExplainOptions& options) {
   return options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());
 }
 
-// Shows the sizes that stand in the way.
+// The command that shows the sizes because of which the conversion is refused.
 std::vector<std::string> inspect_command(const ExplainOptions& options) {
   static const std::set<std::string> kOfInput = {"--style", "--model-config", "--layers",
                                                  "--family"};
@@ -31,7 +31,7 @@ std::vector<std::string> inspect_command(const ExplainOptions& options) {
   return parts;
 }
 
-// The conversion after these changes.
+// The command that converts after these changes.
 std::vector<std::string> convert_command(const ExplainOptions& options,
                                          const ConversionRequest& request,
                                          const OpenedCheckpoint* checkpoint,

@@ -10,7 +10,7 @@
 
 namespace mxfp4 {
 
-// The command of next_step(), in parts that stay on one line.
+// The command of next_step(), in parts that each stay on one line.
 [[nodiscard]] std::vector<std::string> next_command(const ExplainOptions& options,
                                                     const ConversionRequest& request,
                                                     const OpenedCheckpoint* checkpoint,

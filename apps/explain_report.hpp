@@ -1,4 +1,4 @@
-// What `explain` found, and how it is shown: as text that fits the terminal, or as JSON.
+// What `explain` found. It is shown as text that fits the terminal, or as JSON.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 namespace mxfp4 {
 
 struct Explanation : DecidedConversion {
-  bool assumed_caller = false;      // there is no checkpoint to tell
+  bool assumed_caller = false;      // `caller` is assumed: there is no checkpoint
   std::vector<std::string> next{};  // the command to type, in parts that stay on one line
   std::vector<Candidate> candidates{};
   std::vector<Alternative> alternatives{};  // with --all
@@ -24,8 +24,8 @@ struct Explanation : DecidedConversion {
   LayerDims multiples{};  // sizes are rounded up to these
 };
 
-// The answer, what stands in the way of the other candidates, and the command to type; with -v also
-// every fact that was asked about and every condition.
+// The answer, why the other candidates are not chosen, and the command to type; with -v also every
+// fact in the question and every condition.
 [[nodiscard]] std::string explanation_text(const Console& console, const RuleSet& rules,
                                            const ExplainOptions& options,
                                            const Explanation& explanation);
@@ -34,7 +34,7 @@ struct Explanation : DecidedConversion {
 
 // The answer in one line.
 [[nodiscard]] std::string answer_text(const RuleSet& rules, const Explanation& explanation);
-// Whether it is what the deployment gets as it was asked about.
+// Whether the deployment gets `other` without any change.
 [[nodiscard]] bool is_chosen(const Explanation& explanation, const Alternative& other);
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);

@@ -1,4 +1,4 @@
-// The screen of `explain`: the answer, how it came about, what else there is, what to type next.
+// The text of `explain`: the answer, the reasons, the other backends, and what to type next.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,7 +26,7 @@ void append_field(std::string& out, std::string_view name, std::string_view text
   append_wrapped(out, label(name), kLabelColumn, text);
 }
 
-// A command to copy: broken between its parts, with the shell's line continuation.
+// Appends a command to copy, broken between its parts with the shell's line continuation.
 void append_command(std::string& out, const std::vector<std::string>& parts) {
   const size_t width = output_width();
   std::string line = " ";
@@ -52,7 +52,7 @@ std::string packages_text(const RuleSet& rules, const Deployment& d) {
   return text;
 }
 
-// The sizes, and the switches that conditions look at.
+// The parallel sizes, and the switches that conditions depend on.
 std::string parallelism_text(const ParallelConfig& p) {
   std::string text = parallel_text(p);
   if (p.enable_expert_parallel && p.dp_size > 1) text += ", all-to-all " + p.all2all_backend;
@@ -61,7 +61,7 @@ std::string parallelism_text(const ParallelConfig& p) {
   return text;
 }
 
-// The facts that a person should check: assumptions, and how the flags were understood.
+// Appends the facts that a person should check: assumptions, and how the flags were understood.
 void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
                   const Explanation& e, bool verbose) {
   const Deployment& d = e.deployment;
@@ -77,7 +77,7 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
   if (verbose || parallel != parallel_text({})) append_field(out, "parallel", parallel);
 }
 
-// All facts that the decision depends on.
+// Appends all facts that the decision depends on.
 void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
                       const Explanation& e) {
   const Deployment& d = e.deployment;
@@ -138,7 +138,7 @@ void append_all_tried(std::string& out, const Console& console, const Explanatio
   }
 }
 
-// Each backend that was tried and not taken, once for each reason.
+// Appends each backend that was tried and not chosen, once for each reason.
 void append_tried(std::string& out, const Console& console, const Explanation& e) {
   std::set<std::pair<std::string, std::string>> said;
   for (const Candidate& candidate : e.candidates) {
@@ -158,14 +158,14 @@ void append_tried(std::string& out, const Console& console, const Explanation& e
 void append_chosen(std::string& out, const Console& console, const Explanation& e, bool all) {
   const Decision& decision = e.decision;
   if (!decision.backend) {
-    return;  // said at the top, and by the error
+    return;  // the first line and the error say so
   }
   out += "\n" + console.bold(e.refusal ? "would be chosen" : "chosen") + "\n";
   append_field(out, "backend", backend_name(*decision.backend));
   if (!decision.experts_class.empty()) append_field(out, "class", decision.experts_class);
   append_field(out, "sizes", sizes_text(e));
   if (all && e.settings) append_field(out, "quant config", settings_text(*e.settings));
-  // Why there is none is said by the error.
+  // The error says why there is none.
   const bool none = e.refusal && (e.row == nullptr || e.row->layout == nullptr);
   append_field(out, "layout", none ? "none" : layout_text(e.row));
   for (const std::string& note : decision.notes) append_field(out, "beware", note);
@@ -174,7 +174,7 @@ void append_chosen(std::string& out, const Console& console, const Explanation& 
   }
 }
 
-// The decision for this backend: layout, padded sizes, bytes.
+// Layout, padded sizes and bytes of an alternative.
 std::string outcome_text(const Alternative& other) {
   Explanation there{{*other.conversion}};
   there.multiples = rounding_multiples(*there.rules, there.caller, there.target);

@@ -1,4 +1,4 @@
-// finalize: flags, words and exit code around formats/conversion/finalize.
+// finalize: the flags, words and exit code for formats/conversion/finalize.
 #include "formats/conversion/finalize.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace mxfp4 {
 namespace {
 
-// `seconds`: how long the check took; empty when an earlier run had checked.
+// `seconds`: how long the check took; empty if an earlier run had checked.
 int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
            std::optional<double> seconds, const Console& console) {
   warn_of_missing_ranks(options.output, manifests, console);

@@ -13,11 +13,11 @@ namespace {
 
 constexpr size_t kTextColumn = 28;
 constexpr size_t kCommandColumn = 12;
-constexpr size_t kNarrowest = 60;  // below that, texts stand under their names
+constexpr size_t kNarrowest = 60;  // on narrower terminals, texts stand below their names
 constexpr size_t kNarrowIndent = 6;
 
-// A name of two columns' indent, its text beside it from `column` on, or below where the name is too
-// long.
+// Appends a name, indented by two columns, and its text: beside it from `column` on, or below it if
+// the name is too long.
 void append_entry(std::string& out, const std::string& name, const std::string& text,
                   size_t column) {
   const size_t width = text_width();
@@ -58,7 +58,7 @@ std::string usage(const CLI::App& app, const std::string& path) {
   return text + " [FLAG...]";
 }
 
-// Arguments and required options lead; then the groups as they were declared.
+// The heading of an option. Arguments and required options come first, under one heading.
 std::string group_of(const CLI::Option& option) {
   return option.get_positional() || option.get_required() ? "Arguments" : option.get_group();
 }

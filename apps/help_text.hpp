@@ -1,4 +1,4 @@
-// What --help prints: usage, examples first, then the flags in groups, as wide as the terminal, at most
+// The text of --help: usage, examples, then the flags in groups; as wide as the terminal, at most
 // 100 columns.
 #pragma once
 
@@ -10,11 +10,12 @@
 
 namespace mxfp4 {
 
-// Lines that end in a colon and are not indented, and the word Usage, in bold where that is shown.
+// `help` with its headings (lines that end in a colon and are not indented, and the word Usage) in
+// bold.
 [[nodiscard]] std::string with_bold_headings(std::string_view help, const Console& console);
 
-// The help of the program or of one command, by what is declared in `app`; its footer holds the
-// examples, one command a line.
+// The help of the program or of one command, from the flags that `app` declares. The footer of
+// `app` holds the examples, one command a line.
 [[nodiscard]] std::string help_text(const CLI::App& app);
 
 }  // namespace mxfp4

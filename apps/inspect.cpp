@@ -1,4 +1,4 @@
-// inspect: what is in a checkpoint or a blob. Reads headers only.
+// inspect: shows what is in a checkpoint or a blob. Reads headers, and samples for the fingerprint.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::string model_type_of(const OpenedCheckpoint& input) {
   return input.config ? input.config->model_type : "";
 }
 
-// A checkpoint takes the shape of a blob with one rank; some members only a checkpoint has.
+// A checkpoint is described like a blob with one rank, with some members that a blob does not have.
 Json describe_input(const OpenedCheckpoint& input, const std::string& fingerprint,
                     const std::vector<LayerTensor>* tensors) {
   const LayerDims dims = common_dims(input.model);
@@ -127,7 +127,7 @@ Rows tensor_rows(const Plan& plan) {
   return rows;
 }
 
-// What convert would do with these flags: as text, or with --json in `json`.
+// Describes what convert would do with these flags: as text, or with --json in `json`.
 std::string inspect_target(const InspectOptions& options, const ConversionRequest& request,
                            const OpenedCheckpoint& input, const Console& console, Json& json) {
   const Conversion conversion = conversion_for(options.deployment, request, &input);
@@ -197,7 +197,7 @@ Json describe_blob(const std::filesystem::path& blob, const Manifest& manifest) 
   return item;
 }
 
-// What all ranks have in common, from the first.
+// What all ranks have in common, taken from the first.
 Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
                const std::vector<Manifest>& manifests) {
   const Manifest& first = manifests.front();
@@ -306,7 +306,7 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
   return kOk;
 }
 
-// Whether a flag asks about the machine that will serve, not about the checkpoint alone.
+// Whether a flag asks about the machine that will serve, and not only about the checkpoint.
 bool asks_for_target(const InspectOptions& options) {
   static const std::set<std::string> kOfCheckpoint = {kInputName,  "--style",  "--model-config",
                                                       "--layers",  "--family", "--revision",
@@ -318,7 +318,7 @@ bool asks_for_target(const InspectOptions& options) {
 }  // namespace
 
 int run_inspect(const InspectOptions& given, const Console& console) {
-  // A blob is described by its manifests alone, a checkpoint by its headers.
+  // Find out whether the input is a blob, which is described by its manifests.
   InspectOptions options = given;
   options.input.path = whole_of(given.input.path, options.layer);
   if (is_listed_file(given.input.path)) {
@@ -334,7 +334,7 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   }
   if (!options.html.empty()) throw Error::usage("--html: of no use with a checkpoint");
 
-  // Open: from here on the input is a checkpoint, whose expert layers agree.
+  // Open: the input is a checkpoint. Read its headers.
   const ConversionRequest request = request_from(options.deployment);
   report_told_facts(options.deployment, *request.rules, console);
   const OpenedCheckpoint input =
@@ -353,7 +353,7 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   }
   for (const std::string& warning : input.model.warnings) console.warn(warning);
 
-  // Decide and plan as convert does, where a flag asks for it: a refusal is convert's own.
+  // Decide and plan as convert does, if a flag asks for it, and refuse in the same words.
   if (asks_for_target(options)) text += inspect_target(options, request, input, console, json);
   if (console.json()) {
     console.result_json(json);

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every page begins so. A file that does not is not replaced.
+// The beginning of every page. A file that does not begin so is not replaced.
 constexpr std::string_view kFront = "<!DOCTYPE html>\n<!-- mxfp4-repack inspect -->\n";
 constexpr std::string_view kStyle =
     "body{font:15px/1.5 sans-serif;color:#222;max-width:70em;margin:2em auto;padding:0 1em}"
@@ -76,7 +76,7 @@ std::string size_row(std::string_view what, const ByteSizes& size, int64_t all_d
 }
 
 std::string sizes(const std::vector<PageRank>& ranks) {
-  std::map<std::string, ByteSizes> kinds;  // by name, only those that there are
+  std::map<std::string, ByteSizes> kinds;  // by name, only those that occur
   ByteSizes all;
   for (const PageRank& rank : ranks) {
     for (const LayerTensor& tensor : rank.tensors) {
@@ -91,7 +91,7 @@ std::string sizes(const std::vector<PageRank>& ranks) {
   return out + size_row("all", all, all.data_bytes) + "</table>\n";
 }
 
-// The share of codes in the padded matrices that are padding.
+// Says how sizes are padded, and which share of the codes is padding.
 std::string padding(const Manifest& manifest) {
   if (manifest.layers.empty()) return "no layers";
   const ManifestLayer& layer = manifest.layers.front();

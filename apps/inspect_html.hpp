@@ -1,4 +1,4 @@
-// inspect --html: one page about a blob that needs no other file and runs no script.
+// inspect --html: one page about a blob. The page needs no other file and runs no script.
 #pragma once
 
 #include <filesystem>
@@ -17,12 +17,12 @@ struct PageRank {
   std::vector<LayerTensor> tensors;  // of all layers
 };
 
-// What the blob was made for, sizes by kind of tensor, padding, the decision with its trace, and
-// every tensor. `ranks`: at least one. All text of the blob's is escaped.
+// The page shows what the blob was made for, sizes by kind of tensor, padding, the decision with
+// its trace, and every tensor. `ranks`: at least one. All text from the blob is escaped.
 [[nodiscard]] std::string blob_page(const std::filesystem::path& blob,
                                     const std::vector<PageRank>& ranks);
 
-// Writes the page. Throws Error::output: also when `file` is there and no such page.
+// Writes the page. Throws Error::output, also if `file` exists and is not such a page.
 void write_blob_page(const std::filesystem::path& file, const std::string& page);
 
 }  // namespace mxfp4

@@ -13,7 +13,7 @@ namespace mxfp4 {
 
 // A list of objects.
 [[nodiscard]] Json layer_sizes_json(const std::vector<LayerSize>& layers);
-// A table with a row for every run of layers that are alike.
+// A table with a row for each run of equal layers.
 [[nodiscard]] std::string layer_sizes_text(const Console& console,
                                            const std::vector<LayerSize>& layers);
 

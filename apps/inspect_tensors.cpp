@@ -17,7 +17,7 @@ std::string ratio_text(const LayerTensor& tensor) {
   return tensor.data_bytes == 0 ? "" : fmt::format("{:.3f}", tensor.ratio());
 }
 
-// The part of all names that ends with a dot.
+// The length of the longest beginning that all names share and that ends with a dot.
 size_t common_prefix(std::span<const LayerTensor> tensors) {
   std::string_view prefix = tensors.front().name;
   for (const LayerTensor& tensor : tensors) {
@@ -28,7 +28,7 @@ size_t common_prefix(std::span<const LayerTensor> tensors) {
   return dot == std::string_view::npos ? 0 : dot + 1;
 }
 
-// One layer: what its names have in common, then a table.
+// Shows one layer: the beginning that its names share, then a table.
 std::string layer_text(const Console& console, std::span<const LayerTensor> tensors) {
   const size_t prefix = common_prefix(tensors);
   std::vector<std::vector<std::string>> rows{

@@ -13,7 +13,7 @@ namespace mxfp4 {
 // "block scales"
 [[nodiscard]] std::string tensor_kind_text(TensorKind kind);
 
-// The members "totals", an object by kind, and "tensors", a list of objects.
+// Adds the members "totals", an object by kind, and "tensors", a list of objects.
 void add_tensors(Json& json, const std::vector<LayerTensor>& tensors);
 // A table for each layer, and one of the totals.
 [[nodiscard]] std::string tensors_text(const Console& console,

@@ -8,7 +8,7 @@
 namespace mxfp4 {
 namespace {
 
-// Batch systems and terminals send some signals twice.
+// A second signal within this time does not count: batch systems and terminals send some twice.
 constexpr int64_t kImpatience = 1'000'000'000;  // ns
 
 const char* text = "";
@@ -29,7 +29,7 @@ void note(int signal) {
     noted.store(signal);
   } else if (now() - first > kImpatience) {
     std::signal(signal, SIG_DFL);
-    (void)std::raise(signal);  // blocked until this returns
+    (void)std::raise(signal);  // takes effect when the handler returns
   }
 }
 

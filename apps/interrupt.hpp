@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as an exception at a place where stopping is clean, so that
+// Turns SIGINT, SIGTERM and SIGHUP into an exception at a place where stopping is clean, so that
 // destructors remove what is half done.
 #pragma once
 
@@ -11,7 +11,7 @@ class Interrupted : public std::exception {
   Interrupted(int signal, const char* afterwards) : signal_(signal), afterwards_(afterwards) {}
   // As a shell reports a process that died of the signal: 129, 130, 143.
   [[nodiscard]] int exit_code() const { return 128 + signal_; }
-  // The state that the output is left in, for the user.
+  // Tells the user in which state the output is left.
   [[nodiscard]] const char* what() const noexcept override { return afterwards_; }
 
  private:
@@ -19,9 +19,9 @@ class Interrupted : public std::exception {
   const char* afterwards_;
 };
 
-// From now on the first of these signals is only noted; one that comes more than a second later
-// kills as usual. A signal that the parent chose to ignore stays ignored. `afterwards` is a
-// literal: the text of Interrupted.
+// From now on the first of these signals is only noted; a signal that comes more than a second
+// later kills as usual. A signal that the parent process ignored stays ignored. `afterwards` is the
+// text of Interrupted and must be a literal.
 void watch_signals(const char* afterwards);
 
 // Throws Interrupted if a signal came.

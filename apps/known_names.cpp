@@ -20,7 +20,7 @@ std::string nearest_by_number(std::string_view name) {
 
 std::string revision_hint(const std::string& name) {
   const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
-  std::vector<std::string> known;  // newest first, written as the name is
+  std::vector<std::string> known;  // newest first; numbers if `name` is a number
   for (const Release* release : all_releases()) {
     const std::string_view text = number ? release->version : release->name;
     if (!text.empty()) known.emplace(known.begin(), text);
@@ -34,7 +34,7 @@ bool is_alias(const RuleSet& rules, const std::string& name) {
   return std::ranges::find(rules.aliases, name, &AliasRow::name) != rules.aliases.end();
 }
 
-// Whether the engine answers the name: with a backend, or with a reason.
+// Whether the engine knows the name, even if it refuses it with a reason.
 bool knows_moe_backend(const RuleSet& rules, const std::string& name) {
   return name == "auto" || is_alias(rules, name) || moe_backend_option(rules, name).has_value();
 }
@@ -72,7 +72,7 @@ void require_moe_backend(const RuleSet& rules, const std::string& text) {
 std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& name) {
   if (name == "auto" || is_alias(rules, name)) return std::nullopt;
   std::string hint = "mxfp4-repack explain --all shows how to get each backend";
-  for (const Release* release : all_releases()) {  // the newest stands last
+  for (const Release* release : all_releases()) {  // the newest is the last
     if (is_alias(rules_of(*release), name))
       hint = fmt::format("--revision {} has one", release->name);
   }

@@ -1,4 +1,4 @@
-// Names that flags take, looked up so that a wrong one is answered with the nearest.
+// Looks up names that flags take. The error for an unknown name gives the nearest known one.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace mxfp4 {
 
-// The rule set that --revision names; empty: the default. Throws Error::usage.
+// The rule set that --revision names; the default for an empty name. Throws Error::usage.
 [[nodiscard]] const RuleSet& rules_named(const std::string& name);
 // The rules of the vLLM that is installed where the model is served. Throws Error::usage, naming
 // the nearest release, for a version that is not known.
 [[nodiscard]] const RuleSet& rules_of_engine(const std::string& version);
 
-// Throws Error::usage, naming the nearest, for a value of --moe-backend that no release knows.
+// Throws Error::usage, with the nearest name, for a value of --moe-backend that no release knows.
 void require_moe_backend(const RuleSet& rules, const std::string& text);
-// The refusal of a name that the engine knows, but these rules have no MXFP4 backend for; its hint
-// names a release that has one. Empty for other names.
+// The refusal of a name that the engine knows, but for which these rules have no MXFP4 backend. Its
+// hint names a release that has one. Empty for other names.
 [[nodiscard]] std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& name);
 
 // The values of --style, as `list styles` shows them.

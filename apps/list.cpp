@@ -1,4 +1,4 @@
-// list: the tables that the program decides by.
+// list: shows the tables by which the program decides.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,10 +23,10 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// A column of `list backends`, the gap included.
+// Width of a column of `list backends`, with the gap behind it.
 constexpr size_t kFamily = 9;
 
-// The widest layout's name, and the gap behind it.
+// Width of the column of layouts: the longest name, and the gap behind it.
 size_t layout_column() {
   size_t widest = 0;
   for (const Layout* layout : all_layouts()) widest = std::max(widest, layout->id.size());
@@ -37,8 +37,8 @@ std::string condition_of(const LayoutRow& row) {
   return row.when.text.empty() ? "any" : std::string(row.when.text);
 }
 
-// For people: a table with one row a layout under each backend's name, as the names are long. A
-// refusal, which is a sentence, takes the place of layout and condition.
+// The table as text: under each backend's name, which is long, one row for each layout. A refusal,
+// which is a sentence, takes the place of layout and condition.
 std::string backends_text(const RuleSet& rules, const Console& console) {
   const size_t layouts = layout_column();
   const auto cells = [&](std::string_view family, std::string_view layout) {
@@ -52,7 +52,7 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
       continue;
     }
     out += console.bold(backend_name(backend)) + "\n";
-    std::vector<std::optional<Family>> seen;  // of earlier rows; the first that fits is taken
+    std::vector<std::optional<Family>> seen;  // families of earlier rows, which have precedence
     for (const LayoutRow& row : rules.layouts) {
       if (row.backend != backend) continue;
       const std::string_view family = row.family ? family_name(*row.family) : "both";
@@ -76,7 +76,7 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
   return out;
 }
 
-// For people: one block a revision, newest first.
+// The table as text: one block for each revision, newest first.
 std::string revisions_text(const Console& console) {
   std::string out;
   const auto& releases = all_releases();
@@ -131,7 +131,7 @@ Rows machine_rows() {
   return rows;
 }
 
-// For people: one block a layout.
+// The table as text: one block for each layout.
 std::string layouts_text(const Console& console) {
   std::string out;
   const auto field = [&](std::string_view name, std::string_view text) {
@@ -159,7 +159,8 @@ std::string layouts_text(const Console& console) {
   return out;
 }
 
-// {"flashinfer": ["0.6.18", ...]}: kernel libraries with whose code the layout's bytes were executed.
+// {"flashinfer": ["0.6.18", ...]}: the kernel libraries whose code has made the layout's bytes in
+// tests.
 Json tested_json(const Layout* layout) {
   Json json = Json::object();
   for (const TestedLibrary& row : tested_libraries()) {
@@ -183,8 +184,8 @@ Json layouts_json() {
   return json;
 }
 
-// One object for each row of the table; of those with the same backend and family the first whose
-// condition holds is taken.
+// One object for each row of the table. Of rows with the same backend and family, the first whose
+// condition holds counts.
 Json backends_json(const RuleSet& rules) {
   Json json = Json::array();
   for (Backend backend : all_backends()) {
@@ -252,7 +253,7 @@ int run_list(const ListOptions& options, const Console& console) {
   if (!options.revision.empty() && options.what != "backends") {
     throw Error::usage(fmt::format("--revision: of no use with list {}", options.what));
   }
-  // Ask: the rules are known. Tables that no revision changes do not look at them.
+  // Ask: find the rules, which only some tables depend on.
   const RuleSet& rules = rules_named(options.revision);
 
   // Show: as text that fits the terminal, or as one JSON document.

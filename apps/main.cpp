@@ -1,4 +1,4 @@
-// The program: parse, run one command, and turn whatever went wrong into one line and an exit code.
+// The program: parses, runs one command, and turns an error into one line and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -38,10 +38,10 @@ using mxfp4::Error;
 constexpr const char* kReport =
     "this is a bug; please report it with the command line and the output of --version";
 
-// Ends a run that failed: writes one line to stderr, and with --json the document too.
+// Ends a run that failed: writes one line to stderr, and with --json also the document.
 class Failure {
  public:
-  // Flags may not have been parsed when the first error comes, so the words are looked at.
+  // The first error may come before the flags are parsed, so the words are searched for --json.
   explicit Failure(const std::vector<std::string>& words)
       : json_(mxfp4::output_options(words).json), own_console_(mxfp4::output_options(words)) {}
 
@@ -76,7 +76,7 @@ class Failure {
     return mxfp4::exit_code_of(error.kind());
   }
 
-  // A command that printed its document has named the refusal there.
+  // Prints nothing if the command printed its document, which names the refusal.
   void print(mxfp4::Json error) const {
     if (!json_ || console().answered()) return;
     mxfp4::Json document = mxfp4::json_document(command_);
@@ -94,15 +94,15 @@ class Failure {
   mxfp4::Console own_console_;
 };
 
-// A file that is opened must not take the number of a standard stream that the caller closed. The
-// directory in its place can be neither read nor written.
+// Opens a directory in place of each standard stream that the caller closed, so that no file that
+// is opened later takes its number. A directory can be neither read nor written.
 void occupy_standard_streams() {
   int descriptor = 0;
   while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/", O_RDONLY);
   if (descriptor >= 0) close(descriptor);
 }
 
-// --help, --version
+// Prints --help or --version.
 int show(const CLI::App& app, const CLI::Success& success, const Failure& failure) {
   std::ostringstream text;
   const int code = app.exit(success, text, text);
@@ -127,7 +127,8 @@ std::array<mxfp4::RunLimits*, 5> resources_of(mxfp4::CommandLine& line) {
           &line.unpack.resources, &line.finalize.resources};
 }
 
-// Limits threads to the number that the system lets a process start, and warns if more were asked.
+// Limits threads to the number that the system lets a process start, and warns if more were
+// requested.
 void choose_threads(mxfp4::CommandLine& line, const mxfp4::Console& console) {
   int wanted = mxfp4::available_threads();
   for (const mxfp4::RunLimits* resources : resources_of(line)) {
@@ -162,11 +163,11 @@ std::string command_in(const CLI::App& app, const std::vector<std::string>& word
 
 int main(int argc, char** argv) {
   occupy_standard_streams();
-  // Freed buffers go back to the system at once. The allocator would keep those of up to 32 MiB,
-  // beyond the budget of --memory.
+  // Freed buffers shall go back to the system at once: the allocator would keep those of up to 32
+  // MiB, beyond the budget of --memory.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mxfp4::survive_truncation();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow fails as on a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // so that a file that may not grow is an error, as on a full disk
   CLI::App app{
       "Repack MXFP4 Mixture-of-Experts weights, offline, for the kernel that will serve them",
       "mxfp4-repack"};
@@ -195,7 +196,7 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     return failure.report(error);
   } catch (const std::filesystem::filesystem_error& error) {
-    // Code that writes throws Error, so this is about reading a path.
+    // Code that writes throws Error, so this error is about a path that is read.
     return failure.report(Error::input(error.code().message()).in_file(error.path1().string()));
   } catch (const std::bad_alloc&) {
     return failure.report(

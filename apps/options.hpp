@@ -31,11 +31,11 @@ struct GivenFlag {
 
 inline constexpr const char* kInputName = "INPUT";
 
-// Throws Error::usage for an argument that is not among `useful`, saying `why` it is of no use.
+// Throws Error::usage for an argument that is not in `useful`; `why` completes "of no use ...".
 void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
                     const std::string& why);
 
-// A small file that a flag names. Read once, when it is asked for: it may be a pipe.
+// A small file that a flag names. It is read once, when its text is needed: it may be a pipe.
 class FlagFile {
  public:
   FlagFile() = default;
@@ -51,14 +51,14 @@ class FlagFile {
   mutable std::optional<std::string> text_;
 };
 
-// The --target file: what is known of the serving machine and process.
+// The --target file: facts of the serving machine and process.
 class TargetFile {
  public:
   TargetFile() = default;
   explicit TargetFile(std::filesystem::path path) : file_(std::move(path)) {}
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
-  // Nothing is told without a file. Parsed once. Throws Error::input naming file and member.
+  // Empty without a file. Parsed once. Throws Error::input naming file and member.
   [[nodiscard]] const DeploymentFacts& facts() const;
 
  private:
@@ -66,7 +66,7 @@ class TargetFile {
   mutable std::optional<DeploymentFacts> facts_;
 };
 
-// Flags that describe the machine and process that will serve; as given, not yet resolved.
+// Flags that describe the machine and process that will serve, as they were typed.
 struct RequestFlags {
   std::string platform;
   std::string arch;
@@ -98,7 +98,7 @@ struct RequestFlags {
   bool allow_unservable = false;
 };
 
-// --libs: no package at all.
+// The value of --libs that means no package.
 inline constexpr const char* kNoLibs = "none";
 
 struct InputOptions {
@@ -111,33 +111,33 @@ struct InputOptions {
 struct ConvertOptions {
   InputOptions input;
   RequestFlags deployment;
-  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
   std::filesystem::path output;
   std::string compress = "zstd";
   std::optional<int> level;  // of zstd; default 1
   std::string emit = "packed";
   bool include_rest = false;
-  std::string shard;  // I/N, auto, auto/N; empty: the whole
+  std::string shard;  // I/N, auto, auto/N; empty: no shard
   bool dry_run = false;
   bool resume = false;
   bool force = false;
   bool check = false;                        // --resume reads every byte
   bool model_card = false;                   // README.md beside the manifest
-  std::map<std::string, std::string> flags;  // those given that decide what is made: name, value
+  std::map<std::string, std::string> flags;  // by name: values of the flags that decide the result
 };
 
 struct FinalizeOptions {
   std::filesystem::path output;
   bool model_card = false;                         // README.md beside the manifest
-  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
 
 struct InspectOptions {
   std::vector<GivenFlag> given;
   InputOptions input;
   RequestFlags deployment;
-  bool tensors = false;          // list them
-  std::optional<int64_t> layer;  // list those of this one
+  bool tensors = false;          // list the tensors of all layers
+  std::optional<int64_t> layer;  // list the tensors of this layer
   std::filesystem::path html;    // page to write; empty: none
 };
 
@@ -146,27 +146,27 @@ struct ExplainOptions {
   InputOptions input;  // path empty: from flags alone
   RequestFlags deployment;
   std::string against;
-  bool history = false;  // every revision, in place of one
+  bool history = false;  // every revision's answer
   std::string batch;
-  bool all = false;  // every backend, after the first yes too
+  bool all = false;  // every backend
 };
 
 struct VerifyOptions {
   std::filesystem::path blob;
   InputOptions against;                            // path empty: checksums only
-  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
 
 struct DiffOptions {
   std::filesystem::path first;
   std::filesystem::path second;
-  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
 
 struct UnpackOptions {
   std::filesystem::path blob;
   std::filesystem::path output;
-  RunLimits resources{.threads = 0, .memory = 0};  // 0: of this process, by threads
+  RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
   bool force = false;
 };
 
@@ -175,7 +175,7 @@ struct ListOptions {
   std::string revision;
 };
 
-// A number from 0 on that takes the whole text; nothing for any other text.
+// The number, 0 or more, that the whole text is; nullopt for any other text.
 [[nodiscard]] std::optional<int64_t> whole_number(std::string_view text);
 // "0-3,7" -> {0, 1, 2, 3, 7}; empty text: empty set, meaning all. Throws Error::usage.
 [[nodiscard]] std::set<int64_t> parse_layers(const std::string& text);

@@ -20,7 +20,7 @@
 namespace mxfp4 {
 namespace {
 
-// The value of a flag, or nothing when it was not given. `known` is what the hint chooses from.
+// The value of a flag; nullopt if it was not given. `known`: the names from which the hint chooses.
 template <class Lookup>
 auto named_flag(const std::string& text, std::string_view flag, Lookup lookup,
                 const std::vector<std::string>& known) -> decltype(lookup(std::string_view{})) {
@@ -56,7 +56,7 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   }
   facts.activation = given(flags.activation);
   facts.routing_method = given(flags.routing_method);
-  // Only values that differ from the default are told, so that the user sees the flags he typed.
+  // Sizes and switches count as given only if they differ from the default.
   const auto size = [](int64_t n) { return n == 1 ? std::nullopt : std::optional(n); };
   const auto flag = [](bool on) { return on ? std::optional(true) : std::nullopt; };
   facts.lora = flag(flags.enable_lora);
@@ -73,7 +73,7 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   return whole;
 }
 
-// --backend, if it was given.
+// The value of --backend; nullopt if it was not given.
 std::optional<Backend> backend_from(const std::string& name) {
   if (name.empty()) return std::nullopt;
   const std::optional<Backend> backend = backend_from_name(name);
@@ -110,7 +110,7 @@ std::optional<Style> style_from(const std::string& name) {
       .hint(nearest_hint(name, known_styles()));
 }
 
-// The names that the rules know for the fact `key`; none where it is no name from a list.
+// The names that the rules know for the fact `key`; none if its values are not in a list.
 std::vector<std::string> known_names(const RuleSet& rules, std::string_view key) {
   std::vector<std::string> names;
   if (key == "activation") names.assign(rules.activations.begin(), rules.activations.end());
@@ -123,8 +123,8 @@ std::vector<std::string> known_names(const RuleSet& rules, std::string_view key)
   return names;
 }
 
-// Adds to an error about a fact the flag or the --target file that gave the fact; one in the
-// checkpoint has its file already.
+// Adds to an error about a fact the flag or the --target file that gave the fact. An error about
+// the checkpoint already names its file.
 [[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags, const RuleSet& rules) {
   struct Name {
     std::string_view key;
@@ -150,7 +150,7 @@ std::vector<std::string> known_names(const RuleSet& rules, std::string_view key)
   throw Error(error);
 }
 
-// "explain H100"
+// Throws Error::input for an input that is a machine's name, as in "explain H100".
 void refuse_machine(const std::filesystem::path& input) {
   std::error_code ignored;
   const std::string word = input.string();
@@ -160,7 +160,7 @@ void refuse_machine(const std::filesystem::path& input) {
       .hint(fmt::format("did you mean --arch {}?", shell_word(word)));
 }
 
-// "--tp-size could be 2, 3, 6 or 8"; empty where no other size helps.
+// "--tp-size could be 2, 3, 6 or 8"; empty if no other size helps.
 std::string size_hint(const WorkingSizes& working) {
   const std::vector<int64_t>& sizes = working.values;
   if (sizes.empty()) return "";

@@ -14,14 +14,14 @@ bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-// "triton" is near to "triton_kernels", however long the rest.
+// Whether `name` begins with `word`: "triton" is near "triton_kernels", however long the rest is.
 bool begins_with(std::string_view name, std::string_view word) {
   constexpr size_t kShortest = 4;
   return word.size() >= kShortest && word.size() <= name.size() &&
          std::ranges::equal(word, name.substr(0, word.size()), same_letter);
 }
 
-// Levenshtein distance, one row at a time.
+// The Levenshtein distance.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

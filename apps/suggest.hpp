@@ -1,4 +1,4 @@
-// "Did you mean": the known word nearest to one that is not known.
+// "Did you mean": finds the known words nearest to an unknown one.
 #pragma once
 
 #include <string>
@@ -9,26 +9,28 @@
 
 namespace mxfp4 {
 
-// The candidate at the smallest edit distance from `word`, if at most a third of its letters (but
-// two at least) differ; empty otherwise. Case does not count.
+// The candidate nearest to `word`: one that begins with it, else the one at the smallest edit
+// distance, which must be at most a third of the letters of `word`, or two. Empty if there is none.
+// Case does not count.
 [[nodiscard]] std::string nearest_word(std::string_view word,
                                        const std::vector<std::string>& candidates);
 
-// Up to three candidates at the smallest distances, nearest first; none that is too far, as above.
+// Up to three candidates that are as near as that, nearest first.
 [[nodiscard]] std::vector<std::string> nearest_words(std::string_view word,
                                                      const std::vector<std::string>& candidates);
 
-// "did you mean X?"; without a near one `otherwise`, or "one of A, B, ..." where that is empty.
+// "did you mean X?"; if no candidate is near, `otherwise`, or if that is empty "one of A, B, ...".
 [[nodiscard]] std::string nearest_hint(std::string_view word,
                                        const std::vector<std::string>& candidates,
                                        std::string_view otherwise = "");
 
-// "the nearest names: A, B; list <table> shows all"; without a near one, that the list shows them.
+// "the nearest names: A, B; list <table> shows all"; if none is near, "list <table> shows the
+// names".
 [[nodiscard]] std::string nearest_names_hint(std::string_view word,
                                              const std::vector<std::string>& candidates,
                                              std::string_view table);
 
-// Error::usage "<flag>: unknown value '<value>'" with that hint.
+// Error::usage "<flag>: unknown value '<value>'" with the hint of nearest_hint().
 [[nodiscard]] Error unknown_value(std::string_view flag, std::string_view value,
                                   const std::vector<std::string>& known);
 

@@ -41,7 +41,7 @@ size_t columns(std::string_view text) {
   return count;
 }
 
-// As wrap(); the first line takes `first_width` columns.
+// Like wrap(), but the first line has `first_width` columns.
 std::vector<std::string> wrap_behind(std::string_view text, size_t first_width, size_t width) {
   std::vector<std::string> lines;
   const std::string shown = visible(text);
@@ -60,7 +60,7 @@ std::vector<std::string> wrap_behind(std::string_view text, size_t first_width, 
   return lines;
 }
 
-// Narrows the widest columns until all of them fit into `room`.
+// Narrows the widest columns until all fit into `room`.
 void fit_columns(std::vector<size_t>& width, size_t room) {
   size_t total = 2 * (width.size() - 1);
   for (size_t one : width) total += one;
@@ -72,7 +72,7 @@ void fit_columns(std::vector<size_t>& width, size_t room) {
   }
 }
 
-// For files and pipes: names stay whole, because programs search for them.
+// Narrows only the last column: for files and pipes, in which programs search for whole names.
 void fit_last_column(std::vector<size_t>& width, size_t room) {
   constexpr size_t kNarrowestLast = 20;
   size_t before = 0;
@@ -107,7 +107,7 @@ std::string human_bytes(int64_t bytes) {
     ++unit;
   }
   if (unit == 0) return fmt::format("{} B", bytes);
-  const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;  // three digits that count
+  const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;  // three significant digits
   return fmt::format("{:.{}f} {}", value, decimals, kUnits[unit]);
 }
 
@@ -132,7 +132,7 @@ std::string shell_word(std::string_view text) {
   if (!text.empty() && text.find_first_not_of(kHarmless) == std::string_view::npos) {
     return std::string(text);
   }
-  // Text that a terminal would not show as it is goes into $'...', which bash reads.
+  // Text with characters that a terminal does not show becomes $'...', which bash reads.
   if (visible(text) != text) {
     std::string word = "$'";
     for (char c : text) {

@@ -1,4 +1,5 @@
-// Text for people: amounts in words, lines and tables that fit the terminal, words of a shell command.
+// Text for people: amounts in words, lines and tables that fit the terminal, words of a shell
+// command.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +17,30 @@ namespace mxfp4 {
 // "1.50 GiB"
 [[nodiscard]] std::string human_bytes(int64_t bytes);
 
-// "11.6 GiB in 10.2 s, 1.14 GiB/s": what was written, how long it took, and how fast `moved` bytes
-// went through.
+// "11.6 GiB in 10.2 s, 1.14 GiB/s": the bytes written, the time, and the rate of the `moved` bytes.
 [[nodiscard]] std::string pace(int64_t written, int64_t moved, double seconds);
 
-// Columns of the terminal behind a file descriptor; 80 where there is none.
+// Columns of the terminal behind a file descriptor; 80 if there is no terminal.
 [[nodiscard]] size_t terminal_width(int descriptor);
-// Columns that a line on stdout may take.
+// Columns that a line on stdout may have.
 [[nodiscard]] size_t output_width();
-// The same for sentences, whose lines are hard to read beyond 100 columns.
+// The same for sentences, at most 100: longer lines are hard to read.
 [[nodiscard]] size_t text_width();
 
-// `text` in lines of at most `width` columns, broken at blanks. A word that is longer than a line is
-// broken after a comma, or anywhere.
+// `text` in lines of at most `width` columns, broken at blanks. A word that is longer than a line
+// is broken after a comma, or anywhere.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, size_t width);
 
-// Appends `text`, wrapped to text_width(), behind `first`; further lines begin with `indent` blanks.
+// Appends `text`, wrapped to text_width(), behind `first`; further lines begin with `indent`
+// blanks.
 void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text);
 
-// Rows of equal length as aligned columns two spaces apart, the first row being the heading. Where
-// they do not fit a terminal, the text of the widest columns is wrapped.
+// Rows of equal length as aligned columns, two spaces apart; the first row is the heading. If they
+// do not fit on a terminal, the text of the widest columns is wrapped.
 [[nodiscard]] std::string table(const Console& console,
                                 const std::vector<std::vector<std::string>>& rows);
 
-// One word of a shell command that means `text`, quoted where it has to be.
+// `text` as one word of a shell command, quoted if necessary.
 [[nodiscard]] std::string shell_word(std::string_view text);
 
 }  // namespace mxfp4

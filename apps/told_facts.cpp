@@ -62,7 +62,7 @@ void require_package(std::string_view flag, std::string_view name, const RuleSet
       .hint(nearest_hint(name, package_names(rules)));
 }
 
-// "triton kernels 3.5.1", "humming==0.1.10", "aiter": a name and its version, if one is told.
+// "humming==0.1.10", "humming 0.1.10", "aiter": a package's name, and its version or an empty text.
 std::pair<std::string, std::string> name_and_version(const std::string& item) {
   const size_t end = item.find_first_of(" =@:<>~!");
   const size_t version = item.find_first_not_of(" =@:<>~!", end);
@@ -82,7 +82,8 @@ const Machine* machine_of(const DeploymentFacts& request) {
   return request.arch ? find_machine(*request.arch) : nullptr;
 }
 
-// Names that stand for several machines.
+// The hint for an unknown machine: what to type for a name that means several, or the nearest
+// names.
 std::string machine_hint(const std::string& told) {
   std::string lower = told;
   std::ranges::transform(lower, lower.begin(),
@@ -151,7 +152,7 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
     request.arch = machine->arch;
     return;
   }
-  if (request.platform && !has_capability(*request.platform)) return;  // any name will do
+  if (request.platform && !has_capability(*request.platform)) return;  // no rule reads the name
   const std::string what = fmt::format("unknown machine '{}'", *request.arch);
   const std::string hint = machine_hint(*request.arch);
   if (!options.arch.empty()) throw Error::usage("--arch: " + what).hint(hint);
@@ -194,7 +195,7 @@ void report_told_facts(const RequestFlags& options, const RuleSet& rules, const 
     if (known.contains(name)) continue;
     console.warn(fmt::format("{}: env: {}; {}", file, unknown_variable(name), variable_hint(name)));
   }
-  if (!options.libs.empty()) return;  // the flag wins over the file
+  if (!options.libs.empty()) return;  // the flag replaces the file's list
   for (const std::string& name : target.libs.value_or(std::set<std::string>())) {
     if (is_package(rules, name)) continue;
     console.warn(
@@ -212,7 +213,7 @@ void require_tested_versions(const RequestFlags& options, const Conversion& conv
 
 void report_told_versions(const RequestFlags& options, const Conversion& conversion,
                           const Console& console) {
-  if (!options.libs.empty()) return;  // the flag wins over the file
+  if (!options.libs.empty()) return;  // the flag replaces the file's list
   for (const auto& [name, version] : options.target_file.facts().lib_versions) {
     const auto fault = version_fault(conversion, name, version);
     if (!fault) continue;

@@ -1,5 +1,5 @@
-// What flags and the --target file say of the serving machine and process: names are looked up, and
-// what no rule knows is an error in a flag and a warning in a file, which a probe wrote.
+// Looks up names in what flags and the --target file say of the serving machine and process. A name
+// that no rule knows is an error in a flag, and a warning in the file, which a probe wrote.
 #pragma once
 
 #include <string>
@@ -15,35 +15,37 @@ namespace mxfp4 {
 // The --target file's facts without the packages that the rules do not know.
 [[nodiscard]] DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules);
 
-// --libs: "flashinfer,humming==0.1.10". Throws Error::usage for a package that is not known.
+// Adds the packages of --libs, "flashinfer,humming==0.1.10". Throws Error::usage for an unknown
+// one.
 void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFacts& request);
 
-// --no-lib, any number of times. Throws Error::usage for a package that is not known.
+// The packages of every --no-lib. Throws Error::usage for an unknown one.
 [[nodiscard]] std::set<std::string> take_absent_libs(const std::vector<std::string>& names,
                                                      const RuleSet& rules);
 
-// --env. Throws Error::usage for a variable that no rule of any revision looks at.
+// The variables of --env. Throws Error::usage for one that no rule of any revision looks at.
 [[nodiscard]] std::map<std::string, std::string> take_env(const std::vector<std::string>& items);
 
-// Replaces the machine's name by its architecture as the rules spell it. `request` is complete: flags
-// and file. Throws Error::usage, or Error::input naming the file, with the nearest names.
+// Replaces the machine's name in `request` by its architecture as the rules spell it. Throws
+// Error::usage, or Error::input naming the --target file, with the nearest names.
 void take_machine(const RequestFlags& options, DeploymentFacts& request);
 
-// "H100" where --arch or the file said that in place of the architecture's own name; else empty.
+// The machine's name, "H100", if --arch or the file gave it instead of an architecture; else empty.
 [[nodiscard]] std::string machine_as_told(const RequestFlags& options);
 
 // Whether neither --revision nor the --target file says which vLLM serves.
 [[nodiscard]] bool rules_assumed(const RequestFlags& options);
-// Then says on stderr which rules were taken.
+// If so, says on stderr which rules were taken.
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console);
 
-// Says on stderr what was taken for the machine's name, and warns of what the --target file or a
-// flag says to no effect.
+// Says on stderr which architecture a machine's name was taken for, and warns of facts in flags and
+// the
+// --target file that have no effect.
 void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);
 
-// Kernel libraries with versions that the conversion's layout was not tested with: in --libs
-// Error::usage, in the --target file a warning.
+// Versions of kernel libraries with which the conversion's layout was not tested: Error::usage if
+// they come from --libs, a warning if from the --target file.
 void require_tested_versions(const RequestFlags& options, const Conversion& conversion);
 void report_told_versions(const RequestFlags& options, const Conversion& conversion,
                           const Console& console);

@@ -30,8 +30,8 @@ bool looks_like_flag(const std::string& word) {
 namespace {
 
 struct OtherName {
-  std::string_view word;  // as the engine or other programs have it
-  std::string_view flag;  // as it is here
+  std::string_view word;  // a flag of the engine or of other programs
+  std::string_view flag;  // this program's flag for the same
 };
 
 constexpr std::array kOtherNames = {
@@ -121,13 +121,14 @@ std::string long_form(std::string_view name) {
   return (name.starts_with("--") ? "" : "-") + lower(name);
 }
 
-// The flag that other programs call so, or that has this name as a part; empty when there is none.
+// The flag that other programs call `name`, or whose name has `name` as a part; empty if there is
+// none.
 std::string known_otherwise(const std::string& name, const std::vector<std::string>& flags) {
   const std::string word = long_form(name);
   for (const OtherName& other : kOtherNames) {
     if (other.word == word && contains(flags, other.flag)) return std::string(other.flag);
   }
-  // By its beginning, then by a part between dashes.
+  // First by the beginning of a flag, then by a part between dashes.
   for (const std::string& flag : flags) {
     if (word.size() > 3 && (flag.starts_with(word) || word.starts_with(flag + "-"))) return flag;
   }
@@ -138,11 +139,11 @@ std::string known_otherwise(const std::string& name, const std::vector<std::stri
   return "";
 }
 
-// The flag that a wrong one most likely means; empty when none is near.
+// The flag that an unknown one most likely means; empty if none is near.
 std::string nearest_flag(const std::string& name, const std::vector<std::string>& flags) {
   std::string other = known_otherwise(name, flags);
   if (!other.empty() || name.size() == 2) return other;
-  // Too many flags are near a flag of one letter.
+  // Flags of one letter are near too many words.
   std::vector<std::string> words;
   std::ranges::copy_if(flags, std::back_inserter(words),
                        [](const std::string& flag) { return flag.size() > 2; });
@@ -175,8 +176,8 @@ Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::
   return error;
 }
 
-// "-j4" and "-fn" as the parser reads them: letters up to the first that takes a value, which is the
-// rest. The first letter that is no flag, with its dash; empty: all are.
+// The first letter in a word such as "-fn" that is no flag, with a dash; empty if all are flags. As
+// for the parser, a letter that takes a value ends the letters: "-j4".
 std::string unknown_letter(const CLI::App& command, std::string_view word) {
   for (char letter : word.substr(1)) {
     std::string name{'-', letter};
@@ -187,7 +188,7 @@ std::string unknown_letter(const CLI::App& command, std::string_view word) {
   return "";
 }
 
-// The flag in `word` that `command` does not know; empty: it knows all of them.
+// The flag in `word` that `command` does not know; empty if it knows all of them.
 std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
   const std::vector<std::string> flags = flag_names(command);
   std::string name = word.substr(0, word.find('='));

@@ -1,4 +1,5 @@
-// The first word of a command line that is no command and no flag, and what was most likely meant.
+// Finds the first word of a command line that is no command and no flag, and what was most likely
+// meant.
 #pragma once
 
 #include <string>
@@ -11,18 +12,19 @@ class App;
 namespace mxfp4 {
 
 struct Complaint {
-  std::string message;  // empty: none
+  std::string message;  // empty: nothing is wrong
   std::string hint;
 };
 
-// The first of `words` that `app` does not know; an empty message when it knows all of them. The hint
-// is the nearest command or flag: by its letters, its beginning, or what other programs call it.
+// Complains of the first of `words` that `app` does not know; the message is empty if it knows all
+// of them. The hint is the nearest command or flag: by its letters, its beginning, or what other
+// programs call it.
 [[nodiscard]] Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& words);
 
 // The names of the commands of `app`.
 [[nodiscard]] std::vector<std::string> command_names(const CLI::App& app);
 
-// Whether `word` has a dash and then no digit.
+// Whether `word` begins with a dash that is followed by no digit.
 [[nodiscard]] bool looks_like_flag(const std::string& word);
 
 }  // namespace mxfp4

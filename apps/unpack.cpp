@@ -1,4 +1,4 @@
-// unpack: every layer back to the loaded layout, padding cropped.
+// unpack: restores every layer in the loaded layout, without padding.
 #include <fmt/format.h>
 
 #include "apps/blobs.hpp"
@@ -25,7 +25,7 @@ std::vector<fs::path> layer_files(const std::vector<fs::path>& blobs,
   return files;
 }
 
-// All layers of all ranks, into `home`.
+// Restores all layers of all ranks into `home`.
 RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::path>& blobs,
                           const std::vector<Manifest>& manifests, const fs::path& home,
                           Progress& progress) {
@@ -45,12 +45,12 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
 }  // namespace
 
 int run_unpack(const UnpackOptions& options, const Console& console) {
-  // Open: what the blob holds, and that its ranks belong together.
+  // Open: read the manifests, and check that the ranks belong together.
   const auto [blobs, manifests] = open_blob_ranks(options.blob);
   refuse_inputs_in(options.output, blobs);
   refuse_inputs_in(options.output, layer_files(blobs, manifests));
 
-  // Open the output: what is written is ours alone, and what was there stays until commit().
+  // Open the output: no other process writes there, and an earlier result stays until commit().
   watch_signals("nothing of it is left");
   const int64_t planned = restored_bytes(manifests);
   UnpackOutput output(options.output, options.force,
@@ -58,11 +58,11 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
                       check_interrupted);
   Progress progress(console, planned);
 
-  // Run: every layer of every rank, or none.
+  // Run: restore every layer of every rank.
   const RestoreResult restored = restore_all(options, blobs, manifests, output.home(), progress);
   progress.finish();
 
-  // Commit: DIR holds the new result, whole; what stood there before is gone.
+  // Commit: put the new result in DIR, in place of an earlier one.
   const std::string left = output.commit();
   if (!left.empty()) console.warn(left);
   warn_of_missing_ranks(options.blob, manifests, console);

@@ -24,7 +24,7 @@ const CLI::App* chosen_command(const CLI::App& app, const std::vector<std::strin
 
 bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-// Of those that the command must have, the first that was not given; null: all were.
+// The first required option that was not given; null if all were.
 const CLI::Option* missing_option(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_required() && option->count() == 0) return option;
@@ -40,7 +40,7 @@ std::string missing_words(const CLI::App& command) {
   return fmt::format("{} is missing: {}", option->get_name(), what);
 }
 
-// A flag takes the word that follows, whatever it is, so a value is missing at the very end only.
+// A flag takes any word that follows as its value, so a value can be missing only at the very end.
 std::string number_of_values_words(const CLI::App& command, const std::string& last_word) {
   const bool letters = last_word.size() > 2 && !last_word.starts_with("--");
   const CLI::Option* last =
@@ -56,7 +56,7 @@ std::string number_of_values_words(const CLI::App& command, const std::string& l
   return "a flag has too few values, or too many";
 }
 
-// Numbers are checked by our own words (number_in); what cannot be converted is a switch's value.
+// Numbers are checked by number_in(), so a value that the parser cannot convert is a switch's.
 std::string switch_value_words(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (!is_switch(*option)) continue;
@@ -98,7 +98,7 @@ bool is(const CLI::Error& error) {
   return dynamic_cast<const Kind*>(&error) != nullptr;
 }
 
-// The words that the command takes no more. Those behind "--" stand with the program.
+// The words for which the command has no argument. The parser keeps words after "--" in `app`.
 std::vector<std::string> surplus_words(const CLI::App& app, const CLI::App& command) {
   std::vector<std::string> words = command.remaining();
   if (words.empty()) words = app.remaining();
@@ -111,7 +111,8 @@ std::string too_many(const std::vector<std::string>& words) {
   return fmt::format("{} arguments too many: '{}'", words.size(), fmt::join(words, "' '"));
 }
 
-// What the parser found wrong, by its kind; which flag it is, the parsed command shows.
+// The parser's error in our words. The error's type says what is wrong, the parsed command with
+// which flag.
 std::string reworded(const CLI::App& command, const CLI::Error& error,
                      const std::vector<std::string>& words,
                      const std::vector<std::string>& surplus) {
@@ -121,11 +122,10 @@ std::string reworded(const CLI::App& command, const CLI::Error& error,
   if (is<CLI::ExcludesError>(error)) return contradiction_words(command);
   if (is<CLI::RequiresError>(error)) return needs_words(command);
   if (is<CLI::ExtrasError>(error)) return too_many(surplus);
-  return error.what();  // ValidationError: our own words, by one_of and number_in
+  return error.what();  // ValidationError: the text is that of number_in()
 }
 
-// What words without a flag were most likely meant for; empty: nothing is likely. `surplus` are
-// those that the command takes no more.
+// The flag for which a surplus word was most likely meant, as a hint; empty if none is likely.
 std::string likely_meaning(const CLI::App& command, const CLI::Error& error,
                            const std::vector<std::string>& surplus) {
   if (surplus.size() != 1) return "";

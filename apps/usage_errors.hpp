@@ -1,4 +1,4 @@
-// Errors of a command line that could not be parsed, in this program's own words.
+// Puts errors of a command line that cannot be parsed into this program's own words.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ class Error;
 
 namespace mxfp4 {
 
-// `words` are the arguments that `app` failed on, `error` what its parser says. The first word that
-// is no command, flag or argument is named, with the nearest one: by its letters, its beginning, or
-// what other programs call it.
+// `words` are the arguments that `app` failed to parse, `error` is its parser's error. The result
+// names the first word that is no command, flag or argument, and the nearest one: by its letters,
+// its beginning, or what other programs call it.
 [[nodiscard]] Error usage_error(const CLI::App& app, const CLI::Error& error,
                                 const std::vector<std::string>& words);
 
-// "help" and "help COMMAND" as --help would be typed; any other words unchanged.
+// Replaces "help" and "help COMMAND" by the same with --help; returns other words unchanged.
 [[nodiscard]] std::vector<std::string> with_help_flag(const CLI::App& app,
                                                       std::vector<std::string> words);
 

@@ -1,4 +1,5 @@
-// verify: checksums, sizes, index and manifest; with --against, every byte made anew and compared.
+// verify: checks checksums, sizes, index and manifest; with --against, makes every byte again and
+// compares it.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -29,8 +30,8 @@ void append(Findings& findings, Findings more) {
                   std::make_move_iterator(more.end()));
 }
 
-// Everything about one rank's directory. `source` is null without --against; bytes are compared
-// with it only where the blob itself holds.
+// Checks everything in one rank's directory. `source` is null without --against. Bytes are compared
+// with it only if no other check found a difference.
 Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& directory,
                      const Manifest& manifest, const VerifyOptions& options, Progress& progress) {
   Findings findings = check_blob_files(directory, manifest);
@@ -45,7 +46,7 @@ Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& dire
   return findings;
 }
 
-// The model directory around the blob, which all ranks share.
+// Checks the model directory around the blob, which all ranks share.
 void check_rest(const std::vector<fs::path>& blobs, const std::vector<Manifest>& manifests,
                 Findings& findings) {
   if (blobs.empty()) return;
@@ -54,13 +55,13 @@ void check_rest(const std::vector<fs::path>& blobs, const std::vector<Manifest>&
   append(findings, check_rest_files(model, manifests.front()));
 }
 
-// Every stored byte is read once, and with --against every decoded one is made again.
+// Bytes for the progress bar: all that are stored, and with --against all decoded ones, made again.
 int64_t bytes_to_read(const std::vector<Manifest>& manifests, const VerifyOptions& options) {
   const int64_t stored = stored_bytes(manifests);
   return options.against.path.empty() ? stored : stored + data_bytes(manifests);
 }
 
-// The directories of the ranks whose manifests can be read, and these manifests.
+// Reads the manifests of all ranks. A damaged manifest becomes a finding, and its rank is left out.
 void open_ranks(const fs::path& path, std::vector<fs::path>& ranks,
                 std::vector<Manifest>& manifests, Findings& findings) {
   for (const fs::path& blob : require_blobs(path)) {
@@ -108,12 +109,13 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
 }  // namespace
 
 int run_verify(const VerifyOptions& options, const Console& console) {
-  // Open: one manifest a rank. A manifest that is there but damaged is a finding, not an error.
+  // Open: read one manifest a rank. A damaged manifest is a finding, not an error.
   Findings findings;
   std::vector<fs::path> ranks;
   std::vector<Manifest> manifests;
   open_ranks(options.blob, ranks, manifests, findings);
-  // Before there are threads: a container may be opened in a process of its own (child_process.hpp).
+  // Open the source before there are threads: it may be read in a child process
+  // (child_process.hpp).
   std::shared_ptr<Source> source;
   const fs::path& against = options.against.path;
   if (!against.empty() && !find_blobs(against).empty()) {
@@ -124,8 +126,8 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   }
   if (!against.empty()) source = open_source(against);
 
-  // Check: the ranks belong together, and every file and byte is as its manifest says. Nothing is
-  // written, and a difference does not end the check.
+  // Check that the ranks belong together, and that every file and byte is as its manifest says. A
+  // difference does not end the check.
   Progress progress(console, bytes_to_read(manifests, options));
   append(findings, check_ranks(ranks, manifests));
   check_rest(ranks, manifests, findings);
@@ -134,7 +136,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   }
   progress.finish();
 
-  // Report: the answer holds only if no file became shorter meanwhile.
+  // Report, unless a file became shorter meanwhile: then its bytes were read as zeros.
   warn_of_missing_ranks(options.blob, manifests, console);
   check_truncation();
   return report(options, manifests, findings, progress.seconds(), console);
