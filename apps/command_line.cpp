@@ -144,7 +144,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
                                            "Checkpoint; without one the flags decide");
   command
       ->add_option("--against", options.against,
-                   "Show what another vLLM release decides otherwise (list revisions)")
+                   "Show what another vLLM release decides differently (list revisions)")
       ->option_text("NAME")
       ->group("Question");
   command
@@ -176,7 +176,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
 
 void declare_verify(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
-      "verify", "Check a blob; with --against, make every byte anew and compare");
+      "verify", "Check a blob; with --against, make every byte again and compare");
   command->footer(
       "mxfp4-repack verify packed/\n"
       "mxfp4-repack verify packed/ --against gpt-oss-120b/");

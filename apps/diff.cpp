@@ -55,7 +55,7 @@ int run_diff(const DiffOptions& options, const Console& console) {
                             first.manifests.front().layout,
                             pace(bytes / 2, bytes, progress.seconds())));
     for (const std::string& note : comparison.notes) {
-      console.say("made otherwise, without effect on the bytes: " + note);
+      console.say("different, without effect on the bytes: " + note);
     }
     return kOk;
   }

@@ -119,7 +119,7 @@ void append_conditions(std::string& out, const Console& console,
     append_wrapped(out, "       " + console.bad("unmet") + "  ", kIndent, condition.text);
     append_wrapped(
         out, "         by   ", kIndent,
-        condition.needs.empty() ? "no flag: it is the model's" : change_words(condition.needs));
+        condition.needs.empty() ? "no flag: the model decides it" : change_words(condition.needs));
   }
   if (!met.empty()) append_wrapped(out, "       " + console.good("met") + "    ", kIndent, met);
 }

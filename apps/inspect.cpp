@@ -323,7 +323,7 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   options.input.path = whole_of(given.input.path, options.layer);
   if (is_listed_file(given.input.path)) {
     console.note(
-        fmt::format("{}: one file of the checkpoint that is shown", given.input.path.string()));
+        fmt::format("{}: one file of a checkpoint; all of it is shown", given.input.path.string()));
   }
   refuse_unfinished(options.input.path);
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);

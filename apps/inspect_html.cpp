@@ -199,7 +199,7 @@ void write_blob_page(const fs::path& file, const std::string& page) {
         .read(front.data(), static_cast<std::streamsize>(front.size()));
     if (front != kFront) {
       throw Error::output(
-          fmt::format("{}: is there, and is no page of this program", file.string()))
+          fmt::format("{}: exists, and is not a page of this program", file.string()))
           .hint("name another file for --html");
     }
   }

@@ -98,7 +98,7 @@ int64_t parse_size(const std::string& text, const std::string& flag) {
     throw Error::usage(fmt::format("{}: '{}' is not a size such as 256MiB", flag, text));
   }
   if (*value > std::numeric_limits<int64_t>::max() >> shift) {
-    throw Error::usage(fmt::format("{}: {} is more than 64 bits count", flag, text));
+    throw Error::usage(fmt::format("{}: {} does not fit into 64 bits", flag, text));
   }
   return *value << shift;
 }

@@ -183,7 +183,7 @@ void report_told_facts(const RequestFlags& options, const RuleSet& rules, const 
     console.note(fmt::format(
         "{} {}: taken as {}{}", options.arch.empty() ? "arch" : "--arch", told,
         find_machine(told)->arch,
-        count.empty() || count == "1" ? "" : "; how many there are is said by --tp-size"));
+        count.empty() || count == "1" ? "" : "; --tp-size says how many of them serve"));
   }
   const std::set<std::string> known = variables_of(rules);
   for (const auto& [name, value] : take_env(options.env)) {

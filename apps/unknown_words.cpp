@@ -165,7 +165,7 @@ Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::
   Complaint error{fmt::format("unknown flag '{}'", name), ""};
   const std::string elsewhere = other_commands(app, name);
   if (&command != &app && contains(flag_names(app), name)) {
-    error.hint = fmt::format("{} stands without a command", name);
+    error.hint = fmt::format("{} takes no command", name);
   } else if (&command == &app && !elsewhere.empty()) {
     error.hint = "flags follow the command; " + elsewhere;
   } else if (!elsewhere.empty()) {

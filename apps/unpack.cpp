@@ -51,7 +51,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   refuse_inputs_in(options.output, layer_files(blobs, manifests));
 
   // Open the output: no other process writes there, and an earlier result stays until commit().
-  watch_signals("nothing of it is left");
+  watch_signals("nothing that was unpacked is left");
   const int64_t planned = restored_bytes(manifests);
   UnpackOutput output(options.output, options.force,
                       static_cast<int64_t>(layer_files(blobs, manifests).size()), planned,

@@ -72,7 +72,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert" -l check -d 'W
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -s o -l output -r -F -d 'Directory to write'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert unpack" -s f -l force -d 'Replace an earlier result'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l against -r -F -d 'Checkpoint to compare with'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l against -x -d 'What another revision decides otherwise'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l against -x -d 'What another revision decides differently'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l history -d 'Every release: backend, sizes, blobs'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l all -d 'Every backend and how to get it'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l tensors -d 'List the tensors of all layers'

@@ -91,7 +91,7 @@ _mxfp4_repack() {
             '1:checkpoint or blob:_files' ;;
         explain)
           _arguments $every $machine \
-            '--against=[what another revision decides otherwise]:revision:' \
+            '--against=[what another revision decides differently]:revision:' \
             '--history[every release: backend, sizes, blobs]' \
             '--all[every backend and how to get it]' \
             '--batch=[answer JSON lines]:file:_files' \

@@ -65,7 +65,7 @@ expect_exit 0 "$BIN" convert "$single/model.safetensors" -o one --arch sm90 -q
 expect_exit 0 "$BIN" convert "$single" -o whole --arch sm90 -q
 expect_exit 0 "$BIN" diff one whole
 expect_exit 0 "$BIN" inspect "$model/model-00001-of-00002.safetensors"
-grep -q 'model-00001-of-00002.safetensors: one file of the checkpoint that is shown$' stderr || fail 'nothing says that more is shown'
+grep -q 'model-00001-of-00002.safetensors: one file of a checkpoint; all of it is shown$' stderr || fail 'nothing says that more is shown'
 grep -qE '^MoE layers +2 \(0-1\)$' stdout || fail 'not the whole checkpoint'
 expect_exit 3 "$BIN" convert "$model/model-00001-of-00002.safetensors" -o part --arch sm90
 grep -qx "hint: one of a checkpoint's files: give the directory" stderr || { cat stderr >&2; fail 'no hint'; }

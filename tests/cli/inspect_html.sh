@@ -49,7 +49,7 @@ END
 expect_exit 0 "$BIN" inspect out/rank-00-of-02 --html page.html --json
 echo precious >notes
 expect_exit 5 "$BIN" inspect out --html notes
-expect_one_error 'notes: is there, and is no page of this program'
+expect_one_error 'notes: exists, and is not a page of this program'
 [ "$(cat notes)" = precious ] || fail 'notes are gone'
 expect_exit 2 "$BIN" inspect "$model" --html page.html
 expect_one_error '--html: of no use with a checkpoint'

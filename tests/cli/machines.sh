@@ -29,7 +29,7 @@ for arch, names in takes.items():
         got = run(name)
         deployment = json.loads(got.stdout)["deployment"]
         assert deployment["arch"] == arch, (name, deployment)
-        many = "; how many there are is said by --tp-size" if name in COUNTED else ""
+        many = "; --tp-size says how many of them serve" if name in COUNTED else ""
         assert got.stderr.startswith(f"mxfp4-repack: --arch {name}: taken as {arch}{many}\n"), (name, got.stderr)
 for name in "sm999", "H1000000", "foo", "sm9", "8x", "8xfoo", "gfx9", "RTX", "A", "11.7", "sm":
     got = run(name)

@@ -4,7 +4,7 @@ need_numpy
 convert_quietly model -o packed --backend MARLIN --arch sm80 --compress none
 
 nothing_left() { [ ! -e back ] || fail 'something is left'; }
-expect_interruptions back '^mxfp4-repack: interrupted; nothing of it is left$' nothing_left \
+expect_interruptions back '^mxfp4-repack: interrupted; nothing that was unpacked is left$' nothing_left \
   "$BIN" unpack packed -o back --threads 1
 
 # A signal that comes twice, as from a batch system, is one request.

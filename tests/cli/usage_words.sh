@@ -32,7 +32,7 @@ unknown flag '-f'|-f is a flag of convert, unpack|verify out -vf
 unknown flag '-json'|did you mean --json\?|verify out -json
 -v and --quiet contradict each other: give one of them|.|verify out -vq
 unknown flag '-v'|flags follow the command|-v verify out
-unknown flag '--version'|--version stands without a command|verify --version
+unknown flag '--version'|--version takes no command|verify --version
 --json: 'maybe' is neither true nor false; the flag alone means true|.|verify out --json=maybe
 unknown command 'convrt'|did you mean convert\?|convrt
 unknown command 'frobnicate'|one of convert, inspect|frobnicate
