@@ -11,14 +11,15 @@
 
 And runs the program: convert(), explain() and verify(), see mxfp4_repack.commands.
 
-Needs Python 3.9, numpy, xxhash and zstandard; torch() and to_device() need torch.
+Needs Python 3.9, numpy, and libmxfp4_repack.so.0 or in its place xxhash and zstandard; torch() and
+to_device() need torch.
 
 Sizes, shapes, offsets and strides from a file are checked before they are used, a read gives all
 bytes or raises, and the contents of each file are compared with the manifest. Every failure is a
 BlobError whose text is `<file>: <tensor or key>: <what>`.
 
 The names below are imported at their first use: vLLM imports this package in every process where it
-is installed, and most of them need nothing of it.
+is installed, and most processes do not use it.
 """
 from __future__ import annotations
 

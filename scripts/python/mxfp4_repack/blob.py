@@ -25,8 +25,8 @@ BLOB_FOLDER = "mxfp4_repack"  # of a model directory
 class Blob:
     """An open blob of one rank. A context manager.
 
-    root: its directory; manifest: the JSON object; layers: prefixes in order; rank, ranks: which of
-    how many; digest: SHA-256 of the manifest's file, hexadecimal.
+    root: its directory; manifest: the JSON object; layers: prefixes in order; rank: its number, of
+    `ranks`; digest: SHA-256 of the manifest's file, hexadecimal.
     """
 
     def __init__(self, root: str, manifest: Mapping[str, Any], digest: str, check: str,
@@ -51,7 +51,7 @@ class Blob:
         self.close()
 
     def close(self) -> None:
-        """Closes the blob; layers that are open stay so."""
+        """Closes the blob; open layers stay open."""
         self._native = None
 
     def _add(self, entry: Fields) -> None:
@@ -117,7 +117,7 @@ class Blob:
     def layer(self, prefix: "str | int") -> Layer:
         """Opens a layer and compares its size and header with the manifest.
 
-        prefix: also its place in `layers`, from the end where it is negative. With
+        prefix: or the layer's place in `layers`, counted from the end if negative. With
         check="checksums" the whole file is read and hashed first.
         """
         if not isinstance(prefix, str):
@@ -147,7 +147,7 @@ class Blob:
                           self._compressed, pure)
 
     def verify(self) -> None:
-        """Reads everything: raises at the first file or tensor that is not as it was written."""
+        """Reads everything; raises at the first file or tensor whose checksum differs."""
         for prefix in self.layers:
             with self.layer(prefix) as layer:
                 layer.check_file()
@@ -170,10 +170,11 @@ def _has_manifest(directory: str) -> bool:
 
 
 def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
-    """Directories of the blobs at `path`, a blob's directory, that of its ranks, or a model's.
+    """Directories of the blobs at `path`: a blob's directory, the directory that holds the ranks'
+    blobs, or a model directory.
 
-    {None: directory} when the blob stands alone, else {rank: directory}. Raises NotABlobError when
-    there is none, RankError when rank directories of different sets lie there.
+    {None: directory} if the blob has one rank, else {rank: directory}. Raises NotABlobError if
+    there is none, RankError if there are rank directories of different sets.
     """
     root = _text_of(path)
     for directory in (root, os.path.join(root, BLOB_FOLDER)):
@@ -195,10 +196,9 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
               check: str = "sizes") -> Blob:
     """Opens the blob of `rank` at `path` (see find_blobs) and checks its manifest's seal.
 
-    rank: which one; may be left out where `path` is one rank's blob. check: "none" looks at a
-    layer's file when layer() opens it (size and header, always), "sizes" at the sizes of
-    all files now, "checksums" also makes layer() hash the file. Raises a BlobError of a kind that
-    says why.
+    rank: may be left out if `path` is one rank's blob. check: "none" opens no layer file; "sizes"
+    compares the sizes of all files now; "checksums" also makes layer() hash the file. layer() always
+    compares its file's size and header. Raises a BlobError of a kind that says why.
     """
     root = _text_of(path)
     if check not in ("none", "sizes", "checksums"):

@@ -1,11 +1,11 @@
-"""convert(), explain() and verify(): the program, with its JSON as typed objects.
+"""convert(), explain() and verify() run the program, and return its JSON as typed objects.
 
     made = mxfp4_repack.convert("gpt-oss-20b/", "packed/", arch="sm90", tp_size=2, progress=print)
     print(made.backend, made.stored_bytes)
 
 A keyword is the flag of the same name (man 1 mxfp4-repack): True gives the flag alone, a list or a
-mapping gives it once for each item, None and False leave it out. A refusal by the program raises
-CommandError.
+mapping gives it once for each item, None and False leave it out. If the program refuses, the call
+raises CommandError.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 _SCHEMA = 1
 _PERCENT = re.compile(r"mxfp4-repack: +(\d+) %  ")
 _SECONDS_BETWEEN_CALLS = "0.2"
-_NOT_FLAGS = ("json", "progress", "color", "quiet", "verbose", "batch")  # these functions' own
+_NOT_FLAGS = ("json", "progress", "color", "quiet", "verbose", "batch")  # would change what is parsed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Explanation:
 
     answer: str  # one sentence
     revision: str
-    backend: Optional[str]  # None where the deployment is refused
-    layout: Optional[str]  # None where there is none for it
+    backend: Optional[str]  # None if the engine refuses the deployment
+    layout: Optional[str]  # None if the program has none for the backend
     refusal: Optional[str]  # why convert() would refuse
     trace: Tuple[Tuple[str, Optional[str], bool, Optional[str]], ...]  # class, key, supported, reason
     warnings: Tuple[str, ...]
@@ -67,10 +67,10 @@ class Explanation:
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """Whether a blob is whole, and with `against` the exact repack of a checkpoint."""
+    """Whether a blob is whole and, with `against`, the exact repack of a checkpoint."""
 
     holds: bool
-    findings: Tuple[str, ...]  # one a difference; empty where it holds
+    findings: Tuple[str, ...]  # one for each difference
     num_ranks: int
     num_layer_files: int
     stored_bytes: int
@@ -83,14 +83,14 @@ def convert(checkpoint: PathLike, output: PathLike, *, progress: Optional[Progre
             **flags: Flag) -> Conversion:
     """Repacks the experts of `checkpoint` into the directory `output`.
 
-    progress: called with the share that is done, 0.0 to 1.0, in this thread. What it raises stops the
-    conversion, which `resume=True` continues."""
+    progress: called with the share that is done, 0.0 to 1.0, in this thread. If it raises, the
+    conversion stops; `resume=True` continues it."""
     document = _run("convert", [os.fspath(checkpoint), "--output", os.fspath(output)], flags, progress)
     return _typed(Conversion, {"complete": False, "already_complete": False, **document})
 
 
 def explain(checkpoint: Optional[PathLike] = None, **flags: Flag) -> Explanation:
-    """The engine's choice for `checkpoint`, or for a gpt-oss model without one."""
+    """The engine's choice for `checkpoint`, or without one for a gpt-oss model."""
     words = [] if checkpoint is None else [os.fspath(checkpoint)]
     document = _run("explain", words, flags, accepted=(0, 4))
     error = document.get("error")
@@ -102,7 +102,7 @@ def explain(checkpoint: Optional[PathLike] = None, **flags: Flag) -> Explanation
 
 def verify(blob: PathLike, *, against: Optional[PathLike] = None, progress: Optional[Progress] = None,
            **flags: Flag) -> Verification:
-    """Checks each byte of `blob`; a difference is an answer, not an error."""
+    """Checks each byte of `blob`; a difference is a finding, not an error."""
     words = [os.fspath(blob)] + ([] if against is None else ["--against", os.fspath(against)])
     return _typed(Verification, _run("verify", words, flags, progress, accepted=(0, 1)))
 
@@ -139,7 +139,7 @@ def _words(flags: Mapping[str, Flag]) -> List[str]:
 
 def _run(command: str, words: Sequence[str], flags: Mapping[str, Flag],
          progress: Optional[Progress] = None, accepted: Sequence[int] = (0,)) -> Dict[str, Any]:
-    """The command's document. Raises CommandError where its exit code is not among `accepted`."""
+    """The command's JSON document. Raises CommandError if its exit code is not among `accepted`."""
     argv = [find_program(), command, *words, *_words(flags), "--json",
             "--progress", "auto" if progress else "never"]
     environment = {**os.environ, "MXFP4_REPACK_PROGRESS_SECONDS": _SECONDS_BETWEEN_CALLS}
@@ -148,7 +148,7 @@ def _run(command: str, words: Sequence[str], flags: Mapping[str, Flag],
                               env=environment, encoding="utf-8", errors="replace") as process:
             try:
                 said = _follow(process, progress)
-            except BaseException:  # of the callback, or Ctrl-C: the conversion can be resumed
+            except BaseException:  # from the callback or Ctrl-C; SIGINT keeps what is done for resume
                 process.send_signal(signal.SIGINT)
                 raise
         answer.seek(0)
@@ -165,7 +165,7 @@ def _run(command: str, words: Sequence[str], flags: Mapping[str, Flag],
 
 
 def _follow(process: "subprocess.Popen[str]", progress: Optional[Progress]) -> str:
-    """Reads standard error to its end; returns the lines that tell no progress."""
+    """Reads standard error to its end; returns the lines that are no progress."""
     assert process.stderr is not None
     others: List[str] = []
     for line in process.stderr:

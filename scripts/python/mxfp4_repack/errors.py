@@ -1,4 +1,5 @@
-"""BlobError, with one class for each kind of fault of a blob, and CommandError, of the program."""
+"""What can go wrong with a blob, one class for each kind, all of them BlobError; with the program:
+CommandError."""
 from __future__ import annotations
 
 from typing import Optional
@@ -17,7 +18,7 @@ class NotABlobError(BlobError):
 
 
 class RankError(BlobError):
-    """The rank that was asked for is not there, or none was named where there are several."""
+    """The rank that was asked for is not there, or there are several and none was named."""
 
 
 class NotFoundError(BlobError, LookupError):
@@ -49,12 +50,12 @@ class DependencyError(BlobError, ImportError):
 
 
 class ArgumentError(BlobError, ValueError, TypeError):
-    """An argument of the caller that makes no sense here; `key` is its name."""
+    """The caller's argument `key` makes no sense."""
 
 
 class CommandError(Exception):
-    """The program refused `command`. kind, message, file, key, hint: as man 7 mxfp4-repack-json has them;
-    kind is empty where it gave no answer. exit_code is negative for a signal."""
+    """The program refused `command`. man 7 mxfp4-repack-json describes kind, message, file, key and
+    hint; kind is empty if the program printed no document. exit_code is negative for a signal."""
 
     def __init__(self, command: str, message: str, exit_code: int, kind: str = "", file: Optional[str] = None,
                  key: Optional[str] = None, hint: Optional[str] = None) -> None:

@@ -56,12 +56,12 @@ def parse_json(file: str, key: str, text: bytes) -> Any:
             raise ValueError("a key appears twice")
         return members
 
-    # A value takes up to some hundred bytes of memory, and a small text may hold very many.
+    # A value takes some hundred bytes of memory, so that a small text could demand a great deal.
     if text.count(b",") + text.count(b"[") + text.count(b"{") > _MAX_VALUES:
         raise FormatError(file, key, f"not JSON: more than {_MAX_VALUES} values")
     try:
         value = json.loads(text.decode("utf-8"), object_pairs_hook=unique)
-        if b"\\ud" in text.lower():  # half of a pair is no text that could be shown or compared
+        if b"\\ud" in text.lower():  # half of a surrogate pair cannot be encoded
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except (ValueError, RecursionError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""The header of a layer file: follows from the manifest, byte for byte."""
+"""Makes the header of a layer file, which follows from the manifest byte for byte."""
 from __future__ import annotations
 
 import json
@@ -52,7 +52,7 @@ def metadata(manifest: Mapping[str, Any], entry: Mapping[str, Any],
 
 def header_text(manifest: Mapping[str, Any], entry: Mapping[str, Any],
                 infos: Sequence[TensorInfo]) -> bytes:
-    """The JSON between the file's first 8 bytes, which hold its size, and the data."""
+    """The JSON text between the file's first 8 bytes, which hold the text's size, and the data."""
     header: Dict[str, Any] = {"__metadata__": metadata(manifest, entry, infos)}
     for info in infos:
         header[info.full_name] = {"dtype": info.file_dtype, "shape": list(info.file_shape),

@@ -76,7 +76,7 @@ class Layer:
         return self._file.decoded_bytes
 
     def info(self, name: str) -> TensorInfo:
-        """`name` as in `tensors`. Raises NotFoundError."""
+        """What the manifest says of a tensor, named as in `tensors`. Raises NotFoundError."""
         info = self._infos.get(name) if isinstance(name, str) else None
         if info is None:
             raise NotFoundError(self.path, f"{self.prefix}.{name}", "no such tensor in this layer")
@@ -84,11 +84,11 @@ class Layer:
 
     def numpy(self, name: str, expert: Optional[int] = None, *,
               stored: bool = False) -> NDArray[Any]:
-        """A new array [info.shape], or of one local expert [info.shape[1:]], read into memory.
+        """Reads into a new array [info.shape], or [info.shape[1:]] for one local expert.
 
         Strides are the kernel's; with `stored` the shape is the file's, row-major. bfloat16 comes as
         uint16 and the 8-bit and 4-bit floats as uint8. Raises NotFoundError for an expert that is
-        not there or a tensor without an outermost expert axis, and all that a read can raise.
+        not there or a tensor without an outermost expert axis, and what reading raises.
         """
         info, begin, size, shape, strides = self._slice(name, expert, stored)
         try:
@@ -101,7 +101,8 @@ class Layer:
             array, shape, [step * array.itemsize for step in strides])
 
     def torch(self, name: str, device: Any = None, expert: Optional[int] = None) -> Any:
-        """The same as a torch tensor of info.torch_dtype, info.flags set; see tensor_view.
+        """Reads a tensor, or one expert of it, as a torch tensor of info.torch_dtype with info.flags
+        set; see tensor_view.
 
         info.slack_bytes more bytes are allocated behind the tensor. A whole tensor goes to a GPU
         as in to_device(); one expert is an ordinary copy.
@@ -143,9 +144,9 @@ class Layer:
         self._file.read_into(info.offset + begin, out, threads)
 
     def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int, threads: int) -> Stream:
-        """Tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring holds
-        RUNS_IN_RING of them or more. Where libmxfp4_repack.so reads, its threads fill it. Frames of a
-        compressed file are compared with their checksums, as in every read."""
+        """Reads tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring
+        holds at least RUNS_IN_RING runs. If libmxfp4_repack.so reads, its threads fill the ring and
+        compare each tensor with the manifest; LayerFile compares each frame with its checksum."""
         if ring.size < RUNS_IN_RING * run_bytes or run_bytes < 1:
             raise ArgumentError(self.path, "ring", f"{ring.size} bytes for runs of {run_bytes}")
         infos = [self.info(name) for name in names]
@@ -157,7 +158,7 @@ class Layer:
 
     def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
         """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at the
-        ends of frames where they can be."""
+        ends of frames where `limit` allows."""
         info = self.info(name)
         if whole_number(limit, self.path, "limit") < 1:
             raise ArgumentError(self.path, "limit", f"{limit}, expected at least 1")
@@ -167,7 +168,7 @@ class Layer:
             yield begin - info.offset, end - info.offset
 
     def check_file(self) -> None:
-        """Reads the whole file; ChecksumError unless it is as it was written."""
+        """Reads the whole file; ChecksumError unless its checksum is the manifest's."""
         if self._file.checksum() != self.entry["xxh3_128"]:
             raise ChecksumError(self.path, "", "the file's checksum differs from the manifest's")
 
@@ -203,7 +204,7 @@ class Layer:
         return info, info.offset + expert * size, size, shape[1:], strides[1:]
 
     def _check_header(self, expected: bytes) -> None:
-        """The whole header, as the manifest gives it; the first tensor that differs is named."""
+        """Raises unless the header is `expected`; the error names the first tensor that differs."""
         size = sum(info.nbytes for info in self._infos.values())
         if size != self._file.data_size:
             raise SizeError(self.path, "", f"{self._file.data_size} bytes of data, the tensors "

@@ -24,8 +24,7 @@ Bytes = NDArray[np.uint8]
 
 
 def open_regular(path: str) -> Any:
-    """Opens a regular file to read bytes, unbuffered. Raises OSError, for a FIFO or a device too, and
-    does not wait for those."""
+    """A binary file, unbuffered. Raises OSError, also for a FIFO or device; never waits for one."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -35,7 +34,7 @@ def open_regular(path: str) -> Any:
 
 
 def is_compressed(path: str) -> bool:
-    """Whether a file begins as zstd's do. False for what cannot be read."""
+    """Whether a file begins with zstd's magic number. False if it cannot be read."""
     try:
         with open_regular(path) as file:
             return bool(file.read(4) == _ZSTD_MAGIC)
@@ -56,8 +55,8 @@ def _decode(frame: Bytes, out: Bytes) -> None:
     """Decodes one zstd frame straight into `out`. Raises ValueError."""
     zstandard = _import_zstandard("")
     try:
-        # With all of the input and room for all of the output this is one call of libzstd, where
-        # decompress() would copy once more.
+        # Given the whole input and room for the whole output, this is one call of libzstd;
+        # decompress() would copy the output once more.
         with zstandard.ZstdDecompressor().stream_reader(frame.data) as reader:
             size, more = reader.readinto(out), reader.read(1)
     except zstandard.ZstdError as error:
@@ -68,7 +67,8 @@ def _decode(frame: Bytes, out: Bytes) -> None:
 
 @dataclass(frozen=True)
 class _SeekTable:
-    """Frame i is bytes [encoded[i], encoded[i + 1]) of the file, and gives [decoded[i], ...)."""
+    """Frame i is bytes [encoded[i], encoded[i + 1]) of the file, and decodes to the bytes
+    [decoded[i], decoded[i + 1])."""
 
     encoded: NDArray[np.int64]  # [frames + 1]
     decoded: NDArray[np.int64]  # [frames + 1]
@@ -79,7 +79,7 @@ class LayerFile:
     """An open layer file: its header and, when compressed, its seek table."""
 
     def __init__(self, path: str, compressed: bool, header_bytes: int) -> None:
-        """`header_bytes`: the size that the header must have; one of another size is not read."""
+        """`header_bytes`: the size that the header must have."""
         self.path = path
         self.decoded_bytes = 0
         self._lock = threading.Lock()
@@ -168,9 +168,10 @@ class LayerFile:
         self.header = head[8:].tobytes()  # JSON text
 
     def read_into(self, offset: int, out: Bytes, threads: int = 1) -> None:
-        """Fills `out` with data bytes from `offset` on, decoding only frames that hold some.
+        """Fills `out` with data bytes from `offset` on, decoding only the frames that hold them.
 
-        `offset` counts from the start of the data. Thread-safe. There is one thread, the caller's.
+        `offset` counts from the start of the data. Thread-safe. Only the calling thread reads,
+        whatever `threads` is.
         """
         if not 0 <= offset <= self.data_size - out.size:
             raise SizeError(self.path, "", f"data bytes {offset} to {offset + out.size} of "
@@ -178,8 +179,8 @@ class LayerFile:
         self._read(self.data_start + offset, out)
 
     def cuts(self, begin: int, end: int, limit: int) -> Iterator[Tuple[int, int]]:
-        """Cuts data bytes [begin, end) into pieces of at most `limit` bytes, at frames' ends where
-        they can be."""
+        """Cuts data bytes [begin, end) into pieces of at most `limit` bytes, at the ends of frames
+        where `limit` allows."""
         while begin < end:
             stop = min(begin + limit, end)
             if self._frames is not None and stop < end:
@@ -216,8 +217,8 @@ class LayerFile:
         begin, end = int(self._frames.encoded[i]), int(self._frames.encoded[i + 1])
         frame = scratch[:end - begin]
         self.read_stored(begin, frame)
-        # Byte 4 is the frame header's descriptor, whose bit 2 says that a checksum ends the frame:
-        # then libzstd compares it with the data.
+        # Byte 4 is the frame header's descriptor. Its bit 2 says that a checksum ends the frame, and
+        # libzstd compares the data with that checksum.
         if frame.size < 9 or frame[:4].tobytes() != _ZSTD_MAGIC or not frame[4] & 4:
             raise FormatError(self.path, f"frame {i}", "is no zstd frame with a checksum")
         if frame[-4:].tobytes() != self._frames.checksums[i].tobytes():

@@ -1,7 +1,7 @@
-"""Checks a manifest: its text is, byte for byte, what the program would write, and its facts agree.
+"""Reads the manifest, and refuses one that the program would not have written byte for byte.
 
-Members, types and order are those of mxfp4-repack-container(5). The program also knows what a
-layout's tensors must look like, and refuses a manifest that lies about them; this module does not.
+Members, types and order are those of mxfp4-repack-container(5). The shapes and types of a layout's
+tensors are not checked here: only the program knows them.
 """
 from __future__ import annotations
 
@@ -194,7 +194,9 @@ _MANIFEST = _object(
 
 
 def check_manifest(path: str, manifest: Any) -> None:
-    """Raises FormatError naming the first key of the manifest in the file `path` that cannot be so."""
+    """Raises FormatError, which names the first key of the manifest whose value is impossible.
+
+    `path`: the manifest's file, for the error."""
     fields = Fields(path, manifest)
     if fields.get("format", str) != "mxfp4-repack":
         raise FormatError(path, "format", "expected mxfp4-repack")

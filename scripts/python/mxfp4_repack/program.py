@@ -1,8 +1,8 @@
 """The command line programs that belong to this package.
 
-`pip install mxfp4-repack` puts it into the package's folder `bin/`; the command `mxfp4-repack` of the
-environment is main() below. In a source tree, MXFP4_REPACK or PATH names it. The command
-`mxfp4-repack-probe` prints the facts of a serving machine.
+`pip install mxfp4-repack` puts the program into the package's folder `bin/`; main() below is the
+environment's command `mxfp4-repack`. In a source tree, MXFP4_REPACK or PATH names the program. The
+command `mxfp4-repack-probe`, probe() below, prints the facts of a serving machine.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mxfp4_repack.errors import DependencyError
 def find_program() -> str:
     """The program's path: MXFP4_REPACK, else the one inside this package, else the first in PATH.
 
-    Raises DependencyError where there is none."""
+    Raises DependencyError if there is none."""
     named = os.environ.get("MXFP4_REPACK")
     if named:
         return named
@@ -27,7 +27,7 @@ def find_program() -> str:
     if inside.is_file():
         return str(inside)
     found = shutil.which("mxfp4-repack")
-    # The command of a source install is this very function.
+    # What `pip install` of a source tree puts into PATH is main() below, which would call itself.
     if found and Path(found).read_bytes()[:4] == b"\x7fELF":
         return found
     raise DependencyError("mxfp4-repack", "", "the program is neither in this package nor in PATH; "

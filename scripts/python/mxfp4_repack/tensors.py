@@ -95,7 +95,7 @@ def tensor_info(fields: Fields, prefix: str, offset: int) -> TensorInfo:
 
 
 def import_torch(file: str) -> Any:
-    """The package torch; DependencyError, naming `file`, where it is missing."""
+    """The package torch; DependencyError, naming `file`, if it is missing."""
     try:
         import torch
     except ImportError:
@@ -104,7 +104,7 @@ def import_torch(file: str) -> Any:
 
 
 def torch_device(torch: Any, device: Any, file: str) -> Any:
-    """torch.device(device); ArgumentError, naming `file`, where that is no device."""
+    """torch.device(device); ArgumentError, naming `file`, if torch knows no such device."""
     try:
         return torch.device(device)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -113,7 +113,7 @@ def torch_device(torch: Any, device: Any, file: str) -> Any:
 
 
 def whole_number(value: Any, file: str, key: str) -> int:
-    """`value` as an int; ArgumentError, naming `file` and `key`, for what is no whole number."""
+    """`value` as an int; ArgumentError, naming `file` and `key`, unless it is a whole number."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -125,11 +125,12 @@ def whole_number(value: Any, file: str, key: str) -> int:
 def tensor_view(info: TensorInfo, flat: Any, file: str = "",
                 shape: Optional[Sequence[int]] = None,
                 strides: Optional[Sequence[int]] = None) -> Any:
-    """The tensor as its kernel wants it over `flat`, a torch uint8 tensor of its bytes or more.
+    """The tensor as its kernel wants it, a view of `flat`: a torch uint8 tensor with the tensor's
+    bytes, and perhaps more behind them.
 
-    torch_dtype, and unless given shape and strides, are info's; info.flags are set as attributes. A
-    torch without float4_e2m1fn_x2 gives uint8, as engines do there; another missing type is a
-    DependencyError that names `file`.
+    The type is info.torch_dtype; shape and strides are info's unless both are given; info.flags are
+    set as attributes. A torch without float4_e2m1fn_x2 gives uint8, as engines do; another missing
+    type is a DependencyError that names `file`.
     """
     torch = import_torch(file)
     dtype = getattr(torch, info.torch_dtype, None)

@@ -1,18 +1,19 @@
-"""Plug-in of vLLM that takes expert weights from a blob: what is installed, and when.
+"""Plug-in of vLLM that takes expert weights from a blob: what it installs, and when.
 
-The entry point (group vllm.general_plugins) calls register() in every process of vLLM. It adds the
-load format mxfp4_repack, as soon as vLLM itself imports its loaders, and nothing else. Where
-MXFP4_REPACK_BLOB is set, the two functions of vLLM that convert MXFP4 experts are wrapped as soon
-as vLLM imports them. No process loads torch or Triton through this file.
+The entry point (group vllm.general_plugins) calls register() in every process of vLLM. As soon as
+vLLM imports its loaders, register() adds the load format mxfp4_repack; as soon as vLLM imports its
+quantization methods, the method mxfp4_repack. If MXFP4_REPACK_BLOB is set, it also wraps the two
+functions of vLLM that convert MXFP4 experts, as soon as vLLM imports them. No process loads torch or
+Triton through this file.
 
     MXFP4_REPACK_BLOB      directory that mxfp4-repack wrote, or a model directory around it
     MXFP4_REPACK_VERIFY    none, first, all: also convert, compare, and use vLLM's own result
-    MXFP4_REPACK_CHECK     sizes, checksums, none: how closely a layer's file is looked at
+    MXFP4_REPACK_CHECK     sizes, checksums, none: how closely to check a layer's file
     MXFP4_REPACK_STRICT    1: an error instead of vLLM's own conversion
     MXFP4_REPACK_SKIP_RAW  1: neither read nor hold the raw experts of layers that the blob has
     MXFP4_REPACK_SOURCE    check, trust: whether the model must be the one that was converted
 
-VLLM.md says more, and which releases it was run with. Needs Python 3.9.
+VLLM.md says more, and with which releases the plug-in was run. Needs Python 3.9.
 """
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def register() -> None:
             _registered = True
             AfterImport({LOADERS: _register_loader, QUANTIZATION: _register_method}).install()
         register_environment()
-    except Exception as error:  # whatever it is, vLLM must come up
+    except Exception as error:  # vLLM must start, whatever the error is
         log.error("mxfp4-repack: the plug-in is off: %s", error)
 
 
@@ -58,7 +59,7 @@ def _register_method(module: Any) -> None:
 
 @contextlib.contextmanager
 def _quiet(logger: str) -> Iterator[None]:
-    """Without vLLM's line about each registration: most processes use none of it."""
+    """Drops vLLM's log line about a registration, which most processes do not use."""
     def drop(record: logging.LogRecord) -> bool:
         return record.levelno > logging.INFO
 

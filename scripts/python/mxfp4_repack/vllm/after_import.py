@@ -1,4 +1,4 @@
-"""Acts on modules as soon as they have been imported by somebody else, and no sooner."""
+"""Acts on modules as soon as other code has imported them, and never imports them itself."""
 from __future__ import annotations
 
 import importlib.abc
@@ -12,17 +12,17 @@ Action = Callable[[Any], None]  # (module)
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Lets the other finders find a module, and acts on it when it has been executed.
+    """Leaves finding a module to the other finders, and acts on the module once it was executed.
 
-    An action that fails leaves its module as it is. Acts once on a module; without actions it takes
-    itself out of sys.meta_path.
+    If an action fails, the module stays as it is. There is one action for a module; after the last
+    one the finder takes itself out of sys.meta_path.
     """
 
     def __init__(self, actions: Dict[str, Action]) -> None:
         self._actions = dict(actions)
 
     def install(self) -> None:
-        """Also acts on what was imported before."""
+        """Also acts on modules that were imported before."""
         sys.meta_path.insert(0, self)
         for name in list(self._actions):
             if name in sys.modules:
@@ -53,7 +53,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
 
 
 class _ActingLoader(importlib.abc.Loader):
-    """Another loader, and one call after it; the module keeps no trace of this one."""
+    """Calls another loader, then `act` once; the module keeps no reference to this loader."""
 
     def __init__(self, loader: Any, act: Action) -> None:
         self._loader = loader

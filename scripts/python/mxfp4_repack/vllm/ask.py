@@ -1,4 +1,4 @@
-"""Asks the selectors of the vLLM that is installed, case by case, and notes what they tried.
+"""Asks the selectors of the installed vLLM, case by case, and notes what they tried.
 
 A case is an object as `mxfp4-repack explain --batch` reads it; an answer is {"expect", "trace"}, as the
 program answers, or {"absent": NAME} for a case that names what this vLLM does not have: its own command
@@ -44,8 +44,8 @@ class Selectors:
         fake_groups(config)
 
     def _record_checks(self, cls: Any, seen: Set[Any]) -> None:
-        """Replaces every class's own support check by one that notes what the outermost call was
-        asked and answered."""
+        """Replaces every class's own support check by one that notes question and answer of the
+        outermost call."""
         if cls in seen:
             return
         seen.add(cls)
@@ -185,7 +185,7 @@ def user_keys() -> Tuple[Any, Dict[str, Any]]:
 
 
 def names_of(config_class: Any, field: str) -> List[str]:
-    """The strings that a configuration field of a literal type admits."""
+    """The strings that a configuration field of a literal type allows."""
     names: List[str] = []
     for part in _walk(typing.get_type_hints(config_class)[field]):
         names += [a for a in typing.get_args(part) if isinstance(a, str)]

@@ -1,10 +1,10 @@
-"""Blob -> what vLLM's converters return, and the comparison of both.
+"""Makes from a blob the values that vLLM's converters return, and compares both.
 
-Six values: w13, w2, their scales, their biases. For most backends all are plain tensors. For the
-Triton group weights are wrapped tensors of triton_kernels and scales precision configs; there
-vLLM's own converter runs on raw tensors without data, while triton_kernels' convert_layout is
-replaced by a stand-in that wraps the blob's bytes. So vLLM chooses layouts, sets the kernel's
-constraints and builds its objects itself, and each choice is compared with the blob's.
+The six values are w13, w2, their scales and their biases. For most backends all are plain tensors.
+For the Triton group weights are wrapped tensors of triton_kernels, and scales are precision configs;
+there vLLM's own converter runs on raw tensors without data, while a stand-in that wraps the blob's
+bytes replaces triton_kernels' convert_layout. So vLLM itself chooses layouts, sets the kernel's
+constraints and builds its objects, and each choice is compared with the blob's.
 """
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SLOTS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_
 # In the order in which _swizzle_mxfp4 asks for layouts.
 WRAPPED = ("w13_weight", "w13_weight_scale", "w2_weight", "w2_weight_scale")
 
-# Backend -> how its six values come about.
+# Backend -> how its six values are made.
 PLAIN, AS_LOADED = "plain", "as loaded"
 BUILDERS = {
-    # vLLM's converter passes the tensors on, and sets what else there is to set.
+    # The original returns the tensors that it is given; call it for its side effects.
     "EMULATION": AS_LOADED, "XPU": AS_LOADED,
     "DEEPGEMM_MXFP4": PLAIN, "MARLIN": PLAIN, "BATCHED_MARLIN": PLAIN, "CPU": PLAIN,
     "FLASHINFER_TRTLLM_MXFP4_MXFP8": PLAIN, "FLASHINFER_TRTLLM_MXFP4_BF16": PLAIN,
@@ -29,7 +29,7 @@ BUILDERS = {
     "AITER_MXFP4_BF16": PLAIN, "AITER_MXFP4_MXFP4": PLAIN,
     "TRITON": PLAIN, "TRITON_UNFUSED": PLAIN, "AITER_MXFP4_FP8": PLAIN,  # wrapped, by their storage
 }
-# vLLM takes the bytes as uint8 where torch lacks the type.
+# If torch lacks the type, vLLM takes the bytes as uint8.
 MAY_LACK_FP4 = ("AITER_MXFP4_MXFP4",)
 
 Convert = Callable[[Mapping[str, Any]], Sequence[Any]]  # replaced arguments -> six values
@@ -41,7 +41,7 @@ def check_backend(name: str) -> None:
 
 
 def is_wrapped(layer: Any) -> bool:
-    """Whether the tensors of `layer`, which is the reader's, are wrapped ones."""
+    """Whether a layer of the blob holds bytes of triton_kernels' wrapped tensors."""
     return "layout" in layer.info("w13_weight").storage
 
 
@@ -62,7 +62,7 @@ def build(layer: Any, tensors: Mapping[str, Any], raw: Mapping[str, Any], backen
     import torch
     values = {slot: tensors.get(slot) for slot in SLOTS}
     if is_wrapped(layer):
-        # Only their shapes are looked at: the data comes from the stand-in.
+        # The converter reads only their shapes: the data comes from the stand-in.
         shapes = {name: torch.empty_like(raw[name], device="meta") for name in WRAPPED}
         with convert_layout_replaced(_StandIn(layer, tensors)) as stand_in:
             made = list(convert(shapes))
@@ -103,7 +103,7 @@ class _Asked:
         self._calls += 1
         want = self._layer.info(name).storage
         data = tensor.storage.data
-        # Options may be left to their defaults, so the layouts that they make are compared.
+        # vLLM may leave options to their defaults, so compare the layouts that the options make.
         made, expected_layout = (_layout_values(layout_class, shape, given) for shape, given in (
             (data.shape, options), (want["layout_init_shape"], want["layout_kwargs"])))
         for what, expected, found in (
@@ -122,7 +122,7 @@ class _Asked:
 
 
 class _StandIn(_Asked):
-    """convert_layout that gives the blob's bytes."""
+    """A convert_layout that returns the blob's bytes."""
 
     def __call__(self, tensor: Any, layout_class: Any, **options: Any) -> Any:
         import triton_kernels.tensor as tk
@@ -133,14 +133,14 @@ class _StandIn(_Asked):
 
 
 class LayoutWitness(_Asked):
-    """convert_layout itself; `differences` says where the blob has something else."""
+    """Calls convert_layout; `differences` lists where its result is not the blob's."""
 
     def __init__(self, layer: Any, tensors: Mapping[str, Any]) -> None:
         super().__init__(layer, tensors)
         self.differences: List[str] = []
 
     def all_differences(self) -> List[str]:
-        """The differences, and that vLLM asked for fewer layouts than the blob has, if it did."""
+        """`differences`, and one more if vLLM asked for fewer layouts than the blob has."""
         try:
             self.finished()
         except Mismatch as mismatch:
@@ -181,7 +181,8 @@ def _logical_dtype(dtype: Any) -> str:
 # --- comparison ---
 
 def differences(layer: Any, tensors: Mapping[str, Any], result: Sequence[Any]) -> List[str]:
-    """Where the six values that vLLM made are not the blob's; of wrapped ones the biases only."""
+    """Where the six values that vLLM made differ from the blob's; for wrapped tensors LayoutWitness
+    compares all but the biases."""
     found: List[str] = []
     for slot, value in zip(SLOTS, result):
         if slot in WRAPPED and is_wrapped(layer):
@@ -211,12 +212,12 @@ def tensor_differences(name: str, blob: Any, live: Any) -> List[str]:
 
 
 def _strides(tensor: Any) -> List[Optional[int]]:
-    """The strides; None for a dimension of size one, whose stride no kernel reads."""
+    """The strides, with None for a dimension of size one: no kernel reads its stride."""
     return [None if n == 1 else int(step) for n, step in zip(tensor.shape, tensor.stride())]
 
 
 def _bits(tensor: Any) -> Any:
-    """The same elements as integers: NaN equals itself, and types without arithmetic compare."""
+    """The elements' bits as integers: then NaN equals itself, and types without arithmetic compare."""
     import torch
     return tensor.detach().view(
         {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
@@ -224,7 +225,7 @@ def _bits(tensor: Any) -> Any:
 
 # --- the same checkpoint ---
 
-# Bytes that padding may have added, or may not.
+# Codes that padding may add: their counts are not compared.
 FILLS = (0, 1, 127)
 # Knobs with which Marlin's layouts change scales.
 RECODING_KNOBS = {"params_dtype", "marlin_input_dtype"}
@@ -232,10 +233,10 @@ RECODING_KNOBS = {"params_dtype", "marlin_input_dtype"}
 
 def same_scales(layer: Any, target: Mapping[str, Any], tensors: Mapping[str, Any],
                 raw: Mapping[str, Any]) -> None:
-    """Raises Mismatch when the blob cannot have been made of these raw scales.
+    """Raises Mismatch if the blob cannot have been made from these raw scales.
 
-    A layout moves scales and pads them, it does not change them, so each value must be there as
-    often as before. This finds files of another checkpoint of the same sizes.
+    A layout moves and pads scales but does not change them, so each code must occur as often in the
+    blob as in the raw scales. A checkpoint with other weights of the same sizes fails this test.
     `target`: the manifest's.
     """
     import torch

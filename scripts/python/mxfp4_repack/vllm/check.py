@@ -1,8 +1,8 @@
-"""mxfp4-repack-check: does the program decide and pack as the vLLM that is installed here?
+"""mxfp4-repack-check: does the program decide and pack as the vLLM installed here does?
 
 Run it in the serving environment. It asks vLLM's own selector about this machine, with every name that
 --moe-backend takes, and its own converter to pack small random layers; then it asks the program the
-same, and compares. It needs no release that the program knows: that is what it is for.
+same, and compares. It also checks a release of vLLM that the program does not know.
 
 Exit status: 0 all equal, 1 something differs, 2 wrong arguments, 6 nothing could be compared.
 """
@@ -84,7 +84,7 @@ def machine() -> Dict[str, Any]:
 
 
 def processor() -> str:
-    """The CPU as the program names it. torch is asked, as vLLM asks it."""
+    """The CPU as the program names it, asked of torch as vLLM does."""
     import torch
 
     name = platform.machine().lower()
@@ -132,7 +132,7 @@ class Program:
 
 
 def choose_revision(program: str, wanted: Optional[str], version: str) -> Tuple[str, str]:
-    """The revision to compare with, and why it is that one."""
+    """The revision to compare with, and the reason for it."""
     ran = subprocess.run([program, "list", "revisions", "--json"], check=True, text=True,
                          stdout=subprocess.PIPE)
     rows = json.loads(ran.stdout)["revisions"]
@@ -147,7 +147,7 @@ def choose_revision(program: str, wanted: Optional[str], version: str) -> Tuple[
 
 
 def differs(want: Mapping[str, Any], got: Mapping[str, Any]) -> List[str]:
-    """Names of what differs between vLLM's answer and the program's."""
+    """Names of the members in which the program's answer differs from vLLM's."""
     names = [key for key in ("backend", "experts_class", "error", "message")
              if want["expect"].get(key) != got.get(key)]
     if [list(step) for step in got.get("trace", [])] != want["trace"]:

@@ -1,4 +1,4 @@
-"""Which layer of a blob a layer of vLLM is, and whether it was made from vLLM's checkpoint.
+"""Finds the blob's layer for a layer of vLLM, and checks that it was made from vLLM's checkpoint.
 
 The names and sizes of the checkpoint's files are compared, not their bytes.
 """
@@ -15,7 +15,7 @@ from mxfp4_repack.vllm.live import Origin
 
 
 def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:
-    """The one entry of the manifest's layers that is this layer; raises Mismatch."""
+    """The manifest's entry of this layer. Raises Mismatch unless exactly one fits the name."""
     names = [_plain_name(entry.get("engine_prefix") or entry["prefix"]) for entry in entries]
     keys: Tuple[Callable[[str], str], ...] = (str, _tail)
     for key in keys:
@@ -36,7 +36,7 @@ def _plain_name(name: str) -> str:
 
 
 def _tail(name: str) -> str:
-    """From the last list of layers on: wrappers differ in what stands before it."""
+    """The name from the last list of layers on: wrappers prepend different names."""
     parts = name.split(".")
     starts = [i for i, part in enumerate(parts) if part in ("layers", "h", "block", "blocks")]
     return ".".join(parts[starts[-1]:]) if starts else name
@@ -57,7 +57,8 @@ def model_directory(origin: Origin) -> Optional[str]:
 
 @functools.lru_cache(maxsize=None)
 def lacks_raw_experts(directory: Optional[str]) -> bool:
-    """Whether it is a model directory of `convert --include-rest`: blob and other tensors only."""
+    """Whether `directory` is a model directory of `convert --include-rest`: a blob and the tensors
+    that are no raw experts."""
     if directory is None or not os.path.isdir(os.path.join(directory, "mxfp4_repack")):
         return False
     try:
@@ -68,7 +69,7 @@ def lacks_raw_experts(directory: Optional[str]) -> bool:
     return not any(is_raw_name(name.rpartition(".experts.")[2]) for name in names)
 
 
-# Names below a layer's prefix: one expert's, all experts' at once, and those of converted ones.
+# Names below a layer's prefix: of one expert, of all experts together, and as vLLM loads them.
 _RAW_NAME = re.compile(
     r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale|bias)"
     r"|(gate_up_proj|down_proj)(_blocks|_scales|_bias|\.weight|\.weight_scale|\.bias)"
@@ -76,16 +77,16 @@ _RAW_NAME = re.compile(
 
 
 def is_raw_name(name: str) -> bool:
-    """Whether a tensor of a checkpoint, its name without the layer's prefix, is what is converted.
+    """Whether conversion reads the tensor of this name, which is without the layer's prefix.
 
-    Input scales are not: vLLM needs them.
+    False for input scales: vLLM needs them.
     """
     return _RAW_NAME.fullmatch(name) is not None
 
 
 def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> None:
-    """Raises Mismatch unless the files of the model that vLLM loads have the names and sizes of those
-    that were converted."""
+    """Raises Mismatch unless the model that vLLM loads is the converted one, by its files' names
+    and sizes."""
     directory = model_directory(origin)
     if directory is None:
         raise Mismatch("checkpoint", "the files that it was made from",
@@ -97,7 +98,7 @@ def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> No
         expected = [(item["file"], item["size"]) for item in manifest.get("rest", ())]
     else:
         expected = [(item["name"], item["size"]) for item in manifest["source"]["files"]]
-    # Configuration may be edited; what it says about sizes is compared elsewhere.
+    # A user may edit config.json; the sizes that it gives are compared as facts.
     weights = [(n, s) for n, s in expected if not n.endswith(".json")]
     for name, size in weights:
         try:

@@ -1,6 +1,6 @@
-"""Which code of vLLM converts weights here, and whether it is known to make a revision's bytes.
+"""Identifies the code of vLLM that converts weights here, and whether it makes a revision's bytes.
 
-Code is told apart by fingerprints: revisions.json has those of the program's revisions,
+A fingerprint identifies code: revisions.json has those of the program's revisions,
 fingerprints.json those of every release. Nothing here imports vLLM.
 """
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 from typing import Any, Dict, Sequence
 
-# What the plug-in needs to know of the program's revisions, name -> object:
+# What the plug-in needs of the program's revisions, name -> object:
 #   kernel_libraries  {library: version} that the revision asks for
 #   converters        first 16 digits of SHA-256 over the source of both converters and of
 #                     _swizzle_mxfp4, absent where they were not read
@@ -23,7 +23,7 @@ with open(os.path.join(os.path.dirname(__file__), "revisions.json"), encoding="u
     REVISIONS: Dict[str, Dict[str, Any]] = json.load(_file)
 FINGERPRINTS = {revision["converters"]: name for name, revision in REVISIONS.items()
                 if "converters" in revision}
-# The same fingerprint of every release, and those of the branches that run for one backend:
+# The converters' fingerprint in every release, and those of the branches that run for one backend:
 #   converters {fingerprint: [release]}, gpt_oss and generic {backend: {fingerprint: [release]}}
 with open(os.path.join(os.path.dirname(__file__), "fingerprints.json"), encoding="utf-8") as _file:
     RELEASES: Dict[str, Any] = json.load(_file)
@@ -54,7 +54,7 @@ def oracle_fingerprint(oracle: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def installed_branch(family: str, backend: str) -> str:
-    """The branch fingerprint of the vLLM that is installed; empty where its source says none."""
+    """The branch fingerprint of the installed vLLM; empty if its source allows none."""
     from mxfp4_repack.vllm import fingerprint as branches
     try:
         return branches.branch_fingerprint(branches.Sources(), family, backend)
@@ -63,7 +63,7 @@ def installed_branch(family: str, backend: str) -> str:
 
 
 def fingerprint_of_tree(root: str) -> str:
-    """The same of a source tree or an installed package, without importing it."""
+    """The fingerprint of a source tree's or installed package's converters, without an import."""
     layers = os.path.join(root, "vllm", "model_executor", "layers")
     found = []
     for file, names in ((("fused_moe", "oracle", "mxfp4.py"),
@@ -81,7 +81,7 @@ def fingerprint_of_tree(root: str) -> str:
 def makes_bytes_of(revision: str, converters: str, family: str, backend: str) -> bool:
     """Whether the code with the fingerprint `converters` is known to make the revision's bytes.
 
-    Both converters are the same, or at least all that runs for this backend.
+    It is if both converters are the revision's, or at least all code that runs for this backend.
     """
     release = revision.replace("vllm-", "", 1)
     if FINGERPRINTS.get(converters) == revision:

@@ -1,4 +1,4 @@
-"""The second way to turn the plug-in on: MXFP4_REPACK_BLOB, for a whole process."""
+"""Turns the plug-in on for a whole process if MXFP4_REPACK_BLOB is set."""
 from __future__ import annotations
 
 import functools

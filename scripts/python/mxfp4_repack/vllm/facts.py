@@ -1,7 +1,7 @@
-"""What must be the same in a blob and in the running vLLM before a byte of the blob is used.
+"""The facts that must agree between a blob and the running vLLM before a byte of the blob is used.
 
-FACTS is the list, one row each: a name, what the blob's manifest says, what vLLM says. compare()
-raises Mismatch for the first that differs or cannot be found out. Nothing here changes anything.
+FACTS lists them, one in a row: its name, what the blob's manifest says, what vLLM says. compare()
+raises Mismatch for the first fact that differs or is unknown. Nothing here changes anything.
 """
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ with open(os.path.join(os.path.dirname(__file__), "tested.json"), encoding="utf-
     TESTED: Dict[str, Dict[str, List[str]]] = json.load(_file)
 
 METHOD_CLASSES = ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod", "QuarkOCP_MX_MoEMethod")
-# Those that read the checkpoint's own tensors.
+# Load formats that read the checkpoint's own tensors.
 LOAD_FORMATS = ("auto", "hf", "safetensors", "pt", "npcache", "mistral", "fastsafetensors",
                 "runai_streamer", "instanttensor")
 RAW_DTYPES = {None: "none", "BF16": "bfloat16", "F16": "float16", "F32": "float32"}
-# Where a version can be asked for. triton_kernels has none of its own in vLLM: the layout classes
-# that it gives are compared instead, in build.
+# Kernel library -> packages whose version tells the library's. triton_kernels has no version of its
+# own in vLLM: build compares the layout classes that it gives instead.
 DISTRIBUTIONS = {"flashinfer": ("flashinfer-python", "flashinfer"), "AITER": ("amd-aiter", "aiter")}
 
 
 class Mismatch(Exception):
-    """A fact, what the blob says and what vLLM says: vLLM converts the layer itself.
+    """The blob and vLLM disagree on a fact, so that vLLM converts the layer itself.
 
-    Without `live`: what is wrong with the blob itself.
+    Without `live`: `blob` says what is wrong with the blob.
     """
 
     def __init__(self, fact: str, blob: Any, live: Any = None) -> None:
@@ -41,7 +41,7 @@ class Mismatch(Exception):
 
 
 class OneOf(Tuple[Any, ...]):
-    """Several values that would all do."""
+    """Values of which any one will do."""
 
 
 class Fact(NamedTuple):
@@ -52,7 +52,7 @@ class Fact(NamedTuple):
 
 
 def _padded_shape(slot: str) -> Fact:
-    """The shape of a raw tensor, which says two padded sizes."""
+    """The shape of a raw tensor, which holds two padded sizes."""
     def blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Tuple[int, ...]:
         sizes = entry["sizes"]
         hidden, inner = sizes["padded_hidden_size"], sizes["padded_intermediate_size"]
@@ -78,7 +78,7 @@ def _situ_of_blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
 def _situ_of_live(live: Live, manifest: Mapping[str, Any]) -> str:
     if live.activation.rsplit(".", 1)[-1] != "situ":
         return "another"
-    # One variable with several values since 0.31, a switch before; vLLM itself says which it knows.
+    # A switch before 0.31, a variable with several values since; vLLM itself parses what it knows.
     chosen = getattr(sys.modules.get("vllm.envs"), "VLLM_ROCM_USE_AITER_MOE_SITUV2", None)
     if chosen is not None:
         return "situ with a8w4" if str(chosen).lower() == "a8w4" else "situ"
@@ -95,7 +95,7 @@ FACTS: Tuple[Fact, ...] = (
     Fact("family", lambda m, e: m["target"]["family"], lambda v, m: v.family),
     Fact("load format", lambda m, e: OneOf(LOAD_FORMATS), lambda v, m: v.load_format),
     Fact("platform", lambda m, e: m["target"]["platform"], lambda v, m: live_platform()),
-    # Empty: nothing in the layout depends on it.
+    # The blob's architecture is empty if nothing in the layout depends on it.
     Fact("architecture", lambda m, e: kind_of_arch(m["target"]["arch"]), lambda v, m: live_arch(),
          lambda m, v: bool(m["target"]["arch"])),
     Fact("expert parallel rank and size",
@@ -131,7 +131,7 @@ FACTS: Tuple[Fact, ...] = (
 
 
 def compare(manifest: Mapping[str, Any], entry: Mapping[str, Any], live: Live) -> None:
-    """Raises Mismatch unless every fact agrees; the code of vLLM's converters is none of them."""
+    """Raises Mismatch unless every fact agrees; compare_revision() compares the converters' code."""
     for fact in FACTS:
         if not fact.applies(manifest, live):
             continue
@@ -152,12 +152,11 @@ def compare_revision(manifest: Mapping[str, Any], live: Live) -> None:
 
 
 def compare_library(manifest: Mapping[str, Any]) -> None:
-    """Raises Mismatch unless the installed kernel library makes the layout's bytes, for a layout whose
-    bytes depend on one."""
+    """Raises Mismatch if the layout depends on a kernel library, and another version is here."""
     name, _, version = manifest.get("kernel_library", "").partition(" ")
     if name not in DISTRIBUTIONS:
         return
-    # The manifest names the version that the layout was taken from, which may be an older one.
+    # A layout that did not change since names the version that it was written after.
     pinned = REVISIONS.get(manifest["revision"], {}).get("kernel_libraries", {})
     tested = TESTED.get(manifest["layout"], {}).get(name, [])
     versions = OneOf(dict.fromkeys([version, pinned.get(name, version), *tested]))

@@ -1,8 +1,8 @@
-"""The hook: one call of vLLM's converter, answered from the blob or by vLLM's own conversion.
+"""The hook: answers a call of vLLM's converter from the blob or by vLLM's own conversion.
 
-Never half of each: a blob's tensors are all read, checked and built before anything is returned,
-and whatever goes wrong before that ends in the original function with the original arguments.
-Where the raw experts were not loaded there is nothing to convert, and the call ends in BlobRefused.
+An answer never mixes both: the hook reads, checks and builds all of a blob's tensors before it
+returns any, and if anything fails it calls the original function with the original arguments. If
+the raw experts were not loaded, there is nothing to convert, and the hook raises BlobRefused.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BIASES = build.SLOTS[4:]
 
 
 class BlobRefused(RuntimeError):
-    """A blob that does not fit, where vLLM must not convert by itself."""
+    """The blob does not fit, and vLLM must not or cannot convert by itself."""
 
 
 class Hook:
@@ -51,7 +51,7 @@ class Hook:
 
     def convert(self, family: str, original: Callable[..., Any], oracle: Any,
                 args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Stands in for the converter of `family`, which is `original` in the module `oracle`."""
+        """Called instead of the converter of `family`, `original` in the module `oracle`."""
         if getattr(self._inside, "converting", False):  # one converter calls the other
             return original(*args, **kwargs)
         self._inside.converting = True
@@ -67,7 +67,7 @@ class Hook:
 
     def _call(self, family: str, original: Callable[..., Any], oracle: Any, args: Sequence[Any],
               kwargs: Mapping[str, Any]) -> Optional["_Call"]:
-        """None where this vLLM passes its converter other arguments than the known ones."""
+        """None if this vLLM passes its converter other arguments than the known ones."""
         try:
             return _Call(family, original, oracle, args, kwargs)
         except Exception as error:
@@ -83,7 +83,7 @@ class Hook:
 
     def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> Any:
-        """Stands in for a method's create_weights: notes where the weights will come from."""
+        """Called instead of a method's create_weights; notes where the weights will come from."""
         unchanged = functools.partial(original, method, *args, **kwargs)
         try:
             arguments = inspect.signature(original).bind(method, *args, **kwargs).arguments
@@ -112,7 +112,7 @@ class Hook:
                 self._blobs[rank] = open_blob(
                     self.settings.blob, rank=rank, check=check)
             except (BlobError, OSError) as error:
-                self._blobs[rank] = str(error)  # an exception would keep frames and their tensors
+                self._blobs[rank] = str(error)  # the exception would keep its frames' tensors alive
         blob = self._blobs[rank]
         if isinstance(blob, str):
             raise Mismatch(f"rank {rank} of {ranks}", blob)
@@ -139,7 +139,8 @@ class Hook:
         return blob, entry
 
     def verify_mode(self, live: Live, blob: Any) -> str:
-        """none, first or all. Code that is not known to make the blob's bytes proves it once."""
+        """none, first or all: by default code that is not known to make the blob's bytes has to prove
+        once that it does."""
         if self.settings.verify is not None:
             return str(self.settings.verify)
         return "none" if self._known(live, blob) else "first"
@@ -151,7 +152,7 @@ class Hook:
     # --- one layer ---
 
     def _convert(self, call: "_Call") -> Any:
-        self._skipped.forget(call.name)  # a later load is not the first
+        self._skipped.forget(call.name)  # only the first load may skip raw experts
         try:
             answer = self._answer(call)
         except Exception as error:
@@ -162,7 +163,7 @@ class Hook:
         return self._fall_back(call, why, reload)
 
     def _answer(self, call: "_Call") -> "Tuple[Any, ...] | _Candidate":
-        """The six values from the blob, or what vLLM's own are to be compared with."""
+        """The six values from the blob, or the blob's tensors to compare with vLLM's own values."""
         layer, name, start = call.layer, call.name, time.monotonic()
         if getattr(layer, CONVERTED, False):
             raise Mismatch("first conversion", "the weights of the first", "a reload")
@@ -189,7 +190,8 @@ class Hook:
         return result
 
     def _done(self, name: str) -> None:
-        """After the last layer of a model: says how it went, and frees the loader's buffers."""
+        """Notes a finished layer; after a model's last one logs the counts and frees the loader's
+        buffers."""
         if name not in self._waiting:  # a reload
             return
         self._waiting.remove(name)
@@ -204,7 +206,7 @@ class Hook:
             loader.release()
 
     def finish(self, model: Any) -> None:
-        """After the load of `model`. Raises BlobRefused when experts have no data."""
+        """Called after `model` was loaded. Raises BlobRefused if experts have no data."""
         for name, parameter in model.named_parameters():
             if parameter.is_meta and name.rpartition(".")[2] in build.SLOTS:
                 raise BlobRefused(f"mxfp4-repack: {name} was not loaded, and vLLM did not ask for "
@@ -240,7 +242,7 @@ class Hook:
         return call({})
 
     def _verify(self, call: "_Call", candidate: "_Candidate") -> Any:
-        """vLLM's own result, after it was compared with the blob."""
+        """Runs vLLM's own conversion, compares it with the blob, and returns vLLM's result."""
         source, tensors = candidate.source, candidate.tensors
         if build.is_wrapped(source):
             with build.convert_layout_replaced(build.LayoutWitness(source, tensors)) as witness:
@@ -265,7 +267,7 @@ class Hook:
 
 
 class _Candidate(NamedTuple):
-    """A layer's tensors of the blob, to be compared with what vLLM makes."""
+    """A layer's tensors from the blob, to compare with what vLLM makes."""
 
     source: Any
     tensors: Mapping[str, Any]
@@ -283,7 +285,7 @@ def _is_reload(error: Exception) -> bool:
 
 
 class _Call:
-    """One call of a converter: its arguments by name, and calling it with some replaced."""
+    """A call of a converter, which can be repeated with some arguments, by name, replaced."""
 
     def __init__(self, family: str, original: Callable[..., Any], oracle: Any,
                  args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -297,7 +299,7 @@ class _Call:
         self.raw_missing = bool(getattr(raw, "is_meta", False)) or self._model_lacks_raw()
 
     def __call__(self, replaced: Mapping[str, Any]) -> Any:
-        # As they were passed: the original may be another plug-in's wrapper.
+        # Pass positional arguments by position again: the original may be another plug-in's wrapper.
         names = list(self._signature.parameters)[:len(self._args)]
         args = [replaced.get(name, value) for name, value in zip(names, self._args)]
         others = {name: value for name, value in replaced.items() if name not in names}
@@ -325,7 +327,8 @@ class _Call:
                 if getattr(self.layer, name, None) is not None}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Puts back what the original had begun to delete, so that a second call finds all of it."""
+        """Puts back the parameters that the original deleted before it failed: the next call reads
+        them."""
         for name, value in saved.items():
             if getattr(self.layer, name, None) is not value:
                 if hasattr(self.layer, name):
@@ -333,7 +336,8 @@ class _Call:
                 setattr(self.layer, name, value)
 
     def after(self) -> None:
-        """Does what else the original does, where it did not run, and replaces parameters on meta."""
+        """Has the side effects of the original, which did not run, and replaces parameters without
+        data."""
         name = self.arguments["mxfp4_backend"].name
         if name == "AITER_MXFP4_BF16" and "activation" in self._signature.parameters:
             os.environ["AITER_BF16_FP8_MOE_BOUND"] = "0"  # the generic converter since 2026-08
@@ -352,9 +356,9 @@ def model_lacks_raw(origin: Optional[Origin]) -> bool:
 
 
 def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:
-    """Gives parameters without data empty ones in their place, with the same attributes.
+    """Replaces parameters without data by empty ones with the same attributes.
 
-    vLLM keeps the object of a parameter that it replaces, since 0.33.0, unless that is on meta.
+    Since 0.33.0, vLLM keeps the object of a parameter that it replaces unless it is on meta.
     """
     import torch
     for name in build.SLOTS:

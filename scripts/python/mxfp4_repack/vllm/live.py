@@ -17,13 +17,13 @@ CONVERTED = "_mxfp4_repack_converted"  # on the layer, from its first conversion
 
 
 class Origin(NamedTuple):
-    """What the engine's configuration says about the weights of a layer."""
+    """What the engine's configuration says about the origin of a layer's weights."""
 
     model: str = ""
     revision: Optional[str] = None
     download_dir: Optional[str] = None
     load_format: str = "unknown"
-    refusals: Tuple[str, ...] = ()  # why raw weights must be there in any case
+    refusals: Tuple[str, ...] = ()  # why raw weights must be loaded in any case
 
     @classmethod
     def of(cls, config: Any) -> "Origin":
@@ -42,7 +42,7 @@ class Origin(NamedTuple):
 
 
 def current_origin() -> Optional[Origin]:
-    """The origin by the configuration that is current now; None without one."""
+    """The origin by vLLM's current configuration; None if none is current."""
     module = sys.modules.get("vllm.config")
     ask = getattr(module, "get_current_vllm_config_or_none", None) or getattr(
         module, "get_current_vllm_config", None)
@@ -62,7 +62,7 @@ def _offloads(config: Any) -> bool:
 
 
 class Live:
-    """One layer as vLLM has it, before its conversion or already before its weights are loaded."""
+    """One layer as vLLM has it, before its conversion or even before its weights are loaded."""
 
     def __init__(self, layer: Any, *, method: Any, family: str, backend: str,
                  shapes: Mapping[str, Sequence[int]], biases: Mapping[str, Optional[str]],
@@ -86,7 +86,7 @@ class Live:
 
     @property
     def kind(self) -> Tuple[Any, ...]:
-        """The facts by which layers are alike: what one of them proves holds for all."""
+        """Layers of equal kind are converted alike: one comparison proves all of them."""
         return self.backend, self.family, tuple(sorted(self.shapes.items())), tuple(
             sorted(self.biases.items()))
 
@@ -168,8 +168,8 @@ def live_platform() -> str:
 
 
 def kind_of_arch(arch: str) -> str:
-    """x86_64 for each of mxfp4-repack's names of it: they tell features that decide whether vLLM
-    chooses the CPU backend, but no byte."""
+    """x86_64 for each of mxfp4-repack's names of it: its extensions decide whether vLLM chooses the
+    CPU backend, but change no byte."""
     return "x86_64" if arch.startswith("x86_") or arch == "amd64" else arch
 
 

@@ -1,8 +1,8 @@
 """The load format: vllm serve MODEL --load-format mxfp4_repack.
 
-The model is loaded by vLLM's own loader for the tensors that are no experts, and experts come from
-the blob. vLLM's converters are replaced while load_model() runs and put back at its end. Imported
-after vLLM's package of loaders, and by it alone.
+vLLM's own loader loads the tensors that are no experts, and experts come from the blob. The plug-in
+replaces vLLM's converters while load_model() runs, and puts them back at its end. This module must
+be imported after vLLM's package of loaders.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mxfp4_repack.vllm.settings import Settings
 
 log = logging.getLogger("vllm.mxfp4_repack")
 
-# Of --model-loader-extra-config. Others are for the loader of the tensors that are no experts.
+# Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are no experts.
 OWN_KEYS = ("blob", "verify", "check", "strict", "source", "load_format")
 
 
@@ -56,18 +56,18 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         self._rest.download_model(model_config)
 
     def load_weights(self, model: Any, model_config: Any) -> None:
-        """Loads into a model that was loaded before, with vLLM's own loader."""
+        """Loads again into a loaded model, by vLLM's own loader."""
         self._rest.load_weights(model, model_config)
 
     def get_all_weights(self, model_config: Any, model: Any) -> Any:
-        """For a reload, which is vLLM's own and needs the raw experts."""
+        """Weights for a reload, by vLLM's own loader: a reload needs the raw experts."""
         if model_lacks_raw(self._origin):
             raise BlobRefused("mxfp4-repack: a reload needs the raw experts, which "
                               f"{model_config.model} does not have")
         return self._rest.get_all_weights(model_config, model)
 
     def load_model(self, vllm_config: Any, model_config: Any, *args: Any, **kwargs: Any) -> Any:
-        """Experts from the blob; layers that it does not fit are loaded and converted by vLLM."""
+        """Takes experts from the blob; vLLM loads and converts layers that the blob does not fit."""
         rest_config = self._rest.load_config
         self._origin = Origin.of(vllm_config)._replace(
             model=str(getattr(model_config, "model_weights", "") or model_config.model),

@@ -1,4 +1,4 @@
-"""Names of vLLM's modules, functions and classes that the plug-in reaches."""
+"""Names of vLLM's modules, functions and classes that the plug-in uses."""
 
 ORACLE = "vllm.model_executor.layers.fused_moe.oracle.mxfp4"
 METHODS = "vllm.model_executor.layers.quantization.mxfp4"
@@ -9,7 +9,7 @@ LOADERS = "vllm.model_executor.model_loader"
 QUANTIZATION = "vllm.model_executor.layers.quantization"
 DEFAULT_LOADER = "vllm.model_executor.model_loader.default_loader"
 
-# Converter -> the family that it is for.
+# Converter -> the family that it converts.
 CONVERTERS = {
     "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format": "gpt_oss",
     "convert_weight_to_mxfp4_moe_kernel_format": "generic",

@@ -1,4 +1,4 @@
-"""The functions of vLLM that are replaced, for good or while one model is loaded."""
+"""Replaces functions of vLLM, for good or while one model is loaded."""
 from __future__ import annotations
 
 import contextlib
@@ -24,7 +24,7 @@ def is_wrapper(function: Any) -> bool:
 
 
 def _original(function: Any) -> Any:
-    """The function behind this plug-in's wrappers; another plug-in's stay around it."""
+    """The function inside this plug-in's wrappers; another plug-in's wrappers stay around it."""
     while is_wrapper(function):
         function = function.__wrapped__
     return function
@@ -83,7 +83,7 @@ def patch_loader(module: Any, hook: Any, put: Put = setattr) -> None:
     loader = module.DefaultModelLoader
     original = _original(loader._get_weights_iterator)
 
-    # Not every iterator asks should_skip_weight; this one drops what was read for nothing.
+    # Not every iterator of vLLM asks should_skip_weight; this drops what the others read in vain.
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         weights = original(self, *args, **kwargs)
         return (item for item in weights if not hook.skips(item[0]))
@@ -93,14 +93,14 @@ def patch_loader(module: Any, hook: Any, put: Put = setattr) -> None:
 
 @contextlib.contextmanager
 def patched(hook: Any) -> Iterator[None]:
-    """Replaces all of them, and afterwards puts vLLM's own back."""
+    """Replaces all of the functions above, and puts them back afterwards."""
     former: List[Tuple[Any, str, Any]] = []
 
     def put(owner: Any, name: str, value: Any) -> None:
         former.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
 
-    # All importers first: one that came later would keep a wrapper for good.
+    # Import all users first: one imported while patched would keep a wrapper for good.
     for name in IMPORTERS:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -1,8 +1,8 @@
-"""Which code of vLLM was seen to make a blob's bytes: remembered from one start to the next.
+"""Remembers, from one start to the next, which code of vLLM was seen to make a blob's bytes.
 
-A file of the user's cache directory for each proof, named by a hash of what was compared: the code
-of vLLM's converters, vLLM's version, the manifest, and the kind of layer. It is not kept beside the
-blob, which may come from somebody else.
+Each proof is a file in the user's cache directory, named by a hash of what was compared: the code
+of vLLM's converters, vLLM's version, the manifest, and the kind of layer. Proofs are not kept beside
+the blob, whose author may be somebody else.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def proven(live: Live, digest: str) -> bool:
 
 
 def remember(live: Live, digest: str) -> None:
-    """Failing to write is no error: the next start compares again."""
+    """Writes the proof. A failure to write is no error: the next start compares again."""
     facts = _facts(live, digest)
     path = _path(facts)
     try:

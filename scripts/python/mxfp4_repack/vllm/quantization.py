@@ -1,8 +1,8 @@
-"""A model directory of `convert --include-rest` under its own quantization method again.
+"""Gives a model directory of `convert --include-rest` its own quantization method back.
 
-Its config.json names a method that no engine knows, since the directory holds no raw experts: an
-engine without this plug-in says so and stops. Here the checkpoint's own method is put back, and the
-blob is turned on for this process and those that it starts.
+The directory holds no raw experts, so its config.json names a method that no engine knows: an engine
+without this plug-in stops with an error. The plug-in puts the checkpoint's own method back, and turns
+the blob on for this process and those that it starts.
 """
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _RAY_VARIABLES = "VLLM_RAY_EXTRA_ENV_VARS_TO_COPY"
 
 
 class PackedConfig(QuantizationConfig):  # type: ignore[misc]
-    """Never made: vLLM asks its class alone, before any built-in one."""
+    """Never instantiated: vLLM asks only the class, before any built-in one."""
 
     @classmethod
     def override_quantization_method(cls, hf_quant_cfg: Any, user_quant: Optional[str],
                                      hf_config: Any = None) -> Optional[str]:
-        """The method that vLLM takes for the checkpoint under its own name; None for others."""
+        """The method that vLLM takes for the original checkpoint; None for other models."""
         if hf_quant_cfg.get("quant_method") != QUANT_METHOD:
             return None
         # A checkpoint that names no method is served with --quantization, packed or not.

@@ -1,6 +1,6 @@
-"""Small layers of drawn bytes, vLLM's own converter on them, and the program's `convert`.
+"""Makes small layers of random bytes, and converts them with vLLM's converter and with the program.
 
-The bytes are splitmix64's, by seed, as in the project's golden data. Both sides' results are compared
+The bytes are splitmix64's, by seed, as in the project's golden data. The results of both are compared
 as digests: a tensor's type, its shape as it lies in memory, and the SHA-256 of its bytes.
 """
 from __future__ import annotations
@@ -82,7 +82,7 @@ def as_torch(torch: Any, tensors: Mapping[str, Tuple[str, Any]], device: str) ->
 
 
 def layer_of(torch: Any, tensors: Mapping[str, Any], activation: Any, row: Row) -> Any:
-    """What the converters look at of a layer of experts."""
+    """A stand-in for a layer of experts, with the attributes that the converters read."""
     layer: Any = torch.nn.Module()
     for name, tensor in tensors.items():
         layer.register_parameter(name, torch.nn.Parameter(tensor, requires_grad=False))
@@ -124,7 +124,7 @@ def described(value: Any) -> Optional[Digest]:
 
 
 def converted(selectors: Any, row: Row, device: str = "cpu") -> Dict[str, Digest]:
-    """What vLLM's converter makes of the row's layer. Whatever stops the converter is raised."""
+    """What vLLM's converter makes of the row's layer. Raises what the converter raises."""
     torch = selectors.torch
     activation = selectors.activation.from_str(
         row.get("activation") or ("swigluoai" if row["family"] == "gpt_oss" else "silu"))

@@ -1,4 +1,4 @@
-"""What may be set: by environment variables, and by the load format's options of these names."""
+"""The plug-in's settings, from environment variables or the load format's options of these names."""
 from __future__ import annotations
 
 import os
@@ -6,7 +6,7 @@ from typing import Mapping, NamedTuple, Optional
 
 
 class Settings(NamedTuple):
-    """What the environment says; from_environment() raises ValueError for what it cannot mean."""
+    """What the environment says; from_environment() raises ValueError for an invalid value."""
 
     blob: str
     verify: Optional[str] = None  # None: "none" for a known vLLM, "first" for another

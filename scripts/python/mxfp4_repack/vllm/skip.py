@@ -1,10 +1,10 @@
 """MXFP4_REPACK_SKIP_RAW: raw experts of layers that the blob has are neither read nor held.
 
-Decided a layer before loading, when its method creates the parameters: if every fact agrees, they
-are created without data (torch's meta device), and the loader is told to leave out the raw tensors.
-The conversion then finds parameters without data; should the blob fail there, it is an error. A
-layer that is not covered is loaded as ever. Only the first load leaves anything out: a reload, or
-an update of weights, finds no layer covered.
+The plug-in decides for each layer before loading, when its method creates the parameters: if every
+fact agrees, the layer is covered. Its parameters are created without data (on torch's meta device),
+and the loader leaves out its raw tensors. The conversion then finds parameters without data; if the
+blob fails there, it is an error. vLLM loads other layers as usual. Only the first load leaves
+tensors out: for a reload, or an update of weights, no layer is covered.
 """
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BIAS_DTYPES = {"QuarkOCP_MX_MoEMethod": "float32"}
 
 
 class SkippedLayers:
-    """The covered layers of a process, from the creation of their parameters to conversion."""
+    """The covered layers of a process, from the creation of their parameters to their conversion."""
 
     def __init__(self, hook: Any) -> None:
         self._hook = hook
         self._prefixes: Dict[str, str] = {}  # prefix in the checkpoint -> name in vLLM
 
     def covers(self, tensor_name: str) -> bool:
-        """Whether it is a raw tensor of a covered layer."""
+        """Whether this names a raw tensor of a covered layer."""
         for prefix in self._prefixes:
             if tensor_name.startswith(prefix + "."):
                 return checkpoint.is_raw_name(tensor_name[len(prefix) + 1:])
@@ -45,9 +45,10 @@ class SkippedLayers:
 
     def create_weights(self, original: Callable[[], Any], method: Any, layer: Any,
                        arguments: Mapping[str, Any]) -> Any:
-        """Instead of the method's own, which is called with or without memory behind it.
+        """Called instead of the method's create_weights; calls that, for a covered layer without
+        memory behind the parameters.
 
-        `original` has its `arguments` already.
+        `original`: the method's function, bound to its `arguments`.
         """
         name = getattr(layer, "layer_name", "a layer")
         try:
@@ -59,7 +60,7 @@ class SkippedLayers:
         result = self._without_memory(original)
         empty = _without_data(layer)
         others = sorted(n for n in empty if n not in build.SLOTS)
-        if others:  # they are needed, and a value that they had is lost: once more, with memory
+        if others:  # vLLM needs these, and their values are lost: create all again, with memory
             for n in empty:
                 delattr(layer, n)
             log.warning("mxfp4-repack: %s: its raw experts are loaded: it has %s too", name,
@@ -81,7 +82,7 @@ class SkippedLayers:
             raise Mismatch("torch", "2.0 or newer", torch.__version__)
         live = self._live(method, layer, arguments)
         for switch, value in vars(method).items():
-            # is_k3_situ_aiter bypasses the selector alone: the oracle's converter serves it.
+            # is_k3_situ_aiter bypasses only the selector: the oracle's converter serves it.
             if switch.startswith("is_k3_situ") and switch != "is_k3_situ_aiter" and value:
                 raise Mismatch("conversion", "vLLM's oracle", f"the method's own ({switch})")
         if live.origin is not None and live.origin.refusals:
@@ -90,7 +91,7 @@ class SkippedLayers:
         if self._hook.verify_mode(live, blob) != "none":
             raise Mismatch("verification", "no raw experts to compare with",
                            "converters that are not known to make its bytes, or a wish to compare")
-        with blob.layer(entry["prefix"]):  # its file is there and whole
+        with blob.layer(entry["prefix"]):  # raises unless its file is there and whole
             return str(entry["prefix"])
 
     def _live(self, method: Any, layer: Any, arguments: Mapping[str, Any]) -> Live:
