@@ -54,6 +54,11 @@ class Commands(unittest.TestCase):
         with self.assertRaises(ArgumentError):
             mxfp4_repack.convert(self.model, "commands-never", json=True)
 
+    def test_program_is_missing(self):
+        with mock.patch.dict(os.environ, {"MXFP4_REPACK": "", "PATH": "/nonexistent"}):
+            with self.assertRaisesRegex(mxfp4_repack.DependencyError, "^mxfp4-repack: the program is neither"):
+                mxfp4_repack.explain()
+
     def test_explain(self):
         answer = mxfp4_repack.explain(self.model, arch="sm90", revision="vllm-2026-05-18")
         self.assertEqual((answer.backend, answer.layout, answer.refusal), ("TRITON", "triton/hopper", None))

@@ -31,7 +31,7 @@ def find_program() -> str:
     if found and Path(found).read_bytes()[:4] == b"\x7fELF":
         return found
     raise DependencyError("mxfp4-repack", "", "the program is neither in this package nor in PATH; "
-                          "install it, or name it in MXFP4_REPACK")
+                                              "install it, or name it in MXFP4_REPACK")
 
 
 def main() -> NoReturn:
