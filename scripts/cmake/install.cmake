@@ -1,6 +1,6 @@
-# What `cmake --install` puts where, the CMake package and pkg-config file of the static libraries,
-# and Debian packages by `cpack`. Three components, one package each: the program with the shared
-# library, what is needed to build against the libraries, and the Python package.
+# Says where `cmake --install` puts each file, and makes the CMake package and pkg-config file of the
+# static libraries, and Debian packages by `cpack`. Three components, one package each: the program with
+# the shared library, the files to build against the libraries, and the Python package.
 include(CMakePackageConfigHelpers)
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/mxfp4-repack)
 
@@ -9,7 +9,7 @@ install(TARGETS mxfp4-repack RUNTIME COMPONENT program)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(FILES scripts/cmake/debian-copyright RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT program)
-# The time of SOURCE_DATE_EPOCH where it is set, so that packages are reproducible.
+# CMake takes the time from SOURCE_DATE_EPOCH if that is set, so that packages are reproducible.
 string(TIMESTAMP DEBIAN_CHANGELOG_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(scripts/cmake/debian-changelog.in changelog @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog .github/CHANGELOG.md
@@ -32,7 +32,7 @@ install(FILES scripts/completions/mxfp4-repack.zsh RENAME _mxfp4-repack COMPONEN
 install(FILES scripts/completions/mxfp4-repack.fish COMPONENT program
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-# The shared library goes with the program, what is needed to link with it elsewhere.
+# The shared library comes with the program; the files to link with it come in the development package.
 set_target_properties(mxfp4_repack PROPERTIES EXPORT_NAME loader)
 install(TARGETS mxfp4_repack EXPORT mxfp4-repack-targets
         LIBRARY COMPONENT program NAMELINK_COMPONENT development)
@@ -54,7 +54,7 @@ configure_package_config_file(
   INSTALL_DESTINATION ${PACKAGE_DIR})
 write_basic_package_version_file(mxfp4-repack-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-# By the file's own place, as a package's prefix is not the one of this configuration.
+# The .pc file finds the prefix from its own place: a package's prefix is not this configuration's.
 file(RELATIVE_PATH PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(scripts/cmake/mxfp4-repack.pc.in mxfp4-repack.pc @ONLY)
 configure_file(scripts/cmake/mxfp4-repack-loader.pc.in mxfp4-repack-loader.pc @ONLY)

@@ -4,7 +4,7 @@ set(MXFP4_FILE_BY_FILE
   lib/kernels  # Highway includes such a file once for every instruction set
 )
 
-# compile_by_room(TARGET): called in the directory that made TARGET, after its last source was added.
+# compile_by_room(TARGET): call it in the directory that made TARGET, after its last source was added.
 function(compile_by_room target)
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})

@@ -1,6 +1,6 @@
 # The Python wheel's share of the build: scripts/make-wheel sets MXFP4_WHEEL. The program goes into the
-# package's folder, completions and man pages where pip's scheme has them. What Debian has as static
-# libraries is linked so; scripts/make-wheel copies the other libraries into the wheel.
+# package's folder, completions and man pages where pip's scheme has them. Libraries that Debian has as
+# static ones are linked statically; scripts/make-wheel copies the others into the wheel.
 find_library(HDF5_ARCHIVE NAMES libhdf5.a libhdf5_serial.a HINTS ${HDF5_LIBRARY_DIRS} REQUIRED)
 foreach(name sz aec xxhash zstd z)
   find_library(${name}_ARCHIVE lib${name}.a REQUIRED)
@@ -15,7 +15,7 @@ set_target_properties(PkgConfig::XXHASH PROPERTIES INTERFACE_LINK_LIBRARIES "${x
 
 install(TARGETS mxfp4-repack RUNTIME DESTINATION mxfp4_repack/bin COMPONENT wheel)
 install(PROGRAMS scripts/probe-target DESTINATION mxfp4_repack/bin COMPONENT wheel)
-# Where native.py looks. Under the name that the loader asks for: wheels hold no links.
+# Where native.py looks for it, under its SONAME: wheels hold no links.
 install(FILES $<TARGET_FILE:mxfp4_repack> RENAME $<TARGET_SONAME_FILE_NAME:mxfp4_repack>
         DESTINATION mxfp4_repack/lib COMPONENT wheel)
 install(FILES man/mxfp4-repack.1 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT wheel)
