@@ -1,5 +1,5 @@
-# Installs what dpkg does not have, also where it has never heard of it, as on a new machine; and
-# nothing when all is there.
+# Installs packages that dpkg does not have, even if dpkg does not know them, as on a new machine; and
+# nothing if all are there.
 mkdir stubs
 stub() {
   cat >"stubs/$1"

@@ -16,7 +16,7 @@ sed "s|ssh-ed25519 AAAA...|$(cut -d' ' -f1,2 packer.pub)|" block2 >trusted
 check() { bash -c "$(cat block3)" >stdout 2>stderr; }
 check || { cat stderr >&2; fail 'a signed blob is refused'; }
 
-# A forger makes every checksum of the blob right again: only the signature tells.
+# A forger makes every checksum of the blob right again: only the signature shows it.
 cp -r packed honest
 rm packed/*
 "$python" -c "import layer_files; layer_files.make_gpt_oss('forged', 1, 2, 64, 64, seed=2)"

@@ -123,7 +123,7 @@ stop_slurm() {
   daemons=()
 }
 
-# Whatever runs with this test's slurm.conf in its environment, itself aside.
+# Processes with this test's slurm.conf in their environment, except this shell.
 processes_of_slurm() {
   local environ pid
   for environ in /proc/[0-9]*/environ; do

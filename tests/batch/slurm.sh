@@ -31,7 +31,7 @@ PROGRAM
 chmod +x program
 export MXFP4_REPACK=$PWD/program
 
-# What no task could do is not queued at all: no daemon is needed to say so.
+# A conversion that no task could do is not queued at all; refusing it needs no daemon.
 expect_exit 3 "$submit" 4 -- nowhere -o out --arch sm90
 expect_exit 4 "$submit" 4 -- model -o out --arch sm75
 for bad in '' '0 -- model -o out' '4 model -o out' '4 -- model' '4 -- model -o out --shard 0/4'; do

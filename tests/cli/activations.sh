@@ -1,5 +1,5 @@
-# compressed-tensors that states dynamic FP8 activations: from vLLM 0.32.0 on the generic method serves
-# it, so the bytes are those of the same experts in a generic checkpoint.
+# A compressed-tensors checkpoint with dynamic FP8 activations: from vLLM 0.32.0 on the generic method
+# serves it, so the bytes are those of the same experts in a generic checkpoint.
 "$python" - <<'END'
 import json, os, random, struct
 random.seed(7)
@@ -61,7 +61,7 @@ done
 expect_exit 3 "$BIN" inspect broken
 expect_one_error 'input_activations.dynamic: false, expected true for strategy token$'
 
-# Before, the activations are not looked at.
+# Earlier releases ignore the activations.
 for name in w4a16 token several; do
   expect_exit 0 "$BIN" convert "$name" -o "$name-0.31" --arch sm90 --revision 0.31.0
   layers "$name-0.31" | cmp - <(layers w4a16-0.31) || fail "$name is not served as before"

@@ -1,6 +1,6 @@
-# explain, inspect, convert --dry-run and convert give one answer: the same exit code and words, the
-# same sizes, and what explain proposes succeeds. The whole grid is in tests/property; here are the
-# cases where the commands once differed, and some of every kind.
+# explain, inspect, convert --dry-run and convert agree: the same exit code and words, the same sizes,
+# and the command that explain proposes succeeds. tests/property has the whole grid; here are the cases
+# in which the commands once differed, and some of every kind.
 mkdir bin
 ln -s "$BIN" bin/mxfp4-repack
 PATH=$PWD/bin:$PATH
@@ -75,7 +75,7 @@ done <<'EOF'
 2 --platform cuda --backend TRITON
 EOF
 
-# Where flags and input are both wrong, all name the flag.
+# If flags and input are both wrong, all commands name the flag.
 input=$TESTDATA/ingest/bad
 for flags in '--arch nonsense' '--arch sm90 --knob zz=1' '--arch sm90 --style odd' '--arch sm90 --layers x'; do
   # shellcheck disable=SC2086
@@ -84,7 +84,7 @@ for flags in '--arch nonsense' '--arch sm90 --knob zz=1' '--arch sm90 --style od
   count=$((count + 1))
 done
 
-# Where two flags are wrong, all name the same one.
+# If two flags are wrong, all commands name the same one.
 input=$TESTDATA/ingest/gptoss_hf
 echo '{"vllm": "0.33.0", "platform": 3}' >wrong.json
 for flags in '--platform tpu --env A' '--platform tpu --arch H1000' '--quantization-config none --env A' \

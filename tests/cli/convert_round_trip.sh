@@ -3,9 +3,8 @@
 need_numpy
 ingest=$TESTDATA/ingest
 
-# round_trip INPUT FLAGS...: leaves the blob in `packed`. $back: flags of the second conversion, for
-# what a checkpoint says and its unpacked tensors cannot.
-# $from: flags that say what INPUT is.
+# round_trip INPUT FLAGS...: leaves the blob in `packed`. $back: flags of the second conversion, which
+# give the facts that a checkpoint has and its unpacked tensors lack. $from: flags that describe INPUT.
 back= from=
 round_trip() {
   local input=$1

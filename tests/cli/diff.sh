@@ -41,8 +41,8 @@ cp -r a damaged
 flip damaged/layer-00000.safetensors.zst $(($(stat -c %s a/layer-00000.safetensors.zst) / 2))
 expect_exit 3 "$BIN" diff a damaged
 expect_one_error 'damaged/layer-00000.safetensors.zst'
-# What lies behind the first difference is not read, so damage there changes nothing, whatever the
-# number of threads; damage before it is told.
+# diff reads nothing behind the first difference, so damage there changes nothing, whatever the number
+# of threads; damage before it is an error.
 cp -r plain early
 flip early/layer-00000.safetensors -1
 cp -r a late

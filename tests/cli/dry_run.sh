@@ -1,4 +1,4 @@
-# convert --dry-run tells what this very run would write.
+# convert --dry-run prints what the same command without it would write.
 model=$TESTDATA/ingest/gptoss_hf
 flags=(--arch sm90 --backend MARLIN --compress none)
 # as_planned FLAG...: what --dry-run --json says beforehand is what is there afterwards.
@@ -36,11 +36,11 @@ done
 expect_exit 0 "$BIN" convert "$model" -o out "${flags[@]}" --shard 0/2 --include-rest --dry-run
 grep -qE 'would write 1 layer file, .* and 3 other files, ' stdout || { cat stdout; fail 'no share'; }
 
-# What would be refused is.
+# A dry run refuses what the run would refuse.
 expect_exit 5 "$BIN" convert "$model" -o "$model" --arch sm90 --force --dry-run
 expect_one_error 'holds the input'
 
-# It ends as the run would, tells what is there, and changes nothing: neither OUT nor beside it.
+# A dry run ends as the run would, says what is in OUT, and changes nothing in OUT or beside it.
 expect_exit 0 "$BIN" convert "$model" -o done "${flags[@]}"
 cp -r done before
 dry() { # CODE REGEX FLAGS...: the last line or the error
@@ -73,7 +73,7 @@ expect_exit 0 "$BIN" convert "$model" -o none --arch sm90 --compress none --dry-
 "$python" -c 'import json; p = json.load(open("stdout")); assert p["estimated_stored_bytes"] == p["data_bytes"], p'
 [ ! -e none ] || fail '--dry-run wrote'
 
-# Experts that are in neither part of a model directory are told.
+# A warning names experts that are in neither part of a model directory.
 warning='OUT lacks the experts of 1 layer, which --layers leaves out'
 expect_exit 0 "$BIN" convert "$model" -o out "${flags[@]}" --include-rest --layers 0
 grep -q "warning: $warning" stderr || fail 'no warning of missing experts'

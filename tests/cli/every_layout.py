@@ -59,7 +59,7 @@ def tensors_of(directory):
 
 
 def round_trip(source, flags):
-    """The bits that inspect says are lost, or nothing; raises where unpack says otherwise."""
+    """The bits that inspect says are lost, or nothing; raises if unpack says otherwise."""
     for directory in ("packed", "back", "again"):
         shutil.rmtree(directory, ignore_errors=True)
     first = run("convert", source, "-o", "packed", *flags)

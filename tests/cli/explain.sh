@@ -48,7 +48,7 @@ for part in '--expert-placement round_robin' "--env 'VLLM_USE_DEEP_GEMM= 1'" '--
   grep -q -e "$part" next.sh || fail "the next command lost $part"
 done
 
-# The choice is convert's, whatever it follows from.
+# explain and convert choose the same, whatever the choice follows from.
 # (a loaded input says its family itself)
 cp -r "$TESTDATA/containers/raw_loaded" generic
 sed -i 's/"family": "gpt_oss"/"family": "generic"/' generic/manifest.json

@@ -1,5 +1,5 @@
-# --force loses nothing: what fails leaves the old result, what is not ours stays, no link is written
-# through, and an input is known under every name.
+# --force loses nothing: a failed run leaves the old result, foreign files stay, no link is written
+# through, and an input is recognised under every name.
 model=$TESTDATA/ingest/gptoss_hf
 expect_exit 0 "$BIN" convert "$model" -o old --arch sm80 --backend MARLIN
 expect_exit 0 "$BIN" convert "$model" -o new --arch sm90
@@ -23,7 +23,7 @@ expect_exit 4 "$BIN" convert "$model" -o out --backend NONE --arch sm90 --force
 (ulimit -f 1 && exec "$BIN" convert "$model" -o out --arch sm90 --force >stdout 2>stderr) && fail 'no limit'
 same_again 'a run without room'
 
-# Whose a file is shows its content. A manifest is no evidence, nor is a name.
+# Only its content shows that a file is ours: neither a manifest nor a name is evidence.
 expect_exit 0 "$BIN" convert "$model" -o whole --arch sm90 --include-rest
 foreign() { # FILE: in a copy of `whole`, refused by its name
   cp -r copy before
@@ -56,7 +56,7 @@ for name in layer-00000.safetensors layer-00009.safetensors mxfp4_repack.json .m
   echo mine >"copy/$name"
   foreign "$name"
 done
-# A layer in the loaded layout looks like any checkpoint: only its manifest says whose it is.
+# A layer in the loaded layout looks like any checkpoint: only its manifest shows that it is ours.
 expect_exit 0 "$BIN" convert "$model" -o plain --arch sm80 --backend MARLIN --emit loaded --compress none
 rm plain/mxfp4_repack.json
 cp -r plain before
@@ -66,7 +66,7 @@ for flag in --resume --force --shard=0/2; do
   diff -r before plain || fail "loaded layers were touched by $flag"
 done
 rm -r before
-# What a crash damaged is ours by what its beginning says.
+# The beginning of a file that a crash damaged still shows that it is ours.
 cp -r old out2
 truncate -s 3000 out2/layer-00000.safetensors.zst
 expect_exit 0 "$BIN" convert "$model" -o out2 --arch sm90 --force
@@ -168,7 +168,7 @@ for link in 'ln -s' ln; do
   rm -r planted precious
 done
 
-# OUT is a link: what it leads to is replaced, the link stays.
+# OUT is a link: its target is replaced, and the link stays.
 cp -r old target
 ln -s target link
 expect_exit 0 "$BIN" convert "$model" -o link --arch sm90 --force
@@ -232,7 +232,7 @@ mount --bind point point
 expect_exit 0 "$BIN" convert "$model" -o point --arch sm90 --force
 diff -r new point
 clean 'a mount point'
-# Both do not fit: said before anything is touched.
+# The old and the new result do not fit together: refused before anything is touched.
 mount -t tmpfs -o size=$(($(du -sk old | cut -f1) + 40))k none small
 cp -r old small/out
 expect_exit 5 "$BIN" convert "$model" -o small/out --arch sm90 --force

@@ -10,6 +10,7 @@ import sys
 BIN, TESTDATA, SEAL = os.environ["BIN"], os.environ["TESTDATA"], os.environ["SEAL"]
 ESC, CSI, RLO, LRI, LS, BEL = "\x1b", "\u009b", "\u202e", "\u2066", "\u2028", "\x07"
 HOSTILE = f"a{ESC}[35m{CSI}2J{RLO}b{LRI}c{LS}d{BEL}\rFORGED\nFORGED: \x7fz"
+# The same text without the characters that no file name in a manifest may have.
 RAW = re.compile(
     rb"\x1b|\x07|\x7f|\r|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]"
     rb"|(?m:^FORGED)")
@@ -19,7 +20,7 @@ ran = 0
 
 
 def run(*arguments, codes=(0, 1, 2, 3, 4, 5), said=None):
-    """Runs a command; what it says has no raw byte, as text and as JSON, to a file and verbosely."""
+    """Runs a command as text, as JSON, to a file and verbosely; its output must have no raw control byte."""
     global ran
     for extra in ([], ["--json"], ["-v", "--progress", "always", "--color", "always"]):
         done = subprocess.run([BIN, *arguments, *extra], capture_output=True, timeout=300)

@@ -1,2 +1,2 @@
-# What files, names and flags say is shown, and never obeyed by a terminal.
+# The program shows text from files, names and flags so that no terminal obeys it.
 "$python" "$SOURCE_DIR/tests/cli/hostile_text.py"

@@ -1,4 +1,4 @@
-# inspect --html: a page that is whole by itself, and looked at in a browser where one is installed.
+# inspect --html: a page that needs no other file; a browser, if one is installed, renders it.
 model=$TESTDATA/ingest/gptoss_hf
 convert_quietly "$model" -o out --arch sm90 --tp-size 2
 expect_exit 0 "$BIN" inspect out --html page.html
@@ -55,7 +55,7 @@ expect_exit 2 "$BIN" inspect "$model" --html page.html
 expect_one_error '--html: of no use with a checkpoint'
 expect_exit 5 "$BIN" inspect out --html nowhere/page.html
 
-# What a blob says is text on the page.
+# Names from a blob are text on the page, never markup.
 mkdir '<img src=x onerror=alert(1)>'
 cp -r out/rank-00-of-02/. '<img src=x onerror=alert(1)>'
 expect_exit 0 "$BIN" inspect '<img src=x onerror=alert(1)>' --html odd.html

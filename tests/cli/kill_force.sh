@@ -20,13 +20,13 @@ printf 'mine\n' >beside
 preloaded() { env LD_PRELOAD=$FAULTS ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"; }
 preloaded "$BIN" --version >/dev/null 2>&1 || skip 'nothing can be preloaded into this build'
 
-# Whether DIRECTORY is whole: bytes of $1 or $2, but for the journal of a run that came so far, and an
-# empty temporary by which it looked for its input.
+# Whether DIRECTORY is whole: bytes of $1 or $2, except for a journal and for the empty temporary with
+# which a run checks whether OUT holds its input.
 is_one_of() {
   diff -rq -x .mxfp4_repack.progress -x '.mxfp4_repack-*' -x '.mxfp4_repack.json.tmp-*' "$1" "$3" >/dev/null ||
     diff -rq -x .mxfp4_repack.progress -x '.mxfp4_repack-*' -x '.mxfp4_repack.json.tmp-*' "$2" "$3" >/dev/null
 }
-# Every call; every fourth where a process takes long to begin.
+# Kills at every call; at every fourth if a process takes long to begin.
 every=1
 if sanitized; then every=4; fi
 # kills MODE OLD NEW COMMAND...: MODE is exchange, rename (a file system without exchange) or inside

@@ -32,7 +32,7 @@ expect_interruptions() {
       rm -rf "$out"
       got=0
       delay=$((took * (attempt % 9 + 1) / 10))
-      # Who started the tests may ignore signals, nohup one of these.
+      # The starter of the tests may ignore signals, as nohup ignores SIGHUP.
       timeout --preserve-status -s "$signal" "$((delay / 1000)).$(printf %03d $((delay % 1000)))" \
         env --default-signal=INT,TERM,HUP "$@" >/dev/null 2>stderr || got=$?
       [ "$got" = 0 ] && continue
@@ -50,7 +50,7 @@ expect_interruptions() {
 # skip WHY: ends the script; ctest shows it as skipped.
 skip() { printf 'SKIP: %s\n' "$*"; exit 77; }
 
-# Whether the program was built with a sanitizer: memory and time are others then.
+# Whether the program was built with a sanitizer, which takes more memory and time.
 sanitized() { grep -q '__[at]san_init' "$BIN"; }
 
 # The system's Python, which has Debian's numpy and h5py. Modules beside the scripts are found.

@@ -1,4 +1,4 @@
-"""Cases of malformed_inputs.py: blobs whose manifest, table or frame tells of what is not there."""
+"""Cases of malformed_inputs.py: blobs whose manifest, table or frame contradicts their data."""
 import copy
 import json
 import os

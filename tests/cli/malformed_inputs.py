@@ -282,7 +282,7 @@ def hdf5_cases():
 
 
 def run(case):
-    """Runs a case; "", or what is wrong."""
+    """What is wrong, or an empty text."""
     command = [PROGRAM, *case.arguments]
     with open("stdout", "w+", errors="replace") as stdout, open("stderr", "w+", errors="replace") as stderr:
         pid = os.posix_spawn(PROGRAM, command, os.environ, file_actions=[

@@ -1,5 +1,5 @@
-# Flags that say nothing, contradict each other, cannot matter, or have values that are none: exit 2,
-# one line that names the flag, nothing on stdout.
+# Flags that say nothing, contradict each other, cannot matter, or have invalid values: exit 2, one line
+# that names the flag, nothing on stdout.
 model=$TESTDATA/ingest/gptoss_hf
 convert_quietly "$model" -o blob --arch sm90
 
@@ -67,7 +67,7 @@ grep -qx 'hint: mxfp4-repack explain --all shows how to get each backend' stderr
 expect_exit 4 "$BIN" explain --arch sm90 --moe-backend b12x --revision 0.22.0
 expect_one_error '--moe-backend b12x: vllm-0\.22\.0 has no MXFP4 backend of this name$'
 grep -qx 'hint: --revision vllm-[0-9.]* has one' stderr || fail 'no release that has it'
-# In a file it is the file that is wrong.
+# An unknown machine in a file is an error of the input, 3, that names the file.
 printf '{"arch": "sm9"}\n' >target.json
 expect_exit 3 "$BIN" explain --target target.json
 expect_one_error "target.json: arch: unknown machine 'sm9'"

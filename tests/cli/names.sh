@@ -1,5 +1,5 @@
-# Names that are not UTF-8, which JSON cannot say: of files and values that a manifest would hold an
-# error before anything is written; of paths on the command line no obstacle.
+# Names that are not UTF-8, which JSON cannot hold: an error, before anything is written, for files and
+# values that belong into a manifest; no obstacle for paths on the command line.
 need_numpy
 model=$TESTDATA/ingest/gptoss_hf
 odd=$'odd\xe8name'
@@ -50,7 +50,7 @@ done
 expect_exit 4 "$BIN" convert "$model" -o no --arch sm90 --tp-size 5
 expect_one_error 'gptoss_hf: intermediate size 96 is not divisible by 5 ranks'
 
-# What cannot be cut names the sizes that can, and the last line of explain takes one of them.
+# If a size cannot be cut, the hint names the sizes that can, and explain's last line takes one of them.
 while IFS='|' read -r flags words sizes next; do
   # shellcheck disable=SC2086
   expect_exit 4 "$BIN" convert "$model" -o no --arch sm90 $flags
@@ -67,7 +67,7 @@ done <<'END'
 --tp-size 3 --enable-expert-parallel|4 experts are not divisible by 3 expert-parallel ranks|--tp-size could be 1, 2 or 4| --enable-expert-parallel --tp-size 2
 --tp-size 8 --enable-expert-parallel|8 expert-parallel ranks for 4 experts$|--tp-size could be 2 or 4| --enable-expert-parallel --tp-size 4
 END
-# Nothing is named where no size would do.
+# If no size works, the hint names none.
 expect_exit 4 "$BIN" convert "$model" -o no --arch sm90 --tp-size 2 --pad none
 ! grep -q '^hint: .*could be' stderr || fail 'a size that does not work'
 [ ! -e no ] || fail 'something was written'

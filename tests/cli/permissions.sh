@@ -1,5 +1,5 @@
-# What the system does not let us read is exit 3, what it does not let us write exit 5: one error line
-# that names a path. A file of a blob that is missing or damaged remains a finding, exit 1.
+# If the system refuses reading, exit 3; if it refuses writing, exit 5: with one error line that names a
+# path. A missing or damaged file of a blob remains a finding, exit 1.
 
 # No permission keeps root out. The program and its files are copied to where anybody may look.
 as_anybody=()
@@ -13,7 +13,7 @@ cp "$BIN" program
 cp -r "$TESTDATA/ingest/gptoss_hf" model
 "${as_anybody[@]}" ./program --version >/dev/null || skip 'the program needs what only root may read'
 flags='--backend MARLIN --arch sm80'
-# Whoever runs this: the files are those of the user without permission.
+# Whoever runs this test, the files belong to the user without permission.
 hand_over() { [ ${#as_anybody[@]} = 0 ] || chown -R 65534:65534 "$@"; }
 
 # refused CODE REGEX ARGUMENTS...
@@ -97,7 +97,7 @@ refused 5 'late/[^ ]*: cannot remove: Permission denied$' finalize late
 chmod 755 blob
 expect_exit 0 "${as_anybody[@]}" ./program verify blob
 
-# One that cannot be listed.
+# An OUT that cannot be listed.
 chmod 311 blob
 # shellcheck disable=SC2086
 for flag in '' --resume --force --shard=0/2; do

@@ -79,7 +79,7 @@ PY
   rm -rf whole
 done
 
-# A rank under another's name, or of another conversion, is found; one that is missing is told.
+# verify finds a rank under another's name or of another conversion, and warns of a missing one.
 # shellcheck disable=SC2086
 convert_quietly "$model" -o two $flags --tp-size 2
 mixed() {

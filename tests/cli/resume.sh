@@ -92,7 +92,7 @@ expect_exit 5 "${convert[@]}" -o out "${flags[@]}"
 expect_exit 2 "${convert[@]}" -o out "${flags[@]}" --resume --force
 diff -r want out
 
-# A program that knew no fingerprint differs by its version alone, not by the input's files.
+# Against the result of a version without fingerprints the error names the version, not the input's files.
 "$python" - <<'PY'
 import glob, json, os, subprocess
 for path in glob.glob("out/**/mxfp4_repack.json", recursive=True):
@@ -136,7 +136,7 @@ unfinished() {
 rm -rf want
 expect_exit 0 "${convert[@]}" -o want --compress none
 
-# A finished file that was damaged since then is made anew.
+# --resume makes a finished file again that was damaged since then.
 unfinished
 printf X | dd of=out/layer-00000.safetensors bs=1 seek=9000 conv=notrunc status=none
 expect_exit 0 "${convert[@]}" -o out --compress none --resume
@@ -169,7 +169,7 @@ expect_exit 0 "$BIN" verify out --against input.safetensors
 cp saved input.safetensors
 rm -r copy
 
-# What reads a result says that this one is none, and what to do.
+# Commands that read a result say that this one is unfinished, and what to do.
 unfinished
 for command in 'inspect out' 'verify out' 'unpack out -o no' 'convert out -o no --arch sm90'; do
   # shellcheck disable=SC2086
@@ -211,7 +211,7 @@ for flag in --resume --force; do
   expect_one_error 'holds notes.txt'
 done
 
-# A layer that this conversion does not write is not what it left.
+# A layer that this conversion does not write is foreign.
 unfinished
 printf 'mine\n' >out/layer-00099.safetensors
 expect_exit 5 "${convert[@]}" -o out --compress none --resume

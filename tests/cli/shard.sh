@@ -162,14 +162,14 @@ expect_exit 3 "$BIN" finalize out
 expect_one_error 'no shard is complete here'
 expect_exit 3 "$BIN" finalize nowhere
 
-# Nothing here says that a shard wrote these.
+# No record says that a shard wrote these layers.
 "$BIN" unpack before -o loaded >/dev/null
 cp -r loaded copy
 expect_exit 5 "$BIN" convert "$input" -o loaded "${flags[@]}" --compress none --shard 0/1
 expect_one_error 'loaded: holds layer-0000[01].safetensors, but no record of an unfinished conversion$'
 diff -r copy loaded
 
-# What the batch systems say.
+# --shard auto reads the variables of the batch systems.
 expect_exit 0 env SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_STEP=2 \
   SLURM_ARRAY_TASK_COUNT=2 "$BIN" convert "$input" -o out "${flags[@]}" --shard auto
 [ -e out/mxfp4_repack.shard-001-of-002.json ] || fail 'not the shard that Slurm names'

@@ -1,4 +1,4 @@
-# Models and files that are none of ours: exit 3, one sentence that says what it is.
+# Models and files that the program cannot convert: exit 3, one sentence that says what they are.
 "$python" - <<'END'
 import json, os, struct
 def safetensors(path, tensors):
@@ -93,7 +93,7 @@ for name in openai/gpt-oss-20b https://huggingface.co/openai/gpt-oss-20b hf.co/o
   is $name "a model's name on a hub" 'hf download openai/gpt-oss-20b --local-dir gpt-oss-20b'
 done
 is s3://bucket/model 's3://bucket/model: an address, and this program reads local files only' 'download it'
-# A path that is only mistyped is no name.
+# A mistyped path is not taken for a model's name.
 is dense/missing 'dense/missing: cannot be opened: No such file'
 is ./a/b './a/b: cannot be opened: No such file'
 
