@@ -102,7 +102,8 @@ Deployment parse_deployment(std::string_view text) {
   out.libs = parse_lib_list(object, object.at("libs"));
   out.env = parse_env(object, object.at("env"));
   out.selector = parse_selector(object.string("selector"));
-  out.moe_backend = object.string("moe_backend");
+  // The engine's configuration does so before a selector sees the name.
+  out.moe_backend = normalize_moe_backend(object.string("moe_backend"));
   out.activation_override = object.string_or_null("activation_override");
   out.model_activation = object.string_or_null("model_activation");
   out.activation = object.string("activation");

@@ -17,6 +17,11 @@ cmp stdout want
 expect_exit 0 batch - <batch.jsonl
 cmp stdout want
 
+# A backend may be written as on the command line.
+line cuda sm120 Marlin >case.jsonl
+expect_exit 0 batch case.jsonl
+cmp stdout <(head -n 1 want)
+
 # The last line may lack its newline; an empty batch has no answers.
 printf %s "$(cat batch.jsonl)" >unfinished.jsonl
 expect_exit 0 batch unfinished.jsonl

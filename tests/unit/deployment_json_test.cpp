@@ -67,6 +67,12 @@ TEST(DeploymentJson, ReadsEveryMember) {
   EXPECT_EQ(parse_deployment(line.dump()).num_experts, 993);
 }
 
+TEST(DeploymentJson, BackendNamesComeInAnyLetterCase) {
+  json line = good_line();
+  line["moe_backend"] = "FlashInfer-TRTLLM";
+  EXPECT_EQ(parse_deployment(line.dump()).moe_backend, "flashinfer_trtllm");
+}
+
 TEST(DeploymentJson, RefusesNamingTheKey) {
   EXPECT_EQ(refused_line([](json& j) { j["extra"] = 1; }),
             "extra: unknown key, expected platform, arch, libs, env, selector, moe_backend, "
