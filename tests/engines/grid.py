@@ -217,6 +217,22 @@ class Draw:
         return values[int.from_bytes(digest[:8], "big") % len(values)]
 
 
+def own_sizes(words):
+    """The sizes of layers that run.py --sizes names: those of a file, one JSON object a line, or drawn ones (SEED COUNT)."""
+    if len(words) == 1:
+        return [tuple(made[key] for key in ("seed", "E", "H", "I", "bias")) for made in map(json.loads, open(words[0], encoding="utf-8"))]
+    seed, count = words
+    return [drawn_size(Draw(f"{seed} {number}")) for number in range(int(count))]
+
+
+def drawn_size(draw):
+    """Seed of its bytes, experts, H, I, and whether there are biases. Most layouts ask for multiples of 128, checkpoints for 32."""
+    def length():
+        multiple = draw.of((32, 64, 128, 128, 256))
+        return multiple * draw.of(range(1, 1024 // multiple + 1))
+    return draw.of(range(1, 100_000)), draw.of(range(1, 7)), length(), length(), draw.of((False, True))
+
+
 GROUPS = {"auto": (auto, 2600), "explicit": (explicit, 2400), "activation_key": (activation_key, 1600), "activation_function": (activation_function, 900),
           "parallel": (parallel, 1500), "routing": (routing, 1000), "lora_and_batch_invariance": (lora_and_batch_invariance, 900),
           "environment": (environment, 1400), "shapes": (shapes, 500), "mixed": (mixed, 2500)}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs releases: each platform of each release in a process of its own, forked from one that has imported all but vLLM.
 
-usage: run.py [--out DIR] [--cache DIR] [--jobs N] [--inputs FILE] VERSION...
+usage: run.py [--out DIR] [--cache DIR] [--jobs N] [--inputs FILE] [--converters] [--sizes FILE | --sizes SEED COUNT] VERSION...
 
 Writes OUT/VERSION.json: {"release", "wheel", "grid", "answers", "tables"}. Needs a Python with torch and what vLLM imports (README.md).
 """
@@ -25,7 +25,7 @@ def belongs(case, platform, arch):
     return case["platform"] == platform and (platform != "rocm" or ("gfx94" in case["arch"]) == ("gfx94" in arch))
 
 
-def child(site, platform, arch, rows, path):
+def child(site, platform, arch, rows, sizes, path):
     """Executes the inputs of one platform and its tables; the result is a JSON file."""
     import decisions
     import tables
@@ -35,7 +35,7 @@ def child(site, platform, arch, rows, path):
     release = decisions.Release(scene)
     chosen = [i for i, (_, case) in enumerate(rows) if belongs(case, platform, arch)]
     made = decisions.answers(release, [rows[i][1] for i in chosen])
-    result = {"answers": dict(zip(map(str, chosen), made)), "machines": tables.on_machines(release, platform, arch)}
+    result = {"answers": dict(zip(map(str, chosen), made)), "machines": tables.on_machines(release, platform, arch, [size[2:4] for size in sizes] or tables.SIZES)}
     if platform == "cuda":
         result["general"] = tables.general(release)
     with open(path + ".new", "w") as out:
@@ -45,7 +45,7 @@ def child(site, platform, arch, rows, path):
     return modules
 
 
-def convert(version, cache, platform, arch, path):
+def convert(version, cache, platform, arch, sizes, path):
     """Digests of the converters' results on one platform, as a JSON file."""
     import torch
 
@@ -65,7 +65,7 @@ def convert(version, cache, platform, arch, path):
     release = decisions.Release(scene)
     # After the import, in which vLLM declares the operators that it finds: prepare() adds some.
     converters.prepare(torch, scene)
-    rows = converters.digests(release, platform)
+    rows = converters.digests(release, platform, sizes or converters.SIZES)
     with open(path + ".new", "w") as out:
         json.dump({"converters": rows}, out, ensure_ascii=False)
     os.rename(path + ".new", path)
@@ -86,7 +86,7 @@ def part_path(job, out):
     return os.path.join(out, f"{version}.{platform}{'-' + arch if arch else ''}.part")
 
 
-def launch(job, rows, out, cache, converters=False):
+def launch(job, rows, sizes, out, cache, converters=False):
     version, platform, arch = job
     path = part_path(job, out)
     pid = os.fork()
@@ -98,9 +98,9 @@ def launch(job, rows, out, cache, converters=False):
         os.dup2(log.fileno(), 2)
         try:
             if converters:
-                convert(version, cache, platform, arch, path)
+                convert(version, cache, platform, arch, sizes, path)
             else:
-                modules = child(wheels.site(version, cache), platform, arch, rows, path)
+                modules = child(wheels.site(version, cache), platform, arch, rows, sizes, path)
             if not converters and not os.path.exists(os.path.join(cache, "modules.txt")):
                 with open(os.path.join(cache, "modules.txt"), "w") as listed:
                     listed.write("\n".join(modules))
@@ -150,12 +150,17 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--converters", action="store_true", help="digests of the converters' results in place of decisions: OUT/VERSION.converters.json")
     parser.add_argument("--inputs", help="inputs of your own, one JSON object a line, in place of the grid")
+    parser.add_argument("--sizes", nargs="+", metavar="FILE | SEED COUNT",
+                        help="layer sizes of your own, for converters or for the rounding: one JSON object with seed, E, H, I and bias a line, or COUNT drawn")
     arguments = parser.parse_args()
+    if arguments.sizes and len(arguments.sizes) > 2:
+        parser.error("--sizes takes a file, or a seed and a count; versions go before it")
     os.makedirs(arguments.out, exist_ok=True)
     for version in arguments.versions:
         wheels.site(version, arguments.cache)
     preload(arguments.cache)
     rows = [] if arguments.converters else [("own", json.loads(line)) for line in open(arguments.inputs)] if arguments.inputs else grid.inputs()
+    sizes = grid.own_sizes(arguments.sizes) if arguments.sizes else []
     failed = 0
     jobs = [(version, *start) for version in arguments.versions for start in (CONVERTER_STARTS if arguments.converters else STARTS)]
     waiting = [job for job in jobs if not os.path.exists(part_path(job, arguments.out))]
@@ -163,7 +168,7 @@ def main():
     while waiting or running:
         while waiting and len(running) < arguments.jobs:
             job = waiting.pop(0)
-            running[launch(job, rows, arguments.out, arguments.cache, arguments.converters)] = job
+            running[launch(job, rows, sizes, arguments.out, arguments.cache, arguments.converters)] = job
         pid, status = os.wait()
         job = running.pop(pid)
         print(time.strftime("%H:%M:%S"), *job, "ok" if status == 0 else f"failed: see {part_path(job, arguments.out)}.log", flush=True)

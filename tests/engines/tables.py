@@ -102,7 +102,7 @@ def overrides(release):
     return rows
 
 
-def on_machines(release, platform, start):
+def on_machines(release, platform, start, sizes=SIZES):
     """Tables of one platform, per architecture: priority lists, sizes, key texts, quant configurations."""
     made = {}
     for arch in ARCHES[platform]:
@@ -114,18 +114,18 @@ def on_machines(release, platform, start):
             "priority_gpt_oss": outcome(lambda: [b.name for b in oracle._get_priority_backends_for_gpt_oss()]),
             "priority_generic": outcome(lambda: [b.name for b in oracle._get_priority_backends()]),
             "quant_key_str": {n: str(k) for n, k in release.keys.items()},
-            "round_up": round_up(release),
+            "round_up": round_up(release, sizes),
             "quant_config": quant_configs(release),
         }
     return made
 
 
-def round_up(release):
+def round_up(release, sizes):
     function = release.oracle.mxfp4_round_up_hidden_size_and_intermediate_size
     takes = "activation" in inspect.signature(function).parameters
     activations = (None, "silu", "situ", "swigluoai") if takes else (None,)
     rows = []
-    for backend, name, (hidden, inter) in itertools.product(release.oracle.Mxfp4MoeBackend, activations, SIZES):
+    for backend, name, (hidden, inter) in itertools.product(release.oracle.Mxfp4MoeBackend, activations, sizes):
         if name and name not in [a.value for a in release.activation]:
             continue
         extra = (release.activation.from_str(name),) if name else ()
