@@ -15,6 +15,10 @@ from mxfp4_repack.vllm import ask
 import world
 
 
+# All-to-all backends that the command line still takes, and the configuration replaces.
+REMOVED = ("naive", "pplx")
+
+
 class Release(ask.Selectors):
     """The imported modules of one release on one platform, in a faked world."""
 
@@ -24,6 +28,18 @@ class Release(ask.Selectors):
         scene.starting = False
         scene.refresh()
         self.oracle.backend_to_kernel_cls = self._importing(self.oracle.backend_to_kernel_cls)
+        from vllm.config.kernel import KernelConfig
+        from vllm.config.parallel import ParallelConfig
+
+        self._backend_name, self._parallel_config = KernelConfig._normalize_moe_backend, ParallelConfig
+
+    def moe_config(self, case):
+        """With names as the release's own configuration hands them on."""
+        parallel = case["parallel"]
+        if parallel["all2all_backend"] in REMOVED and parallel["all2all_backend"] in self.all2all:
+            made = self._parallel_config(all2all_backend=parallel["all2all_backend"])
+            parallel = {**parallel, "all2all_backend": made.all2all_backend}
+        return super().moe_config({**case, "moe_backend": self._backend_name(case["moe_backend"]), "parallel": parallel})
 
     def _importing(self, classes_of):
         """The classes of a backend, or the error of importing their module where the scene lacks a package: all were imported at the start."""

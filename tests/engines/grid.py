@@ -167,35 +167,49 @@ def mixed():
         yield case(machine, model, fields, libs=libs, env=env, parallel=layout)
 
 
-ENVIRONMENT = {"VLLM_ROCM_USE_AITER": ("0", "1", "true", ""), "VLLM_ROCM_USE_AITER_MOE": ("0", "1", "False"), "VLLM_USE_DEEP_GEMM": ("0", "1"),
-               "VLLM_MOE_USE_DEEP_GEMM": ("0", "1"), "VLLM_HUMMING_MOE_GEMM_TYPE": ("indexed", "grouped", "grouped_masked", "auto", ""),
-               "VLLM_B12X_MOE_FP4_FORCE_A16": ("0", "1"), "VLLM_ROCM_USE_AITER_MOE_SITUV2": ("a16w4", "a8w4", "a4w4"),
+# Values of the variables, and what a user may write in their place.
+SWITCH = ("0", "1", "true", "True", "FALSE", "", "yes", "2")
+NUMBER = ("0", "1", "2", "-1", "01", " 1 ")
+ENVIRONMENT = {"VLLM_ROCM_USE_AITER": SWITCH, "VLLM_ROCM_USE_AITER_MOE": SWITCH, "VLLM_USE_DEEP_GEMM": NUMBER, "VLLM_MOE_USE_DEEP_GEMM": NUMBER,
+               "VLLM_HUMMING_MOE_GEMM_TYPE": ("indexed", "grouped", "grouped_contiguous", "grouped_masked", "auto", "", "Indexed", "GROUPED", "bogus"),
+               "VLLM_B12X_MOE_FP4_FORCE_A16": NUMBER, "VLLM_ROCM_USE_AITER_MOE_SITUV2": ("a16w4", "a8w4", "a4w4", "A8W4", "auto", "0", "1"),
                "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4": ("0", "1"), "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16": ("0", "1"),
                "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8": ("0", "1"), "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS": ("0", "1"),
-               "VLLM_MXFP4_USE_MARLIN": ("0", "1"), "VLLM_BATCH_INVARIANT": ("0", "1")}
+               "VLLM_MXFP4_USE_MARLIN": ("0", "1"), "VLLM_BATCH_INVARIANT": NUMBER, "VLLM_MARLIN_INPUT_DTYPE": ("fp8", "int8"),
+               "VLLM_HUMMING_INPUT_QUANT_CONFIG": ('{"dtype": "float8e4m3"}',)}
+# What stands in no stored list: devices, names that only some releases know, and sizes that nothing divides.
+RARE_MACHINES = [("cuda", "sm60"), ("cuda", "sm72"), ("cuda", "sm87"), ("rocm", "gfx906"), ("rocm", "gfx940"), ("rocm", "gfx942:sramecc+:xnack-"),
+                 ("rocm", "gfx950:sramecc+:xnack-"), ("rocm", "gfx1101"), ("rocm", "gfx1102"), ("rocm", "gfx1103"), ("rocm", "gfx1150"), ("rocm", "gfx1251")]
+RARE_KEYS = ("int8_per_group_32", "int4_per_group_32", "nvfp4_per_token")
+RARE_BACKENDS = ("aiter_mega_moe", "auto", "Marlin", "FLASHINFER_TRTLLM", "Triton-Unfused", "flashinfer-cutlass", "HUMMING", "deep-gemm", "Emulation", "")
+RARE_ALL2ALL = ("naive", "pplx")
+RARE_SIZES = ((5120, 5120), (6144, 2688), (2048, 768), (100, 100), (7168, 3072), (3072, 384), (32, 32), (2560, 1280), (4096, 14336))
+RARE_EXPERTS = ((1, 1), (8, 8), (256, 32), (257, 129), (513, 65), (512, 63), (994, 497), (1024, 1024))
 
 
 def unseen(seed, count):
     """Inputs that no stored answer belongs to: every knob is drawn, the optional ones too, and sizes that the ranks do not divide."""
-    machines = [m for m in MACHINES if m[0] in ("cuda", "rocm")] * 3 + list(MACHINES)
+    machines = [m for m in MACHINES if m[0] in ("cuda", "rocm")] * 3 + list(MACHINES) + RARE_MACHINES
     for number in range(count):
         draw = Draw(f"{seed} {number}")
         machine, model = draw.of(machines), draw.of(MODELS)
-        fields = {"moe_backend": draw.of(("auto",) * 14 + BACKENDS * 2 + NO_BACKENDS), "lora": draw.of((False,) * 7 + (True,))}
+        fields = {"moe_backend": draw.of(("auto",) * 16 + BACKENDS * 2 + NO_BACKENDS + RARE_BACKENDS), "lora": draw.of((False,) * 7 + (True,))}
         if draw.of((False, False, True)):
             fields["activation"] = draw.of(ACTIVATIONS)
         if draw.of((False, False, True)):
             fields["routing_method"] = draw.of(ROUTING)
-        if draw.of((False, False, True)) and "selector" not in model:
-            fields |= {"activation_override": draw.of(KEYS), "model_activation": draw.of((None,) * 3 + KEYS)}
+        if draw.of((False, False, True)):
+            fields |= {"activation_override": draw.of(KEYS * 2 + RARE_KEYS), "model_activation": draw.of((None,) * 3 + KEYS + RARE_KEYS)}
         if draw.of((False, False, False, True)):
             fields["hash_routing"] = True
         if draw.of((False, False, True)):
-            experts, local = draw.of(((512, 64), (512, 512), (992, 992), (993, 993), (1024, 128), (896, 112), (128, 16), (384, 48)))
-            hidden, inter = draw.of(((2560, 640), (2880, 2880), (7168, 2048), (2560, 5120), (4096, 1536), (3072, 6144), (1280, 320), (2880, 1440), (4096, 96), (2560, 650)))
+            experts, local = draw.of(((512, 64), (512, 512), (992, 992), (993, 993), (1024, 128), (896, 112), (128, 16), (384, 48)) + RARE_EXPERTS)
+            hidden, inter = draw.of(((2560, 640), (2880, 2880), (7168, 2048), (2560, 5120), (4096, 1536), (3072, 6144), (1280, 320), (2880, 1440), (4096, 96),
+                                     (2560, 650)) + RARE_SIZES)
             fields |= {"num_experts": experts, "local_experts": local, "hidden": hidden, "intermediate": inter}
-        layout = {"tp": draw.of((1, 2, 4, 8)), "pcp": draw.of((1, 1, 1, 2)), "dp": draw.of((1, 1, 2, 4)), "enable_expert_parallel": draw.of((False, True)),
-                  "all2all_backend": draw.of(ALL2ALL), "enable_eplb": draw.of((False,) * 4 + (True,)), "sequence_parallel": draw.of((False,) * 4 + (True,))}
+        layout = {"tp": draw.of((1, 1, 2, 4, 8, 3, 16)), "pcp": draw.of((1, 1, 1, 2)), "dp": draw.of((1, 1, 1, 2, 4, 8)),
+                  "enable_expert_parallel": draw.of((False, True)), "all2all_backend": draw.of(ALL2ALL * 3 + RARE_ALL2ALL),
+                  "enable_eplb": draw.of((False,) * 4 + (True,)), "sequence_parallel": draw.of((False,) * 4 + (True,))}
         env = dict(AITER) if machine[0] == "rocm" and draw.of((False, True, True)) else {}
         for _ in range(draw.of((0, 0, 0, 1, 1, 2, 3))):
             name = draw.of(tuple(ENVIRONMENT))
