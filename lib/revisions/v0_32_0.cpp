@@ -115,7 +115,12 @@ bool before_capability_10(const Target& t) { return cuda_capability(t.arch).valu
 // A 4-bit type comes from the user's activation key alone: the knob itself takes none.
 bool humming_4bit(const Target& t) {
   const std::string dtype = t.knob("humming_input_dtype", "none");
-  return dtype == "float4e2m1" || dtype == "int4";
+  return before_capability_10(t) && (dtype == "float4e2m1" || dtype == "int4");
+}
+
+bool humming_no_fp8(const Target& t) {
+  return cuda_capability(t.arch).value_or(100) < 89 &&
+         t.knob("humming_input_dtype", "none") == "float8e4m3";
 }
 
 // oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes
@@ -137,9 +142,12 @@ void allow_humming(RuleSet& rules) {
       "its bytes depend on the type of activations, which neither the input nor a flag tells: give "
       "--knob humming_input_dtype=none where they stay in BF16";
   constexpr std::string_view k8Bit =
-      "this release packs otherwise for 8-bit activations: not executed";
+      "this release packs otherwise for 8-bit activations: its bytes are those of no layout here";
   constexpr std::string_view k4Bit =
-      "this release packs otherwise for 4-bit activations: not executed";
+      "Humming has no 4-bit activations for MXFP4 weights below capability 10.0: loading stops "
+      "with ValueError";
+  constexpr std::string_view kNoFp8 =
+      "Humming has FP8 activations from capability 8.9 on: loading stops with ValueError";
   constexpr std::string_view kFloat16 =
       "this release packs scales otherwise for FP16: not executed";
   constexpr std::string_view kCompiler =
@@ -149,9 +157,20 @@ void allow_humming(RuleSet& rules) {
       rules,
       {{HUMMING, {}, {"params_dtype float16", float16_params}, nullptr, kFloat16},
        {HUMMING, {}, {"humming_input_dtype not told", humming_dtype_not_told}, nullptr, kNotTold},
-       {HUMMING, {}, {"4-bit activations", humming_4bit}, nullptr, k4Bit},
-       {HUMMING, {}, kHumming8Bit, nullptr, k8Bit},
+       {HUMMING,
+        {},
+        {"4-bit activations, CUDA capability below 10.0", humming_4bit},
+        nullptr,
+        k4Bit,
+        "ValueError"},
+       {HUMMING,
+        {},
+        {"FP8 activations, CUDA capability below 8.9", humming_no_fp8},
+        nullptr,
+        kNoFp8,
+        "ValueError"},
        {HUMMING, {}, {"CUDA capability 10.0 or above", from_capability_10}, nullptr, kCompiler},
+       {HUMMING, {}, kHumming8Bit, nullptr, k8Bit},
        {HUMMING, {}, {"CUDA capability below 10.0", before_capability_10}, &kHummingMmaLayout}});
 }
 

@@ -75,7 +75,7 @@ expect_exit 4 "$BIN" explain "$model" --arch gfx950
 next_command | grep -q 'VLLM_ROCM_USE_AITER=1' || fail 'emulation is proposed before a kernel'
 
 # The type of activations that Humming packs for follows from checkpoint, user and release; where the
-# variable or a loaded input hides it, the flag is named. Types that were not executed are refused.
+# variable or a loaded input hides it, the flag is named. Types that no layout gives are refused.
 humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --arch"
 # shellcheck disable=SC2086
 {
@@ -86,7 +86,11 @@ humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --ar
   expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "mxfp8"}}'
   expect_one_error 'HUMMING on sm90 .* packs otherwise for 8-bit activations'
   expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "mxfp4"}}'
-  expect_one_error 'HUMMING on sm90 .* packs otherwise for 4-bit activations'
+  expect_one_error 'HUMMING on sm90 .* no 4-bit activations .* loading stops with ValueError'
+  expect_exit 4 "$BIN" $humming sm80 --knob humming_input_dtype=float8e4m3
+  expect_one_error 'HUMMING on sm80 .* FP8 activations from capability 8.9 on'
+  expect_exit 4 "$BIN" $humming sm120 --quantization-config '{"moe": {"activation": "mxfp4"}}'
+  expect_one_error 'HUMMING on sm120 .* as the CUDA compiler'
   expect_exit 0 "$BIN" convert "$model" -o no --dry-run --revision 0.32.0 --backend HUMMING \
     --arch sm90 --quantization-config '{"moe": {"activation": "mxfp8"}}'
   expect_exit 4 "$BIN" $humming sm90 --knob humming_input_dtype=int8

@@ -6,6 +6,7 @@ that have no CPU code (deep_gemm, aiter, older humming-kernels, the CPU extensio
 `gptq_marlin_repack` is a CUDA operator whose source is not in the wheel: the release's own Python statement of it (marlin_utils_test) stands in.
 """
 import importlib
+import json
 import types
 
 import decisions  # finds the package
@@ -18,10 +19,12 @@ ARCHES = {"cuda": ("sm80", "sm90", "sm100", "sm120"), "rocm": ("gfx950", "gfx942
 HOMES = {"AITER": ("rocm",), "TRITON": ("cuda", "rocm"), "NONE": (), "CPU": ("cuda",)}
 # Backends whose converter does the same on every device of a platform are run on the first alone.
 BY_DEVICE = ("HUMMING", "TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16")
+HUMMING_INPUT = "VLLM_HUMMING_INPUT_QUANT_CONFIG"
 # What else a converter looks at, as the program's flags name it, and the device that it needs.
 VARIANTS = {
     "MARLIN": ({}, {"params_dtype": "float16"}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
-    "HUMMING": ({"humming_input_dtype": "none"},),
+    "HUMMING": ({"humming_input_dtype": "none"}, *({"humming_input_dtype": name, "env": {HUMMING_INPUT: json.dumps({"dtype": name})}}
+                                                   for name in ("float8e4m3", "int8", "float4e2m1", "int4"))),
     "BATCHED_MARLIN": ({}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
 }
 

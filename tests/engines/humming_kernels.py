@@ -1,7 +1,8 @@
-"""humming-kernels on a CPU: its Python from the wheel that a release pins, and its repacking kernel, compiled for the CPU from the wheel's source.
+"""humming-kernels on a CPU: its Python from the wheel that a release pins, and two kernels, compiled for the CPU from the wheel's source.
 
-The kernel takes a tile of 64 rows: 32 threads copy it into shared memory, wait for each other, and each writes its words. Here the threads run one
-after another, twice: in the second round the whole tile is there.
+A thread of the kernel that rounds codes for 8-bit activations takes 32 codes. The repacking kernel takes a tile of 64 rows: 32 threads copy it into
+shared memory, wait for each other, and each writes its words. Here the threads run one after another, twice: in the second round the whole tile is
+there.
 """
 import contextlib
 import ctypes
@@ -15,11 +16,13 @@ import types
 
 import wheels
 
-SOURCE = "humming/include/humming/kernel/process.cuh"
+REPACK = "humming/include/humming/kernel/process.cuh"
+ROUND = "humming/include/humming/kernel/process_mxfp4.cuh"
 # Older ones ask NVML for the device and have no module `transform`.
 OLDEST = (0, 1, 17)
 PRELUDE = """
 #include <cassert>
+#include <cmath>
 #include <cstdint>
 #define CUDA_INLINE inline
 #define __global__
@@ -27,10 +30,11 @@ PRELUDE = """
 #define CEIL_DIV(a, b) (((a) + (b) - 1) / ((b) == 0 ? 1 : (b)))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 struct Index { uint32_t x, y, z; };
+struct uint4 { uint32_t x, y, z, w; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
 constexpr uint32_t static_next_power_of_2(uint32_t n) { uint32_t p = 1; while (p < n) p *= 2; return p; }
 """
-LAUNCHER = """
+REPACK_LAUNCHER = """
 extern "C" void repack(const uint32_t* in, uint32_t* out, uint32_t experts, uint32_t n, uint32_t k, uint32_t padded_n, uint32_t padded_k, uint32_t mode) {
   gridDim = {(n + 63) / 64, (k + 63) / 64, experts}, blockDim = {32, 1, 1};
   for (uint32_t z = 0; z < gridDim.z; ++z) for (uint32_t y = 0; y < gridDim.y; ++y) for (uint32_t x = 0; x < gridDim.x; ++x) {
@@ -40,6 +44,12 @@ extern "C" void repack(const uint32_t* in, uint32_t* out, uint32_t experts, uint
       weight_repack_nk<ARGUMENTS>(in, out, nullptr, n, k, padded_n, padded_k, mode);
     }
   }
+}
+"""
+ROUND_LAUNCHER = """
+extern "C" void round_codes(void* in, void* out, uint8_t* shifts, uint32_t groups) {
+  blockDim = {1, 1, 1}, threadIdx = {0, 0, 0}, blockIdx = {0, 0, 0};
+  for (; blockIdx.x < groups; ++blockIdx.x) process_mxfp4_w4a8(static_cast<uint4*>(in), static_cast<uint4*>(out), shifts, groups);
 }
 """
 
@@ -56,14 +66,14 @@ class Device:
     sm_version = property(lambda self: 10 * self.sm_major + self.sm_minor)
 
 
-def compiled(root, arguments):
-    """The library of the kernel with these template arguments, built when first asked for."""
-    text = open(os.path.join(root, SOURCE), encoding="utf-8").read()
+def compiled(root, source, launcher):
+    """The library of a kernel, built when first asked for."""
+    text = open(os.path.join(root, source), encoding="utf-8").read()
     text = re.sub(r"#include.*|#pragma once", "", text).replace("__shared__", "static").replace("__syncthreads();", "")
-    text = PRELUDE + text + LAUNCHER.replace("ARGUMENTS", ", ".join(map(str, arguments)))
-    library = os.path.join(os.path.dirname(root), f"repack-{hashlib.sha256(text.encode()).hexdigest()[:16]}.so")
+    text = PRELUDE + text + launcher
+    library = os.path.join(os.path.dirname(root), f"kernel-{hashlib.sha256(text.encode()).hexdigest()[:16]}.so")
     if not os.path.exists(library):
-        subprocess.run(["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-x", "c++", "-", "-o", library + ".new"], input=text, text=True, check=True)
+        subprocess.run(["g++", "-std=c++17", "-O1", "-fno-strict-aliasing", "-w", "-shared", "-fPIC", "-x", "c++", "-", "-o", library + ".new"], input=text, text=True, check=True)
         os.rename(library + ".new", library)
     return ctypes.CDLL(library)
 
@@ -76,7 +86,8 @@ def repacking(torch, root):
         if not is_weight_packed or should_preprocess_for_int2fp or zero_point is not None or outputs is not None:
             raise NotImplementedError("weights other than packed codes")
         transposed = use_packed_k_layout and not use_fused_e8m0_scale
-        library = compiled(root, [weight_bits, activation_bits, 1, 0, 0, int(transposed), 0, int(use_packed_k_layout), int(use_native_dequant)])
+        arguments = (weight_bits, activation_bits, 1, 0, 0, int(transposed), 0, int(use_packed_k_layout), int(use_native_dequant))
+        library = compiled(root, REPACK, REPACK_LAUNCHER.replace("ARGUMENTS", ", ".join(map(str, arguments))))
         experts, n, k = inputs.shape[0], inputs.shape[1], inputs.shape[2] * 32 // weight_bits
         sizes = (experts, n, k, padded_shape_n or n, padded_shape_k or k, interleave_mode)
         rows = 64 if use_packed_k_layout else 256 // activation_bits
@@ -87,6 +98,18 @@ def repacking(torch, root):
     return repack_weight
 
 
+def rounding(root):
+    """The operator `process_mxfp4_w4a8_weight`, which the package calls in place."""
+    def process_mxfp4_w4a8_weight(inputs, delta_scale_offsets, inplace=False, outputs=None):
+        if not inplace or not inputs.is_contiguous() or inputs.numel() != 4 * delta_scale_offsets.numel():
+            raise NotImplementedError("blocks other than 32 codes, or rounded into another tensor")
+        shifts = delta_scale_offsets.contiguous()
+        pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (inputs, inputs, shifts)]
+        compiled(root, ROUND, ROUND_LAUNCHER).round_codes(*pointers, ctypes.c_uint32(shifts.numel()))
+        return inputs
+    return process_mxfp4_w4a8_weight
+
+
 def can_run(version):
     return version is not None and tuple(map(int, version.split("."))) >= OLDEST
 
@@ -95,13 +118,14 @@ def install(version, cache, scene):
     """Lets this process import the package, for the scene's device."""
     import torch
 
-    root = wheels.package("humming-kernels", version, cache, (".py", "process.cuh"))
+    root = wheels.package("humming-kernels", version, cache, (".py", "process.cuh", "process_mxfp4.cuh"))
     sys.path.insert(0, root)
     torch.cuda.device = lambda index: contextlib.nullcontext()
     extension = types.SimpleNamespace(_DeviceInfo=lambda index: Device(scene))
     for name in ("humming.utils.device", "humming.device"):
         importlib.import_module(name)._get_device_info_extension = lambda: extension
-    importlib.import_module("humming.ops").repack_weight = repacking(torch, root)
+    operators = importlib.import_module("humming.ops")
+    operators.repack_weight, operators.process_mxfp4_w4a8_weight = repacking(torch, root), rounding(root)
     transform = importlib.import_module("humming.transform")
     device_info = transform.DeviceInfo
     transform.DeviceInfo = lambda device=None: device_info(0)
