@@ -58,8 +58,10 @@ constexpr WordOrder kOrder = WordOrder::kColumnFirst;
 // 16 rows of `columns` bytes.
 void pack_tile(int64_t columns, const uint8_t* in, bool streaming, uint8_t* out) {
   const Packer<kOrder> packer;
+  const uint8_t* next = in + kTileRows * columns;
   for (int64_t row = 0; row < 8; row += kBlocks) {
     for (int64_t column = 0; column < columns; column += kLine) {
+      for (int64_t i = 0; i < 2 * kBlocks; ++i, next += kLine) __builtin_prefetch(next, 0, 2);
       const uint8_t* from = in + row * columns + column;
       const uint8_t* from8 = from + 8 * columns;
       const Packed left = packer.run(from, from8, columns);
@@ -78,8 +80,10 @@ HWY_INLINE Packed load_packed(const uint8_t* row, const uint8_t* row8, int64_t c
 
 void unpack_tile(int64_t columns, const uint8_t* in, bool streaming, uint8_t* out) {
   const Unpacker<kOrder> unpacker;
+  const uint8_t* next = in + kTileRows * columns;
   for (int64_t row = 0; row < 8; row += kBlocks) {
     for (int64_t column = 0; column < columns; column += kLine) {
+      for (int64_t i = 0; i < 2 * kBlocks; ++i, next += kLine) __builtin_prefetch(next, 0, 2);
       const uint8_t* from = in + row * columns + column;
       const uint8_t* from8 = from + 8 * columns;
       const Rows left = unpacker.run(load_packed(from, from8, columns));

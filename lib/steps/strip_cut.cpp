@@ -13,6 +13,8 @@ namespace {
 
 // A strip, its output and the rows it is made of fit the second-level cache.
 constexpr int64_t kStripBytes = 128 << 10;
+// One that a custom step takes whole fits the first: the step passes over it once.
+constexpr int64_t kCustomStripBytes = 32 << 10;
 
 }  // namespace
 
@@ -23,7 +25,7 @@ StripCut::StripCut(const Step& step, int64_t row_bytes)
   }
   if (const auto* custom = std::get_if<Custom>(&step); custom && custom->piece_bytes > 0) {
     const int64_t unit = std::lcm(custom->piece_bytes, row_bytes);
-    strip_bytes_ = std::max<int64_t>(1, kStripBytes / unit) * unit;
+    strip_bytes_ = std::max<int64_t>(1, kCustomStripBytes / unit) * unit;
   }
 }
 
