@@ -31,20 +31,10 @@ import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BLOBS = {"default blob": "zstd", "plain blob": "none"}
+import starts
+from starts import BLOBS, ENGINE, ROOT, generated, report
+
 CASE_SECONDS = 300
-ENGINE = {"skip_tokenizer_init": True, "max_model_len": 256, "max_num_seqs": 8, "dtype": "bfloat16",
-          "disable_log_stats": True, "enable_prefix_caching": False, "kv_cache_memory_bytes": 256 << 20,
-          "async_scheduling": False, "attention_backend": "TRITON_ATTN", "generation_config": "vllm",
-          "gpu_memory_utilization": 0.1}
-failures = 0
-
-
-def report(what, good, text=""):
-    global failures
-    failures += not good
-    print(f"{'ok  ' if good else 'FAIL'} {what}{'' if good else ': ' + str(text)[:800]}", flush=True)
 
 
 # One start, in a process of its own -------------------------------------------------------------------
@@ -53,21 +43,11 @@ def error_of(error):
     return {"error": type(error).__name__, "text": str(error)[-400:]}
 
 
-def generated(llm):
-    """[(tokens, log-probabilities)] of each prompt."""
-    from vllm import SamplingParams
-
-    prompts = [{"prompt_token_ids": [(17 * i + 5 * j + 3) % 509 + 3 for j in range(5 + 11 * i)]} for i in range(6)]
-    wanted = SamplingParams(temperature=0.0, max_tokens=48, ignore_eos=True, detokenize=False, logprobs=1)
-    answers = [answer.outputs[0] for answer in llm.generate(prompts, wanted, use_tqdm=False)]
-    return [(list(a.token_ids), [p[token].logprob for token, p in zip(a.token_ids, a.logprobs)]) for a in answers]
-
-
 def state_of(llm):
     """{entry: value}, as plain values that JSON keeps."""
-    import engine
+    import expert_state
 
-    (found,) = llm.apply_model(engine.state)
+    (found,) = llm.apply_model(expert_state.state)
     return {name: repr(value) for name, value in found.items()}
 
 
@@ -104,8 +84,8 @@ def run_case(spec):
     from vllm import LLM
 
     lines, begin = engine.messages(), time.perf_counter()
-    arguments = {**ENGINE, "model": spec["model"], "moe_backend": spec["backend"], "enforce_eager": spec["eager"],
-                 "enable_sleep_mode": "sleep 1" in spec["steps"], **spec["arguments"]}
+    arguments = {**starts.engine_arguments(ENGINE, spec), "model": spec["model"], "moe_backend": spec["backend"], "enforce_eager": spec["eager"],
+                 "enable_sleep_mode": "sleep 1" in spec["steps"]}
     if spec["blob"]:
         arguments.update(load_format="mxfp4_repack", model_loader_extra_config={"blob": spec["blob"]})
     result = {"steps": {}}
@@ -129,7 +109,6 @@ def run_case(spec):
 
 
 def child(spec, path):
-    sys.path[:0] = [str(ROOT / "tests" / "python" / "engine")]
     with open(path, "w") as file:
         json.dump(run_case(spec), file)
     os._exit(0)  # an engine that failed in a reload may not end by itself
@@ -155,10 +134,8 @@ def environment(work, library):
     plugin.mkdir(parents=True, exist_ok=True)
     (plugin / "entry_points.txt").write_text("[vllm.general_plugins]\nmxfp4_repack = mxfp4_repack.vllm:register\n")
     (plugin / "METADATA").write_text("Metadata-Version: 2.1\nName: mxfp4-repack\nVersion: 0\n")
-    paths = [str(ROOT / "scripts" / "python"), str(plugin.parent), os.environ.get("PYTHONPATH", "")]
     named = {"MXFP4_REPACK_LIBRARY": str(library)} if library else {}
-    return {**os.environ, **named, "PYTHONPATH": ":".join(filter(None, paths)), "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-            "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "XDG_CACHE_HOME": str(work / "cache")}
+    return {**starts.environment(work, ROOT / "scripts" / "python", plugin.parent), **named, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 
 
 def run_group(backend, how, arguments, results):
@@ -169,7 +146,7 @@ def run_group(backend, how, arguments, results):
             continue
         blob = method and str(arguments.work / f"{backend}-{method}")
         spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "steps": STEPS[how], "model": str(arguments.work / "model-1"),
-                "other": str(arguments.work / "model-2"), "arguments": arguments.arguments}
+                "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
         base = arguments.work / name.replace(", ", "-").replace(" ", "_")
         begin = time.perf_counter()
         with open(f"{base}.log", "w") as log:
@@ -186,7 +163,7 @@ def run_group(backend, how, arguments, results):
 
 def finite(found):
     """Whether a step ended and its log-probabilities are numbers."""
-    return "error" not in found and all(p == p and abs(p) < 1e4 for g in found["generated"] for p in g[1])
+    return "error" not in found and starts.finite(found["generated"])
 
 
 def compared(own, found):
@@ -197,9 +174,8 @@ def compared(own, found):
             f"vLLM alone fails likewise: {own.get('error')}: {own.get('text', '')[:160]}"
     if not own["state"]:
         return "no experts were found", ""
-    differing = [name for name in {**own["state"], **found["state"]} if own["state"].get(name) != found["state"].get(name)]
-    wrong = sum(a[0] != b[0] for a, b in zip(own["generated"], found["generated"]))
-    largest = max(abs(x - y) for a, b in zip(own["generated"], found["generated"]) for x, y in zip(a[1], b[1]))
+    differing = starts.states_differ(own["state"], found["state"])
+    wrong, largest = starts.tokens_differ(own["generated"], found["generated"])
     text = (f"{len(own['state'])} entries, {len(differing)} differ; {len(own['generated'])} prompts, {wrong} with other tokens, "
             f"log-probabilities differ by {largest}")
     return (f"{differing[:3]} {text}" if differing or wrong or largest else ""), text
@@ -230,39 +206,25 @@ def summary(name, done, seconds):
     return kept
 
 
-def run(*command):
-    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
-
-
 def prepare(arguments):
     """Two checkpoints and the blobs of the first."""
     arguments.work.mkdir(parents=True, exist_ok=True)
-    shape = ["--layers", arguments.layers, "--experts", arguments.experts, "--hidden", arguments.hidden, "--intermediate", arguments.inter]
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(lambda seed: (arguments.work / f"model-{seed}").exists() or
-                      run(sys.executable, ROOT / "scripts" / "make-checkpoint", arguments.work / f"model-{seed}", "--seed", seed, *shape), (1, 2)))
+        list(pool.map(lambda seed: starts.make_checkpoint(arguments.work / f"model-{seed}", arguments, seed), (1, 2)))
     for backend in arguments.backends:
         for method in BLOBS.values():
-            if not (arguments.work / f"{backend}-{method}").exists():
-                run(arguments.program, "convert", arguments.work / "model-1", "-o", arguments.work / f"{backend}-{method}", "-q",
-                    "--arch", arguments.arch, "--moe-backend", backend, "--revision", arguments.revision, "--compress", method)
+            starts.make_blob(arguments.work / f"{backend}-{method}", arguments.work / "model-1", arguments, "--arch", arguments.arch,
+                             "--moe-backend", backend, "--compress", method)
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=lambda text: pathlib.Path(text).resolve())
+    starts.add_arguments(parser, layers=4, experts=32)
     parser.add_argument("--library", type=lambda text: pathlib.Path(text).resolve(), help="libmxfp4_repack.so.0, if it is not installed")
-    parser.add_argument("--revision")
     parser.add_argument("--backends", nargs="+", default=["triton", "marlin"])
     parser.add_argument("--arch", default="sm90")
     parser.add_argument("--work", type=lambda text: pathlib.Path(text).resolve(), default=pathlib.Path("/tmp/engine-check"))
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--experts", type=int, default=32)
-    parser.add_argument("--hidden", type=int, default=2880)
-    parser.add_argument("--inter", type=int, default=2880)
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="starts with all these words in their names")
-    parser.add_argument("--arguments", type=json.loads, default={}, metavar="JSON", help="more arguments of vLLM's LLM")
-    parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("--case", type=json.loads, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -279,8 +241,8 @@ def main():
             group.result()
     if arguments.report:
         arguments.report.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"{len(results)} starts, {failures} failures")
-    return 1 if failures or not results else 0
+    print(f"{len(results)} starts, {starts.failures} failures")
+    return 1 if starts.failures or not results else 0
 
 
 if __name__ == "__main__":

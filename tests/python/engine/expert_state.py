@@ -1,0 +1,58 @@
+"""What a loaded model's expert layers hold, as plain values that processes can send each other and compare."""
+import types
+
+OBJECTS = ("FusedMoEQuantConfig", "FusedMoEQuantDesc", "PrecisionConfig", "FlexCtx", "InFlexData", "OutFlexData", "Tensor", "Storage")
+
+
+def experts(model):
+    """(name, module) of every module whose weights a converter makes."""
+    return [(name, module) for name, module in model.named_modules()
+            if hasattr(getattr(module, "quant_method", None), "mxfp4_backend")]
+
+
+def state(model):
+    """{entry: value} of every parameter, wrapper object and quantization configuration of the expert layers."""
+    found = {}
+    for name, module in experts(model):
+        found[f"{name}: class"] = type(module).__name__
+        found[f"{name}: backend"] = module.quant_method.mxfp4_backend.name
+        for key, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            add(found, f"{name}.{key}", tensor)
+        for key, value in vars(module).items():
+            if key.startswith(("w13", "w2")):
+                add(found, f"{name}.attr.{key}", value)
+        for key in ("w13_precision_config", "w2_precision_config", "moe_quant_config"):
+            add(found, f"{name}.method.{key}", getattr(module.quant_method, key, None))
+    return found
+
+
+def add(found, name, value, depth=0):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        found[name] = (type(value).__name__, str(value.dtype), tuple(value.shape), tuple(value.stride()), str(value.device), content(value),
+                       sorted(key for key in vars(value) if not key.startswith("_dynamo")))
+    elif depth < 7 and hasattr(value, "__dict__") and (type(value).__name__ in OBJECTS or type(value).__module__.startswith("triton_kernels")):
+        found[name] = type(value).__qualname__
+        for key, item in sorted(vars(value).items()):
+            add(found, f"{name}.{key}", item, depth + 1)
+    elif isinstance(value, (int, float, str, bool, type(None), list, tuple, torch.dtype)):
+        found[name] = repr(value)
+    else:
+        found[name] = type(value).__name__
+
+
+def content(tensor):
+    import hashlib
+
+    import torch
+
+    if tensor.is_meta:
+        return None
+    # The whole storage of a view too: padding in it is read by kernels.
+    raw = tensor.detach().cpu().contiguous().reshape(-1)
+    return hashlib.sha256(raw.view(torch.uint8).numpy().tobytes()).hexdigest()
+
+
+def differing(first, second):
+    return [name for name in {**first, **second} if first.get(name, types.SimpleNamespace()) != second.get(name)]
