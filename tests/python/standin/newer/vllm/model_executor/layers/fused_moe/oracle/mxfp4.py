@@ -38,8 +38,8 @@ def _wrapped(mxfp4_backend, layer, w13_weight, w2_weight, w13_weight_scale, w2_w
 
 def convert_gpt_oss_weight_to_mxfp4_moe_kernel_format(
         mxfp4_backend, layer, w13_weight, w2_weight, w13_weight_scale, w2_weight_scale,
-        w13_bias=None, w2_bias=None, _cache_permute_indices=None, w13_input_scale=None,
-        w2_input_scale=None):
+        w13_bias=None, w2_bias=None, w13_input_scale=None, w2_input_scale=None,
+        _cache_permute_indices=None):
     values = (w13_weight, w2_weight, w13_weight_scale, w2_weight_scale, w13_bias, w2_bias)
     if mxfp4_backend.name in ("EMULATION", "XPU"):
         if w13_input_scale is not None:
