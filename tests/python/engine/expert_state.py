@@ -15,6 +15,7 @@ def state(model):
     found = {}
     for name, module in experts(model):
         found[f"{name}: class"] = type(module).__name__
+        found[f"{name}: method"] = type(module.quant_method).__name__
         found[f"{name}: backend"] = module.quant_method.mxfp4_backend.name
         for key, tensor in [*module.named_parameters(), *module.named_buffers()]:
             add(found, f"{name}.{key}", tensor)

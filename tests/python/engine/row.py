@@ -12,6 +12,7 @@ import sys
 import time
 
 import engine
+import methods
 from processes import begun, collected, forked, live_bytes
 
 BIN, SOURCE = os.environ["BIN"], pathlib.Path(os.environ["MXFP4_SOURCE"])
@@ -208,6 +209,42 @@ def check_include_rest():
     same_state("--include-rest directory", result, forked(loaded, {}))
 
 
+def check_methods():
+    """Method classes of other checkpoints: all layers from the blob, or none and a line that says why; never vLLM's state changed.
+
+    A blob that the program refuses to make for what the checkpoint says is made of its twin, which says W4A16.
+    """
+    for quantization, twin in methods.TWINS.items():
+        model = os.path.abspath(methods.make(f"qwen-{len(os.listdir('.'))}", quantization))
+        for backend in ("triton", "marlin"):
+            name = f"{quantization}, {backend}"
+            own = forked(loaded, {"model": model, "moe_backend": backend})
+            if is_error(own):
+                report(f"{name}: vLLM refuses it itself: {own[1]}: {own[2].strip().splitlines()[-1][-110:]}", True)
+                continue
+            classes = sorted({value for key, value in own["state"].items() if key.endswith(": method")}) or ["no class that asks the selector"]
+            source, extra, said = model, {}, ""
+            try:
+                directory = blob(f"b-{len(os.listdir('.'))}", source=source, backend=backend)
+            except AssertionError as error:
+                said = f"; the program refuses ({str(error).strip().splitlines()[-1][-110:]}), {twin}'s blob"
+                source, extra = methods.make(f"qwen-{len(os.listdir('.'))}", twin), {"source": "trust"}
+                directory = blob(f"b-{len(os.listdir('.'))}", source=source, backend=backend)
+            for way in ("first start", "second start"):
+                result = forked(loaded, {"model": model, "moe_backend": backend, **packed(directory, **extra)})
+                if is_error(result):
+                    report(f"{name} ({', '.join(classes)}){said}, {way}: {result[1]}: {result[2][-150:]}", result[1] in ("BlobRefused", "BlobError"), result)
+                    break
+                differing = engine.differing(own["state"], result["state"])
+                number = taken(result) + proven(result)
+                reasons = [line.split("converts it: ")[-1][:130] for line in result["lines"] if "vLLM converts" in line or "no MXFP4 experts" in line]
+                report(f"{name} ({', '.join(classes)}){said}, {way}: {taken(result)} taken, {proven(result)} proven, {len(own['state'])} entries, "
+                       f"{len(differing)} differ; {reasons[0] if reasons else 'no line of a fall-back'}",
+                       not differing and (number == methods.LAYERS or not number and reasons), (differing[:4], result["lines"]))
+                if not proven(result):
+                    break
+
+
 def sealed(directory, change):
     """A copy of a blob whose manifest is changed and sealed again."""
     import shutil
@@ -350,6 +387,8 @@ def main():
         check_environment()
     if wanted("rest"):
         check_include_rest()
+    if wanted("methods"):
+        check_methods()
     if wanted("mismatches"):
         check_mismatches()
     print(f"vLLM {version}: {failures} failed", flush=True)
