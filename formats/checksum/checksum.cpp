@@ -61,12 +61,9 @@ std::string to_hex(uint64_t high, uint64_t low) { return fmt::format("{:016x}{:0
 template <class Sink>
 void ChecksumBlocks::feed(ConstBytes bytes, Sink&& sink) {
   std::array<uint64_t, kBatch * kLanes> sums;
-  const auto copy = [this](size_t at, ConstBytes from) {
-    if (!from.empty()) std::memcpy(tail_.data() + at, from.data(), from.size());
-  };
   if (open_bytes_ > 0) {
     const size_t take = std::min(kBlock - open_bytes_, bytes.size());
-    copy(kBlock + open_bytes_, bytes.first(take));
+    if (take > 0) std::memcpy(tail_.data() + kBlock + open_bytes_, bytes.data(), take);
     bytes = bytes.subspan(take);
     open_bytes_ += take;
     if (open_bytes_ < kBlock) return;
@@ -80,9 +77,16 @@ void ChecksumBlocks::feed(ConstBytes bytes, Sink&& sink) {
     kernels::xxh3_sum_blocks(bytes.data() + done * kBlock, count, sums.data());
     sink(std::span<const uint64_t>(sums.data(), count * kLanes));
   }
-  if (blocks > 0) copy(0, bytes.subspan((blocks - 1) * kBlock, kBlock));
-  copy(kBlock, bytes.subspan(blocks * kBlock));
-  open_bytes_ = bytes.size() - blocks * kBlock;
+  feed_summed(bytes);
+}
+
+void ChecksumBlocks::feed_summed(ConstBytes bytes) {
+  open_bytes_ = bytes.size() % kBlock;
+  const ConstBytes whole = bytes.first(bytes.size() - open_bytes_);
+  if (!whole.empty()) std::memcpy(tail_.data(), whole.last(kBlock).data(), kBlock);
+  if (open_bytes_ > 0) {
+    std::memcpy(tail_.data() + kBlock, bytes.data() + whole.size(), open_bytes_);
+  }
 }
 
 void ChecksumPart::begin(int64_t position) {
@@ -90,7 +94,8 @@ void ChecksumPart::begin(int64_t position) {
   const auto in_block = static_cast<size_t>(position % kPeriod);
   to_block_ = in_block == 0 ? 0 : ChecksumBlocks::kBlock - in_block;
   head_bytes_ = 0;
-  sums_.clear();
+  own_sums_.clear();
+  sums_ = {};
   blocks_.clear();
 }
 
@@ -103,8 +108,17 @@ void ChecksumPart::update(ConstBytes bytes) {
   }
   if (bytes.empty()) return;
   blocks_.feed(bytes, [this](std::span<const uint64_t> sums) {
-    sums_.insert(sums_.end(), sums.begin(), sums.end());
+    own_sums_.insert(own_sums_.end(), sums.begin(), sums.end());
   });
+  sums_ = own_sums_;
+}
+
+void ChecksumPart::assemble(int64_t position, ConstBytes bytes, std::span<const uint64_t> sums) {
+  begin(position);
+  head_bytes_ = std::min(to_block_, bytes.size());
+  if (head_bytes_ > 0) std::memcpy(head_.data(), bytes.data(), head_bytes_);
+  sums_ = sums;
+  blocks_.feed_summed(bytes.subspan(head_bytes_));
 }
 
 Checksum::Checksum() : lanes_(kStart) {}

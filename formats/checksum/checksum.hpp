@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ class ChecksumBlocks {
   // Calls sink(sums of some whole blocks) for the blocks that `bytes` completes.
   template <class Sink>
   void feed(ConstBytes bytes, Sink&& sink);
+  // As feed(), from a block's start on, for bytes whose whole blocks are summed elsewhere.
+  void feed_summed(ConstBytes bytes);
   // Takes over the last whole block of `last`, whose blocks followed this stream's. This stream
   // must have no open bytes; those of `last` are not taken over.
   void continue_from(const ChecksumBlocks& last) { tail_ = last.tail_; }
@@ -54,6 +57,13 @@ class ChecksumPart {
   // Starts again: the next bytes are those from `position` of a stream on.
   void begin(int64_t position);
   void update(ConstBytes bytes);
+  // begin() and update() in one, where another processor sums the whole blocks: `sums` has to be what
+  // xxh3_sum_blocks gives for the blocks from first_block(position) on, when this is appended.
+  void assemble(int64_t position, ConstBytes bytes, std::span<const uint64_t> sums);
+  // Where the first whole block begins, at `position` of a stream or behind it.
+  [[nodiscard]] static int64_t first_block(int64_t position) {
+    return (position + kPeriod - 1) / kPeriod * kPeriod;
+  }
 
  private:
   friend class Checksum;
@@ -61,7 +71,8 @@ class ChecksumPart {
   size_t to_block_ = 0;                                 // bytes before the first block's start
   std::array<std::byte, ChecksumBlocks::kBlock> head_;  // these bytes
   size_t head_bytes_ = 0;
-  std::vector<uint64_t> sums_;  // of the blocks behind them
+  std::vector<uint64_t> own_sums_;
+  std::span<const uint64_t> sums_;  // of the blocks behind them: the own ones, or others
   ChecksumBlocks blocks_;
 };
 

@@ -72,7 +72,7 @@ class BlobLoader::Reading {
       : blob_(blob), requests_(requests), options_(options), sums_(requests.size()) {
     for (size_t i = 0; i < requests.size(); ++i) {
       const LoadRequest& request = requests[i];
-      in_context(blob.place(request.layer, request.tensor), [&] { check_verifiable(request); });
+      if (options.verify) blob.check_verifiable(request);
       const auto cut = blob.pieces(request.layer, request.tensor, request.offset,
                                    static_cast<int64_t>(request.out.size()), kPieceBytes);
       for (size_t number = 0; number < cut.size(); ++number)
@@ -89,7 +89,7 @@ class BlobLoader::Reading {
     });
     for (size_t i = 0; i < requests_.size(); ++i) {
       const LoadRequest& request = requests_[i];
-      if (options_.verify && is_whole(request)) {
+      if (options_.verify && blob_.is_whole(request)) {
         blob_.compare(request.layer, request.tensor, sums_[i].hex());
       }
     }
@@ -102,25 +102,13 @@ class BlobLoader::Reading {
     LoadPiece piece;
   };
 
-  [[nodiscard]] bool is_whole(const LoadRequest& request) const {
-    const ManifestLayer& layer = blob_.manifest_.layers[request.layer];
-    return static_cast<int64_t>(request.out.size()) == layer.tensors[request.tensor].spec.bytes();
-  }
-
-  void check_verifiable(const LoadRequest& request) const {
-    if (!options_.verify || is_whole(request) || !blob_.layers_[request.layer].frames.empty()) {
-      return;
-    }
-    throw Error::usage("a part of a tensor in a plain file has no checksum to verify");
-  }
-
   // Whole tensors are compared with the manifest, parts with the checksums of their frames.
   void read(const Job& job, LoadBuffers& buffers) {
     const LoadRequest& request = requests_[job.request];
     const LoadPiece& piece = job.piece;
     const MutableBytes out = request.out.subspan(static_cast<size_t>(piece.begin - request.offset),
                                                  static_cast<size_t>(piece.bytes));
-    const bool summed = options_.verify && is_whole(request);
+    const bool summed = options_.verify && blob_.is_whole(request);
     const bool checked = options_.verify && !summed;
     ChecksumPart sum;
     if (summed) sum.begin(piece.begin);
@@ -193,6 +181,17 @@ BlobLoader::Layer BlobLoader::open_layer(const std::filesystem::path& path,
   for (const SafetensorsTensor& tensor : header.tensors) layer.offsets.push_back(tensor.begin);
   layer.offsets.push_back(decoded - header.data_start);
   return layer;
+}
+
+bool BlobLoader::is_whole(const LoadRequest& request) const {
+  const ManifestLayer& layer = manifest_.layers[request.layer];
+  return static_cast<int64_t>(request.out.size()) == layer.tensors[request.tensor].spec.bytes();
+}
+
+void BlobLoader::check_verifiable(const LoadRequest& request) const {
+  if (is_whole(request) || is_compressed(request.layer)) return;
+  throw Error::usage(fmt::format("{}: a part of a tensor in a plain file has no checksum to verify",
+                                 place(request.layer, request.tensor)));
 }
 
 int64_t BlobLoader::tensor_offset(size_t layer, size_t tensor) const {

@@ -64,6 +64,12 @@ class BlobLoader {
   [[nodiscard]] const std::string& header_text(size_t layer) const {
     return layers_[layer].header_text;
   }
+  // Whether a layer's file is a row of zstd frames.
+  [[nodiscard]] bool is_compressed(size_t layer) const { return !layers_[layer].frames.empty(); }
+  // Whether a request is a whole tensor, which has a checksum in the manifest.
+  [[nodiscard]] bool is_whole(const LoadRequest& request) const;
+  // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify.
+  void check_verifiable(const LoadRequest& request) const;
   // Where a tensor begins in its layer's data.
   [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const;
   // Bytes of all tensors of a layer.

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "formats/loader/blob_loader.hpp"
+#include "formats/loader/gpu_loader.hpp"
 #include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
 #include "formats/os/available_threads.hpp"
@@ -20,6 +21,10 @@ struct mxfp4_repack_blob {
   mxfp4::BlobLoader loader;
 };
 
+struct mxfp4_repack_gpu {
+  mxfp4::GpuLoader loader;
+};
+
 struct mxfp4_repack_stream {
   mxfp4::LayerStream stream;
 };
@@ -28,6 +33,7 @@ namespace mxfp4 {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr int64_t kUsualRing = int64_t{64} << 20;
 
 // The size is fixed because storing an error's text must not fail. A longer text loses its end.
 thread_local std::array<char, 2048> last_error{};
@@ -69,6 +75,8 @@ mxfp4_repack_status guarded(const Body& body) noexcept {
     return MXFP4_REPACK_OK;
   } catch (const Cancelled&) {
     return told(MXFP4_REPACK_CANCELLED, "cancelled");
+  } catch (const GpuError& error) {
+    return told(MXFP4_REPACK_NO_GPU, error.what());
   } catch (const Error& error) {
     return told(status_of(error), error.what());
   } catch (const std::bad_alloc&) {
@@ -105,14 +113,23 @@ void require_size(const Struct* value, const char* what) {
   require(value != nullptr && value->struct_size >= sizeof(value->struct_size), what);
 }
 
+// Copies the members of `given`, which may be null, that the caller's version of the structure has.
+template <class Options>
+void take(const Options* given, Options& options) {
+  if (given == nullptr) return;
+  require_size(given, "options: struct_size is not set");
+  std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
+}
+
+int checked_threads(int32_t threads) {
+  require(threads >= 0 && threads <= kMostThreads, "options: threads: 0 to 1024");
+  return threads == 0 ? available_threads() : threads;
+}
+
 LoadOptions options_of(const mxfp4_repack_read_options* given) {
   mxfp4_repack_read_options options{};
-  if (given != nullptr) {
-    require_size(given, "options: struct_size is not set");
-    std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
-  }
-  require(options.threads >= 0 && options.threads <= kMostThreads, "options: threads: 0 to 1024");
-  return {.threads = options.threads == 0 ? available_threads() : options.threads,
+  take(given, options);
+  return {.threads = checked_threads(options.threads),
           .verify = options.verify != 0,
           .cancel = options.cancel};
 }
@@ -169,6 +186,16 @@ LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request
   }
   require(request.memory != nullptr || bytes == 0, "memory is null");
   checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(bytes)};
+  return checked;
+}
+
+std::vector<LoadRequest> checked_requests(const BlobLoader& loader,
+                                          const mxfp4_repack_request* requests, size_t count) {
+  require(requests != nullptr || count == 0, "requests is null");
+  std::vector<LoadRequest> checked;
+  for (const mxfp4_repack_request& request : std::span(requests, count)) {
+    checked.push_back(checked_request(loader, request));
+  }
   return checked;
 }
 
@@ -258,15 +285,39 @@ mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob* blob,
                                       const mxfp4_repack_read_options* options) {
   return mxfp4::guarded([&] {
     mxfp4::require(blob != nullptr, "read: the blob is null");
-    mxfp4::require(requests != nullptr || num_requests == 0, "read: requests is null");
     const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    std::vector<mxfp4::LoadRequest> checked;
-    for (const mxfp4_repack_request& request : std::span(requests, num_requests)) {
-      checked.push_back(mxfp4::checked_request(blob->loader, request));
-    }
-    blob->loader.read(checked, checked_options);
+    blob->loader.read(mxfp4::checked_requests(blob->loader, requests, num_requests),
+                      checked_options);
   });
 }
+
+mxfp4_repack_status mxfp4_repack_gpu_open(int32_t device, const mxfp4_repack_gpu_options* options,
+                                          mxfp4_repack_gpu** gpu) {
+  if (gpu != nullptr) *gpu = nullptr;
+  return mxfp4::guarded([&] {
+    mxfp4::require(gpu != nullptr, "gpu_open: a null pointer");
+    mxfp4_repack_gpu_options known{};
+    mxfp4::take(options, known);
+    mxfp4::require(device >= 0, "gpu_open: device is negative");
+    mxfp4::require(known.ring_bytes >= 0, "gpu_open: ring_bytes is negative");
+    const int64_t ring = known.ring_bytes == 0 ? mxfp4::kUsualRing : known.ring_bytes;
+    *gpu =
+        new mxfp4_repack_gpu{mxfp4::GpuLoader(device, mxfp4::checked_threads(known.threads), ring)};
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_gpu_read(mxfp4_repack_gpu* gpu, const mxfp4_repack_blob* blob,
+                                          const mxfp4_repack_request* requests, size_t num_requests,
+                                          const mxfp4_repack_read_options* options) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(gpu != nullptr && blob != nullptr, "gpu_read: a null pointer");
+    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
+    gpu->loader.read(blob->loader, mxfp4::checked_requests(blob->loader, requests, num_requests),
+                     checked_options);
+  });
+}
+
+void mxfp4_repack_gpu_close(mxfp4_repack_gpu* gpu) { delete gpu; }
 
 mxfp4_repack_status mxfp4_repack_read_layer(const mxfp4_repack_blob* blob, int64_t layer,
                                             void* memory, int64_t bytes,

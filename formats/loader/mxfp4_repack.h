@@ -59,7 +59,8 @@ typedef enum mxfp4_repack_status {
   MXFP4_REPACK_INPUT = 3,      /* the blob is missing, unreadable or damaged */
   MXFP4_REPACK_INTERNAL = 6,   /* a bug of the library */
   MXFP4_REPACK_CANCELLED = 7,  /* `cancel` became other than 0 */
-  MXFP4_REPACK_NO_MEMORY = 8
+  MXFP4_REPACK_NO_MEMORY = 8,
+  MXFP4_REPACK_NO_GPU = 9      /* there is no CUDA driver or no such GPU, or the driver failed */
 } mxfp4_repack_status;
 
 /* One rank's blob: a directory with mxfp4_repack.json. */
@@ -168,8 +169,48 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_cut(const mxfp4_repack_blob *b
                                                       int64_t tensor, int64_t begin, int64_t limit,
                                                       int64_t *end);
 
+/* Reads tensors to the memory of an NVIDIA GPU. The CUDA driver is looked for when gpu_open is called;
+ * nothing else here needs one:
+ *
+ *     mxfp4_repack_gpu_options gpu_options = {.struct_size = sizeof gpu_options, .threads = 14};
+ *     mxfp4_repack_gpu *gpu;
+ *     if (mxfp4_repack_gpu_open(0, &gpu_options, &gpu) != MXFP4_REPACK_OK) ...
+ *     request.memory = memory_of_the_gpu;
+ *     mxfp4_repack_gpu_read(gpu, blob, &request, 1, &options);
+ *     mxfp4_repack_gpu_close(gpu);
+ *
+ * `gpu` holds a ring of pinned memory, threads and streams of its own, in the GPU's primary context. It
+ * must not be used in a process that was forked after gpu_open. */
+typedef struct mxfp4_repack_gpu mxfp4_repack_gpu;
+
+typedef struct mxfp4_repack_gpu_options {
+  size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_gpu_options) */
+  /* Readers, with the thread that calls gpu_read: 1 to 1024; 0: as many as CPUs that this process may
+   * use. */
+  int32_t threads;
+  int32_t reserved;   /* 0 */
+  int64_t ring_bytes; /* of pinned memory: 24 MiB or more; 0: 64 MiB */
+} mxfp4_repack_gpu_options;
+
+/* `device`: the GPU as the driver counts, which heeds CUDA_VISIBLE_DEVICES. `options` may be null. *gpu
+ * is null unless MXFP4_REPACK_OK is returned. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_open(int32_t device,
+                                                           const mxfp4_repack_gpu_options *options,
+                                                           mxfp4_repack_gpu **gpu);
+/* As mxfp4_repack_read; `memory` of a request is the GPU's, at a multiple of 8 where tensors are to be
+ * verified, and no work of the GPU may use it meanwhile. All bytes have arrived when this returns.
+ * `verify` compares whole tensors as they lie on the GPU, which sums them itself, so it costs no time
+ * of the CPUs. `threads` of the options is not heeded. Calls with one `gpu` run one after another. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_read(mxfp4_repack_gpu *gpu,
+                                                           const mxfp4_repack_blob *blob,
+                                                           const mxfp4_repack_request *requests,
+                                                           size_t num_requests,
+                                                           const mxfp4_repack_read_options *options);
+/* Must come alone, after all gpu_read returned. Null is allowed. */
+MXFP4_REPACK_API void mxfp4_repack_gpu_close(mxfp4_repack_gpu *gpu);
+
 /* Reads tensors of a layer through a ring of memory that is smaller than they are: pinned memory,
- * say, for copies to a GPU. Threads fill the ring in order. The caller takes full runs in the same
+ * say, for copies to the GPU of another maker. Threads fill the ring in order. The caller takes full runs in the same
  * order, and gives each back when it was copied:
  *
  *     mxfp4_repack_run run = {.struct_size = sizeof run};

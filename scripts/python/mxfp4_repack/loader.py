@@ -1,13 +1,15 @@
 """Moves layers of a blob to a device with torch: Layer.to_device().
 
-To a GPU: threads of libmxfp4_repack.so read, or decode, the tensors one after another into a pinned
-ring that is made once and used for every layer. The calling thread enqueues copies of full runs, of
-several megabytes each, on a CUDA stream of the loader's own, and gives each run back when its copy
-is done. No thread but the calling one needs the interpreter's lock. Without the library the calling
-thread reads, too. The tensors are allocated once, at their final size; no other GPU memory is used,
-and no copy to the GPU starts from pageable memory.
+To an NVIDIA GPU libmxfp4_repack.so does it alone: its threads read, or decode, into a pinned ring that
+is made once and used for every layer, and hand what is full to the GPU's copy engine. The GPU sums what
+has arrived, and the sums are compared with the manifest's checksums. No thread needs the interpreter's
+lock.
 
-To the CPU: the threads write straight into the tensors.
+To another GPU, or without the library or CUDA's driver, the calling thread copies what the library's
+threads read, or reads itself, on a stream of the loader's own.
+
+The tensors are allocated once, at their final size; no other GPU memory is used, and no copy to the GPU
+starts from pageable memory. To the CPU the threads write straight into the tensors.
 """
 from __future__ import annotations
 
@@ -19,14 +21,16 @@ from typing import Any, Deque, Dict, Optional, Protocol, Sequence, Tuple
 import torch
 
 from mxfp4_repack.layer_file import Bytes
+from mxfp4_repack.native import NativeGpu, open_gpu
 from mxfp4_repack.stream import Stream
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
 DEFAULT_THREADS = 14
-SPARE_CPUS = 2  # for the calling thread, which must not wait for a reader's turn, and the driver
+SPARE_CPUS = 2  # for the process's other threads and the driver's
 DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
+# Without the library's way to the GPU:
 RUNS_IN_RING = 8
 RUNS_COPYING = 2  # while the next is read: a stream allows no more
 
@@ -44,6 +48,9 @@ class Readable(Protocol):
 
     def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int,
                threads: int) -> Stream: ...
+
+    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str], addresses: Sequence[int],
+                    ) -> bool: ...
 
     def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None: ...
 
@@ -70,21 +77,30 @@ class Loader:
         self.threads = threads or max(1, min(DEFAULT_THREADS, cpus - SPARE_CPUS))
         self.ring_bytes = ring_bytes
         self._lock = threading.Lock()
+        self._gpu: Optional[NativeGpu] = None
         self._stream: Optional[torch.cuda.Stream] = None
         self._ring: Optional[torch.Tensor] = None
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):
                 self.device = torch.device("cuda", torch.cuda.current_device())
-                self._stream = torch.cuda.Stream()
-                self._ring = self._pinned()
+            self._open_gpu()
 
-    def _pinned(self) -> torch.Tensor:
-        return torch.empty(self.ring_bytes, dtype=torch.uint8, pin_memory=True)
+    def _open_gpu(self) -> None:
+        if torch.version.hip is None:
+            torch.cuda.init()  # the context that the library shares
+            self._gpu = open_gpu(self.device.index, self.threads, self.ring_bytes)
+
+    @property
+    def direct(self) -> bool:
+        """Whether libmxfp4_repack.so moves bytes to the GPU without this module."""
+        return self._gpu is not None
 
     def close(self) -> None:
-        """Gives the ring back to torch."""
+        """Frees the pinned ring, and ends the library's threads; the next load() makes them anew."""
         with self._lock:
             self._ring = None
+            if self._gpu is not None:
+                self._gpu.close()
 
     def load(self, layer: Readable, names: Optional[Sequence[str]] = None) -> Dict[str, torch.Tensor]:
         """{name: tensor} of the layer's tensors, or of `names`, as tensor_view makes them.
@@ -95,10 +111,9 @@ class Loader:
         """
         infos = [layer.info(name) for name in (layer.tensors if names is None else names)]
         with self._lock:
-            if self._stream is not None:
-                if self._ring is None:
-                    self._ring = self._pinned()
-                return self._to_gpu(layer, infos, self._ring, self._stream)
+            if self.device.type == "cuda":
+                tensors = self._directly(layer, infos)
+                return self._by_stream(layer, infos) if tensors is None else tensors
             tensors, flats = _allocate(layer, infos, "cpu")
             for info in infos:
                 flat = flats[info.name]
@@ -109,8 +124,29 @@ class Loader:
         return {info.name: tensor_view(info, flats[info.name].to(self.device), layer.path)
                 for info in infos}
 
-    def _to_gpu(self, layer: Readable, infos: Sequence[TensorInfo], ring: torch.Tensor,
-                gpu: torch.cuda.Stream) -> Dict[str, torch.Tensor]:
+    def _directly(self, layer: Readable, infos: Sequence[TensorInfo],
+                  ) -> Optional[Dict[str, torch.Tensor]]:
+        """None where the library cannot."""
+        if self._gpu is not None and self._gpu.handle is None:
+            self._open_gpu()
+        if self._gpu is None:
+            return None
+        tensors, flats = _allocate(layer, infos, self.device)
+        for info in infos:
+            if info.slack_bytes:
+                flats[info.name][info.nbytes:].zero_()
+        # Kernels of the caller's stream may still read what lay there.
+        torch.cuda.current_stream(self.device).synchronize()
+        done = layer.read_to_gpu(self._gpu, [info.name for info in infos],
+                                 [flats[info.name].data_ptr() for info in infos])
+        return tensors if done else None
+
+    def _by_stream(self, layer: Readable, infos: Sequence[TensorInfo]) -> Dict[str, torch.Tensor]:
+        if self._stream is None or self._ring is None:
+            with torch.cuda.device(self.device):
+                self._stream = torch.cuda.Stream()
+                self._ring = torch.empty(self.ring_bytes, dtype=torch.uint8, pin_memory=True)
+        ring, gpu = self._ring, self._stream
         # The threads read already while memory is allocated.
         full = layer.stream([info.name for info in infos], ring.numpy(),
                             self.ring_bytes // RUNS_IN_RING, self.threads)

@@ -12,7 +12,7 @@ import functools
 import itertools
 import os
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, NoReturn, Optional, Sequence, Tuple
 
 from mxfp4_repack.errors import BlobError, DependencyError, ReadError, SizeError
 from mxfp4_repack.layer_file import Bytes, LayerFile
@@ -26,6 +26,16 @@ _SIZE, _INT32, _POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 class _ReadOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("verify", _INT32),
                 ("cancel", _POINTER)]
+
+
+class _GpuOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("reserved", _INT32),
+                ("ring_bytes", _SIZE)]
+
+
+class _Request(ctypes.Structure):
+    _fields_ = [("layer", _SIZE), ("tensor", _SIZE), ("first_expert", _SIZE),
+                ("num_experts", _SIZE), ("memory", _POINTER), ("bytes", _SIZE)]
 
 
 class _Layer(ctypes.Structure):
@@ -63,6 +73,9 @@ def _declared(found: Any) -> Any:
             ("num_layers", _SIZE, [_POINTER]),
             ("get_layer", ctypes.c_int, [_POINTER, _SIZE, ctypes.POINTER(_Layer)]),
             ("read_part", ctypes.c_int, read),
+            ("gpu_open", ctypes.c_int, [_INT32, _POINTER, ctypes.POINTER(_POINTER)]),
+            ("gpu_read", ctypes.c_int, [_POINTER, _POINTER, _POINTER, ctypes.c_size_t, _POINTER]),
+            ("gpu_close", None, [_POINTER]),
             ("stream_open", ctypes.c_int, [_POINTER, _SIZE, ctypes.POINTER(_SIZE), ctypes.c_size_t,
                                            _POINTER, _SIZE, _SIZE, _POINTER,
                                            ctypes.POINTER(_POINTER)]),
@@ -100,6 +113,35 @@ def open_native(root: str) -> Optional[NativeBlob]:
     return NativeBlob(functions, handle)
 
 
+class NativeGpu:
+    """A GPU that the library reads to, with its threads and its pinned ring, until close()."""
+
+    def __init__(self, functions: Any, handle: Any) -> None:
+        self.functions, self.handle = functions, handle
+        self._process, self._getpid = os.getpid(), os.getpid
+
+    def close(self) -> None:
+        handle, self.handle = self.handle, None
+        # A forked child has neither the threads nor the right to the driver.
+        if handle and self._getpid() == self._process:
+            self.functions.mxfp4_repack_gpu_close(handle)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_gpu(device: int, threads: int, ring_bytes: int) -> Optional[NativeGpu]:
+    """The CUDA GPU of this number. None without the library or a CUDA driver, and when it fails."""
+    functions = library()
+    if functions is None:
+        return None
+    options = _GpuOptions(ctypes.sizeof(_GpuOptions), threads=threads, ring_bytes=ring_bytes)
+    handle = _POINTER()
+    if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != _OK:
+        return None
+    return NativeGpu(functions, handle)
+
+
 class NativeStream:
     """Threads fill the ring while the caller copies out of it; see stream.Stream."""
 
@@ -133,14 +175,8 @@ class NativeStream:
         self._handle = _POINTER()
 
     def _check(self, status: int) -> None:
-        if status == _OK:
-            return
-        what = self._blob.functions.mxfp4_repack_last_error().decode(errors="replace")
-        try:
-            self._explain()
-        except DependencyError:
-            pass
-        raise BlobError(self._file.path, "", what)
+        if status != _OK:
+            self._file.refuse(self._blob, self._explain)
 
 
 class NativeFile:
@@ -177,6 +213,32 @@ class NativeFile:
         called to raise the error that says why."""
         return NativeStream(self, self._open(), self._layer, tensors, ring, run_bytes, threads,
                             self._verify, explain)
+
+    def read_to_gpu(self, gpu: NativeGpu, tensors: Sequence[int], addresses: Sequence[int],
+                    explain: Callable[[], None]) -> None:
+        """Fills the GPU's memory at `addresses` with the tensors of these numbers, and compares them
+        there with the manifest's checksums. No work of the GPU uses that memory meanwhile. When it
+        fails, explain() is to raise what says why."""
+        blob = self._open()
+        sizes = [self._starts[tensor + 1] - self._starts[tensor] for tensor in tensors]
+        requests = (_Request * len(tensors))(*(
+            _Request(self._layer, tensor, 0, -1, address, size)
+            for tensor, address, size in zip(tensors, addresses, sizes)))
+        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
+        status = blob.functions.mxfp4_repack_gpu_read(gpu.handle, blob.handle, requests,
+                                                      len(tensors), ctypes.byref(options))
+        if status != _OK:
+            self.refuse(blob, explain)
+        self.decoded_bytes += sum(sizes)
+
+    def refuse(self, blob: NativeBlob, explain: Callable[[], None]) -> NoReturn:
+        """Raises what explain() raises, else the library's last error."""
+        what = blob.functions.mxfp4_repack_last_error().decode(errors="replace")
+        try:
+            explain()
+        except DependencyError:
+            pass
+        raise BlobError(self.path, "", what)
 
     def read_into(self, offset: int, out: Bytes, threads: int = 1) -> None:
         """Fills `out` with data bytes of one tensor from `offset` on. Thread-safe."""
