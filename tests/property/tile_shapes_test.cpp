@@ -15,7 +15,8 @@
 namespace mxfp4::test {
 namespace {
 
-constexpr LayerDims kSizes[] = {{1, 2880, 2880}, {1, 4096, 3072}, {1, 7168, 2048}, {1, 6144, 1536}};
+constexpr LayerDims kModelSizes[] = {
+    {1, 2880, 2880}, {1, 4096, 3072}, {1, 7168, 2048}, {1, 6144, 1536}};
 constexpr int64_t kLarge = 256 << 10;  // bytes of an expert
 
 void check_schedule(const Schedule& schedule, std::set<size_t>& used) {
@@ -41,7 +42,7 @@ void check_row(const RuleSet& rules, const LayoutRow& row, const LayerDims& size
 
 TEST(TileRows, ServeEveryLayoutAndNothingElse) {
   std::set<size_t> used;
-  for (const LayerDims& sizes : kSizes) {
+  for (const LayerDims& sizes : kModelSizes) {
     for (const RuleSet* rules : all_revisions()) {
       for (const LayoutRow& row : rules->layouts) {
         if (row.layout != nullptr) check_row(*rules, row, sizes, used);

@@ -6,11 +6,12 @@
 #include "lib/core/error.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/unit/rules.hpp"
 
 namespace mxfp4 {
 namespace {
 
-const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
+using test::rules;
 
 ModelConfig checkpoint(std::string model_type, std::string method, std::string activation = "") {
   ModelConfig config;
@@ -19,7 +20,7 @@ ModelConfig checkpoint(std::string model_type, std::string method, std::string a
   return config;
 }
 
-struct Case {
+struct NoteCase {
   ModelConfig config;
   std::string arch = "sm100";
   std::string moe_backend = "auto";
@@ -29,7 +30,7 @@ struct Case {
   std::optional<Backend> forced{};
 };
 
-Decision decide_case(const Case& c) {
+Decision decide_case(const NoteCase& c) {
   DeploymentFacts request;
   request.arch = c.arch;
   request.moe_backend = c.moe_backend;
@@ -44,13 +45,13 @@ Decision decide_case(const Case& c) {
 }
 
 // The notes of a decision, a line each; "" for none.
-std::string notes_of(const Case& c) {
+std::string notes_of(const NoteCase& c) {
   std::string all;
   for (const std::string& note : decide_case(c).notes) all += note + "\n";
   return all;
 }
 
-void expect_note(const Case& c, std::string_view part) {
+void expect_note(const NoteCase& c, std::string_view part) {
   EXPECT_NE(notes_of(c).find(part), std::string::npos) << notes_of(c) << "\nlacks: " << part;
 }
 
@@ -120,7 +121,8 @@ TEST(Checkpoint, LoadTimeFailuresAreNoted) {
 TEST(Checkpoint, QuarkReplacesTheChosenClassByTheFirst) {
   ModelConfig config = kQuark;
   config.quantization->activation = "";
-  const Case c{.config = config, .arch = "sm100", .moe_backend = "flashinfer_trtllm", .eplb = true};
+  const NoteCase c{
+      .config = config, .arch = "sm100", .moe_backend = "flashinfer_trtllm", .eplb = true};
   EXPECT_EQ(decide_case(c).experts_class, "TrtLlmMxfp4ExpertsModular");
   expect_note(c, "replaces the chosen class by the backend's first one, TrtLlmMxfp4ExpertsMono");
 }

@@ -8,15 +8,12 @@
 
 #include <random>
 
+#include "tests/unit/test_bytes.hpp"
+
 namespace mxfp4 {
 namespace {
 
-std::vector<std::byte> random_bytes(size_t size, uint64_t seed) {
-  std::mt19937_64 draw(seed);
-  std::vector<std::byte> bytes(size);
-  for (std::byte& b : bytes) b = static_cast<std::byte>(draw());
-  return bytes;
-}
+using test::random_bytes;
 
 std::string reference(ConstBytes bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());

@@ -14,7 +14,7 @@
 namespace mxfp4 {
 namespace {
 
-std::string refusal(const std::function<void(const Emit&)>& body, ChildLimits limits = {}) {
+std::string child_refusal(const std::function<void(const Emit&)>& body, ChildLimits limits = {}) {
   try {
     (void)run_in_child("the parser", body, limits);
   } catch (const Error& error) {
@@ -42,16 +42,16 @@ TEST(ChildProcess, LeavesTheParentsMemoryAlone) {
 }
 
 TEST(ChildProcess, PassesErrorsOn) {
-  EXPECT_EQ(refusal([](const Emit& emit) {
+  EXPECT_EQ(child_refusal([](const Emit& emit) {
               emit("partial");
               throw Error::input("bad file").hint("throw it away");
             }),
             "bad file|throw it away");
-  EXPECT_EQ(refusal([](const Emit&) { throw std::runtime_error("odd"); }), "odd|");
+  EXPECT_EQ(child_refusal([](const Emit&) { throw std::runtime_error("odd"); }), "odd|");
 }
 
 TEST(ChildProcess, SurvivesACrash) {
-  EXPECT_EQ(refusal([](const Emit& emit) {
+  EXPECT_EQ(child_refusal([](const Emit& emit) {
               emit("partial");
               (void)::raise(SIGKILL);
             }),
@@ -61,14 +61,14 @@ TEST(ChildProcess, SurvivesACrash) {
 // What computes without end is cut off by its processor time, what sleeps by the clock.
 TEST(ChildProcess, EndsAChildThatIsSilent) {
   using namespace std::chrono_literals;
-  EXPECT_EQ(refusal(
+  EXPECT_EQ(child_refusal(
                 [](const Emit& emit) {
                   emit("partial");
                   while (true) (void)::clock();
                 },
                 {.cpu_time = 50ms, .wall_time = 300s}),
             "the parser came to no end: damaged file|");
-  EXPECT_EQ(refusal([](const Emit&) { ::pause(); }, {.cpu_time = 300s, .wall_time = 50ms}),
+  EXPECT_EQ(child_refusal([](const Emit&) { ::pause(); }, {.cpu_time = 300s, .wall_time = 50ms}),
             "the parser gave no answer|does the storage that holds the file answer?");
 }
 

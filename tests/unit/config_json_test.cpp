@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string refusal(const std::string& text) {
+std::string config_refusal(const std::string& text) {
   try {
     (void)parse_model_config(text, "c.json");
   } catch (const Error& error) {
@@ -24,7 +24,7 @@ std::string refusal(const std::string& text) {
 }
 
 void expect_refusal(const json& config, const std::string& part) {
-  const std::string message = refusal(config.dump());
+  const std::string message = config_refusal(config.dump());
   EXPECT_NE(message.find(part), std::string::npos) << message;
   EXPECT_EQ(message.rfind("c.json: ", 0), 0U) << message;
 }
@@ -115,16 +115,16 @@ TEST(ModelConfig, KnowsTheOriginalGptOssForm) {
 }
 
 TEST(ModelConfig, RefusesWhatIsNotAConfig) {
-  EXPECT_NE(refusal("{").find("c.json: not JSON"), std::string::npos);
-  EXPECT_NE(refusal("[]").find("expected a JSON object, found array"), std::string::npos);
-  EXPECT_NE(refusal(R"({"a": 1, "a": 2})").find("appears twice"), std::string::npos);
-  EXPECT_NE(refusal("{\"a\": \"\xff\"}").find("not UTF-8"), std::string::npos);
-  EXPECT_NE(refusal(std::string(100000, '[')).find("c.json: "), std::string::npos);
+  EXPECT_NE(config_refusal("{").find("c.json: not JSON"), std::string::npos);
+  EXPECT_NE(config_refusal("[]").find("expected a JSON object, found array"), std::string::npos);
+  EXPECT_NE(config_refusal(R"({"a": 1, "a": 2})").find("appears twice"), std::string::npos);
+  EXPECT_NE(config_refusal("{\"a\": \"\xff\"}").find("not UTF-8"), std::string::npos);
+  EXPECT_NE(config_refusal(std::string(100000, '[')).find("c.json: "), std::string::npos);
   for (const char* value : {"-1", "1.5", "\"64\"", "{}", "true", "18446744073709551615"}) {
     const std::string text = std::string(R"({"hidden_size": )") + value + "}";
-    EXPECT_NE(refusal(text).find("c.json: hidden_size: "), std::string::npos) << text;
+    EXPECT_NE(config_refusal(text).find("c.json: hidden_size: "), std::string::npos) << text;
   }
-  EXPECT_NE(refusal(R"({"hidden_act": 3})").find("hidden_act: expected a string"),
+  EXPECT_NE(config_refusal(R"({"hidden_act": 3})").find("hidden_act: expected a string"),
             std::string::npos);
 }
 
@@ -168,7 +168,7 @@ TEST(ModelConfig, Fp8MeansFp4ExpertsOfDeepseekV4Only) {
   config["quantization_config"]["expert_dtype"] = "fp8";
   expect_refusal(config, "expert_dtype: fp8");
   config["expert_dtype"] = "fp4";  // the model's own key is the one that counts
-  EXPECT_EQ(refusal(config.dump()), "accepted");
+  EXPECT_EQ(config_refusal(config.dump()), "accepted");
   config["expert_dtype"] = "int4";
   expect_refusal(config, "expert_dtype: int4");
   config["expert_dtype"] = "fp4";
@@ -252,7 +252,7 @@ TEST(ModelConfig, CompressedTensorsGroups) {
     config["quantization_config"]["config_groups"]["group_0"]["weights"][key] = value;
     return config;
   };
-  EXPECT_EQ(refusal(compressed().dump()), "accepted");
+  EXPECT_EQ(config_refusal(compressed().dump()), "accepted");
   expect_refusal(with("num_bits", 8), "group_0.weights.num_bits: 8");
   expect_refusal(with("type", "int"), "group_0.weights.type: int");
   expect_refusal(with("strategy", "tensor_group"), "weights.strategy: tensor_group");
@@ -263,7 +263,7 @@ TEST(ModelConfig, CompressedTensorsGroups) {
   json config = compressed();
   json& groups = config["quantization_config"]["config_groups"];
   groups["group_1"] = with("num_bits", 8)["quantization_config"]["config_groups"]["group_0"];
-  EXPECT_EQ(refusal(config.dump()), "accepted");
+  EXPECT_EQ(config_refusal(config.dump()), "accepted");
   groups["group_1"]["targets"] = {"re:.*experts.*"};
   expect_refusal(config, "group_1.weights.num_bits: 8");
   groups = json::object();

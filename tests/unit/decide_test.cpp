@@ -7,11 +7,12 @@
 #include "formats/conversion/compare_revisions.hpp"
 #include "formats/conversion/next_step.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/unit/rules.hpp"
 
 namespace mxfp4 {
 namespace {
 
-const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
+using test::rules;
 
 OpenedCheckpoint open_gpt_oss() {
   return open_checkpoint({.path = MXFP4_TESTDATA "/ingest/gptoss_hf"}, rules());

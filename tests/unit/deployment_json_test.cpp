@@ -30,7 +30,7 @@ json good_line() {
 }
 
 template <class Parse>
-std::string refusal(Parse&& parse) {
+std::string parse_refusal(Parse&& parse) {
   try {
     (void)parse();
   } catch (const Error& error) {
@@ -43,7 +43,7 @@ std::string refusal(Parse&& parse) {
 std::string refused_line(const std::function<void(json&)>& change) {
   json line = good_line();
   change(line);
-  return refusal([&] { return parse_deployment(line.dump()); });
+  return parse_refusal([&] { return parse_deployment(line.dump()); });
 }
 
 TEST(DeploymentJson, ReadsEveryMember) {
@@ -172,13 +172,13 @@ TEST(JsonFault, AgreesWithTheParser) {
 
 TEST(DeploymentJson, RefusesTextThatIsNoJson) {
   EXPECT_EQ(
-      refusal([] { return parse_python_json("{"); }),
+      parse_refusal([] { return parse_python_json("{"); }),
       "not JSON: column 2: expected a key in double quotes or '}', found the end of the text");
-  EXPECT_EQ(refusal([] { return parse_python_json("\"\xff\""); }),
+  EXPECT_EQ(parse_refusal([] { return parse_python_json("\"\xff\""); }),
             "not UTF-8: byte 0xff at position 1");
-  EXPECT_EQ(refusal([] { return parse_python_json(std::string_view("{}\0{", 4)); }),
+  EXPECT_EQ(parse_refusal([] { return parse_python_json(std::string_view("{}\0{", 4)); }),
             "not JSON: NUL byte at position 2");
-  EXPECT_EQ(refusal([] { return parse_python_json(std::string(100000, '[')); }),
+  EXPECT_EQ(parse_refusal([] { return parse_python_json(std::string(100000, '[')); }),
             "JSON is nested deeper than 64 levels");
   EXPECT_NO_THROW((void)parse_python_json("\"" + std::string(100, '[') + "\\\"[\""));
 }
@@ -193,7 +193,9 @@ TEST(DeploymentJson, TargetFile) {
   EXPECT_FALSE(r.platform || r.arch);
   EXPECT_EQ(r.libs, (std::set<std::string>{"humming"}));
   EXPECT_FALSE(parse_target("{}").libs);
-  const auto refused = [](const char* text) { return refusal([&] { return parse_target(text); }); };
+  const auto refused = [](const char* text) {
+    return parse_refusal([&] { return parse_target(text); });
+  };
   EXPECT_EQ(refused(R"({"gpu":"H100"})"),
             "gpu: unknown key, expected vllm, platform, arch, libs, env");
   EXPECT_EQ(refused(R"({"libs":"aiter"})"), "libs: expected a list or an object, found string");
@@ -219,7 +221,7 @@ TEST(DeploymentJson, DecisionsAreOneLineOfAscii) {
 
 TEST(QuantizationOverride, SeveralFaultsAreAllNamed) {
   const auto refused = [](std::string_view text) {
-    return refusal(
+    return parse_refusal(
         [&] { return parse_quantization_config(revision_by_name("vllm-2026-05-18"), text); });
   };
   EXPECT_EQ(refused(R"({"linear":3,"moe":{"act":1},"ignore":[1],"x":0})"),
@@ -239,14 +241,14 @@ TEST(QuantizationOverride, SeveralFaultsAreAllNamed) {
 
 TEST(QuantizationOverride, IsRefusedWhereTheEngineHasNone) {
   const RuleSet& rules = revision_by_name("0.21.0");
-  EXPECT_EQ(refusal([&] { return parse_quantization_config(rules, R"({"moe":null})"); }),
+  EXPECT_EQ(parse_refusal([&] { return parse_quantization_config(rules, R"({"moe":null})"); }),
             "quantization_config is only supported when quantization is one of ['fp8_per_block', "
             "'fp8_per_tensor', 'int8_per_channel_weight_only', 'mxfp8', 'online'], got "
             "quantization=None");
   EXPECT_FALSE(parse_quantization_config(rules, "null"));
   Deployment deployment;
   deployment.activation_override = "mxfp8";
-  EXPECT_EQ(refusal([&] { return make_question(rules, deployment).parallel; }),
+  EXPECT_EQ(parse_refusal([&] { return make_question(rules, deployment).parallel; }),
             "activation_override: vllm-0.21.0 has no quantization_config.moe.activation");
 }
 

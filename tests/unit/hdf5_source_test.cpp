@@ -15,6 +15,7 @@
 #include "formats/checksum/sha256.hpp"
 #include "formats/hdf5/hdf5_filters.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/containers.hpp"
 #include "tests/unit/hex.hpp"
 #include "tests/unit/scratch_path.hpp"
 
@@ -22,7 +23,7 @@ namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kContainers = fs::path(MXFP4_TESTDATA) / "containers";
+using test::kContainers;
 
 std::vector<std::byte> read_all(Source& source, size_t index) {
   std::vector<std::byte> out(static_cast<size_t>(source.tensors()[index].spec.bytes()));
@@ -42,7 +43,7 @@ std::string read_file(const fs::path& path) {
 }
 
 // Opens the file and reads every tensor.
-std::string refusal(const fs::path& path) {
+std::string hdf5_refusal(const fs::path& path) {
   try {
     const auto source = open_source(path);
     for (size_t i = 0; i < source->tensors().size(); ++i) {
@@ -258,16 +259,16 @@ TEST(Hdf5Source, RefusesWhatItCannotRead) {
       {"wrong_version", "attribute version: \"2\", expected 1"},
   };
   for (const auto& [name, message] : expected) {
-    EXPECT_EQ(refusal(kContainers / "hdf5_refused" / (name + ".h5")), message) << name;
+    EXPECT_EQ(hdf5_refusal(kContainers / "hdf5_refused" / (name + ".h5")), message) << name;
   }
   for (const auto& entry : fs::directory_iterator(kContainers / "hdf5_refused")) {
-    EXPECT_NE(refusal(entry.path()), "accepted") << entry.path();
+    EXPECT_NE(hdf5_refusal(entry.path()), "accepted") << entry.path();
   }
-  EXPECT_EQ(refusal(kContainers / "hdf5" / "loaded_lzf.h5"),
+  EXPECT_EQ(hdf5_refusal(kContainers / "hdf5" / "loaded_lzf.h5"),
             "layers.0.w13_bias: filter 32000 (lzf)" + only);
-  EXPECT_EQ(refusal(kContainers / "hdf5" / "loaded_szip.h5"),
+  EXPECT_EQ(hdf5_refusal(kContainers / "hdf5" / "loaded_szip.h5"),
             "layers.0.w13_bias: filter 4 (szip)" + only);
-  EXPECT_TRUE(refusal(kContainers / "hdf5" / "bad_truncated.h5")
+  EXPECT_TRUE(hdf5_refusal(kContainers / "hdf5" / "bad_truncated.h5")
                   .starts_with("cannot be opened (HDF5: truncated file"));
 }
 
@@ -288,7 +289,7 @@ TEST(Hdf5Source, SurvivesRandomCorruption) {
     }
     if (random() % 8 == 0) file.resize(8 + random() % (file.size() - 8));
     std::ofstream(path, std::ios::binary) << file;
-    refused += refusal(path) != "accepted" ? 1 : 0;
+    refused += hdf5_refusal(path) != "accepted" ? 1 : 0;
   }
   fs::remove(path);
   EXPECT_GT(refused, 0);

@@ -21,18 +21,18 @@ using test::u16_at;
 
 // w13 128 x 160 -> 256 x 256; w2 160 x 64 -> 256 x 128.
 constexpr LayerDims kDims{2, 160, 64};
-constexpr int64_t kN = 160, kK = 64, kPaddedN = 256, kPaddedK = 128;  // w2
+constexpr int64_t kW2N = 160, kW2K = 64, kPaddedN = 256, kPaddedK = 128;  // w2
 
 int64_t scale_column(int64_t n) { return 64 * (n / 64) + 8 * (n % 8) + n % 64 / 8; }
 
 unsigned padded_code(const LayerBytes& layer, int64_t e, int64_t n, int64_t k) {
-  if (n >= kN || k >= kK) return 0;
-  return code_at(layer.slots.at(Slot::kW2Weight), (e * kN + n) * kK + k);
+  if (n >= kW2N || k >= kW2K) return 0;
+  return code_at(layer.slots.at(Slot::kW2Weight), (e * kW2N + n) * kW2K + k);
 }
 
 unsigned padded_scale(const LayerBytes& layer, int64_t e, int64_t n, int64_t g) {
-  if (n >= kN || g >= kK / 32) return 127;
-  return at(layer.slots.at(Slot::kW2WeightScale), (e * kN + n) * (kK / 32) + g);
+  if (n >= kW2N || g >= kW2K / 32) return 127;
+  return at(layer.slots.at(Slot::kW2WeightScale), (e * kW2N + n) * (kW2K / 32) + g);
 }
 
 void expect_weight_tiles(const Layout& layout, bool wgmma) {
@@ -77,7 +77,7 @@ TEST(HummingLayout, ScalesArePaddedWithOnesAndBiasesWithZeros) {
       }
       const int64_t c = 32 * (n / 32) + 8 * (n % 8 / 2) + 2 * (n % 32 / 8) + n % 2;
       ASSERT_EQ(u16_at(biases, e * kPaddedN + c),
-                n < kN ? u16_at(layer.slots.at(Slot::kW2Bias), e * kN + n) : 0U);
+                n < kW2N ? u16_at(layer.slots.at(Slot::kW2Bias), e * kW2N + n) : 0U);
     }
   }
 }
@@ -155,9 +155,10 @@ void expect_requantised(const std::string& input_dtype, int span, int halvings, 
         ASSERT_EQ(
             static_cast<int>(at(scales, (e * kPaddedK / 32 + g) * kPaddedN + scale_column(n))),
             std::max(s, base) - base);
-        if (n >= kN || k >= kK) continue;
-        ASSERT_EQ(code_at(restored_codes, (e * kN + n) * kK + k), want);
-        ASSERT_EQ(static_cast<int>(at(restored, (e * kN + n) * (kK / 32) + g)), std::max(s, base));
+        if (n >= kW2N || k >= kW2K) continue;
+        ASSERT_EQ(code_at(restored_codes, (e * kW2N + n) * kW2K + k), want);
+        ASSERT_EQ(static_cast<int>(at(restored, (e * kW2N + n) * (kW2K / 32) + g)),
+                  std::max(s, base));
       }
     }
   }

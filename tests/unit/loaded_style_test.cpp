@@ -3,10 +3,13 @@
 
 #include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "tests/unit/found_layers.hpp"
 
 namespace mxfp4 {
 namespace {
 
+using test::expect_has;
+using test::refusal_of_layers;
 using Tensors = std::vector<NamedTensor>;
 
 Tensors loaded(const std::string& prefix) {
@@ -16,19 +19,6 @@ Tensors loaded(const std::string& prefix) {
       {prefix + ".w2_weight", {DType::kU8, {2, 64, 16}}, "a"},
       {prefix + ".w2_weight_scale", {DType::kU8, {2, 64, 1}}, "a"},
   };
-}
-
-std::string refusal(const Tensors& tensors, const ModelConfig* config, FindOptions options = {}) {
-  try {
-    (void)find_expert_layers(tensors, config, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(LoadedStyle, Inputs) {
@@ -67,12 +57,13 @@ TEST(LoadedStyle, ScaleFill) {
   options.attributes["scale_fill"] = "1";
   EXPECT_EQ(find_expert_layers(loaded("l.0"), nullptr, options).scale_fill, std::byte{1});
   options.attributes["scale_fill"] = "256";
-  expect_has(refusal(loaded("l.0"), nullptr, options), "attribute scale_fill: 256 is not a byte");
+  expect_has(refusal_of_layers(loaded("l.0"), nullptr, options),
+             "attribute scale_fill: 256 is not a byte");
 }
 
 TEST(LoadedStyle, InputsSayTheirFamily) {
   const Tensors tensors = loaded("experts");
-  expect_has(refusal(tensors, nullptr), "does not say its family");
+  expect_has(refusal_of_layers(tensors, nullptr), "does not say its family");
   const ModelLayers model = find_expert_layers(
       tensors, nullptr,
       {.family = Family::kGptOss,
@@ -83,7 +74,8 @@ TEST(LoadedStyle, InputsSayTheirFamily) {
   EXPECT_EQ(model.layers.at(0).index, 0);
   EXPECT_TRUE(model.splits_intermediate);
   const auto with = [&](const std::string& key, const std::string& value) {
-    return refusal(tensors, nullptr, {.family = Family::kGptOss, .attributes = {{key, value}}});
+    return refusal_of_layers(tensors, nullptr,
+                             {.family = Family::kGptOss, .attributes = {{key, value}}});
   };
   expect_has(with("family", "x"), "accepted");  // the flag decides
   expect_has(with("w13_order", "x"), "attribute w13_order");
@@ -97,21 +89,22 @@ TEST(LoadedStyle, Faults) {
   const FindOptions options{.family = Family::kGptOss};
   Tensors tensors = loaded("a.0");
   tensors.erase(tensors.begin() + 1);
-  expect_has(refusal(tensors, nullptr, options), "a.0.w13_weight_scale: missing");
+  expect_has(refusal_of_layers(tensors, nullptr, options), "a.0.w13_weight_scale: missing");
   tensors = loaded("a.0");
   tensors.push_back({"a.0.w13_bias", {DType::kBF16, {2, 64}}, "a"});
-  expect_has(refusal(tensors, nullptr, options), "a.0.w2_bias: missing");
+  expect_has(refusal_of_layers(tensors, nullptr, options), "a.0.w2_bias: missing");
   tensors.push_back({"a.0.w2_bias", {DType::kBF16, {2, 65}}, "a"});
-  expect_has(refusal(tensors, nullptr, options), "shape [2, 65] instead of [2, 64]");
+  expect_has(refusal_of_layers(tensors, nullptr, options), "shape [2, 65] instead of [2, 64]");
   tensors = loaded("a.0");
   tensors[0].spec.dtype = DType::kF32;
-  expect_has(refusal(tensors, nullptr, options), "w13_weight cannot be F32");
+  expect_has(refusal_of_layers(tensors, nullptr, options), "w13_weight cannot be F32");
   tensors = loaded("a.0");
   for (auto& t : loaded("b.0")) tensors.push_back(t);
-  expect_has(refusal(tensors, nullptr, options), "layer 0 is also that of another prefix");
+  expect_has(refusal_of_layers(tensors, nullptr, options),
+             "layer 0 is also that of another prefix");
   tensors = loaded("a.0");
   tensors.push_back(tensors[0]);
-  expect_has(refusal(tensors, nullptr, options), "given twice");
+  expect_has(refusal_of_layers(tensors, nullptr, options), "given twice");
 }
 
 TEST(LoadedStyle, BiasesRoundUnlessToldOtherwise) {
@@ -137,12 +130,12 @@ TEST(LoadedStyle, SizesOfAConfigAreThoseBeforePadding) {
   config.hidden_size = 32;  // padded to 64
   config.num_experts = 4;   // two of them here
   const FindOptions options{.family = Family::kGptOss};
-  EXPECT_EQ(refusal(loaded("a.0"), &config, options), "accepted");
+  EXPECT_EQ(refusal_of_layers(loaded("a.0"), &config, options), "accepted");
   config.hidden_size = 96;
-  expect_has(refusal(loaded("a.0"), &config, options), "config.json: hidden_size: 96");
+  expect_has(refusal_of_layers(loaded("a.0"), &config, options), "config.json: hidden_size: 96");
   config.hidden_size = 64;
   config.num_experts = 1;
-  expect_has(refusal(loaded("a.0"), &config, options), "config.json: num_experts: 1");
+  expect_has(refusal_of_layers(loaded("a.0"), &config, options), "config.json: num_experts: 1");
 }
 
 }  // namespace

@@ -72,10 +72,10 @@ std::string message_of(const std::function<void()>& body) {
 }
 
 // The message of parse_manifest for a sound manifest after `change`, sealed again.
-std::string refusal(const std::function<void(Json&)>& change) {
-  Json json = manifest_to_json(sample());
-  change(json);
-  return message_of([&] { (void)parse_manifest(seal_json(json)); });
+std::string manifest_refusal(const std::function<void(Json&)>& change) {
+  Json changed = manifest_to_json(sample());
+  change(changed);
+  return message_of([&] { (void)parse_manifest(seal_json(changed)); });
 }
 
 TEST(Manifest, ReadsWhatItWrote) {
@@ -87,18 +87,18 @@ TEST(Manifest, ReadsWhatItWrote) {
 }
 
 TEST(Manifest, RefusesWhatItDoesNotKnow) {
-  EXPECT_EQ(refusal([](Json&) {}), "no error");
-  EXPECT_EQ(refusal([](Json& json) { json["format"] = "other"; }),
+  EXPECT_EQ(manifest_refusal([](Json&) {}), "no error");
+  EXPECT_EQ(manifest_refusal([](Json& changed) { changed["format"] = "other"; }),
             "format: expected 'mxfp4-repack'");
-  EXPECT_EQ(refusal([](Json& json) { json["format_version"] = kFormatVersion + 1; }),
+  EXPECT_EQ(manifest_refusal([](Json& changed) { changed["format_version"] = kFormatVersion + 1; }),
             "format_version: 2 is not known to this program, which knows 1");
-  EXPECT_EQ(refusal([](Json& json) { json["target"]["backend"] = "QUANTUM"; }),
+  EXPECT_EQ(manifest_refusal([](Json& changed) { changed["target"]["backend"] = "QUANTUM"; }),
             "target.backend: unknown value 'QUANTUM'");
 }
 
 TEST(Manifest, HoldsASliceOfItsLayers) {
   const auto rank = [](const char* key, const Json& value) {
-    return refusal([&](Json& json) { json["rank"][key] = value; });
+    return manifest_refusal([&](Json& changed) { changed["rank"][key] = value; });
   };
   EXPECT_EQ(rank("rank", 1), "rank: rank 1 of 1");
   EXPECT_EQ(rank("tp_size", 0), "rank: tp_rank 0 of 0");
@@ -115,20 +115,24 @@ TEST(Manifest, HoldsASliceOfItsLayers) {
             "line 80: \"        \"intermediate_size\": 64,\", this program would write "
             "\"        \"intermediate_size\": 32,\"");
   EXPECT_NE(rank("intermediate_range", Json::array({0, 33})), "no error");
-  EXPECT_EQ(refusal([](Json& json) { json["layers"][1]["sizes"]["hidden_size"] = 96; }),
-            "layers: layer 1: 2 experts, H 96, I 64 of the rank do not fit into 2, 64, 64");
-  EXPECT_NE(refusal([](Json& json) { json["layers"][1]["sizes"]["hidden_size"] = 33; }),
-            "no error");
-  EXPECT_EQ(refusal([](Json& json) { json["model"]["scale_fill"] = 256; }),
+  EXPECT_EQ(
+      manifest_refusal([](Json& changed) { changed["layers"][1]["sizes"]["hidden_size"] = 96; }),
+      "layers: layer 1: 2 experts, H 96, I 64 of the rank do not fit into 2, 64, 64");
+  EXPECT_NE(
+      manifest_refusal([](Json& changed) { changed["layers"][1]["sizes"]["hidden_size"] = 33; }),
+      "no error");
+  EXPECT_EQ(manifest_refusal([](Json& changed) { changed["model"]["scale_fill"] = 256; }),
             "model.scale_fill: not a byte");
 }
 
 TEST(Manifest, NamesFilesOfItsOwnDirectoryOnly) {
   for (const char* name : {"../layer", "/etc/passwd", "", ".hidden", ".."}) {
-    EXPECT_NE(refusal([&](Json& json) { json["layers"][0]["file"] = name; }).find("plain file"),
+    EXPECT_NE(manifest_refusal([&](Json& changed) {
+                changed["layers"][0]["file"] = name;
+              }).find("plain file"),
               std::string::npos);
-    EXPECT_NE(refusal([&](Json& json) {
-                json["rest"] = {{{"file", name}, {"size", 1}, {"xxh3_128", "cc"}}};
+    EXPECT_NE(manifest_refusal([&](Json& changed) {
+                changed["rest"] = {{{"file", name}, {"size", 1}, {"xxh3_128", "cc"}}};
               }).find("plain file"),
               std::string::npos);
   }

@@ -19,19 +19,19 @@ using test::LayerBytes;
 using test::output_of;
 using test::u16_at;
 
-constexpr LayerDims kDims{2, 192, 96};  // w13: N 192, K 192; w2: N 192, K 96
+constexpr LayerDims kMarlinDims{2, 192, 96};  // w13: N 192, K 192; w2: N 192, K 96
 
 // Column of bias n, and of scale row n in the one-group and fp8 forms.
 int64_t bias_column(int64_t n) {
   return 32 * (n / 32) + 8 * (n % 8 / 2) + 2 * (n % 32 / 8) + n % 2;
 }
 
-int64_t scale_column(int64_t n) {
+int64_t marlin_scale_column(int64_t n) {
   return 64 * (n / 64) + 8 * (n % 8) + 4 * (n / 32 % 2) + 2 * (n / 8 % 2) + n / 16 % 2;
 }
 
 TEST(MarlinLayout, WeightCodesLieWhereTheKernelReadsThem) {
-  const LayerBytes layer(kDims, DType::kBF16);
+  const LayerBytes layer(kMarlinDims, DType::kBF16);
   const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
   ASSERT_EQ(outputs.size(), 6U);
   const Output& output = output_of(outputs, "w2_weight");
@@ -70,7 +70,7 @@ TEST(MarlinLayout, WorkedExamples) {
 }
 
 TEST(MarlinLayout, ScalesAndBiasesMoveByFormula) {
-  const LayerBytes layer(kDims, DType::kBF16);
+  const LayerBytes layer(kMarlinDims, DType::kBF16);
   const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
   const Output& output = output_of(outputs, "w13_weight_scale");
   EXPECT_EQ(output.spec, (TensorSpec{DType::kU8, {2, 6, 192}}));
@@ -80,7 +80,7 @@ TEST(MarlinLayout, ScalesAndBiasesMoveByFormula) {
   for (int64_t e = 0; e < 2; ++e) {
     for (int64_t n = 0; n < 192; ++n) {
       for (int64_t g = 0; g < 6; ++g) {
-        ASSERT_EQ(at(packed, (e * 6 + g) * 192 + scale_column(n)),
+        ASSERT_EQ(at(packed, (e * 6 + g) * 192 + marlin_scale_column(n)),
                   at(layer.slots.at(Slot::kW13WeightScale), (e * 192 + n) * 6 + g));
       }
       ASSERT_EQ(u16_at(bias, e * 192 + bias_column(n)),
@@ -103,7 +103,7 @@ TEST(MarlinLayout, SingleGroupScalesAreOrderedLikeBiasesWithMiddlesExchanged) {
 }
 
 TEST(MarlinLayout, Fp8ActivationsHaveTheirOwnOrderAndShiftScalesBySix) {
-  LayerBytes layer(kDims, std::nullopt);
+  LayerBytes layer(kMarlinDims, std::nullopt);
   const auto outputs = kMarlinW4A8Fp8Layout.outputs(layer.input);
   ASSERT_EQ(outputs.size(), 4U);
   EXPECT_EQ(output_of(outputs, "w2_weight").spec, (TensorSpec{DType::kI32, {2, 6, 384}}));
@@ -173,7 +173,8 @@ TEST(MarlinLayout, Float16ParamsLoseScalesAndRoundBiases) {
   const Bytes scales = layer.pack(scale);
   for (int64_t n = 0; n < 256; ++n) {
     for (int64_t g = 0; g < 2; ++g) {
-      ASSERT_EQ(at(scales, g * 256 + scale_column(n)), scale_through_f16(at(loaded, n * 2 + g)));
+      ASSERT_EQ(at(scales, g * 256 + marlin_scale_column(n)),
+                scale_through_f16(at(loaded, n * 2 + g)));
     }
   }
   const Bytes biases = layer.pack(bias);

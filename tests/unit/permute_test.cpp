@@ -12,7 +12,7 @@
 namespace mxfp4::test {
 namespace {
 
-unsigned nibble_at(const std::vector<std::byte>& bytes, int64_t at) {
+unsigned nibble_of(const std::vector<std::byte>& bytes, int64_t at) {
   return std::to_integer<unsigned>(bytes[static_cast<size_t>(at / 2)]) >> (at % 2 * 4) & 15U;
 }
 
@@ -32,7 +32,7 @@ std::vector<std::byte> permuted(const Permute& step, const std::vector<std::byte
       rest /= step.dims[axis];
     }
     if (step.unit == Unit::kNibble) {
-      out[static_cast<size_t>(at / 2)] |= static_cast<std::byte>(nibble_at(in, from) << at % 2 * 4);
+      out[static_cast<size_t>(at / 2)] |= static_cast<std::byte>(nibble_of(in, from) << at % 2 * 4);
     } else {
       const int64_t size = unit_bits(step.unit) / 8;
       std::copy_n(in.begin() + from * size, size, out.begin() + at * size);

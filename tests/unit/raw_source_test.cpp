@@ -12,19 +12,19 @@
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/checksum/sha256.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/containers.hpp"
 #include "tests/unit/hex.hpp"
 #include "tests/unit/scratch_path.hpp"
+#include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-const fs::path kContainers = fs::path(MXFP4_TESTDATA) / "containers";
+using test::kContainers;
 
-ConstBytes as_bytes(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
+using test::as_bytes;
 
 // A sound manifest of two tensors in one file.
 json sound() {
@@ -35,7 +35,7 @@ json sound() {
 }
 json& tensor(json& manifest, size_t i) { return manifest["tensors"][i]; }
 
-std::string refusal(const json& manifest) {
+std::string raw_refusal(const json& manifest) {
   try {
     (void)parse_raw_manifest(manifest.dump());
   } catch (const Error& error) {
@@ -49,7 +49,7 @@ template <class Change>
 std::string after(Change change) {
   json manifest = sound();
   change(manifest);
-  return refusal(manifest);
+  return raw_refusal(manifest);
 }
 
 TEST(RawManifest, ReadsTensorsAndAttributes) {
@@ -71,7 +71,7 @@ TEST(RawManifest, OptionalKeysMayBeAbsent) {
 }
 
 TEST(RawManifest, RefusesWrongHeads) {
-  EXPECT_EQ(refusal(json::array()), "expected a JSON object, found array");
+  EXPECT_EQ(raw_refusal(json::array()), "expected a JSON object, found array");
   EXPECT_EQ(after([](json& m) { m.erase("format"); }), "format: missing");
   EXPECT_EQ(after([](json& m) { m["format"] = "npy"; }), "format: \"npy\", expected mxfp4-raw");
   EXPECT_EQ(after([](json& m) { m["format"] = 3; }), "format: expected a string, found number");

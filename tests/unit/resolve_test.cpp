@@ -9,27 +9,28 @@
 #include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
+#include "tests/unit/rules.hpp"
 
 namespace mxfp4 {
 namespace {
 
-const RuleSet& rules() { return revision_by_name("vllm-2026-05-18"); }
+using test::rules;
 
 Deployment resolve(const DeploymentFacts& request) {
   return resolve_deployment(rules(), request, nullptr, nullptr);
 }
 
-DeploymentFacts on_arch(std::string arch) {
+DeploymentFacts facts_on_arch(std::string arch) {
   DeploymentFacts request;
   request.arch = std::move(arch);
   return request;
 }
 
 TEST(Resolve, PlatformFollowsFromArch) {
-  EXPECT_EQ(resolve(on_arch("sm120")).platform, Platform::kCuda);
-  EXPECT_EQ(resolve(on_arch("gfx950")).platform, Platform::kRocm);
-  EXPECT_EQ(resolve(on_arch("x86_64")).platform, Platform::kCpu);
-  EXPECT_EQ(resolve(on_arch("aarch64")).platform, Platform::kCpu);
+  EXPECT_EQ(resolve(facts_on_arch("sm120")).platform, Platform::kCuda);
+  EXPECT_EQ(resolve(facts_on_arch("gfx950")).platform, Platform::kRocm);
+  EXPECT_EQ(resolve(facts_on_arch("x86_64")).platform, Platform::kCpu);
+  EXPECT_EQ(resolve(facts_on_arch("aarch64")).platform, Platform::kCpu);
 }
 
 TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
@@ -42,8 +43,8 @@ TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
     return ErrorKind::kInternal;
   };
   EXPECT_EQ(kind({}), ErrorKind::kUsage);
-  EXPECT_EQ(kind(on_arch("tpu7")), ErrorKind::kUsage);
-  DeploymentFacts request = on_arch("gfx950");
+  EXPECT_EQ(kind(facts_on_arch("tpu7")), ErrorKind::kUsage);
+  DeploymentFacts request = facts_on_arch("gfx950");
   request.platform = Platform::kCuda;
   EXPECT_EQ(kind(request), ErrorKind::kUsage);
   request.platform = Platform::kXpu;
@@ -52,30 +53,31 @@ TEST(Resolve, MissingAndContradictoryFactsAreUsageErrors) {
   EXPECT_EQ(resolve(request).platform, Platform::kXpu);
   request.platform = Platform::kRocm;  // needs an arch
   EXPECT_EQ(kind(request), ErrorKind::kUsage);
-  request = on_arch("sm90");
+  request = facts_on_arch("sm90");
   request.libs = std::set<std::string>{"cutlass"};
   EXPECT_EQ(kind(request), ErrorKind::kUsage);
-  request = on_arch("x86_64");
+  request = facts_on_arch("x86_64");
   request.platform = Platform::kXpu;  // an XPU's host
   EXPECT_EQ(resolve(request).platform, Platform::kXpu);
 }
 
 TEST(Resolve, StockPackagesLessTheAbsentOnes) {
-  DeploymentFacts request = on_arch("sm90");
+  DeploymentFacts request = facts_on_arch("sm90");
   request.absent_libs = {"flashinfer"};
   EXPECT_EQ(resolve(request).libs,
             (std::set<std::string>{"deep_gemm", "flashinfer_cutlass", "triton_kernels"}));
-  EXPECT_EQ(resolve(on_arch("gfx950")).libs, (std::set<std::string>{"aiter", "triton_kernels"}));
-  EXPECT_TRUE(resolve(on_arch("x86_64")).libs.empty());
-  request = on_arch("sm90");
+  EXPECT_EQ(resolve(facts_on_arch("gfx950")).libs,
+            (std::set<std::string>{"aiter", "triton_kernels"}));
+  EXPECT_TRUE(resolve(facts_on_arch("x86_64")).libs.empty());
+  request = facts_on_arch("sm90");
   request.libs.emplace();
   EXPECT_TRUE(resolve(request).libs.empty());
 }
 
 TEST(Resolve, FlagsWinOverTheTargetFile) {
-  DeploymentFacts flags = on_arch("sm100");
+  DeploymentFacts flags = facts_on_arch("sm100");
   flags.env = {{"A", "1"}};
-  DeploymentFacts target = on_arch("sm90");
+  DeploymentFacts target = facts_on_arch("sm90");
   target.platform = Platform::kCuda;
   target.libs = std::set<std::string>{"humming"};
   target.env = {{"A", "0"}, {"B", "2"}};
@@ -86,13 +88,13 @@ TEST(Resolve, FlagsWinOverTheTargetFile) {
 }
 
 TEST(Resolve, MoeBackendIsNormalised) {
-  DeploymentFacts request = on_arch("sm90");
+  DeploymentFacts request = facts_on_arch("sm90");
   request.moe_backend = "FlashInfer-TRTLLM_afp8";
   EXPECT_EQ(resolve(request).moe_backend, "flashinfer_trtllm_afp8");
 }
 
 TEST(Resolve, DefaultsOfTheSelectorsWithoutACheckpoint) {
-  DeploymentFacts request = on_arch("sm90");
+  DeploymentFacts request = facts_on_arch("sm90");
   EXPECT_EQ(resolve(request).activation, "swigluoai");
   EXPECT_EQ(resolve(request).routing_method, "Renormalize");
   request.selector = Selector::kDeepseekV4;
@@ -105,7 +107,7 @@ TEST(Resolve, DefaultsOfTheSelectorsWithoutACheckpoint) {
 }
 
 Deployment resolve_for(const ModelConfig& config) {
-  return resolve_deployment(rules(), on_arch("sm90"), find_caller(rules(), config), &config);
+  return resolve_deployment(rules(), facts_on_arch("sm90"), find_caller(rules(), config), &config);
 }
 
 TEST(Resolve, DeploymentFromACheckpoint) {

@@ -6,15 +6,12 @@
 #include <algorithm>
 
 #include "lib/core/error.hpp"
+#include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
 namespace {
 
-std::vector<std::byte> bytes(std::initializer_list<int> values) {
-  std::vector<std::byte> out;
-  for (int v : values) out.push_back(static_cast<std::byte>(v));
-  return out;
-}
+using test::bytes;
 
 // Two experts a granule; each output byte pair is its own byte plus the bias slot's, then reversed.
 Output summed_output() {

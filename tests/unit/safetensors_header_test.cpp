@@ -8,18 +8,17 @@
 #include <string>
 
 #include "lib/core/error.hpp"
+#include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
 namespace {
 
-ConstBytes as_bytes(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
+using test::as_bytes;
 
-std::string with_length(const std::string& json, int64_t data_bytes) {
+std::string with_length(const std::string& text, int64_t data_bytes) {
   std::string file(8, '\0');
-  for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(json.size() >> (8 * i) & 0xFF);
-  return file + json + std::string(static_cast<size_t>(data_bytes), 'x');
+  for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  return file + text + std::string(static_cast<size_t>(data_bytes), 'x');
 }
 
 SafetensorsHeader parse(const std::string& file) {
@@ -36,8 +35,8 @@ std::string refusal_of_file(const std::string& file) {
   }
   return "accepted";
 }
-std::string refusal(const std::string& json, int64_t data_bytes = 4) {
-  return refusal_of_file(with_length(json, data_bytes));
+std::string header_refusal(const std::string& text, int64_t data_bytes = 4) {
+  return refusal_of_file(with_length(text, data_bytes));
 }
 
 TEST(SafetensorsHeader, ReadsTensorsInDataOrderAndMetadata) {
@@ -55,16 +54,16 @@ TEST(SafetensorsHeader, ReadsTensorsInDataOrderAndMetadata) {
 }
 
 TEST(SafetensorsHeader, AcceptsScalarsEmptyTensorsAndNoTensors) {
-  EXPECT_EQ(refusal(R"({"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
-                    R"("e":{"dtype":"F32","shape":[0,7],"data_offsets":[4,4]},)"
-                    R"("f":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})"),
+  EXPECT_EQ(header_refusal(R"({"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
+                           R"("e":{"dtype":"F32","shape":[0,7],"data_offsets":[4,4]},)"
+                           R"("f":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})"),
             "accepted");
-  EXPECT_EQ(refusal("{}", 0), "accepted");
+  EXPECT_EQ(header_refusal("{}", 0), "accepted");
 }
 
 TEST(SafetensorsHeader, CountsElementsOfF4) {
-  EXPECT_EQ(refusal(R"({"a":{"dtype":"F4","shape":[8],"data_offsets":[0,4]}})"), "accepted");
-  EXPECT_EQ(refusal(R"({"a":{"dtype":"F4","shape":[7],"data_offsets":[0,4]}})"),
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":"F4","shape":[8],"data_offsets":[0,4]}})"), "accepted");
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":"F4","shape":[7],"data_offsets":[0,4]}})"),
             "a: shape [7]: F4 [7] does not fill a whole byte");
 }
 
@@ -82,71 +81,74 @@ TEST(SafetensorsHeader, RefusesBadLengths) {
 }
 
 TEST(SafetensorsHeader, RefusesWhatIsNotOneJsonObject) {
-  EXPECT_EQ(refusal(""), "header does not begin with a JSON object");
-  EXPECT_EQ(refusal("[]"), "header does not begin with a JSON object");
-  EXPECT_EQ(refusal(" {}"), "header does not begin with a JSON object");
-  EXPECT_EQ(refusal("{]"),
+  EXPECT_EQ(header_refusal(""), "header does not begin with a JSON object");
+  EXPECT_EQ(header_refusal("[]"), "header does not begin with a JSON object");
+  EXPECT_EQ(header_refusal(" {}"), "header does not begin with a JSON object");
+  EXPECT_EQ(header_refusal("{]"),
             "header: not JSON: column 2: expected a key in double quotes or '}', found ']'");
-  EXPECT_EQ(refusal("{} {}"),
+  EXPECT_EQ(header_refusal("{} {}"),
             "header: not JSON: column 4: expected the end of the text, found '{'");
-  EXPECT_EQ(refusal(R"({"a":)"),
+  EXPECT_EQ(header_refusal(R"({"a":)"),
             "header: not JSON: column 6: expected a value, found the end of the text");
-  EXPECT_EQ(refusal(std::string("{}\0{", 4)), "header: not JSON: NUL byte at position 2");
-  EXPECT_EQ(refusal("{\"\xC0\x80\":1}"), "header: not UTF-8: byte 0xc0 at position 2");
-  EXPECT_EQ(refusal("{\"\xED\xA0\x80\":1}"), "header: not UTF-8: byte 0xed at position 2");
-  EXPECT_EQ(refusal("{\"a\":1}\xFF"), "header: not UTF-8: byte 0xff at position 7");
+  EXPECT_EQ(header_refusal(std::string("{}\0{", 4)), "header: not JSON: NUL byte at position 2");
+  EXPECT_EQ(header_refusal("{\"\xC0\x80\":1}"), "header: not UTF-8: byte 0xc0 at position 2");
+  EXPECT_EQ(header_refusal("{\"\xED\xA0\x80\":1}"), "header: not UTF-8: byte 0xed at position 2");
+  EXPECT_EQ(header_refusal("{\"a\":1}\xFF"), "header: not UTF-8: byte 0xff at position 7");
 }
 
 TEST(SafetensorsHeader, RefusesDuplicateKeys) {
   const std::string a = R"("a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]})";
-  EXPECT_EQ(refusal("{" + a + "," + a + "}"), "a: tensor name appears twice in the header");
-  EXPECT_EQ(refusal(R"({"__metadata__":{},"__metadata__":{}})"),
+  EXPECT_EQ(header_refusal("{" + a + "," + a + "}"), "a: tensor name appears twice in the header");
+  EXPECT_EQ(header_refusal(R"({"__metadata__":{},"__metadata__":{}})"),
             "header: key __metadata__ appears twice");
-  EXPECT_EQ(refusal(R"({"__metadata__":{"k":"1","k":"1"}})"),
+  EXPECT_EQ(header_refusal(R"({"__metadata__":{"k":"1","k":"1"}})"),
             R"(__metadata__: key "k" appears twice)");
-  EXPECT_EQ(refusal(R"({"a":{"dtype":"U8","dtype":"U8"}})"), "a: dtype: appears twice");
-  EXPECT_EQ(refusal(R"({"a":{"shape":[4],"shape":[4]}})"), "a: shape: appears twice");
-  EXPECT_EQ(refusal(R"({"a":{"data_offsets":[0,4],"data_offsets":[0,4]}})"),
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":"U8","dtype":"U8"}})"), "a: dtype: appears twice");
+  EXPECT_EQ(header_refusal(R"({"a":{"shape":[4],"shape":[4]}})"), "a: shape: appears twice");
+  EXPECT_EQ(header_refusal(R"({"a":{"data_offsets":[0,4],"data_offsets":[0,4]}})"),
             "a: data_offsets: appears twice");
 }
 
 TEST(SafetensorsHeader, RefusesWrongMembers) {
-  EXPECT_EQ(refusal(R"({"a":1})"), "a: expected an object, found a number");
-  EXPECT_EQ(refusal(R"({"a":[[[[]]]]})"), "a: expected an object, found an array");
-  EXPECT_EQ(refusal(R"({"a":{"dtype":{}}})"), "a: dtype: expected a string, found an object");
-  EXPECT_EQ(refusal(R"({"a":{"dtype":null}})"), "a: dtype: expected a string, found null");
-  EXPECT_EQ(refusal(R"({"a":{"dtype":"F9"}})"), "a: dtype: unknown dtype \"F9\"");
-  EXPECT_EQ(refusal(R"({"a":{"shape":"4"}})"), "a: shape: expected an array, found a string");
-  EXPECT_EQ(refusal(R"({"a":{"shape":[[4]]}})"),
+  EXPECT_EQ(header_refusal(R"({"a":1})"), "a: expected an object, found a number");
+  EXPECT_EQ(header_refusal(R"({"a":[[[[]]]]})"), "a: expected an object, found an array");
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":{}}})"),
+            "a: dtype: expected a string, found an object");
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":null}})"), "a: dtype: expected a string, found null");
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":"F9"}})"), "a: dtype: unknown dtype \"F9\"");
+  EXPECT_EQ(header_refusal(R"({"a":{"shape":"4"}})"),
+            "a: shape: expected an array, found a string");
+  EXPECT_EQ(header_refusal(R"({"a":{"shape":[[4]]}})"),
             "a: shape: expected non-negative integers, found an array");
-  EXPECT_EQ(refusal(R"({"a":{"strides":[1]}})"),
+  EXPECT_EQ(header_refusal(R"({"a":{"strides":[1]}})"),
             "a: unknown key \"strides\", expected dtype, shape and data_offsets");
-  EXPECT_EQ(refusal(R"({"a":{"shape":[4],"data_offsets":[0,4]}})"), "a: dtype: missing");
-  EXPECT_EQ(refusal(R"({"a":{"dtype":"U8","data_offsets":[0,4]}})"), "a: shape: missing");
-  EXPECT_EQ(refusal(R"({"a":{"dtype":"U8","shape":[4]}})"), "a: data_offsets: missing");
-  EXPECT_EQ(refusal(R"({"":{}})"), "a tensor has an empty name");
-  EXPECT_EQ(refusal(R"({"a\nb":{}})"), R"(tensor name "a\x0ab" holds a control character)");
+  EXPECT_EQ(header_refusal(R"({"a":{"shape":[4],"data_offsets":[0,4]}})"), "a: dtype: missing");
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":"U8","data_offsets":[0,4]}})"), "a: shape: missing");
+  EXPECT_EQ(header_refusal(R"({"a":{"dtype":"U8","shape":[4]}})"), "a: data_offsets: missing");
+  EXPECT_EQ(header_refusal(R"({"":{}})"), "a tensor has an empty name");
+  EXPECT_EQ(header_refusal(R"({"a\nb":{}})"), R"(tensor name "a\x0ab" holds a control character)");
 }
 
 TEST(SafetensorsHeader, RefusesWrongMetadata) {
-  EXPECT_EQ(refusal(R"({"__metadata__":3})"), "__metadata__: expected an object, found a number");
-  EXPECT_EQ(refusal(R"({"__metadata__":{"k":3}})"),
+  EXPECT_EQ(header_refusal(R"({"__metadata__":3})"),
+            "__metadata__: expected an object, found a number");
+  EXPECT_EQ(header_refusal(R"({"__metadata__":{"k":3}})"),
             "__metadata__: k: expected a string, found a number");
-  EXPECT_EQ(refusal(R"({"__metadata__":{"k":{}}})"),
+  EXPECT_EQ(header_refusal(R"({"__metadata__":{"k":{}}})"),
             "__metadata__: k: expected a string, found an object");
   const auto entries = [](int64_t count) {
-    std::string json = R"({"__metadata__":{"0":"")";
-    for (int64_t i = 1; i < count; ++i) json += ",\"" + std::to_string(i) + "\":\"\"";
-    return json + "}}";
+    std::string text = R"({"__metadata__":{"0":"")";
+    for (int64_t i = 1; i < count; ++i) text += ",\"" + std::to_string(i) + "\":\"\"";
+    return text + "}}";
   };
-  EXPECT_EQ(refusal(entries(kMaxSafetensorsMetadata), 0), "accepted");
-  EXPECT_EQ(refusal(entries(kMaxSafetensorsMetadata + 1), 0),
+  EXPECT_EQ(header_refusal(entries(kMaxSafetensorsMetadata), 0), "accepted");
+  EXPECT_EQ(header_refusal(entries(kMaxSafetensorsMetadata + 1), 0),
             "__metadata__: more than 65536 entries");
 }
 
 TEST(SafetensorsHeader, RefusesWrongShapes) {
   const auto shape = [](const std::string& dims) {
-    return refusal(R"({"a":{"dtype":"U8","data_offsets":[0,4],"shape":)" + dims + "}}");
+    return header_refusal(R"({"a":{"dtype":"U8","data_offsets":[0,4],"shape":)" + dims + "}}");
   };
   EXPECT_EQ(shape("[4]"), "accepted");
   EXPECT_EQ(shape("[-4]"), "a: shape: expected non-negative integers, found -4");
@@ -166,8 +168,8 @@ TEST(SafetensorsHeader, RefusesWrongShapes) {
 
 TEST(SafetensorsHeader, RefusesWrongOffsets) {
   const auto offsets = [](const std::string& a, const std::string& b) {
-    return refusal(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)" + a +
-                   R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + b + "}}");
+    return header_refusal(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)" + a +
+                          R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + b + "}}");
   };
   EXPECT_EQ(offsets("[0,2]", "[2,4]"), "accepted");
   EXPECT_EQ(offsets("[2,4]", "[0,2]"), "accepted");
@@ -181,9 +183,10 @@ TEST(SafetensorsHeader, RefusesWrongOffsets) {
   EXPECT_EQ(offsets("[0,2]", "[3,5]"), "b: a gap of 1 bytes lies before its data");
   EXPECT_EQ(offsets("[1,3]", "[3,5]"), "a: a gap of 1 bytes lies before its data");
   const std::string two = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
-  EXPECT_EQ(refusal(two, 2), "accepted");
-  EXPECT_EQ(refusal(two, 3), "1 bytes follow the data of the last tensor");
-  EXPECT_EQ(refusal(two, 1), "a: its data ends at byte 2, but the file holds only 1 bytes of data");
+  EXPECT_EQ(header_refusal(two, 2), "accepted");
+  EXPECT_EQ(header_refusal(two, 3), "1 bytes follow the data of the last tensor");
+  EXPECT_EQ(header_refusal(two, 1),
+            "a: its data ends at byte 2, but the file holds only 1 bytes of data");
 }
 
 std::string sound_file() {
@@ -210,8 +213,8 @@ TEST(SafetensorsHeader, WrittenHeaderIsPaddedAndReadsBack) {
 TEST(SafetensorsHeader, WritesCompactJson) {
   std::vector<SafetensorsTensor> tensors;
   append_tensor(tensors, "a", {DType::kU8, {2, 2}});
-  const std::string json = make_safetensors_header(tensors, {{"k", "v"}}, 1).substr(8);
-  EXPECT_EQ(json,
+  const std::string header = make_safetensors_header(tensors, {{"k", "v"}}, 1).substr(8);
+  EXPECT_EQ(header,
             R"({"__metadata__":{"k":"v"},"a":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]}})");
   EXPECT_EQ(make_safetensors_header({}, {}, 16).substr(8), "{}      ");
 }

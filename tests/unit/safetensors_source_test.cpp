@@ -14,13 +14,14 @@
 #include "formats/safetensors/safetensors_header.hpp"
 #include "formats/source/natural_order.hpp"
 #include "lib/core/error.hpp"
+#include "tests/unit/containers.hpp"
 #include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kContainers = fs::path(MXFP4_TESTDATA) / "containers";
+using test::kContainers;
 
 class SafetensorsSource : public testing::Test {
  protected:

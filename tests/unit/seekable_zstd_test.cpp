@@ -9,18 +9,14 @@
 #include <random>
 
 #include "lib/core/error.hpp"
+#include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
 namespace {
 
 using Bytes = std::vector<std::byte>;
 
-Bytes random_bytes(size_t size, uint64_t seed) {
-  std::mt19937_64 draw(seed);
-  Bytes bytes(size);
-  for (std::byte& b : bytes) b = static_cast<std::byte>(draw());
-  return bytes;
-}
+using test::random_bytes;
 
 Bytes decoded(const Bytes& encoded, const FrameInfo& info) {
   Bytes out(static_cast<size_t>(info.decoded));

@@ -53,7 +53,7 @@ TEST(AssignShards, NoShardIsMoreThanALayerAboveTheMean) {
 }
 
 // Two layers in two ranks: files by layer, then rank; one job a layer with a piece for each rank.
-Plan two_layers() {
+Plan two_layer_plan() {
   Plan plan;
   plan.ranks.resize(2);
   for (size_t layer = 0; layer < 2; ++layer) {
@@ -74,14 +74,14 @@ Plan two_layers() {
 }
 
 TEST(FilesOfShard, RanksOfALayerStayTogether) {
-  const Plan plan = two_layers();
+  const Plan plan = two_layer_plan();
   EXPECT_EQ(files_of_shard(plan, {0, 2}), (std::vector<bool>{true, true, false, false}));
   EXPECT_EQ(files_of_shard(plan, {1, 2}), (std::vector<bool>{false, false, true, true}));
   EXPECT_EQ(files_of_shard(plan, {2, 3}), (std::vector<bool>{false, false, false, false}));
 }
 
 TEST(KeepJobs, DropsPiecesAndEmptyJobs) {
-  Plan plan = two_layers();
+  Plan plan = two_layer_plan();
   EXPECT_EQ(job_bytes(plan), 120);
   keep_jobs(plan, {false, true, false, false});
   ASSERT_EQ(plan.jobs.size(), 1);

@@ -6,15 +6,12 @@
 #include "lib/core/error.hpp"
 #include "lib/steps/program.hpp"
 #include "lib/steps/recodings.hpp"
+#include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
 namespace {
 
-std::vector<std::byte> bytes(std::initializer_list<int> values) {
-  std::vector<std::byte> out;
-  for (int v : values) out.push_back(static_cast<std::byte>(v));
-  return out;
-}
+using test::bytes;
 
 void expect_both_ways(const Step& step, const std::vector<std::byte>& in,
                       const std::vector<std::byte>& want) {

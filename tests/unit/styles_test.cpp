@@ -7,10 +7,13 @@
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "tests/unit/found_layers.hpp"
 
 namespace mxfp4 {
 namespace {
 
+using test::expect_has;
+using test::refusal_of_layers;
 using Tensors = std::vector<NamedTensor>;
 
 // Per-expert tensors of one module: experts of hidden size 64 and intermediate size 32.
@@ -65,20 +68,6 @@ ModelConfig config_of(const std::string& method, const std::string& model_type) 
   config.num_experts = 2;
   config.num_hidden_layers = 1;
   return config;
-}
-
-std::string refusal(const Tensors& tensors, const ModelConfig* config,
-                    const FindOptions& options = {}) {
-  try {
-    (void)find_expert_layers(tensors, config, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(Styles, NamesRoundTrip) {
@@ -188,7 +177,7 @@ TEST(Styles, TheLaterInputScaleOfGateAndUpStays) {
   tensors[7].file = "b.safetensors";
   EXPECT_EQ(kept(), 7U);  // the gate's file comes later
   tensors.pop_back();
-  expect_has(refusal(tensors, &config), "0.down_proj.input_scale: missing");
+  expect_has(refusal_of_layers(tensors, &config), "0.down_proj.input_scale: missing");
 }
 
 TEST(Styles, InputScalesWithoutStaticActivationsAreLeft) {
@@ -226,50 +215,51 @@ TEST(Styles, QuarkRulesDecideByModule) {
   EXPECT_EQ(model.layers.size(), 1U);
   EXPECT_EQ(model.activation, "mxfp4");
   config.quantization->rules = {{"*", "", "rule: fp8"}};
-  EXPECT_EQ(refusal(tensors, &config), "config.json: rule: fp8");
+  EXPECT_EQ(refusal_of_layers(tensors, &config), "config.json: rule: fp8");
 }
 
 TEST(Styles, MissingAndExtraLayers) {
   ModelConfig config = config_of("quark", "deepseek_v3");
   config.num_hidden_layers = 3;
   Tensors tensors = per_expert({.module = "model.layers.1.mlp.experts"});
-  expect_has(refusal(tensors, &config), "layer 0 has no expert tensors");
+  expect_has(refusal_of_layers(tensors, &config), "layer 0 has no expert tensors");
   tensors.push_back({"model.layers.0.mlp.gate_proj.weight", {DType::kU8, {64, 32}}, "a"});
-  expect_has(refusal(tensors, &config), "layer 2 has no expert tensors");
+  expect_has(refusal_of_layers(tensors, &config), "layer 2 has no expert tensors");
   tensors.push_back({"model.layers.2.mlp.gate_proj.weight", {DType::kU8, {64, 32}}, "a"});
-  EXPECT_EQ(refusal(tensors, &config), "accepted");  // dense, as far as anybody can tell
+  EXPECT_EQ(refusal_of_layers(tensors, &config), "accepted");  // dense, as far as anybody can tell
   config.first_k_dense_replace = 1;
-  expect_has(refusal(tensors, &config), "layer 2 has no expert tensors");
+  expect_has(refusal_of_layers(tensors, &config), "layer 2 has no expert tensors");
   config.mlp_only_layers = {2};
-  EXPECT_EQ(refusal(tensors, &config), "accepted");
+  EXPECT_EQ(refusal_of_layers(tensors, &config), "accepted");
   config.num_hidden_layers = 1;
-  expect_has(refusal(tensors, &config), "there are tensors of model.layers.1.mlp.experts");
+  expect_has(refusal_of_layers(tensors, &config),
+             "there are tensors of model.layers.1.mlp.experts");
   config.num_nextn_predict_layers = 1;
-  EXPECT_EQ(refusal(tensors, &config), "accepted");
+  EXPECT_EQ(refusal_of_layers(tensors, &config), "accepted");
 }
 
 TEST(Styles, AbsurdNumbersAreRefusedQuickly) {
   ModelConfig config = config_of("quark", "deepseek_v3");
   config.num_hidden_layers = INT64_MAX;
   config.first_k_dense_replace = INT64_MAX;
-  expect_has(refusal(per_expert(), &config), "num_hidden_layers");
+  expect_has(refusal_of_layers(per_expert(), &config), "num_hidden_layers");
   config = config_of("quark", "deepseek_v3");
   config.num_experts = INT64_MAX;
-  expect_has(refusal(per_expert(), &config), "experts.2.gate_proj.weight: missing");
+  expect_has(refusal_of_layers(per_expert(), &config), "experts.2.gate_proj.weight: missing");
   config.num_experts.reset();
   Tensors tensors = per_expert();
   tensors[0].name = "model.layers.0.mlp.experts.999999999.gate_proj.weight";
-  expect_has(refusal(tensors, &config), "expert 999999999 of a layer with 12 tensors");
+  expect_has(refusal_of_layers(tensors, &config), "expert 999999999 of a layer with 12 tensors");
 }
 
 TEST(Styles, DuplicatesAndCollisions) {
   ModelConfig config = config_of("quark", "deepseek_v3");
   Tensors tensors = per_expert();
   tensors.push_back(tensors.front());
-  expect_has(refusal(tensors, &config), "given twice");
+  expect_has(refusal_of_layers(tensors, &config), "given twice");
   tensors = per_expert();
   PerExpert{.module = "tower.layers.0.moe.experts"}.add(tensors);
-  expect_has(refusal(tensors, &config), "layer 0 is both");
+  expect_has(refusal_of_layers(tensors, &config), "layer 0 is both");
 }
 
 TEST(Styles, LayersMustAgree) {
@@ -278,7 +268,8 @@ TEST(Styles, LayersMustAgree) {
   config.num_experts.reset();
   Tensors tensors = per_expert();
   PerExpert{.module = "model.layers.1.mlp.experts", .experts = 3}.add(tensors);
-  expect_has(refusal(tensors, &config), "3 experts, hidden size 64, intermediate size 32, but");
+  expect_has(refusal_of_layers(tensors, &config),
+             "3 experts, hidden size 64, intermediate size 32, but");
 }
 
 TEST(Styles, PredictionLayersAreNumberedAfterTheModels) {
@@ -294,9 +285,9 @@ TEST(Styles, PredictionLayersAreNumberedAfterTheModels) {
   EXPECT_EQ(model.layers.at(1).index, 2);
   EXPECT_EQ(model.layers.at(1).engine_prefix, "model.layers.2.ffn.experts");
   config.num_nextn_predict_layers = 1;
-  expect_has(refusal(tensors, &config), "there are tensors of mtp.1.ffn.experts");
+  expect_has(refusal_of_layers(tensors, &config), "there are tensors of mtp.1.ffn.experts");
   config.num_hidden_layers.reset();
-  expect_has(refusal(tensors, &config), "num_hidden_layers: missing");
+  expect_has(refusal_of_layers(tensors, &config), "num_hidden_layers: missing");
 }
 
 TEST(Styles, LayerNumbersDoNotOverflow) {
@@ -310,20 +301,20 @@ TEST(Styles, LayerNumbersDoNotOverflow) {
   draft.module = "mtp.1.ffn.experts";
   draft.add(tensors);
   for (const bool partial : {false, true}) {
-    expect_has(refusal(tensors, &config, {.partial = partial}),
+    expect_has(refusal_of_layers(tensors, &config, {.partial = partial}),
                "config.json: num_hidden_layers: a sum of sizes overflows");
   }
   config.num_nextn_predict_layers = 1;
-  EXPECT_EQ(refusal(per_expert(form), &config, {.partial = true}), "accepted");
+  EXPECT_EQ(refusal_of_layers(per_expert(form), &config, {.partial = true}), "accepted");
 }
 
 TEST(Styles, AnOverrideNeedsNoConfig) {
-  expect_has(refusal(stacked(), nullptr), "config.json: missing");
-  EXPECT_EQ(refusal(stacked(), nullptr, {.style = Style::kGptOss}), "accepted");
-  EXPECT_EQ(refusal(stacked(), nullptr, {.style = Style::kQuark}), "accepted");
-  expect_has(refusal(stacked(), nullptr, {.style = Style::kMxfp4}),
+  expect_has(refusal_of_layers(stacked(), nullptr), "config.json: missing");
+  EXPECT_EQ(refusal_of_layers(stacked(), nullptr, {.style = Style::kGptOss}), "accepted");
+  EXPECT_EQ(refusal_of_layers(stacked(), nullptr, {.style = Style::kQuark}), "accepted");
+  expect_has(refusal_of_layers(stacked(), nullptr, {.style = Style::kMxfp4}),
              "style mxfp4: no expert tensors, such as");
-  expect_has(refusal({}, nullptr), "no MoE expert tensors");
+  expect_has(refusal_of_layers({}, nullptr), "no MoE expert tensors");
 }
 
 TEST(Styles, GlobsMatchAsFnmatch) {
@@ -359,7 +350,8 @@ TEST(Styles, ALargeModelIsQuick) {
 TEST(Styles, PartOfAModel) {
   ModelConfig config = config_of("mxfp4", "gpt_oss");
   config.num_hidden_layers = 3;
-  expect_has(refusal(stacked(1), &config), "num_hidden_layers: 3, but layer 0 has no expert");
+  expect_has(refusal_of_layers(stacked(1), &config),
+             "num_hidden_layers: 3, but layer 0 has no expert");
   const ModelLayers part = find_expert_layers(stacked(1), &config, {.partial = true});
   ASSERT_EQ(part.layers.size(), 1U);
   EXPECT_EQ(part.layers[0].index, 1);
@@ -368,7 +360,7 @@ TEST(Styles, PartOfAModel) {
   config.num_hidden_layers = INT64_MAX;
   EXPECT_EQ(find_expert_layers(stacked(1), &config, {.partial = true}).warnings.size(), 1U);
   config.num_hidden_layers = 1;
-  expect_has(refusal(stacked(1), &config, {.partial = true}), "but there are tensors of");
+  expect_has(refusal_of_layers(stacked(1), &config, {.partial = true}), "but there are tensors of");
 }
 
 }  // namespace
