@@ -26,7 +26,7 @@ constexpr std::string_view kFront =
     "---\n\n";
 constexpr std::string_view kSealFront = "\n<!-- mxfp4-repack: XXH3-128 of the text above: ";
 constexpr std::string_view kSealBack = " -->\n";
-constexpr int64_t kLargest = int64_t{16} << 20;
+constexpr int64_t kLargestCard = int64_t{16} << 20;
 constexpr size_t kMostFiles = 100;
 
 // Escapes text from an input for a cell of a table, so that none of it is markup.
@@ -155,7 +155,7 @@ bool is_model_card(std::string_view text) {
 bool is_model_card_file(const fs::path& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
-  if (error || size > static_cast<uintmax_t>(kLargest)) return false;
+  if (error || size > static_cast<uintmax_t>(kLargestCard)) return false;
   std::ifstream file(path, std::ios::binary);
   return is_model_card(std::string(std::istreambuf_iterator<char>(file), {}));
 }

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFormat = "mxfp4-repack-shard";
+constexpr std::string_view kShardFormat = "mxfp4-repack-shard";
 constexpr std::string_view kPrefix = "mxfp4_repack.shard-";
 constexpr int64_t kMaxShardManifestBytes = int64_t{256} << 20;
 
@@ -97,7 +97,7 @@ bool is_shard_manifest(std::string_view file_name) {
 
 std::string write_shard_manifest(const ShardManifest& manifest) {
   nlohmann::ordered_json json;
-  json["format"] = kFormat;
+  json["format"] = kShardFormat;
   json["format_version"] = kFormatVersion;
   json["shard"] = manifest.shard.index;
   json["shards"] = manifest.shard.count;
@@ -116,8 +116,8 @@ ShardManifest parse_shard_manifest(std::string_view text) {
   check_seal(text);
   const nlohmann::json json = parse_strict_json(text);
   const JsonFields object(json);
-  if (object.string("format") != kFormat) {
-    throw Error::input(fmt::format("format: expected '{}'", kFormat));
+  if (object.string("format") != kShardFormat) {
+    throw Error::input(fmt::format("format: expected '{}'", kShardFormat));
   }
   if (object.integer("format_version") != kFormatVersion) {
     throw Error::input(

@@ -23,9 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view kFormat = "mxfp4-raw";
+constexpr std::string_view kRawFormat = "mxfp4-raw";
 constexpr int64_t kVersion = 1;
-constexpr int64_t kMaxManifestBytes = 64 << 20;
+constexpr int64_t kMaxRawManifestBytes = 64 << 20;
 
 void check_optional(const JsonFields& manifest, std::string_view key,
                     std::initializer_list<std::string_view> choices) {
@@ -130,7 +130,7 @@ void check_overlaps(const std::vector<RawTensor>& tensors) {
 }
 
 void check_manifest_keys(const JsonFields& manifest) {
-  check_choice("format", manifest.string("format"), {kFormat});
+  check_choice("format", manifest.string("format"), {kRawFormat});
   const int64_t version = manifest.integer("version");
   if (version != kVersion) {
     throw Error::input(fmt::format("version: {}, expected {}", version, kVersion));
@@ -167,9 +167,9 @@ RawManifest parse_raw_manifest(std::string_view text) {
 
 bool is_raw_manifest(const fs::path& path) {
   try {
-    const json document = parse_strict_json(read_text_file(path, kMaxManifestBytes));
+    const json document = parse_strict_json(read_text_file(path, kMaxRawManifestBytes));
     const auto format = document.find("format");
-    return format != document.end() && *format == kFormat;
+    return format != document.end() && *format == kRawFormat;
   } catch (const Error&) {
     return false;
   }
@@ -180,7 +180,7 @@ std::unique_ptr<Source> open_raw(const fs::path& path) {
   content.kind = "raw";
   RawManifest manifest = in_context(path.string(), [&] {
     content.files.push_back(describe_file(path));
-    return parse_raw_manifest(read_text_file(path, kMaxManifestBytes));
+    return parse_raw_manifest(read_text_file(path, kMaxRawManifestBytes));
   });
   content.attributes = std::move(manifest.attributes);
   const fs::path dir = path.parent_path();

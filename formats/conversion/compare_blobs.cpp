@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
+constexpr int64_t kComparedBytes = int64_t{4} << 20;
 
 // Keeps the first difference of several facts.
 class FirstDifference {
@@ -233,16 +233,16 @@ std::optional<BlobDifference> compare_tensors(const BlobRanks& first, const Blob
                      open_layer(second.directories[rank], second.manifests[rank].layers[l])});
     for (size_t t = 0; t < layers[l].tensors.size(); ++t) {
       const int64_t bytes = layers[l].tensors[t].spec.bytes();
-      for (int64_t at = 0; at < bytes; at += kPieceBytes) {
+      for (int64_t at = 0; at < bytes; at += kComparedBytes) {
         pieces.push_back(
-            {static_cast<int64_t>(pieces.size()), l, t, at, std::min(kPieceBytes, bytes - at)});
+            {static_cast<int64_t>(pieces.size()), l, t, at, std::min(kComparedBytes, bytes - at)});
       }
     }
   }
   std::optional<BlobDifference> found;
   SettledAt settled;
   run_jobs<BlobPiece, PieceBuffers>(
-      pieces, limits_for(limits.memory, 2 * kPieceBytes, limits.threads),
+      pieces, limits_for(limits.memory, 2 * kComparedBytes, limits.threads),
       {.read = [&](const BlobPiece&, PieceBuffers&) { hooks.check_stop(); },
        .work =
            [&](const BlobPiece& piece, PieceBuffers& buffers) {

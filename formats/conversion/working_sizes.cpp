@@ -9,7 +9,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kLargest = 1024;  // more ranks than any deployment has
+constexpr int64_t kLargestWorld = 1024;  // more ranks than any deployment has
 constexpr size_t kEachSide = 2;
 
 // Whether the conversion is refused because of its sizes.
@@ -32,12 +32,12 @@ std::vector<int64_t> values_that_work(ConversionRequest request, const OpenedChe
     }
   };
   std::vector<int64_t> values;
-  for (int64_t value = std::min(asked - 1, kLargest); value > 0; --value) {
+  for (int64_t value = std::min(asked - 1, kLargestWorld); value > 0; --value) {
     if (values.size() == kEachSide) break;
     if (works(value)) values.insert(values.begin(), value);
   }
   const size_t most = values.size() + kEachSide;
-  for (int64_t value = asked + 1; value <= std::min(2 * asked, kLargest); ++value) {
+  for (int64_t value = asked + 1; value <= std::min(2 * asked, kLargestWorld); ++value) {
     if (values.size() == most) break;
     if (works(value)) values.push_back(value);
   }

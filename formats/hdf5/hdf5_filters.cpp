@@ -18,7 +18,7 @@ constexpr int kDeflate = 1;
 constexpr int kShuffle = 2;
 constexpr int kFletcher32 = 3;
 constexpr int kZstd = 32015;
-constexpr int64_t kChecksumBytes = 4;
+constexpr int64_t kFletcherBytes = 4;
 
 using Bytes = UninitializedBytes;
 // Undoes one filter; the result has at most `limit` bytes.
@@ -60,12 +60,12 @@ Bytes undo_shuffle(const Hdf5Filter& filter, ConstBytes in, size_t /*limit*/) {
 }
 
 Bytes undo_fletcher32(const Hdf5Filter& /*filter*/, ConstBytes in, size_t /*limit*/) {
-  if (in.size() < static_cast<size_t>(kChecksumBytes)) {
+  if (in.size() < static_cast<size_t>(kFletcherBytes)) {
     throw Error::input("filter 3 (fletcher32): shorter than its checksum");
   }
-  const ConstBytes data = in.first(in.size() - static_cast<size_t>(kChecksumBytes));
+  const ConstBytes data = in.first(in.size() - static_cast<size_t>(kFletcherBytes));
   uint32_t stored = 0;
-  for (size_t i = 0; i < static_cast<size_t>(kChecksumBytes); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(kFletcherBytes); ++i) {
     stored |= std::to_integer<uint32_t>(in[data.size() + i]) << (8 * i);
   }
   if (stored != hdf5_fletcher32(data)) {
@@ -144,7 +144,7 @@ UninitializedBytes decode_hdf5_chunk(const std::vector<Hdf5Filter>& filters, uin
                                      ConstBytes stored, int64_t chunk_bytes) {
   // A checksum that was added before a compression makes what that gives larger than the chunk.
   const size_t limit =
-      static_cast<size_t>(chunk_bytes) + filters.size() * static_cast<size_t>(kChecksumBytes);
+      static_cast<size_t>(chunk_bytes) + filters.size() * static_cast<size_t>(kFletcherBytes);
   Bytes owned;
   ConstBytes current = stored;
   for (size_t i = filters.size(); i-- > 0;) {

@@ -19,9 +19,9 @@ bool is_word(char c) {
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 // Reads the text once, token by token. A list of open brackets takes the place of recursion.
-class Reader {
+class SyntaxReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {
+  explicit SyntaxReader(std::string_view text) : text_(text) {
     if (text_.starts_with("\xEF\xBB\xBF")) begin_ = at_ = 3;
   }
 
@@ -213,6 +213,6 @@ class Reader {
 
 }  // namespace
 
-std::string json_fault(std::string_view text) { return Reader(text).fault(); }
+std::string json_fault(std::string_view text) { return SyntaxReader(text).fault(); }
 
 }  // namespace mxfp4

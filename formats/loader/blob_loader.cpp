@@ -20,9 +20,9 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
+constexpr int64_t kMaxLoadedManifestBytes = int64_t{64} << 20;
 // Bytes of a plain file that a thread takes at a time.
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
+constexpr int64_t kCheckedBytes = int64_t{4} << 20;
 
 // Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on `threads` threads at most,
 // this one included. After an exception no further job starts; the first one is thrown.
@@ -74,7 +74,7 @@ class BlobLoader::Reading {
       const LoadRequest& request = requests[i];
       if (options.verify) blob.check_verifiable(request);
       const auto cut = blob.pieces(request.layer, request.tensor, request.offset,
-                                   static_cast<int64_t>(request.out.size()), kPieceBytes);
+                                   static_cast<int64_t>(request.out.size()), kCheckedBytes);
       for (size_t number = 0; number < cut.size(); ++number)
         jobs_.push_back({i, number, cut[number]});
     }
@@ -130,7 +130,7 @@ class BlobLoader::Reading {
 BlobLoader::BlobLoader(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / kManifestName;
   in_context(path.string(), [&] {
-    manifest_text_ = read_text_file(path, kMaxManifestBytes);
+    manifest_text_ = read_text_file(path, kMaxLoadedManifestBytes);
     manifest_ = parse_manifest(manifest_text_);
   });
   for (const ManifestLayer& layer : manifest_.layers) {
