@@ -8,7 +8,7 @@ namespace {
 
 // Fills `function`, a pointer to a function, from the library. Throws GpuError.
 template <class Function>
-void find(void* library, const char* name, Function& function) {
+void find_function(void* library, const char* name, Function& function) {
   void* const found = ::dlsym(library, name);
   if (found == nullptr) throw GpuError(fmt::format("libcuda.so.1: has no function {}", name));
   function = reinterpret_cast<Function>(found);
@@ -19,30 +19,30 @@ CudaDriver load_driver() {
   void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw GpuError("libcuda.so.1: there is no CUDA driver");
   CudaDriver driver{};
-  find(library, "cuGetErrorString", driver.error_string);
-  find(library, "cuInit", driver.init);
-  find(library, "cuDeviceGet", driver.device);
-  find(library, "cuDeviceGetPCIBusId", driver.pci_bus_id);
-  find(library, "cuDevicePrimaryCtxRetain", driver.retain_primary);
-  find(library, "cuDevicePrimaryCtxRelease_v2", driver.release_primary);
-  find(library, "cuCtxPushCurrent_v2", driver.push_context);
-  find(library, "cuCtxPopCurrent_v2", driver.pop_context);
-  find(library, "cuStreamCreate", driver.make_stream);
-  find(library, "cuStreamDestroy_v2", driver.destroy_stream);
-  find(library, "cuStreamSynchronize", driver.synchronize);
-  find(library, "cuStreamWaitEvent", driver.wait_event);
-  find(library, "cuEventCreate", driver.make_event);
-  find(library, "cuEventDestroy_v2", driver.destroy_event);
-  find(library, "cuEventRecord", driver.record);
-  find(library, "cuEventSynchronize", driver.await);
-  find(library, "cuMemHostRegister_v2", driver.register_host);
-  find(library, "cuMemHostUnregister", driver.unregister_host);
-  find(library, "cuMemHostGetDevicePointer_v2", driver.host_address);
-  find(library, "cuMemcpyHtoDAsync_v2", driver.copy_to_gpu);
-  find(library, "cuModuleLoadData", driver.load_module);
-  find(library, "cuModuleUnload", driver.unload_module);
-  find(library, "cuModuleGetFunction", driver.function);
-  find(library, "cuLaunchKernel", driver.launch);
+  find_function(library, "cuGetErrorString", driver.error_string);
+  find_function(library, "cuInit", driver.init);
+  find_function(library, "cuDeviceGet", driver.device);
+  find_function(library, "cuDeviceGetPCIBusId", driver.pci_bus_id);
+  find_function(library, "cuDevicePrimaryCtxRetain", driver.retain_primary);
+  find_function(library, "cuDevicePrimaryCtxRelease_v2", driver.release_primary);
+  find_function(library, "cuCtxPushCurrent_v2", driver.push_context);
+  find_function(library, "cuCtxPopCurrent_v2", driver.pop_context);
+  find_function(library, "cuStreamCreate", driver.make_stream);
+  find_function(library, "cuStreamDestroy_v2", driver.destroy_stream);
+  find_function(library, "cuStreamSynchronize", driver.synchronize);
+  find_function(library, "cuStreamWaitEvent", driver.wait_event);
+  find_function(library, "cuEventCreate", driver.make_event);
+  find_function(library, "cuEventDestroy_v2", driver.destroy_event);
+  find_function(library, "cuEventRecord", driver.record);
+  find_function(library, "cuEventSynchronize", driver.await);
+  find_function(library, "cuMemHostRegister_v2", driver.register_host);
+  find_function(library, "cuMemHostUnregister", driver.unregister_host);
+  find_function(library, "cuMemHostGetDevicePointer_v2", driver.host_address);
+  find_function(library, "cuMemcpyHtoDAsync_v2", driver.copy_to_gpu);
+  find_function(library, "cuModuleLoadData", driver.load_module);
+  find_function(library, "cuModuleUnload", driver.unload_module);
+  find_function(library, "cuModuleGetFunction", driver.function);
+  find_function(library, "cuLaunchKernel", driver.launch);
   driver.check(driver.init(0), "cuInit");
   return driver;
 }

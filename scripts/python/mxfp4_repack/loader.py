@@ -87,7 +87,6 @@ class Loader:
 
     def _open_gpu(self) -> None:
         if torch.version.hip is None:
-            torch.cuda.init()  # the context that the library shares
             self._gpu = open_gpu(self.device.index, self.threads, self.ring_bytes)
 
     @property

@@ -1,0 +1,117 @@
+/* A stand-in for libcuda.so.1 for quick tests: memory of the GPU is the process's own, work is done
+ * when it is asked for. Copies must start from registered memory, and a context must be current.
+ * FAKE_CUDA_FAIL=NAME:N lets the N-th call of a function fail (N from 1), and all after it. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int Result;
+enum { OK = 0, INVALID = 1, NOT_FOUND = 500 };
+
+static __thread int contexts;
+static char *pinned;
+static size_t pinned_bytes;
+
+static int fails(const char *name) {
+  static int calls;
+  const char *wanted = getenv("FAKE_CUDA_FAIL");
+  const size_t length = strlen(name);
+  if (wanted == NULL || strncmp(wanted, name, length) != 0 || wanted[length] != ':') return 0;
+  return __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) >= atoi(wanted + length + 1);
+}
+#define MAY_FAIL(name) \
+  if (fails(#name)) return INVALID
+
+Result cuGetErrorString(Result r, const char **text) {
+  (void)r;
+  *text = "the fake driver fails";
+  return OK;
+}
+Result cuInit(unsigned flags) { MAY_FAIL(cuInit); return flags == 0 ? OK : INVALID; }
+Result cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal < 2 ? OK : INVALID; }
+Result cuDeviceGetPCIBusId(char *text, int size, int device) {
+  snprintf(text, (size_t)size, "0000:%02X:00.0", device);
+  return OK;
+}
+Result cuDevicePrimaryCtxRetain(void **context, int device) {
+  MAY_FAIL(cuDevicePrimaryCtxRetain);
+  *context = &contexts + device;
+  return OK;
+}
+Result cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return OK; }
+Result cuCtxPushCurrent_v2(void *context) { ++contexts; return context != NULL ? OK : INVALID; }
+Result cuCtxPopCurrent_v2(void **context) { *context = NULL; return --contexts >= 0 ? OK : INVALID; }
+static Result make(void **handle) {
+  *handle = malloc(1);
+  return contexts > 0 ? OK : INVALID;
+}
+Result cuStreamCreate(void **s, unsigned flags) { (void)flags; MAY_FAIL(cuStreamCreate); return make(s); }
+Result cuStreamDestroy_v2(void *s) { free(s); return OK; }
+Result cuStreamSynchronize(void *s) { MAY_FAIL(cuStreamSynchronize); return s != NULL ? OK : INVALID; }
+Result cuStreamWaitEvent(void *s, void *e, unsigned flags) { (void)flags; return s && e ? OK : INVALID; }
+Result cuEventCreate(void **e, unsigned flags) { (void)flags; MAY_FAIL(cuEventCreate); return make(e); }
+Result cuEventDestroy_v2(void *e) { free(e); return OK; }
+Result cuEventRecord(void *e, void *s) { MAY_FAIL(cuEventRecord); return e && s ? OK : INVALID; }
+Result cuEventSynchronize(void *e) { MAY_FAIL(cuEventSynchronize); return e != NULL ? OK : INVALID; }
+Result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
+  (void)flags;
+  MAY_FAIL(cuMemHostRegister_v2);
+  pinned = memory;
+  pinned_bytes = bytes;
+  return OK;
+}
+Result cuMemHostUnregister(void *memory) { return memory != NULL ? OK : INVALID; }
+Result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags) {
+  (void)flags;
+  MAY_FAIL(cuMemHostGetDevicePointer_v2);
+  *address = (uintptr_t)memory;
+  return OK;
+}
+Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s) {
+  MAY_FAIL(cuMemcpyHtoDAsync_v2);
+  const char *begin = from;
+  if (s == NULL || contexts <= 0 || begin < pinned || begin + bytes > pinned + pinned_bytes) return INVALID;
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return OK;
+}
+Result cuModuleLoadData(void **module, const void *ptx) {
+  MAY_FAIL(cuModuleLoadData);
+  *module = malloc(1);
+  return strstr(ptx, ".entry xxh3_sum_blocks") != NULL ? OK : INVALID;
+}
+Result cuModuleUnload(void *module) { free(module); return OK; }
+Result cuModuleGetFunction(void **function, void *module, const char *name) {
+  *function = module;
+  return strcmp(name, "xxh3_sum_blocks") == 0 ? OK : NOT_FOUND;
+}
+
+/* XXH3's default secret, of its specification. */
+static const uint64_t secret[24] = {
+    0xBE4BA423396CFEB8, 0x1CAD21F72C81017C, 0xDB979083E96DD4DE, 0x1F67B3B7A4A44072,
+    0x78E5C0CC4EE679CB, 0x2172FFCC7DD05A82, 0x8E2443F7744608B8, 0x4C263A81E69035E0,
+    0xCB00C391BB52283C, 0xA32E531B8B65D088, 0x4EF90DA297486471, 0xD8ACDEA946EF1938,
+    0x3F349CE33F76FAA8, 0x1D4F0BC7C7BBDCF9, 0x3159B4CD4BE0518A, 0x647378D9C97E9FC8,
+    0xC3EBD33483ACC5EA, 0xEB6313FAFFA081C5, 0x49DAF0B751DD0D17, 0x9E68D429265516D3,
+    0xFCA1477D58BE162B, 0xCE31D07AD1B8F88F, 0x280416958F3ACB45, 0x7E404BBBCAFBD7AF};
+
+Result cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, void *s, void **arguments, void **extra) {
+  MAY_FAIL(cuLaunchKernel);
+  const char *in = (const char *)(uintptr_t) * (uint64_t *)arguments[0];
+  const uint64_t blocks = *(uint64_t *)arguments[1];
+  uint64_t *sums = (uint64_t *)(uintptr_t) * (uint64_t *)arguments[2];
+  if (function == NULL || s == NULL || extra != NULL || shared != 0) return INVALID;
+  if (gy * gz * by * bz != 1 || (uint64_t)gx * bx < blocks * 8) return INVALID;
+  for (uint64_t b = 0; b < blocks; ++b) {
+    memset(sums + 8 * b, 0, 64);
+    for (int n = 0; n < 128; ++n) {
+      uint64_t x;
+      memcpy(&x, in + 1024 * b + 8 * (uint64_t)n, 8);
+      const uint64_t key = x ^ secret[n / 8 + n % 8];
+      sums[8 * b + (uint64_t)(n % 8)] += (key & 0xFFFFFFFF) * (key >> 32);
+      sums[8 * b + (uint64_t)(n % 8 ^ 1)] += x;
+    }
+  }
+  return OK;
+}

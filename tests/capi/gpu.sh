@@ -1,0 +1,41 @@
+# The C interface's way to a GPU, with a stand-in for CUDA's driver: bytes, damage, a driver that fails
+# in each of its functions, and a machine without one. tests/gpu/loader_check.py runs on a real GPU.
+need_numpy
+"$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 2, 5, 320, 352)
+layer_files.make_gpt_oss("large", 1, 9, 2880, 2880)'
+convert_quietly model -o plain --backend TRITON --arch sm90 --compress none
+convert_quietly model -o zstd --backend TRITON --arch sm90
+convert_quietly model -o level9 --backend MARLIN --arch sm80 --level 9
+convert_quietly large -o large-plain --backend MARLIN --arch sm80 --compress none
+convert_quietly large -o large-zstd --backend TRITON --arch sm90
+
+"$GPU_TEST" --no-gpu zstd >words || fail 'without a driver'
+grep -q 'libcuda.so.1: there is no CUDA driver' words || { cat words >&2; fail 'without a driver: the words'; }
+
+mkdir driver
+cp "$FAKE_CUDA" driver/libcuda.so.1
+export LD_LIBRARY_PATH=$PWD/driver
+for blob in plain zstd level9 large-plain large-zstd; do
+  "$GPU_TEST" $blob || fail "$blob"
+done
+for function in cuInit:1 cuDevicePrimaryCtxRetain:1 cuStreamCreate:1 cuStreamCreate:2 cuEventCreate:3 \
+  cuModuleLoadData:1 cuMemHostRegister_v2:1 cuMemHostGetDevicePointer_v2:1 cuMemcpyHtoDAsync_v2:1 \
+  cuMemcpyHtoDAsync_v2:5 cuLaunchKernel:1 cuLaunchKernel:4 cuEventRecord:1 cuEventSynchronize:2 \
+  cuStreamSynchronize:1; do
+  FAKE_CUDA_FAIL=$function "$GPU_TEST" --no-gpu large-zstd >words || fail "$function"
+  grep -q 'the fake driver fails (1)' words || { cat words >&2; fail "$function: the words"; }
+done
+cat >flip.py <<'PY'
+import os, sys
+path = sys.argv[1]
+with open(path, "r+b") as file:
+    file.seek(os.path.getsize(path) * 2 // 3)
+    byte = file.read(1)[0]
+    file.seek(-1, 1)
+    file.write(bytes([byte ^ 16]))
+PY
+for file in large-plain/layer-00000.safetensors large-zstd/layer-00000.safetensors.zst; do
+  "$python" flip.py $file
+  "$GPU_TEST" --damaged "${file%/*}" >words || fail "$file"
+  grep -q "$file: .*: checksum differs" words || { cat words >&2; fail "$file: the words"; }
+done

@@ -1,0 +1,128 @@
+/* The C interface's way to a GPU, with fake_cuda.c or a real driver's absence.
+ *   gpu_test BLOB             every layer, by several numbers of threads, equals what read_layer gives
+ *   gpu_test --damaged BLOB   verification finds the damage
+ *   gpu_test --no-gpu BLOB    there is no GPU, or the driver fails: NO_GPU, with a reason */
+#include <mxfp4_repack.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, mxfp4_repack_last_error()); \
+      exit(1);                                                                               \
+    }                                                                                        \
+  } while (0)
+
+static mxfp4_repack_layer layer_of(const mxfp4_repack_blob *blob, int64_t index) {
+  mxfp4_repack_layer layer = {.struct_size = sizeof layer};
+  CHECK(mxfp4_repack_get_layer(blob, index, &layer) == MXFP4_REPACK_OK);
+  return layer;
+}
+
+static unsigned char *allocate(int64_t bytes) {
+  void *memory = NULL;
+  CHECK(posix_memalign(&memory, 4096, (size_t)bytes + 1) == 0);
+  return memory;
+}
+
+/* Reads a layer's tensors, each to its offset in `to`, rounded up to 8. */
+static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, int64_t index, unsigned char *to,
+                                      int64_t *offsets, int verify) {
+  const mxfp4_repack_layer layer = layer_of(blob, index);
+  mxfp4_repack_request requests[16];
+  int64_t at = 0;
+  for (int64_t i = 0; i < layer.num_tensors; ++i) {
+    mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
+    CHECK(mxfp4_repack_get_tensor(blob, index, i, &tensor) == MXFP4_REPACK_OK);
+    offsets[i] = at;
+    requests[i] = (mxfp4_repack_request){index, i, 0, -1, to + at, tensor.bytes};
+    at += (tensor.bytes + 7) / 8 * 8;
+  }
+  mxfp4_repack_read_options options = {sizeof options, 1, verify, NULL};
+  return mxfp4_repack_gpu_read(gpu, blob, requests, (size_t)layer.num_tensors, &options);
+}
+
+static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
+  mxfp4_repack_gpu_options options = {sizeof options, threads, 0, ring};
+  mxfp4_repack_gpu *gpu;
+  CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_OK);
+  return gpu;
+}
+
+static void check_layers(const mxfp4_repack_blob *blob) {
+  const int threads[] = {1, 2, 14};
+  for (int t = 0; t < 3; ++t) {
+    mxfp4_repack_gpu *gpu = open_gpu(threads[t], t == 1 ? 0 : (int64_t)24 << 20);
+    for (int64_t index = 0; index < mxfp4_repack_num_layers(blob); ++index) {
+      const mxfp4_repack_layer layer = layer_of(blob, index);
+      unsigned char *want = allocate(layer.bytes), *got = allocate(layer.bytes + 8 * layer.num_tensors);
+      int64_t offsets[16];
+      CHECK(layer.num_tensors <= 16);
+      CHECK(mxfp4_repack_read_layer(blob, index, want, layer.bytes, NULL) == MXFP4_REPACK_OK);
+      for (int verify = 0; verify < 2; ++verify) {
+        memset(got, 0xEE, (size_t)layer.bytes);
+        CHECK(read_layer(gpu, blob, index, got, offsets, verify) == MXFP4_REPACK_OK);
+        for (int64_t i = 0; i < layer.num_tensors; ++i) {
+          mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
+          CHECK(mxfp4_repack_get_tensor(blob, index, i, &tensor) == MXFP4_REPACK_OK);
+          CHECK(memcmp(got + offsets[i], want + tensor.offset, (size_t)tensor.bytes) == 0);
+        }
+      }
+      free(want);
+      free(got);
+    }
+    mxfp4_repack_gpu_close(gpu);
+  }
+}
+
+static void check_wrong(const mxfp4_repack_blob *blob) {
+  mxfp4_repack_gpu *gpu;
+  mxfp4_repack_gpu_options options = {sizeof options, 2, 0, 1 << 20};
+  CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_USAGE && gpu == NULL);
+  CHECK(mxfp4_repack_gpu_open(-1, NULL, &gpu) == MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_gpu_open(7, NULL, &gpu) == MXFP4_REPACK_NO_GPU);
+  CHECK(mxfp4_repack_gpu_open(0, NULL, NULL) == MXFP4_REPACK_USAGE);
+  gpu = open_gpu(3, 0);
+  CHECK(mxfp4_repack_gpu_read(gpu, NULL, NULL, 0, NULL) == MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_gpu_read(gpu, blob, NULL, 0, NULL) == MXFP4_REPACK_OK);
+  mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
+  CHECK(mxfp4_repack_get_tensor(blob, 0, 0, &tensor) == MXFP4_REPACK_OK);
+  unsigned char *memory = allocate(tensor.bytes);
+  mxfp4_repack_request request = {0, 0, 0, -1, memory + 1, tensor.bytes};
+  const int32_t cancelled = 1;
+  mxfp4_repack_read_options reading = {sizeof reading, 0, 1, NULL};
+  CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);
+  request.memory = memory;
+  reading.cancel = &cancelled;
+  CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_CANCELLED);
+  reading.cancel = NULL;
+  CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
+  free(memory);
+  mxfp4_repack_gpu_close(gpu);
+  mxfp4_repack_gpu_close(NULL);
+}
+
+int main(int argc, char **argv) {
+  mxfp4_repack_blob *blob;
+  CHECK(argc > 1 && mxfp4_repack_open(argv[argc - 1], &blob) == MXFP4_REPACK_OK);
+  if (argc == 2) {
+    check_layers(blob);
+    check_wrong(blob);
+  } else {
+    int64_t offsets[16];
+    const mxfp4_repack_layer layer = layer_of(blob, 0);
+    unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
+    mxfp4_repack_gpu *gpu = NULL;
+    mxfp4_repack_status status = mxfp4_repack_gpu_open(0, NULL, &gpu);
+    if (status == MXFP4_REPACK_OK) status = read_layer(gpu, blob, 0, memory, offsets, 1);
+    puts(mxfp4_repack_last_error());
+    CHECK(status == (strcmp(argv[1], "--damaged") == 0 ? MXFP4_REPACK_INPUT : MXFP4_REPACK_NO_GPU));
+    mxfp4_repack_gpu_close(gpu);
+    free(memory);
+  }
+  mxfp4_repack_close(blob);
+  return 0;
+}
