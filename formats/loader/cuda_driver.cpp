@@ -50,8 +50,8 @@ CudaDriver load_driver() {
 }  // namespace
 
 const CudaDriver& CudaDriver::get() {
-  static const CudaDriver driver = load_driver();
-  return driver;
+  static const CudaDriver kDriver = load_driver();
+  return kDriver;
 }
 
 void CudaDriver::check(Result result, std::string_view what) const {

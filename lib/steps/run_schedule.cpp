@@ -38,15 +38,16 @@ Buffers buffers_of(const Schedule& schedule, int64_t band, ConstBytes in, Mutabl
 // Rows shorter than this are over before the core's own prefetching has found them: they are fetched
 // about this many bytes ahead. What lies behind the last row is fetched in vain.
 constexpr int64_t kFetchAhead = 4096;
-constexpr int64_t kLine = 64;
+constexpr int64_t kFetchedLine = 64;
 
 void fetch(const std::byte* from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(from + i, 0, 2);
+  for (int64_t i = 0; i < bytes; i += kFetchedLine) __builtin_prefetch(from + i, 0, 2);
 }
 
 // How far ahead rows of these moves are fetched; 0: not at all.
 int64_t fetch_distance(const Operation& op, const RowMoves& moves) {
-  const bool short_rows = moves.bytes >= kLine && moves.bytes < kFetchAhead && moves.count > 1;
+  const bool short_rows =
+      moves.bytes >= kFetchedLine && moves.bytes < kFetchAhead && moves.count > 1;
   if (op.from.place != Place::kInput || !short_rows || moves.from_step <= 0) return 0;
   return std::max<int64_t>(1, kFetchAhead / moves.from_step) * moves.from_step;
 }
