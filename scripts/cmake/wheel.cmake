@@ -1,17 +1,7 @@
 # The Python wheel's share of the build: scripts/make-wheel sets MXFP4_WHEEL. The program goes into the
-# package's folder, completions and man pages where pip's scheme has them. Libraries that Debian has as
-# static ones are linked statically; scripts/make-wheel copies the others into the wheel.
-find_library(HDF5_ARCHIVE NAMES libhdf5.a libhdf5_serial.a HINTS ${HDF5_LIBRARY_DIRS} REQUIRED)
-foreach(name sz aec xxhash zstd z)
-  find_library(${name}_ARCHIVE lib${name}.a REQUIRED)
-endforeach()
-add_library(mxfp4_hdf5_without_network STATIC scripts/cmake/hdf5_without_network.cpp)
-set_target_properties(PkgConfig::HDF5 PROPERTIES INTERFACE_LINK_LIBRARIES
-  "${HDF5_ARCHIVE};mxfp4_hdf5_without_network;${sz_ARCHIVE};${aec_ARCHIVE};ZLIB::ZLIB;m;${CMAKE_DL_LIBS}")
-set_target_properties(ZLIB::ZLIB PROPERTIES IMPORTED_LOCATION "${z_ARCHIVE}"
-  IMPORTED_LOCATION_RELEASE "${z_ARCHIVE}")
-set_target_properties(PkgConfig::ZSTD PROPERTIES INTERFACE_LINK_LIBRARIES "${zstd_ARCHIVE}")
-set_target_properties(PkgConfig::XXHASH PROPERTIES INTERFACE_LINK_LIBRARIES "${xxhash_ARCHIVE}")
+# package's folder, completions and man pages where pip's scheme has them. scripts/make-wheel copies the
+# libraries that Debian has not as static ones into the wheel.
+include(scripts/cmake/static_libraries.cmake)
 
 install(TARGETS mxfp4-repack RUNTIME DESTINATION mxfp4_repack/bin COMPONENT wheel)
 install(PROGRAMS scripts/probe-target DESTINATION mxfp4_repack/bin COMPONENT wheel)
