@@ -1,4 +1,4 @@
-// mxfp4_repack.h on top of BlobLoader: checks arguments and turns exceptions into statuses.
+// mxfp4_repack.h on top of BlobLoader: turns exceptions into statuses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "formats/loader/blob_loader.hpp"
+#include "formats/loader/c_api_arguments.hpp"
 #include "formats/loader/gpu_loader.hpp"
 #include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
-#include "formats/os/available_threads.hpp"
 #include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
@@ -32,7 +32,6 @@ struct mxfp4_repack_stream {
 namespace mxfp4 {
 namespace {
 
-constexpr int kMostThreads = 1024;
 constexpr int64_t kUsualRing = int64_t{64} << 20;
 
 // The size is fixed because storing an error's text must not fail. A longer text loses its end.
@@ -86,117 +85,6 @@ mxfp4_repack_status guarded(const Body& body) noexcept {
   } catch (...) {
     return told(MXFP4_REPACK_INTERNAL, "an unknown exception");
   }
-}
-
-void require(bool holds, const char* what) {
-  if (!holds) throw Error::usage(what);
-}
-
-// `index`, checked to be below `count`.
-size_t checked_index(int64_t index, size_t count, std::string_view what) {
-  if (index < 0 || static_cast<uint64_t>(index) >= count) {
-    throw Error::usage(fmt::format("{} {}: there are {}", what, index, count));
-  }
-  return static_cast<size_t>(index);
-}
-
-// Copies the members of `answer` that the caller's version of the structure has.
-template <class Answer>
-void give(Answer answer, Answer* to) {
-  const size_t size = std::min(to->struct_size, sizeof(Answer));
-  answer.struct_size = to->struct_size;
-  std::memcpy(to, &answer, size);
-}
-
-template <class Struct>
-void require_size(const Struct* value, const char* what) {
-  require(value != nullptr && value->struct_size >= sizeof(value->struct_size), what);
-}
-
-// Copies the members of `given`, which may be null, that the caller's version of the structure has.
-template <class Options>
-void take(const Options* given, Options& options) {
-  if (given == nullptr) return;
-  require_size(given, "options: struct_size is not set");
-  std::memcpy(&options, given, std::min(given->struct_size, sizeof(options)));
-}
-
-int checked_threads(int32_t threads) {
-  require(threads >= 0 && threads <= kMostThreads, "options: threads: 0 to 1024");
-  return threads == 0 ? available_threads() : threads;
-}
-
-LoadOptions options_of(const mxfp4_repack_read_options* given) {
-  mxfp4_repack_read_options options{};
-  take(given, options);
-  return {.threads = checked_threads(options.threads),
-          .verify = options.verify != 0,
-          .cancel = options.cancel};
-}
-
-// Bytes of one expert, where the tensor's first dimension counts experts; else 0.
-int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
-  const int64_t experts = layer.loaded.dims.num_experts;
-  const Shape& shape = tensor.spec.shape;
-  const bool by_expert = experts > 0 && shape.rank() > 0 && shape[0] == experts;
-  return by_expert ? tensor.spec.bytes() / experts : 0;
-}
-
-// A tensor that the caller named by numbers, checked to be in the blob.
-struct TensorPlace {
-  size_t layer;
-  size_t tensor;
-  int64_t bytes;
-};
-
-TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tensor) {
-  const auto& layers = loader.manifest().layers;
-  const size_t in = checked_index(layer, layers.size(), "layer");
-  const size_t index = checked_index(tensor, layers[in].tensors.size(), "tensor");
-  return {in, index, layers[in].tensors[index].spec.bytes()};
-}
-
-LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request& request) {
-  const auto& layers = loader.manifest().layers;
-  LoadRequest checked;
-  checked.layer = checked_index(request.layer, layers.size(), "layer");
-  const ManifestLayer& layer = layers[checked.layer];
-  checked.tensor = checked_index(request.tensor, layer.tensors.size(), "tensor");
-  const ManifestTensor& tensor = layer.tensors[checked.tensor];
-  int64_t bytes = tensor.spec.bytes();
-  if (request.first_expert != 0 || request.num_experts != -1) {
-    const int64_t experts = layer.loaded.dims.num_experts;
-    const int64_t each = expert_bytes(layer, tensor);
-    if (each == 0) {
-      throw Error::usage(fmt::format("{}: cannot be cut by experts", tensor.name));
-    }
-    const bool first = request.first_expert >= 0 && request.first_expert <= experts;
-    const int64_t count =
-        request.num_experts == -1 && first ? experts - request.first_expert : request.num_experts;
-    if (!first || count < 0 || count > experts - request.first_expert) {
-      throw Error::usage(fmt::format("{}: {} experts from {} on: there are {}", tensor.name,
-                                     request.num_experts, request.first_expert, experts));
-    }
-    checked.offset = request.first_expert * each;
-    bytes = count * each;
-  }
-  if (request.bytes != bytes) {
-    throw Error::usage(
-        fmt::format("{}: {} bytes of memory for {}", tensor.name, request.bytes, bytes));
-  }
-  require(request.memory != nullptr || bytes == 0, "memory is null");
-  checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(bytes)};
-  return checked;
-}
-
-std::vector<LoadRequest> checked_requests(const BlobLoader& loader,
-                                          const mxfp4_repack_request* requests, size_t count) {
-  require(requests != nullptr || count == 0, "requests is null");
-  std::vector<LoadRequest> checked;
-  for (const mxfp4_repack_request& request : std::span(requests, count)) {
-    checked.push_back(checked_request(loader, request));
-  }
-  return checked;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -78,7 +79,8 @@ class GpuLoader::Reading {
         sums_(requests.size()) {
     for (size_t i = 0; i < requests.size(); ++i) {
       if (options.verify) blob.check_verifiable(requests[i]);
-      plan(i);
+      places_.push_back(blob.place(requests[i].layer, requests[i].tensor));
+      in_context(places_.back(), [&] { plan(i); });
     }
     states_ = std::make_unique<State[]>(runs_.size());
     for (size_t i = 0; i < runs_.size(); ++i) states_[i].missing = runs_[i].pieces;
@@ -173,7 +175,7 @@ class GpuLoader::Reading {
     const Run& run = runs_[piece.run];
     const LoadRequest& request = requests_[run.request];
     const bool checked = options_.verify && !summed(run.request);
-    in_context(blob_.place(request.layer, request.tensor), [&] {
+    in_context(places_[run.request], [&] {
       blob_.read_piece(request.layer, piece.piece,
                        place(piece.run).subspan(piece.at, static_cast<size_t>(piece.piece.bytes)),
                        buffers, checked ? FrameCheck::kChecksums : FrameCheck::kSizes, nullptr);
@@ -264,7 +266,8 @@ class GpuLoader::Reading {
   const BlobLoader& blob_;
   std::span<const LoadRequest> requests_;
   const LoadOptions& options_;
-  std::vector<Checksum> sums_;  // by request
+  std::vector<Checksum> sums_;       // by request
+  std::vector<std::string> places_;  // by request: file and tensor
   std::vector<Run> runs_;
   std::vector<Piece> pieces_;
   std::unique_ptr<State[]> states_;  // by run
@@ -301,7 +304,7 @@ void GpuLoader::open(int threads) {
     cuda_.check(cuda_.make_event(&slot.copied, kWithoutTiming), "cuEventCreate");
     cuda_.check(cuda_.make_event(&slot.done, kWithoutTiming), "cuEventCreate");
   }
-  cuda_.check(cuda_.load_module(&module_, kSumPtx), "cuModuleLoadData");
+  cuda_.check(cuda_.load_module(&module_, sum_ptx().c_str()), "cuModuleLoadData");
   cuda_.check(cuda_.function(&sum_blocks_, module_, kSumKernel), "cuModuleGetFunction");
 
   std::array<char, 32> bus_id{};

@@ -8,13 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                     \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, mxfp4_repack_last_error()); \
-      exit(1);                                                                               \
-    }                                                                                        \
-  } while (0)
+#include "check.h"
 
 static mxfp4_repack_layer layer_of(const mxfp4_repack_blob *blob, int64_t index) {
   mxfp4_repack_layer layer = {.struct_size = sizeof layer};

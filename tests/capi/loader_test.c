@@ -10,13 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                   \
-  do {                                                                                     \
-    if (!(condition)) {                                                                    \
-      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, mxfp4_repack_last_error()); \
-      exit(1);                                                                             \
-    }                                                                                      \
-  } while (0)
+#include "check.h"
 
 static mxfp4_repack_read_options options_of(int threads, int verify) {
   mxfp4_repack_read_options options = {sizeof options, threads, verify, NULL};

@@ -239,10 +239,7 @@ def main():
         groups = [pool.submit(run_group, backend, how, arguments, results) for backend in arguments.backends for how in STEPS]
         for group in groups:
             group.result()
-    if arguments.report:
-        arguments.report.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"{len(results)} starts, {starts.failures} failures")
-    return 1 if starts.failures or not results else 0
+    return starts.finish(results, arguments.report)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` 
   plain     rate of a pinned copy as large, the ceiling; of an ordinary .cuda(); of reading alone;
   loader    rate of to_device(), uncompressed: at least 0.8 of the pinned copy; compressed;
   decoding  rate of threads into the ring, by number of threads: what limits the loader;
+  damage    a turned bit is found, in tensors of either kind of blob, wherever it lies;
+  two GPUs  rate of each while both load, and alone; only where there are two;
   memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB;
   matmul    with triton_kernels at hand, triton_matmul_check.py on blobs of the same program.
 
@@ -20,6 +22,7 @@ times numbers of threads and ring sizes. --report writes all numbers as JSON. Ra
 in GB/s of decoded bytes. Needs a GPU, torch, numpy; exits 1 if a limit was missed.
 """
 import argparse
+import concurrent.futures
 import importlib.util
 import json
 import os
@@ -27,6 +30,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -43,6 +47,7 @@ from mxfp4_repack import loader
 SHARE_OF_PINNED = 0.8
 BESIDE_LIMIT = 64 << 20
 REPEATS = 5
+TURNED_BITS = 40
 METHODS = {"uncompressed": "none", "compressed": "zstd"}
 
 report = {"numbers": {}, "failures": []}
@@ -141,6 +146,66 @@ def check_memory(what, layer):
         f"reserved {reserved / 2**20:.1f}, by the driver {driver / 2**20:.1f} MiB", beside < BESIDE_LIMIT)
 
 
+def check_damage(arguments):
+    """Bits of small blobs, turned after the blob was opened."""
+    base, random = arguments.work / "damage", np.random.default_rng(2)
+    shutil.rmtree(base, ignore_errors=True)
+    layer_files.make_gpt_oss(str(base / "model"), 1, 5, 320, 352)
+    for what, method in METHODS.items():
+        blob = pack(arguments.program, base / "model", base / what, "--compress", method)
+        missed = []
+        for _ in range(TURNED_BITS):
+            with blob.layer(blob.layers[0]) as layer:
+                size = os.path.getsize(layer.path)
+                at, bit = int(random.integers(size // 4, size * 3 // 4)), 1 << int(random.integers(8))
+                turn(layer.path, at, bit)
+                try:
+                    layer.to_device("cuda")
+                    missed.append(at)
+                except mxfp4_repack.BlobError:
+                    pass
+                turn(layer.path, at, bit)
+        say(f"damage, {what}", f"{TURNED_BITS} bits, not found: bytes {missed or 'none'}", not missed)
+
+
+def turn(path, at, bit):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ bit]))
+
+
+def measure_two_gpus(arguments, what, size):
+    """Each GPU alone and both at once, by threads of this process."""
+    loaders = [loader.Loader(f"cuda:{gpu}") for gpu in range(2)]
+    blobs = [mxfp4_repack.open_blob(arguments.work / what) for _ in loaders]
+    layers = [[blob.layer(prefix) for prefix in blob.layers] for blob in blobs]
+
+    def load_on(gpu, begin=None):
+        if begin:
+            begin.wait()
+        begun = time.perf_counter()
+        for _ in range(2):
+            load_all(loaders[gpu], layers[gpu])
+        return 2 * size / (time.perf_counter() - begun) / 1e9
+
+    alone, both = ([], []), ([], [])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for _ in range(REPEATS + 1):
+            for gpu in range(2):
+                alone[gpu].append(load_on(gpu))
+            begin = threading.Barrier(2)
+            for gpu, got in enumerate(pool.map(load_on, range(2), (begin, begin))):
+                both[gpu].append(got)
+    for gpu in range(2):
+        one, two = statistics.median(alone[gpu][1:]), statistics.median(both[gpu][1:])
+        report["numbers"][f"two GPUs, {what}, GPU {gpu}"] = two / one
+        say(f"two GPUs, {what}", f"GPU {gpu}: {one:.1f} GB/s alone, {two:.1f} beside the other: {two / one:.2f}")
+    for one in loaders:
+        one.close()
+
+
 def load_all(loader, layers):
     """One layer after another, none kept: tensors of one layer's size are on the GPU."""
     for layer in layers:
@@ -172,7 +237,8 @@ def measure(arguments, plain, packed, size):
     del host, device, pageable
 
     usual = loader.Loader("cuda")
-    say("loader", f"{usual.threads} threads, a ring of {usual.ring_bytes >> 20} MiB")
+    say("loader", f"{usual.threads} threads, a ring of {usual.ring_bytes >> 20} MiB, "
+                  f"{'by the library alone' if usual.direct else 'by the calling thread'}")
     got = rate("loader: uncompressed", size, lambda: load_all(usual, plain))
     say("loader: share of the pinned copy", f"{got / pinned:.2f}, at least {SHARE_OF_PINNED}",
         got >= SHARE_OF_PINNED * pinned)
@@ -252,8 +318,12 @@ def main():
     for what in layers:
         check_bytes(what, layers[what][0])
         check_memory(what, layers[what][0])
+    check_damage(arguments)
     loader.release()
     measure(arguments, layers["uncompressed"], layers["compressed"], size)
+    if torch.cuda.device_count() > 1:
+        for what in METHODS:
+            measure_two_gpus(arguments, what, size)
     check_matmul(arguments)
     if arguments.report:
         arguments.report.write_text(json.dumps(report, indent=2) + "\n")

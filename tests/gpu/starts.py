@@ -25,6 +25,16 @@ def run(*command):
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 
 
+def finish(results, file):
+    """Writes the results to `file`, if there is one, and prints the last line; the exit status."""
+    import json
+
+    if file:
+        file.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"{len(results)} starts, {failures} failures")
+    return 1 if failures or not results else 0
+
+
 def make_checkpoint(directory, arguments, seed=1):
     """A gpt-oss of random weights, unless it is there."""
     if not directory.exists():

@@ -190,10 +190,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for group in [pool.submit(run_group, group, arguments, results) for group in GROUPS]:
             group.result()
-    if arguments.report:
-        arguments.report.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"{len(results)} starts, {starts.failures} failures")
-    return 1 if starts.failures or not results else 0
+    return starts.finish(results, arguments.report)
 
 
 if __name__ == "__main__":

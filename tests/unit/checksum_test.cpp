@@ -70,6 +70,33 @@ TEST(Checksum, UpdatesAndPartsOfAnySizeGiveTheSame) {
   }
 }
 
+TEST(Checksum, PartsWhoseBlocksAreSummedElsewhere) {
+  const auto bytes = random_bytes(300 << 10, 5);
+  std::mt19937_64 draw(6);
+  for (int round = 0; round < 100; ++round) {
+    const ConstBytes all = ConstBytes(bytes).first(draw() % bytes.size());
+    const size_t longest = round % 2 == 0 ? 3000 : 100'000;
+    Checksum sum;
+    for (ConstBytes rest = all; !rest.empty();) {
+      const ConstBytes piece = rest.first(std::min(rest.size(), 1 + draw() % longest));
+      const int64_t begin = sum.size();
+      const auto to_block = static_cast<size_t>(ChecksumPart::first_block(begin) - begin);
+      std::vector<uint64_t> sums;
+      if (to_block < piece.size()) {
+        const ConstBytes behind = piece.subspan(to_block);
+        const size_t blocks = behind.size() / ChecksumBlocks::kBlock;
+        sums.resize(blocks * ChecksumBlocks::kLanes);
+        kernels::xxh3_sum_blocks(behind.data(), blocks, sums.data());
+      }
+      ChecksumPart part;
+      part.assemble(begin, piece, sums);
+      sum.append(part);
+      rest = rest.subspan(piece.size());
+    }
+    EXPECT_EQ(sum.hex(), reference(all)) << "round " << round;
+  }
+}
+
 TEST(Checksum, OnePartServesTwoStreams) {
   const auto bytes = random_bytes(50'000, 4);
   ChecksumPart part;

@@ -1,0 +1,102 @@
+#include "formats/loader/c_api_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "formats/os/available_threads.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+}  // namespace
+
+void require(bool holds, const char* what) {
+  if (!holds) throw Error::usage(what);
+}
+
+size_t checked_index(int64_t index, size_t count, std::string_view what) {
+  if (index < 0 || static_cast<uint64_t>(index) >= count) {
+    throw Error::usage(fmt::format("{} {}: there are {}", what, index, count));
+  }
+  return static_cast<size_t>(index);
+}
+
+int checked_threads(int32_t threads) {
+  require(threads >= 0 && threads <= kMostThreads, "options: threads: 0 to 1024");
+  return threads == 0 ? available_threads() : threads;
+}
+
+LoadOptions options_of(const mxfp4_repack_read_options* given) {
+  mxfp4_repack_read_options options{};
+  take(given, options);
+  return {.threads = checked_threads(options.threads),
+          .verify = options.verify != 0,
+          .cancel = options.cancel};
+}
+
+int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
+  const int64_t experts = layer.loaded.dims.num_experts;
+  const Shape& shape = tensor.spec.shape;
+  const bool by_expert = experts > 0 && shape.rank() > 0 && shape[0] == experts;
+  return by_expert ? tensor.spec.bytes() / experts : 0;
+}
+
+TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tensor) {
+  const auto& layers = loader.manifest().layers;
+  const size_t in = checked_index(layer, layers.size(), "layer");
+  const size_t index = checked_index(tensor, layers[in].tensors.size(), "tensor");
+  return {in, index, layers[in].tensors[index].spec.bytes()};
+}
+
+namespace {
+
+LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request& request) {
+  const auto& layers = loader.manifest().layers;
+  LoadRequest checked;
+  checked.layer = checked_index(request.layer, layers.size(), "layer");
+  const ManifestLayer& layer = layers[checked.layer];
+  checked.tensor = checked_index(request.tensor, layer.tensors.size(), "tensor");
+  const ManifestTensor& tensor = layer.tensors[checked.tensor];
+  int64_t bytes = tensor.spec.bytes();
+  if (request.first_expert != 0 || request.num_experts != -1) {
+    const int64_t experts = layer.loaded.dims.num_experts;
+    const int64_t each = expert_bytes(layer, tensor);
+    if (each == 0) {
+      throw Error::usage(fmt::format("{}: cannot be cut by experts", tensor.name));
+    }
+    const bool first = request.first_expert >= 0 && request.first_expert <= experts;
+    const int64_t count =
+        request.num_experts == -1 && first ? experts - request.first_expert : request.num_experts;
+    if (!first || count < 0 || count > experts - request.first_expert) {
+      throw Error::usage(fmt::format("{}: {} experts from {} on: there are {}", tensor.name,
+                                     request.num_experts, request.first_expert, experts));
+    }
+    checked.offset = request.first_expert * each;
+    bytes = count * each;
+  }
+  if (request.bytes != bytes) {
+    throw Error::usage(
+        fmt::format("{}: {} bytes of memory for {}", tensor.name, request.bytes, bytes));
+  }
+  require(request.memory != nullptr || bytes == 0, "memory is null");
+  checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(bytes)};
+  return checked;
+}
+
+}  // namespace
+
+std::vector<LoadRequest> checked_requests(const BlobLoader& loader,
+                                          const mxfp4_repack_request* requests, size_t count) {
+  require(requests != nullptr || count == 0, "requests is null");
+  std::vector<LoadRequest> checked;
+  for (const mxfp4_repack_request& request : std::span(requests, count)) {
+    checked.push_back(checked_request(loader, request));
+  }
+  return checked;
+}
+
+}  // namespace mxfp4
