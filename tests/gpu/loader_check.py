@@ -112,7 +112,7 @@ def make_layers(arguments, reuse):
             "--compress", method)
         layers[what] = [blob.layer(prefix) for prefix in blob.layers]
         for layer in layers[what]:
-            layer.check_file()  # also brings it into the page cache
+            layer.check_tensors()  # also brings the file into the page cache
         say("opened" if reuse else "made", f"{what} in {time.perf_counter() - begin:.0f} s")
     return layers
 
