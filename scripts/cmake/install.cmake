@@ -39,14 +39,14 @@ install(TARGETS mxfp4_repack EXPORT mxfp4-repack-targets
 install(FILES formats/loader/mxfp4_repack.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT development)
 
-# The static libraries. Headers that speak JSON or HDF5 types are internal to formats.
+# The static libraries. Headers that speak JSON or HDF5 types, or of the C interface, are internal.
 set_target_properties(mxfp4_lib PROPERTIES EXPORT_NAME lib)
 set_target_properties(mxfp4_formats PROPERTIES EXPORT_NAME formats)
 install(TARGETS mxfp4_lib mxfp4_formats EXPORT mxfp4-repack-targets
         ARCHIVE COMPONENT development)
 install(DIRECTORY lib formats DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mxfp4 COMPONENT development
         FILES_MATCHING PATTERN "*.hpp"
-        REGEX "formats/(hdf5/hdf5_(chunk_finder|chunks|dataset|filters|handle|index|walk)|json/.*|config/quantization_rules)\\.hpp$" EXCLUDE)
+        REGEX "formats/(hdf5/hdf5_(chunk_finder|chunks|dataset|filters|handle|index|walk)|json/.*|config/quantization_rules|loader/c_api_arguments)\\.hpp$" EXCLUDE)
 install(EXPORT mxfp4-repack-targets NAMESPACE mxfp4:: DESTINATION ${PACKAGE_DIR}
         COMPONENT development)
 configure_package_config_file(

@@ -69,7 +69,7 @@ def add_arguments(parser, layers, experts):
     parser.add_argument("--hidden", type=int, default=2880)
     parser.add_argument("--inter", type=int, default=2880)
     parser.add_argument("--arguments", type=json.loads, default={}, metavar="JSON", help="more arguments of vLLM's engine; null takes one away")
-    parser.add_argument("--without-kernels", action="store_true", help="vLLM's compiled parts are not there; from 0.28.0 on a GPU needs them")
+    parser.add_argument("--without-kernels", action="store_true", help="vLLM's compiled parts are not there: enough on a CPU, not for 0.28.0 on a GPU")
     parser.add_argument("--report", type=pathlib.Path)
 
 
