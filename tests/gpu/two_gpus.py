@@ -8,7 +8,7 @@
 vLLM is the one that this interpreter imports, with the plug-in as pip installs it; nothing stands in for
 either. REVISION names the release to the program. Makes a gpt-oss checkpoint of random weights in DIR and
 packs it for two ranks, default and plain, for tensor and for expert parallel. Then vLLM's own LLM class
-starts in processes of their own, its engine and its workers in further ones: vLLM alone, the default blob,
+starts in processes of their own, its workers in further ones: vLLM alone, the default blob,
 the plain one, vLLM alone again. Checked of each start, for each rank:
 
   where the worker found the plug-in: an entry point of an installed distribution
@@ -116,9 +116,11 @@ def run_group(group, arguments, results):
 
 
 def start(command, log, arguments):
-    """Ends with all its processes: an engine may outlive the one that started it."""
+    """Ends with all its processes: an engine may outlive the one that started it. The engine is in the first of them, since
+    requests reach one in a process of its own by and by, and what it puts into one batch, and so the last bits, is chance."""
     environment = starts.environment(arguments.work, starts.ROOT / "tests" / "gpu", starts.ROOT / "tests" / "python" / "engine")
-    process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env={**environment, "VLLM_ALLOW_INSECURE_SERIALIZATION": "1"})
+    process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env={
+        **environment, "VLLM_ALLOW_INSECURE_SERIALIZATION": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "0"})
     try:
         process.wait(arguments.case_seconds)
     finally:
