@@ -15,152 +15,31 @@
 // at most 127 + span apart.
 // Source: vLLM a2c8fc6657 quantization/utils/humming_utils.py with humming-kernels 0.1.0a1
 // (a6455de) schema/mxfp4.py, ops/weight.py, include/humming/kernel/process.cuh, process_mxfp4.cuh.
-#include <fmt/format.h>
-
-#include "lib/core/checked.hpp"
-#include "lib/core/error.hpp"
 #include "lib/layouts/all.hpp"
-#include "lib/layouts/humming_requantize.hpp"
+#include "lib/layouts/humming_common.hpp"
 #include "lib/layouts/knobs.hpp"
-#include "lib/layouts/mma_tiles.hpp"
 
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kRowMultiple = 256;
-constexpr int64_t kColumnMultiple = 128;
-
-struct PaddedMatrix : MoeMatrix {
-  explicit PaddedMatrix(const MoeMatrix& m)
-      : MoeMatrix(m), padded_n(round_up(n, kRowMultiple)), padded_k(round_up(k, kColumnMultiple)) {}
-  int64_t padded_n, padded_k;
-
-  [[nodiscard]] PadMatrix pad_codes() const {
-    return {n, k / kCodesPerByte, padded_n, padded_k / kCodesPerByte};
-  }
-  [[nodiscard]] PadMatrix pad_scales() const {
-    return {n, k / kBlock, padded_n, padded_k / kBlock, kHummingScalePadding};
-  }
-};
-
-Program padding_program(const PadMatrix& pad) {
-  Program program(pad.rows * pad.row_bytes);
-  if (pad.rows != pad.out_rows || pad.row_bytes != pad.out_row_bytes) program.then(pad);
-  return program;
+Output mma_weight(const LayoutInput& input, const HummingMatrix& m) {
+  return humming_weight_output(input, m, mma_weight_tiles(m.padded_n, m.padded_k), 16);
 }
 
-Permute scale_order(const PaddedMatrix& m) {
-  // Axes: n / 64, n % 64 / 8, n % 8, g.
-  return {Unit::kByte, {m.padded_n / 64, 8, 8, m.padded_k / kBlock}, {3, 0, 2, 1}};
+Output wgmma_weight(const LayoutInput& input, const HummingMatrix& m) {
+  return humming_weight_output(input, m, wgmma_weight_tiles(m.padded_n, m.padded_k), 16);
 }
 
-Output humming_weight_output(const LayoutInput& input, const PaddedMatrix& m, Permute tiles,
-                             int64_t tile_rows) {
-  Program program = padding_program(m.pad_codes());
-  program.then(std::move(tiles));
-  return slot_output(
-      input.loaded, m.weight,
-      {DType::kI32,
-       {input.loaded.dims.num_experts, m.padded_k / tile_rows, m.padded_n * tile_rows / 8}},
-      std::move(program));
-}
-
-Output humming_scale_output(const LayoutInput& input, const PaddedMatrix& m) {
-  Program program = padding_program(m.pad_scales());
-  program.then(scale_order(m));
-  Output output =
-      slot_output(input.loaded, m.scale,
-                  {DType::kU8, {input.loaded.dims.num_experts, m.padded_k / kBlock, m.padded_n}},
-                  std::move(program));
-  output.storage.torch_dtype = "float8_e8m0fnu";
-  return output;
-}
-
-Output humming_bias_output(const LayoutInput& input, const PaddedMatrix& m) {
-  const DType dtype = input.loaded.bias.value();
-  const int64_t size = dtype_bytes(dtype);
-  Program program = padding_program({m.n, size, m.padded_n, size});
-  program.then(mma_bias_order(m.padded_n));
-  return slot_output(input.loaded, m.bias, {dtype, {input.loaded.dims.num_experts, m.padded_n}},
-                     std::move(program));
-}
-
-// The loader keeps biases in their own dtype and the schema check demands the params dtype.
-void check_biases(const LayoutInput& input) {
-  const std::string expected = params_dtype(input.target);
-  if (!input.loaded.bias) return;
-  const std::string_view found = *input.loaded.bias == DType::kF32 ? "float32" : "bfloat16";
-  if (expected == found) return;
-  throw Error::unsupported(
-      fmt::format("bias dtype mismatched: expected torch.{}, found torch.{}", expected, found));
-}
-
-// All six outputs with the weight tiles of one kernel generation.
-std::vector<Output> humming_outputs(const LayoutInput& input,
-                                    Permute (*weight_tiles)(int64_t, int64_t), int64_t tile_rows) {
-  check_biases(input);
-  std::vector<PaddedMatrix> matrices;
-  for (const MoeMatrix& m : moe_matrices(input.loaded.dims)) {
-    require_multiple("humming", fmt::format("columns of {}", slot_name(m.weight)), m.k, kBlock);
-    matrices.emplace_back(m);
-  }
-  std::vector<Output> result;
-  result.reserve(3 * matrices.size());
-  for (const PaddedMatrix& m : matrices) {
-    result.push_back(
-        humming_weight_output(input, m, weight_tiles(m.padded_n, m.padded_k), tile_rows));
-  }
-  for (const PaddedMatrix& m : matrices) result.push_back(humming_scale_output(input, m));
-  if (!input.loaded.bias) return result;
-  for (const PaddedMatrix& m : matrices) result.push_back(humming_bias_output(input, m));
-  return result;
+HummingRounding rounding_of(const LayoutInput& input) {
+  return humming_rounding(humming_input_dtype(input.target));
 }
 
 std::vector<Output> outputs_8bit(const LayoutInput& input) {
-  constexpr int64_t kTileRows = 32;
-  std::vector<Output> result = humming_outputs(input, w8_activation_weight_tiles, kTileRows);
-  const HummingActivation activation = humming_activation(humming_input_dtype(input.target));
-  for (const MoeMatrix& loaded : moe_matrices(input.loaded.dims)) {
-    const PaddedMatrix m(loaded);
-    const std::string global = slot_is_w13(m.weight) ? "w13_global_scale" : "w2_global_scale";
-    for (Output& output : result) {
-      if (output.slot == m.weight) {
-        output.combination = requantize_weights(m.weight, m.scale, m.pad_scales(), activation);
-        output.lost = "codes were rounded to a coarser scale";
-      } else if (output.slot == m.scale) {
-        // The padding takes part in the new scales, so it is made by the combination.
-        output.combination = requantize_scales(m.scale, m.pad_scales(), activation, global);
-        output.program = Program(output.combination->out_bytes);
-        output.program.then(scale_order(m));
-        output.lost = "scales were raised to within the span of the expert's global scale";
-      }
-    }
-    Output scale;
-    scale.name = global;
-    scale.slot = m.scale;
-    scale.spec = {DType::kF32, {input.loaded.dims.num_experts}};
-    scale.combination = global_scale(m.scale, m.pad_scales(), activation);
-    scale.program = Program(scale.combination->out_bytes);
-    scale.restores_slot = false;
-    result.push_back(std::move(scale));
-  }
-  return result;
+  return humming_rounded_outputs(input, {w8_activation_weight_tiles, 32, rounding_of(input)});
 }
 
-// A larger distance between scale bytes wraps the reference's factor around to garbage.
 std::string check_8bit_scales(const LayoutInput& input, Slot slot, ConstBytes granule) {
-  const HummingActivation activation = humming_activation(humming_input_dtype(input.target));
-  for (const MoeMatrix& loaded : moe_matrices(input.loaded.dims)) {
-    if (slot != loaded.scale) continue;
-    const HummingScaleRange range = humming_scale_range(granule, PaddedMatrix(loaded).pad_scales());
-    const int most = kHummingLargestShift + activation.span;
-    if (range.largest - range.smallest <= most) continue;
-    throw Error::unsupported(
-        fmt::format("scale bytes of an expert may lie at most {} apart with 8-bit activations, "
-                    "found {} to {}",
-                    most, range.smallest, range.largest));
-  }
-  return "";
+  return check_humming_granule(input, slot, granule, rounding_of(input));
 }
 
 constexpr std::string_view kHummingSource =
@@ -186,7 +65,9 @@ const Layout kHummingMmaLayout = {
     .source = kHummingSource,
     .kernel_library = kHummingLibrary,
     .outputs =
-        [](const LayoutInput& input) { return humming_outputs(input, mma_weight_tiles, 16); },
+        [](const LayoutInput& input) {
+          return humming_outputs(input, mma_weight, humming_scale_output);
+        },
     .check_data = nullptr,
 };
 
@@ -199,7 +80,9 @@ const Layout kHummingWgmmaLayout = {
     .source = kHummingSource,
     .kernel_library = kHummingLibrary,
     .outputs =
-        [](const LayoutInput& input) { return humming_outputs(input, wgmma_weight_tiles, 16); },
+        [](const LayoutInput& input) {
+          return humming_outputs(input, wgmma_weight, humming_scale_output);
+        },
     .check_data = nullptr,
 };
 

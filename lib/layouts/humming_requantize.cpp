@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "lib/core/error.hpp"
+#include "lib/core/float_bits.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -48,43 +52,111 @@ constexpr std::array<ByteTable, kTabulatedShifts> make_byte_tables() {
 
 constexpr std::array<ByteTable, kTabulatedShifts> kByteTables = make_byte_tables();
 
-int base_of(ConstBytes scales, const PadMatrix& pad, HummingActivation activation) {
-  const HummingScaleRange range = humming_scale_range(scales, pad);
-  return std::max(range.smallest, range.largest - activation.span);
+struct ScaleRange {
+  int smallest, largest;
+};
+
+void extend(ScaleRange& range, int scale) {
+  range = {std::min(range.smallest, scale), std::max(range.largest, scale)};
 }
 
-int base_from_global_scale(ConstBytes stored, HummingActivation activation) {
-  float value = 0;
-  std::memcpy(&value, stored.data(), sizeof(value));
+ScaleRange range_of(ConstBytes scales) {
+  const auto [low, high] = std::ranges::minmax_element(scales);
+  return {std::to_integer<int>(*low), std::to_integer<int>(*high)};
+}
+
+// The ranges that have a base: of each row, or of the whole expert. Columns that repeat a row's
+// largest byte do not change them.
+std::vector<ScaleRange> ranges_of(ConstBytes scales, const PadMatrix& pad,
+                                  HummingRounding rounding) {
+  std::vector<ScaleRange> ranges;
+  if (rounding.by_row) {
+    const auto row_bytes = static_cast<size_t>(pad.row_bytes);
+    for (size_t at = 0; at < scales.size(); at += row_bytes) {
+      ranges.push_back(range_of(scales.subspan(at, row_bytes)));
+    }
+    return ranges;
+  }
+  const auto fill = std::to_integer<int>(pad.fill);
+  const bool columns = pad.row_bytes != pad.out_row_bytes && !rounding.repeats_largest;
+  ranges.push_back(scales.empty() ? ScaleRange{fill, fill} : range_of(scales));
+  if (columns || pad.rows != pad.out_rows) extend(ranges.front(), fill);
+  return ranges;
+}
+
+// One base by row, or one for all.
+class Bases {
+ public:
+  Bases(ConstBytes scales, const PadMatrix& pad, HummingRounding rounding)
+      : by_row_(rounding.by_row), padding_(std::to_integer<int>(pad.fill)) {
+    for (const ScaleRange& range : ranges_of(scales, pad, rounding)) {
+      bases_.push_back(std::max(range.smallest, range.largest - rounding.span));
+    }
+  }
+  // New rows have scales that are all alike.
+  [[nodiscard]] int operator[](size_t row) const {
+    if (!by_row_) return bases_.front();
+    return row < bases_.size() ? bases_[row] : padding_;
+  }
+
+ private:
+  std::vector<int> bases_;
+  bool by_row_;
+  int padding_;
+};
+
+// In two roundings, as the reference: base 255 is infinite whatever comes after.
+float second_scale_of(int base, HummingRounding rounding) {
+  return std::ldexp(std::ldexp(1.0F, base - kExponentBias), -rounding.halvings);
+}
+
+int base_from(float value, HummingRounding rounding) {
   if (std::isinf(value) && value > 0) return 2 * kExponentBias + 1;
   int exponent = 0;
   if (!(value > 0) || std::frexp(value, &exponent) != 0.5F) {
-    throw Error::input(fmt::format("a global scale must be a power of two, found {}", value));
+    throw Error::input(fmt::format("a second scale must be a power of two, found {}", value));
   }
-  return exponent - 1 + kExponentBias + activation.halvings;
+  return exponent - 1 + kExponentBias + rounding.halvings;
+}
+
+// The base of a row as the stored second scale implies it.
+int stored_base(ConstBytes stored, HummingRounding rounding, size_t row) {
+  if (!rounding.by_row) {
+    float value = 0;
+    std::memcpy(&value, stored.data(), sizeof(value));
+    return base_from(value, rounding);
+  }
+  const size_t at = row / 32 * 32 + row % 8 / 2 * 8 + row % 32 / 8 * 2 + row % 2;  // mma_bias_order
+  uint16_t bits = 0;
+  std::memcpy(&bits, stored.data() + at * sizeof(bits), sizeof(bits));
+  return base_from(std::bit_cast<float>(f32_from_bf16(bits)), rounding);
+}
+
+// As step_forward(pad), with new columns that repeat the row's largest byte.
+void pad_with_largest(const PadMatrix& pad, ConstBytes in, MutableBytes out) {
+  const auto row_bytes = static_cast<size_t>(pad.row_bytes);
+  const auto out_row_bytes = static_cast<size_t>(pad.out_row_bytes);
+  std::ranges::fill(out, pad.fill);
+  for (size_t row = 0; row < static_cast<size_t>(pad.rows); ++row) {
+    const ConstBytes from = in.subspan(row * row_bytes, row_bytes);
+    const MutableBytes to = out.subspan(row * out_row_bytes, out_row_bytes);
+    std::ranges::copy(from, to.begin());
+    if (from.empty()) continue;
+    std::ranges::fill(to.subspan(row_bytes), *std::ranges::max_element(from));
+  }
 }
 
 }  // namespace
 
-HummingActivation humming_activation(std::string_view input_dtype) {
-  if (input_dtype == "float8e4m3") return {.span = 12, .halvings = 0};
-  if (input_dtype == "int8") return {.span = 3, .halvings = 1};
+HummingRounding humming_rounding(std::string_view input_dtype) {
+  if (input_dtype == "float8e4m3") return {"global_scale", 12, 0};
+  if (input_dtype == "int8") return {"global_scale", 3, 1};
   throw Error::usage(fmt::format(
       "knob humming_input_dtype: expected float8e4m3 or int8, found '{}'", input_dtype));
 }
 
-HummingScaleRange humming_scale_range(ConstBytes scales, const PadMatrix& pad) {
-  const auto fill = std::to_integer<int>(pad.fill);
-  const bool padded = pad.rows != pad.out_rows || pad.row_bytes != pad.out_row_bytes;
-  if (scales.empty()) return {fill, fill};
-  const auto [low, high] = std::ranges::minmax_element(scales);
-  HummingScaleRange range{std::to_integer<int>(*low), std::to_integer<int>(*high)};
-  if (padded) range = {std::min(range.smallest, fill), std::max(range.largest, fill)};
-  return range;
-}
-
 Combination requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
-                               HummingActivation activation) {
+                               HummingRounding rounding) {
   constexpr size_t kBlockBytes = kBlock / kCodesPerByte;
   Combination combine;
   combine.slots = {weight, scale};
@@ -92,8 +164,9 @@ Combination requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
   combine.forward = [=](std::span<const ConstBytes> in, MutableBytes out) {
     const ConstBytes codes = in[0];
     const ConstBytes scales = in[1];
-    const int base = base_of(scales, pad, activation);
+    const Bases bases(scales, pad, rounding);
     for (size_t block = 0; block < scales.size(); ++block) {
+      const int base = bases[block / static_cast<size_t>(pad.row_bytes)];
       const int shift = std::max(base - std::to_integer<int>(scales[block]), 0);
       const ByteTable& table =
           kByteTables[static_cast<size_t>(std::min(shift, kTabulatedShifts - 1))];
@@ -108,38 +181,70 @@ Combination requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
   return combine;
 }
 
-Combination requantize_scales(Slot scale, const PadMatrix& pad, HummingActivation activation,
-                              std::string global_scale_name) {
+Combination requantize_scales(Slot scale, const PadMatrix& pad, HummingRounding rounding,
+                              std::string second_scale_name) {
   Combination combine;
   combine.slots = {scale};
   combine.out_bytes = pad.out_rows * pad.out_row_bytes;
   combine.forward = [=](std::span<const ConstBytes> in, MutableBytes out) {
-    const int base = base_of(in[0], pad, activation);
-    step_forward(pad, in[0], out);
-    for (std::byte& s : out) {
-      s = static_cast<std::byte>(std::max(std::to_integer<int>(s), base) - base);
+    const Bases bases(in[0], pad, rounding);
+    if (rounding.repeats_largest) {
+      pad_with_largest(pad, in[0], out);
+    } else {
+      step_forward(pad, in[0], out);
+    }
+    for (size_t i = 0; i < out.size(); ++i) {
+      const int base = bases[i / static_cast<size_t>(pad.out_row_bytes)];
+      const int clamped = std::max(std::to_integer<int>(out[i]), base);
+      out[i] = static_cast<std::byte>(clamped - base + rounding.lift);
     }
   };
-  combine.inverse_from = {std::move(global_scale_name)};
+  combine.inverse_from = {std::move(second_scale_name)};
   combine.inverse = [=](ConstBytes own, std::span<const ConstBytes> others, MutableBytes out) {
-    const int base = base_from_global_scale(others[0], activation);
     step_inverse(pad, own, out);
-    for (std::byte& s : out) s = static_cast<std::byte>(std::to_integer<int>(s) + base);
+    const auto row_bytes = static_cast<size_t>(pad.row_bytes);
+    for (size_t row = 0; row < static_cast<size_t>(pad.rows); ++row) {
+      const int base = stored_base(others[0], rounding, row) - rounding.lift;
+      for (std::byte& s : out.subspan(row * row_bytes, row_bytes)) {
+        s = static_cast<std::byte>(std::to_integer<int>(s) + base);
+      }
+    }
   };
   return combine;
 }
 
-Combination global_scale(Slot scale, const PadMatrix& pad, HummingActivation activation) {
+Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding rounding) {
   Combination combine;
   combine.slots = {scale};
-  combine.out_bytes = sizeof(float);
+  combine.out_bytes =
+      rounding.by_row ? pad.out_rows * dtype_bytes(DType::kBF16) : dtype_bytes(DType::kF32);
   combine.forward = [=](std::span<const ConstBytes> in, MutableBytes out) {
-    const int base = base_of(in[0], pad, activation);
-    // In two roundings, as the reference: base 255 is infinite for int8 too.
-    const float value = std::ldexp(std::ldexp(1.0F, base - kExponentBias), -activation.halvings);
-    std::memcpy(out.data(), &value, sizeof(value));
+    const Bases bases(in[0], pad, rounding);
+    if (!rounding.by_row) {
+      const float value = second_scale_of(bases[0], rounding);
+      std::memcpy(out.data(), &value, sizeof(value));
+      return;
+    }
+    std::ranges::fill(out, std::byte{0});
+    for (size_t row = 0; row < static_cast<size_t>(pad.rows); ++row) {
+      // A power of two from 2^-128 on, or infinity: exact in BF16.
+      const auto bits = static_cast<uint16_t>(
+          std::bit_cast<uint32_t>(second_scale_of(bases[row], rounding)) >> 16);
+      std::memcpy(out.data() + row * sizeof(bits), &bits, sizeof(bits));
+    }
   };
   return combine;
+}
+
+void check_humming_scales(ConstBytes scales, const PadMatrix& pad, HummingRounding rounding) {
+  const int most = kHummingLargestShift + rounding.span;
+  for (const ScaleRange& range : ranges_of(scales, pad, rounding)) {
+    if (range.largest - range.smallest <= most) continue;
+    throw Error::unsupported(
+        fmt::format("scale bytes of {} may lie at most {} apart with 8-bit activations, "
+                    "found {} to {}",
+                    rounding.by_row ? "a row" : "an expert", most, range.smallest, range.largest));
+  }
 }
 
 }  // namespace mxfp4

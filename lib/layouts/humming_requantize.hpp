@@ -1,8 +1,8 @@
-// HUMMING with 8-bit activations: block scales are clamped to a few steps above one exponent of the
-// expert, which becomes its global scale, and codes are rounded to match (humming-kernels a6455de,
-// include/humming/kernel/process_mxfp4.cuh). Each function returns the combination in front
-// of an output's program, for one expert. `pad` is the scale matrix's padding, which takes part in the
-// range.
+// HUMMING with 8-bit activations: block scales are clamped to a few steps above one exponent, the
+// base, which becomes a second scale, and codes are rounded to match (humming-kernels
+// include/humming/kernel/process_mxfp4.cuh; a6455de, 0.1.17 and 0.1.19 alike). Each function returns
+// the combination in front of an output's program, for one expert. `pad` is the scale matrix's
+// padding, which takes part in the range.
 #pragma once
 
 #include <cstddef>
@@ -17,29 +17,43 @@ inline constexpr std::byte kHummingScalePadding{127};
 // Codes are shifted down by at most this many binary places.
 inline constexpr int kHummingLargestShift = 127;
 
-struct HummingActivation {
-  int span;      // scale bytes above the base
-  int halvings;  // of the global scale
+struct HummingRounding {
+  std::string_view second_scale;  // its tensor, behind "w13_" or "w2_"
+  int span;                       // scale bytes above the base
+  int halvings;                   // of the second scale
+  int lift = 0;                   // added to every scale byte
+  bool by_row = false;            // each row has a base of its own, not each expert
+  bool repeats_largest = false;   // new columns of scales repeat the row's largest byte, not 127
 };
-// For "float8e4m3" and "int8"; throws Error::usage for others.
-[[nodiscard]] HummingActivation humming_activation(std::string_view input_dtype);
-
-struct HummingScaleRange {
-  int smallest, largest;
-};
-// Over one expert's scale bytes and their padding; 127 to 127 when there is none at all.
-[[nodiscard]] HummingScaleRange humming_scale_range(ConstBytes scales, const PadMatrix& pad);
+// Of humming-kernels 0.1.0a1. For "float8e4m3" and "int8"; throws Error::usage for others.
+[[nodiscard]] HummingRounding humming_rounding(std::string_view input_dtype);
+// Of humming-kernels 0.1.17 and 0.1.19.
+inline constexpr HummingRounding kHummingFp8Rounding{.second_scale = "weight_scale_2",
+                                                     .span = 11,
+                                                     .halvings = 1,
+                                                     .lift = 1,
+                                                     .repeats_largest = true};
+inline constexpr HummingRounding kHummingInt8Rounding{.second_scale = "weight_scale_2",
+                                                      .span = 3,
+                                                      .halvings = 1,
+                                                      .by_row = true,
+                                                      .repeats_largest = true};
 
 // Codes [n, k/2] -> codes of the same shape. The inverse passes them on.
 [[nodiscard]] Combination requantize_weights(Slot weight, Slot scale, const PadMatrix& pad,
-                                             HummingActivation activation);
-// Scales -> padded scales, 0..span. The inverse crops, and adds the base that the output
-// `global_scale_name` implies.
+                                             HummingRounding rounding);
+// Scales -> padded scales, lift..span+lift. The inverse crops, and adds the base that the output
+// `second_scale_name` implies.
 [[nodiscard]] Combination requantize_scales(Slot scale, const PadMatrix& pad,
-                                            HummingActivation activation,
-                                            std::string global_scale_name);
-// Scales -> one F32, 2^(base - 127) halved `halvings` times; base 255 gives infinity.
-[[nodiscard]] Combination global_scale(Slot scale, const PadMatrix& pad,
-                                       HummingActivation activation);
+                                            HummingRounding rounding,
+                                            std::string second_scale_name);
+// Scales -> one F32, 2^(base - 127) halved `halvings` times; base 255 gives infinity. By row: as
+// many BF16 as there are padded rows, 0 for new ones; requantize_scales() expects them in
+// mma_bias_order.
+[[nodiscard]] Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding rounding);
+
+// Throws Error::unsupported for scales that lie so far apart that the reference's factor wraps
+// around to garbage.
+void check_humming_scales(ConstBytes scales, const PadMatrix& pad, HummingRounding rounding);
 
 }  // namespace mxfp4

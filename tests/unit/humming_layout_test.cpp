@@ -7,6 +7,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/layouts/all.hpp"
+#include "tests/unit/humming_w2.hpp"
 #include "tests/unit/layer_bytes.hpp"
 
 namespace mxfp4 {
@@ -15,13 +16,15 @@ namespace {
 using test::at;
 using test::Bytes;
 using test::code_at;
+using test::kHummingDims;
+using test::kPaddedK;
+using test::kPaddedN;
+using test::kW2K;
+using test::kW2N;
 using test::LayerBytes;
 using test::output_of;
+using test::shifted;
 using test::u16_at;
-
-// w13 128 x 160 -> 256 x 256; w2 160 x 64 -> 256 x 128.
-constexpr LayerDims kDims{2, 160, 64};
-constexpr int64_t kW2N = 160, kW2K = 64, kPaddedN = 256, kPaddedK = 128;  // w2
 
 int64_t scale_column(int64_t n) { return 64 * (n / 64) + 8 * (n % 8) + n % 64 / 8; }
 
@@ -36,7 +39,7 @@ unsigned padded_scale(const LayerBytes& layer, int64_t e, int64_t n, int64_t g) 
 }
 
 void expect_weight_tiles(const Layout& layout, bool wgmma) {
-  const LayerBytes layer(kDims, DType::kBF16);
+  const LayerBytes layer(kHummingDims, DType::kBF16);
   const auto outputs = layout.outputs(layer.input);
   const Output& output = output_of(outputs, "w2_weight");
   EXPECT_EQ(output.spec, (TensorSpec{DType::kI32, {2, kPaddedK / 16, 2 * kPaddedN}}));
@@ -61,7 +64,7 @@ TEST(HummingLayout, MmaWeights) { expect_weight_tiles(kHummingMmaLayout, false);
 TEST(HummingLayout, WgmmaWeights) { expect_weight_tiles(kHummingWgmmaLayout, true); }
 
 TEST(HummingLayout, ScalesArePaddedWithOnesAndBiasesWithZeros) {
-  const LayerBytes layer(kDims, DType::kBF16);
+  const LayerBytes layer(kHummingDims, DType::kBF16);
   const auto outputs = kHummingMmaLayout.outputs(layer.input);
   const Output& output = output_of(outputs, "w2_weight_scale");
   EXPECT_EQ(output.spec, (TensorSpec{DType::kU8, {2, kPaddedK / 32, kPaddedN}}));
@@ -83,7 +86,7 @@ TEST(HummingLayout, ScalesArePaddedWithOnesAndBiasesWithZeros) {
 }
 
 TEST(HummingLayout, RefusesBiasesOfAnotherParamsDtype) {
-  LayerBytes layer(kDims, DType::kBF16);
+  LayerBytes layer(kHummingDims, DType::kBF16);
   layer.input.target.knobs["params_dtype"] = "float16";
   try {
     (void)kHummingWgmmaLayout.outputs(layer.input);
@@ -97,21 +100,9 @@ TEST(HummingLayout, RefusesBiasesOfAnotherParamsDtype) {
   EXPECT_EQ(kHummingWgmmaLayout.outputs(layer.input).size(), 4U);
 }
 
-// The nearest code to a code's value times 2^-shift, ties to the larger magnitude.
-unsigned shifted(unsigned code, int shift) {
-  constexpr std::array<double, 8> kValues = {0, .5, 1, 1.5, 2, 3, 4, 6};
-  if (code == 8) return 0;
-  const double value = std::ldexp(kValues.at(code & 7U), -shift);
-  unsigned best = 0;
-  for (unsigned c = 1; c < 8; ++c) {
-    if (std::abs(kValues.at(c) - value) <= std::abs(kValues.at(best) - value)) best = c;
-  }
-  return (code & 8U) | best;
-}
-
 // Requantises a w2 whose scale bytes lie in low..high, and checks all three outputs.
 void expect_requantised(const std::string& input_dtype, int span, int halvings, int low, int high) {
-  LayerBytes layer(kDims, std::nullopt);
+  LayerBytes layer(kHummingDims, std::nullopt);
   layer.input.target.knobs["humming_input_dtype"] = input_dtype;
   for (std::byte& s : layer.slots[Slot::kW2WeightScale]) {
     s = static_cast<std::byte>(low + std::to_integer<int>(s) % (high - low + 1));
