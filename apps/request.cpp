@@ -95,7 +95,7 @@ std::map<std::string, std::string> knobs_from(const std::vector<std::string>& it
   Target any;
   any.knobs = knobs;
   try {
-    (void)params_dtype(any), (void)marlin_input_dtype(any), (void)humming_input_dtype(any);
+    (void)params_dtype(any), (void)marlin_input_dtype(any), (void)humming_input_type(any);
   } catch (const Error& error) {
     throw Error::usage("--" + error.message());  // "knob NAME: ..."
   }

@@ -211,7 +211,8 @@ std::string group_activation(const Json& group, const std::string& where) {
   }
   if (strategy == "token") return "fp8_per_token";
   if (strategy != "group") return {};
-  return size == 128 ? "fp8_per_block_dynamic" : "fp8_per_group";
+  if (size == 128) return "fp8_per_block_dynamic";
+  return size == 32 ? "fp8_per_group_32" : "fp8_per_group";
 }
 
 // Every group whose targets name experts must be MXFP4. If no group's targets do, one MXFP4 group

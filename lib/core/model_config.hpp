@@ -22,8 +22,8 @@ struct Quantization {
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
   // How activations are quantized. Quark: one of "", "fp8_per_tensor_static", "mxfp4", "fp6".
   // compressed-tensors: dynamic FP8 alone, as "fp8_per_token", "fp8_per_block_dynamic" (groups of
-  // 128) or "fp8_per_group" (others); anything else is ""; "several" where it is not known which
-  // group of modules the experts are in.
+  // 128), "fp8_per_group_32" or "fp8_per_group" (others); anything else is ""; "several" where it is
+  // not known which group of modules the experts are in.
   std::string activation;
   std::vector<ModuleQuantization>
       rules{};  // Quark: the first whose pattern matches a module decides

@@ -23,6 +23,12 @@ extern const Layout kMarlinW4A8Fp8Layout;
 extern const Layout kHummingMmaLayout;
 extern const Layout kHummingWgmmaLayout;
 extern const Layout kHummingW4A8Layout;
+extern const Layout kHummingInt8Layout;
+extern const Layout kHummingFp8Layout;
+extern const Layout kHummingFp8PackedKLayout;
+extern const Layout kHummingUmmaLayout;
+extern const Layout kHummingMxmmaFp8Layout;
+extern const Layout kHummingMxmmaFp4Layout;
 extern const Layout kCpuVnni32Layout;
 
 extern const Layout kTritonHopperLayout;

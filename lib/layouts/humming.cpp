@@ -88,7 +88,7 @@ const Layout kHummingWgmmaLayout = {
 
 const Layout kHummingW4A8Layout = {
     .id = "humming/w4a8",
-    .backends = "HUMMING with humming_input_dtype=float8e4m3 or int8",
+    .backends = "HUMMING with humming_input_dtype=float8e4m3 or int8, with older humming-kernels",
     .outputs_doc =
         "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
         "w13_global_scale, w2_global_scale F32 [E]",

@@ -21,6 +21,17 @@ void require_choice(std::string_view name, std::string_view value,
   throw Error::usage(fmt::format("{}: expected {}, found '{}'", name, known, value));
 }
 
+std::string humming_choice(const Target& target, std::initializer_list<std::string_view> allowed) {
+  constexpr std::string_view kKnob = "humming_input_dtype";
+  const auto variable = target.env.find(std::string(kHummingVariable));
+  if (!target.knobs.contains(std::string(kKnob)) && variable != target.env.end() &&
+      !variable->second.empty()) {
+    throw Error::usage(fmt::format("{} changes the packed bytes: say its dtype as knob {}",
+                                   kHummingVariable, kKnob));
+  }
+  return knob_choice(target, kKnob, allowed);
+}
+
 }  // namespace
 
 std::string knob_choice(const Target& target, std::string_view name,
@@ -45,14 +56,12 @@ std::string marlin_input_dtype(const Target& target) {
 }
 
 std::string humming_input_dtype(const Target& target) {
-  constexpr std::string_view kKnob = "humming_input_dtype";
-  const auto variable = target.env.find(std::string(kHummingVariable));
-  if (!target.knobs.contains(std::string(kKnob)) && variable != target.env.end() &&
-      !variable->second.empty()) {
-    throw Error::usage(fmt::format("{} changes the packed bytes: say its dtype as knob {}",
-                                   kHummingVariable, kKnob));
-  }
-  return knob_choice(target, kKnob, {"none", "float8e4m3", "int8"});
+  return humming_choice(target, {"none", "float8e4m3", "int8"});
+}
+
+std::string humming_input_type(const Target& target) {
+  return humming_choice(target, {"none", "float8e4m3", "float8e4m3-group32", "float8e4m3-group128",
+                                 "int8", "float4e2m1"});
 }
 
 }  // namespace mxfp4

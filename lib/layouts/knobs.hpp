@@ -23,8 +23,11 @@ inline constexpr std::array<std::string_view, 4> kKnobNames = {"params_dtype", "
 [[nodiscard]] std::string params_dtype(const Target& target);
 // "none", "fp8" or "int8": knob marlin_input_dtype, else VLLM_MARLIN_INPUT_DTYPE of the target.
 [[nodiscard]] std::string marlin_input_dtype(const Target& target);
-// "none", "float8e4m3" or "int8": knob humming_input_dtype. Throws Error::usage when only
-// VLLM_HUMMING_INPUT_QUANT_CONFIG is set, a JSON object that is not read here.
+// "none", "float8e4m3" or "int8": knob humming_input_dtype up to vLLM 0.31.0. Throws Error::usage
+// when only VLLM_HUMMING_INPUT_QUANT_CONFIG is set, a JSON object that is not read here.
 [[nodiscard]] std::string humming_input_dtype(const Target& target);
+// The same from 0.32.0 on, where it also knows "float8e4m3-group32" and "float8e4m3-group128" (F32
+// scales by group; "float8e4m3" has one scale a token, or is MXFP8) and "float4e2m1" (MXFP4).
+[[nodiscard]] std::string humming_input_type(const Target& target);
 
 }  // namespace mxfp4

@@ -24,6 +24,11 @@ Permute w8_activation_weight_tiles(int64_t n, int64_t k) {
   return {Unit::kNibble, {n / 32, 4, 8, k / 32, 2, 4, 4}, {3, 0, 2, 5, 1, 6, 4}};
 }
 
+Permute w8_activation_packed_k_tiles(int64_t n, int64_t k) {
+  // Axes: n / 16, n % 16 / 8, n % 8, k / 64, k % 64 / 32, k % 32 / 16, k % 16 / 4, k % 4.
+  return {Unit::kNibble, {n / 16, 2, 8, k / 64, 2, 2, 4, 4}, {3, 0, 2, 6, 4, 1, 7, 5}};
+}
+
 Permute mma_bias_order(int64_t n) {
   // Axes: n / 32, n % 32 / 8, n % 8 / 2, n % 2.
   return {Unit::kWord16, {n / 32, 4, 4, 2}, {0, 2, 1, 3}};

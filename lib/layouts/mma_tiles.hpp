@@ -36,6 +36,12 @@ struct MoeMatrix {
 // N and K multiples of 32.
 [[nodiscard]] Permute w8_activation_weight_tiles(int64_t n, int64_t k);
 
+// The same nibbles in words [K/64, 8N], where two tiles that follow in K share a run:
+//   word [k / 64][c], c = 128*(n / 16) + 16*(n % 8) + 4*((k % 16) / 4) + 2*((k % 64) / 32) +
+//                         (n % 16) / 8                     (n = 9, k = 35: word [0][19], nibble 6)
+// N a multiple of 16, K of 64.
+[[nodiscard]] Permute w8_activation_packed_k_tiles(int64_t n, int64_t k);
+
 // Biases of 16 bits, runs of 32, an involution: element n goes to
 //   c = 32*(n / 32) + 8*((n % 8) / 2) + 2*((n % 32) / 8) + n % 2           (n = 9: c = 3)
 // N a multiple of 32.

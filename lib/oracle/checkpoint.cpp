@@ -74,18 +74,6 @@ void emulate(const RuleSet& rules, const Question& question, const CallerRow& ca
   decision.experts_class = row->classes.front();
 }
 
-// The type of a key's activations, as knobs name it. A key's text is such as
-// "QuantKey({fp8},scale(...),symmetric)".
-std::string dtype_of_key(const RuleSet& rules, std::string_view name) {
-  const ActivationKeyRow* row = find_key_row(rules, name);
-  if (row == nullptr) throw Error::internal(fmt::format("unknown key '{}'", name));
-  const size_t begin = row->text.find('(') + 1;
-  const std::string_view dtype = row->text.substr(begin, row->text.find(',') - begin);
-  if (dtype == "{fp8}") return "float8e4m3";
-  if (dtype == "i8") return "int8";
-  return dtype == "u8" ? "float4e2m1" : "int4";
-}
-
 bool rounds(const CallerRow* caller, Backend backend) {
   if (caller == nullptr) return true;
   return caller->rounds &&
@@ -185,7 +173,9 @@ std::optional<InputDtype> input_dtype(const RuleSet& rules, const Deployment& de
   if (row->checkpoint && !caller->input_dtype.empty()) {
     out.value = std::string(caller->input_dtype);
   } else if (row->override && deployment.activation_override) {
-    out.value = dtype_of_key(rules, *deployment.activation_override);
+    const std::string& key = *deployment.activation_override;
+    const auto type = std::ranges::find(row->types, key, &KeyTypeRow::key);
+    out.value = type == row->types.end() ? key : std::string(type->type);
   }
   return out;
 }

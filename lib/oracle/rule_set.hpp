@@ -293,6 +293,11 @@ struct CallerRow {
   std::string_view note_fixed_in{};
 };
 
+// What a knob calls the activations of a key.
+struct KeyTypeRow {
+  std::string_view key, type;
+};
+
 // What tells a converter the type of activations for which it packs; BF16 where nothing does.
 struct InputDtypeRow {
   Backend backend;
@@ -301,6 +306,7 @@ struct InputDtypeRow {
   std::string_view variable;  // of the serving process; where it is set, nothing else counts
   bool checkpoint = false;    // CallerRow::input_dtype counts
   bool override = false;      // quantization_config.moe.activation counts
+  std::span<const KeyTypeRow> types{};  // the knob's value for the override; others by their keys
 };
 
 // A kernel library whose version a revision asks for.

@@ -13,6 +13,7 @@
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
+#include "lib/revisions/v0_32_0_humming.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -107,22 +108,6 @@ void change_layouts_0_32(RuleSet& rules) {
                "another order; its bytes were not executed"}});
 }
 
-bool humming_dtype_not_told(const Target& t) { return !t.knobs.contains("humming_input_dtype"); }
-bool float16_params(const Target& t) { return params_dtype(t) == "float16"; }
-bool from_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(0) >= 100; }
-bool before_capability_10(const Target& t) { return cuda_capability(t.arch).value_or(100) < 100; }
-
-// A 4-bit type comes from the user's activation key alone: the knob itself takes none.
-bool humming_4bit(const Target& t) {
-  const std::string dtype = t.knob("humming_input_dtype", "none");
-  return before_capability_10(t) && (dtype == "float4e2m1" || dtype == "int4");
-}
-
-bool humming_no_fp8(const Target& t) {
-  return cuda_capability(t.arch).value_or(100) < 89 &&
-         t.knob("humming_input_dtype", "none") == "float8e4m3";
-}
-
 // oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes
 // on nothing.
 void tell_humming_0_32(RuleSet& rules) {
@@ -133,45 +118,6 @@ void tell_humming_0_32(RuleSet& rules) {
                                   .variable = "VLLM_HUMMING_INPUT_QUANT_CONFIG",
                                   .checkpoint = family == Family::kGeneric});
   }
-}
-
-// humming-kernels 0.1.17 and 0.1.19 give capability 9.x the tiles of other capabilities.
-void allow_humming(RuleSet& rules) {
-  std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
-  constexpr std::string_view kNotTold =
-      "its bytes depend on the type of activations, which neither the input nor a flag tells: give "
-      "--knob humming_input_dtype=none where they stay in BF16";
-  constexpr std::string_view k8Bit =
-      "this release packs otherwise for 8-bit activations: its bytes are those of no layout here";
-  constexpr std::string_view k4Bit =
-      "Humming has no 4-bit activations for MXFP4 weights below capability 10.0: loading stops "
-      "with ValueError";
-  constexpr std::string_view kNoFp8 =
-      "Humming has FP8 activations from capability 8.9 on: loading stops with ValueError";
-  constexpr std::string_view kFloat16 =
-      "this release packs scales otherwise for FP16: not executed";
-  constexpr std::string_view kCompiler =
-      "humming-kernels packs for this capability as the CUDA compiler of the serving machine "
-      "allows";
-  edit::add_layouts(
-      rules,
-      {{HUMMING, {}, {"params_dtype float16", float16_params}, nullptr, kFloat16},
-       {HUMMING, {}, {"humming_input_dtype not told", humming_dtype_not_told}, nullptr, kNotTold},
-       {HUMMING,
-        {},
-        {"4-bit activations, CUDA capability below 10.0", humming_4bit},
-        nullptr,
-        k4Bit,
-        "ValueError"},
-       {HUMMING,
-        {},
-        {"FP8 activations, CUDA capability below 8.9", humming_no_fp8},
-        nullptr,
-        kNoFp8,
-        "ValueError"},
-       {HUMMING, {}, {"CUDA capability 10.0 or above", from_capability_10}, nullptr, kCompiler},
-       {HUMMING, {}, kHumming8Bit, nullptr, k8Bit},
-       {HUMMING, {}, {"CUDA capability below 10.0", before_capability_10}, &kHummingMmaLayout}});
 }
 
 // How a compressed-tensors config says that activations are quantized; empty for other configs.
@@ -193,16 +139,21 @@ void serve_fp8_activations(RuleSet& rules) {
   CallerRow row = *std::ranges::find(rules.callers, "Mxfp4MoEMethod", &CallerRow::method);
   row.method = "CompressedTensorsW4A8Mxfp4MoEMethod";
   row.minimum_capability = 70;
-  row.input_dtype = "float8e4m3";
-  std::vector<CallerRow> rows(3, row);
+  std::vector<CallerRow> rows(4, row);
   rows[0].text = "compressed-tensors, MXFP4 with dynamic FP8 activations by token";
   rows[0].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_token"; };
   rows[0].model_activation = "fp8_per_token";
+  rows[0].input_dtype = "float8e4m3";
   rows[1].text = "compressed-tensors, MXFP4 with dynamic FP8 activations in groups of 128";
   rows[1].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_block_dynamic"; };
   rows[1].model_activation = "fp8_per_block_dynamic";
-  rows[2].text = "compressed-tensors, MXFP4 with dynamic FP8 activations in other groups";
-  rows[2].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_group"; };
+  rows[1].input_dtype = "float8e4m3-group128";
+  rows[2].text = "compressed-tensors, MXFP4 with dynamic FP8 activations in groups of 32";
+  rows[2].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_group_32"; };
+  rows[2].input_dtype = "float8e4m3-group32";
+  rows[3].text = "compressed-tensors, MXFP4 with dynamic FP8 activations in other groups";
+  rows[3].holds = [](const ModelConfig& c) { return activation_of(c) == "fp8_per_group"; };
+  rows[3].input_dtype = "fp8_per_group";
   const auto before =
       std::ranges::find(rules.callers, "CompressedTensorsW4A4Mxfp4MoEMethod", &CallerRow::method);
   rules.callers.insert(before, rows.begin(), rows.end());
@@ -316,7 +267,7 @@ const Release kRelease0320 = {
         [](RuleSet& rules) {
           add_backends(rules);
           change_layouts_0_32(rules);
-          allow_humming(rules);
+          allow_humming_0_32(rules);
           tell_humming_0_32(rules);
           order_lists(rules);
           round_sizes(rules);

@@ -77,7 +77,17 @@ void refuse_gfx1250(RuleSet& rules) {
 
 // oracle/mxfp4.py, _humming_input_schema: both converters ask for the user's key.
 void tell_humming_0_33(RuleSet& rules) {
-  for (InputDtypeRow& row : rules.input_dtypes) row.override = true;
+  static constexpr KeyTypeRow kTypes[] = {
+      {"fp8_per_token", "float8e4m3"},
+      {"mxfp8", "float8e4m3"},
+      {"fp8_per_block_dynamic", "float8e4m3-group128"},
+      {"mxfp4", "float4e2m1"},
+      {"int8_per_group_32", "int8"},
+  };
+  for (InputDtypeRow& row : rules.input_dtypes) {
+    row.override = true;
+    row.types = kTypes;
+  }
   // The generic selector asks for neither key, so the converter is the first to find them at odds.
   rules.load_notes.push_back({[](const LoadFacts& f) {
                                 const Deployment& d = f.question.deployment;

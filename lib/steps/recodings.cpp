@@ -3,6 +3,26 @@
 #include "lib/steps/element_map.hpp"
 
 namespace mxfp4 {
+namespace {
+
+constexpr uint32_t kSigns = 0x88888888U;
+
+// Exchanges two sets of nibbles that lie `shift` bits apart; `low` marks the lower one.
+constexpr uint32_t exchanged(uint32_t word, uint32_t low, int shift) {
+  const uint32_t difference = (word ^ word >> shift) & low;
+  return word ^ difference ^ difference << shift;
+}
+
+// Nibbles 0..7 as 0 2 4 6 1 3 5 7, and back.
+constexpr uint32_t apart(uint32_t word) {
+  return exchanged(exchanged(word, 0x00F000F0U, 4), 0x0000FF00U, 8);
+}
+constexpr uint32_t woven(uint32_t word) {
+  return exchanged(exchanged(word, 0x0000FF00U, 8), 0x00F000F0U, 4);
+}
+static_assert(apart(0x76543210U) == 0x75316420U && woven(0x75316420U) == 0x76543210U);
+
+}  // namespace
 
 const Recoding kWidenBf16ToF32 = {
     "bf16 -> f32",
@@ -27,6 +47,20 @@ const Recoding kE8m0ToF32 = {
     [](ConstBytes in, MutableBytes out) {
       map_elements<uint32_t, uint8_t>(in, out,
                                       [](uint32_t v) { return static_cast<uint8_t>(v >> 23); });
+    },
+};
+
+const Recoding kMagnitudesApart = {
+    "e2m1 magnitudes apart",
+    4,
+    4,
+    [](ConstBytes in, MutableBytes out) {
+      map_elements<uint32_t, uint32_t>(
+          in, out, [](uint32_t v) { return (v & kSigns) | apart(v & ~kSigns); });
+    },
+    [](ConstBytes in, MutableBytes out) {
+      map_elements<uint32_t, uint32_t>(
+          in, out, [](uint32_t v) { return (v & kSigns) | woven(v & ~kSigns); });
     },
 };
 

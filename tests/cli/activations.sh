@@ -27,6 +27,7 @@ packed("w4a16", group(None))
 packed("token", group(TOKEN))
 packed("block", group(dict(TOKEN, strategy="group", group_size=128)))
 packed("group", group(dict(TOKEN, strategy="group", group_size=32)))
+packed("groups_of_64", group(dict(TOKEN, strategy="group", group_size=64)))
 packed("several", group(TOKEN), group(None, "re:.*mlp.*"))
 packed("experts", group(None), group(TOKEN, "re:.*experts.*"))
 packed("broken", group(dict(TOKEN, dynamic=False)))
@@ -43,19 +44,41 @@ for revision in 0.32.0 0.33.0; do
     done
     expect_exit 0 "$BIN" verify "token-$revision-$arch" --against token
   done
-  # On sm90 Humming is chosen, and packs for FP8: no bytes of that are known.
-  expect_exit 4 "$BIN" convert token -o no --arch sm90 --revision "$revision"
-  expect_one_error 'HUMMING on sm90 .*: this release packs otherwise for 8-bit activations'
+  # On sm90 Humming is chosen, and packs for the type of activations that the checkpoint states.
+  for row in token:fp8 group:fp8 block:fp8-packed-k; do
+    name=${row%:*}
+    expect_exit 0 "$BIN" convert "$name" -o "$name-$revision-sm90" --arch sm90 --revision "$revision"
+    expect_exit 0 "$BIN" inspect "$name-$revision-sm90"
+    grep -q "humming/${row#*:}\>" stdout || fail "$name has another layout"
+    expect_exit 0 "$BIN" verify "$name-$revision-sm90" --against "$name"
+  done
+  expect_exit 4 "$BIN" convert groups_of_64 -o no --arch sm90 --revision "$revision"
+  expect_one_error 'HUMMING on sm90 .*: Humming has no such activations'
   expect_exit 4 "$BIN" convert several -o no --arch sm100 --revision "$revision"
   expect_one_error 'disagree about activations'
   expect_exit 4 "$BIN" convert w4a16 -o no --arch sm100 --revision "$revision"
   expect_one_error 'CompressedTensorsW4A4Mxfp4MoEMethod runs CUTLASS MXFP4xMXFP4 experts'
 done
+# The user's own type, where the checkpoint states none.
+while read -r arch key layout; do
+  expect_exit 0 "$BIN" convert generic -o no --dry-run --revision 0.33.0 --backend HUMMING --arch "$arch" \
+    --quantization-config "{\"moe\": {\"activation\": \"$key\"}}"
+  grep -q "humming/$layout\>" stdout || fail "$key on $arch has another layout"
+done <<'END'
+sm90 mxfp8 fp8
+sm89 fp8_per_token fp8
+sm90 fp8_per_block_dynamic fp8-packed-k
+sm80 int8_per_group_32 int8
+sm103 mxfp8 umma
+sm100 mxfp4 umma
+sm120 mxfp8 mxmma-fp8
+sm120 mxfp4 mxmma-fp4
+END
 # The user's own type must agree from 0.33.0 on; Humming's converter asks for it first.
 expect_exit 4 "$BIN" explain token --arch sm90 --revision 0.33.0 --quantization-config '{"moe": {"activation": "mxfp8"}}'
-tr -s ' \n' ' ' <stdout | grep -q 'at odds: loading stops with ValueError' || fail 'the conflict is not said'
+expect_one_error 'at odds: loading stops with ValueError'
 for ask in '0.33.0 fp8_per_token' '0.32.0 mxfp8'; do
-  expect_exit 4 "$BIN" explain token --arch sm90 --revision "${ask% *}" --quantization-config "{\"moe\": {\"activation\": \"${ask#* }\"}}"
+  expect_exit 0 "$BIN" explain token --arch sm90 --revision "${ask% *}" --quantization-config "{\"moe\": {\"activation\": \"${ask#* }\"}}"
   ! grep -q 'at odds' stdout || fail "$ask is called a conflict"
 done
 expect_exit 3 "$BIN" inspect broken

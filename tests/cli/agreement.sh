@@ -68,6 +68,7 @@ done <<'EOF'
 4 --arch sm90 --moe-backend xpu
 2 --arch sm90 --moe-backend tritn
 4 --arch sm90 --backend HUMMING --knob humming_input_dtype=int8
+4 --arch sm100 --backend HUMMING --knob humming_input_dtype=none
 2 --arch sm90 --rank 1
 2 --arch sm90 --activation loud
 2 --arch sm90 --knob tp_size=none

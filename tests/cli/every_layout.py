@@ -13,11 +13,11 @@ import layer_files
 import numpy
 
 PROGRAM = sys.argv[1]
-MACHINES = (["--arch", "sm90"], ["--arch", "sm100"], ["--arch", "sm80"], ["--arch", "sm89"], ["--arch", "gfx950"],
+MACHINES = (["--arch", "sm90"], ["--arch", "sm100"], ["--arch", "sm80"], ["--arch", "sm89"], ["--arch", "sm120"], ["--arch", "gfx950"],
             ["--arch", "gfx942"], ["--arch", "gfx1250"], ["--platform", "xpu"], ["--arch", "x86_64"])
 KNOBS = {"MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
          "BATCHED_MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
-         "HUMMING": (["--knob", "humming_input_dtype=float8e4m3"], ["--knob", "humming_input_dtype=int8"],
+         "HUMMING": (*(["--knob", "humming_input_dtype=" + name] for name in ("float8e4m3", "float8e4m3-group128", "int8", "float4e2m1")),
                      ["--knob", "params_dtype=float16"]),
          "AITER_MXFP4_BF16": (["--activation", "situ"],
                               ["--activation", "situ", "--env", "VLLM_ROCM_USE_AITER=1",

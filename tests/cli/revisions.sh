@@ -83,17 +83,24 @@ humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --ar
   expect_exit 4 "$BIN" $humming sm90 --env VLLM_HUMMING_INPUT_QUANT_CONFIG='{"dtype": "int8"}'
   expect_one_error 'give --knob humming_input_dtype=none'
   # From 0.33.0 on the user's own type counts.
-  expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "mxfp8"}}'
-  expect_one_error 'HUMMING on sm90 .* packs otherwise for 8-bit activations'
+  expect_exit 0 "$BIN" $humming sm103 --quantization-config '{"moe": {"activation": "mxfp8"}}'
+  grep -q 'humming/umma' stdout || fail 'MXFP8 has another layout'
+  expect_exit 4 "$BIN" $humming sm89 --quantization-config '{"moe": {"activation": "fp8_per_block_dynamic"}}'
+  expect_one_error 'HUMMING on sm89 .* groups of 128 on capability 9.0 alone'
+  expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "nvfp4_per_token"}}'
+  expect_one_error 'HUMMING on sm90 .* has no such activations .* ValueError'
+  expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "fp8_per_tensor_static"}}'
+  expect_one_error 'HUMMING on sm90 .* loading stops with KeyError'
   expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "mxfp4"}}'
   expect_one_error 'HUMMING on sm90 .* no 4-bit activations .* loading stops with ValueError'
   expect_exit 4 "$BIN" $humming sm80 --knob humming_input_dtype=float8e4m3
   expect_one_error 'HUMMING on sm80 .* FP8 activations from capability 8.9 on'
-  expect_exit 4 "$BIN" $humming sm120 --quantization-config '{"moe": {"activation": "mxfp4"}}'
+  expect_exit 4 "$BIN" $humming sm120
   expect_one_error 'HUMMING on sm120 .* as the CUDA compiler'
   expect_exit 0 "$BIN" convert "$model" -o no --dry-run --revision 0.32.0 --backend HUMMING \
     --arch sm90 --quantization-config '{"moe": {"activation": "mxfp8"}}'
-  expect_exit 4 "$BIN" $humming sm90 --knob humming_input_dtype=int8
+  expect_exit 0 "$BIN" $humming sm100 --knob humming_input_dtype=float4e2m1
+  expect_exit 4 "$BIN" $humming sm75 --knob humming_input_dtype=none
   expect_exit 4 "$BIN" $humming sm100 --knob humming_input_dtype=none
   expect_exit 0 "$BIN" $humming sm90 --knob humming_input_dtype=none
   expect_exit 0 "$BIN" convert "$model" -o hidden --arch sm100 --revision 0.33.0

@@ -14,11 +14,11 @@ struct Machine {
 };
 
 constexpr Machine kMachines[] = {
-    {Platform::kCuda, "sm90"},    {Platform::kCuda, "sm100"},  {Platform::kCuda, "sm103"},
-    {Platform::kCuda, "sm120"},   {Platform::kCuda, "sm89"},   {Platform::kCuda, "sm80"},
-    {Platform::kCuda, "sm75"},    {Platform::kRocm, "gfx950"}, {Platform::kRocm, "gfx942"},
-    {Platform::kRocm, "gfx1250"}, {Platform::kXpu, ""},        {Platform::kCpu, "x86_64"},
-    {Platform::kCpu, "aarch64"},  {Platform::kCuda, ""},
+    {Platform::kCuda, "sm90"},   {Platform::kCuda, "sm100"},   {Platform::kCuda, "sm103"},
+    {Platform::kCuda, "sm120"},  {Platform::kCuda, "sm89"},    {Platform::kCuda, "sm80"},
+    {Platform::kCuda, "sm75"},   {Platform::kCuda, "sm70"},    {Platform::kRocm, "gfx950"},
+    {Platform::kRocm, "gfx942"}, {Platform::kRocm, "gfx1250"}, {Platform::kXpu, ""},
+    {Platform::kCpu, "x86_64"},  {Platform::kCpu, "aarch64"},  {Platform::kCuda, ""},
 };
 
 // Each changes one thing; an empty one changes nothing.
@@ -35,8 +35,12 @@ const std::vector<Change>& changes() {
       knob("marlin_input_dtype", "int8"),
       knob("humming_input_dtype", "none"),
       knob("humming_input_dtype", "float8e4m3"),
+      knob("humming_input_dtype", "float8e4m3-group32"),
+      knob("humming_input_dtype", "float8e4m3-group128"),
       knob("humming_input_dtype", "int8"),
-      knob("humming_input_dtype", "int4"),
+      knob("humming_input_dtype", "float4e2m1"),
+      knob("humming_input_dtype", "fp8_per_tensor_static"),
+      knob("humming_input_dtype", "int4_per_group_32"),
       [](Target& target) { target.world_size = 4; },
       [](Target& target) { target.activation = "silu"; },
       [](Target& target) { target.activation = "situ"; },

@@ -60,6 +60,9 @@ TEST(Step, RecodingsAreExact) {
                    bytes({0, 0, 0x81, 0xFF, 0, 0, 1, 2}));
   expect_both_ways(Recode{&kE8m0ToF32, 3}, bytes({0, 127, 255}),
                    bytes({0, 0, 0, 0, 0, 0, 0x80, 0x3F, 0, 0, 0x80, 0x7F}));
+  // Nibbles 0 9 2 3 c 5 6 7 from the lowest on: the signs of the second and the fifth stay.
+  expect_both_ways(Recode{&kMagnitudesApart, 1}, bytes({0x90, 0x32, 0x5C, 0x76}),
+                   bytes({0xA0, 0x64, 0x39, 0x75}));
 }
 
 TEST(Program, NeighbouringGathersNeedNoRoomBetween) {

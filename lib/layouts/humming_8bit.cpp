@@ -1,0 +1,107 @@
+// HUMMING with 8-bit activations and humming-kernels 0.1.17 or 0.1.19, both families alike, padded as
+// humming.cpp pads, but for new columns of scales, which repeat the row's largest byte. Codes and
+// scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8.
+//
+//   weight          I32 [E, K'/32, 4N']      w8_activation_weight_tiles (mma_tiles.hpp)
+//                   I32 [E, K'/64, 8N']      w8_activation_packed_k_tiles: FP8 in groups of 128
+//                   with FP8 the kernel takes a word's magnitudes in another order than its signs:
+//                   kMagnitudesApart (recodings.hpp)
+//   weight_scale    U8 (e8m0) [E, K'/32, N'] humming_scale_order
+//   weight_scale_2  F32 [E] with FP8; BF16 [E, N'] in mma_bias_order with INT8, 0 for new rows
+//   bias            BF16 [E, N']             mma_bias_order; optional
+//
+// Preconditions: H and I multiples of 32; scale bytes of an expert (FP8) at most 138, of a row (INT8)
+// at most 130 apart.
+// Source: vLLM 0.33.0 quantization/utils/humming/moe.py with humming-kernels 0.1.19 transform.py,
+// config/config.py, include/humming/kernel/process.cuh, process_mxfp4.cuh.
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/humming_common.hpp"
+#include "lib/steps/recodings.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr HummingRoundedWeights kInt8Weights{w8_activation_weight_tiles, 32, kHummingInt8Rounding};
+constexpr HummingRoundedWeights kFp8Weights{w8_activation_weight_tiles, 32, kHummingFp8Rounding,
+                                            &kMagnitudesApart};
+constexpr HummingRoundedWeights kFp8PackedKWeights{w8_activation_packed_k_tiles, 64,
+                                                   kHummingFp8Rounding, &kMagnitudesApart};
+
+std::string check_fp8_scales(const LayoutInput& input, Slot slot, ConstBytes granule) {
+  return check_humming_granule(input, slot, granule, kHummingFp8Rounding);
+}
+
+}  // namespace
+
+const Layout kHummingInt8Layout = {
+    .id = "humming/int8",
+    .backends = "HUMMING from vLLM 0.32.0 on, humming_input_dtype=int8",
+    .outputs_doc =
+        "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
+        "w13_weight_scale_2, w2_weight_scale_2 BF16 [E, N']",
+    .formula =
+        "max, min over a row's scale bytes s; base = max - min(max - min, 3); d = max(s, base) - "
+        "s\n"
+        "scale: max(s, base) - base, then as humming/mma; new columns as the row's largest s, "
+        "new rows 0\n"
+        "second scale: 2^(base - 128), 0 for new rows, in the order of biases\n"
+        "code: -0 becomes 0, then the magnitude * 2^-d is rounded to the nearest code, ties up\n"
+        "code (n, k) = nibble P of word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + "
+        "(n%32)/8, P = 2*(k%4) + (k/16)%2",
+    .preconditions = "as humming/mma; a row's scale bytes lie at most 130 apart",
+    .source = kHummingNewerSource,
+    .kernel_library = kHummingNewerLibrary,
+    .outputs =
+        [](const LayoutInput& input) { return humming_rounded_outputs(input, kInt8Weights); },
+    .check_data =
+        [](const LayoutInput& input, Slot slot, ConstBytes granule) {
+          return check_humming_granule(input, slot, granule, kHummingInt8Rounding);
+        },
+    .refuses_scales = true,
+};
+
+const Layout kHummingFp8Layout = {
+    .id = "humming/fp8",
+    .backends =
+        "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3 on capability 8.9 and 9.x, "
+        "float8e4m3-group32 on 8.9 to 11.x",
+    .outputs_doc =
+        "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
+        "w13_weight_scale_2, w2_weight_scale_2 F32 [E]",
+    .formula =
+        "max, min over the expert's scale bytes s, 127 among them where rows are padded; new "
+        "columns "
+        "as the row's largest s\n"
+        "base = max - min(max - min, 11); d = max(s, base) - s\n"
+        "scale: max(s, base) - base + 1, then as humming/mma\n"
+        "second scale: 2^(base - 128)\n"
+        "code: -0 becomes 0, then the magnitude * 2^-d is rounded to the nearest code, ties up\n"
+        "code (n, k) is in word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8: "
+        "its "
+        "sign in nibble 2*(k%4) + (k/16)%2, its magnitude in nibble 4*((k/16)%2) + k%4",
+    .preconditions = "as humming/mma; an expert's scale bytes lie at most 138 apart",
+    .source = kHummingNewerSource,
+    .kernel_library = kHummingNewerLibrary,
+    .outputs = [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8Weights); },
+    .check_data = check_fp8_scales,
+    .refuses_scales = true,
+};
+
+const Layout kHummingFp8PackedKLayout = {
+    .id = "humming/fp8-packed-k",
+    .backends =
+        "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3-group128 on capability 9.0",
+    .outputs_doc = "weights I32 [E, K'/64, 8N']; the others as humming/fp8",
+    .formula =
+        "as humming/fp8, but code (n, k) is in word [k/64][c], c = 128*(n/16) + 16*(n%8) + "
+        "4*((k%16)/4) + 2*((k%64)/32) + (n%16)/8",
+    .preconditions = "as humming/fp8",
+    .source = kHummingNewerSource,
+    .kernel_library = kHummingNewerLibrary,
+    .outputs =
+        [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8PackedKWeights); },
+    .check_data = check_fp8_scales,
+    .refuses_scales = true,
+};
+
+}  // namespace mxfp4

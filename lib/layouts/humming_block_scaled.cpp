@@ -1,0 +1,135 @@
+// HUMMING on GPUs whose tensor cores take block scales themselves, with FP8 or MXFP4 activations and
+// humming-kernels 0.1.17 or 0.1.19. Both families alike, padded as humming.cpp pads; nothing is
+// rounded. Scale words hold four bytes, the first lowest.
+//
+//   weight  I32 [E, N', K'/8]    as loaded (capability 10.x and 11.x)
+//           I32 [E, K'/32, 4N']  w8_activation_weight_tiles (12.x, FP8)
+//           I32 [E, N', K'/8]    blocks (n, k/32) of 16 bytes in the order k/32, n (12.x, MXFP4)
+//   scale   I32 [E, K'/128, N']  (n, g) = byte g%4 of word [g/4][c]: 10.x and 11.x
+//                                c = 128*(n/128) + 4*(n%32) + (n%128)/32; 12.x, MXFP4 c = n
+//           I32 [E, K'/64, N'/2] (n, g) = byte 2*((n%16)/8) + g%2 of word [g/2][8*(n/16) + n%8]:
+//                                12.x, FP8
+//   bias    BF16 [E, N']         mma_bias_order; optional
+//
+// Preconditions: H and I multiples of 32.
+// Source: vLLM 0.33.0 quantization/utils/humming/moe.py with humming-kernels 0.1.19 transform.py,
+// config/config.py, include/humming/kernel/process.cuh.
+#include "lib/layouts/all.hpp"
+#include "lib/layouts/humming_common.hpp"
+
+namespace mxfp4 {
+namespace {
+
+Output padded_weight_output(const LayoutInput& input, const HummingMatrix& m) {
+  return slot_output(input.loaded, m.weight,
+                     {DType::kI32, {input.loaded.dims.num_experts, m.padded_n, m.padded_k / 8}},
+                     humming_padding(m.pad_codes()));
+}
+
+Output flat_weight_output(const LayoutInput& input, const HummingMatrix& m) {
+  constexpr int64_t kWords = kBlock / 8;
+  Output output = padded_weight_output(input, m);
+  // Axes: n, k / 32, word.
+  output.program.then(Permute{Unit::kWord32, {m.padded_n, m.padded_k / kBlock, kWords}, {1, 0, 2}});
+  return output;
+}
+
+Output tiled_weight_output(const LayoutInput& input, const HummingMatrix& m) {
+  return humming_weight_output(input, m, w8_activation_weight_tiles(m.padded_n, m.padded_k), 32);
+}
+
+// Words [E, rows, columns] of four scale bytes.
+Output scale_word_output(const LayoutInput& input, const HummingMatrix& m, int64_t rows,
+                         int64_t columns, Permute order) {
+  Program program = humming_padding(m.pad_scales());
+  program.then(std::move(order));
+  return slot_output(input.loaded, m.scale,
+                     {DType::kI32, {input.loaded.dims.num_experts, rows, columns}},
+                     std::move(program));
+}
+
+Output umma_scale_output(const LayoutInput& input, const HummingMatrix& m) {
+  const int64_t words = m.padded_k / kBlock / 4;
+  // Axes: n / 128, n % 128 / 32, n % 32, g / 4, g % 4.
+  return scale_word_output(input, m, words, m.padded_n,
+                           {Unit::kByte, {m.padded_n / 128, 4, 32, words, 4}, {3, 0, 2, 1, 4}});
+}
+
+Output mxmma_fp8_scale_output(const LayoutInput& input, const HummingMatrix& m) {
+  const int64_t pairs = m.padded_k / kBlock / 2;
+  // Axes: n / 16, n % 16 / 8, n % 8, g / 2, g % 2.
+  return scale_word_output(input, m, pairs, m.padded_n / 2,
+                           {Unit::kByte, {m.padded_n / 16, 2, 8, pairs, 2}, {3, 0, 2, 1, 4}});
+}
+
+Output mxmma_fp4_scale_output(const LayoutInput& input, const HummingMatrix& m) {
+  const int64_t words = m.padded_k / kBlock / 4;
+  return scale_word_output(input, m, words, m.padded_n,
+                           {Unit::kWord32, {m.padded_n, words}, {1, 0}});
+}
+
+constexpr std::string_view kBlockScaledPreconditions =
+    "H and I multiples of 32; biases in the params dtype";
+
+}  // namespace
+
+const Layout kHummingUmmaLayout = {
+    .id = "humming/umma",
+    .backends =
+        "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3 or float4e2m1 on capability "
+        "10.x and 11.x",
+    .outputs_doc =
+        "N' = N up to a multiple of 256, K' = K up to a multiple of 128\n"
+        "weights I32 [E, N', K'/8]; scales I32 [E, K'/128, N']; biases as humming/mma",
+    .formula =
+        "padded with codes 0, scale bytes 127, biases 0; weights as loaded\n"
+        "scale (n, g) = byte g%4 of word [g/4][c], c = 128*(n/128) + 4*(n%32) + (n%128)/32",
+    .preconditions = kBlockScaledPreconditions,
+    .source = kHummingNewerSource,
+    .kernel_library = kHummingNewerLibrary,
+    .outputs =
+        [](const LayoutInput& input) {
+          return humming_outputs(input, padded_weight_output, umma_scale_output);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kHummingMxmmaFp8Layout = {
+    .id = "humming/mxmma-fp8",
+    .backends = "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3 on capability 12.x",
+    .outputs_doc =
+        "weights I32 [E, K'/32, 4N']; scales I32 [E, K'/64, N'/2]; biases as humming/mma",
+    .formula =
+        "padded as humming/umma\n"
+        "code (n, k) = nibble P of word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + "
+        "(n%32)/8, P = 2*(k%4) + (k/16)%2\n"
+        "scale (n, g) = byte 2*((n%16)/8) + g%2 of word [g/2][8*(n/16) + n%8]",
+    .preconditions = kBlockScaledPreconditions,
+    .source = kHummingNewerSource,
+    .kernel_library = kHummingNewerLibrary,
+    .outputs =
+        [](const LayoutInput& input) {
+          return humming_outputs(input, tiled_weight_output, mxmma_fp8_scale_output);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kHummingMxmmaFp4Layout = {
+    .id = "humming/mxmma-fp4",
+    .backends = "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float4e2m1 on capability 12.x",
+    .outputs_doc = "shapes as humming/umma",
+    .formula =
+        "padded as humming/umma\n"
+        "code (n, k) = nibble k%8 of word 4*((k/32)*N' + n) + (k%32)/8 of the expert's\n"
+        "scale (n, g) = byte g%4 of word [g/4][n]",
+    .preconditions = kBlockScaledPreconditions,
+    .source = kHummingNewerSource,
+    .kernel_library = kHummingNewerLibrary,
+    .outputs =
+        [](const LayoutInput& input) {
+          return humming_outputs(input, flat_weight_output, mxmma_fp4_scale_output);
+        },
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4
