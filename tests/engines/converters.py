@@ -10,6 +10,8 @@ import json
 import types
 
 import decisions  # finds the package
+import grid
+import humming_kernels
 from mxfp4_repack.vllm import sample
 
 # Seed, experts, H, I and whether there are biases, which the gpt_oss converters ask for.
@@ -20,11 +22,20 @@ HOMES = {"AITER": ("rocm",), "TRITON": ("cuda", "rocm"), "NONE": (), "CPU": ("cu
 # Backends whose converter does the same on every device of a platform are run on the first alone.
 BY_DEVICE = ("HUMMING", "TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16")
 HUMMING_INPUT = "VLLM_HUMMING_INPUT_QUANT_CONFIG"
+# Types of activations as the program names them, as the variable says each, and the machines where they are run.
+HUMMING_TYPES = (("float8e4m3", {"dtype": "float8e4m3"}), ("float8e4m3", {"dtype": "float8e4m3", "group_size": 32, "scale_dtype": "float8e8m0"}),
+                 ("float8e4m3-group32", {"dtype": "float8e4m3", "group_size": 32, "scale_dtype": "float32"}),
+                 ("float8e4m3-group128", {"dtype": "float8e4m3", "group_size": 128}), ("float8e4m3-group64", {"dtype": "float8e4m3", "group_size": 64}),
+                 ("int8", {"dtype": "int8"}), ("float4e2m1", {"dtype": "float4e2m1"}),
+                 ("float4e2m1-group16", {"dtype": "float4e2m1", "group_size": 16, "scale_dtype": "float8e4m3"}), ("int4", {"dtype": "int4"}))
+# The same by the key of a checkpoint or a user; a key that is not here has no type.
+HUMMING_KEYS = {"fp8_per_token": "float8e4m3", "mxfp8": "float8e4m3", "fp8_per_block_dynamic": "float8e4m3-group128", "mxfp4": "float4e2m1",
+                "int8_per_group_32": "int8"}
+HUMMING_VARIANTS = ({"humming_input_dtype": "none"}, *({"humming_input_dtype": name, "env": {HUMMING_INPUT: json.dumps(said)}} for name, said in HUMMING_TYPES))
+HUMMING_ARCHES = ("sm75", "sm80", "sm89", "sm90", "sm100", "sm110", "sm120")
 # What else a converter looks at, as the program's flags name it, and the device that it needs.
 VARIANTS = {
     "MARLIN": ({}, {"params_dtype": "float16"}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
-    "HUMMING": ({"humming_input_dtype": "none"}, *({"humming_input_dtype": name, "env": {HUMMING_INPUT: json.dumps({"dtype": name})}}
-                                                   for name in ("float8e4m3", "int8", "float4e2m1", "int4"))),
     "BATCHED_MARLIN": ({}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
 }
 
@@ -63,24 +74,38 @@ def prepare(torch, scene):
     parallel_state._TP = types.SimpleNamespace(world_size=1, rank_in_group=0)
 
 
+def humming_keys(release):
+    """Variants by key, as far as the release's converters ask for one: 0.31.0 for none, 0.32.0 for the checkpoint's, 0.33.0 for the user's too."""
+    generic = getattr(release.oracle, sample.FUNCTIONS["generic"])
+    if "activation_key" not in generic.__code__.co_varnames[:generic.__code__.co_argcount]:
+        return
+    for key in ("fp8_per_token", "fp8_per_block_dynamic"):
+        yield {"family": "generic", "humming_input_dtype": HUMMING_KEYS[key], "checkpoint": key}
+    if hasattr(release.oracle, "_humming_input_schema"):
+        for key in release.keys:
+            for family in sample.FUNCTIONS:
+                yield {"family": family, "humming_input_dtype": HUMMING_KEYS.get(key, key), "user": key}
+
+
 def at_home(backend, platform):
     return platform in next((where for name, where in HOMES.items() if backend.startswith(name)), ("cuda",))
 
 
-def cases(backends, platform):
+def cases(release, platform):
     """Every converter that this platform can meet, as rows without sizes."""
-    for index, arch in enumerate(ARCHES[platform]):
-        for backend in backends:
-            if not at_home(backend, platform) or (index and backend not in BY_DEVICE):
+    for backend in (backend.name for backend in release.oracle.Mxfp4MoeBackend):
+        humming = backend == "HUMMING" and humming_kernels.installed
+        for index, arch in enumerate(HUMMING_ARCHES if humming else ARCHES[platform]):
+            if not at_home(backend, platform) or (index and backend not in BY_DEVICE) or (index and backend == "HUMMING" and not humming):
                 continue
-            if backend == "HUMMING" and index > 1:
-                continue  # from capability 10.0 on, it asks the CUDA compiler for its version
             for family in sample.FUNCTIONS:
                 row = {"platform": "xpu" if backend == "XPU" else platform, "arch": "" if backend == "XPU" else arch, "backend": backend, "family": family}
-                for variant in VARIANTS.get(backend, ({},)):
+                for variant in HUMMING_VARIANTS if humming else VARIANTS.get(backend, ({},)):
                     yield row | variant
                 if arch == "gfx950" and backend in BY_DEVICE:
                     yield row | {"tp_size": 4}
+            if humming and arch in ("sm90", "sm120"):
+                yield from ({"platform": platform, "arch": arch, "backend": backend} | variant for variant in humming_keys(release))
 
 
 def digests(release, platform, sizes=SIZES):
@@ -88,7 +113,8 @@ def digests(release, platform, sizes=SIZES):
     from vllm.distributed import parallel_state
 
     rows = []
-    for row in cases([backend.name for backend in release.oracle.Mxfp4MoeBackend], platform):
+    for row in cases(release, platform):
+        release._set_config(grid.case((row["platform"], row["arch"]), activation_override=row.get("user")))
         release.scene.set(row["arch"] or "sm80", release.scene.libs, row.get("env", {}))
         parallel_state._TP.world_size = row.get("tp_size", 1)
         for seed, experts, hidden, inter, bias in sizes:

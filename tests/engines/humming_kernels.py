@@ -20,6 +20,7 @@ REPACK = "humming/include/humming/kernel/process.cuh"
 ROUND = "humming/include/humming/kernel/process_mxfp4.cuh"
 # Older ones ask NVML for the device and have no module `transform`.
 OLDEST = (0, 1, 17)
+installed = False
 PRELUDE = """
 #include <cassert>
 #include <cmath>
@@ -52,6 +53,13 @@ extern "C" void round_codes(void* in, void* out, uint8_t* shifts, uint32_t group
   for (; blockIdx.x < groups; ++blockIdx.x) process_mxfp4_w4a8(static_cast<uint4*>(in), static_cast<uint4*>(out), shifts, groups);
 }
 """
+
+
+class UnknownVersion:
+    """The version of the serving machine's CUDA compiler, which the package compares for BF16 activations alone."""
+
+    def __ge__(self, other):
+        raise NotImplementedError("the bytes depend on the version of the serving machine's CUDA compiler")
 
 
 class Device:
@@ -118,6 +126,8 @@ def install(version, cache, scene):
     """Lets this process import the package, for the scene's device."""
     import torch
 
+    global installed
+    installed = True
     root = wheels.package("humming-kernels", version, cache, (".py", "process.cuh", "process_mxfp4.cuh"))
     sys.path.insert(0, root)
     torch.cuda.device = lambda index: contextlib.nullcontext()
@@ -126,6 +136,8 @@ def install(version, cache, scene):
         importlib.import_module(name)._get_device_info_extension = lambda: extension
     operators = importlib.import_module("humming.ops")
     operators.repack_weight, operators.process_mxfp4_w4a8_weight = repacking(torch, root), rounding(root)
+    importlib.import_module("humming.jit.runtime").KernelRuntime._get_compiler = lambda: None
+    importlib.import_module("humming.config.config")._cuda_compiler_version = lambda compiler: UnknownVersion()
     transform = importlib.import_module("humming.transform")
     device_info = transform.DeviceInfo
     transform.DeviceInfo = lambda device=None: device_info(0)

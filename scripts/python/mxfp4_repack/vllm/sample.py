@@ -21,6 +21,8 @@ GAMMA = 0x9E3779B97F4A7C15
 TENSORS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_bias", "w2_bias",
            "w13_input_scale", "w2_input_scale")
 RESULTS = TENSORS[:6]
+# What a converter leaves in the layer beside its results.
+LEFT = ("w13_weight_scale_2", "w2_weight_scale_2")
 FUNCTIONS = {"gpt_oss": "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
              "generic": "convert_weight_to_mxfp4_moe_kernel_format"}
 PREFIX = "layers.0.experts."
@@ -28,7 +30,12 @@ PREFIX = "layers.0.experts."
 TYPES = {"uint8": "U8", "int32": "I32", "bfloat16": "BF16", "float16": "F16", "float32": "F32",
          "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "U8"}
 
-Row = Mapping[str, Any]  # platform, arch, backend, family, seed, E, H, I, bias; and variants
+# Backends whose methods load input scales.
+SCALED_INPUTS = ("EMULATION", "AITER_MXFP4_FP8")
+
+# platform, arch, backend, family, seed, E, H, I, bias; and variants, among them "checkpoint" and
+# "user", the keys of activations that each of them states.
+Row = Mapping[str, Any]
 Digest = List[Any]       # [type, shape, SHA-256]
 
 
@@ -63,7 +70,7 @@ def drawn(row: Row) -> Dict[str, Tuple[str, Any]]:
         x = draw(name, 2 * int(numpy.prod(pair))).view("<u2")
         bits = (x & 0x8000) | ((120 + ((x >> 7) & 7)) << 7) | (x & 0x7F)
         made[name] = ("BF16", bits.astype("<u2").reshape(pair))
-    for name in ("w13_input_scale", "w2_input_scale"):
+    for name in TENSORS[6:] if row["backend"] in SCALED_INPUTS else ():
         x = draw(name, 4 * experts).view("<u4")
         bits = ((118 + ((x >> 23) & 7)) << 23) | (x & 0x7FFFFF)
         made[name] = ("F32", numpy.full(experts, bits[0]).astype("<u4"))
@@ -130,10 +137,12 @@ def converted(selectors: Any, row: Row, device: str = "cpu") -> Dict[str, Digest
         row.get("activation") or ("swigluoai" if row["family"] == "gpt_oss" else "silu"))
     layer = layer_of(torch, as_torch(torch, drawn(row), device), activation, row)
     convert = getattr(selectors.oracle, FUNCTIONS[row["family"]])
+    told = {"activation_key": selectors.key(row["checkpoint"])} if row.get("checkpoint") else {}
     result = convert(mxfp4_backend=selectors.oracle.Mxfp4MoeBackend[row["backend"]], layer=layer,
-                     _cache_permute_indices={},
+                     _cache_permute_indices={}, **told,
                      **{name: getattr(layer, name, None) for name in RESULTS})
     made = {name: described(value) for name, value in zip(RESULTS, result)}
+    made.update((name, described(getattr(layer, name, None))) for name in LEFT)
     return {name: value for name, value in made.items() if value is not None}
 
 
@@ -144,8 +153,6 @@ def write_loaded(path: str, row: Row) -> None:
     header: Dict[str, Any] = {"__metadata__": {"family": row["family"]}}
     at, parts = 0, []
     for name, (dtype, bits) in drawn(row).items():
-        if name.endswith("input_scale") and row["backend"] not in ("EMULATION", "AITER_MXFP4_FP8"):
-            continue
         header[PREFIX + name] = {"dtype": dtype, "shape": list(bits.shape),
                                  "data_offsets": [at, at + bits.nbytes]}
         parts.append(bits.tobytes())
@@ -174,7 +181,10 @@ def flags_of(row: Row, revision: str) -> List[str]:
             "--revision", revision, "--pad", "none", "--compress", "none", "--quiet"]
     made += ["--arch", row["arch"]] if row["arch"] else []
     made += ["--activation", row["activation"]] if row.get("activation") else []
-    for knob in ("tp_size", "params_dtype", "humming_input_dtype"):
+    # What a generic checkpoint says of activations is not in a loaded input: the knob tells it.
+    asks = row.get("user") and row["family"] == "gpt_oss"
+    made += ["--quantization-config", json.dumps({"moe": {"activation": row["user"]}})] if asks else []
+    for knob in ("tp_size", "params_dtype", *(() if asks else ("humming_input_dtype",))):
         made += ["--knob", f"{knob}={row[knob]}"] if knob in row else []
     for name, value in row.get("env", {}).items():
         made += ["--env", f"{name}={value}"]
