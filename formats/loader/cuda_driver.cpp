@@ -35,6 +35,7 @@ CudaDriver load_driver() {
   find_function(library, "cuEventDestroy_v2", driver.destroy_event);
   find_function(library, "cuEventRecord", driver.record);
   find_function(library, "cuEventSynchronize", driver.await);
+  find_function(library, "cuEventQuery", driver.query);
   find_function(library, "cuMemHostRegister_v2", driver.register_host);
   find_function(library, "cuMemHostUnregister", driver.unregister_host);
   find_function(library, "cuMemHostGetDevicePointer_v2", driver.host_address);

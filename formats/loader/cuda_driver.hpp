@@ -18,7 +18,8 @@ class GpuError : public Error {
 };
 
 struct CudaDriver {
-  using Result = int;  // 0: success
+  using Result = int;                       // 0: success
+  static constexpr Result kNotReady = 600;  // of query
   using Device = int;
   using Address = uint64_t;  // of a GPU's memory
   using Context = struct CUctx_st*;
@@ -42,6 +43,7 @@ struct CudaDriver {
   Result (*make_event)(Event*, unsigned flags);
   Result (*destroy_event)(Event);
   Result (*record)(Event, Stream);
+  Result (*query)(Event);
   Result (*await)(Event);
   Result (*register_host)(void*, size_t bytes, unsigned flags);
   Result (*unregister_host)(void*);

@@ -23,12 +23,11 @@ namespace {
 constexpr unsigned kNonBlocking = 1;     // CU_STREAM_NON_BLOCKING
 constexpr unsigned kWithoutTiming = 2;   // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kForAllContexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
-constexpr int64_t kLeastSlots = 3;       // one that is copied, one that is filled, one between them
 constexpr int64_t kHugePage = int64_t{2} << 20;
-// Bytes of a plain file that a thread reads at a time: few, so that a run is full soon.
-constexpr int64_t kPlainPiece = int64_t{1} << 20;
+constexpr size_t kSlotsOfThread = 2;  // one that is copied, one that is filled
+constexpr size_t kSumsOfSlot = 4;     // so many pieces may arrive before an earlier one
 constexpr int64_t kSumBytes = kernels::kXxh3Lanes * sizeof(uint64_t);  // of a block
-constexpr int64_t kSumsOfRun = GpuLoader::kRunBytes / ChecksumPart::kPeriod * kSumBytes;
+constexpr int64_t kSumsBytes = GpuLoader::kSlotBytes / ChecksumPart::kPeriod * kSumBytes;
 
 // The GPU's context is the calling thread's while this lives.
 class InContext {
@@ -82,22 +81,26 @@ class GpuLoader::Reading {
       places_.push_back(blob.place(requests[i].layer, requests[i].tensor));
       in_context(places_.back(), [&] { plan(i); });
     }
-    states_ = std::make_unique<State[]>(runs_.size());
-    for (size_t i = 0; i < runs_.size(); ++i) states_[i].missing = runs_[i].pieces;
-    parts_.resize(std::min(runs_.size(), 2 * loader.slots_.size()));
-    next_end_ = runs_.size() - std::min(runs_.size(), loader.slots_.size());
+    sent_ = std::make_unique<std::atomic<bool>[]>(pieces_.size());
+    parts_.resize(std::min(pieces_.size(), loader.summed_.size()));
   }
 
   // The work of one thread.
   void work() noexcept {
+    const std::span<const Slot> slots = loader_.slots_of_thread(next_thread_++);
+    if (slots.empty()) return;
     try {
       const InContext current(cuda_, loader_.context_);
       LoadBuffers buffers;
-      for (size_t i = next_++; i < pieces_.size() && !failed_; i = next_++)
-        take(pieces_[i], buffers);
-      for (size_t i = next_end_++; i < runs_.size() && !failed_; i = next_end_++) end_run(i);
+      size_t taken = 0;
+      for (size_t i = next_++; i < pieces_.size() && !failed_; i = next_++, ++taken) {
+        const Slot& slot = slots[taken % slots.size()];
+        if (taken >= slots.size()) cuda_.check(cuda_.await(slot.copied), "cuEventSynchronize");
+        take(i, slot, buffers);
+      }
+      if (!closing_.exchange(true)) await_sums(pieces_.size());
     } catch (...) {
-      const std::scoped_lock lock(mutex_);
+      const std::scoped_lock lock(failure_mutex_);
       if (!failure_) failure_ = std::current_exception();
       failed_ = true;
     }
@@ -119,22 +122,7 @@ class GpuLoader::Reading {
  private:
   struct Piece {
     LoadPiece piece;
-    size_t run;
-    size_t at;  // in the run
-  };
-  struct Run {
     size_t request;
-    int64_t begin;  // in the tensor
-    int64_t bytes;
-    size_t pieces;
-  };
-  // What threads tell each other of a run.
-  struct State {
-    std::atomic<size_t> missing{0};  // pieces
-    std::atomic<bool> sent{false};   // its events are recorded
-    std::atomic<bool> taken{false};  // by the thread that sees to its sum
-    std::atomic<bool> free{false};   // its slot may be filled anew
-    bool arrived = false;            // its part can be appended; guarded by mutex_
   };
 
   [[nodiscard]] bool summed(size_t request) const {
@@ -147,64 +135,52 @@ class GpuLoader::Reading {
       throw Error::usage("memory on the GPU does not lie at a multiple of 8");
     }
     const auto bytes = static_cast<int64_t>(request.out.size());
-    const int64_t limit = blob_.is_compressed(request.layer) ? kRunBytes : kPlainPiece;
-    bool first = true;
     for (const LoadPiece& piece :
-         blob_.pieces(request.layer, request.tensor, request.offset, bytes, limit)) {
-      if (first || runs_.back().bytes + piece.bytes > kRunBytes) {
-        runs_.push_back({.request = index, .begin = piece.begin, .bytes = 0, .pieces = 0});
-      }
-      first = false;
-      Run& run = runs_.back();
-      pieces_.push_back({piece, runs_.size() - 1, static_cast<size_t>(run.bytes)});
-      run.bytes += piece.bytes;
-      ++run.pieces;
+         blob_.pieces(request.layer, request.tensor, request.offset, bytes, kSlotBytes)) {
+      pieces_.push_back({piece, index});
     }
   }
 
-  [[nodiscard]] MutableBytes place(size_t run) const {
-    return {loader_.slot(run), static_cast<size_t>(runs_[run].bytes)};
-  }
-
-  void take(const Piece& piece, LoadBuffers& buffers) {
+  // Reads a piece into a slot, and hands it to the GPU.
+  void take(size_t index, const Slot& slot, LoadBuffers& buffers) {
     if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) {
       throw Cancelled();
     }
-    if (piece.run >= loader_.slots_.size()) end_run(piece.run - loader_.slots_.size());
-    if (failed_) return;
-    const Run& run = runs_[piece.run];
-    const LoadRequest& request = requests_[run.request];
-    const bool checked = options_.verify && !summed(run.request);
-    in_context(places_[run.request], [&] {
-      blob_.read_piece(request.layer, piece.piece,
-                       place(piece.run).subspan(piece.at, static_cast<size_t>(piece.piece.bytes)),
-                       buffers, checked ? FrameCheck::kChecksums : FrameCheck::kSizes, nullptr);
+    const auto& [piece, number] = pieces_[index];
+    const LoadRequest& request = requests_[number];
+    const MutableBytes bytes(slot.memory, static_cast<size_t>(piece.bytes));
+    const bool checked = options_.verify && !summed(number);
+    in_context(places_[number], [&, &piece = piece] {
+      blob_.read_piece(request.layer, piece, bytes, buffers,
+                       checked ? FrameCheck::kChecksums : FrameCheck::kSizes, nullptr);
     });
-    if (--states_[piece.run].missing == 0) send(piece.run);
+    const auto tensor = std::bit_cast<CudaDriver::Address>(request.out.data());
+    cuda_.check(cuda_.copy_to_gpu(tensor + static_cast<uint64_t>(piece.begin - request.offset),
+                                  bytes.data(), bytes.size(), loader_.copies_),
+                "cuMemcpyHtoDAsync");
+    cuda_.check(cuda_.record(slot.copied, loader_.copies_), "cuEventRecord");
+    if (summed(number)) sum(index, slot, bytes, tensor);
+    sent_[index] = true;
+    append_arrived();
   }
 
-  // Hands a full run to the GPU.
-  void send(size_t index) {
-    const Run& run = runs_[index];
-    const LoadRequest& request = requests_[run.request];
-    const Slot& slot = loader_.slots_[index % loader_.slots_.size()];
-    const auto tensor = std::bit_cast<CudaDriver::Address>(request.out.data());
-    const MutableBytes from = place(index);
-    cuda_.check(cuda_.copy_to_gpu(tensor + static_cast<uint64_t>(run.begin - request.offset),
-                                  from.data(), from.size(), loader_.copies_),
-                "cuMemcpyHtoDAsync");
-    const size_t before = 2 * loader_.slots_.size();  // the run whose part and sums end here
-    while (index >= before && appended_ <= index - before) {
-      if (failed_) return;
-      std::this_thread::yield();
-    }
-    const int64_t blocks = summed(run.request) ? whole_blocks(run) : 0;
-    if (blocks > 0) {
-      cuda_.check(cuda_.record(slot.copied, loader_.copies_), "cuEventRecord");
-      cuda_.check(cuda_.wait_event(loader_.sums_, slot.copied, 0), "cuStreamWaitEvent");
-      uint64_t in = tensor + static_cast<uint64_t>(ChecksumPart::first_block(run.begin));
-      auto count = static_cast<uint64_t>(blocks);
-      uint64_t out = loader_.ring_address_ + static_cast<uint64_t>(loader_.sums_offset(index));
+  // Lets the GPU sum a piece behind its copy, and keeps of its bytes what the sum needs besides.
+  void sum(size_t index, const Slot& slot, ConstBytes bytes, CudaDriver::Address tensor) {
+    const size_t places = loader_.summed_.size();
+    if (index >= places) await_sums(index - places + 1);  // the piece whose place this one takes
+    if (failed_) return;
+    const int64_t begin = pieces_[index].piece.begin;
+    const int64_t block = ChecksumPart::first_block(begin);
+    const int64_t behind = begin + static_cast<int64_t>(bytes.size()) - block;
+    auto count = static_cast<uint64_t>(std::max<int64_t>(behind, 0) / ChecksumPart::kPeriod);
+    const int64_t offset = loader_.sums_offset(index);
+    const auto* sums = reinterpret_cast<const uint64_t*>(loader_.ring_ + offset);
+    part_of(index).assemble(begin, bytes, {sums, count * kernels::kXxh3Lanes});
+    const std::scoped_lock lock(sums_mutex_);
+    cuda_.check(cuda_.wait_event(loader_.sums_, slot.copied, 0), "cuStreamWaitEvent");
+    if (count > 0) {
+      uint64_t in = tensor + static_cast<uint64_t>(block);
+      uint64_t out = loader_.ring_address_ + static_cast<uint64_t>(offset);
       std::array<void*, 3> arguments = {&in, &count, &out};
       const auto groups =
           static_cast<unsigned>((count + kSumBlocksInGroup - 1) / kSumBlocksInGroup);
@@ -212,54 +188,36 @@ class GpuLoader::Reading {
                                loader_.sums_, arguments.data(), nullptr),
                   "cuLaunchKernel");
     }
-    cuda_.check(cuda_.record(slot.done, blocks > 0 ? loader_.sums_ : loader_.copies_),
-                "cuEventRecord");
-    states_[index].sent = true;
+    cuda_.check(cuda_.record(loader_.summed_[index % places], loader_.sums_), "cuEventRecord");
   }
 
-  // Blocks of the checksum that lie in the run as a whole.
-  [[nodiscard]] static int64_t whole_blocks(const Run& run) {
-    const int64_t behind = run.begin + run.bytes - ChecksumPart::first_block(run.begin);
-    return std::max<int64_t>(behind, 0) / ChecksumPart::kPeriod;
+  // Whether the GPU has come past an event, which was recorded.
+  [[nodiscard]] bool is_over(CudaDriver::Event event) const {
+    const CudaDriver::Result result = cuda_.query(event);
+    if (result == CudaDriver::kNotReady) return false;
+    cuda_.check(result, "cuEventQuery");
+    return true;
   }
 
-  // Waits until the run has arrived and its slot is free. One of the threads that come here keeps its
-  // sums before. Returns early after a failure.
-  void end_run(size_t index) {
-    State& state = states_[index];
-    while (!state.sent) {
-      if (failed_) return;
-      std::this_thread::yield();
-    }
-    cuda_.check(cuda_.await(loader_.slots_[index % loader_.slots_.size()].done),
-                "cuEventSynchronize");
-    if (state.taken.exchange(true)) {
-      while (!state.free && !failed_) std::this_thread::yield();
-      return;
-    }
-    const Run& run = runs_[index];
-    if (summed(run.request)) {
-      const auto* sums =
-          reinterpret_cast<const uint64_t*>(loader_.ring_ + loader_.sums_offset(index));
-      part_of(index).assemble(run.begin, place(index),
-                              {sums, static_cast<size_t>(whole_blocks(run)) * kernels::kXxh3Lanes});
-    }
-    state.free = true;
-    append_arrived(index);
+  // Waits until the sums of the first `count` pieces are appended. Returns early after a failure.
+  void await_sums(size_t count) {
+    for (; appended_ < count && !failed_; std::this_thread::yield()) append_arrived();
   }
 
-  // Appends the parts of this run and of those behind it that have arrived, in order.
-  void append_arrived(size_t index) {
-    const std::scoped_lock lock(mutex_);
-    states_[index].arrived = true;
-    size_t next = appended_;
-    for (; next < runs_.size() && states_[next].arrived; appended_ = ++next) {
-      const size_t request = runs_[next].request;
-      if (summed(request)) sums_[request].append(part_of(next));
+  // Appends the sums that have arrived to their tensors' checksums, in order, unless another thread
+  // does.
+  void append_arrived() {
+    const std::unique_lock lock(append_mutex_, std::try_to_lock);
+    if (!lock) return;
+    for (size_t next = appended_; next < pieces_.size() && sent_[next]; appended_ = ++next) {
+      const size_t request = pieces_[next].request;
+      if (!summed(request)) continue;
+      if (!is_over(loader_.summed_[next % loader_.summed_.size()])) return;
+      sums_[request].append(part_of(next));
     }
   }
 
-  [[nodiscard]] ChecksumPart& part_of(size_t run) { return parts_[run % parts_.size()]; }
+  [[nodiscard]] ChecksumPart& part_of(size_t piece) { return parts_[piece % parts_.size()]; }
 
   GpuLoader& loader_;
   const CudaDriver& cuda_;
@@ -268,24 +226,28 @@ class GpuLoader::Reading {
   const LoadOptions& options_;
   std::vector<Checksum> sums_;       // by request
   std::vector<std::string> places_;  // by request: file and tensor
-  std::vector<Run> runs_;
   std::vector<Piece> pieces_;
-  std::unique_ptr<State[]> states_;  // by run
-  std::vector<ChecksumPart> parts_;  // of the last runs, as many as there are sums of
-  std::atomic<size_t> appended_{0};  // runs
-  std::atomic<size_t> next_{0};      // piece
-  std::atomic<size_t> next_end_{0};  // of the runs that no later one waits for
+  std::unique_ptr<std::atomic<bool>[]> sent_;  // by piece: its events are recorded
+  std::vector<ChecksumPart> parts_;            // of the last pieces, as many as there are sums of
+  std::atomic<size_t> appended_{0};            // pieces
+  std::atomic<size_t> next_{0};                // piece
+  std::atomic<size_t> next_thread_{0};
+  std::atomic<bool> closing_{false};  // a thread waits for the last sums
   std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::exception_ptr failure_;
+  std::mutex append_mutex_;
+  std::mutex sums_mutex_;  // what belongs to a piece stands together in the stream of sums
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;  // guarded by failure_mutex_
 };
 
 GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes) : cuda_(CudaDriver::get()) {
-  if (ring_bytes / kRunBytes < kLeastSlots) {
-    throw Error::usage(fmt::format("a ring of {} bytes: at least {} are needed", ring_bytes,
-                                   kLeastSlots * kRunBytes));
+  if (ring_bytes < kLeastRing) {
+    throw Error::usage(
+        fmt::format("a ring of {} bytes: at least {} are needed", ring_bytes, kLeastRing));
   }
-  slots_.resize(static_cast<size_t>(ring_bytes / kRunBytes));
+  slots_.resize(static_cast<size_t>(ring_bytes / kSlotBytes));
+  slots_of_thread_ = std::max(kSlotsOfThread, slots_.size() / static_cast<size_t>(threads));
+  summed_.resize(kSumsOfSlot * slots_.size());
   cuda_.check(cuda_.device(&device_, device), "cuDeviceGet");
   cuda_.check(cuda_.retain_primary(&context_, device_), "cuDevicePrimaryCtxRetain");
   try {
@@ -302,7 +264,9 @@ void GpuLoader::open(int threads) {
   cuda_.check(cuda_.make_stream(&sums_, kNonBlocking), "cuStreamCreate");
   for (Slot& slot : slots_) {
     cuda_.check(cuda_.make_event(&slot.copied, kWithoutTiming), "cuEventCreate");
-    cuda_.check(cuda_.make_event(&slot.done, kWithoutTiming), "cuEventCreate");
+  }
+  for (CudaDriver::Event& event : summed_) {
+    cuda_.check(cuda_.make_event(&event, kWithoutTiming), "cuEventCreate");
   }
   cuda_.check(cuda_.load_module(&module_, sum_ptx().c_str()), "cuModuleLoadData");
   cuda_.check(cuda_.function(&sum_blocks_, module_, kSumKernel), "cuModuleGetFunction");
@@ -312,8 +276,7 @@ void GpuLoader::open(int threads) {
   if (cuda_.pci_bus_id(bus_id.data(), static_cast<int>(bus_id.size()), device_) == 0) {
     near = cpus_near("/", bus_id.data());
   }
-  const auto slots = static_cast<int64_t>(slots_.size());
-  const int64_t bytes = slots * (kRunBytes + 2 * kSumsOfRun);
+  const int64_t bytes = sums_offset(0) + static_cast<int64_t>(summed_.size()) * kSumsBytes;
   mapped_bytes_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   ring_ = map_ring(mapped_bytes_);
   // Memory lies near the thread that touches it first.
@@ -324,6 +287,9 @@ void GpuLoader::open(int threads) {
   cuda_.check(cuda_.register_host(ring_, static_cast<size_t>(mapped_bytes_), kForAllContexts),
               "cuMemHostRegister");
   cuda_.check(cuda_.host_address(&ring_address_, ring_, 0), "cuMemHostGetDevicePointer");
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].memory = ring_ + static_cast<int64_t>(i) * kSlotBytes;
+  }
   team_.emplace(threads, [near] { run_on(near); });
 }
 
@@ -337,7 +303,9 @@ void GpuLoader::close() noexcept {
     if (module_ != nullptr) cuda_.unload_module(module_);
     for (const Slot& slot : slots_) {
       if (slot.copied != nullptr) cuda_.destroy_event(slot.copied);
-      if (slot.done != nullptr) cuda_.destroy_event(slot.done);
+    }
+    for (const CudaDriver::Event event : summed_) {
+      if (event != nullptr) cuda_.destroy_event(event);
     }
     if (copies_ != nullptr) cuda_.destroy_stream(copies_);
     if (sums_ != nullptr) cuda_.destroy_stream(sums_);
@@ -348,13 +316,15 @@ void GpuLoader::close() noexcept {
   cuda_.release_primary(device_);
 }
 
-std::byte* GpuLoader::slot(size_t run) const {
-  return ring_ + static_cast<int64_t>(run % slots_.size()) * kRunBytes;
+std::span<const GpuLoader::Slot> GpuLoader::slots_of_thread(size_t thread) const {
+  const size_t begin = thread * slots_of_thread_;
+  if (begin + slots_of_thread_ > slots_.size()) return {};
+  return std::span(slots_).subspan(begin, slots_of_thread_);
 }
 
-int64_t GpuLoader::sums_offset(size_t run) const {
-  const auto slots = static_cast<int64_t>(slots_.size());
-  return slots * kRunBytes + static_cast<int64_t>(run % (2 * slots_.size())) * kSumsOfRun;
+int64_t GpuLoader::sums_offset(size_t piece) const {
+  return static_cast<int64_t>(slots_.size()) * kSlotBytes +
+         static_cast<int64_t>(piece % summed_.size()) * kSumsBytes;
 }
 
 void GpuLoader::read(const BlobLoader& blob, std::span<const LoadRequest> requests,

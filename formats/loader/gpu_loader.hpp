@@ -1,14 +1,13 @@
 // Moves tensors of a blob to the memory of an NVIDIA GPU: what stands behind mxfp4_repack_gpu_read.
 //
-// A ring of pinned memory has a few slots, and a slot holds a run: consecutive bytes of one tensor.
-// Every thread reads pieces, in order; the one that reads the last piece of a run hands the run to the
-// GPU's copy engine, and goes on. A thread whose slot is still being copied waits for that copy. So no
-// thread stands between the readers and the copy engine, and while there is something to read the
-// engine has work.
+// A ring of pinned memory is cut into slots, and every thread has some of its own. It reads a piece of a
+// tensor into one, has the GPU's copy engine copy it from there, and goes on with the next; it waits
+// only when all of its slots are still being copied. So no thread waits for another: one that the
+// system stops for a while holds up nothing but its own slots.
 //
-// Checksums cost the CPUs nothing: the GPU sums the blocks of each run after its copy, from its own
-// memory, and writes the sums, a sixteenth of the bytes, back into the ring. So they also prove what
-// arrived.
+// Checksums cost the CPUs nothing: the GPU sums the blocks of each piece after its copy, from its own
+// memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also prove
+// what arrived. Whichever thread comes by appends the sums that are due, in order.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +24,15 @@ namespace mxfp4 {
 
 class GpuLoader {
  public:
-  static constexpr int64_t kRunBytes = int64_t{8} << 20;
+  // As many as a frame of convert's has: no frame of its blobs is decoded twice.
+  static constexpr int64_t kSlotBytes = int64_t{2} << 20;
+  static constexpr int64_t kLeastRing = 2 * kSlotBytes;
 
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
-  // used. threads: readers, the caller of read() included. ring_bytes: of pinned memory, rounded down
-  // to runs, three at least; an eighth more is taken for sums. Memory and threads are placed near
-  // the GPU where the system says what is near. Throws GpuError, and Error::usage for what is too
-  // little.
+  // used. threads: readers, the caller of read() included; those for whom the ring holds no two slots
+  // do nothing. ring_bytes: of pinned memory, rounded down to slots, kLeastRing or more; a quarter more
+  // is taken for sums. Memory and threads are placed near the GPU where the system says what is
+  // near. Throws GpuError, and Error::usage for what is too little.
   GpuLoader(int device, int threads, int64_t ring_bytes);
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;
@@ -46,17 +47,19 @@ class GpuLoader {
 
  private:
   class Reading;
+  // Where a thread puts a piece, from which the GPU copies it.
   struct Slot {
+    std::byte* memory = nullptr;
     CudaDriver::Event copied = nullptr;
-    CudaDriver::Event done = nullptr;  // copied, and summed where sums are wanted
   };
 
   void open(int threads);
   void close() noexcept;
-  // Where a run lies in the ring.
-  [[nodiscard]] std::byte* slot(size_t run) const;
-  // Where the GPU puts a run's sums, from ring_ on. There is room for twice as many as there are slots.
-  [[nodiscard]] int64_t sums_offset(size_t run) const;
+  // None for a thread too many.
+  [[nodiscard]] std::span<const Slot> slots_of_thread(size_t thread) const;
+  // Where the GPU puts a piece's sums, from ring_ on. There is room for those of the last pieces, one
+  // for each event of summed_.
+  [[nodiscard]] int64_t sums_offset(size_t piece) const;
 
   const CudaDriver& cuda_;
   CudaDriver::Device device_ = 0;
@@ -66,6 +69,8 @@ class GpuLoader {
   CudaDriver::Module module_ = nullptr;
   CudaDriver::Function sum_blocks_ = nullptr;
   std::vector<Slot> slots_;
+  size_t slots_of_thread_ = 0;
+  std::vector<CudaDriver::Event> summed_;  // by piece, modulo their number
   std::byte* ring_ = nullptr;
   int64_t mapped_bytes_ = 0;              // from ring_ on
   CudaDriver::Address ring_address_ = 0;  // of ring_, for the GPU

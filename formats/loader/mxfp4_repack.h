@@ -189,7 +189,7 @@ typedef struct mxfp4_repack_gpu_options {
    * use. */
   int32_t threads;
   int32_t reserved;   /* 0 */
-  int64_t ring_bytes; /* of pinned memory: 24 MiB or more; 0: 64 MiB */
+  int64_t ring_bytes; /* of pinned memory: 4 MiB or more; 0: 64 MiB */
 } mxfp4_repack_gpu_options;
 
 /* `device`: the GPU as the driver counts, which heeds CUDA_VISIBLE_DEVICES. `options` may be null. *gpu

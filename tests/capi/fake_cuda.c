@@ -54,6 +54,7 @@ Result cuEventCreate(void **e, unsigned flags) { (void)flags; MAY_FAIL(cuEventCr
 Result cuEventDestroy_v2(void *e) { free(e); return OK; }
 Result cuEventRecord(void *e, void *s) { MAY_FAIL(cuEventRecord); return e && s ? OK : INVALID; }
 Result cuEventSynchronize(void *e) { MAY_FAIL(cuEventSynchronize); return e != NULL ? OK : INVALID; }
+Result cuEventQuery(void *e) { MAY_FAIL(cuEventQuery); return e != NULL ? OK : INVALID; }
 Result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
   (void)flags;
   MAY_FAIL(cuMemHostRegister_v2);

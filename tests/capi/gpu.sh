@@ -20,7 +20,7 @@ for blob in plain zstd level9 large-plain large-zstd; do
 done
 for function in cuInit:1 cuDevicePrimaryCtxRetain:1 cuStreamCreate:1 cuStreamCreate:2 cuEventCreate:3 \
   cuModuleLoadData:1 cuMemHostRegister_v2:1 cuMemHostGetDevicePointer_v2:1 cuMemcpyHtoDAsync_v2:1 \
-  cuMemcpyHtoDAsync_v2:5 cuLaunchKernel:1 cuLaunchKernel:4 cuEventRecord:1 cuEventSynchronize:2 \
+  cuMemcpyHtoDAsync_v2:5 cuLaunchKernel:1 cuLaunchKernel:4 cuEventRecord:1 cuEventQuery:2 \
   cuStreamSynchronize:1; do
   FAKE_CUDA_FAIL=$function "$GPU_TEST" --no-gpu large-zstd >words || fail "$function"
   grep -q 'the fake driver fails (1)' words || { cat words >&2; fail "$function: the words"; }

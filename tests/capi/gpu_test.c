@@ -47,9 +47,9 @@ static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
 }
 
 static void check_layers(const mxfp4_repack_blob *blob) {
-  const int threads[] = {1, 2, 14};
-  for (int t = 0; t < 3; ++t) {
-    mxfp4_repack_gpu *gpu = open_gpu(threads[t], t == 1 ? 0 : (int64_t)24 << 20);
+  const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
+  for (int t = 0; t < 4; ++t) {
+    mxfp4_repack_gpu *gpu = open_gpu(threads[t], (int64_t)mib[t] << 20);
     for (int64_t index = 0; index < mxfp4_repack_num_layers(blob); ++index) {
       const mxfp4_repack_layer layer = layer_of(blob, index);
       unsigned char *want = allocate(layer.bytes), *got = allocate(layer.bytes + 8 * layer.num_tensors);

@@ -22,17 +22,26 @@ import torch
 
 from mxfp4_repack.layer_file import Bytes
 from mxfp4_repack.native import NativeGpu, open_gpu
+from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.stream import Stream
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
-DEFAULT_THREADS = 14
-SPARE_CPUS = 2  # for the process's other threads and the driver's
 DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
 # Without the library's way to the GPU:
 RUNS_IN_RING = 8
 RUNS_COPYING = 2  # while the next is read: a stream allows no more
+
+
+def _ranks() -> int:
+    """Processes of this host that load beside each other, as far as torch or its launcher says."""
+    found = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if found.isdigit():
+        return int(found)
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return min(torch.distributed.get_world_size(), torch.cuda.device_count())
+    return 1
 
 
 class Readable(Protocol):
@@ -66,15 +75,14 @@ def _allocate(layer: Readable, infos: Sequence[TensorInfo], device: Any,
 class Loader:
     """Loads layers to one device. The ring lives until close(); a load after it makes another.
 
-    threads: readers, by default two fewer than the CPUs that this process may use, 14 at most.
+    threads: readers, readers_of_rank() of them by default.
     ring_bytes: pinned memory for a GPU. One load() runs at a time; others wait.
     """
 
     def __init__(self, device: Any, *, threads: Optional[int] = None,
                  ring_bytes: int = DEFAULT_RING_BYTES) -> None:
         self.device = torch.device(device)
-        cpus = len(os.sched_getaffinity(0))
-        self.threads = threads or max(1, min(DEFAULT_THREADS, cpus - SPARE_CPUS))
+        self.threads = threads or readers_of_rank(_ranks())
         self.ring_bytes = ring_bytes
         self._lock = threading.Lock()
         self._gpu: Optional[NativeGpu] = None

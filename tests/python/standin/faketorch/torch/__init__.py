@@ -8,7 +8,7 @@ import builtins
 
 import numpy as np
 
-from . import cuda, nn  # noqa: F401
+from . import cuda, distributed, nn  # noqa: F401
 
 __version__ = "0.standin"
 
