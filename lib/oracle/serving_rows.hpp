@@ -1,0 +1,141 @@
+// Rows of a revision that decide how a checkpoint is served with the backend that was chosen: the
+// engine's method class, its converter and loader, the kernel's settings.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/core/backend.hpp"
+#include "lib/core/deployment.hpp"
+#include "lib/core/layer.hpp"
+#include "lib/oracle/condition.hpp"
+
+namespace mxfp4 {
+
+struct ModelConfig;
+
+// The quantization settings that the kernel is built with; first match wins.
+struct KernelSettingsRow {
+  Backend backend;
+  std::string_view method{};  // only for this caller; empty: any
+  std::string_view constructor;
+  std::string_view activation_dtype{};  // {fp8}: the platform's; empty: none
+  std::optional<std::array<int64_t, 2>> activation_shape{};
+  std::optional<std::array<int64_t, 2>> block_shape{};
+  bool scale_swizzled = true;
+  int64_t mx_alignment = 0;
+  bool passes_alpha_beta = true;
+  bool takes_input_scales = false;
+  bool needs_layer = false;  // built from the layer's own schemas
+};
+
+// A backend that a family's converter takes or, when not supported, refuses.
+struct ConverterRow {
+  Backend backend;
+  Family family;
+  bool supported = true;
+  bool needs_biases = false;
+  bool needs_input_scales = false;
+};
+
+struct CallerRow;
+// The facts that a note about loading a checkpoint depends on.
+struct LoadFacts {
+  const Question& question;
+  const Decision& decision;
+  const CallerRow* caller;  // null: no checkpoint
+  Family family;
+  const ConverterRow* converter;  // null: none for that pair
+  std::optional<bool> biases;     // empty: not known
+  std::optional<bool> input_scales;
+};
+
+struct LoadNoteRow {
+  bool (*holds)(const LoadFacts&);
+  // Filled by fill_text and with {value}, {family}, {method}, {minimum_capability}, {first_class}.
+  std::string_view text;
+  std::string_view fixed_in;
+  bool stops = false;  // the engine does not serve: it ends at its start or while it loads
+};
+
+// Selection by the method class itself: first match wins.
+struct DirectRow {
+  Condition when;
+  std::optional<Backend> backend;  // empty: kernels that have no layout here
+  std::string_view experts_class;
+  std::string_view note;
+};
+
+// The engine's method class that serves a checkpoint, and its requests; first match wins.
+struct CallerRow {
+  std::string_view text;  // the condition in words
+  bool (*holds)(const ModelConfig&);
+  std::string_view method;  // "GptOssMxfp4MoEMethod"
+  Selector selector = Selector::kGptOss;
+  Family family = Family::kGptOss;
+  std::string_view model_activation{};  // the checkpoint's own key; empty: none
+  // The type of activations that the method passes to the converter for the checkpoint; empty: none.
+  std::string_view input_dtype{};
+  std::vector<DirectRow> direct{};        // not empty: the oracle is not asked
+  std::vector<DirectRow> exceptions{};    // the oracle is asked where none of these holds
+  bool rounds = true;                     // sizes are rounded
+  Backend never_rounds = Backend::NONE;   // except for this backend; NONE: no exception
+  std::optional<std::byte> scale_fill{};  // padding of scales; empty: the style's usual one
+  bool first_class_only = false;          // the backend's first class replaces the chosen one
+  Condition emulates_when{};              // EMULATION replaces what the oracle chose
+  bool gives_layer = true;                // the converter gets permute cache and layer
+  int minimum_capability = 0;             // on CUDA, major * 10 + minor
+  std::optional<double> alpha{};
+  std::optional<double> beta{};
+  std::optional<double> clamp_limit{};
+  bool model_clamp_limit = false;  // the limit is the model's own
+  std::string_view note{};         // about any checkpoint of this kind
+  std::string_view note_fixed_in{};
+};
+
+// What a knob calls the activations of a key.
+struct KeyTypeRow {
+  std::string_view key, type;
+};
+
+// What tells a converter the type of activations for which it packs; BF16 where nothing does.
+struct InputDtypeRow {
+  Backend backend;
+  Family family;
+  std::string_view knob;      // this program's, for the same type
+  std::string_view variable;  // of the serving process; where it is set, nothing else counts
+  bool checkpoint = false;    // CallerRow::input_dtype counts
+  bool override = false;      // quantization_config.moe.activation counts
+  std::span<const KeyTypeRow> types{};  // the knob's value for the override; others by their keys
+};
+
+// A kernel library whose version a revision asks for.
+struct LibraryPin {
+  std::string_view library;  // the distribution's name: "flashinfer", "humming-kernels"
+  std::string_view version;
+  std::optional<Platform> platform{};  // empty: on every platform
+};
+
+// The packages that a platform has installed by default.
+struct StockRow {
+  Platform platform;
+  std::vector<std::string_view> packages;
+};
+
+// How the engine's generic loader treats experts. The gpt-oss loaders are the same in every
+// revision.
+struct LoaderRules {
+  bool strides_by_checkpoint =
+      false;                  // ranks begin at multiples of I / tp, not of their padded size
+  bool loads_biases = false;  // where a checkpoint has them; false: they stay unread
+  // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
+  // first (quantization/mxfp4.py, create_weights), which gpt-oss alone has.
+  bool creates_biases = true;
+};
+
+}  // namespace mxfp4
