@@ -77,7 +77,7 @@ class SecondStage(unittest.TestCase):
                 value = value.weight_scale
             if value is not None and hasattr(value, "storage") and hasattr(value.storage, "layout"):
                 found[slot + " layout"] = (type(value.storage.layout).__name__,
-                                           value.storage.layout.options, value.shape)
+                                           vars(value.storage.layout), value.shape)
                 value = value.storage.data
             found[slot] = None if value is None else (
                 str(value.dtype), list(value.shape), list(value.stride()), bits(value).tobytes())

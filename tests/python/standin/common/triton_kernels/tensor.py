@@ -7,7 +7,7 @@ answers = []
 
 
 class Storage:
-    def __init__(self, data, layout):
+    def __init__(self, data, layout=None):
         self.data, self.layout = data, layout
 
 
@@ -18,15 +18,15 @@ class Tensor:
         self.shape_max = list(shape if shape_max is None else shape_max)
 
 
-def wrap_torch_tensor(data, dtype=None):
+def wrap_torch_tensor(torch_tensor, dtype=None):
     from triton_kernels.tensor_details.layout import StridedLayout
-    shape = list(data.shape)
+    shape = list(torch_tensor.shape)
     if dtype is FP4:
         shape[1] *= 2
-    return Tensor(Storage(data, StridedLayout(data.shape)), dtype or data.dtype, shape)
+    return Tensor(Storage(torch_tensor, StridedLayout(torch_tensor.shape)), dtype or torch_tensor.dtype, shape)
 
 
-def convert_layout(tensor, layout_class, **options):
+def convert_layout(tensor, layout_cls, **layout_kwargs):
     data = answers.pop(0) if answers else tensor.storage.data
-    return Tensor(Storage(data, layout_class(tensor.storage.data.shape, **options)),
+    return Tensor(Storage(data, layout_cls(tensor.storage.data.shape, **layout_kwargs)),
                   tensor.dtype, tensor.shape, tensor.shape_max)

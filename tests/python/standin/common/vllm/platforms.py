@@ -20,7 +20,7 @@ class Platform:
     def is_cpu(self):
         return self.kind == "cpu"
 
-    def get_device_capability(self):
+    def get_device_capability(self, device_id=0):
         return self.capability
 
 

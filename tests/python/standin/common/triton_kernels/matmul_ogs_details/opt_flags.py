@@ -1,6 +1,6 @@
 """Stand-in: the process-wide options of the kernel."""
-constraints = {}
+in_force = {}
 
 
-def update_opt_flags_constraints(more):
-    constraints.update(more)
+def update_opt_flags_constraints(constraints):
+    in_force.update(constraints)

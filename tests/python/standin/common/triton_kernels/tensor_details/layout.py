@@ -8,10 +8,6 @@ class Layout:
     def __init__(self, shape):
         self.initial_shape = list(shape)
 
-    @property
-    def options(self):
-        return {name: value for name, value in vars(self).items() if name != "initial_shape"}
-
 
 class StridedLayout(Layout):
     pass

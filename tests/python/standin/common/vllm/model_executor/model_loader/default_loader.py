@@ -1,6 +1,6 @@
 """Stand-in."""
-from vllm.model_executor.model_loader.weight_utils import (eager_weights_iterator,
-                                                           safetensors_weights_iterator)
+from vllm.model_executor.model_loader.weight_utils import (
+    multi_thread_safetensors_weights_iterator, safetensors_weights_iterator)
 
 
 class DefaultModelLoader:
@@ -8,5 +8,5 @@ class DefaultModelLoader:
 
     def _get_weights_iterator(self, source):
         if self.eager:
-            return eager_weights_iterator(source)
-        return safetensors_weights_iterator(source)
+            return multi_thread_safetensors_weights_iterator(source, False)
+        return safetensors_weights_iterator(source, False)
