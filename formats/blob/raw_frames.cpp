@@ -321,10 +321,10 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
   return info;
 }
 
-bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
-                      FrameCheck check) {
+bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out, FrameCheck check,
+                      ChecksumPart* sum) {
   Window window(encoded);
-  return unpack_blocks(window, info, out, check, nullptr);
+  return unpack_blocks(window, info, out, check, sum);
 }
 
 bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check, ChecksumPart* sum,

@@ -43,11 +43,12 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
                           const std::function<void(ConstBytes)>& emit);
 
 // Decodes a frame of raw and RLE blocks to exactly `out`. With kChecksums, the content must have
-// the frame's checksum and the seek table's. False if a block or the header is not as
-// write_raw_frame writes them: then `out` is undefined, and zstd has to decode the frame. Throws
-// Error::input.
+// the frame's checksum and the seek table's. Updates `sum`, if not null, with `out`. False if a
+// block or the header is not as write_raw_frame writes them: then `out` and `sum` are undefined, and
+// zstd has to decode the frame. Throws Error::input.
 [[nodiscard]] bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
-                                    FrameCheck check = FrameCheck::kChecksums);
+                                    FrameCheck check = FrameCheck::kChecksums,
+                                    ChecksumPart* sum = nullptr);
 
 // Fills `parts`, one after another, with a frame's encoded bytes from `offset` on.
 using FrameRead = std::function<void(int64_t offset, std::span<const MutableBytes> parts)>;

@@ -23,6 +23,8 @@ namespace {
 constexpr int64_t kMaxLoadedManifestBytes = int64_t{64} << 20;
 // Bytes of a plain file that a thread takes at a time.
 constexpr int64_t kCheckedBytes = int64_t{4} << 20;
+// Bytes of a plain file that one direct read gives: about a frame, as `convert` writes them.
+constexpr size_t kDirectBytes = size_t{2} << 20;
 
 // Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on `threads` threads at most,
 // this one included. After an exception no further job starts; the first one is thrown.
@@ -54,12 +56,38 @@ void run_on_threads(int threads, size_t count, const Body& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-void read_plain(const PositionedFile& file, int64_t offset, MutableBytes out, ChecksumPart* sum) {
-  if (sum == nullptr) return file.read(offset, out);
+// Fills `out` by fill(offset in `out`, part) in parts that are still in the caches when they are
+// summed.
+template <class Fill>
+void fill_summed(MutableBytes out, ChecksumPart* sum, const Fill& fill) {
   for (size_t at = 0; at < out.size(); at += kHashPiece) {
     const auto part = out.subspan(at, std::min(kHashPiece, out.size() - at));
-    file.read(offset + static_cast<int64_t>(at), part);
-    sum->update(part);
+    fill(at, part);
+    if (sum != nullptr) sum->update(part);
+  }
+}
+
+ConstBytes read_direct(const PositionedFile& file, int64_t offset, int64_t bytes, Buffer& memory) {
+  return file.read_direct(offset, bytes, memory.get(file.direct_room(bytes)));
+}
+
+void read_plain(const PositionedFile& file, int64_t offset, MutableBytes out, Buffer& memory,
+                ChecksumPart* sum) {
+  if (file.is_direct()) {
+    for (size_t at = 0; at < out.size(); at += kDirectBytes) {
+      const auto part = out.subspan(at, std::min(kDirectBytes, out.size() - at));
+      const ConstBytes from = read_direct(file, offset + static_cast<int64_t>(at),
+                                          static_cast<int64_t>(part.size()), memory);
+      fill_summed(part, sum, [&](size_t skip, MutableBytes to) {
+        std::memcpy(to.data(), from.data() + skip, to.size());
+      });
+    }
+  } else if (sum == nullptr) {
+    file.read(offset, out);
+  } else {
+    fill_summed(out, sum, [&](size_t skip, MutableBytes to) {
+      file.read(offset + static_cast<int64_t>(skip), to);
+    });
   }
 }
 
@@ -127,7 +155,7 @@ class BlobLoader::Reading {
   std::vector<ArrivingSum> sums_;  // by request
 };
 
-BlobLoader::BlobLoader(const std::filesystem::path& directory) {
+BlobLoader::BlobLoader(const std::filesystem::path& directory, bool direct) {
   const std::filesystem::path path = directory / kManifestName;
   in_context(path.string(), [&] {
     manifest_text_ = read_text_file(path, kMaxLoadedManifestBytes);
@@ -136,6 +164,7 @@ BlobLoader::BlobLoader(const std::filesystem::path& directory) {
   for (const ManifestLayer& layer : manifest_.layers) {
     const std::filesystem::path file = directory / layer.file;
     layers_.push_back(in_context(file.string(), [&] { return open_layer(file, layer); }));
+    if (direct) layers_.back().file.make_direct();
   }
 }
 
@@ -251,39 +280,46 @@ std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t b
 
 void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
-  const Layer& in = layers_[layer];
-  if (piece.frame == nullptr) return read_plain(in.file, piece.offset, out, sum);
-  if (read_straight(in, piece, out, buffers, check, sum)) return;
-  decode(in, piece, out, buffers, check);
+  const PositionedFile& file = layers_[layer].file;
+  if (piece.frame == nullptr) return read_plain(file, piece.offset, out, buffers.direct, sum);
+  read_frame(file, piece, out, buffers, check, sum);
+}
+
+void BlobLoader::read_frame(const PositionedFile& file, const LoadPiece& piece, MutableBytes out,
+                            LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) {
+  const FrameInfo& frame = piece.frame->frame;
+  const int64_t offset = piece.frame->encoded_offset;
+  const bool whole = piece.bytes == frame.decoded;
+  ConstBytes encoded;
+  if (file.is_direct()) {
+    encoded = read_direct(file, offset, frame.encoded, buffers.direct);
+    if (whole && decode_raw_frame(encoded, frame, out, check, sum)) return;
+  } else {
+    if (whole && read_straight(file, *piece.frame, out, buffers, check, sum)) return;
+    buffers.encoded.resize(static_cast<size_t>(frame.encoded));
+    file.read(offset, buffers.encoded);
+    encoded = buffers.encoded;
+  }
+  if (whole) {
+    decode_frame(encoded, frame, out, check);
+  } else {
+    buffers.decoded.resize(static_cast<size_t>(frame.decoded));
+    decode_frame(encoded, frame, buffers.decoded, check);
+    std::memcpy(out.data(), buffers.decoded.data() + piece.in_frame, out.size());
+  }
   if (sum == nullptr) return;
   sum->begin(piece.begin);
   sum->update(out);
 }
 
-// Reads a frame that is wanted whole and needs no decoding. False, with nothing read, for any
-// other.
-bool BlobLoader::read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out,
-                               LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
-  const SeekEntry& entry = *piece.frame;
-  if (piece.bytes != entry.frame.decoded) return false;
+// Reads a frame that is wanted whole and needs no decoding. False for any other.
+bool BlobLoader::read_straight(const PositionedFile& file, const SeekEntry& entry, MutableBytes out,
+                               LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) {
   buffers.encoded.resize(static_cast<size_t>(kFrameWindowBytes));
   return read_raw_frame(entry.frame, out, check, sum, buffers.encoded,
                         [&](int64_t offset, std::span<const MutableBytes> parts) {
-                          layer.file.read(entry.encoded_offset + offset, parts);
+                          file.read(entry.encoded_offset + offset, parts);
                         });
-}
-
-void BlobLoader::decode(const Layer& layer, const LoadPiece& piece, MutableBytes out,
-                        LoadBuffers& buffers, FrameCheck check) const {
-  const SeekEntry& entry = *piece.frame;
-  buffers.encoded.resize(static_cast<size_t>(entry.frame.encoded));
-  layer.file.read(entry.encoded_offset, buffers.encoded);
-  if (piece.bytes == entry.frame.decoded) {
-    return decode_frame(buffers.encoded, entry.frame, out, check);
-  }
-  buffers.decoded.resize(static_cast<size_t>(entry.frame.decoded));
-  decode_frame(buffers.encoded, entry.frame, buffers.decoded, check);
-  std::memcpy(out.data(), buffers.decoded.data() + piece.in_frame, out.size());
 }
 
 void BlobLoader::read(std::span<const LoadRequest> requests, const LoadOptions& options) const {

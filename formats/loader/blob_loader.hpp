@@ -15,6 +15,7 @@
 #include "formats/os/positioned_file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/tensor.hpp"
+#include "lib/exec/buffer.hpp"
 
 namespace mxfp4 {
 
@@ -43,6 +44,7 @@ struct LoadPiece {
 struct LoadBuffers {
   UninitializedBytes encoded;
   UninitializedBytes decoded;
+  Buffer direct;  // what direct reads fill
 };
 
 struct LoadOptions {
@@ -54,8 +56,9 @@ struct LoadOptions {
 // Immutable once it is open, so thread-safe.
 class BlobLoader {
  public:
-  // One rank's directory. Throws Error::input naming the file.
-  explicit BlobLoader(const std::filesystem::path& directory);
+  // One rank's directory. `direct`: bytes of tensors are read past the page cache, where the file
+  // system can. Throws Error::input naming the file.
+  explicit BlobLoader(const std::filesystem::path& directory, bool direct = false);
 
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
   // The text of the manifest's file, unchanged.
@@ -66,6 +69,8 @@ class BlobLoader {
   }
   // Whether a layer's file is a row of zstd frames.
   [[nodiscard]] bool is_compressed(size_t layer) const { return !layers_[layer].frames.empty(); }
+  // Whether bytes of a layer's tensors are read past the page cache.
+  [[nodiscard]] bool is_direct(size_t layer) const { return layers_[layer].file.is_direct(); }
   // Whether a request is a whole tensor, which has a checksum in the manifest.
   [[nodiscard]] bool is_whole(const LoadRequest& request) const;
   // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify.
@@ -110,10 +115,10 @@ class BlobLoader {
   class Reading;
 
   static Layer open_layer(const std::filesystem::path& path, const ManifestLayer& stated);
-  bool read_straight(const Layer& layer, const LoadPiece& piece, MutableBytes out,
-                     LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const;
-  void decode(const Layer& layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
-              FrameCheck check) const;
+  static void read_frame(const PositionedFile& file, const LoadPiece& piece, MutableBytes out,
+                         LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum);
+  static bool read_straight(const PositionedFile& file, const SeekEntry& entry, MutableBytes out,
+                            LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum);
 
   std::string manifest_text_;
   Manifest manifest_;

@@ -100,10 +100,18 @@ int mxfp4_repack_api_version(void) { return MXFP4_REPACK_API_VERSION; }
 const char* mxfp4_repack_last_error(void) { return mxfp4::last_error.data(); }
 
 mxfp4_repack_status mxfp4_repack_open(const char* directory, mxfp4_repack_blob** blob) {
+  return mxfp4_repack_open_with(directory, nullptr, blob);
+}
+
+mxfp4_repack_status mxfp4_repack_open_with(const char* directory,
+                                           const mxfp4_repack_open_options* options,
+                                           mxfp4_repack_blob** blob) {
   if (blob != nullptr) *blob = nullptr;
   return mxfp4::guarded([&] {
     mxfp4::require(blob != nullptr && directory != nullptr, "open: a null pointer");
-    *blob = new mxfp4_repack_blob{BlobLoader(directory)};
+    mxfp4_repack_open_options known{};
+    mxfp4::take(options, known);
+    *blob = new mxfp4_repack_blob{BlobLoader(directory, known.direct != 0)};
   });
 }
 
@@ -142,7 +150,9 @@ mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob* blob, int64_
                  .engine_prefix = engine.c_str(),
                  .num_tensors = static_cast<int64_t>(found.tensors.size()),
                  .num_experts = found.loaded.dims.num_experts,
-                 .bytes = blob->loader.data_bytes(index)},
+                 .bytes = blob->loader.data_bytes(index),
+                 .direct = blob->loader.is_direct(index) ? 1 : 0,
+                 .reserved = 0},
                 answer);
   });
 }

@@ -74,6 +74,10 @@ typedef struct mxfp4_repack_layer {
   int64_t num_tensors;
   int64_t num_experts;       /* on this rank */
   int64_t bytes;             /* of all tensors: what read_layer fills */
+  /* Not 0: the tensors' bytes are read past the system's page cache. Becomes 0 when the file system
+   * refuses the first such read, which is then an ordinary one. */
+  int32_t direct;
+  int32_t reserved; /* 0 */
 } mxfp4_repack_layer;
 
 typedef struct mxfp4_repack_tensor {
@@ -96,6 +100,17 @@ typedef struct mxfp4_repack_request {
   void *memory;         /* host memory of any alignment */
   int64_t bytes;        /* of memory: exactly what is asked for */
 } mxfp4_repack_request;
+
+typedef struct mxfp4_repack_open_options {
+  size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_open_options) */
+  /* Not 0: read the tensors' bytes past the system's page cache (O_DIRECT), which is neither asked
+   * nor filled. A blob that is not in the cache comes faster so, and one that is comes slower. Files
+   * whose file system has no such reads are read as usual, without an error: mxfp4_repack_layer's
+   * `direct` tells. Manifest, headers and seek tables always come through the cache. Each thread
+   * takes 4 MiB more memory while it reads, or as much as the largest frame. */
+  int32_t direct;
+  int32_t reserved; /* 0 */
+} mxfp4_repack_open_options;
 
 typedef struct mxfp4_repack_read_options {
   size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_read_options) */
@@ -123,6 +138,9 @@ MXFP4_REPACK_API const char *mxfp4_repack_last_error(void);
  * descriptor a layer. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open(const char *directory,
                                                        mxfp4_repack_blob **blob);
+/* The same with options, which may be null. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
+    const char *directory, const mxfp4_repack_open_options *options, mxfp4_repack_blob **blob);
 /* Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_close(mxfp4_repack_blob *blob);
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -17,8 +18,36 @@
 namespace mxfp4 {
 namespace {
 
+// The least alignment of direct reads. Most devices want 512 or 4,096 bytes, and a multiple of what
+// they want is as good.
+constexpr int64_t kUsualAlignment = 4096;
+
 Error system_error(std::string_view what) {
   return Error::input(fmt::format("{}: {}", what, std::generic_category().message(errno)));
+}
+
+Error became_shorter() { return Error::input("became shorter while it was read"); }
+
+// Of offsets, sizes and memory of direct reads. 0: the file system says that it has none.
+int64_t direct_alignment(int descriptor) {
+#ifdef STATX_DIOALIGN
+  struct statx status {};
+  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
+      (status.stx_mask & STATX_DIOALIGN) != 0) {
+    const auto stated = std::max(status.stx_dio_offset_align, status.stx_dio_mem_align);
+    return stated == 0 ? 0 : std::max<int64_t>(stated, kUsualAlignment);
+  }
+#else
+  static_cast<void>(descriptor);
+#endif
+  return kUsualAlignment;
+}
+
+// False where the file system has no direct reads.
+bool set_direct(int descriptor, bool direct) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 &&
+         ::fcntl(descriptor, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
 }  // namespace
@@ -39,16 +68,57 @@ PositionedFile::PositionedFile(const std::filesystem::path& path)
 }
 
 PositionedFile::PositionedFile(PositionedFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_),
+      alignment_(other.alignment_) {}
 
 PositionedFile& PositionedFile::operator=(PositionedFile&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
+  std::swap(alignment_, other.alignment_);
   return *this;
 }
 
 PositionedFile::~PositionedFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void PositionedFile::make_direct() {
+  const int64_t alignment = direct_alignment(descriptor_);
+  if (alignment > 0 && set_direct(descriptor_, true)) alignment_ = alignment;
+}
+
+bool PositionedFile::is_direct() const {
+  return alignment_ > 1 && (::fcntl(descriptor_, F_GETFL) & O_DIRECT) != 0;
+}
+
+ConstBytes PositionedFile::read_direct(int64_t offset, int64_t bytes, MutableBytes memory) const {
+  const auto round_down = [this](int64_t value) { return value / alignment_ * alignment_; };
+  const int64_t begin = round_down(offset);
+  const int64_t needed = offset + bytes - begin;
+  const int64_t whole = round_down(needed + alignment_ - 1);
+  void* aligned = memory.data();
+  size_t room = memory.size();
+  std::align(static_cast<size_t>(alignment_), static_cast<size_t>(whole), aligned, room);
+  auto* const to = static_cast<std::byte*>(aligned);
+  bool refused = false;
+  for (int64_t done = 0; done < needed;) {
+    const ssize_t got =
+        ::pread(descriptor_, to + done, static_cast<size_t>(whole - done), begin + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EINVAL && !refused) {
+      // Some file systems refuse only now. Without the flag the same read is an ordinary one.
+      refused = true;
+      set_direct(descriptor_, false);
+      continue;
+    }
+    if (got < 0) throw system_error("cannot be read");
+    const int64_t behind = done + got;
+    const int64_t next = behind < needed ? round_down(behind) : needed;
+    if (next == done) throw became_shorter();  // only the file's end is no multiple
+    done = next;
+  }
+  return {to + (offset - begin), static_cast<size_t>(bytes)};
 }
 
 void PositionedFile::read(int64_t offset, MutableBytes out) const {
@@ -71,7 +141,7 @@ void PositionedFile::read(int64_t offset, std::span<const MutableBytes> parts) c
     offset += got;
     done += static_cast<size_t>(got);
     const bool ended = got == 0 && done < parts.front().size();
-    if (ended) throw Error::input("became shorter while it was read");
+    if (ended) throw became_shorter();
     while (!parts.empty() && done >= parts.front().size()) {
       done -= parts.front().size();
       parts = parts.subspan(1);

@@ -1,5 +1,6 @@
 // A regular file that several threads read, each at its own offsets. It is not mapped: if another
-// process truncates it, reading gives an error, not a signal.
+// process truncates it, reading gives an error, not a signal. After make_direct() the system's page
+// cache is neither asked nor filled (O_DIRECT).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,18 @@ class PositionedFile {
 
   // Bytes of the file when it was opened.
   [[nodiscard]] int64_t size() const { return size_; }
-  // Fills `out` with the bytes from `offset` on. Thread-safe.
+  // Reads past the page cache from now on, if the file system can. No other thread may use the file
+  // meanwhile.
+  void make_direct();
+  // Whether reads pass by the page cache. Becomes false when the file system refuses the first one.
+  [[nodiscard]] bool is_direct() const;
+  // Bytes of memory that read_direct() needs for `bytes` bytes.
+  [[nodiscard]] int64_t direct_room(int64_t bytes) const { return bytes + 3 * alignment_; }
+  // `bytes` bytes from `offset` on, which lie somewhere in `memory`. For a file that is direct, or
+  // was. Huge pages make the device's requests larger. Thread-safe.
+  [[nodiscard]] ConstBytes read_direct(int64_t offset, int64_t bytes, MutableBytes memory) const;
+
+  // Fills `out` with the bytes from `offset` on. For a file that is not direct. Thread-safe.
   void read(int64_t offset, MutableBytes out) const;
   // Fills `parts`, one after another, with the bytes from `offset` on. Thread-safe.
   void read(int64_t offset, std::span<const MutableBytes> parts) const;
@@ -28,6 +40,7 @@ class PositionedFile {
  private:
   int descriptor_ = -1;
   int64_t size_ = 0;
+  int64_t alignment_ = 1;  // of offsets, sizes and memory of direct reads
 };
 
 }  // namespace mxfp4

@@ -10,12 +10,6 @@
 
 #include "check.h"
 
-static mxfp4_repack_layer layer_of(const mxfp4_repack_blob *blob, int64_t index) {
-  mxfp4_repack_layer layer = {.struct_size = sizeof layer};
-  CHECK(mxfp4_repack_get_layer(blob, index, &layer) == MXFP4_REPACK_OK);
-  return layer;
-}
-
 static unsigned char *allocate(int64_t bytes) {
   void *memory = NULL;
   CHECK(posix_memalign(&memory, 4096, (size_t)bytes + 1) == 0);

@@ -1,5 +1,5 @@
-# libmxfp4_repack.so: a C program reads compressed and plain blobs, whole and by experts, and finds
-# damage; only the C interface is visible.
+# libmxfp4_repack.so: a C program reads compressed and plain blobs, whole and by experts, directly and
+# not, and finds damage; only the C interface is visible.
 need_numpy
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 1, 6, 320, 192)'
 convert_quietly model -o plain --backend TRITON --arch sm90 --compress none
@@ -59,4 +59,4 @@ PY
 command -v nm >/dev/null || skip 'nm is not installed'
 nm -D --defined-only "$LOADER" | awk '$2 != "A" { print $3 }' | grep -v '^mxfp4_repack_' >visible &&
   { cat visible >&2; fail 'more than the C interface is visible'; }
-[ "$(nm -D --defined-only "$LOADER" | grep -c ' T mxfp4_repack_')" = 21 ] || fail 'functions are missing'
+[ "$(nm -D --defined-only "$LOADER" | grep -c ' T mxfp4_repack_')" = 22 ] || fail 'functions are missing'

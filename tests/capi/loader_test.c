@@ -1,6 +1,6 @@
 /* The C interface as a C program uses it.
- *   loader_test BLOB PLAIN   every way to read layer 0 of BLOB gives the bytes of PLAIN, the same
- *                            layer as a safetensors file; wrong arguments are refused
+ *   loader_test BLOB PLAIN   every way to read layer 0 of BLOB, directly and not, gives the bytes of
+ *                            PLAIN, the same layer as a safetensors file; wrong arguments are refused
  *   loader_test --damaged BLOB   verification finds that the blob is damaged
  *   loader_test --refused BLOB   it cannot be opened */
 #include <mxfp4_repack.h>
@@ -27,12 +27,6 @@ static unsigned char *read_data(const char *path, int64_t bytes) {
   CHECK(fread(data, 1, (size_t)bytes, file) == (size_t)bytes && fgetc(file) == EOF);
   fclose(file);
   return data;
-}
-
-static mxfp4_repack_layer layer_of(const mxfp4_repack_blob *blob, int64_t index) {
-  mxfp4_repack_layer layer = {.struct_size = sizeof layer};
-  CHECK(mxfp4_repack_get_layer(blob, index, &layer) == MXFP4_REPACK_OK);
-  return layer;
 }
 
 static mxfp4_repack_tensor tensor_of(const mxfp4_repack_blob *blob, int64_t index) {
@@ -307,10 +301,11 @@ static int refused(const char *directory) {
   return 0;
 }
 
-/* One of the layers cannot be opened, or its verification fails. */
+/* One of the layers cannot be opened, or its verification fails, directly and not. */
 static int damaged(const char *directory) {
   mxfp4_repack_blob *blob;
   if (mxfp4_repack_open(directory, &blob) == MXFP4_REPACK_INPUT) return 0;
+  mxfp4_repack_blob *past_cache = open_blob(directory, 1);
   int found = 0;
   for (int64_t i = 0; i < mxfp4_repack_num_layers(blob); ++i) {
     const int64_t bytes = layer_of(blob, i).bytes;
@@ -319,12 +314,29 @@ static int damaged(const char *directory) {
     const mxfp4_repack_status status = mxfp4_repack_read_layer(blob, i, memory, bytes, &options);
     CHECK(status == MXFP4_REPACK_OK || status == MXFP4_REPACK_INPUT);
     CHECK(stream_layer(blob, i, memory, 1 << 16, 0, &options) == status);
+    CHECK(verified(past_cache, i) == status);
     if (status == MXFP4_REPACK_INPUT) found = 1;
     free(memory);
   }
   mxfp4_repack_close(blob);
+  mxfp4_repack_close(past_cache);
   CHECK(found);
   return 0;
+}
+
+static void check_all(const mxfp4_repack_blob *blob, const unsigned char *expected) {
+  check_lists(blob);
+  check_layer(blob, expected);
+  check_ranges(blob, expected, 0);
+  check_parts(blob, expected);
+  check_streams(blob, expected);
+  if (strstr(mxfp4_repack_manifest(blob, NULL), ".safetensors.zst") != NULL) {
+    check_ranges(blob, expected, 1);
+  } else {
+    check_ranges_of_plain_files_are_not_verified(blob);
+  }
+  check_cancel(blob);
+  check_concurrent_readers(blob, expected);
 }
 
 int main(int argc, char **argv) {
@@ -336,21 +348,16 @@ int main(int argc, char **argv) {
   mxfp4_repack_blob *blob;
   CHECK(mxfp4_repack_open(NULL, &blob) == MXFP4_REPACK_USAGE && blob == NULL);
   CHECK(mxfp4_repack_open(argv[1], NULL) == MXFP4_REPACK_USAGE);
+  const mxfp4_repack_open_options unset = {0, 1, 0};
+  CHECK(mxfp4_repack_open_with(argv[1], &unset, &blob) == MXFP4_REPACK_USAGE && blob == NULL);
   CHECK(mxfp4_repack_open(argv[1], &blob) == MXFP4_REPACK_OK);
+  CHECK(layer_of(blob, 0).direct == 0);
   unsigned char *expected = read_data(argv[2], layer_of(blob, 0).bytes);
-  check_lists(blob);
-  check_layer(blob, expected);
-  check_ranges(blob, expected, 0);
-  check_parts(blob, expected);
-  check_streams(blob, expected);
-  if (strstr(mxfp4_repack_manifest(blob, NULL), ".safetensors.zst") != NULL) {
-    check_ranges(blob, expected, 1);
-  } else {
-    check_ranges_of_plain_files_are_not_verified(blob);
-  }
+  check_all(blob, expected);
   check_wrong_arguments(blob);
-  check_cancel(blob);
-  check_concurrent_readers(blob, expected);
+  mxfp4_repack_blob *past_cache = open_blob(argv[1], 1);
+  check_all(past_cache, expected);
+  mxfp4_repack_close(past_cache);
   free(expected);
   mxfp4_repack_close(blob);
   mxfp4_repack_close(NULL);

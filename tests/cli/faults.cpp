@@ -4,6 +4,7 @@
 //   FAULT_LOG=FILE       one line each
 //   FAULT_NO_EXCHANGE=1  the file system cannot exchange two names
 //   FAULT_DEVICE=PREFIX  paths that begin so are on a device of another number
+//   FAULT_NO_DIRECT=flag files cannot be made direct (O_DIRECT); =read: they can, but not read
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -46,6 +47,11 @@ void count(const char* what, const char* path) {
   };
   if (is_now("FAULT_KILL_AT")) std::raise(SIGKILL);
   if (is_now("FAULT_STOP_AT")) std::raise(SIGSTOP);
+}
+
+bool has_no_direct(const char* when) {
+  const char* named = std::getenv("FAULT_NO_DIRECT");
+  return named != nullptr && std::strcmp(named, when) == 0;
 }
 
 }  // namespace
@@ -105,6 +111,26 @@ int fsync(int file) {
 int fdatasync(int file) {
   count("fdatasync", "");
   return real(&fdatasync, "fdatasync")(file);
+}
+int fcntl(int file, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const bool makes_direct =
+      command == F_SETFL && (reinterpret_cast<intptr_t>(argument) & O_DIRECT) != 0;
+  if (makes_direct && has_no_direct("flag")) {
+    errno = EINVAL;
+    return -1;
+  }
+  return real(&fcntl, "fcntl")(file, command, argument);
+}
+ssize_t pread(int file, void* memory, size_t bytes, off_t offset) {
+  if (has_no_direct("read") && (fcntl(file, F_GETFL) & O_DIRECT) != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  return real(&pread, "pread")(file, memory, bytes, offset);
 }
 ssize_t pwritev(int file, const iovec* parts, int many, off_t offset) {
   count("pwritev", "");
