@@ -64,6 +64,7 @@ class Interface(unittest.TestCase):
                 "null: null character": lambda: reader.open_blob("a\0b"),
                 "find: path": lambda: reader.find_blobs([]),
                 "check: None": lambda: reader.open_blob("made-none", check=None),
+                "direct: 1": lambda: reader.open_blob("made-none", direct=1),
                 "rank: '0'": lambda: reader.open_blob("made-none", rank="0"),
                 "list: rank": lambda: reader.open_blob("made-none", rank=[]),
             }

@@ -25,6 +25,15 @@ def why_not():
     return ""
 
 
+def has_direct_reads(path):
+    """Whether a file's system takes the flag."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        return False
+    return True
+
+
 def use(path):
     """Every blob that is opened from now on is read by the library at `path`; "": by Python."""
     os.environ["MXFP4_REPACK_LIBRARY"] = path
@@ -40,10 +49,10 @@ class Native(unittest.TestCase):
                                    "--compress", method)
         self.addCleanup(use, "")
 
-    def read(self, directory, library, always=True):
+    def read(self, directory, library, always=True, direct=False):
         """All tensors; with `always`, the library must read them where one is given, and never Python."""
         use(library)
-        with mxfp4_repack.open_blob(directory) as blob:
+        with mxfp4_repack.open_blob(directory, direct=direct) as blob:
             tensors = {}
             for prefix in blob.layers:
                 with blob.layer(prefix) as layer:
@@ -58,6 +67,20 @@ class Native(unittest.TestCase):
         for method in ("none", "zstd"):
             self.assertEqual(self.read(f"native-{method}", LIBRARY),
                              self.read(f"native-{method}", ""))
+
+    def test_direct_reads(self):
+        for method in ("none", "zstd"):
+            directory = f"native-{method}"
+            want = self.read(directory, "")
+            for library in (LIBRARY, ""):
+                self.assertTrue(self.read(directory, library, direct=True) == want)
+                with mxfp4_repack.open_blob(directory) as blob, blob[0] as layer:
+                    self.assertFalse(layer.direct)
+                    stored = {name: layer.numpy(name, stored=True).tobytes() for name in layer.tensors}
+                with mxfp4_repack.open_blob(directory, direct=True) as blob, blob[0] as layer:
+                    self.assertEqual(layer.direct, bool(library) and has_direct_reads(layer.path))
+                    self.assertTrue(self.streamed(layer, 1 << 18, 2) == stored)
+                self.assertFalse(layer.direct)
 
     def test_pieces_end_where_frames_do(self):
         for method in ("none", "zstd"):

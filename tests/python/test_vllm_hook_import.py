@@ -158,7 +158,7 @@ class Off(unittest.TestCase):
 
     def test_a_value_that_cannot_be_meant(self):
         for name, value in (("VERIFY", "frist"), ("CHECK", "crc"), ("STRICT", "yes"),
-                            ("SKIP_RAW", "2"), ("SOURCE", "no")):
+                            ("SKIP_RAW", "2"), ("SOURCE", "no"), ("DIRECT", "true")):
             with self.subTest(name=name), World(
                     blob="/nowhere", **{"MXFP4_REPACK_" + name: value}) as world:
                 self.unpatched(world)
@@ -171,11 +171,12 @@ class Off(unittest.TestCase):
         self.assertIsNone(read({}))
         self.assertIsNone(read({"MXFP4_REPACK_BLOB": ""}))
         self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b"}),
-                         ("/b", None, "sizes", False, False, False))
+                         ("/b", None, "sizes", False, False, False, False))
         self.assertEqual(read({"MXFP4_REPACK_BLOB": "/b", "MXFP4_REPACK_VERIFY": "ALL",
                                "MXFP4_REPACK_CHECK": "checksums", "MXFP4_REPACK_STRICT": "1",
-                               "MXFP4_REPACK_SKIP_RAW": "1", "MXFP4_REPACK_SOURCE": "trust"}),
-                         ("/b", "all", "checksums", True, True, True))
+                               "MXFP4_REPACK_SKIP_RAW": "1", "MXFP4_REPACK_SOURCE": "trust",
+                               "MXFP4_REPACK_DIRECT": "1"}),
+                         ("/b", "all", "checksums", True, True, True, True))
         self.assertTrue(os.path.isabs(read({"MXFP4_REPACK_BLOB": "b"}).blob))
 
     def test_never_raises(self):

@@ -85,6 +85,19 @@ class LoadFormat(unittest.TestCase):
             self.assertEqual(world.messages.text(), [])
             self.check_put_back()
 
+    def test_direct_reads_are_asked_for(self):
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        for extra, environment, want in (({}, {}, False), ({"direct": True}, {}, True),
+                                         ({}, {"MXFP4_REPACK_DIRECT": "1"}, True),
+                                         ({"direct": False}, {"MXFP4_REPACK_DIRECT": "1"}, False)):
+            with World(model=model, **environment) as world:
+                world.start()
+                from mxfp4_repack.vllm import hook
+                with mock.patch.object(hook, "open_blob", wraps=hook.open_blob) as opened:
+                    self.load(world, case, {"blob": blob, "strict": True, **extra})
+                self.assertEqual([call[1]["direct"] for call in opened.call_args_list], [want])
+
     def test_a_blob_that_is_not_there(self):
         case = golden(CASE)
         with World(model=make_blob(case)[0]) as world:

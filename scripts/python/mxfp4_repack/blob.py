@@ -193,16 +193,20 @@ def find_blobs(path: "os.PathLike[str] | str") -> Dict[Optional[int], str]:
 
 
 def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
-              check: str = "sizes") -> Blob:
+              check: str = "sizes", direct: bool = False) -> Blob:
     """Opens the blob of `rank` at `path` (see find_blobs) and checks its manifest's seal.
 
     rank: may be left out if `path` is one rank's blob. check: "none" opens no layer file; "sizes"
     compares the sizes of all files now; "checksums" also makes layer() hash the file. layer() always
-    compares its file's size and header. Raises a BlobError of a kind that says why.
+    compares its file's size and header. direct: read tensors past the system's page cache, which is
+    then neither asked nor filled; Layer.direct says whether that is so, since it needs the library
+    and a file system that can. Raises a BlobError of a kind that says why.
     """
     root = _text_of(path)
     if check not in ("none", "sizes", "checksums"):
         raise ArgumentError(root, "check", f"{check!r}, expected none, sizes or checksums")
+    if not isinstance(direct, bool):
+        raise ArgumentError(root, "direct", f"{direct!r}, expected True or False")
     if rank is not None:
         rank = whole_number(rank, root, "rank")
     found = find_blobs(path)
@@ -217,7 +221,7 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
         directory = found[rank]
     if not _has_manifest(directory):
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
-    native = open_native(directory)
+    native = open_native(directory, direct)
     manifest = read_manifest(os.path.join(directory, MANIFEST_NAME), native is not None)
     blob = Blob(directory, *manifest, check, native)
     if rank is not None and blob.rank != rank:

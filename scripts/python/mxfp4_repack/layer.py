@@ -75,6 +75,11 @@ class Layer:
         """Bytes that were read or decoded so far of the layer as a safetensors file, with header."""
         return self._file.decoded_bytes
 
+    @property
+    def direct(self) -> bool:
+        """Whether tensors are read past the system's page cache; see open_blob."""
+        return self._file.direct
+
     def info(self, name: str) -> TensorInfo:
         """What the manifest says of a tensor, named as in `tensors`. Raises NotFoundError."""
         info = self._infos.get(name) if isinstance(name, str) else None

@@ -78,6 +78,8 @@ class _SeekTable:
 class LayerFile:
     """An open layer file: its header and, when compressed, its seek table."""
 
+    direct = False  # it is read through the page cache
+
     def __init__(self, path: str, compressed: bool, header_bytes: int) -> None:
         """`header_bytes`: the size that the header must have."""
         self.path = path

@@ -23,6 +23,10 @@ _OK = 0
 _SIZE, _INT32, _POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 
 
+class _OpenOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("direct", _INT32), ("reserved", _INT32)]
+
+
 class _ReadOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("verify", _INT32),
                 ("cancel", _POINTER)]
@@ -40,7 +44,8 @@ class _Request(ctypes.Structure):
 
 class _Layer(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("index", _SIZE), ("prefix", ctypes.c_char_p),
-                ("engine_prefix", ctypes.c_char_p), ("num_tensors", _SIZE)]
+                ("engine_prefix", ctypes.c_char_p), ("num_tensors", _SIZE), ("num_experts", _SIZE),
+                ("bytes", _SIZE), ("direct", _INT32), ("reserved", _INT32)]
 
 
 class _Run(ctypes.Structure):
@@ -68,7 +73,8 @@ def _declared(found: Any) -> Any:
     text, read = ctypes.c_char_p, [_POINTER, _SIZE, _SIZE, _SIZE, _POINTER, _SIZE, _POINTER]
     sizes = ctypes.POINTER(ctypes.c_size_t)
     for name, answer, arguments in (
-            ("last_error", text, []), ("open", ctypes.c_int, [text, ctypes.POINTER(_POINTER)]),
+            ("last_error", text, []),
+            ("open_with", ctypes.c_int, [text, _POINTER, ctypes.POINTER(_POINTER)]),
             ("close", None, [_POINTER]), ("header", text, [_POINTER, _SIZE, sizes]),
             ("num_layers", _SIZE, [_POINTER]),
             ("get_layer", ctypes.c_int, [_POINTER, _SIZE, ctypes.POINTER(_Layer)]),
@@ -92,23 +98,33 @@ class NativeBlob:
 
     def __init__(self, functions: Any, handle: Any) -> None:
         self.functions, self.handle = functions, handle
-        self.prefixes: List[str] = []
-        for index in range(functions.mxfp4_repack_num_layers(handle)):
-            layer = _Layer(struct_size=ctypes.sizeof(_Layer))
-            functions.mxfp4_repack_get_layer(handle, index, ctypes.byref(layer))
-            self.prefixes.append(layer.prefix.decode())
+        self.prefixes: List[str] = [
+            self._layer(index).prefix.decode()
+            for index in range(functions.mxfp4_repack_num_layers(handle))]
+
+    def _layer(self, index: int) -> _Layer:
+        layer = _Layer(struct_size=ctypes.sizeof(_Layer))
+        self.functions.mxfp4_repack_get_layer(self.handle, index, ctypes.byref(layer))
+        return layer
+
+    def is_direct(self, index: int) -> bool:
+        """Whether a layer's tensors are read past the page cache."""
+        return bool(self._layer(index).direct)
 
     def __del__(self) -> None:
         self.functions.mxfp4_repack_close(self.handle)
 
 
-def open_native(root: str) -> Optional[NativeBlob]:
-    """The blob in `root`; None without the library, or if it refuses the blob."""
+def open_native(root: str, direct: bool = False) -> Optional[NativeBlob]:
+    """The blob in `root`; None without the library, or if it refuses the blob. direct: read past the
+    page cache where the file system can."""
     functions = library()
     if functions is None:
         return None
+    options = _OpenOptions(ctypes.sizeof(_OpenOptions), direct=direct)
     handle = _POINTER()
-    if functions.mxfp4_repack_open(os.fsencode(root), ctypes.byref(handle)) != _OK:
+    if functions.mxfp4_repack_open_with(os.fsencode(root), ctypes.byref(options),
+                                        ctypes.byref(handle)) != _OK:
         return None
     return NativeBlob(functions, handle)
 
@@ -198,6 +214,10 @@ class NativeFile:
 
     def close(self) -> None:
         self._blob = None
+
+    @property
+    def direct(self) -> bool:
+        return self._blob is not None and self._blob.is_direct(self._layer)
 
     def checksum(self) -> str:
         """XXH3-128 of the whole file."""

@@ -12,6 +12,7 @@ Triton through this file.
     MXFP4_REPACK_STRICT    1: an error instead of vLLM's own conversion
     MXFP4_REPACK_SKIP_RAW  1: neither read nor hold the raw experts of layers that the blob has
     MXFP4_REPACK_SOURCE    check, trust: whether the model must be the one that was converted
+    MXFP4_REPACK_DIRECT    1: read the blob past the system's page cache
 
 VLLM.md says more, and with which releases the plug-in was run. Needs Python 3.9.
 """

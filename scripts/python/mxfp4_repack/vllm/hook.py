@@ -110,7 +110,7 @@ class Hook:
             try:
                 check = "none" if self.settings.check == "none" else "sizes"
                 self._blobs[rank] = open_blob(
-                    self.settings.blob, rank=rank, check=check)
+                    self.settings.blob, rank=rank, check=check, direct=self.settings.direct)
             except (BlobError, OSError) as error:
                 self._blobs[rank] = str(error)  # the exception would keep its frames' tensors alive
         blob = self._blobs[rank]

@@ -23,7 +23,7 @@ from mxfp4_repack.vllm.settings import Settings
 log = logging.getLogger("vllm.mxfp4_repack")
 
 # Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are no experts.
-OWN_KEYS = ("blob", "verify", "check", "strict", "source", "load_format")
+OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "load_format")
 
 
 class BlobLoader(BaseModelLoader):  # type: ignore[misc]
@@ -31,7 +31,7 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
 
     load_format: the other format, "auto" unless model_loader_extra_config says another. blob: the
     blob's directory; by default MXFP4_REPACK_BLOB, MODEL/mxfp4_repack or MODEL-mxfp4_repack. verify,
-    check, strict and source are the values of the variables MXFP4_REPACK_VERIFY and so on.
+    check, strict, source and direct are the values of the variables MXFP4_REPACK_VERIFY and so on.
     """
 
     def __init__(self, load_config: Any) -> None:

@@ -14,6 +14,7 @@ class Settings(NamedTuple):
     strict: bool = False
     skip_raw: bool = False
     trust_source: bool = False
+    direct: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Optional["Settings"]:
@@ -35,4 +36,5 @@ class Settings(NamedTuple):
                    check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "none") or "sizes",
                    strict=switch("MXFP4_REPACK_STRICT"),
                    skip_raw=switch("MXFP4_REPACK_SKIP_RAW"),
-                   trust_source=choice("MXFP4_REPACK_SOURCE", "check", "trust") == "trust")
+                   trust_source=choice("MXFP4_REPACK_SOURCE", "check", "trust") == "trust",
+                   direct=switch("MXFP4_REPACK_DIRECT"))
