@@ -104,10 +104,10 @@ typedef struct mxfp4_repack_request {
 typedef struct mxfp4_repack_open_options {
   size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_open_options) */
   /* Not 0: read the tensors' bytes past the system's page cache (O_DIRECT), which is neither asked
-   * nor filled. A blob that is not in the cache comes faster so, and one that is comes slower. Files
-   * whose file system has no such reads are read as usual, without an error: mxfp4_repack_layer's
-   * `direct` tells. Manifest, headers and seek tables always come through the cache. Each thread
-   * takes 4 MiB more memory while it reads, or as much as the largest frame. */
+   * nor filled. Mostly a blob that is not in the cache comes faster so, but not from every disk; one
+   * that is comes slower. Files whose file system has no such reads are read as usual, without an
+   * error: mxfp4_repack_layer's `direct` tells. Manifest, headers and seek tables always come through
+   * the cache. Each thread takes 4 MiB more memory while it reads, or as much as the largest frame. */
   int32_t direct;
   int32_t reserved; /* 0 */
 } mxfp4_repack_open_options;
