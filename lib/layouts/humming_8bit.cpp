@@ -27,7 +27,7 @@ constexpr HummingRoundedWeights kFp8Weights{w8_activation_weight_tiles, 32, kHum
 constexpr HummingRoundedWeights kFp8PackedKWeights{w8_activation_packed_k_tiles, 64,
                                                    kHummingFp8Rounding, &kMagnitudesApart};
 
-std::string check_fp8_scales(const LayoutInput& input, Slot slot, ConstBytes granule) {
+std::string check_fp8_rounding(const LayoutInput& input, Slot slot, ConstBytes granule) {
   return check_humming_granule(input, slot, granule, kHummingFp8Rounding);
 }
 
@@ -83,7 +83,7 @@ const Layout kHummingFp8Layout = {
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
     .outputs = [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8Weights); },
-    .check_data = check_fp8_scales,
+    .check_data = check_fp8_rounding,
     .refuses_scales = true,
 };
 
@@ -100,7 +100,7 @@ const Layout kHummingFp8PackedKLayout = {
     .kernel_library = kHummingNewerLibrary,
     .outputs =
         [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8PackedKWeights); },
-    .check_data = check_fp8_scales,
+    .check_data = check_fp8_rounding,
     .refuses_scales = true,
 };
 
