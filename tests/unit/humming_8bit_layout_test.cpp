@@ -36,8 +36,7 @@ class PaddedW2 {
       : layer_(layer), expert_(expert), repeats_largest_(repeats_largest) {}
 
   [[nodiscard]] unsigned code(int64_t n, int64_t k) const {
-    if (n >= kW2N || k >= kW2K) return 0;
-    return code_at(layer_.slots.at(Slot::kW2Weight), (expert_ * kW2N + n) * kW2K + k);
+    return test::padded_w2_code(layer_, expert_, n, k);
   }
   [[nodiscard]] int scale(int64_t n, int64_t g) const {
     if (n >= kW2N) return 127;

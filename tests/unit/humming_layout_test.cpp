@@ -23,15 +23,11 @@ using test::kW2K;
 using test::kW2N;
 using test::LayerBytes;
 using test::output_of;
+using test::padded_w2_code;
 using test::shifted;
 using test::u16_at;
 
 int64_t scale_column(int64_t n) { return 64 * (n / 64) + 8 * (n % 8) + n % 64 / 8; }
-
-unsigned padded_code(const LayerBytes& layer, int64_t e, int64_t n, int64_t k) {
-  if (n >= kW2N || k >= kW2K) return 0;
-  return code_at(layer.slots.at(Slot::kW2Weight), (e * kW2N + n) * kW2K + k);
-}
 
 unsigned padded_scale(const LayerBytes& layer, int64_t e, int64_t n, int64_t g) {
   if (n >= kW2N || g >= kW2K / 32) return 127;
@@ -52,7 +48,7 @@ void expect_weight_tiles(const Layout& layout, bool wgmma) {
         const int64_t b = k / 8 % 2;
         const int64_t p = 4 * (k % 2) + (wgmma ? 2 * b + a : 2 * a + b);
         const int64_t word = (e * kPaddedK / 16 + k / 16) * 2 * kPaddedN + c;
-        ASSERT_EQ(code_at(packed, 8 * word + p), padded_code(layer, e, n, k))
+        ASSERT_EQ(code_at(packed, 8 * word + p), padded_w2_code(layer, e, n, k))
             << e << " " << n << " " << k;
       }
     }
@@ -138,7 +134,7 @@ void expect_requantised(const std::string& input_dtype, int span, int halvings, 
       for (int64_t k = 0; k < kPaddedK; ++k) {
         const int64_t g = k / 32;
         const auto s = static_cast<int>(padded_scale(layer, e, n, g));
-        const unsigned want = shifted(padded_code(layer, e, n, k), std::max(s, base) - s);
+        const unsigned want = shifted(padded_w2_code(layer, e, n, k), std::max(s, base) - s);
         const int64_t c = 128 * (n / 32) + 16 * (n % 8) + 4 * (k % 16 / 4) + n % 32 / 8;
         const int64_t p = 2 * (k % 4) + k / 16 % 2;
         const int64_t word = (e * kPaddedK / 32 + g) * 4 * kPaddedN + c;

@@ -7,12 +7,19 @@
 #include <cstdint>
 
 #include "lib/core/layer.hpp"
+#include "tests/unit/layer_bytes.hpp"
 
 namespace mxfp4::test {
 
 // w13 128 x 160 -> 256 x 256; w2 160 x 64 -> 256 x 128.
 inline constexpr LayerDims kHummingDims{2, 160, 64};
 inline constexpr int64_t kW2N = 160, kW2K = 64, kPaddedN = 256, kPaddedK = 128;  // w2
+
+// A code of w2 as padded, 0 in the padding.
+inline unsigned padded_w2_code(const LayerBytes& layer, int64_t expert, int64_t n, int64_t k) {
+  if (n >= kW2N || k >= kW2K) return 0;
+  return code_at(layer.slots.at(Slot::kW2Weight), (expert * kW2N + n) * kW2K + k);
+}
 
 // The nearest code to a code's value times 2^-shift, ties to the larger magnitude.
 inline unsigned shifted(unsigned code, int shift) {
