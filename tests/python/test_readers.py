@@ -6,8 +6,13 @@ from mxfp4_repack.readers import readers_of_rank
 
 
 def readers(mine, whole, ranks):
-    """Of a rank with `mine` CPUs, where process 1 has `whole`."""
-    with mock.patch("os.sched_getaffinity", lambda process: range(whole if process == 1 else mine)):
+    """Of a rank with `mine` CPUs, where process 1 has `whole`; None: the system does not tell."""
+    def affinity(process):
+        if process == 1 and whole is None:
+            raise PermissionError("sched_getaffinity")
+        return range(whole if process == 1 else mine)
+
+    with mock.patch("os.sched_getaffinity", affinity):
         return readers_of_rank(ranks)
 
 
@@ -28,6 +33,9 @@ class Readers(unittest.TestCase):
 
     def test_more_cpus_than_process_1(self):
         self.assertEqual(readers(16, 4, 2), 6)
+
+    def test_process_1_may_not_be_asked(self):
+        self.assertEqual([readers(16, None, ranks) for ranks in (1, 2)], [14, 6])
 
     def test_a_number_of_ranks_that_is_none(self):
         self.assertEqual(readers(16, 16, 0), 14)

@@ -1,6 +1,7 @@
 """How many threads read for one process."""
 from __future__ import annotations
 
+import contextlib
 import os
 
 MOST = 14  # more read no faster
@@ -14,7 +15,8 @@ def readers_of_rank(ranks: int) -> int:
     two ranks on the same CPUs take each other's time. Process 1 has all CPUs of the host or
     container: a rank that was bound to half of them shares these with half of the ranks.
     """
-    mine = len(os.sched_getaffinity(0))
-    whole = max(mine, len(os.sched_getaffinity(1)))
+    mine = whole = len(os.sched_getaffinity(0))
+    with contextlib.suppress(OSError):  # the system may refuse to tell of another process
+        whole = max(mine, len(os.sched_getaffinity(1)))
     sharing = max(1, ranks * mine / whole)
     return max(1, min(MOST, int(mine / sharing) - SPARE_CPUS))
