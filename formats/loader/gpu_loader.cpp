@@ -25,7 +25,7 @@ constexpr unsigned kWithoutTiming = 2;   // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kForAllContexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr size_t kSlotsOfThread = 2;  // one that is copied, one that is filled
-constexpr size_t kSumsOfSlot = 4;     // so many pieces may arrive before an earlier one
+constexpr size_t kSumsOfSlot = 4;     // so many rings the other threads may be ahead of one
 constexpr int64_t kSumBytes = kernels::kXxh3Lanes * sizeof(uint64_t);  // of a block
 constexpr int64_t kSumsBytes = GpuLoader::kSlotBytes / ChecksumPart::kPeriod * kSumBytes;
 

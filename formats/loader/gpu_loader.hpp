@@ -2,8 +2,8 @@
 //
 // A ring of pinned memory is cut into slots, and every thread has some of its own. It reads a piece of a
 // tensor into one, has the GPU's copy engine copy it from there, and goes on with the next; it waits
-// only when all of its slots are still being copied. So no thread waits for another: one that the
-// system stops for a while holds up nothing but its own slots.
+// only when all of its slots are still being copied. So one that the system stops for a while holds up
+// nothing but its own slots; where sums are wanted, until the others are four rings ahead.
 //
 // Checksums cost the CPUs nothing: the GPU sums the blocks of each piece after its copy, from its own
 // memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also prove

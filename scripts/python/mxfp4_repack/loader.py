@@ -40,7 +40,8 @@ def _ranks() -> int:
     if found.isdigit():
         return int(found)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return min(torch.distributed.get_world_size(), torch.cuda.device_count())
+        ranks = torch.distributed.get_world_size()
+        return min(ranks, torch.cuda.device_count() or ranks)  # on CPUs all of them are here
     return 1
 
 
