@@ -40,8 +40,8 @@ const Layout kHummingInt8Layout = {
         "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
         "w13_weight_scale_2, w2_weight_scale_2 BF16 [E, N']",
     .formula =
-        "max, min over a row's scale bytes s; base = max - min(max - min, 3); d = max(s, base) - "
-        "s\n"
+        "max, min over a row's scale bytes s; base = max - min(max - min, 3); "
+        "d = max(s, base) - s\n"
         "scale: max(s, base) - base, then as humming/mma; new columns as the row's largest s, "
         "new rows 0\n"
         "second scale: 2^(base - 128), 0 for new rows, in the order of biases\n"
@@ -70,15 +70,13 @@ const Layout kHummingFp8Layout = {
         "w13_weight_scale_2, w2_weight_scale_2 F32 [E]",
     .formula =
         "max, min over the expert's scale bytes s, 127 among them where rows are padded; new "
-        "columns "
-        "as the row's largest s\n"
+        "columns as the row's largest s\n"
         "base = max - min(max - min, 11); d = max(s, base) - s\n"
         "scale: max(s, base) - base + 1, then as humming/mma\n"
         "second scale: 2^(base - 128)\n"
         "code: -0 becomes 0, then the magnitude * 2^-d is rounded to the nearest code, ties up\n"
         "code (n, k) is in word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + (n%32)/8: "
-        "its "
-        "sign in nibble 2*(k%4) + (k/16)%2, its magnitude in nibble 4*((k/16)%2) + k%4",
+        "its sign in nibble 2*(k%4) + (k/16)%2, its magnitude in nibble 4*((k/16)%2) + k%4",
     .preconditions = "as humming/mma; an expert's scale bytes lie at most 138 apart",
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,

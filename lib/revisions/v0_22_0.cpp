@@ -28,7 +28,7 @@ void change_layouts_0_22(RuleSet& rules) {
                {},
                {},
                nullptr,
-               "humming-kernels 0.1.2, which this release pins, was not at hand: the bytes of its "
+               "humming-kernels 0.1.2, which this release pins, was not executed: the bytes of its "
                "layouts are not verified"}});
   edit::converter(rules, Family::kGeneric, XPU).supported = true;
 }

@@ -52,7 +52,7 @@ const Release kRelease0230 = {
           for (LayoutRow& row : rules.layouts) {
             if (row.backend == HUMMING) {
               row.refusal =
-                  "humming-kernels 0.1.4, which this release pins, was not at hand: the bytes of "
+                  "humming-kernels 0.1.4, which this release pins, was not executed: the bytes of "
                   "its layouts are not verified";
             }
           }
