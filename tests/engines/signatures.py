@@ -44,9 +44,10 @@ def defined(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             found.update({node.name: "class", **of_class(node)})
-    for node in (one for top in tree.body for one in ([top] if isinstance(top, FUNCTIONS) else ast.walk(top) if isinstance(top, (ast.If, ast.Try)) else [])):
-        if isinstance(node, FUNCTIONS):
-            found.setdefault(node.name, parameters(node))
+    for top in tree.body:
+        for node in ast.walk(top) if isinstance(top, (ast.If, ast.Try)) else [top]:
+            if isinstance(node, FUNCTIONS):
+                found.setdefault(node.name, parameters(node))
     return found
 
 
@@ -71,7 +72,7 @@ def file_of(site, module):
 
 
 def find(site, module, name):
-    """(the tree of the module that defines a class or function, its text's names), or None."""
+    """{name: parameters} of the module that defines a class or function; None where there is none."""
     path = file_of(site, module)
     if not path:
         return None

@@ -116,8 +116,8 @@ def run_group(group, arguments, results):
 
 
 def start(command, log, arguments):
-    """Ends with all its processes: an engine may outlive the one that started it. The engine is in the first of them, since
-    requests reach one in a process of its own by and by, and what it puts into one batch, and so the last bits, is chance."""
+    """Ends with all its processes: an engine may outlive the one that started it. The engine is in the first of them:
+    requests reach an engine in a process of its own one by one, so which of them its first batch holds is chance, and so are the last bits."""
     environment = starts.environment(arguments.work, starts.ROOT / "tests" / "gpu", starts.ROOT / "tests" / "python" / "engine")
     process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env={
         **environment, "VLLM_ALLOW_INSECURE_SERIALIZATION": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "0"})
