@@ -9,6 +9,7 @@
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/knobs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -132,8 +133,15 @@ DeploymentFacts parse_target(std::string_view text) {
   if (object.has("platform")) out.platform = parse_platform(object.string("platform"));
   if (object.has("arch")) out.arch = object.string("arch");
   if (object.has("libs")) parse_lib_versions(object, object.at("libs"), out);
+  if (object.has("cuda_compiler")) {
+    out.cuda_compiler = object.string("cuda_compiler");
+    if (!compiler_version(*out.cuda_compiler)) {
+      throw Error::input(fmt::format("cuda_compiler: expected a version such as 12.9, found {}",
+                                     in_quotes(*out.cuda_compiler)));
+    }
+  }
   if (object.has("env")) out.env = parse_env(object, object.at("env"));
-  object.only({"vllm", "platform", "arch", "libs", "env"});
+  object.only({"vllm", "platform", "arch", "libs", "cuda_compiler", "env"});
   return out;
 }
 

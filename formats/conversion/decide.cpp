@@ -56,10 +56,15 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
-// Sets the knob for the type of activations if that type follows from other facts. A knob "none"
+// Sets the knobs that follow from other facts: HUMMING's CUDA compiler from the target file, and the
+// type of activations. A knob "none"
 // that contradicts them is Error::usage, since the engine would make other bytes. A knob that names
 // another type stays: it stands for the process's variable, which wins in the engine, too.
 void complete_knobs(Conversion& conversion) {
+  const std::string& compiler = conversion.deployment.cuda_compiler;
+  if (!compiler.empty() && conversion.target.backend == Backend::HUMMING) {
+    conversion.target.knobs.try_emplace("cuda_compiler", compiler);
+  }
   const std::optional<InputDtype> known =
       input_dtype(*conversion.rules, conversion.deployment, conversion.caller, conversion.target);
   if (!known || !known->value) return;

@@ -35,6 +35,7 @@ struct Deployment {
   Platform platform = Platform::kOther;
   std::string arch;                        // "sm90", "gfx950", "x86_64" or empty
   std::set<std::string> libs;              // kernel packages present on the serving machine
+  std::string cuda_compiler;               // version of humming-kernels' there; empty: not told
   std::map<std::string, std::string> env;  // the serving process's environment, nothing else
   Selector selector = Selector::kGptOss;
   std::string moe_backend = "auto";

@@ -1,13 +1,14 @@
-// HUMMING with 8-bit activations and humming-kernels 0.1.17 or 0.1.19, both families alike, padded as
-// humming.cpp pads, but for new columns of scales, which repeat the row's largest byte. Codes and
-// scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8.
+// HUMMING with 8-bit activations and humming-kernels 0.1.4 or later, both families alike, padded as
+// humming.cpp pads, but from 0.1.12 on for new columns of scales, which repeat the row's largest byte.
+// Codes and scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8.
 //
 //   weight          I32 [E, K'/32, 4N']      w8_activation_weight_tiles (mma_tiles.hpp)
 //                   I32 [E, K'/64, 8N']      w8_activation_packed_k_tiles: FP8 in groups of 128
 //                   with FP8 the kernel takes a word's magnitudes in another order than its signs:
 //                   kMagnitudesApart (recodings.hpp)
 //   weight_scale    U8 (e8m0) [E, K'/32, N'] humming_scale_order
-//   weight_scale_2  F32 [E] with FP8; BF16 [E, N'] in mma_bias_order with INT8, 0 for new rows
+//   weight_scale_2  F32 [E] with FP8, named global_scale before 0.1.12; params dtype [E, N'] in
+//                   mma_bias_order with INT8, 0 for new rows
 //   bias            BF16 [E, N']             mma_bias_order; optional
 //
 // Preconditions: H and I multiples of 32; scale bytes of an expert (FP8) at most 138, of a row (INT8)
@@ -16,16 +17,24 @@
 // config/config.py, include/humming/kernel/process.cuh, process_mxfp4.cuh.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/humming_common.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/steps/recodings.hpp"
 
 namespace mxfp4 {
 namespace {
 
-constexpr HummingRoundedWeights kInt8Weights{w8_activation_weight_tiles, 32, kHummingInt8Rounding};
+HummingRounding int8_rounding(const LayoutInput& input) {
+  HummingRounding rounding = kHummingInt8Rounding;
+  if (params_dtype(input.target) == "float16") rounding.row_type = DType::kF16;
+  return rounding;
+}
+
 constexpr HummingRoundedWeights kFp8Weights{w8_activation_weight_tiles, 32, kHummingFp8Rounding,
                                             &kMagnitudesApart};
 constexpr HummingRoundedWeights kFp8PackedKWeights{w8_activation_packed_k_tiles, 64,
                                                    kHummingFp8Rounding, &kMagnitudesApart};
+constexpr HummingRoundedWeights kFp8GlobalWeights{w8_activation_weight_tiles, 32,
+                                                  kHummingFp8GlobalRounding, &kMagnitudesApart};
 
 std::string check_fp8_rounding(const LayoutInput& input, Slot slot, ConstBytes granule) {
   return check_humming_granule(input, slot, granule, kHummingFp8Rounding);
@@ -35,10 +44,10 @@ std::string check_fp8_rounding(const LayoutInput& input, Slot slot, ConstBytes g
 
 const Layout kHummingInt8Layout = {
     .id = "humming/int8",
-    .backends = "HUMMING from vLLM 0.32.0 on, humming_input_dtype=int8",
+    .backends = "HUMMING from vLLM 0.28.0 on, humming_input_dtype=int8",
     .outputs_doc =
         "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
-        "w13_weight_scale_2, w2_weight_scale_2 BF16 [E, N']",
+        "w13_weight_scale_2, w2_weight_scale_2 params dtype [E, N']",
     .formula =
         "max, min over a row's scale bytes s; base = max - min(max - min, 3); "
         "d = max(s, base) - s\n"
@@ -52,10 +61,13 @@ const Layout kHummingInt8Layout = {
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
     .outputs =
-        [](const LayoutInput& input) { return humming_rounded_outputs(input, kInt8Weights); },
+        [](const LayoutInput& input) {
+          return humming_rounded_outputs(input,
+                                         {w8_activation_weight_tiles, 32, int8_rounding(input)});
+        },
     .check_data =
         [](const LayoutInput& input, Slot slot, ConstBytes granule) {
-          return check_humming_granule(input, slot, granule, kHummingInt8Rounding);
+          return check_humming_granule(input, slot, granule, int8_rounding(input));
         },
     .refuses_scales = true,
 };
@@ -63,8 +75,8 @@ const Layout kHummingInt8Layout = {
 const Layout kHummingFp8Layout = {
     .id = "humming/fp8",
     .backends =
-        "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3 on capability 8.9 and 9.x, "
-        "float8e4m3-group32 on 8.9 to 11.x",
+        "HUMMING from vLLM 0.28.0 on, humming_input_dtype=float8e4m3 on capability 8.9 and 9.x, "
+        "before 0.32.0 to 11.x; float8e4m3-group32 on 8.9 to 11.x",
     .outputs_doc =
         "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
         "w13_weight_scale_2, w2_weight_scale_2 F32 [E]",
@@ -82,6 +94,27 @@ const Layout kHummingFp8Layout = {
     .kernel_library = kHummingNewerLibrary,
     .outputs = [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8Weights); },
     .check_data = check_fp8_rounding,
+    .refuses_scales = true,
+};
+
+const Layout kHummingFp8GlobalLayout = {
+    .id = "humming/fp8-global",
+    .backends = "HUMMING in vLLM 0.23.0 to 0.27.1, humming_input_dtype=float8e4m3",
+    .outputs_doc =
+        "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
+        "w13_global_scale, w2_global_scale F32 [E]",
+    .formula = "as humming/fp8, but new columns of scales are 127, which counts as one of them",
+    .preconditions = "as humming/fp8",
+    .source =
+        "vLLM 0.27.0 quantization/utils/humming_utils.py; humming-kernels 0.1.10 layer.py, "
+        "include/humming/kernel/process.cuh, process_mxfp4.cuh",
+    .kernel_library = "humming-kernels 0.1.4, 0.1.6 and 0.1.10",
+    .outputs =
+        [](const LayoutInput& input) { return humming_rounded_outputs(input, kFp8GlobalWeights); },
+    .check_data =
+        [](const LayoutInput& input, Slot slot, ConstBytes granule) {
+          return check_humming_granule(input, slot, granule, kHummingFp8GlobalRounding);
+        },
     .refuses_scales = true,
 };
 

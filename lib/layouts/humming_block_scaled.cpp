@@ -1,10 +1,11 @@
 // HUMMING on GPUs whose tensor cores take block scales themselves, with FP8 or MXFP4 activations and
-// humming-kernels 0.1.17 or 0.1.19. Both families alike, padded as humming.cpp pads; nothing is
+// humming-kernels 0.1.12 or later. Both families alike, padded as humming.cpp pads; nothing is
 // rounded. Scale words hold four bytes, the first lowest.
 //
 //   weight  I32 [E, N', K'/8]    as loaded (capability 10.x and 11.x)
 //           I32 [E, K'/32, 4N']  w8_activation_weight_tiles (12.x, FP8)
 //           I32 [E, N', K'/8]    blocks (n, k/32) of 16 bytes in the order k/32, n (12.x, MXFP4)
+//           I32 [E, K'/64, 8N']  w4_activation_weight_tiles (12.x, MXFP4, before 0.1.17)
 //   scale   I32 [E, K'/128, N']  (n, g) = byte g%4 of word [g/4][c]: 10.x and 11.x
 //                                c = 128*(n/128) + 4*(n%32) + (n%128)/32; 12.x, MXFP4 c = n
 //           I32 [E, K'/64, N'/2] (n, g) = byte 2*((n%16)/8) + g%2 of word [g/2][8*(n/16) + n%8]:
@@ -36,6 +37,10 @@ Output flat_weight_output(const LayoutInput& input, const HummingMatrix& m) {
 
 Output tiled_weight_output(const LayoutInput& input, const HummingMatrix& m) {
   return humming_weight_output(input, m, w8_activation_weight_tiles(m.padded_n, m.padded_k), 32);
+}
+
+Output fp4_tiled_weight_output(const LayoutInput& input, const HummingMatrix& m) {
+  return humming_weight_output(input, m, w4_activation_weight_tiles(m.padded_n, m.padded_k), 64);
 }
 
 // Words [E, rows, columns] of four scale bytes.
@@ -96,7 +101,9 @@ const Layout kHummingUmmaLayout = {
 
 const Layout kHummingMxmmaFp8Layout = {
     .id = "humming/mxmma-fp8",
-    .backends = "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3 on capability 12.x",
+    .backends =
+        "HUMMING from vLLM 0.28.0 on, humming_input_dtype=float8e4m3 on capability 12.x, before "
+        "0.31.0 float8e4m3-group32, too",
     .outputs_doc =
         "weights I32 [E, K'/32, 4N']; scales I32 [E, K'/64, N'/2]; biases as humming/mma",
     .formula =
@@ -128,6 +135,28 @@ const Layout kHummingMxmmaFp4Layout = {
     .outputs =
         [](const LayoutInput& input) {
           return humming_outputs(input, flat_weight_output, mxmma_fp4_scale_output);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kHummingMxmmaFp4TilesLayout = {
+    .id = "humming/mxmma-fp4-tiles",
+    .backends =
+        "HUMMING in vLLM 0.28.0 to 0.31.0, humming_input_dtype=float4e2m1 on capability 12.x",
+    .outputs_doc = "weights I32 [E, K'/64, 8N']; scales I32 [E, K'/128, N']; biases as humming/mma",
+    .formula =
+        "padded as humming/umma\n"
+        "code (n, k) = nibble k%8 of word [k/64][c], c = 128*(n/16) + 16*(n%8) + 4*((k%32)/8) + "
+        "2*((n%16)/8) + (k%64)/32\n"
+        "scale (n, g) = byte g%4 of word [g/4][n]",
+    .preconditions = kBlockScaledPreconditions,
+    .source =
+        "vLLM 0.31.0 quantization/utils/humming/moe.py; humming-kernels 0.1.16 transform.py, "
+        "config/config.py, include/humming/kernel/process.cuh",
+    .kernel_library = "humming-kernels 0.1.12 and 0.1.16",
+    .outputs =
+        [](const LayoutInput& input) {
+          return humming_outputs(input, fp4_tiled_weight_output, mxmma_fp4_scale_output);
         },
     .check_data = nullptr,
 };

@@ -56,7 +56,7 @@ Output second_scale_output(const LayoutInput& input, const HummingMatrix& m,
   Output output;
   output.name = second_scale_name(m, rounding);
   output.slot = m.scale;
-  output.spec = rounding.by_row ? TensorSpec{DType::kBF16, {experts, m.padded_n}}
+  output.spec = rounding.by_row ? TensorSpec{rounding.row_type, {experts, m.padded_n}}
                                 : TensorSpec{DType::kF32, {experts}};
   output.combination = second_scale(m.scale, m.pad_scales(), rounding);
   output.program = Program(output.combination->out_bytes);

@@ -17,6 +17,7 @@ namespace mxfp4 {
 namespace {
 
 constexpr int kExponentBias = 127;
+constexpr uint16_t kF16Infinity = 0x7C00;
 
 // Magnitude m * 2^-d as the nearest of 0 .5 1 1.5 2 3 4 6, ties up, by [d][code of m]. From d = 5
 // on even 6 * 2^-d is below .25 and all are zero.
@@ -110,6 +111,12 @@ float second_scale_of(int base, HummingRounding rounding) {
   return std::ldexp(std::ldexp(1.0F, base - kExponentBias), -rounding.halvings);
 }
 
+// Of a row, in row_type. A power of two from 2^-128 on, or infinity: exact in BF16.
+uint16_t row_scale_of(int base, HummingRounding rounding) {
+  const auto bits = std::bit_cast<uint32_t>(second_scale_of(base, rounding));
+  return rounding.row_type == DType::kF16 ? f16_from_f32(bits) : static_cast<uint16_t>(bits >> 16);
+}
+
 int base_from(float value, HummingRounding rounding) {
   if (std::isinf(value) && value > 0) return 2 * kExponentBias + 1;
   int exponent = 0;
@@ -129,7 +136,8 @@ int stored_base(ConstBytes stored, HummingRounding rounding, size_t row) {
   const size_t at = row / 32 * 32 + row % 8 / 2 * 8 + row % 32 / 8 * 2 + row % 2;  // mma_bias_order
   uint16_t bits = 0;
   std::memcpy(&bits, stored.data() + at * sizeof(bits), sizeof(bits));
-  return base_from(std::bit_cast<float>(f32_from_bf16(bits)), rounding);
+  const bool half = rounding.row_type == DType::kF16;
+  return base_from(std::bit_cast<float>(half ? f32_from_f16(bits) : f32_from_bf16(bits)), rounding);
 }
 
 // As step_forward(pad), with new columns that repeat the row's largest byte.
@@ -217,7 +225,7 @@ Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding round
   Combination combine;
   combine.slots = {scale};
   combine.out_bytes =
-      rounding.by_row ? pad.out_rows * dtype_bytes(DType::kBF16) : dtype_bytes(DType::kF32);
+      rounding.by_row ? pad.out_rows * dtype_bytes(rounding.row_type) : dtype_bytes(DType::kF32);
   combine.forward = [=](std::span<const ConstBytes> in, MutableBytes out) {
     const Bases bases(in[0], pad, rounding);
     if (!rounding.by_row) {
@@ -227,9 +235,7 @@ Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding round
     }
     std::ranges::fill(out, std::byte{0});
     for (size_t row = 0; row < static_cast<size_t>(pad.rows); ++row) {
-      // A power of two from 2^-128 on, or infinity: exact in BF16.
-      const auto bits = static_cast<uint16_t>(
-          std::bit_cast<uint32_t>(second_scale_of(bases[row], rounding)) >> 16);
+      const uint16_t bits = row_scale_of(bases[row], rounding);
       std::memcpy(out.data() + row * sizeof(bits), &bits, sizeof(bits));
     }
   };
@@ -239,11 +245,19 @@ Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding round
 void check_humming_scales(ConstBytes scales, const PadMatrix& pad, HummingRounding rounding) {
   const int most = kHummingLargestShift + rounding.span;
   for (const ScaleRange& range : ranges_of(scales, pad, rounding)) {
-    if (range.largest - range.smallest <= most) continue;
-    throw Error::unsupported(
-        fmt::format("scale bytes of {} may lie at most {} apart with 8-bit activations, "
-                    "found {} to {}",
-                    rounding.by_row ? "a row" : "an expert", most, range.smallest, range.largest));
+    if (range.largest - range.smallest > most) {
+      throw Error::unsupported(fmt::format(
+          "scale bytes of {} may lie at most {} apart with 8-bit activations, "
+          "found {} to {}",
+          rounding.by_row ? "a row" : "an expert", most, range.smallest, range.largest));
+    }
+    if (!rounding.by_row || rounding.row_type != DType::kF16) continue;
+    const int base = std::max(range.smallest, range.largest - rounding.span);
+    const uint16_t bits = row_scale_of(base, rounding);
+    if (bits != 0 && bits != kF16Infinity) continue;
+    throw Error::unsupported(fmt::format(
+        "float16 has no number for the second scale of a row: 2^{}, from scale bytes {} to {}",
+        base - kExponentBias - rounding.halvings, range.smallest, range.largest));
   }
 }
 

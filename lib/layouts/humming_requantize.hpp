@@ -1,6 +1,6 @@
 // HUMMING with 8-bit activations: block scales are clamped to a few steps above one exponent, the
 // base, which becomes a second scale, and codes are rounded to match (humming-kernels
-// include/humming/kernel/process_mxfp4.cuh; a6455de, 0.1.17 and 0.1.19 alike). Each function returns
+// include/humming/kernel/process_mxfp4.cuh; a6455de and 0.1.4 to 0.1.19 alike). Each function returns
 // the combination in front of an output's program, for one expert. `pad` is the scale matrix's
 // padding, which takes part in the range.
 #pragma once
@@ -24,10 +24,14 @@ struct HummingRounding {
   int lift = 0;                   // added to every scale byte
   bool by_row = false;            // each row has a base of its own, not each expert
   bool repeats_largest = false;   // new columns of scales repeat the row's largest byte, not 127
+  DType row_type = DType::kBF16;  // of second scales by row: the params dtype, kBF16 or kF16
 };
 // Of humming-kernels 0.1.0a1. For "float8e4m3" and "int8"; throws Error::usage for others.
 [[nodiscard]] HummingRounding humming_rounding(std::string_view input_dtype);
-// Of humming-kernels 0.1.17 and 0.1.19.
+// Of humming-kernels 0.1.4 to 0.1.10.
+inline constexpr HummingRounding kHummingFp8GlobalRounding{
+    .second_scale = "global_scale", .span = 11, .halvings = 1, .lift = 1};
+// Of humming-kernels 0.1.12 to 0.1.19.
 inline constexpr HummingRounding kHummingFp8Rounding{.second_scale = "weight_scale_2",
                                                      .span = 11,
                                                      .halvings = 1,
@@ -48,12 +52,12 @@ inline constexpr HummingRounding kHummingInt8Rounding{.second_scale = "weight_sc
                                             HummingRounding rounding,
                                             std::string second_scale_name);
 // Scales -> one F32, 2^(base - 127) halved `halvings` times; base 255 gives infinity. By row: as
-// many BF16 as there are padded rows, 0 for new ones; requantize_scales() expects them in
-// mma_bias_order.
+// many elements of row_type as there are padded rows, 0 for new ones; requantize_scales() expects
+// them in mma_bias_order.
 [[nodiscard]] Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding rounding);
 
 // Throws Error::unsupported for scales that lie so far apart that the reference's factor wraps
-// around to garbage.
+// around to garbage, and for a second scale that row_type does not hold.
 void check_humming_scales(ConstBytes scales, const PadMatrix& pad, HummingRounding rounding);
 
 }  // namespace mxfp4

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "lib/core/error.hpp"
 #include "lib/layouts/knob_variables.hpp"
@@ -60,8 +61,27 @@ std::string humming_input_dtype(const Target& target) {
 }
 
 std::string humming_input_type(const Target& target) {
-  return humming_choice(target, {"none", "float8e4m3", "float8e4m3-group32", "float8e4m3-group128",
-                                 "int8", "float4e2m1"});
+  return humming_choice(target, {"none", "float8e4m3", "float8e4m3-group32", "float8e4m3-group64",
+                                 "float8e4m3-group128", "int8", "float4e2m1"});
+}
+
+std::optional<CompilerVersion> compiler_version(std::string_view text) {
+  CompilerVersion version;
+  const char* const end = text.data() + text.size();
+  const auto [dot, bad_major] = std::from_chars(text.data(), end, version.major);
+  if (bad_major != std::errc{} || dot == end || *dot != '.') return std::nullopt;
+  const auto [behind, bad_minor] = std::from_chars(dot + 1, end, version.minor);
+  if (bad_minor != std::errc{} || behind != end) return std::nullopt;
+  return version;
+}
+
+std::optional<CompilerVersion> cuda_compiler(const Target& target) {
+  const std::string text = target.knob("cuda_compiler", "");
+  if (text.empty()) return std::nullopt;
+  const std::optional<CompilerVersion> version = compiler_version(text);
+  if (version) return version;
+  throw Error::usage(
+      fmt::format("knob cuda_compiler: expected a version such as 12.9, found '{}'", text));
 }
 
 }  // namespace mxfp4

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,8 +14,8 @@
 namespace mxfp4 {
 
 // Every knob. One that the chosen layout does not ask for changes nothing, as in the engine.
-inline constexpr std::array<std::string_view, 4> kKnobNames = {"params_dtype", "marlin_input_dtype",
-                                                               "humming_input_dtype", "tp_size"};
+inline constexpr std::array<std::string_view, 5> kKnobNames = {
+    "params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler", "tp_size"};
 
 // The knob's value, or the first of `allowed`. Throws Error::usage for any other value.
 [[nodiscard]] std::string knob_choice(const Target& target, std::string_view name,
@@ -23,11 +25,21 @@ inline constexpr std::array<std::string_view, 4> kKnobNames = {"params_dtype", "
 [[nodiscard]] std::string params_dtype(const Target& target);
 // "none", "fp8" or "int8": knob marlin_input_dtype, else VLLM_MARLIN_INPUT_DTYPE of the target.
 [[nodiscard]] std::string marlin_input_dtype(const Target& target);
-// "none", "float8e4m3" or "int8": knob humming_input_dtype up to vLLM 0.31.0. Throws Error::usage
+// "none", "float8e4m3" or "int8": knob humming_input_dtype before vLLM 0.21.0. Throws Error::usage
 // when only VLLM_HUMMING_INPUT_QUANT_CONFIG is set, a JSON object that is not read here.
 [[nodiscard]] std::string humming_input_dtype(const Target& target);
-// The same from 0.32.0 on, where it also knows "float8e4m3-group32" and "float8e4m3-group128" (F32
+// The same of releases, which also know "float8e4m3-group32", "-group64", "-group128" (F32
 // scales by group; "float8e4m3" has one scale a token, or is MXFP8) and "float4e2m1" (MXFP4).
 [[nodiscard]] std::string humming_input_type(const Target& target);
+
+struct CompilerVersion {
+  int major = 0, minor = 0;
+  auto operator<=>(const CompilerVersion&) const = default;
+};
+// "12.9" -> {12, 9}; empty for other texts.
+[[nodiscard]] std::optional<CompilerVersion> compiler_version(std::string_view text);
+// Of the CUDA compiler that humming-kernels finds on the serving machine: knob cuda_compiler; empty
+// where it was not given. Throws Error::usage for what is no version.
+[[nodiscard]] std::optional<CompilerVersion> cuda_compiler(const Target& target);
 
 }  // namespace mxfp4

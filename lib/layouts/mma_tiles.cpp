@@ -19,6 +19,10 @@ Permute wgmma_weight_tiles(int64_t n, int64_t k) {
   return {Unit::kNibble, {n / 64, 4, 2, 8, k / 16, 2, 4, 2}, {4, 0, 3, 6, 1, 7, 5, 2}};
 }
 
+Permute mma_native_weight_tiles(int64_t n, int64_t k) {
+  return {Unit::kNibble, {n / 64, 4, 2, 8, k / 16, 2, 4, 2}, {4, 0, 3, 6, 1, 2, 5, 7}};
+}
+
 Permute w8_activation_weight_tiles(int64_t n, int64_t k) {
   // Axes: n / 32, n % 32 / 8, n % 8, k / 32, k % 32 / 16, k % 16 / 4, k % 4.
   return {Unit::kNibble, {n / 32, 4, 8, k / 32, 2, 4, 4}, {3, 0, 2, 5, 1, 6, 4}};
@@ -27,6 +31,11 @@ Permute w8_activation_weight_tiles(int64_t n, int64_t k) {
 Permute w8_activation_packed_k_tiles(int64_t n, int64_t k) {
   // Axes: n / 16, n % 16 / 8, n % 8, k / 64, k % 64 / 32, k % 32 / 16, k % 16 / 4, k % 4.
   return {Unit::kNibble, {n / 16, 2, 8, k / 64, 2, 2, 4, 4}, {3, 0, 2, 6, 4, 1, 7, 5}};
+}
+
+Permute w4_activation_weight_tiles(int64_t n, int64_t k) {
+  // Axes: n / 16, n % 16 / 8, n % 8, k / 64, k % 64 / 32, k % 32 / 8.
+  return {Unit::kWord32, {n / 16, 2, 8, k / 64, 2, 4}, {3, 0, 2, 5, 1, 4}};
 }
 
 Permute mma_bias_order(int64_t n) {

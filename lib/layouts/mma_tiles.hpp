@@ -30,6 +30,10 @@ struct MoeMatrix {
 // (n = 9, k = 3: word [0][20], nibble 5).
 [[nodiscard]] Permute wgmma_weight_tiles(int64_t n, int64_t k);
 
+// The same words with their nibbles in the order of the tile's registers:
+//   P = 4*((n / 8) % 2) + 2*((k / 8) % 2) + k % 2          (n = 9, k = 3: word [0][20], nibble 5)
+[[nodiscard]] Permute mma_native_weight_tiles(int64_t n, int64_t k);
+
 // 8-bit activations, words in one flat order of N*K/8: code (n, k) is nibble P of word W,
 //   W = 128*((k / 32)*(N / 32) + n / 32) + 16*(n % 8) + 4*((k % 16) / 4) + (n % 32) / 8
 //   P = 2*(k % 4) + (k / 16) % 2                           (n = 9, k = 3: word 17, nibble 6)
@@ -41,6 +45,12 @@ struct MoeMatrix {
 //                         (n % 16) / 8                     (n = 9, k = 35: word [0][19], nibble 6)
 // N a multiple of 16, K of 64.
 [[nodiscard]] Permute w8_activation_packed_k_tiles(int64_t n, int64_t k);
+
+// 4-bit activations, words [K/64, 8N] that keep their codes: code (n, k) is nibble k % 8 of word
+//   [k / 64][c], c = 128*(n / 16) + 16*(n % 8) + 4*((k % 32) / 8) + 2*((n % 16) / 8) + (k % 64) / 32
+//                                                          (n = 9, k = 35: word [0][19], nibble 3)
+// N a multiple of 16, K of 64.
+[[nodiscard]] Permute w4_activation_weight_tiles(int64_t n, int64_t k);
 
 // Biases of 16 bits, runs of 32, an involution: element n goes to
 //   c = 32*(n / 32) + 8*((n % 8) / 2) + 2*((n % 32) / 8) + n % 2           (n = 9: c = 3)

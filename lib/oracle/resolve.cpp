@@ -131,6 +131,7 @@ bool has_capability(Platform platform) {
 
 DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second) {
   prefer(first.engine_version, second.engine_version);
+  prefer(first.cuda_compiler, second.cuda_compiler);
   // Platform and arch of two different machines are not mixed.
   if (first.arch && second.platform != platform_of_arch(*first.arch)) second.platform.reset();
   if (first.platform && second.arch && platform_of_arch(*second.arch) != first.platform) {
@@ -165,6 +166,7 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
   out.platform = resolve_platform(facts);
   out.arch = facts.arch.value_or("");
   out.libs = resolve_libs(rules, facts, out.platform);
+  out.cuda_compiler = facts.cuda_compiler.value_or("");
   out.env = facts.env;
   out.selector = facts.selector.value_or(caller != nullptr ? caller->selector : Selector::kGptOss);
   out.moe_backend = normalize_moe_backend(facts.moe_backend.value_or("auto"));

@@ -17,6 +17,7 @@ namespace mxfp4 {
 // The facts of a deployment as told; empty: not told.
 struct DeploymentFacts {
   std::optional<std::string> engine_version;  // of vLLM on the serving machine
+  std::optional<std::string> cuda_compiler;   // version of the one that humming-kernels finds there
   std::optional<Platform> platform;
   std::optional<std::string> arch;
   bool needs_arch = true;  // false: the backend is already known, so no device test will ask

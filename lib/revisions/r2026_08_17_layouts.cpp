@@ -24,8 +24,9 @@ constexpr std::string_view kGenericNoneRefusal =
     "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.NONE. Expected TRTLLM, "
     "FlashInfer CUTLASS, Triton, AITER, XPU, or emulation backend.";
 constexpr std::string_view kHummingRefusal =
-    "the humming-kernels that this revision pins was not executed: the bytes of its layouts "
-    "are not verified";
+    "no wheel has the converter of this commit: the bytes of its layouts are not verified; those "
+    "of "
+    "0.28.0 are";
 constexpr std::string_view kDeepgemmRefusal =
     "the DeepGEMM that this revision pins was not at hand: its order of scales on capability 12.x "
     "is not verified";

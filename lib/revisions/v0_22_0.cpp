@@ -28,8 +28,9 @@ void change_layouts_0_22(RuleSet& rules) {
                {},
                {},
                nullptr,
-               "humming-kernels 0.1.2, which this release pins, was not executed: the bytes of its "
-               "layouts are not verified"}});
+               "its converter imports fused_moe.routed_experts, which this release lacks: loading "
+               "stops with ModuleNotFoundError",
+               "ModuleNotFoundError"}});
   edit::converter(rules, Family::kGeneric, XPU).supported = true;
 }
 

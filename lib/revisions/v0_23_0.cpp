@@ -4,6 +4,7 @@
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/r2026_08_17_tables.hpp"
 #include "lib/revisions/releases.hpp"
 
@@ -42,6 +43,7 @@ const Release kRelease0230 = {
           rules.routing.assign(routing.begin(), routing.end());
           // fused_moe/layer.py, _load_w13 and _load_w2: ranks begin at their unpadded size now.
           rules.loader.strides_by_checkpoint = true;
+          humming_kernels_0_1_4(rules);
           edit::drop_layouts(rules, AITER_MXFP4_BF16, Family::kGeneric);
           edit::add_layouts(rules, {{AITER_MXFP4_BF16,
                                      Family::kGeneric,
@@ -49,13 +51,6 @@ const Release kRelease0230 = {
                                      nullptr,
                                      "the generic converter of this release shuffles AITER's "
                                      "weights in another order; its bytes were not executed"}});
-          for (LayoutRow& row : rules.layouts) {
-            if (row.backend == HUMMING) {
-              row.refusal =
-                  "humming-kernels 0.1.4, which this release pins, was not executed: the bytes of "
-                  "its layouts are not verified";
-            }
-          }
         },
 };
 

@@ -3,6 +3,7 @@
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -68,6 +69,7 @@ const Release kRelease0270 = {
         [](RuleSet& rules) {
           undo_checks(rules);
           undo_converters_0_27(rules);
+          humming_kernels_0_1_4(rules);
         },
 };
 

@@ -1,4 +1,5 @@
 // vLLM 0.28.0 decides as main did nine days before.
+#include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
@@ -14,7 +15,7 @@ const Release kRelease0280 = {
     .changes = "as vllm-2026-08-17",
     .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
     .base = &kCommit20260817,
-    .apply = [](RuleSet& /*rules*/) {},
+    .apply = humming_kernels_0_1_12,
 };
 
 }  // namespace mxfp4

@@ -7,6 +7,7 @@
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
@@ -82,6 +83,7 @@ const Release kRelease0310 = {
             edit::condition(rules, name, "parallel") = tensor_parallel_only();
           }
           rename_situ_switch(rules);
+          humming_kernels_0_1_16(rules);
           refuse_triton_on_rocm(rules);
           edit::insert_after(rules.all2all_backends, "mori_low_latency",
                              std::string_view("moonep"));

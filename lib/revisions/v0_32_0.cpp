@@ -10,10 +10,10 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
-#include "lib/revisions/v0_32_0_humming.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -111,13 +111,7 @@ void change_layouts_0_32(RuleSet& rules) {
 // oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes
 // on nothing.
 void tell_humming_0_32(RuleSet& rules) {
-  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
-    rules.input_dtypes.push_back({.backend = HUMMING,
-                                  .family = family,
-                                  .knob = "humming_input_dtype",
-                                  .variable = "VLLM_HUMMING_INPUT_QUANT_CONFIG",
-                                  .checkpoint = family == Family::kGeneric});
-  }
+  for (InputDtypeRow& row : rules.input_dtypes) row.checkpoint = row.family == Family::kGeneric;
 }
 
 // How a compressed-tensors config says that activations are quantized; empty for other configs.
@@ -267,7 +261,7 @@ const Release kRelease0320 = {
         [](RuleSet& rules) {
           add_backends(rules);
           change_layouts_0_32(rules);
-          allow_humming_0_32(rules);
+          humming_kernels_0_1_17(rules);
           tell_humming_0_32(rules);
           order_lists(rules);
           round_sizes(rules);

@@ -1,9 +1,15 @@
 #include "lib/steps/recodings.hpp"
 
+#include <algorithm>
+
 #include "lib/steps/element_map.hpp"
 
 namespace mxfp4 {
 namespace {
+
+constexpr int kE5m0Bias = 127 - 15;
+constexpr int kLargestE5m0 = 30;
+constexpr int kE5m0Shift = 3;
 
 constexpr uint32_t kSigns = 0x88888888U;
 
@@ -47,6 +53,21 @@ const Recoding kE8m0ToF32 = {
     [](ConstBytes in, MutableBytes out) {
       map_elements<uint32_t, uint8_t>(in, out,
                                       [](uint32_t v) { return static_cast<uint8_t>(v >> 23); });
+    },
+};
+
+const Recoding kE8m0ToE5m0 = {
+    "e8m0 -> e5m0",
+    1,
+    1,
+    [](ConstBytes in, MutableBytes out) {
+      map_elements<uint8_t, uint8_t>(in, out, [](uint8_t v) {
+        return static_cast<uint8_t>(std::clamp(v - kE5m0Bias, 0, kLargestE5m0) << kE5m0Shift);
+      });
+    },
+    [](ConstBytes in, MutableBytes out) {
+      map_elements<uint8_t, uint8_t>(
+          in, out, [](uint8_t v) { return static_cast<uint8_t>((v >> kE5m0Shift) + kE5m0Bias); });
     },
 };
 

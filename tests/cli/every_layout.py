@@ -15,10 +15,11 @@ import numpy
 PROGRAM = sys.argv[1]
 MACHINES = (["--arch", "sm90"], ["--arch", "sm100"], ["--arch", "sm80"], ["--arch", "sm89"], ["--arch", "sm120"], ["--arch", "gfx950"],
             ["--arch", "gfx942"], ["--arch", "gfx1250"], ["--platform", "xpu"], ["--arch", "x86_64"])
+FP16 = ["--knob", "params_dtype=float16", "--knob", "humming_input_dtype=none"]
 KNOBS = {"MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
          "BATCHED_MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
          "HUMMING": (*(["--knob", "humming_input_dtype=" + name] for name in ("float8e4m3", "float8e4m3-group128", "int8", "float4e2m1")),
-                     ["--knob", "params_dtype=float16"]),
+                     ["--knob", "cuda_compiler=12.8"], ["--knob", "cuda_compiler=13.2"], FP16, [*FP16, "--knob", "cuda_compiler=13.2"]),
          "AITER_MXFP4_BF16": (["--activation", "situ"],
                               ["--activation", "situ", "--env", "VLLM_ROCM_USE_AITER=1",
                                "--env", "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1"])}
@@ -32,7 +33,7 @@ def listed(what, *flags):
     return json.loads(run("list", what, "--json", *flags).stdout)[what]
 
 
-def make_input(path, family, input_scales):
+def make_input(path, family, input_scales=False, biases=True):
     """Sizes that most layouts pad, so that cropping is seen too."""
     experts, hidden, inter = 2, 320, 160
     random = numpy.random.default_rng(5)
@@ -45,8 +46,9 @@ def make_input(path, family, input_scales):
         tensors.update({prefix + "w13_weight": codes(experts, 2 * inter, hidden // 2),
                         prefix + "w2_weight": codes(experts, hidden, inter // 2),
                         prefix + "w13_weight_scale": scales(experts, 2 * inter, hidden // 32),
-                        prefix + "w2_weight_scale": scales(experts, hidden, inter // 32),
-                        prefix + "w13_bias": bias(experts, 2 * inter), prefix + "w2_bias": bias(experts, hidden)})
+                        prefix + "w2_weight_scale": scales(experts, hidden, inter // 32)})
+        if biases:
+            tensors.update({prefix + "w13_bias": bias(experts, 2 * inter), prefix + "w2_bias": bias(experts, hidden)})
         if input_scales:
             for name in ("w13_input_scale", "w2_input_scale"):
                 tensors[prefix + name] = ("F32", numpy.full(experts, 0.5, "f4"))
@@ -82,8 +84,9 @@ def round_trip(source, flags):
 
 def main():
     for family in ("gpt_oss", "generic"):
-        make_input(family + ".safetensors", family, False)
-        make_input(family + "_scales.safetensors", family, True)
+        make_input(family + ".safetensors", family)
+        make_input(family + "_scales.safetensors", family, input_scales=True)
+        make_input(family + "_plain.safetensors", family, biases=False)
     rows, made, known, lossy, missing = set(), set(), set(), 0, {row["id"] for row in listed("layouts")}
     revisions = [row["revision"] for row in listed("revisions")]
     whole = [name for name in revisions if name.startswith("vllm-20")] + revisions[-1:]
@@ -95,7 +98,8 @@ def main():
         pairs = sorted({(backend, family) for backend, family, _ in served})
         for (backend, family), machine in itertools.product(pairs, MACHINES):
             for knobs in ([], *KNOBS.get(backend, ())):
-                source = family + ("_scales" if backend == "AITER_MXFP4_FP8" else "") + ".safetensors"
+                variant = "_scales" if backend == "AITER_MXFP4_FP8" else "_plain" if knobs[:2] == FP16[:2] else ""
+                source = family + variant + ".safetensors"
                 flags = ["--revision", revision, "--backend", backend, *machine, *knobs]
                 planned = run("convert", source, "-o", "planned", "--dry-run", "--json", *flags)
                 if planned.returncode != 0:

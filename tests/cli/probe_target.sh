@@ -49,7 +49,15 @@ import json, sys
 facts = json.load(open(sys.argv[1]))
 assert (facts["platform"], facts["arch"]) == ("cuda", "sm100"), facts
 assert sorted(facts["libs"]) == ["deep_gemm", "flashinfer", "flashinfer_cutlass", "humming"], facts
+assert "cuda_compiler" not in facts, facts
 PY
+mkdir fake/humming/jit
+cat >fake/humming/jit/runtime.py <<'PY'
+class Compiler: signature = staticmethod(lambda: "nvrtc+12.9")
+class KernelRuntime: _get_compiler = staticmethod(lambda: Compiler)
+PY
+probe PYTHONPATH=fake >fake.json
+grep -q '"cuda_compiler": "12.9"' fake.json || fail "Humming's compiler was not asked"
 printf 'fp4_quantize = None\n' >fake/flashinfer/__init__.py
 probe PYTHONPATH=fake VLLM_HAS_FLASHINFER_CUBIN=1 >fake.json
 grep -q flashinfer_cutlass fake.json && fail 'flashinfer without its CUTLASS parts was taken'

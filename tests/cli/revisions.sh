@@ -96,7 +96,32 @@ humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --ar
   expect_exit 4 "$BIN" $humming sm80 --knob humming_input_dtype=float8e4m3
   expect_one_error 'HUMMING on sm80 .* FP8 activations from capability 8.9 on'
   expect_exit 4 "$BIN" $humming sm120
-  expect_one_error 'HUMMING on sm120 .* as the CUDA compiler'
+  expect_one_error 'HUMMING on sm120 .* depends on the CUDA compiler .* --knob cuda_compiler=VERSION'
+  expect_exit 2 "$BIN" $humming sm120 --knob cuda_compiler=new
+  expect_one_error "knob cuda_compiler: expected a version such as 12.9, found 'new'"
+  expect_exit 0 "$BIN" $humming sm120 --knob cuda_compiler=13.1
+  grep -qE 'humming/mma($| )' stdout || fail 'CUDA 13.1 has another layout'
+  # A target file tells it, too; the flag wins.
+  printf '{"arch": "sm120", "cuda_compiler": "13.2"}' >compiler.json
+  expect_exit 0 "$BIN" ${humming% --arch} --target compiler.json
+  grep -q 'humming/mma-native' stdout || fail 'CUDA 13.2 has another layout'
+  expect_exit 0 "$BIN" ${humming% --arch} --target compiler.json --knob cuda_compiler=12.9
+  grep -qE 'humming/mma($| )' stdout || fail 'the file won over --knob'
+  printf '{"arch": "sm120", "cuda_compiler": "new"}' >compiler.json
+  expect_exit 3 "$BIN" ${humming% --arch} --target compiler.json
+  expect_one_error 'compiler.json: cuda_compiler'
+  # Older releases ask for the variable alone, and older kernels have fewer types.
+  older="convert $model -o no --dry-run --backend HUMMING --arch"
+  expect_exit 0 "$BIN" $older sm100 --revision 0.30.0
+  grep -qE 'humming/mma($| )' stdout || fail '0.30.0 asks for a compiler'
+  expect_exit 4 "$BIN" $older sm90 --revision 0.27.0 --knob humming_input_dtype=float8e4m3
+  expect_one_error 'expert 0: scale bytes of an expert may lie at most 138 apart'
+  expect_exit 4 "$BIN" $older sm90 --revision 0.27.0 --knob humming_input_dtype=int8
+  expect_one_error 'HUMMING on sm90 .* no INT8 activations .* NotImplementedError'
+  expect_exit 4 "$BIN" $older sm90 --revision 0.30.0 --env VLLM_HUMMING_INPUT_QUANT_CONFIG='{"dtype": "int8"}'
+  expect_one_error 'neither the input nor a flag tells'
+  expect_exit 4 "$BIN" $older sm90 --revision 0.22.1
+  expect_one_error 'HUMMING on sm90 .* ModuleNotFoundError'
   expect_exit 0 "$BIN" convert "$model" -o no --dry-run --revision 0.32.0 --backend HUMMING \
     --arch sm90 --quantization-config '{"moe": {"activation": "mxfp8"}}'
   expect_exit 0 "$BIN" $humming sm100 --knob humming_input_dtype=float4e2m1

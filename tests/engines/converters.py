@@ -1,8 +1,8 @@
 """Runs a release's converters on small layers of drawn bytes and digests what they return.
 
 The layers are those of testdata/golden (tests/golden/drawn_inputs.hpp draws the same bytes). Real torch, the triton_kernels of the wheel, of the
-flashinfer that the wheel pins what converters call (kernels.py), and from 0.32.0 on the humming-kernels that it pins (humming_kernels.py). Packages
-that have no CPU code (deep_gemm, aiter, older humming-kernels, the CPU extension) are absent: their backends say why they did not run.
+flashinfer that the wheel pins what converters call (kernels.py), and the humming-kernels that it pins (humming_kernels.py). Packages that have no CPU
+code (deep_gemm, aiter, the CPU extension) are absent: their backends say why they did not run.
 `gptq_marlin_repack` is a CUDA operator whose source is not in the wheel: the release's own Python statement of it (marlin_utils_test) stands in.
 """
 import importlib
@@ -31,7 +31,12 @@ HUMMING_TYPES = (("float8e4m3", {"dtype": "float8e4m3"}), ("float8e4m3", {"dtype
 # The same by the key of a checkpoint or a user; a key that is not here has no type.
 HUMMING_KEYS = {"fp8_per_token": "float8e4m3", "mxfp8": "float8e4m3", "fp8_per_block_dynamic": "float8e4m3-group128", "mxfp4": "float4e2m1",
                 "int8_per_group_32": "int8"}
-HUMMING_VARIANTS = ({"humming_input_dtype": "none"}, *({"humming_input_dtype": name, "env": {HUMMING_INPUT: json.dumps(said)}} for name, said in HUMMING_TYPES))
+# Activations that no layout of ours is for are run at one size.
+HUMMING_RARE = ("float4e2m1-group16", "int4")
+# 16-bit activations by params dtype, with CUDA compilers before and from the version that newer packages ask for. The method gives a layer biases in
+# BF16, which the package refuses beside FP16.
+HUMMING_PARAMS = (({}, ("13.1", "13.2"), ("sm100", "sm110", "sm120")),
+                  ({"params_dtype": "float16", "bias": False}, ("12.6", "12.7"), ("sm89", "sm100", "sm110", "sm120")))
 HUMMING_ARCHES = ("sm75", "sm80", "sm89", "sm90", "sm100", "sm110", "sm120")
 # What else a converter looks at, as the program's flags name it, and the device that it needs.
 VARIANTS = {
@@ -87,6 +92,17 @@ def humming_keys(release):
                 yield {"family": family, "humming_input_dtype": HUMMING_KEYS.get(key, key), "user": key}
 
 
+def humming_variants(arch, family):
+    for params, compilers, asked_on in HUMMING_PARAMS:
+        if family == "gpt_oss" and params:
+            continue
+        none = params | {"humming_input_dtype": "none"}
+        yield from (none, *(none | {"cuda_compiler": version} for version in compilers if arch in asked_on))
+        for name, said in HUMMING_TYPES:
+            if not params or name == "int8":
+                yield params | {"humming_input_dtype": name, "env": {HUMMING_INPUT: json.dumps(said)}}
+
+
 def at_home(backend, platform):
     return platform in next((where for name, where in HOMES.items() if backend.startswith(name)), ("cuda",))
 
@@ -100,7 +116,7 @@ def cases(release, platform):
                 continue
             for family in sample.FUNCTIONS:
                 row = {"platform": "xpu" if backend == "XPU" else platform, "arch": "" if backend == "XPU" else arch, "backend": backend, "family": family}
-                for variant in HUMMING_VARIANTS if humming else VARIANTS.get(backend, ({},)):
+                for variant in humming_variants(arch, family) if humming else VARIANTS.get(backend, ({},)):
                     yield row | variant
                 if arch == "gfx950" and backend in BY_DEVICE:
                     yield row | {"tp_size": 4}
@@ -116,9 +132,10 @@ def digests(release, platform, sizes=SIZES):
     for row in cases(release, platform):
         release._set_config(grid.case((row["platform"], row["arch"]), activation_override=row.get("user")))
         release.scene.set(row["arch"] or "sm80", release.scene.libs, row.get("env", {}))
+        humming_kernels.play_compiler(row.get("cuda_compiler"))
         parallel_state._TP.world_size = row.get("tp_size", 1)
-        for seed, experts, hidden, inter, bias in sizes:
-            sized = row | {"seed": seed, "E": experts, "H": hidden, "I": inter, "bias": bias or row["family"] == "gpt_oss"}
+        for seed, experts, hidden, inter, bias in sizes[:1] if row.get("humming_input_dtype") in HUMMING_RARE else sizes:
+            sized = row | {"seed": seed, "E": experts, "H": hidden, "I": inter, "bias": row.get("bias", bias or row["family"] == "gpt_oss")}
             try:
                 sized["out"] = sample.converted(release, sized)
             except Exception as e:

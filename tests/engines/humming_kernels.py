@@ -6,6 +6,7 @@ there.
 """
 import contextlib
 import ctypes
+import dataclasses
 import hashlib
 import importlib
 import os
@@ -18,8 +19,6 @@ import wheels
 
 REPACK = "humming/include/humming/kernel/process.cuh"
 ROUND = "humming/include/humming/kernel/process_mxfp4.cuh"
-# Older ones ask NVML for the device and have no module `transform`.
-OLDEST = (0, 1, 17)
 installed = False
 PRELUDE = """
 #include <cassert>
@@ -42,7 +41,7 @@ extern "C" void repack(const uint32_t* in, uint32_t* out, uint32_t experts, uint
     blockIdx = {x, y, z};
     for (uint32_t step = 0; step < 64; ++step) {
       threadIdx = {step % 32, 0, 0};
-      weight_repack_nk<ARGUMENTS>(in, out, nullptr, n, k, padded_n, padded_k, mode);
+      KERNEL(in, out, nullptr, n, k, padded_n, padded_k MODE);
     }
   }
 }
@@ -56,10 +55,19 @@ extern "C" void round_codes(void* in, void* out, uint8_t* shifts, uint32_t group
 
 
 class UnknownVersion:
-    """The version of the serving machine's CUDA compiler, which the package compares for BF16 activations alone."""
+    """The version of the serving machine's CUDA compiler where a row does not tell it; the package compares it for BF16 activations alone."""
 
     def __ge__(self, other):
         raise NotImplementedError("the bytes depend on the version of the serving machine's CUDA compiler")
+
+
+compiler_version = UnknownVersion()
+
+
+def play_compiler(version):
+    """Lets the package see a CUDA compiler, such as "12.9", or one of unknown version."""
+    global compiler_version
+    compiler_version = tuple(map(int, version.split("."))) if version else UnknownVersion()
 
 
 class Device:
@@ -87,18 +95,21 @@ def compiled(root, source, launcher):
 
 
 def repacking(torch, root):
-    """The operator `repack_weight` as a function of CPU tensors."""
-    def repack_weight(inputs, weight_bits, activation_bits, is_weight_packed, should_preprocess_for_int2fp=False, should_preprocess_with_zp=False,
-                      use_fused_e8m0_scale=False, interleave_mode=3, group_size_zp=0, padded_shape_n=None, padded_shape_k=None, zero_point=None,
-                      use_packed_k_layout=False, use_native_dequant=False, outputs=None):
-        if not is_weight_packed or should_preprocess_for_int2fp or zero_point is not None or outputs is not None:
+    """The operator `repack_weight` as a function of CPU tensors. The package's own class says which instance of the kernel it would launch."""
+    described = importlib.import_module("humming.kernel.repack_weight").RepackWeightKernel
+    fields = {field.name for field in dataclasses.fields(described)}
+
+    def repack_weight(inputs, weight_bits, activation_bits, is_weight_packed, padded_shape_n=None, padded_shape_k=None, zero_point=None, interleave_mode=3,
+                      outputs=None, **rest):
+        if not is_weight_packed or rest.get("should_preprocess_for_int2fp") or zero_point is not None or outputs is not None:
             raise NotImplementedError("weights other than packed codes")
-        transposed = use_packed_k_layout and not use_fused_e8m0_scale
-        arguments = (weight_bits, activation_bits, 1, 0, 0, int(transposed), 0, int(use_packed_k_layout), int(use_native_dequant))
-        library = compiled(root, REPACK, REPACK_LAUNCHER.replace("ARGUMENTS", ", ".join(map(str, arguments))))
+        given = {"weight_bits": weight_bits, "activation_bits": activation_bits, "is_weight_packed": True} | rest
+        kernel = described(**{name: value for name, value in given.items() if name in fields})
+        has_mode = len(kernel.arg_types) == 8  # before 0.1.4 there is none
+        library = compiled(root, REPACK, REPACK_LAUNCHER.replace("KERNEL", kernel.kernel_expr).replace("MODE", ", mode" if has_mode else ""))
         experts, n, k = inputs.shape[0], inputs.shape[1], inputs.shape[2] * 32 // weight_bits
         sizes = (experts, n, k, padded_shape_n or n, padded_shape_k or k, interleave_mode)
-        rows = 64 if use_packed_k_layout else 256 // activation_bits
+        rows = 64 if rest.get("use_packed_k_layout") else 256 // activation_bits
         out = torch.zeros((experts, sizes[4] // rows, sizes[3] * rows * weight_bits // 32), dtype=torch.int32)
         inputs = inputs.contiguous()
         library.repack(ctypes.c_void_p(inputs.data_ptr()), ctypes.c_void_p(out.data_ptr()), *map(ctypes.c_uint32, sizes))
@@ -118,8 +129,28 @@ def rounding(root):
     return process_mxfp4_w4a8_weight
 
 
-def can_run(version):
-    return version is not None and tuple(map(int, version.split("."))) >= OLDEST
+def play_device(torch, scene):
+    """Lets the package see the scene's device: newer ones ask their extension for it, older ones torch."""
+    extension = types.SimpleNamespace(_DeviceInfo=lambda index: Device(scene))
+    for name in ("humming.utils.device", "humming.device"):
+        try:
+            importlib.import_module(name)._get_device_info_extension = lambda: extension
+        except ModuleNotFoundError:
+            pass
+    torch.cuda.device = lambda index: contextlib.nullcontext()
+    torch.cuda.get_device_properties = lambda *a, **k: types.SimpleNamespace(major=scene.capability[0], minor=scene.capability[1], multi_processor_count=100)
+    runtime = importlib.import_module("humming.jit.runtime").KernelRuntime
+    runtime._get_compiler = lambda: None
+    runtime.prepare = lambda kernel: None
+    runtime.current_context = staticmethod(lambda: 0)
+    importlib.import_module("humming.config.config")._cuda_compiler_version = lambda compiler: compiler_version
+    try:
+        transform = importlib.import_module("humming.transform")
+    except ModuleNotFoundError:
+        return
+    if hasattr(transform, "DeviceInfo"):
+        device_info = transform.DeviceInfo
+        transform.DeviceInfo = lambda device=None: device_info(0)
 
 
 def install(version, cache, scene):
@@ -130,14 +161,6 @@ def install(version, cache, scene):
     installed = True
     root = wheels.package("humming-kernels", version, cache, (".py", "process.cuh", "process_mxfp4.cuh"))
     sys.path.insert(0, root)
-    torch.cuda.device = lambda index: contextlib.nullcontext()
-    extension = types.SimpleNamespace(_DeviceInfo=lambda index: Device(scene))
-    for name in ("humming.utils.device", "humming.device"):
-        importlib.import_module(name)._get_device_info_extension = lambda: extension
+    play_device(torch, scene)
     operators = importlib.import_module("humming.ops")
     operators.repack_weight, operators.process_mxfp4_w4a8_weight = repacking(torch, root), rounding(root)
-    importlib.import_module("humming.jit.runtime").KernelRuntime._get_compiler = lambda: None
-    importlib.import_module("humming.config.config")._cuda_compiler_version = lambda compiler: UnknownVersion()
-    transform = importlib.import_module("humming.transform")
-    device_info = transform.DeviceInfo
-    transform.DeviceInfo = lambda device=None: device_info(0)

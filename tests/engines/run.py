@@ -57,7 +57,7 @@ def convert(version, cache, platform, arch, sizes, path):
 
     pins = wheels.provenance(version, cache)["pins"]
     humming = pins.get("humming-kernels") if platform == "cuda" else None
-    real = ("triton_kernels", "flashinfer") + (("humming",) if humming_kernels.can_run(humming) else ())
+    real = ("triton_kernels", "flashinfer") + (("humming",) if humming else ())
     scene = world.start(wheels.site(version, cache), platform, arch, real=real)
     kernels.install_flashinfer(pins["flashinfer-python"], cache)
     if "humming" in real:

@@ -76,9 +76,10 @@ Target target_from_fields(const Fields& fields) {
   target.platform = fields.contains("platform") ? platform_from_name(get("platform")).value()
                                                 : default_platform(get("backend"), arch);
   if (arch != "any" && arch != "xpu") target.arch = arch;
-  for (const char* knob : {"params_dtype", "marlin_input_dtype", "humming_input_dtype"}) {
+  for (const char* knob :
+       {"params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler"}) {
     const std::string value = get(knob);
-    if (!value.empty() && value != "none" && value != "bfloat16") target.knobs[knob] = value;
+    if (!value.empty()) target.knobs[knob] = value;
   }
   if (fields.contains("tp_size")) target.world_size = std::stoll(get("tp_size"));
   target.activation = get("activation");

@@ -1,6 +1,8 @@
 #include "tests/property/target_space.hpp"
 
 #include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "lib/core/error.hpp"
@@ -28,14 +30,27 @@ Change knob(const char* name, const char* value) {
   return [=](Target& target) { target.knobs[name] = value; };
 }
 
+Change humming_16bit(const std::map<std::string, std::string>& knobs) {
+  return [=](Target& target) {
+    target.knobs = knobs;
+    target.knobs["humming_input_dtype"] = "none";
+  };
+}
+
 const std::vector<Change>& changes() {
   static const std::vector<Change> kChanges = {
       knob("params_dtype", "float16"),
       knob("marlin_input_dtype", "fp8"),
       knob("marlin_input_dtype", "int8"),
       knob("humming_input_dtype", "none"),
+      humming_16bit({{"cuda_compiler", "13.1"}}),
+      humming_16bit({{"cuda_compiler", "13.2"}}),
+      humming_16bit({{"params_dtype", "float16"}}),
+      humming_16bit({{"params_dtype", "float16"}, {"cuda_compiler", "12.6"}}),
+      humming_16bit({{"params_dtype", "float16"}, {"cuda_compiler", "12.7"}}),
       knob("humming_input_dtype", "float8e4m3"),
       knob("humming_input_dtype", "float8e4m3-group32"),
+      knob("humming_input_dtype", "float8e4m3-group64"),
       knob("humming_input_dtype", "float8e4m3-group128"),
       knob("humming_input_dtype", "int8"),
       knob("humming_input_dtype", "float4e2m1"),
@@ -92,17 +107,20 @@ std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow&
   for (Family family : {Family::kGptOss, Family::kGeneric}) {
     if (row.family && *row.family != family) continue;
     for (const Target& target : targets_of(row.backend, family, true)) {
-      try {
-        if (find_layout_row(rules, target) != &row) continue;
-        LayoutInput input;
-        input.target = target;
-        input.loaded.dims = round_up_sizes(rules, target, sizes);
-        input.loaded.bias = DType::kBF16;
-        input.loaded.input_scales = true;
-        (void)row.layout->outputs(input);
-        return input;
-      } catch (
-          const Error&) {  // a fact that this row does not need is missing, or sizes do not fit
+      for (const std::optional<DType> bias :
+           {std::optional(DType::kBF16), std::optional<DType>()}) {
+        try {
+          if (find_layout_row(rules, target) != &row) continue;
+          LayoutInput input;
+          input.target = target;
+          input.loaded.dims = round_up_sizes(rules, target, sizes);
+          input.loaded.bias = bias;
+          input.loaded.input_scales = true;
+          (void)row.layout->outputs(input);
+          return input;
+        } catch (
+            const Error&) {  // a fact that this row does not need is missing, sizes do not fit,
+        }                    // or biases do not
       }
     }
   }

@@ -149,7 +149,10 @@ TEST(Activations, WhatALoadedInputDoesNotSayIsNotKnown) {
   }
   target.family = Family::kGptOss;
   EXPECT_EQ(input_dtype(revision_by_name("0.33.0"), {}, nullptr, target)->value, "none");
-  EXPECT_FALSE(input_dtype(revision_by_name("0.31.0"), {}, nullptr, target));
+  for (const char* release : {"0.23.0", "0.31.0"}) {
+    EXPECT_EQ(input_dtype(revision_by_name(release), {}, nullptr, target)->value, "none");
+  }
+  EXPECT_FALSE(input_dtype(revision_by_name("0.22.1"), {}, nullptr, target));
 }
 
 }  // namespace

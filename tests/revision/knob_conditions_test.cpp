@@ -16,6 +16,13 @@ struct Knob {
 };
 
 // The row's layout id, or its refusal's type and text.
+std::string row_text(const LayoutRow* found) {
+  if (found == nullptr) return "no row";
+  if (found->layout != nullptr) return std::string(found->layout->id);
+  return std::string(found->refusal_type) + ": " + std::string(found->refusal);
+}
+
+// Of the reference revision.
 std::string row(Backend backend, Family family, const char* arch, std::vector<Knob> knobs = {},
                 std::vector<Knob> env = {}) {
   Target target;
@@ -24,10 +31,19 @@ std::string row(Backend backend, Family family, const char* arch, std::vector<Kn
   target.arch = arch;
   for (const Knob& knob : knobs) target.knobs[knob.name] = knob.value;
   for (const Knob& variable : env) target.env[variable.name] = variable.value;
-  const LayoutRow* found = find_layout_row(revision_by_name("vllm-2026-05-18"), target);
-  if (found == nullptr) return "no row";
-  if (found->layout != nullptr) return std::string(found->layout->id);
-  return std::string(found->refusal_type) + ": " + std::string(found->refusal);
+  return row_text(find_layout_row(revision_by_name("vllm-2026-05-18"), target));
+}
+
+// The same of HUMMING in a release; the type of activations is told.
+std::string humming_row(const char* release, const char* arch, const char* type,
+                        std::vector<Knob> knobs = {}) {
+  Target target;
+  target.backend = Backend::HUMMING;
+  target.platform = Platform::kCuda;
+  target.arch = arch;
+  for (const Knob& knob : knobs) target.knobs[knob.name] = knob.value;
+  target.knobs["humming_input_dtype"] = type;
+  return row_text(find_layout_row(revision_by_name(release), target));
 }
 
 TEST(KnobConditions, MarlinByActivationDtype) {
@@ -55,6 +71,48 @@ TEST(KnobConditions, MarlinReadsTheServingEnvironment) {
   EXPECT_THROW(
       row(Backend::MARLIN, Family::kGptOss, "sm89", {}, {{"VLLM_MARLIN_INPUT_DTYPE", "bf16"}}),
       Error);
+}
+
+TEST(KnobConditions, HummingByCudaCompiler) {
+  const auto with = [](const char* version, std::vector<Knob> more = {}) {
+    more.push_back({"cuda_compiler", version});
+    return more;
+  };
+  const std::vector<Knob> half = {{"params_dtype", "float16"}};
+  for (const char* release : {"0.31.0", "0.32.0", "0.33.0"}) {
+    EXPECT_EQ(humming_row(release, "sm100", "none", with("13.1")), "humming/mma");
+    EXPECT_EQ(humming_row(release, "sm120", "none", with("13.2")), "humming/mma-native");
+    EXPECT_EQ(humming_row(release, "sm110", "none", with("14.0")), "humming/mma-native");
+    EXPECT_EQ(humming_row(release, "sm89", "none", with("13.2")), "humming/mma");
+    EXPECT_TRUE(humming_row(release, "sm100", "none").starts_with(": from capability 10.0 on"));
+  }
+  EXPECT_EQ(humming_row("0.31.0", "sm100", "none", with("12.7", half)), "humming/mma-native");
+  EXPECT_EQ(humming_row("0.33.0", "sm100", "none", with("12.7", half)), "humming/mma-native-fp16");
+  EXPECT_EQ(humming_row("0.33.0", "sm100", "none", with("12.6", half)), "humming/mma-fp16");
+  EXPECT_EQ(humming_row("0.33.0", "sm75", "none", half), "humming/mma-fp16");
+  EXPECT_EQ(humming_row("0.30.0", "sm100", "none"), "humming/mma");
+}
+
+TEST(KnobConditions, HummingByItsKernelsVersion) {
+  EXPECT_EQ(humming_row("0.27.1", "sm90", "none"), "humming/wgmma");
+  EXPECT_EQ(humming_row("0.31.0", "sm90", "none"), "humming/wgmma");
+  EXPECT_EQ(humming_row("0.32.0", "sm90", "none"), "humming/mma");
+  EXPECT_EQ(humming_row("0.23.0", "sm120", "float8e4m3"), "humming/fp8-global");
+  EXPECT_EQ(humming_row("0.28.0", "sm100", "float8e4m3"), "humming/fp8");
+  EXPECT_EQ(humming_row("0.28.0", "sm120", "float8e4m3-group32"), "humming/mxmma-fp8");
+  for (const char* type : {"float8e4m3-group64", "float8e4m3-group128"}) {
+    EXPECT_EQ(humming_row("0.28.0", "sm120", type), "humming/fp8");
+  }
+  EXPECT_EQ(humming_row("0.33.0", "sm90", "float8e4m3-group64"),
+            "ValueError: Humming has no such activations for MXFP4 weights: loading stops with "
+            "ValueError");
+  EXPECT_EQ(humming_row("0.31.0", "sm120", "float4e2m1"), "humming/mxmma-fp4-tiles");
+  EXPECT_EQ(humming_row("0.31.0", "sm90", "float8e4m3-group128"),
+            "ValueError: this Humming has no FP8 activations with F32 scales by group for MXFP4 "
+            "weights: loading stops with ValueError");
+  EXPECT_EQ(humming_row("0.25.0", "sm90", "int8"),
+            "NotImplementedError: this Humming has no INT8 activations for MXFP4 weights: its "
+            "kernel stops with NotImplementedError");
 }
 
 TEST(KnobConditions, HummingByArchAndActivationDtype) {

@@ -1,6 +1,7 @@
 // Deployments and targets from JSON, accepted and refused, and decisions to JSON.
 #include "formats/config/deployment_json.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -197,7 +198,12 @@ TEST(DeploymentJson, TargetFile) {
     return parse_refusal([&] { return parse_target(text); });
   };
   EXPECT_EQ(refused(R"({"gpu":"H100"})"),
-            "gpu: unknown key, expected vllm, platform, arch, libs, env");
+            "gpu: unknown key, expected vllm, platform, arch, libs, cuda_compiler, env");
+  EXPECT_EQ(parse_target(R"({"cuda_compiler":"12.9"})").cuda_compiler, "12.9");
+  for (const char* version : {"", "12", "12.", ".9", "12.9.1", "new", "-1"}) {
+    EXPECT_EQ(refused(fmt::format(R"({{"cuda_compiler":"{}"}})", version).c_str()),
+              fmt::format("cuda_compiler: expected a version such as 12.9, found \"{}\"", version));
+  }
   EXPECT_EQ(refused(R"({"libs":"aiter"})"), "libs: expected a list or an object, found string");
   EXPECT_EQ(refused(R"({"libs":{"aiter":1}})"),
             "libs: expected versions that are strings or null, found number");

@@ -109,6 +109,8 @@ struct Rounding {
   Place (*place)(int64_t, int64_t);
   int span, lift;
   bool by_row;
+  bool repeats_largest = true;
+  const char* second = "w2_weight_scale_2";
 };
 
 void expect_rounded(const Rounding& want, int low, int high) {
@@ -118,7 +120,7 @@ void expect_rounded(const Rounding& want, int low, int high) {
   ASSERT_EQ(outputs.size(), 6U);
   const Output& weight = output_of(outputs, "w2_weight");
   const Output& scale = output_of(outputs, "w2_weight_scale");
-  const Output& second = output_of(outputs, "w2_weight_scale_2");
+  const Output& second = output_of(outputs, want.second);
   EXPECT_NE(weight.lost, "");
   EXPECT_FALSE(second.restores_slot);
   const Bytes codes = layer.pack(weight);
@@ -127,7 +129,7 @@ void expect_rounded(const Rounding& want, int low, int high) {
   const Bytes restored_codes = layer.unpack(weight, outputs);
   const Bytes restored = layer.unpack(scale, outputs);
   for (int64_t e = 0; e < 2; ++e) {
-    const PaddedW2 w2(layer, e, true);
+    const PaddedW2 w2(layer, e, want.repeats_largest);
     for (int64_t n = 0; n < kPaddedN; ++n) {
       const auto [smallest, largest] = want.by_row ? w2.range(n, n + 1) : w2.range(0, kPaddedN);
       const int base = std::max(smallest, largest - want.span);
@@ -156,11 +158,14 @@ void expect_rounded(const Rounding& want, int low, int high) {
 constexpr Rounding kInt8{&kHummingInt8Layout, int8_place, 3, 0, true};
 constexpr Rounding kFp8{&kHummingFp8Layout, fp8_place, 11, 1, false};
 constexpr Rounding kFp8PackedK{&kHummingFp8PackedKLayout, fp8_packed_k_place, 11, 1, false};
+constexpr Rounding kFp8Global{&kHummingFp8GlobalLayout, fp8_place, 11, 1, false, false,
+                              "w2_global_scale"};
 
 TEST(HummingQuantized, RoundsToTheSpan) {
   expect_rounded(kInt8, 115, 131);
   expect_rounded(kFp8, 100, 140);
   expect_rounded(kFp8PackedK, 100, 140);
+  expect_rounded(kFp8Global, 100, 140);
 }
 TEST(HummingQuantized, KeepsScalesThatFitTheSpan) {
   expect_rounded(kInt8, 120, 123);
@@ -168,7 +173,7 @@ TEST(HummingQuantized, KeepsScalesThatFitTheSpan) {
 }
 // Rows of padding have 127, which counts for an expert, not for a row.
 TEST(HummingQuantized, TakesScalesFarFromThePadding) {
-  for (const Rounding& rounding : {kInt8, kFp8}) {
+  for (const Rounding& rounding : {kInt8, kFp8, kFp8Global}) {
     expect_rounded(rounding, 0, 4);
     expect_rounded(rounding, 250, 255);
   }
@@ -228,6 +233,40 @@ TEST(HummingQuantized, RefusesScalesThatAreTooFarApart) {
                  "100 to 239");
 }
 
+// The second scale of a row has the params dtype; F16 ends at 2^-24 and at 2^15.
+TEST(HummingQuantized, WritesF16SecondScales) {
+  LayerBytes layer = layer_with_scales(115, 131);
+  layer.input.target.knobs["params_dtype"] = "float16";
+  const auto outputs = kHummingInt8Layout.outputs(layer.input);
+  const Output& second = output_of(outputs, "w2_weight_scale_2");
+  EXPECT_EQ(second.spec.dtype, DType::kF16);
+  const Bytes seconds = layer.pack(second);
+  const PaddedW2 w2(layer, 0, true);
+  const auto [smallest, largest] = w2.range(0, 1);
+  const int base = std::max(smallest, largest - 3);
+  EXPECT_EQ(u16_at(seconds, 0), static_cast<unsigned>(base - 128 + 15) << 10);
+  EXPECT_EQ(u16_at(seconds, kPaddedN - 1), 0U);
+  const Bytes restored = layer.unpack(output_of(outputs, "w2_weight_scale"), outputs);
+  EXPECT_EQ(static_cast<int>(at(restored, 0)), std::max(w2.scale(0, 0), base));
+
+  Bytes& scales = layer.slots[Slot::kW2WeightScale];
+  const auto refusal_of = [&](int scale) {
+    std::ranges::fill(scales, static_cast<std::byte>(scale));
+    try {
+      return kHummingInt8Layout.check_data(layer.input, Slot::kW2WeightScale,
+                                           layer.granule(Slot::kW2WeightScale, 0));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(refusal_of(104), "");
+  EXPECT_EQ(refusal_of(143), "");
+  EXPECT_EQ(refusal_of(103),
+            "float16 has no number for the second scale of a row: 2^-25, from scale bytes 103 to "
+            "103");
+  EXPECT_NE(refusal_of(144), "");
+}
+
 // Layouts that only move codes and scale bytes: nibble and byte numbers in one expert.
 using Index = int64_t (*)(int64_t, int64_t);
 void expect_moved(const Layout& layout, Index code_place, Index scale_place) {
@@ -266,6 +305,17 @@ TEST(HummingQuantized, MxmmaFp8TilesBoth) {
       [](int64_t n, int64_t g) {
         return 4 * (g / 2 * kPaddedN / 2 + 8 * (n / 16) + n % 8) + 2 * (n % 16 / 8) + g % 2;
       });
+}
+
+TEST(HummingQuantized, MxmmaFp4TilesHadRegistersOfTheirOwnBefore) {
+  expect_moved(
+      kHummingMxmmaFp4TilesLayout,
+      [](int64_t n, int64_t k) {
+        const int64_t c =
+            128 * (n / 16) + 16 * (n % 8) + 4 * (k % 32 / 8) + 2 * (n % 16 / 8) + k % 64 / 32;
+        return 8 * (k / 64 * 8 * kPaddedN + c) + k % 8;
+      },
+      [](int64_t n, int64_t g) { return 4 * (g / 4 * kPaddedN + n) + g % 4; });
 }
 
 TEST(HummingQuantized, MxmmaFp4PutsBlocksOfAColumnTogether) {

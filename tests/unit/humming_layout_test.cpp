@@ -2,6 +2,7 @@
 // floating point, position by position.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -34,7 +35,10 @@ unsigned padded_scale(const LayerBytes& layer, int64_t e, int64_t n, int64_t g) 
   return at(layer.slots.at(Slot::kW2WeightScale), (e * kW2N + n) * (kW2K / 32) + g);
 }
 
-void expect_weight_tiles(const Layout& layout, bool wgmma) {
+// The nibble of (n, k) in its word, from the bits of n and k that it depends on.
+using NibbleOf = int64_t (*)(int64_t n_8, int64_t k_8, int64_t k_1);
+
+void expect_weight_tiles(const Layout& layout, NibbleOf nibble_of) {
   const LayerBytes layer(kHummingDims, DType::kBF16);
   const auto outputs = layout.outputs(layer.input);
   const Output& output = output_of(outputs, "w2_weight");
@@ -44,9 +48,7 @@ void expect_weight_tiles(const Layout& layout, bool wgmma) {
     for (int64_t n = 0; n < kPaddedN; ++n) {
       for (int64_t k = 0; k < kPaddedK; ++k) {
         const int64_t c = 128 * (n / 64) + 16 * (n % 8) + 4 * (k % 8 / 2) + n % 64 / 16;
-        const int64_t a = n / 8 % 2;
-        const int64_t b = k / 8 % 2;
-        const int64_t p = 4 * (k % 2) + (wgmma ? 2 * b + a : 2 * a + b);
+        const int64_t p = nibble_of(n / 8 % 2, k / 8 % 2, k % 2);
         const int64_t word = (e * kPaddedK / 16 + k / 16) * 2 * kPaddedN + c;
         ASSERT_EQ(code_at(packed, 8 * word + p), padded_w2_code(layer, e, n, k))
             << e << " " << n << " " << k;
@@ -56,8 +58,44 @@ void expect_weight_tiles(const Layout& layout, bool wgmma) {
   expect_restores_every_slot(layer, outputs);
 }
 
-TEST(HummingLayout, MmaWeights) { expect_weight_tiles(kHummingMmaLayout, false); }
-TEST(HummingLayout, WgmmaWeights) { expect_weight_tiles(kHummingWgmmaLayout, true); }
+TEST(HummingLayout, MmaWeights) {
+  expect_weight_tiles(kHummingMmaLayout, [](int64_t n_8, int64_t k_8, int64_t k_1) {
+    return 4 * k_1 + 2 * n_8 + k_8;
+  });
+}
+TEST(HummingLayout, WgmmaWeights) {
+  expect_weight_tiles(kHummingWgmmaLayout, [](int64_t n_8, int64_t k_8, int64_t k_1) {
+    return 4 * k_1 + 2 * k_8 + n_8;
+  });
+}
+TEST(HummingLayout, NativeWeights) {
+  expect_weight_tiles(kHummingMmaNativeLayout, [](int64_t n_8, int64_t k_8, int64_t k_1) {
+    return 4 * n_8 + 2 * k_8 + k_1;
+  });
+}
+
+// Exponents of F16 numbers in the upper five bits; what F16 does not have is clamped, and says so.
+TEST(HummingLayout, Fp16ScalesAreF16Exponents) {
+  LayerBytes layer(kHummingDims, std::nullopt);
+  layer.input.target.knobs["params_dtype"] = "float16";
+  const auto outputs = kHummingMmaFp16Layout.outputs(layer.input);
+  const Output& output = output_of(outputs, "w2_weight_scale");
+  EXPECT_NE(output.lost, "");
+  const Bytes packed = layer.pack(output);
+  const Bytes restored = layer.unpack(output, outputs);
+  for (int64_t e = 0; e < 2; ++e) {
+    for (int64_t n = 0; n < kPaddedN; ++n) {
+      for (int64_t g = 0; g < kPaddedK / 32; ++g) {
+        const auto scale = static_cast<int>(padded_scale(layer, e, n, g));
+        const int clamped = std::clamp(scale, 112, 142);
+        const int64_t place = (e * kPaddedK / 32 + g) * kPaddedN + scale_column(n);
+        ASSERT_EQ(static_cast<int>(at(packed, place)), 8 * (clamped - 112)) << n << " " << g;
+        if (n >= kW2N || g >= kW2K / 32) continue;
+        ASSERT_EQ(static_cast<int>(at(restored, (e * kW2N + n) * (kW2K / 32) + g)), clamped);
+      }
+    }
+  }
+}
 
 TEST(HummingLayout, ScalesArePaddedWithOnesAndBiasesWithZeros) {
   const LayerBytes layer(kHummingDims, DType::kBF16);

@@ -22,7 +22,7 @@ TENSORS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w1
            "w13_input_scale", "w2_input_scale")
 RESULTS = TENSORS[:6]
 # What a converter leaves in the layer beside its results.
-LEFT = ("w13_weight_scale_2", "w2_weight_scale_2")
+LEFT = ("w13_weight_scale_2", "w2_weight_scale_2", "w13_global_scale", "w2_global_scale")
 FUNCTIONS = {"gpt_oss": "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
              "generic": "convert_weight_to_mxfp4_moe_kernel_format"}
 PREFIX = "layers.0.experts."
@@ -184,7 +184,7 @@ def flags_of(row: Row, revision: str) -> List[str]:
     # What a generic checkpoint says of activations is not in a loaded input: the knob tells it.
     asks = row.get("user") and row["family"] == "gpt_oss"
     made += ["--quantization-config", json.dumps({"moe": {"activation": row["user"]}})] if asks else []
-    for knob in ("tp_size", "params_dtype", *(() if asks else ("humming_input_dtype",))):
+    for knob in ("tp_size", "params_dtype", "cuda_compiler", *(() if asks else ("humming_input_dtype",))):
         made += ["--knob", f"{knob}={row[knob]}"] if knob in row else []
     for name, value in row.get("env", {}).items():
         made += ["--env", f"{name}={value}"]
