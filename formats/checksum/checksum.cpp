@@ -126,8 +126,8 @@ Checksum::Checksum() : lanes_(kStart) {}
 void Checksum::add_blocks(const uint64_t* sums, size_t blocks) {
   if (blocks == 0) return;
   if (has_last_) kernels::xxh3_end_block(last_.data(), lanes_);
-  for (; blocks > 1; --blocks, sums += last_.size()) kernels::xxh3_end_block(sums, lanes_);
-  std::copy_n(sums, last_.size(), last_.begin());
+  kernels::xxh3_end_blocks(sums, blocks - 1, lanes_);
+  std::copy_n(sums + (blocks - 1) * last_.size(), last_.size(), last_.begin());
   has_last_ = true;
 }
 

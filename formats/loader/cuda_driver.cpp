@@ -6,12 +6,17 @@
 namespace mxfp4 {
 namespace {
 
-// Fills `function`, a pointer to a function, from the library. Throws GpuError.
+// Fills `function`, a pointer to a function, from the library: null where it has none.
+template <class Function>
+void find_if_any(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+// As find_if_any. Throws GpuError where it has none.
 template <class Function>
 void find_function(void* library, const char* name, Function& function) {
-  void* const found = ::dlsym(library, name);
-  if (found == nullptr) throw GpuError(fmt::format("libcuda.so.1: has no function {}", name));
-  function = reinterpret_cast<Function>(found);
+  find_if_any(library, name, function);
+  if (function == nullptr) throw GpuError(fmt::format("libcuda.so.1: has no function {}", name));
 }
 
 CudaDriver load_driver() {
@@ -34,12 +39,12 @@ CudaDriver load_driver() {
   find_function(library, "cuEventCreate", driver.make_event);
   find_function(library, "cuEventDestroy_v2", driver.destroy_event);
   find_function(library, "cuEventRecord", driver.record);
-  find_function(library, "cuEventSynchronize", driver.await);
   find_function(library, "cuEventQuery", driver.query);
   find_function(library, "cuMemHostRegister_v2", driver.register_host);
   find_function(library, "cuMemHostUnregister", driver.unregister_host);
   find_function(library, "cuMemHostGetDevicePointer_v2", driver.host_address);
   find_function(library, "cuMemcpyHtoDAsync_v2", driver.copy_to_gpu);
+  find_if_any(library, "cuMemcpyBatchAsync", driver.copy_batch);
   find_function(library, "cuModuleLoadData", driver.load_module);
   find_function(library, "cuModuleUnload", driver.unload_module);
   find_function(library, "cuModuleGetFunction", driver.function);

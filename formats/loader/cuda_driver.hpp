@@ -18,8 +18,9 @@ class GpuError : public Error {
 };
 
 struct CudaDriver {
-  using Result = int;                       // 0: success
-  static constexpr Result kNotReady = 600;  // of query
+  using Result = int;                           // 0: success
+  static constexpr Result kNotReady = 600;      // of query
+  static constexpr Result kNotSupported = 801;  // of copy_batch
   using Device = int;
   using Address = uint64_t;  // of a GPU's memory
   using Context = struct CUctx_st*;
@@ -27,6 +28,15 @@ struct CudaDriver {
   using Event = struct CUevent_st*;
   using Module = struct CUmod_st*;
   using Function = struct CUfunc_st*;
+  // CUmemcpyAttributes.
+  struct CopyKind {
+    int source_order = 1;  // CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
+    int source_place = 0;
+    int source_number = 0;
+    int target_place = 0;
+    int target_number = 0;
+    unsigned flags = 0;
+  };
 
   Result (*error_string)(Result, const char**);
   Result (*init)(unsigned flags);
@@ -44,11 +54,13 @@ struct CudaDriver {
   Result (*destroy_event)(Event);
   Result (*record)(Event, Stream);
   Result (*query)(Event);
-  Result (*await)(Event);
   Result (*register_host)(void*, size_t bytes, unsigned flags);
   Result (*unregister_host)(void*);
   Result (*host_address)(Address*, void*, unsigned flags);
   Result (*copy_to_gpu)(Address, const void*, size_t bytes, Stream);
+  // Null before CUDA 12.8.
+  Result (*copy_batch)(Address* to, Address* from, size_t* bytes, size_t count, CopyKind*,
+                       size_t* first_of_kind, size_t kinds, size_t* failed, Stream);
   Result (*load_module)(Module*, const void* ptx);
   Result (*unload_module)(Module);
   Result (*function)(Function*, Module, const char* name);
@@ -61,6 +73,23 @@ struct CudaDriver {
   static const CudaDriver& get();
   // Throws GpuError unless `result` is success. `what`: "cuMemHostRegister".
   void check(Result result, std::string_view what) const;
+};
+
+// The GPU's context is the calling thread's while this lives.
+class InContext {
+ public:
+  InContext(const CudaDriver& cuda, CudaDriver::Context context) : cuda_(cuda) {
+    cuda.check(cuda.push_context(context), "cuCtxPushCurrent");
+  }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+  ~InContext() {
+    CudaDriver::Context popped = nullptr;
+    cuda_.pop_context(&popped);
+  }
+
+ private:
+  const CudaDriver& cuda_;
 };
 
 }  // namespace mxfp4

@@ -1,11 +1,15 @@
 // Moves tensors of a blob to the memory of an NVIDIA GPU: what stands behind mxfp4_repack_gpu_read.
 //
 // A ring of pinned memory is cut into slots, and every thread has some of its own. It reads a piece of a
-// tensor into one, has the GPU's copy engine copy it from there, and goes on with the next; it waits
-// only when all of its slots are still being copied. So one that the system stops for a while holds up
-// nothing but its own slots; where sums are wanted, until the others are four rings ahead.
+// tensor into one, and goes on with the next; it waits only when all of its slots are still to be
+// copied. So one that the system stops for a while holds up nothing but its own slots, until the others
+// are four rings ahead.
 //
-// Checksums cost the CPUs nothing: the GPU sums the blocks of each piece after its copy, from its own
+// Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
+// stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not between
+// the pieces of one. Drivers before CUDA 12.8 get them one by one.
+//
+// Checksums cost the CPUs little: the GPU sums the blocks of each piece after its copy, from its own
 // memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also prove
 // what arrived. Whichever thread comes by appends the sums that are due, in order.
 #pragma once
@@ -30,8 +34,8 @@ class GpuLoader {
 
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
   // used. threads: readers, the caller of read() included; those for whom the ring holds no two slots
-  // do nothing. ring_bytes: of pinned memory, rounded down to slots, kLeastRing or more; a quarter more
-  // is taken for sums. Memory and threads are placed near the GPU where the system says what is
+  // do nothing. ring_bytes: of pinned memory at most, kLeastRing or more; two slots a thread are taken,
+  // and a quarter more for sums. Memory and threads are placed near the GPU where the system says what is
   // near. Throws GpuError, and Error::usage for what is too little.
   GpuLoader(int device, int threads, int64_t ring_bytes);
   GpuLoader(const GpuLoader&) = delete;
@@ -47,16 +51,18 @@ class GpuLoader {
 
  private:
   class Reading;
-  // Where a thread puts a piece, from which the GPU copies it.
-  struct Slot {
-    std::byte* memory = nullptr;
-    CudaDriver::Event copied = nullptr;
-  };
+  // One that is copied, one that is filled. Three were slower: they fit less well into the caches.
+  static constexpr size_t kSlotsOfThread = 2;
+  // Copies that the engine has: one that it makes, and the next. What is read meanwhile goes together.
+  static constexpr size_t kUnderWay = 2;
 
   void open(int threads);
   void close() noexcept;
-  // None for a thread too many.
-  [[nodiscard]] std::span<const Slot> slots_of_thread(size_t thread) const;
+  [[nodiscard]] std::byte* slot(size_t index) const {
+    return ring_ + static_cast<int64_t>(index) * kSlotBytes;
+  }
+  // The first slot of a thread; none for a thread too many.
+  [[nodiscard]] std::optional<size_t> slots_of(size_t thread) const;
   // Where the GPU puts a piece's sums, from ring_ on. There is room for those of the last pieces, one
   // for each event of summed_.
   [[nodiscard]] int64_t sums_offset(size_t piece) const;
@@ -68,8 +74,8 @@ class GpuLoader {
   CudaDriver::Stream sums_ = nullptr;
   CudaDriver::Module module_ = nullptr;
   CudaDriver::Function sum_blocks_ = nullptr;
-  std::vector<Slot> slots_;
-  size_t slots_of_thread_ = 0;
+  size_t slots_ = 0;
+  std::vector<CudaDriver::Event> copied_;  // by copy, modulo their number: kUnderWay
   std::vector<CudaDriver::Event> summed_;  // by piece, modulo their number
   std::byte* ring_ = nullptr;
   int64_t mapped_bytes_ = 0;              // from ring_ on

@@ -207,7 +207,7 @@ typedef struct mxfp4_repack_gpu_options {
    * use. */
   int32_t threads;
   int32_t reserved;   /* 0 */
-  int64_t ring_bytes; /* of pinned memory: 4 MiB or more; 0: 64 MiB */
+  int64_t ring_bytes; /* of pinned memory, at most: 4 MiB or more; 0: 64 MiB */
 } mxfp4_repack_gpu_options;
 
 /* `device`: the GPU as the driver counts, which heeds CUDA_VISIBLE_DEVICES. `options` may be null. *gpu
@@ -217,7 +217,7 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_open(int32_t device,
                                                            mxfp4_repack_gpu **gpu);
 /* As mxfp4_repack_read; `memory` of a request is the GPU's, at a multiple of 8 where tensors are to be
  * verified, and no work of the GPU may use it meanwhile. All bytes have arrived when this returns.
- * `verify` compares whole tensors as they lie on the GPU, which sums them itself, so it costs no time
+ * `verify` compares whole tensors as they lie on the GPU, which sums them itself, so it costs little time
  * of the CPUs. `threads` of the options is not heeded. Calls with one `gpu` run one after another. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_read(mxfp4_repack_gpu *gpu,
                                                            const mxfp4_repack_blob *blob,

@@ -16,13 +16,16 @@ constexpr const char* kTarget = R"(
 )";
 
 constexpr const char* kSumEntry = R"(
-.visible .entry xxh3_sum_blocks(.param .u64 in, .param .u64 blocks, .param .u64 sums)
 {
   .reg .pred %inside, %more;
   .reg .b32 %group, %size, %thread, %stripe, %low, %high;
   .reg .b64 %number, %block, %lane, %count, %from, %key_at, %to;
-  .reg .b64 %x, %key, %product, %products, %words;
+  .reg .b64 %piece, %x, %key, %product, %products, %words;
 
+  mov.u32 %group, %ctaid.y;
+  mul.wide.u32 %piece, %group, 24;
+  mov.b64 %x, pieces;
+  add.u64 %piece, %piece, %x;
   mov.u32 %group, %ctaid.x;
   mov.u32 %size, %ntid.x;
   mov.u32 %thread, %tid.x;
@@ -32,13 +35,13 @@ constexpr const char* kSumEntry = R"(
   shr.u64 %block, %number, 3;
   and.b64 %lane, %number, 7;
   shl.b64 %lane, %lane, 3;
-  ld.param.u64 %count, [blocks];
+  ld.param.u64 %count, [%piece+8];
   setp.lt.u64 %inside, %block, %count;
   mov.u64 %products, 0;
   mov.u64 %words, 0;
   @!%inside bra neighbours;
 
-  ld.param.u64 %from, [in];
+  ld.param.u64 %from, [%piece];
   cvta.to.global.u64 %from, %from;
   shl.b64 %x, %block, 10;
   add.u64 %from, %from, %x;
@@ -67,7 +70,7 @@ neighbours:
   mov.b64 %words, {%low, %high};
   add.u64 %products, %products, %words;
   @!%inside bra done;
-  ld.param.u64 %to, [sums];
+  ld.param.u64 %to, [%piece+16];
   cvta.to.global.u64 %to, %to;
   shl.b64 %x, %number, 3;
   add.u64 %to, %to, %x;
@@ -84,8 +87,10 @@ std::string sum_ptx() {
   for (size_t i = 0; i < kSecretWords; ++i) {
     secret += fmt::format("{}0x{:016X}", i == 0 ? "" : ", ", kernels::xxh3_secret_word(8 * i));
   }
-  return fmt::format("{}\n.const .align 8 .b64 secret[{}] = {{{}}};\n{}", kTarget, kSecretWords,
-                     secret, kSumEntry);
+  return fmt::format(
+      "{}\n.const .align 8 .b64 secret[{}] = {{{}}};\n"
+      ".visible .entry xxh3_sum_blocks(.param .align 8 .b8 pieces[{}]){}",
+      kTarget, kSecretWords, secret, kSumPieces * sizeof(SumPiece), kSumEntry);
 }
 
 }  // namespace mxfp4

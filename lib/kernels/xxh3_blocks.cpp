@@ -1,6 +1,8 @@
-// Highway on the sixteen stripes of a block; plain words where a target has no vectors.
+// Highway on the sixteen stripes of a block, and on the lanes of a chain of blocks; plain words where
+// a target has no vectors.
 #include "lib/kernels/xxh3_blocks.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -15,6 +17,13 @@ namespace HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET == HWY_SCALAR
+
+void end_blocks(const uint64_t* sums, size_t blocks, const uint64_t* /*secret*/, uint64_t* lanes) {
+  Xxh3Lanes of;
+  std::copy_n(lanes, kXxh3Lanes, of.begin());
+  for (; blocks > 0; --blocks, sums += kXxh3Lanes) xxh3_end_block(sums, of);
+  std::ranges::copy(of, lanes);
+}
 
 void sum_blocks(const uint8_t* in, size_t blocks, const uint64_t* /*secret*/, uint64_t* sums) {
   for (size_t b = 0; b < blocks; ++b) {
@@ -61,6 +70,51 @@ void sum_blocks(const uint8_t* in, size_t blocks, const uint64_t* secret, uint64
   }
 }
 
+// Two vectors of lanes at a time: each operation waits for the one before, but not for the other
+// vector's. The product comes in two parts, which meet the next sums in the order they are ready.
+template <class D>
+void end_lanes(D d, const uint64_t* sums, size_t blocks, const uint64_t* secret, uint64_t* lanes) {
+  const hn::Repartition<uint32_t, D> halves;
+  const size_t step = hn::Lanes(d);
+  const auto prime = hn::Set(halves, kXxh3Prime);
+  const auto secret_a = hn::LoadU(d, secret);
+  const auto secret_b = hn::LoadU(d, secret + step);
+  auto low_a = hn::LoadU(d, lanes);
+  auto low_b = hn::LoadU(d, lanes + step);
+  auto high_a = hn::Zero(d);
+  auto high_b = hn::Zero(d);
+  const auto mix = [&](auto& low, auto& high, auto key) {
+    const auto lane = hn::Add(low, high);
+    const auto mixed = hn::Xor(hn::Xor(lane, key), hn::ShiftRight<47>(lane));
+    // The shift by 47 does not reach the upper half.
+    const auto upper = hn::ShiftRight<32>(hn::Xor(lane, key));
+    low = hn::MulEven(hn::BitCast(halves, mixed), prime);
+    high = hn::ShiftLeft<32>(hn::MulEven(hn::BitCast(halves, upper), prime));
+  };
+  for (; blocks > 0; --blocks, sums += kXxh3Lanes) {
+    low_a = hn::Add(low_a, hn::LoadU(d, sums));
+    low_b = hn::Add(low_b, hn::LoadU(d, sums + step));
+    mix(low_a, high_a, secret_a);
+    mix(low_b, high_b, secret_b);
+  }
+  hn::StoreU(hn::Add(low_a, high_a), d, lanes);
+  hn::StoreU(hn::Add(low_b, high_b), d, lanes + step);
+}
+
+void end_blocks(const uint64_t* sums, size_t blocks, const uint64_t* secret, uint64_t* lanes) {
+  constexpr size_t kAtOnce = 64;  // whose sums stay in the nearest cache for the other lanes
+  const hn::CappedTag<uint64_t, kXxh3Lanes / 2> d;
+  const size_t step = 2 * hn::Lanes(d);
+  while (blocks > 0) {
+    const size_t count = std::min(blocks, kAtOnce);
+    for (size_t lane = 0; lane < kXxh3Lanes; lane += step) {
+      end_lanes(d, sums + lane, count, secret + lane, lanes + lane);
+    }
+    sums += count * kXxh3Lanes;
+    blocks -= count;
+  }
+}
+
 #endif  // HWY_TARGET == HWY_SCALAR
 
 }  // namespace
@@ -72,6 +126,7 @@ HWY_AFTER_NAMESPACE();
 namespace mxfp4::kernels {
 namespace {
 HWY_EXPORT(sum_blocks);
+HWY_EXPORT(end_blocks);
 
 // The default secret, as little-endian words.
 constexpr std::array<uint64_t, 24> kSecret = {
@@ -82,7 +137,6 @@ constexpr std::array<uint64_t, 24> kSecret = {
     0xC3EBD33483ACC5EA, 0xEB6313FAFFA081C5, 0x49DAF0B751DD0D17, 0x9E68D429265516D3,
     0xFCA1477D58BE162B, 0xCE31D07AD1B8F88F, 0x280416958F3ACB45, 0x7E404BBBCAFBD7AF,
 };
-constexpr uint64_t kPrime32 = 0x9E3779B1;
 constexpr size_t kEndSecret = 128;  // offset of the words that mix a finished block
 
 }  // namespace
@@ -111,8 +165,12 @@ void xxh3_sum_blocks(const std::byte* in, size_t blocks, uint64_t* sums) noexcep
 void xxh3_end_block(const uint64_t* sums, Xxh3Lanes& lanes) noexcept {
   for (size_t i = 0; i < kXxh3Lanes; ++i) {
     const uint64_t lane = lanes[i] + sums[i];
-    lanes[i] = (lane ^ lane >> 47 ^ kSecret[kEndSecret / 8 + i]) * kPrime32;
+    lanes[i] = (lane ^ lane >> 47 ^ kSecret[kEndSecret / 8 + i]) * kXxh3Prime;
   }
+}
+
+void xxh3_end_blocks(const uint64_t* sums, size_t blocks, Xxh3Lanes& lanes) noexcept {
+  HWY_DYNAMIC_DISPATCH(end_blocks)(sums, blocks, kSecret.data() + kEndSecret / 8, lanes.data());
 }
 
 }  // namespace mxfp4::kernels

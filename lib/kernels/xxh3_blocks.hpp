@@ -14,6 +14,7 @@ namespace mxfp4::kernels {
 inline constexpr size_t kXxh3BlockBytes = 1024;
 inline constexpr size_t kXxh3StripeBytes = 64;
 inline constexpr size_t kXxh3Lanes = 8;
+inline constexpr uint32_t kXxh3Prime = 0x9E3779B1;  // mixes a finished block
 using Xxh3Lanes = std::array<uint64_t, kXxh3Lanes>;
 
 // Bytes [offset, offset + 8) of the default secret of 192 bytes as a little-endian word.
@@ -28,5 +29,9 @@ void xxh3_add_stripe(const std::byte* in, size_t secret_offset, Xxh3Lanes& lanes
 
 // Goes from one block to the next: adds the sums of the block that ends, then mixes.
 void xxh3_end_block(const uint64_t* sums, Xxh3Lanes& lanes) noexcept;
+
+// xxh3_end_block, which is the definition, for each of `blocks` blocks, whose sums lie one after
+// another. Each needs the lanes of the one before: this is what threads cannot share.
+void xxh3_end_blocks(const uint64_t* sums, size_t blocks, Xxh3Lanes& lanes) noexcept;
 
 }  // namespace mxfp4::kernels

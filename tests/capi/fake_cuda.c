@@ -1,13 +1,15 @@
 /* A stand-in for libcuda.so.1 for quick tests: memory of the GPU is the process's own, work is done
  * when it is asked for. Copies must start from registered memory, and a context must be current.
- * FAKE_CUDA_FAIL=NAME:N lets the N-th call of a function fail (N from 1), and all after it. */
+ * Two of three questions whether work is over are answered with no.
+ * FAKE_CUDA_FAIL=NAME:N lets the N-th call of a function fail (N from 1), and all after it.
+ * FAKE_CUDA_OLD=1: several copies at once are not supported. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef int Result;
-enum { OK = 0, INVALID = 1, NOT_FOUND = 500 };
+enum { OK = 0, INVALID = 1, NOT_FOUND = 500, NOT_READY = 600, NOT_SUPPORTED = 801 };
 
 static __thread int contexts;
 static char *pinned;
@@ -53,8 +55,12 @@ Result cuStreamWaitEvent(void *s, void *e, unsigned flags) { (void)flags; return
 Result cuEventCreate(void **e, unsigned flags) { (void)flags; MAY_FAIL(cuEventCreate); return make(e); }
 Result cuEventDestroy_v2(void *e) { free(e); return OK; }
 Result cuEventRecord(void *e, void *s) { MAY_FAIL(cuEventRecord); return e && s ? OK : INVALID; }
-Result cuEventSynchronize(void *e) { MAY_FAIL(cuEventSynchronize); return e != NULL ? OK : INVALID; }
-Result cuEventQuery(void *e) { MAY_FAIL(cuEventQuery); return e != NULL ? OK : INVALID; }
+Result cuEventQuery(void *e) {
+  static int calls;
+  MAY_FAIL(cuEventQuery);
+  if (e == NULL) return INVALID;
+  return __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) % 3 == 0 ? OK : NOT_READY;
+}
 Result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
   (void)flags;
   MAY_FAIL(cuMemHostRegister_v2);
@@ -69,11 +75,25 @@ Result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned fl
   *address = (uintptr_t)memory;
   return OK;
 }
-Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s) {
-  MAY_FAIL(cuMemcpyHtoDAsync_v2);
+static Result copy(uint64_t to, const void *from, size_t bytes, void *s) {
   const char *begin = from;
   if (s == NULL || contexts <= 0 || begin < pinned || begin + bytes > pinned + pinned_bytes) return INVALID;
   memcpy((void *)(uintptr_t)to, from, bytes);
+  return OK;
+}
+Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s) {
+  MAY_FAIL(cuMemcpyHtoDAsync_v2);
+  return copy(to, from, bytes, s);
+}
+typedef struct { int order, places[4]; unsigned flags; } CopyKind;
+Result cuMemcpyBatchAsync(uint64_t *to, uint64_t *from, size_t *bytes, size_t count, CopyKind *kinds,
+                          size_t *first_of_kind, size_t num_kinds, size_t *failed, void *s) {
+  MAY_FAIL(cuMemcpyBatchAsync);
+  if (getenv("FAKE_CUDA_OLD") != NULL) return NOT_SUPPORTED;
+  if (count == 0 || num_kinds != 1 || kinds->order != 1 || *first_of_kind != 0) return INVALID;
+  for (*failed = 0; *failed < count; ++*failed) {
+    if (copy(to[*failed], (void *)(uintptr_t)from[*failed], bytes[*failed], s) != OK) return INVALID;
+  }
   return OK;
 }
 Result cuModuleLoadData(void **module, const void *ptx) {
@@ -96,14 +116,7 @@ static const uint64_t secret[24] = {
     0xC3EBD33483ACC5EA, 0xEB6313FAFFA081C5, 0x49DAF0B751DD0D17, 0x9E68D429265516D3,
     0xFCA1477D58BE162B, 0xCE31D07AD1B8F88F, 0x280416958F3ACB45, 0x7E404BBBCAFBD7AF};
 
-Result cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                      unsigned bz, unsigned shared, void *s, void **arguments, void **extra) {
-  MAY_FAIL(cuLaunchKernel);
-  const char *in = (const char *)(uintptr_t) * (uint64_t *)arguments[0];
-  const uint64_t blocks = *(uint64_t *)arguments[1];
-  uint64_t *sums = (uint64_t *)(uintptr_t) * (uint64_t *)arguments[2];
-  if (function == NULL || s == NULL || extra != NULL || shared != 0) return INVALID;
-  if (gy * gz * by * bz != 1 || (uint64_t)gx * bx < blocks * 8) return INVALID;
+static void sum_blocks(const char *in, uint64_t blocks, uint64_t *sums) {
   for (uint64_t b = 0; b < blocks; ++b) {
     memset(sums + 8 * b, 0, 64);
     for (int n = 0; n < 128; ++n) {
@@ -113,6 +126,16 @@ Result cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, uns
       sums[8 * b + (uint64_t)(n % 8)] += (key & 0xFFFFFFFF) * (key >> 32);
       sums[8 * b + (uint64_t)(n % 8 ^ 1)] += x;
     }
+  }
+}
+Result cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, void *s, void **arguments, void **extra) {
+  MAY_FAIL(cuLaunchKernel);
+  struct { uint64_t in, blocks, sums; } *pieces = arguments[0];
+  if (function == NULL || s == NULL || extra != NULL || shared != 0 || gy > 4 || gz * by * bz != 1) return INVALID;
+  for (unsigned p = 0; p < gy; ++p) {
+    if ((uint64_t)gx * bx < pieces[p].blocks * 8) return INVALID;
+    sum_blocks((const char *)(uintptr_t)pieces[p].in, pieces[p].blocks, (uint64_t *)(uintptr_t)pieces[p].sums);
   }
   return OK;
 }

@@ -18,13 +18,16 @@ export LD_LIBRARY_PATH=$PWD/driver
 for blob in plain zstd level9 large-plain large-zstd; do
   "$GPU_TEST" $blob || fail "$blob"
 done
+FAKE_CUDA_OLD=1 "$GPU_TEST" large-plain || fail 'a driver that copies one by one'
 for function in cuInit:1 cuDevicePrimaryCtxRetain:1 cuStreamCreate:1 cuStreamCreate:2 cuEventCreate:3 \
-  cuModuleLoadData:1 cuMemHostRegister_v2:1 cuMemHostGetDevicePointer_v2:1 cuMemcpyHtoDAsync_v2:1 \
-  cuMemcpyHtoDAsync_v2:5 cuLaunchKernel:1 cuLaunchKernel:4 cuEventRecord:1 cuEventQuery:2 \
+  cuModuleLoadData:1 cuMemHostRegister_v2:1 cuMemHostGetDevicePointer_v2:1 cuMemcpyBatchAsync:1 \
+  cuMemcpyBatchAsync:5 cuMemcpyHtoDAsync_v2:1 cuMemcpyHtoDAsync_v2:5 cuLaunchKernel:1 cuLaunchKernel:4 cuEventRecord:1 cuEventQuery:2 \
   cuStreamSynchronize:1; do
+  case $function in cuMemcpyHtoD*) export FAKE_CUDA_OLD=1 ;; *) unset FAKE_CUDA_OLD ;; esac
   FAKE_CUDA_FAIL=$function "$GPU_TEST" --no-gpu large-zstd >words || fail "$function"
   grep -q 'the fake driver fails (1)' words || { cat words >&2; fail "$function: the words"; }
 done
+unset FAKE_CUDA_OLD
 cat >flip.py <<'PY'
 import os, sys
 path = sys.argv[1]

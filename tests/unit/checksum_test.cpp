@@ -6,6 +6,7 @@
 #include <hwy/targets.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <random>
 
 #include "tests/unit/test_bytes.hpp"
@@ -131,6 +132,16 @@ TEST(Xxh3Blocks, EveryTargetEqualsTheDefinition) {
         }
         for (size_t i = 0; i < lanes.size(); ++i) EXPECT_EQ(sums[8 * b + i], lanes[i]);
       }
+    }
+    std::vector<uint64_t> sums(200 * kernels::kXxh3Lanes);
+    std::mt19937_64 draw(7);
+    std::ranges::generate(sums, draw);
+    for (size_t blocks : {0, 1, 2, 63, 64, 65, 199, 200}) {
+      kernels::Xxh3Lanes want{1, 2, 3, 4, 5, 6, 7, ~uint64_t{0}};
+      kernels::Xxh3Lanes got = want;
+      for (size_t b = 0; b < blocks; ++b) kernels::xxh3_end_block(sums.data() + 8 * b, want);
+      kernels::xxh3_end_blocks(sums.data(), blocks, got);
+      EXPECT_EQ(got, want) << blocks << " blocks";
     }
   }
   hwy::SetSupportedTargetsForTest(0);

@@ -1,0 +1,234 @@
+#include "formats/loader/gpu_reading.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <thread>
+
+#include "formats/loader/xxh3_ptx.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kMostAtOnce = kSumPieces;  // pieces of one copy
+
+// Whole blocks of the checksum that a piece completes.
+size_t blocks_of(const LoadPiece& piece) {
+  const int64_t bytes = piece.begin + piece.bytes - ChecksumPart::first_block(piece.begin);
+  return static_cast<size_t>(std::max<int64_t>(bytes, 0) / ChecksumPart::kPeriod);
+}
+
+}  // namespace
+
+GpuLoader::Reading::Reading(GpuLoader& loader, const BlobLoader& blob,
+                            std::span<const LoadRequest> requests, const LoadOptions& options)
+    : loader_(loader),
+      cuda_(loader.cuda_),
+      blob_(blob),
+      requests_(requests),
+      options_(options),
+      sums_(requests.size()) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (options.verify) blob.check_verifiable(requests[i]);
+    places_.push_back(blob.place(requests[i].layer, requests[i].tensor));
+    in_context(places_.back(), [&] { plan(i); });
+  }
+  sent_ = std::make_unique<std::atomic<bool>[]>(pieces_.size());
+  const size_t places = loader.summed_.size();
+  parts_.resize(std::min(pieces_.size(), places));
+  event_of_.resize(places);
+  used_ = std::make_unique<std::atomic<bool>[]>(loader.slots_);
+}
+
+void GpuLoader::Reading::plan(size_t index) {
+  const LoadRequest& request = requests_[index];
+  if (summed(index) && std::bit_cast<uintptr_t>(request.out.data()) % sizeof(uint64_t) != 0) {
+    throw Error::usage("memory on the GPU does not lie at a multiple of 8");
+  }
+  const auto bytes = static_cast<int64_t>(request.out.size());
+  for (const LoadPiece& piece :
+       blob_.pieces(request.layer, request.tensor, request.offset, bytes, kSlotBytes)) {
+    pieces_.push_back({piece, index});
+  }
+}
+
+void GpuLoader::Reading::work() noexcept {
+  try {
+    if (const auto first_slot = loader_.slots_of(next_thread_++)) work_in(*first_slot);
+  } catch (...) {
+    const std::scoped_lock lock(failure_mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    failed_ = true;
+  }
+}
+
+// Takes pieces through the slots from `first_slot` on.
+void GpuLoader::Reading::work_in(size_t first_slot) {
+  const InContext current(cuda_, loader_.context_);
+  const size_t places = loader_.summed_.size();
+  LoadBuffers buffers;
+  size_t taken = 0;
+  for (size_t i = next_++; i < pieces_.size() && !failed_; i = next_++, ++taken) {
+    const size_t slot = first_slot + taken % kSlotsOfThread;
+    if (i >= places) await_appended(i - places + 1);  // the piece whose place this one takes
+    for (; used_[slot] && !failed_; std::this_thread::yield()) go_on();
+    if (failed_) return;
+    take(i, slot, buffers);
+    go_on();
+  }
+  if (!closing_.exchange(true)) await_appended(pieces_.size());
+}
+
+void GpuLoader::Reading::finish() {
+  const InContext current(cuda_, loader_.context_);
+  const auto copies = cuda_.synchronize(loader_.copies_);
+  const auto sums = cuda_.synchronize(loader_.sums_);
+  if (failure_) std::rethrow_exception(failure_);
+  cuda_.check(copies, "cuStreamSynchronize");
+  cuda_.check(sums, "cuStreamSynchronize");
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    if (summed(i)) blob_.compare(requests_[i].layer, requests_[i].tensor, sums_[i].hex());
+  }
+}
+
+// Reads a piece into a slot.
+void GpuLoader::Reading::take(size_t index, size_t slot, LoadBuffers& buffers) {
+  if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) {
+    throw Cancelled();
+  }
+  used_[slot] = true;
+  const auto& [piece, number] = pieces_[index];
+  const LoadRequest& request = requests_[number];
+  const MutableBytes bytes(loader_.slot(slot), static_cast<size_t>(piece.bytes));
+  const bool checked = options_.verify && !summed(number);
+  in_context(places_[number], [&, &piece = piece] {
+    blob_.read_piece(request.layer, piece, bytes, buffers,
+                     checked ? FrameCheck::kChecksums : FrameCheck::kSizes, nullptr);
+  });
+  if (summed(number)) {
+    const auto* sums =
+        reinterpret_cast<const uint64_t*>(loader_.ring_ + loader_.sums_offset(index));
+    part_of(index).assemble(piece.begin, bytes, {sums, blocks_of(piece) * kernels::kXxh3Lanes});
+  }
+  const std::scoped_lock lock(full_mutex_);
+  full_.push_back({index, slot});
+}
+
+void GpuLoader::Reading::go_on() {
+  send();
+  append_arrived();
+}
+
+// Hands what was read to the GPU, unless it has enough to do.
+void GpuLoader::Reading::send() {
+  const std::unique_lock lock(send_mutex_, std::try_to_lock);
+  if (!lock) return;
+  for (; copies_over_ < copies_ && is_over(copied(copies_over_)); ++copies_over_) {
+    for (const Full& full : under_way_[copies_over_ % kUnderWay]) used_[full.slot] = false;
+  }
+  while (copies_ - copies_over_ < kUnderWay) {
+    std::vector<Full>& pieces = under_way_[copies_ % kUnderWay];
+    {
+      const std::scoped_lock full_lock(full_mutex_);
+      const auto end = full_.begin() + static_cast<ptrdiff_t>(std::min(full_.size(), kMostAtOnce));
+      pieces.assign(full_.begin(), end);
+      full_.erase(full_.begin(), end);
+    }
+    if (pieces.empty()) return;
+    copy(pieces);
+    cuda_.check(cuda_.record(copied(copies_), loader_.copies_), "cuEventRecord");
+    sum(pieces, copied(copies_));
+    ++copies_;
+  }
+}
+
+void GpuLoader::Reading::copy(std::span<const Full> pieces) {
+  std::array<CudaDriver::Address, kMostAtOnce> to{};
+  std::array<CudaDriver::Address, kMostAtOnce> from{};
+  std::array<size_t, kMostAtOnce> bytes{};
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [piece, number] = pieces_[pieces[i].piece];
+    to[i] = address(number) + static_cast<uint64_t>(piece.begin - requests_[number].offset);
+    from[i] = std::bit_cast<CudaDriver::Address>(loader_.slot(pieces[i].slot));
+    bytes[i] = static_cast<size_t>(piece.bytes);
+  }
+  if (cuda_.copy_batch != nullptr) {
+    CudaDriver::CopyKind kind;
+    size_t first = 0;
+    size_t failed = 0;
+    const auto result = cuda_.copy_batch(to.data(), from.data(), bytes.data(), pieces.size(), &kind,
+                                         &first, 1, &failed, loader_.copies_);
+    if (result != CudaDriver::kNotSupported) {
+      cuda_.check(result, "cuMemcpyBatchAsync");
+      return;
+    }
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    cuda_.check(
+        cuda_.copy_to_gpu(to[i], std::bit_cast<const void*>(from[i]), bytes[i], loader_.copies_),
+        "cuMemcpyHtoDAsync");
+  }
+}
+
+CudaDriver::Address GpuLoader::Reading::address(size_t request) const {
+  return std::bit_cast<CudaDriver::Address>(requests_[request].out.data());
+}
+
+// Lets the GPU sum pieces behind their copy.
+void GpuLoader::Reading::sum(std::span<const Full> pieces, CudaDriver::Event copied) {
+  std::array<SumPiece, kSumPieces> of{};
+  unsigned count = 0;
+  uint64_t most = 0;
+  for (const Full& full : pieces) {
+    const auto& [piece, number] = pieces_[full.piece];
+    const uint64_t blocks = summed(number) ? blocks_of(piece) : 0;
+    if (blocks == 0) continue;
+    most = std::max(most, blocks);
+    of.at(count++) = {
+        .in = address(number) + static_cast<uint64_t>(ChecksumPart::first_block(piece.begin)),
+        .blocks = blocks,
+        .sums = loader_.ring_address_ + static_cast<uint64_t>(loader_.sums_offset(full.piece))};
+  }
+  cuda_.check(cuda_.wait_event(loader_.sums_, copied, 0), "cuStreamWaitEvent");
+  if (count > 0) {
+    void* arguments = of.data();
+    const auto groups = static_cast<unsigned>((most + kSumBlocksInGroup - 1) / kSumBlocksInGroup);
+    cuda_.check(cuda_.launch(loader_.sum_blocks_, groups, count, 1, kSumThreads, 1, 1, 0,
+                             loader_.sums_, &arguments, nullptr),
+                "cuLaunchKernel");
+  }
+  // The last one's event is free: the piece that had it before is appended, and so are all before.
+  const size_t places = loader_.summed_.size();
+  const size_t last = std::ranges::max(pieces, {}, &Full::piece).piece;
+  cuda_.check(cuda_.record(loader_.summed_[last % places], loader_.sums_), "cuEventRecord");
+  for (const Full& full : pieces) {
+    event_of_[full.piece % places] = loader_.summed_[last % places];
+    sent_[full.piece] = true;
+  }
+}
+
+bool GpuLoader::Reading::is_over(CudaDriver::Event event) const {
+  const CudaDriver::Result result = cuda_.query(event);
+  if (result == CudaDriver::kNotReady) return false;
+  cuda_.check(result, "cuEventQuery");
+  return true;
+}
+
+void GpuLoader::Reading::await_appended(size_t count) {
+  for (; appended_ < count && !failed_; std::this_thread::yield()) go_on();
+}
+
+// Appends the sums that have arrived to their tensors' checksums, in order, unless another thread
+// does.
+void GpuLoader::Reading::append_arrived() {
+  const std::unique_lock lock(append_mutex_, std::try_to_lock);
+  if (!lock) return;
+  for (size_t next = appended_; next < pieces_.size() && sent_[next]; appended_ = ++next) {
+    const size_t request = pieces_[next].request;
+    if (!summed(request)) continue;
+    if (!is_over(event_of_[next % event_of_.size()])) return;
+    sums_[request].append(part_of(next));
+  }
+}
+
+}  // namespace mxfp4

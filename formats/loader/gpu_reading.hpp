@@ -1,0 +1,99 @@
+// One call of GpuLoader::read(), which its threads share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/loader/gpu_loader.hpp"
+
+namespace mxfp4 {
+
+class GpuLoader::Reading {
+ public:
+  // Throws Error::usage for what cannot be read, as GpuLoader::read().
+  Reading(GpuLoader& loader, const BlobLoader& blob, std::span<const LoadRequest> requests,
+          const LoadOptions& options);
+
+  // The work of one thread.
+  void work() noexcept;
+  // After all threads: the GPU is done with the ring and the requests' memory, too. Throws what a
+  // thread met, and Error::input for a checksum that differs.
+  void finish();
+
+ private:
+  struct Piece {
+    LoadPiece piece;
+    size_t request;
+  };
+  // A piece that was read.
+  struct Full {
+    size_t piece;
+    size_t slot;
+  };
+
+  void plan(size_t request);
+  void work_in(size_t first_slot);
+  void take(size_t index, size_t slot, LoadBuffers& buffers);
+
+  // Does what is due for all threads, as far as no other thread does it.
+  void go_on();
+  void send();
+  void copy(std::span<const Full> pieces);
+  void sum(std::span<const Full> pieces, CudaDriver::Event copied);
+  void append_arrived();
+  // Waits until the first `count` pieces are appended. Returns early after a failure.
+  void await_appended(size_t count);
+
+  // Whether the GPU sums a request, and the manifest has the checksum.
+  [[nodiscard]] bool summed(size_t request) const {
+    return options_.verify && blob_.is_whole(requests_[request]);
+  }
+  // Whether the GPU has come past an event, which was recorded.
+  [[nodiscard]] bool is_over(CudaDriver::Event event) const;
+  // Of a request's first byte, on the GPU.
+  [[nodiscard]] CudaDriver::Address address(size_t request) const;
+  [[nodiscard]] CudaDriver::Event copied(size_t copy) const {
+    return loader_.copied_[copy % kUnderWay];
+  }
+  [[nodiscard]] ChecksumPart& part_of(size_t piece) { return parts_[piece % parts_.size()]; }
+
+  GpuLoader& loader_;
+  const CudaDriver& cuda_;
+  const BlobLoader& blob_;
+  std::span<const LoadRequest> requests_;
+  const LoadOptions& options_;
+  std::vector<std::string> places_;  // by request: file and tensor
+  std::vector<Piece> pieces_;
+  std::atomic<size_t> next_{0};  // piece
+  std::atomic<size_t> next_thread_{0};
+
+  std::unique_ptr<std::atomic<bool>[]> used_;  // by slot
+  std::mutex full_mutex_;
+  std::deque<Full> full_;  // that the GPU has not got
+  std::mutex send_mutex_;
+  size_t copies_ = 0;                                     // that the GPU got
+  size_t copies_over_ = 0;                                // of them
+  std::array<std::vector<Full>, kUnderWay> under_way_{};  // by copy, modulo their number
+
+  std::vector<Checksum> sums_;                 // by request
+  std::vector<ChecksumPart> parts_;            // of the last pieces, as many as there are sums of
+  std::vector<CudaDriver::Event> event_of_;    // by piece, modulo their number: its sums are there
+  std::unique_ptr<std::atomic<bool>[]> sent_;  // by piece: its event is recorded
+  std::mutex append_mutex_;
+  std::atomic<size_t> appended_{0};   // pieces
+  std::atomic<bool> closing_{false};  // a thread waits for the last sums
+
+  std::atomic<bool> failed_{false};
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;  // guarded by failure_mutex_
+};
+
+}  // namespace mxfp4
