@@ -49,6 +49,7 @@ def convert(version, cache, platform, arch, sizes, path):
     """Digests of the converters' results on one platform, as a JSON file."""
     import torch
 
+    import aiter_source
     import converters
     import decisions
     import humming_kernels
@@ -58,14 +59,15 @@ def convert(version, cache, platform, arch, sizes, path):
     pins = wheels.provenance(version, cache)["pins"]
     humming = pins.get("humming-kernels") if platform == "cuda" else None
     real = ("triton_kernels", "flashinfer") + (("humming",) if humming_kernels.can_run(humming) else ())
-    scene = world.start(wheels.site(version, cache), platform, arch, real=real)
+    faked = ("aiter",) if platform == "rocm" else ()
+    scene = world.start(wheels.site(version, cache), platform, arch, real=real, faked=faked)
     kernels.install_flashinfer(pins["flashinfer-python"], cache)
     if "humming" in real:
         humming_kernels.install(humming, cache, scene)
     release = decisions.Release(scene)
     # After the import, in which vLLM declares the operators that it finds: prepare() adds some.
     converters.prepare(torch, scene)
-    rows = converters.digests(release, platform, sizes or converters.SIZES)
+    rows = converters.digests(release, platform, sizes or converters.SIZES, aiter_source.sources(cache) if faked else {})
     with open(path + ".new", "w") as out:
         json.dump({"converters": rows}, out, ensure_ascii=False)
     os.rename(path + ".new", path)
