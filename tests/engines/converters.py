@@ -2,8 +2,8 @@
 
 The layers are those of testdata/golden (tests/golden/drawn_inputs.hpp draws the same bytes). Real torch, the triton_kernels of the wheel, of the
 flashinfer that the wheel pins what converters call (kernels.py), of AITER the functions that they call (aiter_source.py), and from 0.32.0 on the
-humming-kernels that it pins (humming_kernels.py). Packages that have no CPU code (deep_gemm, older humming-kernels, the CPU extension) are absent: their
-backends say why they did not run.
+humming-kernels that it pins (humming_kernels.py), from 0.33.0 on the DeepGEMM in the wheel (deep_gemm_kernels.py). Packages that have no CPU code (older DeepGEMM and
+humming-kernels, the CPU extension) are absent: their backends say why they did not run.
 `gptq_marlin_repack` is a CUDA operator whose source is not in the wheel: the release's own Python statement of it (marlin_utils_test) stands in.
 """
 import importlib
@@ -121,6 +121,9 @@ def cases(release, platform):
             for family in sample.FUNCTIONS:
                 row = {"platform": "xpu" if backend == "XPU" else platform, "arch": "" if backend == "XPU" else arch, "backend": backend, "family": family}
                 aiter = backend == "AITER_MXFP4_BF16"
+                if backend == "DEEPGEMM_MXFP4" and "deep_gemm" in release.scene.libs:
+                    yield from (row | {"arch": name} for name in ("sm100", "sm103", "sm120", "sm121", "sm90"))
+                    continue
                 for variant in HUMMING_VARIANTS if humming else aiter_variants(release, family, arch) if aiter else VARIANTS.get(backend, ({},)):
                     yield row | variant
                 if arch == "gfx950" and backend in BY_WORLD:

@@ -113,7 +113,9 @@ def layer_of(torch: Any, tensors: Mapping[str, Any], activation: Any, row: Row) 
 def digest(tensor: Any) -> Digest:
     import torch
 
-    order = sorted(range(tensor.dim()), key=lambda i: (-tensor.stride(i), i))
+    # An axis of one element has any stride.
+    order = list(range(tensor.dim())) if tensor.is_contiguous() else sorted(
+        range(tensor.dim()), key=lambda i: (-tensor.stride(i), i))
     stored = tensor.detach().permute(order).contiguous() if tensor.dim() else tensor.detach()
     raw = stored.cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
     name = str(tensor.dtype).rsplit(".", 1)[-1]
