@@ -27,8 +27,8 @@ constexpr std::string_view kHummingRefusal =
     "the humming-kernels that this revision pins was not executed: the bytes of its layouts "
     "are not verified";
 constexpr std::string_view kDeepgemmRefusal =
-    "the DeepGEMM that this revision pins was not at hand: its order of scales on capability 12.x "
-    "is not verified";
+    "DeepGEMM was executed for vLLM 0.33.0 alone: this revision's order of scales on capability "
+    "12.x is not verified";
 
 constexpr TargetCondition kHopper = {
     "CUDA capability 9.0", [](const Target& target) { return cuda_capability(target.arch) == 90; }};

@@ -1,5 +1,7 @@
 // vLLM 0.33.0 (fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py): AITER's Triton kernel for fp4
 // activations on gfx1250; LoRA on TRTLLM when asked for by name; the exception for Qwen3.8 is gone.
+#include <vector>
+
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
@@ -69,6 +71,13 @@ void change_aiter(RuleSet& rules) {
   edit::condition(rules, "AiterW4A16ExpertsMonolithic", "hash routing") = always();
 }
 
+// The wheel's own DeepGEMM, executed as on 12.0 and 12.1, packs scales as on 10.x.
+void serve_deepgemm(RuleSet& rules) {
+  std::erase_if(rules.layouts, [](const LayoutRow& row) {
+    return row.backend == DEEPGEMM_MXFP4 && row.layout == nullptr;
+  });
+}
+
 // oracle/mxfp4.py, _humming_input_schema: both converters ask for the user's key.
 void tell_humming_0_33(RuleSet& rules) {
   static constexpr KeyTypeRow kTypes[] = {
@@ -120,6 +129,7 @@ const Release kRelease0330 = {
         [](RuleSet& rules) {
           change_aiter(rules);
           add_lora(rules);
+          serve_deepgemm(rules);
           tell_humming_0_33(rules);
           edit::selector(rules, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =
