@@ -1,25 +1,25 @@
-// AITER_MXFP4_BF16, w13 loaded as gate and up halves: three layouts that differ in whether w13's
-// halves are mixed in blocks of 16 rows, and in how w2's scales are padded. Maps W and S:
+// AITER_MXFP4_BF16, w13 loaded as gate and up halves: four layouts that differ in whether w13's
+// halves are mixed in blocks of 16 rows, and in how scales are padded. Maps W and S:
 // aiter_common.hpp. Map H puts source row g I + i at r = 32(i / 16) + 16g + i % 16.
 //
-//                      aiter/bf16-halves      aiter/bf16-situ-a8w4   aiter/bf16-situ
-//   w13_weight         H, W                   H, W                   W
-//   w13_weight_scale   H, padded, S           H, padded, S           padded, S
-//   w2_weight          W                      W                      W
-//   w2_weight_scale    padded, S              as one matrix          as one matrix
-//   w13_bias, w2_bias  F32, order kept        same                   same
+//                      bf16-halves      bf16-situ-a8w4  bf16-situ        bf16-separated
+//   w13_weight         H, W             H, W            W                W
+//   w13_weight_scale   H, padded, S     H, padded, S    padded, S        as one matrix
+//   w2_weight          W                W               W                W
+//   w2_weight_scale    padded, S        as one matrix   as one matrix    as one matrix
+//   w13_bias, w2_bias  F32, order kept  same            same             same
 //
 // Biases are optional. Weights are torch float4_e2m1fn_x2 and is_shuffled, scales of the two situ
 // layouts torch float8_e8m0fnu. Weights keep their shapes. Scales are U8 [E 2I, up(H/32, 8)] and
 // [E H, up(I/32, 8)]: their columns are padded to a multiple of 8 with 0x7F (1.0) before S. "As one
-// matrix": the E H rows of all experts together, padded to [up(E H, 256), up(I/32, 8)]; the engine
-// leaves that padding uninitialised, here it is 0x7F.
+// matrix": the rows of all experts together, E 2I or E H, padded to a multiple of 256; older AITER
+// leaves that padding uninitialised, newer and here it is 0x7F.
 //
 // Example: I = 128, H: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
 //
 // Preconditions: H and I multiples of 128.
-// Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py (generic converter), vllm/_aiter_ops.py; AITER
-// 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py.
+// Source: vLLM 017e9f4448 and 0.24.0 fused_moe/oracle/mxfp4.py (generic converter),
+// vllm/_aiter_ops.py; AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py.
 #include "lib/core/checked.hpp"
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
@@ -32,6 +32,8 @@ constexpr int64_t kScaleColumns = 8;
 constexpr int64_t kScaleRows = 256;
 
 enum class HalfRows : uint8_t { kKept, kMixed };
+// Which scales are padded and tiled as one matrix of all experts.
+enum class Joined : uint8_t { kNone, kW2, kBoth };
 
 Output aiter_bf16_weight_output(const LoadedSpec& loaded, Slot slot, HalfRows rows) {
   Output output = aiter_weight_output(loaded, slot, RowPairs::kKept);
@@ -81,17 +83,19 @@ Output joined_scale_output(const LoadedSpec& loaded, Slot slot) {
 }
 
 std::vector<Output> aiter_bf16_outputs_with(std::string_view id, const LoadedSpec& loaded,
-                                            HalfRows w13, bool joined_w2_scale) {
+                                            HalfRows w13, Joined joined) {
   require_multiple(id, "hidden size", loaded.dims.hidden_size, 128);
   require_multiple(id, "intermediate size", loaded.dims.intermediate_size, 128);
   std::vector<Output> result = {
       aiter_bf16_weight_output(loaded, Slot::kW13Weight, w13),
       aiter_bf16_weight_output(loaded, Slot::kW2Weight, HalfRows::kKept),
-      aiter_bf16_scale_output(loaded, Slot::kW13WeightScale, w13),
-      joined_w2_scale ? joined_scale_output(loaded, Slot::kW2WeightScale)
-                      : aiter_bf16_scale_output(loaded, Slot::kW2WeightScale, HalfRows::kKept),
+      joined == Joined::kBoth ? joined_scale_output(loaded, Slot::kW13WeightScale)
+                              : aiter_bf16_scale_output(loaded, Slot::kW13WeightScale, w13),
+      joined == Joined::kNone
+          ? aiter_bf16_scale_output(loaded, Slot::kW2WeightScale, HalfRows::kKept)
+          : joined_scale_output(loaded, Slot::kW2WeightScale),
   };
-  if (joined_w2_scale) {
+  if (joined == Joined::kW2) {
     for (Output& output : result) {
       if (output.slot != Slot::kW13WeightScale && output.slot != Slot::kW2WeightScale) continue;
       output.storage.torch_dtype = "float8_e8m0fnu";
@@ -122,6 +126,11 @@ constexpr std::string_view kSituOutputs =
     "w13_weight_scale: U8 [E*2I, up(H/32,8)] (float8_e8m0fnu)\n"
     "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)] (float8_e8m0fnu)\n"
     "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kSeparatedOutputs =
+    "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
+    "w13_weight_scale: U8 [up(E*2I,256), up(H/32,8)]\n"
+    "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
 constexpr std::string_view kPreconditions = "H and I multiples of 128";
 constexpr std::string_view kAiterBf16Source =
     "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 017e9f4448 "
@@ -141,7 +150,7 @@ const Layout kAiterBf16HalvesLayout = {
     .outputs =
         [](const LayoutInput& input) {
           return aiter_bf16_outputs_with(kAiterBf16HalvesLayout.id, input.loaded, HalfRows::kMixed,
-                                         false);
+                                         Joined::kNone);
         },
     .check_data = nullptr,
 };
@@ -157,7 +166,7 @@ const Layout kAiterBf16SituA8w4Layout = {
     .outputs =
         [](const LayoutInput& input) {
           return aiter_bf16_outputs_with(kAiterBf16SituA8w4Layout.id, input.loaded,
-                                         HalfRows::kMixed, true);
+                                         HalfRows::kMixed, Joined::kW2);
         },
     .check_data = nullptr,
 };
@@ -173,7 +182,27 @@ const Layout kAiterBf16SituLayout = {
     .outputs =
         [](const LayoutInput& input) {
           return aiter_bf16_outputs_with(kAiterBf16SituLayout.id, input.loaded, HalfRows::kKept,
-                                         true);
+                                         Joined::kW2);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kAiterBf16SeparatedLayout = {
+    .id = "aiter/bf16-separated",
+    .backends =
+        "AITER_MXFP4_BF16 (generic), vLLM 0.23 and 0.24; 0.32 and later with "
+        "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4",
+    .outputs_doc = kSeparatedOutputs,
+    .formula = kTiles,
+    .preconditions = kPreconditions,
+    .source =
+        "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 0.24.0, 0.32.0 "
+        "fused_moe/oracle/mxfp4.py",
+    .kernel_library = kAiterBf16Library,
+    .outputs =
+        [](const LayoutInput& input) {
+          return aiter_bf16_outputs_with(kAiterBf16SeparatedLayout.id, input.loaded,
+                                         HalfRows::kKept, Joined::kBoth);
         },
     .check_data = nullptr,
 };

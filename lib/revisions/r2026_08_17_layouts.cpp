@@ -28,8 +28,8 @@ constexpr std::string_view kHummingRefusal =
     "of "
     "0.28.0 are";
 constexpr std::string_view kDeepgemmRefusal =
-    "the DeepGEMM that this revision pins was not at hand: its order of scales on capability 12.x "
-    "is not verified";
+    "DeepGEMM was executed for vLLM 0.33.0 alone: this revision's order of scales on capability "
+    "12.x is not verified";
 
 constexpr TargetCondition kHopper = {
     "CUDA capability 9.0", [](const Target& target) { return cuda_capability(target.arch) == 90; }};

@@ -2,6 +2,7 @@
 // ROCm; sigmoid gets routing methods of its own; Mori comes in two kinds.
 #include <algorithm>
 
+#include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"
@@ -44,13 +45,10 @@ const Release kRelease0230 = {
           // fused_moe/layer.py, _load_w13 and _load_w2: ranks begin at their unpadded size now.
           rules.loader.strides_by_checkpoint = true;
           humming_kernels_0_1_4(rules);
+          // The generic converter keeps the rows of gate and up apart.
           edit::drop_layouts(rules, AITER_MXFP4_BF16, Family::kGeneric);
-          edit::add_layouts(rules, {{AITER_MXFP4_BF16,
-                                     Family::kGeneric,
-                                     {},
-                                     nullptr,
-                                     "the generic converter of this release shuffles AITER's "
-                                     "weights in another order; its bytes were not executed"}});
+          edit::add_layouts(rules,
+                            {{AITER_MXFP4_BF16, Family::kGeneric, {}, &kAiterBf16SeparatedLayout}});
         },
 };
 

@@ -1,5 +1,5 @@
 // vLLM 0.24.0: 0.25.0 before emulation joined the lists, before Humming's classes took the shared
-// checks, and with another order of AITER's weights for generic models.
+// checks, and with gate and up apart in AITER's weights for generic models.
 #include <algorithm>
 #include <utility>
 
@@ -33,12 +33,9 @@ void undo_humming(RuleSet& rules) {
 }
 
 void undo_layouts(RuleSet& rules) {
-  constexpr std::string_view kAiter =
-      "the generic converter of this release shuffles AITER's weights in another order; its bytes "
-      "were not executed";
   edit::drop_layouts(rules, AITER_MXFP4_BF16, Family::kGeneric);
   edit::drop_layouts(rules, EMULATION, Family::kGptOss);
-  edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, {}, nullptr, kAiter},
+  edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, {}, &kAiterBf16SeparatedLayout},
                             {EMULATION, Family::kGptOss, {}, &kIdentityLayout}});
 }
 

@@ -41,7 +41,8 @@ void rename_situ_switch(RuleSet& rules) {
 
 // cmake/external_projects/triton_kernels.cmake of the source package takes triton_kernels for ROCm
 // from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6 branch.
-// The classes of 3.8 put the scales in another order. CUDA builds keep 3.5.1.
+// The classes of 3.8 put the scales in another order. CUDA builds keep 3.5.1. On gfx1250 the generic
+// converter gives AITER_MXFP4_BF16 this layout too, from 0.33.0 on with scales that AITER shuffled.
 void refuse_triton_on_rocm(RuleSet& rules) {
   constexpr std::string_view kReason =
       "the ROCm builds of this release take triton_kernels 3.8 from ROCm/triton (commit "
@@ -53,7 +54,9 @@ void refuse_triton_on_rocm(RuleSet& rules) {
   for (const Family family : {Family::kGptOss, Family::kGeneric}) {
     edit::drop_layouts(rules, AITER_TRITON_MXFP4_BF16, family);
   }
-  edit::add_layouts(rules, {{TRITON, {}, kRocm, nullptr, kReason},
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
+  edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, kGfx1250, nullptr, kReason},
+                            {TRITON, {}, kRocm, nullptr, kReason},
                             {TRITON_UNFUSED, {}, kRocm, nullptr, kReason},
                             {AITER_TRITON_MXFP4_BF16, {}, kRocm, nullptr, kReason},
                             {AITER_MXFP4_FP8, {}, kRocm, nullptr, kReason}});

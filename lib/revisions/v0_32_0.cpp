@@ -79,10 +79,13 @@ void add_backends(RuleSet& rules) {
   edit::converter(rules, Family::kGptOss, CUTLASS_MXFP4_MXFP4).supported = false;
 }
 
-// The callers pass this switch to the converter, which then shuffles AITER's weights in another way.
+// fused_moe/config.py: the callers pass this switch to the converter, which then keeps gate and up
+// apart. It counts with AITER's fused MoE alone, and for activations other than SiTU.
 bool aiter_a4w4(const Target& t) {
   const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4");
-  return found != t.env.end() && python_int_is_nonzero(found->second);
+  return found != t.env.end() && python_int_is_nonzero(found->second) && arch_told(t) &&
+         !gfx1250(t) && !situ(t) && env_is_on(t, "VLLM_ROCM_USE_AITER", false) &&
+         env_is_on(t, "VLLM_ROCM_USE_AITER_MOE", true);
 }
 
 void change_layouts_0_32(RuleSet& rules) {
@@ -102,10 +105,9 @@ void change_layouts_0_32(RuleSet& rules) {
   edit::add_layouts(
       rules, {{AITER_MXFP4_BF16,
                Family::kGeneric,
-               {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 on", aiter_a4w4},
-               nullptr,
-               "with VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 this release shuffles AITER's weights in "
-               "another order; its bytes were not executed"}});
+               {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 and AITER MoE on, neither gfx1250 nor situ",
+                aiter_a4w4},
+               &kAiterBf16SeparatedLayout}});
 }
 
 // oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes

@@ -1,8 +1,10 @@
 // vLLM 0.33.0 (fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py): AITER's Triton kernel for fp4
 // activations on gfx1250; LoRA on TRTLLM when asked for by name; the exception for Qwen3.8 is gone.
+#include <vector>
+
+#include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
-#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -35,6 +37,9 @@ ExpertClass trtllm_lora() {
                         .lora = true});
 }
 
+// The kernel's epilogue for these activations wants gate and up rows in turns.
+bool swigluoai(const Target& t) { return t.activation.starts_with("swigluoai"); }
+
 void change_aiter(RuleSet& rules) {
   edit::expert_class(rules, "AiterExperts").name = "AiterMxfp4Experts";
   for (const Backend backend : {AITER_MXFP4_BF16, AITER_MXFP4_MXFP4}) {
@@ -59,20 +64,18 @@ void change_aiter(RuleSet& rules) {
   edit::copy_kernel_settings(rules, AITER_MXFP4_MXFP4, AITER_TRITON_MXFP4_MXFP4);
   edit::add_layouts(rules, {{AITER_TRITON_MXFP4_MXFP4,
                              {},
-                             {},
-                             nullptr,
-                             "the bytes that the converters make for this backend were not "
-                             "executed"}});
+                             {"activation swigluoai or swigluoai_uninterleave", swigluoai},
+                             &kAiterTritonW4a4RowInterleavedLayout},
+                            {AITER_TRITON_MXFP4_MXFP4, {}, {}, &kAiterTritonW4a4Layout}});
   edit::condition(rules, "AiterW4A16ExpertsMonolithic", "parallel") = monolithic_parallel();
   edit::condition(rules, "AiterW4A16ExpertsMonolithic", "hash routing") = always();
 }
 
-// On gfx1250 the scales of every Triton layout are shuffled (quantization/utils/mxfp4_utils.py).
-void refuse_gfx1250(RuleSet& rules) {
-  constexpr std::string_view kReason =
-      "this release shuffles the scales on gfx1250; its bytes were not executed";
-  edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
-  edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, kGfx1250, nullptr, kReason}});
+// The wheel's own DeepGEMM, executed as on 12.0 and 12.1, packs scales as on 10.x.
+void serve_deepgemm(RuleSet& rules) {
+  std::erase_if(rules.layouts, [](const LayoutRow& row) {
+    return row.backend == DEEPGEMM_MXFP4 && row.layout == nullptr;
+  });
 }
 
 // oracle/mxfp4.py, _humming_input_schema: both converters ask for the user's key.
@@ -126,7 +129,7 @@ const Release kRelease0330 = {
         [](RuleSet& rules) {
           change_aiter(rules);
           add_lora(rules);
-          refuse_gfx1250(rules);
+          serve_deepgemm(rules);
           tell_humming_0_33(rules);
           edit::selector(rules, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =

@@ -22,7 +22,9 @@ KNOBS = {"MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
                      ["--knob", "cuda_compiler=12.8"], ["--knob", "cuda_compiler=13.2"], FP16, [*FP16, "--knob", "cuda_compiler=13.2"]),
          "AITER_MXFP4_BF16": (["--activation", "situ"],
                               ["--activation", "situ", "--env", "VLLM_ROCM_USE_AITER=1",
-                               "--env", "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1"])}
+                               "--env", "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1"],
+                              ["--env", "VLLM_ROCM_USE_AITER=1", "--env", "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4=1"]),
+         "AITER_TRITON_MXFP4_MXFP4": (["--activation", "silu"],)}
 
 
 def run(*arguments):

@@ -1,14 +1,16 @@
 """Runs a release's converters on small layers of drawn bytes and digests what they return.
 
 The layers are those of testdata/golden (tests/golden/drawn_inputs.hpp draws the same bytes). Real torch, the triton_kernels of the wheel, of the
-flashinfer that the wheel pins what converters call (kernels.py), and the humming-kernels that it pins (humming_kernels.py). Packages that have no CPU
-code (deep_gemm, aiter, the CPU extension) are absent: their backends say why they did not run.
+flashinfer that the wheel pins what converters call (kernels.py), the humming-kernels that it pins (humming_kernels.py), of AITER the functions that
+they call (aiter_source.py), from 0.33.0 on the DeepGEMM in the wheel (deep_gemm_kernels.py). Packages that have no CPU code (older DeepGEMM, the CPU
+extension) are absent: their backends say why they did not run.
 `gptq_marlin_repack` is a CUDA operator whose source is not in the wheel: the release's own Python statement of it (marlin_utils_test) stands in.
 """
 import importlib
 import json
 import types
 
+import aiter_source
 import decisions  # finds the package
 import grid
 import humming_kernels
@@ -20,7 +22,9 @@ ARCHES = {"cuda": ("sm80", "sm90", "sm100", "sm120"), "rocm": ("gfx950", "gfx942
 # The platforms where a backend's converter is run, by the beginning of its name. XPU's looks at no device.
 HOMES = {"AITER": ("rocm",), "TRITON": ("cuda", "rocm"), "NONE": (), "CPU": ("cuda",)}
 # Backends whose converter does the same on every device of a platform are run on the first alone.
-BY_DEVICE = ("HUMMING", "TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16")
+BY_DEVICE = ("HUMMING", "TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16", "AITER_MXFP4_BF16")
+# Of these, the ones that look at the size of the tensor-parallel world too.
+BY_WORLD = tuple(name for name in BY_DEVICE if name != "AITER_MXFP4_BF16")
 HUMMING_INPUT = "VLLM_HUMMING_INPUT_QUANT_CONFIG"
 # Types of activations as the program names them, as the variable says each, and the machines where they are run.
 HUMMING_TYPES = (("float8e4m3", {"dtype": "float8e4m3"}), ("float8e4m3", {"dtype": "float8e4m3", "group_size": 32, "scale_dtype": "float8e8m0"}),
@@ -38,8 +42,15 @@ HUMMING_RARE = ("float4e2m1-group16", "int4")
 HUMMING_PARAMS = (({}, ("13.1", "13.2"), ("sm100", "sm110", "sm120")),
                   ({"params_dtype": "float16", "bias": False}, ("12.6", "12.7"), ("sm89", "sm100", "sm110", "sm120")))
 HUMMING_ARCHES = ("sm75", "sm80", "sm89", "sm90", "sm100", "sm110", "sm120")
+# The generic converter asks for the activation, and AITER for the types that SiTU's kernels take, told by either of two variables.
+AITER = {"VLLM_ROCM_USE_AITER": "1"}
+SITU = ({"activation": "situ"}, {"activation": "situ", "env": AITER | {"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4": "1"}},
+        {"activation": "situ", "env": AITER | {"VLLM_ROCM_USE_AITER_MOE_SITUV2": "a8w4"}})
+# The method class tells the generic converter what it makes of this variable.
+SEPARATED = {"env": AITER | {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4": "1"}, "told": {"use_separated_a4w4": True}}
 # What else a converter looks at, as the program's flags name it, and the device that it needs.
 VARIANTS = {
+    "AITER_TRITON_MXFP4_MXFP4": tuple({"arch": "gfx1250", "activation": name} for name in ("swigluoai", "swigluoai_uninterleave", "silu")),
     "MARLIN": ({}, {"params_dtype": "float16"}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
     "BATCHED_MARLIN": ({}, {"arch": "sm120", "marlin_input_dtype": "fp8", "env": {"VLLM_MARLIN_INPUT_DTYPE": "fp8"}}),
 }
@@ -103,6 +114,15 @@ def humming_variants(arch, family):
                 yield params | {"humming_input_dtype": name, "env": {HUMMING_INPUT: json.dumps(said)}}
 
 
+def aiter_variants(release, family, arch):
+    """What AITER_MXFP4_BF16's branch looks at in this release, beside the device."""
+    if arch != "gfx950":
+        return ({},)
+    generic = getattr(release.oracle, sample.FUNCTIONS["generic"])
+    asked = generic.__code__.co_varnames[:generic.__code__.co_argcount] if family == "generic" else ()
+    return ({}, *(SITU if "activation" in asked else ()), *((SEPARATED,) if "use_separated_a4w4" in asked else ()))
+
+
 def at_home(backend, platform):
     return platform in next((where for name, where in HOMES.items() if backend.startswith(name)), ("cuda",))
 
@@ -116,16 +136,20 @@ def cases(release, platform):
                 continue
             for family in sample.FUNCTIONS:
                 row = {"platform": "xpu" if backend == "XPU" else platform, "arch": "" if backend == "XPU" else arch, "backend": backend, "family": family}
-                for variant in humming_variants(arch, family) if humming else VARIANTS.get(backend, ({},)):
+                aiter = backend == "AITER_MXFP4_BF16"
+                if backend == "DEEPGEMM_MXFP4" and "deep_gemm" in release.scene.libs:
+                    yield from (row | {"arch": name} for name in ("sm100", "sm103", "sm120", "sm121", "sm90"))
+                    continue
+                for variant in humming_variants(arch, family) if humming else aiter_variants(release, family, arch) if aiter else VARIANTS.get(backend, ({},)):
                     yield row | variant
-                if arch == "gfx950" and backend in BY_DEVICE:
+                if arch == "gfx950" and backend in BY_WORLD:
                     yield row | {"tp_size": 4}
             if humming and arch in ("sm90", "sm120"):
                 yield from ({"platform": platform, "arch": arch, "backend": backend} | variant for variant in humming_keys(release))
 
 
-def digests(release, platform, sizes=SIZES):
-    """The rows with sizes and "out", or "error" where the converter stops."""
+def digests(release, platform, sizes=SIZES, aiter={}):
+    """The rows with sizes and "out", or "error" where the converter stops; "aiter" names the versions of AITER that made it."""
     from vllm.distributed import parallel_state
 
     rows = []
@@ -137,7 +161,9 @@ def digests(release, platform, sizes=SIZES):
         for seed, experts, hidden, inter, bias in sizes[:1] if row.get("humming_input_dtype") in HUMMING_RARE else sizes:
             sized = row | {"seed": seed, "E": experts, "H": hidden, "I": inter, "bias": row.get("bias", bias or row["family"] == "gpt_oss")}
             try:
-                sized["out"] = sample.converted(release, sized)
+                sized["out"], versions = aiter_source.agreed(aiter, lambda: sample.converted(release, sized)) if aiter else (
+                    sample.converted(release, sized), [])
+                sized |= {"aiter": versions} if versions else {}
             except Exception as e:
                 sized["error"] = f"{type(e).__name__}: {e}"[:200]
             rows.append(sized)

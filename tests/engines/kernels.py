@@ -23,7 +23,7 @@ NAMES = {
     "flashinfer.fused_moe.core": ("get_w2_permute_indices_with_cache", "_maybe_get_cached_w3_w1_permute_indices"),
     "flashinfer.fused_moe": ("interleave_moe_scales_for_sm90_mixed_gemm", "interleave_moe_weights_for_sm90_mixed_gemm"),
 }
-PYTHON_FILES = ("fused_moe/prepare.py", "fused_moe/core.py", "utils.py")
+PYTHON_FILES = ("flashinfer/fused_moe/prepare.py", "flashinfer/fused_moe/core.py", "flashinfer/utils.py")
 INTERNAL = "flashinfer/data/csrc/nv_internal/"
 CUDA_FILES = {
     "moe": INTERNAL + "tensorrt_llm/kernels/cutlass_kernels/moe_gemm/moe_gemm_mixed_utils.cu",
@@ -96,18 +96,16 @@ def is_literal(node):
     return True
 
 
-def functions(root, names):
-    """Those functions of the wheel's Python files, with what they use of the same files; without decorators and annotations."""
+def functions(root, paths, names, torch):
+    """Those functions of a package's Python files, with what they use of the same files; without decorators and annotations. They see this `torch`."""
     known = {}
-    for path in PYTHON_FILES:
-        full = os.path.join(root, "flashinfer", path)
+    for path in paths:
+        full = os.path.join(root, path)
         for node in ast.parse(open(full, encoding="utf-8").read()).body if os.path.exists(full) else ():
             if isinstance(node, ast.FunctionDef):
                 known.setdefault(node.name, node)
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and is_literal(node.value):
                 known.setdefault(node.targets[0].id, node)
-    import torch
-
     space, done, waiting = {"torch": torch, "math": math}, set(), list(names)
     while waiting:
         name = waiting.pop()
@@ -161,8 +159,10 @@ def operators(library):
 
 def install_flashinfer(version, cache):
     """Puts modules named flashinfer... into this process that hold what converters import."""
+    import torch
+
     root = wheels.package("flashinfer-python", version, cache, (".py",) + tuple(CUDA_FILES.values()))
-    made = functions(root, [name for names in NAMES.values() for name in names])
+    made = functions(root, PYTHON_FILES, [name for names in NAMES.values() for name in names], torch)
     made |= operators(compiled(root, os.path.dirname(root)))
     for module, names in NAMES.items():
         at = types.ModuleType(module)

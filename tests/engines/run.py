@@ -49,8 +49,10 @@ def convert(version, cache, platform, arch, sizes, path):
     """Digests of the converters' results on one platform, as a JSON file."""
     import torch
 
+    import aiter_source
     import converters
     import decisions
+    import deep_gemm_kernels
     import humming_kernels
     import kernels
     import world
@@ -58,14 +60,18 @@ def convert(version, cache, platform, arch, sizes, path):
     pins = wheels.provenance(version, cache)["pins"]
     humming = pins.get("humming-kernels") if platform == "cuda" else None
     real = ("triton_kernels", "flashinfer") + (("humming",) if humming else ())
-    scene = world.start(wheels.site(version, cache), platform, arch, real=real)
+    deep_gemm = platform == "cuda" and deep_gemm_kernels.can_run(version)
+    faked = ("aiter",) if platform == "rocm" else ("deep_gemm",) if deep_gemm else ()
+    scene = world.start(wheels.site(version, cache), platform, arch, real=real, faked=faked)
     kernels.install_flashinfer(pins["flashinfer-python"], cache)
     if "humming" in real:
         humming_kernels.install(humming, cache, scene)
+    if deep_gemm:
+        deep_gemm_kernels.install(version, cache, scene)
     release = decisions.Release(scene)
     # After the import, in which vLLM declares the operators that it finds: prepare() adds some.
     converters.prepare(torch, scene)
-    rows = converters.digests(release, platform, sizes or converters.SIZES)
+    rows = converters.digests(release, platform, sizes or converters.SIZES, aiter_source.sources(cache) if platform == "rocm" else {})
     with open(path + ".new", "w") as out:
         json.dump({"converters": rows}, out, ensure_ascii=False)
     os.rename(path + ".new", path)

@@ -236,10 +236,10 @@ class Scene:
             module._B12X_SUBMODULES[name] = module._import_submodule(name)
 
 
-def start(site, platform, arch="", real=()):
+def start(site, platform, arch="", real=(), faked=()):
     """Prepares this process to import vLLM's Python files of `site` as if on that machine; returns its scene.
 
-    With `real`, flags of packages that are not faked, all others are absent from the beginning.
+    With `real`, flags of packages that are not faked, all others are absent from the beginning, but for those of `faked`.
     """
     for name in [n for n in os.environ if n.startswith("VLLM_")]:
         del os.environ[name]
@@ -248,7 +248,7 @@ def start(site, platform, arch="", real=()):
     sys.path.insert(0, site)
     scene = Scene(platform, real)
     if real:
-        scene.libs, scene.starting = frozenset(real), False
+        scene.libs, scene.starting = frozenset((*real, *faked)), False
     scene.arch = arch
     import torch
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/digest_of.hpp"
 #include "tests/golden/drawn_inputs.hpp"
@@ -102,6 +103,17 @@ TEST_P(LayoutDigest, Matches) {
   expect_restored(found->layout->outputs(input), layer, written);
 }
 
+// Whether the layout's preconditions hold. A release's converter may take sizes that its rounding
+// never gives it, and pad them with memory that it does not initialise.
+bool takes(const Layout& layout, const LayoutInput& input) {
+  try {
+    return !layout.outputs(input).empty();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    return false;
+  }
+}
+
 // Tensors that a release's converter made, against those of one layout of the program.
 void expect_executed(const nlohmann::json& row, const Target& target, const Layout& layout) {
   LoadedSpec spec;
@@ -109,6 +121,7 @@ void expect_executed(const nlohmann::json& row, const Target& target, const Layo
   if (row.at("bias").get<bool>()) spec.bias = DType::kBF16;
   spec.input_scales =
       target.backend == Backend::EMULATION || target.backend == Backend::AITER_MXFP4_FP8;
+  if (!takes(layout, {spec, target})) return;
   const LoadedLayer layer =
       drawn_layer(spec, {row.at("seed").get<uint64_t>(), "typical", "uniform"});
   const Tensors written = run_layout(layout, {spec, target}, layer, std::byte{0xA5});

@@ -59,6 +59,7 @@ const std::vector<Change>& changes() {
       [](Target& target) { target.world_size = 4; },
       [](Target& target) { target.activation = "silu"; },
       [](Target& target) { target.activation = "situ"; },
+      [](Target& target) { target.activation = "swigluoai"; },
       [](Target& target) {
         target.activation = "situ";
         target.env = {{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", "1"},
@@ -66,7 +67,7 @@ const std::vector<Change>& changes() {
                       {"VLLM_ROCM_USE_AITER", "1"}};
       },
       [](Target& target) {
-        target.env = {{"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", "1"}};
+        target.env = {{"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", "1"}, {"VLLM_ROCM_USE_AITER", "1"}};
       },
   };
   return kChanges;

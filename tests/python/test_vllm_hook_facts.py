@@ -170,6 +170,19 @@ class Facts(FallBack):
             self.refused("activation: the blob has situ with a8w4, vLLM has situ", (model, blob),
                          environment={"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4": "1"}, **newer)
 
+    def test_gate_and_up(self):
+        """vLLM 0.32 and later keep them apart where a switch says so."""
+        case = golden("aiter_mxfp4_bf16/gpt_oss*")
+        case.family = "generic"
+
+        def on_layer(world, layer):
+            layer.moe_config.use_mxfp4_w4a4_dsv4 = True
+
+        self.on_layer = on_layer
+        with mock.patch("importlib.metadata.version", lambda name: "0.1.19"):
+            self.refused("gate and up: the blob has mixed, vLLM has apart", case=case,
+                         revision="newer", layer_facts={"activation": "silu"})
+
     def test_bias_of_another_type(self):
         case = golden(CASE)
         for slot in ("w13_bias", "w2_bias"):

@@ -242,6 +242,9 @@ TEST(NewerLayouts, UnverifiedBytesAreRefused) {
   target.backend = Backend::DEEPGEMM_MXFP4;
   target.arch = "sm120";
   EXPECT_EQ(layout_of(target), nullptr);
+  target.platform = Platform::kCuda;
+  EXPECT_EQ(find_layout_row(revision_by_name("0.32.0"), target)->layout, nullptr);
+  EXPECT_EQ(find_layout_row(revision_by_name("0.33.0"), target)->layout, &kDeepgemmPackedLayout);
   target.arch = "sm100";
   EXPECT_EQ(layout_of(target), &kDeepgemmPackedLayout);
 }

@@ -169,22 +169,38 @@ TEST(TritonAiterRows, AitersTritonKernelPairsGateAndUpRows) {
   }
 }
 
-// The callers of 0.32.0 and 0.33.0 hand this switch to the converter, which then shuffles weights in
-// another way.
-TEST(TritonAiterRows, AiterWithFp4ActivationsIsRefused) {
-  for (const std::string_view revision : {"vllm-0.31.0", "vllm-0.32.0", "vllm-0.33.0"}) {
-    SCOPED_TRACE(revision);
-    Target target =
-        target_of(Backend::AITER_MXFP4_BF16, Family::kGeneric, Platform::kRocm, "gfx950");
-    const auto has_layout = [&] {
-      const LayoutRow* row = find_layout_row(revision_by_name(revision), target);
-      return row != nullptr && row->layout != nullptr;
-    };
-    EXPECT_TRUE(has_layout());
-    target.env["VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4"] = "0";
-    EXPECT_TRUE(has_layout());
-    target.env["VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4"] = "1";
-    EXPECT_EQ(has_layout(), revision == "vllm-0.31.0");
+// 0.23.0 and 0.24.0 keep gate and up apart; the callers of 0.32.0 and later hand the converter a
+// switch that does so.
+TEST(TritonAiterRows, AiterKeepsGateAndUpApart) {
+  Target target = target_of(Backend::AITER_MXFP4_BF16, Family::kGeneric, Platform::kRocm, "gfx950");
+  const auto at = [&](std::string_view revision) {
+    return find_layout_row(revision_by_name(revision), target)->layout;
+  };
+  EXPECT_EQ(at("vllm-0.23.0"), &kAiterBf16SeparatedLayout);
+  EXPECT_EQ(at("vllm-0.24.0"), &kAiterBf16SeparatedLayout);
+  target.env["VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4"] = "1";
+  EXPECT_EQ(at("vllm-0.32.0"), &kAiterBf16HalvesLayout) << "AITER itself is off";
+  target.env["VLLM_ROCM_USE_AITER"] = "1";
+  EXPECT_EQ(at("vllm-0.31.0"), &kAiterBf16HalvesLayout) << "does not know the variable";
+  EXPECT_EQ(at("vllm-0.32.0"), &kAiterBf16SeparatedLayout);
+  EXPECT_EQ(at("vllm-0.33.0"), &kAiterBf16SeparatedLayout);
+  target.activation = "situ";
+  EXPECT_EQ(at("vllm-0.32.0"), &kAiterBf16SituLayout);
+  target.arch = "gfx1250";
+  EXPECT_EQ(at("vllm-0.30.0"), &kTritonStridedLayout);
+  EXPECT_EQ(at("vllm-0.31.0"), nullptr) << "goes through triton_kernels 3.8";
+  EXPECT_EQ(at("vllm-0.33.0"), nullptr);
+}
+
+TEST(TritonAiterRows, AitersFp4KernelInterleavesRowsByActivation) {
+  Target target =
+      target_of(Backend::AITER_TRITON_MXFP4_MXFP4, Family::kGptOss, Platform::kRocm, "gfx1250");
+  const auto now = [&] { return find_layout_row(revision_by_name("vllm-0.33.0"), target)->layout; };
+  target.activation = "silu";
+  EXPECT_EQ(now(), &kAiterTritonW4a4Layout);
+  for (const char* name : {"swigluoai", "swigluoai_uninterleave"}) {
+    target.activation = name;
+    EXPECT_EQ(now(), &kAiterTritonW4a4RowInterleavedLayout) << name;
   }
 }
 

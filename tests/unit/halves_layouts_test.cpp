@@ -86,6 +86,37 @@ TEST(HalvesLayouts, SituJoinsAllExpertsOfW2) {
   }
 }
 
+// Rows keep their places; the 768 rows of w13's scales need no padding, the 384 of w2's 128 more.
+TEST(HalvesLayouts, SeparatedJoinsAllExpertsOfBoth) {
+  const LayoutInput input = layer_of(3, 128, 128);
+  const Layout& layout = kAiterBf16SeparatedLayout;
+  EXPECT_EQ(output_named(layout, input, "w13_weight_scale").spec.shape, (Shape{768, 8}));
+  EXPECT_EQ(output_named(layout, input, "w2_weight_scale").spec.shape, (Shape{512, 8}));
+  EXPECT_EQ(output_named(layout, input, "w2_weight_scale").storage.torch_dtype, "");
+  const Bytes out = packed_lone_byte(layout, input, Slot::kW13Weight, 131, 5, 9);
+  // (131, 5): (131/16)*16*64 + (5/16)*256 + (131%16)*16 + 5%16
+  EXPECT_EQ(set_offsets(out), (std::vector<size_t>{8192 + 53}));
+}
+
+TEST(HalvesLayouts, AitersTritonTilesScalesOfGfx1250) {
+  const LayoutInput input = layer_of(1, 512, 128);
+  const Output scale = output_named(kAiterTritonW4a4Layout, input, "w13_weight_scale");
+  EXPECT_EQ(scale.spec.shape, (Shape{1, 8, 512}));
+  EXPECT_EQ(scale.storage.storage_shape, (std::vector<int64_t>{1, 512, 8}));
+  EXPECT_EQ(scale.storage.storage_strides, (std::vector<int64_t>{4096, 1, 512}));
+  const Bytes out =
+      packed_lone_byte(kAiterTritonW4a4Layout, input, Slot::kW13WeightScale, 53, 13, 7);
+  EXPECT_EQ(set_offsets(out), (std::vector<size_t>{981}));
+  // Row 1 of gate becomes row 2, row 1 of up row 3. The bias keeps its order.
+  const Layout& interleaved = kAiterTritonW4a4RowInterleavedLayout;
+  EXPECT_EQ(set_offsets(packed_lone_byte(interleaved, input, Slot::kW13Weight, 1, 0, 7)),
+            (std::vector<size_t>{512}));
+  EXPECT_EQ(set_offsets(packed_lone_byte(interleaved, input, Slot::kW13Weight, 129, 0, 7)),
+            (std::vector<size_t>{768}));
+  EXPECT_EQ(set_offsets(packed_lone_byte(interleaved, input, Slot::kW13WeightScale, 129, 0, 7)),
+            (std::vector<size_t>{12}));
+}
+
 TEST(HalvesLayouts, DeepgemmPacksFourCodesAWord) {
   const LayoutInput input = layer_of(1, 256, 128);
   const Bytes out = packed_lone_byte(kDeepgemmPackedLayout, input, Slot::kW13WeightScale, 3, 6, 7);

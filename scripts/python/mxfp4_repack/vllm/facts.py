@@ -86,6 +86,16 @@ def _situ_of_live(live: Live, manifest: Mapping[str, Any]) -> str:
     return "situ with a8w4" if a8w4 in ("1", "true") else "situ"
 
 
+def _apart(is_so: Any) -> str:
+    return "apart" if is_so else "mixed"
+
+
+def _separates(manifest: Mapping[str, Any], live: Live) -> bool:
+    """Whether this vLLM's converter keeps gate and up apart if a switch says so (since 0.32)."""
+    return (_is_aiter_generic(manifest, live) and _situ_of_live(live, manifest) == "another" and
+            hasattr(live.layer.moe_config, "use_mxfp4_w4a4_dsv4"))
+
+
 FACTS: Tuple[Fact, ...] = (
     Fact("method class", lambda m, e: OneOf(METHOD_CLASSES), lambda v, m: v.method),
     Fact("backend", lambda m, e: m["target"]["backend"], lambda v, m: v.backend),
@@ -127,6 +137,8 @@ FACTS: Tuple[Fact, ...] = (
          lambda m, e: m["target"]["knobs"].get("marlin_input_dtype", "none"),
          lambda v, m: os.environ.get("VLLM_MARLIN_INPUT_DTYPE") or "none", _is_marlin),
     Fact("activation", _situ_of_blob, _situ_of_live, _is_aiter_generic),
+    Fact("gate and up", lambda m, e: _apart(m["layout"] == "aiter/bf16-separated"),
+         lambda v, m: _apart(v.layer.moe_config.use_mxfp4_w4a4_dsv4), _separates),
 )
 
 

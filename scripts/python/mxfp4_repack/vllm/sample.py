@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -28,13 +29,14 @@ FUNCTIONS = {"gpt_oss": "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
 PREFIX = "layers.0.experts."
 # torch's types as a layer file names them.
 TYPES = {"uint8": "U8", "int32": "I32", "bfloat16": "BF16", "float16": "F16", "float32": "F32",
-         "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "U8"}
+         "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "U8", "float4_e2m1fn_x2": "U8"}
 
 # Backends whose methods load input scales.
 SCALED_INPUTS = ("EMULATION", "AITER_MXFP4_FP8")
 
 # platform, arch, backend, family, seed, E, H, I, bias; and variants, among them "checkpoint" and
-# "user", the keys of activations that each of them states.
+# "user", the keys of activations that each of them states, and "told", what the converter is told
+# beside them.
 Row = Mapping[str, Any]
 Digest = List[Any]       # [type, shape, SHA-256]
 
@@ -111,7 +113,9 @@ def layer_of(torch: Any, tensors: Mapping[str, Any], activation: Any, row: Row) 
 def digest(tensor: Any) -> Digest:
     import torch
 
-    order = sorted(range(tensor.dim()), key=lambda i: (-tensor.stride(i), i))
+    # An axis of one element has any stride.
+    order = list(range(tensor.dim())) if tensor.is_contiguous() else sorted(
+        range(tensor.dim()), key=lambda i: (-tensor.stride(i), i))
     stored = tensor.detach().permute(order).contiguous() if tensor.dim() else tensor.detach()
     raw = stored.cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
     name = str(tensor.dtype).rsplit(".", 1)[-1]
@@ -138,6 +142,9 @@ def converted(selectors: Any, row: Row, device: str = "cpu") -> Dict[str, Digest
     layer = layer_of(torch, as_torch(torch, drawn(row), device), activation, row)
     convert = getattr(selectors.oracle, FUNCTIONS[row["family"]])
     told = {"activation_key": selectors.key(row["checkpoint"])} if row.get("checkpoint") else {}
+    told.update(row.get("told", {}))
+    if row.get("activation") and "activation" in inspect.signature(convert).parameters:
+        told["activation"] = activation
     result = convert(mxfp4_backend=selectors.oracle.Mxfp4MoeBackend[row["backend"]], layer=layer,
                      _cache_permute_indices={}, **told,
                      **{name: getattr(layer, name, None) for name in RESULTS})

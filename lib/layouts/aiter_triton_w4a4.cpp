@@ -1,0 +1,116 @@
+// AITER_TRITON_MXFP4_MXFP4 (AITER's Triton kernel for gfx1250, weights and activations of 4 bits):
+// weights as loaded, scales in tiles of 32 rows and 4 columns.
+//
+//   w13_weight, w2_weight              U8 [E, N, C]         as loaded
+//   w13_weight_scale, w2_weight_scale  U8 [E, N/32, 32 S]
+//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]  order kept; optional
+//
+// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Scale (n, s) -> row n / 32,
+//   column 128(s / 4) + 4(n % 32) + s % 4
+// The shapes are those of the memory; the engine's views exchange the last two axes. With the
+// activations of gpt-oss w13's rows are interleaved first, weights and scales, not the bias: row
+// 2i + g takes row g I + i, as the converter does for gpt-oss checkpoints too.
+// Example: (n, s) = (53, 13) -> row 1, column 128*3 + 4*21 + 1 = 469.
+//
+// Preconditions: H and I multiples of 128.
+// Source: vLLM 0.33.0 fused_moe/oracle/mxfp4.py (AITER_TRITON_MXFP4_MXFP4 branch); ROCm/aiter
+// 73d928d61b9b aiter/ops/triton/utils/shuffle.py, shuffle_scale_moe.
+#include "lib/core/checked.hpp"
+#include "lib/layouts/all.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr int64_t kStripe = 32;
+constexpr int64_t kColumns = 4;
+
+enum class W13Rows : uint8_t { kKept, kInterleaved };
+
+// Says that the engine's view of rows x columns exchanges them.
+void view_transposed(Output& output) {
+  const auto& dims = output.spec.shape.dims();
+  output.storage.storage_shape = {dims[0], dims[2], dims[1]};
+  output.storage.storage_strides = {checked_mul(dims[1], dims[2]), 1, dims[2]};
+}
+
+Output aiter_triton_w4a4_output(const LoadedSpec& loaded, Slot slot, W13Rows w13) {
+  const auto [rows, columns] = loaded.expert(slot);
+  const bool scale = slot == Slot::kW13WeightScale || slot == Slot::kW2WeightScale;
+  Program program(checked_mul(rows, columns));
+  if (w13 == W13Rows::kInterleaved && slot_is_w13(slot)) {
+    program.then(Permute{Unit::kByte, {2, rows / 2, columns}, {1, 0, 2}});
+  }
+  TensorSpec spec = loaded.tensor(slot);
+  if (scale) {
+    program.then(Permute{
+        Unit::kByte, {rows / kStripe, kStripe, columns / kColumns, kColumns}, {0, 2, 1, 3}});
+    spec.shape = {loaded.dims.num_experts, rows / kStripe, kStripe * columns};
+  }
+  Output output = slot_output(loaded, slot, spec, std::move(program));
+  view_transposed(output);
+  return output;
+}
+
+std::vector<Output> aiter_triton_w4a4_outputs_with(std::string_view id, const LoadedSpec& loaded,
+                                                   W13Rows w13) {
+  require_multiple(id, "hidden size", loaded.dims.hidden_size, kStripe * kColumns);
+  require_multiple(id, "intermediate size", loaded.dims.intermediate_size, kStripe * kColumns);
+  std::vector<Output> result;
+  for (Slot slot :
+       {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale}) {
+    result.push_back(aiter_triton_w4a4_output(loaded, slot, w13));
+  }
+  for (Slot slot : {Slot::kW13Bias, Slot::kW2Bias}) {
+    if (loaded.has(slot)) result.push_back(f32_bias_output(loaded, slot));
+  }
+  return result;
+}
+
+constexpr std::string_view kAiterTritonW4a4Outputs =
+    "w13_weight, w2_weight: U8 [E, N, C]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kAiterTritonW4a4Source =
+    "ROCm/aiter 73d928d61b9b aiter/ops/triton/utils/shuffle.py; vLLM 0.33.0 "
+    "fused_moe/oracle/mxfp4.py";
+
+}  // namespace
+
+const Layout kAiterTritonW4a4Layout = {
+    .id = "aiter/triton-w4a4",
+    .backends = "AITER_TRITON_MXFP4_MXFP4",
+    .outputs_doc = kAiterTritonW4a4Outputs,
+    .formula =
+        "value byte (n,c): as loaded\n"
+        "scale (n,s): row n/32, column 128*(s/4) + 4*(n%32) + s%4",
+    .preconditions = "H and I multiples of 128",
+    .source = kAiterTritonW4a4Source,
+    .kernel_library = "AITER 73d928d61b9b",
+    .outputs =
+        [](const LayoutInput& input) {
+          return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4Layout.id, input.loaded,
+                                                W13Rows::kKept);
+        },
+    .check_data = nullptr,
+};
+
+const Layout kAiterTritonW4a4RowInterleavedLayout = {
+    .id = "aiter/triton-w4a4-row-interleaved",
+    .backends = "AITER_TRITON_MXFP4_MXFP4, activations swigluoai and swigluoai_uninterleave",
+    .outputs_doc = kAiterTritonW4a4Outputs,
+    .formula =
+        "w13 first: row 2i+g takes row g*I+i, not in the bias\n"
+        "value byte (n,c): as loaded\n"
+        "scale (n,s): row n/32, column 128*(s/4) + 4*(n%32) + s%4",
+    .preconditions = "H and I multiples of 128",
+    .source = kAiterTritonW4a4Source,
+    .kernel_library = "AITER 73d928d61b9b",
+    .outputs =
+        [](const LayoutInput& input) {
+          return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4RowInterleavedLayout.id,
+                                                input.loaded, W13Rows::kInterleaved);
+        },
+    .check_data = nullptr,
+};
+
+}  // namespace mxfp4
