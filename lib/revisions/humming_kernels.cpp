@@ -28,22 +28,20 @@ bool is_fp16(const Target& t) { return is_none(t) && fp16_params(t); }
 bool is_bf16(const Target& t) { return is_none(t) && !fp16_params(t); }
 
 // False where the arch is not told.
-bool capability_from(const Target& t, int least) {
-  return cuda_capability(t.arch).value_or(0) >= least;
-}
-bool capability_below(const Target& t, int bound) {
+bool arch_from(const Target& t, int least) { return cuda_capability(t.arch).value_or(0) >= least; }
+bool arch_below(const Target& t, int bound) {
   return cuda_capability(t.arch).value_or(bound) < bound;
 }
-bool capability_9(const Target& t) { return cuda_capability(t.arch).value_or(0) / 10 == 9; }
-bool capability_12(const Target& t) { return cuda_capability(t.arch).value_or(0) / 10 == 12; }
-bool umma(const Target& t) { return capability_from(t, 100) && capability_below(t, 120); }
+bool arch_9(const Target& t) { return cuda_capability(t.arch).value_or(0) / 10 == 9; }
+bool arch_12(const Target& t) { return cuda_capability(t.arch).value_or(0) / 10 == 12; }
+bool umma(const Target& t) { return arch_from(t, 100) && arch_below(t, 120); }
 
 // A CUDA compiler from this version on converts e2m1 to the type of 16-bit activations by itself.
 CompilerVersion native_from(const Target& t) {
   return fp16_params(t) ? CompilerVersion{12, 7} : CompilerVersion{13, 2};
 }
 bool native(const Target& t) {
-  return is_none(t) && capability_from(t, 100) &&
+  return is_none(t) && arch_from(t, 100) &&
          cuda_compiler(t).value_or(CompilerVersion{}) >= native_from(t);
 }
 
@@ -52,19 +50,19 @@ bool native(const Target& t) {
 bool not_told(const Target& t) { return !t.knobs.contains("humming_input_dtype"); }
 bool other_type(const Target& t) { return !is_none(t) && !is_fp8(t) && !is_int8(t) && !is_fp4(t); }
 bool static_fp8(const Target& t) { return type_of(t) == "fp8_per_tensor_static"; }
-bool too_old_for_bf16(const Target& t) { return is_bf16(t) && capability_below(t, 80); }
-bool too_old_for_fp16(const Target& t) { return is_fp16(t) && capability_below(t, 75); }
-bool too_old_for_int8(const Target& t) { return is_int8(t) && capability_below(t, 75); }
-bool too_old_for_fp8(const Target& t) { return is_fp8(t) && capability_below(t, 89); }
-bool fp4_below_10(const Target& t) { return is_fp4(t) && capability_below(t, 100); }
-bool fp4_below_12(const Target& t) { return is_fp4(t) && capability_below(t, 120); }
-bool large_groups_on_12(const Target& t) { return is_fp8_large_groups(t) && capability_12(t); }
+bool too_old_for_bf16(const Target& t) { return is_bf16(t) && arch_below(t, 80); }
+bool too_old_for_fp16(const Target& t) { return is_fp16(t) && arch_below(t, 75); }
+bool too_old_for_int8(const Target& t) { return is_int8(t) && arch_below(t, 75); }
+bool too_old_for_fp8(const Target& t) { return is_fp8(t) && arch_below(t, 89); }
+bool fp4_below_10(const Target& t) { return is_fp4(t) && arch_below(t, 100); }
+bool fp4_below_12(const Target& t) { return is_fp4(t) && arch_below(t, 120); }
+bool large_groups_on_12(const Target& t) { return is_fp8_large_groups(t) && arch_12(t); }
 bool group128_elsewhere(const Target& t) {
   return is_fp8_group128(t) && cuda_capability(t.arch).value_or(90) != 90;
 }
-bool group32_on_12(const Target& t) { return is_fp8_group32(t) && capability_12(t); }
+bool group32_on_12(const Target& t) { return is_fp8_group32(t) && arch_12(t); }
 bool compiler_not_told(const Target& t) {
-  return is_none(t) && capability_from(t, 100) && !cuda_compiler(t);
+  return is_none(t) && arch_from(t, 100) && !cuda_compiler(t);
 }
 
 constexpr std::string_view kNotTold =
@@ -132,13 +130,13 @@ constexpr TargetCondition kInt8{"INT8 activations",
                                 [](const Target& t) { return is_int8(t) && arch_known(t); }};
 constexpr TargetCondition kFp8Below12{
     "FP8 activations, CUDA capability 8.9 to 11.x",
-    [](const Target& t) { return is_fp8(t) && capability_below(t, 120); }};
+    [](const Target& t) { return is_fp8(t) && arch_below(t, 120); }};
 constexpr TargetCondition kFp8On12{"FP8 activations, CUDA capability 12.x",
-                                   [](const Target& t) { return is_fp8(t) && capability_12(t); }};
+                                   [](const Target& t) { return is_fp8(t) && arch_12(t); }};
 constexpr TargetCondition kFp4On12{"MXFP4 activations, CUDA capability 12.x",
-                                   [](const Target& t) { return is_fp4(t) && capability_12(t); }};
+                                   [](const Target& t) { return is_fp4(t) && arch_12(t); }};
 constexpr TargetCondition kWgmma{"16-bit activations, CUDA capability 9.x",
-                                 [](const Target& t) { return is_none(t) && capability_9(t); }};
+                                 [](const Target& t) { return is_none(t) && arch_9(t); }};
 constexpr TargetCondition kMma{"16-bit activations",
                                [](const Target& t) { return is_none(t) && arch_known(t); }};
 constexpr TargetCondition kNative{

@@ -23,8 +23,8 @@ std::string row_text(const LayoutRow* found) {
 }
 
 // Of the reference revision.
-std::string row(Backend backend, Family family, const char* arch, std::vector<Knob> knobs = {},
-                std::vector<Knob> env = {}) {
+std::string row(Backend backend, Family family, const char* arch,
+                const std::vector<Knob>& knobs = {}, const std::vector<Knob>& env = {}) {
   Target target;
   target.backend = backend;
   target.family = family;
@@ -36,7 +36,7 @@ std::string row(Backend backend, Family family, const char* arch, std::vector<Kn
 
 // The same of HUMMING in a release; the type of activations is told.
 std::string humming_row(const char* release, const char* arch, const char* type,
-                        std::vector<Knob> knobs = {}) {
+                        const std::vector<Knob>& knobs = {}) {
   Target target;
   target.backend = Backend::HUMMING;
   target.platform = Platform::kCuda;
