@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 5> kKnobNames = {
 [[nodiscard]] std::string humming_input_type(const Target& target);
 
 struct CompilerVersion {
-  int major = 0, minor = 0;
+  unsigned major = 0, minor = 0;
   auto operator<=>(const CompilerVersion&) const = default;
 };
 // "12.9" -> {12, 9}; empty for other texts.

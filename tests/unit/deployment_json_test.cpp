@@ -200,7 +200,8 @@ TEST(DeploymentJson, TargetFile) {
   EXPECT_EQ(refused(R"({"gpu":"H100"})"),
             "gpu: unknown key, expected vllm, platform, arch, libs, cuda_compiler, env");
   EXPECT_EQ(parse_target(R"({"cuda_compiler":"12.9"})").cuda_compiler, "12.9");
-  for (const char* version : {"", "12", "12.", ".9", "12.9.1", "new", "-1"}) {
+  for (const char* version :
+       {"", "12", "12.", ".9", "12.9.1", "new", "-1", "-12.9", "12.-9", "99999999999.0"}) {
     EXPECT_EQ(refused(fmt::format(R"({{"cuda_compiler":"{}"}})", version).c_str()),
               fmt::format("cuda_compiler: expected a version such as 12.9, found \"{}\"", version));
   }
