@@ -56,10 +56,10 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
-// Sets the knobs that follow from other facts: HUMMING's CUDA compiler from the target file, and the
-// type of activations. A knob "none"
-// that contradicts them is Error::usage, since the engine would make other bytes. A knob that names
-// another type stays: it stands for the process's variable, which wins in the engine, too.
+// Sets the knobs that follow from other facts: the CUDA compiler from the target file, for HUMMING,
+// which alone asks for it, and the type of activations. A type "none" that contradicts those facts is
+// Error::usage, since the engine would make other bytes. A knob that names another type stays: it
+// stands for the process's variable, which wins in the engine, too.
 void complete_knobs(Conversion& conversion) {
   const std::string& compiler = conversion.deployment.cuda_compiler;
   if (!compiler.empty() && conversion.target.backend == Backend::HUMMING) {
@@ -99,6 +99,14 @@ const Release* release_with_layout(const RuleSet& rules, const Target& target) {
   return nullptr;
 }
 
+// What to do about a row without a layout, unless its refusal says so.
+std::string way_out(const Conversion& conversion) {
+  if (conversion.row->asks) return "";
+  const Release* older = release_with_layout(*conversion.rules, conversion.target);
+  if (older == nullptr) return "mxfp4-repack explain --all shows what else there is";
+  return fmt::format("--revision {} has one, where that release serves", older->name);
+}
+
 // Throws unless the table has a layout for the target.
 const Layout* require_layout(const Conversion& conversion) {
   const Target& target = conversion.target;
@@ -113,15 +121,12 @@ const Layout* require_layout(const Conversion& conversion) {
                                          target.arch, conversion.rules->name));
   }
   if (conversion.row->layout == nullptr) {
-    const Release* older = release_with_layout(*conversion.rules, target);
     throw Error::unsupported(fmt::format("{} on {} has no layout in {}: {}", name,
                                          target.arch.empty() ? platform_name(target.platform)
                                                              : std::string_view(target.arch),
                                          conversion.rules->name, conversion.row->refusal))
         .reference_type(std::string(conversion.row->refusal_type))
-        .hint(older == nullptr
-                  ? "mxfp4-repack explain --all shows what else there is"
-                  : fmt::format("--revision {} has one, where that release serves", older->name));
+        .hint(way_out(conversion));
   }
   return conversion.row->layout;
 }

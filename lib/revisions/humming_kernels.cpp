@@ -3,6 +3,11 @@
 // schema/humming.py, is_humming_schema_compatible).
 #include "lib/revisions/humming_kernels.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/revisions/edit.hpp"
@@ -117,6 +122,9 @@ constexpr std::string_view kCompiler =
 
 // --- rows ---
 
+LayoutRow asking(TargetCondition when, std::string_view reason) {
+  return {HUMMING, {}, when, nullptr, reason, {}, /*asks=*/true};
+}
 LayoutRow refused(TargetCondition when, std::string_view reason, std::string_view type = "") {
   return {HUMMING, {}, when, nullptr, reason, type};
 }
@@ -140,9 +148,8 @@ constexpr TargetCondition kWgmma{"16-bit activations, CUDA capability 9.x",
 constexpr TargetCondition kMma{"16-bit activations",
                                [](const Target& t) { return is_none(t) && arch_known(t); }};
 constexpr TargetCondition kNative{
-    "16-bit activations, CUDA capability 10.0 or above, cuda_compiler 13.2 (BF16) or 12.7 (FP16) "
-    "or "
-    "later",
+    "16-bit activations, CUDA capability 10.0 or above, cuda_compiler from 13.2 (BF16) or 12.7 "
+    "(FP16) on",
     native};
 
 // The rows of HUMMING in front of others, and activations told by the variable alone.
@@ -162,13 +169,31 @@ void replace_rows(RuleSet& rules, std::vector<LayoutRow> rows) {
 // Humming's kernels before 0.1.16 refuse what its converter lets through.
 std::vector<LayoutRow> refused_by_kernels() {
   return {
-      refused({"humming_input_dtype not told", not_told}, kNotTold),
+      asking({"humming_input_dtype not told", not_told}, kNotTold),
       refused({"other quantized activations", other_type}, kKernelOther, "AssertionError"),
       refused({"BF16 activations, CUDA capability below 8.0", too_old_for_bf16}, kKernelNoBf16,
               "AssertionError"),
       refused({"FP16 activations, CUDA capability below 7.5", too_old_for_fp16}, kNoFp16),
       refused({"FP8 activations, CUDA capability below 8.9", too_old_for_fp8}, kKernelNoFp8,
               "AssertionError"),
+  };
+}
+
+// From 0.1.16 on the converter asks whether its kernels can run.
+std::vector<LayoutRow> refused_when_loading() {
+  return {
+      asking({"humming_input_dtype not told", not_told}, kNotTold),
+      asking({"16-bit activations, CUDA capability 10.0 or above, cuda_compiler not told",
+              compiler_not_told},
+             kCompiler),
+      refused({"other quantized activations", other_type}, kOther, "ValueError"),
+      refused({"BF16 activations, CUDA capability below 8.0", too_old_for_bf16}, kNoBf16,
+              "ValueError"),
+      refused({"FP16 activations, CUDA capability below 7.5", too_old_for_fp16}, kNoFp16),
+      refused({"INT8 activations, CUDA capability below 7.5", too_old_for_int8}, kNoInt8,
+              "ValueError"),
+      refused({"FP8 activations, CUDA capability below 8.9", too_old_for_fp8}, kNoFp8,
+              "ValueError"),
   };
 }
 
@@ -204,43 +229,27 @@ void humming_kernels_0_1_12(RuleSet& rules) {
 }
 
 void humming_kernels_0_1_16(RuleSet& rules) {
-  replace_rows(
-      rules, {refused({"humming_input_dtype not told", not_told}, kNotTold),
-              refused({"other quantized activations", other_type}, kOther, "ValueError"),
-              refused({"BF16 activations, CUDA capability below 8.0", too_old_for_bf16}, kNoBf16,
-                      "ValueError"),
-              refused({"FP16 activations, CUDA capability below 7.5", too_old_for_fp16}, kNoFp16),
-              refused({"INT8 activations, CUDA capability below 7.5", too_old_for_int8}, kNoInt8,
-                      "ValueError"),
-              refused({"FP8 activations, CUDA capability below 8.9", too_old_for_fp8}, kNoFp8,
-                      "ValueError"),
-              refused({"FP8 activations with F32 scales by group", is_fp8_grouped}, kGrouped,
-                      "ValueError"),
-              refused({"4-bit activations, CUDA capability below 12.0", fp4_below_12},
-                      kNo4BitBelow12, "ValueError"),
-              refused({"16-bit activations, CUDA capability 10.0 or above, cuda_compiler not told",
-                       compiler_not_told},
-                      kCompiler),
-              packed(kInt8, kHummingInt8Layout), packed(kFp8On12, kHummingMxmmaFp8Layout),
-              packed(kFp8Below12, kHummingFp8Layout), packed(kFp4On12, kHummingMxmmaFp4TilesLayout),
-              packed(kNative, kHummingMmaNativeLayout), packed(kWgmma, kHummingWgmmaLayout),
-              packed(kMma, kHummingMmaLayout)});
+  std::vector<LayoutRow> rows = refused_when_loading();
+  rows.insert(
+      rows.end(),
+      {refused({"FP8 activations with F32 scales by group", is_fp8_grouped}, kGrouped,
+               "ValueError"),
+       refused({"4-bit activations, CUDA capability below 12.0", fp4_below_12}, kNo4BitBelow12,
+               "ValueError"),
+       packed(kInt8, kHummingInt8Layout), packed(kFp8On12, kHummingMxmmaFp8Layout),
+       packed(kFp8Below12, kHummingFp8Layout), packed(kFp4On12, kHummingMxmmaFp4TilesLayout),
+       packed(kNative, kHummingMmaNativeLayout), packed(kWgmma, kHummingWgmmaLayout),
+       packed(kMma, kHummingMmaLayout)});
+  replace_rows(rules, std::move(rows));
 }
 
 void humming_kernels_0_1_17(RuleSet& rules) {
-  replace_rows(
-      rules,
-      {refused({"humming_input_dtype not told", not_told}, kNotTold),
-       refused({"static FP8 activations", static_fp8}, kStatic, "KeyError"),
-       refused({"FP8 activations in groups of 64", is_fp8_group64}, kOther, "ValueError"),
-       refused({"other quantized activations", other_type}, kOther, "ValueError"),
-       refused({"BF16 activations, CUDA capability below 8.0", too_old_for_bf16}, kNoBf16,
-               "ValueError"),
-       refused({"FP16 activations, CUDA capability below 7.5", too_old_for_fp16}, kNoFp16),
-       refused({"INT8 activations, CUDA capability below 7.5", too_old_for_int8}, kNoInt8,
-               "ValueError"),
-       refused({"FP8 activations, CUDA capability below 8.9", too_old_for_fp8}, kNoFp8,
-               "ValueError"),
+  std::vector<LayoutRow> rows = {
+      refused({"static FP8 activations", static_fp8}, kStatic, "KeyError")};
+  std::ranges::copy(refused_when_loading(), std::back_inserter(rows));
+  rows.insert(
+      rows.end(),
+      {refused({"FP8 activations in groups of 64", is_fp8_group64}, kOther, "ValueError"),
        refused({"4-bit activations, CUDA capability below 10.0", fp4_below_10}, kNo4Bit,
                "ValueError"),
        refused(
@@ -249,9 +258,6 @@ void humming_kernels_0_1_17(RuleSet& rules) {
        refused(
            {"FP8 activations with F32 scales in groups of 32, CUDA capability 12.x", group32_on_12},
            kGroup32, "AssertionError"),
-       refused({"16-bit activations, CUDA capability 10.0 or above, cuda_compiler not told",
-                compiler_not_told},
-               kCompiler),
        packed(kInt8, kHummingInt8Layout),
        packed({"FP8 activations in groups of 128", is_fp8_group128}, kHummingFp8PackedKLayout),
        packed({"FP8 activations with F32 scales in groups of 32", is_fp8_group32},
@@ -259,16 +265,15 @@ void humming_kernels_0_1_17(RuleSet& rules) {
        packed({"FP8 or MXFP4 activations, CUDA capability 10.x or 11.x",
                [](const Target& t) { return (is_fp8(t) || is_fp4(t)) && umma(t); }},
               kHummingUmmaLayout),
-       packed(kFp8On12, kHummingMxmmaFp8Layout),
-       packed(kFp4On12, kHummingMxmmaFp4Layout),
+       packed(kFp8On12, kHummingMxmmaFp8Layout), packed(kFp4On12, kHummingMxmmaFp4Layout),
        packed(kFp8Below12, kHummingFp8Layout),
-       packed({"FP16 activations, CUDA capability 10.0 or above, cuda_compiler 12.7 or later",
+       packed({"FP16 activations, CUDA capability 10.0 or above, cuda_compiler from 12.7 on",
                [](const Target& t) { return is_fp16(t) && native(t); }},
               kHummingMmaNativeFp16Layout),
        packed({"FP16 activations", [](const Target& t) { return is_fp16(t) && kMma.holds(t); }},
               kHummingMmaFp16Layout),
-       packed(kNative, kHummingMmaNativeLayout),
-       packed(kMma, kHummingMmaLayout)});
+       packed(kNative, kHummingMmaNativeLayout), packed(kMma, kHummingMmaLayout)});
+  replace_rows(rules, std::move(rows));
 }
 
 }  // namespace mxfp4

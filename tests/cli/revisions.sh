@@ -97,6 +97,7 @@ humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --ar
   expect_one_error 'HUMMING on sm80 .* FP8 activations from capability 8.9 on'
   expect_exit 4 "$BIN" $humming sm120
   expect_one_error 'HUMMING on sm120 .* depends on the CUDA compiler .* --knob cuda_compiler=VERSION'
+  grep -q '^hint' stderr && fail 'another release is proposed where a fact is missing'
   expect_exit 2 "$BIN" $humming sm120 --knob cuda_compiler=new
   expect_one_error "knob cuda_compiler: expected a version such as 12.9, found 'new'"
   expect_exit 0 "$BIN" $humming sm120 --knob cuda_compiler=13.1
