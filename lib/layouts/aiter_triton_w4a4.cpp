@@ -66,6 +66,8 @@ std::vector<Output> aiter_triton_w4a4_outputs_with(std::string_view id, const Lo
   return result;
 }
 
+constexpr std::string_view kAiterTritonW4a4Preconditions = "H and I multiples of 128";
+constexpr std::string_view kAiterTritonW4a4Library = "AITER 73d928d61b9b";
 constexpr std::string_view kAiterTritonW4a4Outputs =
     "w13_weight, w2_weight: U8 [E, N, C]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
@@ -83,9 +85,9 @@ const Layout kAiterTritonW4a4Layout = {
     .formula =
         "value byte (n,c): as loaded\n"
         "scale (n,s): row n/32, column 128*(s/4) + 4*(n%32) + s%4",
-    .preconditions = "H and I multiples of 128",
+    .preconditions = kAiterTritonW4a4Preconditions,
     .source = kAiterTritonW4a4Source,
-    .kernel_library = "AITER 73d928d61b9b",
+    .kernel_library = kAiterTritonW4a4Library,
     .outputs =
         [](const LayoutInput& input) {
           return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4Layout.id, input.loaded,
@@ -98,13 +100,10 @@ const Layout kAiterTritonW4a4RowInterleavedLayout = {
     .id = "aiter/triton-w4a4-row-interleaved",
     .backends = "AITER_TRITON_MXFP4_MXFP4, activations swigluoai and swigluoai_uninterleave",
     .outputs_doc = kAiterTritonW4a4Outputs,
-    .formula =
-        "w13 first: row 2i+g takes row g*I+i, not in the bias\n"
-        "value byte (n,c): as loaded\n"
-        "scale (n,s): row n/32, column 128*(s/4) + 4*(n%32) + s%4",
-    .preconditions = "H and I multiples of 128",
+    .formula = "w13 first: row 2i+g takes row g*I+i, not in the bias; then as aiter/triton-w4a4",
+    .preconditions = kAiterTritonW4a4Preconditions,
     .source = kAiterTritonW4a4Source,
-    .kernel_library = "AITER 73d928d61b9b",
+    .kernel_library = kAiterTritonW4a4Library,
     .outputs =
         [](const LayoutInput& input) {
           return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4RowInterleavedLayout.id,

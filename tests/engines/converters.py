@@ -148,7 +148,7 @@ def cases(release, platform):
                 yield from ({"platform": platform, "arch": arch, "backend": backend} | variant for variant in humming_keys(release))
 
 
-def digests(release, platform, sizes=SIZES, aiter={}):
+def digests(release, platform, sizes=SIZES, aiter=None):
     """The rows with sizes and "out", or "error" where the converter stops; "aiter" names the versions of AITER that made it."""
     from vllm.distributed import parallel_state
 
