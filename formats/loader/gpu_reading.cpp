@@ -12,6 +12,10 @@ namespace {
 
 constexpr size_t kMostAtOnce = kSumPieces;  // pieces of one copy
 
+// The engine has nothing to do until the first piece is read. So each thread's first one is small, of
+// plain files: of a frame all is read.
+constexpr int64_t kFirstBytes = int64_t{256} << 10;
+
 // Whole blocks of the checksum that a piece completes.
 size_t blocks_of(const LoadPiece& piece) {
   const int64_t bytes = piece.begin + piece.bytes - ChecksumPart::first_block(piece.begin);
@@ -46,10 +50,17 @@ void GpuLoader::Reading::plan(size_t index) {
     throw Error::usage("memory on the GPU does not lie at a multiple of 8");
   }
   const auto bytes = static_cast<int64_t>(request.out.size());
-  for (const LoadPiece& piece :
-       blob_.pieces(request.layer, request.tensor, request.offset, bytes, kSlotBytes)) {
-    pieces_.push_back({piece, index});
-  }
+  const bool first = pieces_.empty() && !blob_.is_compressed(request.layer);
+  const auto threads = static_cast<int64_t>(loader_.slots_ / kSlotsOfThread);
+  const int64_t small = first ? std::min(bytes, threads * kFirstBytes) : 0;
+  const auto cut = [&](int64_t begin, int64_t end, int64_t limit) {
+    for (const LoadPiece& piece : blob_.pieces(
+             request.layer, request.tensor, request.offset + begin, end - begin, limit)) {
+      pieces_.push_back({piece, index});
+    }
+  };
+  cut(0, small, kFirstBytes);
+  cut(small, bytes, kSlotBytes);
 }
 
 void GpuLoader::Reading::work() noexcept {
