@@ -6,7 +6,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr size_t kMostFiles = 8;
+constexpr size_t kMostFiles = 16;
 
 // Jobs [begin, end), which fill the same files.
 struct Run {
@@ -24,11 +24,19 @@ std::vector<Run> runs_of(const std::vector<Job>& jobs) {
   return runs;
 }
 
+// Files of one model are equally large and end together, so the last ones would be too few: 36 files go
+// as 3 times 12, not as 16, 16 and 4.
+size_t files_together(size_t files, int threads) {
+  const size_t most = std::min(static_cast<size_t>(std::max(threads, 1)), kMostFiles);
+  const size_t rounds = std::max<size_t>((files + most - 1) / most, 1);
+  return (files + rounds - 1) / rounds;
+}
+
 }  // namespace
 
 void interleave_files(Plan& plan, int threads) {
   const std::vector<Run> runs = runs_of(plan.jobs);
-  const auto together = std::min(static_cast<size_t>(std::max(threads, 1)), kMostFiles);
+  const size_t together = files_together(runs.size(), threads);
   std::vector<Run> open;
   size_t next = 0;
   std::vector<Job> order;
