@@ -54,8 +54,8 @@ void GpuLoader::Reading::plan(size_t index) {
   const auto threads = static_cast<int64_t>(loader_.slots_ / kSlotsOfThread);
   const int64_t small = first ? std::min(bytes, threads * kFirstBytes) : 0;
   const auto cut = [&](int64_t begin, int64_t end, int64_t limit) {
-    for (const LoadPiece& piece : blob_.pieces(
-             request.layer, request.tensor, request.offset + begin, end - begin, limit)) {
+    for (const LoadPiece& piece :
+         blob_.pieces(request.layer, request.tensor, request.offset + begin, end - begin, limit)) {
       pieces_.push_back({piece, index});
     }
   };
