@@ -50,6 +50,15 @@ extern const Layout kTritonCdna4RowInterleavedLayout;
 extern const Layout kTritonStridedLayout;
 extern const Layout kTritonStridedKInterleavedLayout;
 extern const Layout kTritonStridedRowInterleavedLayout;
+extern const Layout kTriton38StridedLayout;
+extern const Layout kTriton38StridedKInterleavedLayout;
+extern const Layout kTriton38StridedRowInterleavedLayout;
+extern const Layout kTriton38Cdna4Layout;
+extern const Layout kTriton38Cdna4KInterleavedLayout;
+extern const Layout kTriton38Cdna4RowInterleavedLayout;
+extern const Layout kTriton38Gfx1250Layout;
+extern const Layout kTriton38Gfx1250KInterleavedLayout;
+extern const Layout kTriton38Gfx1250RowInterleavedLayout;
 
 extern const Layout kAiterW4a16Layout;
 extern const Layout kAiterBf16HalvesLayout;
@@ -60,6 +69,9 @@ extern const Layout kAiterTritonW4a4Layout;
 extern const Layout kAiterTritonW4a4RowInterleavedLayout;
 extern const Layout kAiterW4a8Fp8Layout;
 extern const Layout kAiterW4a8Fp8StridedLayout;
+extern const Layout kAiterW4a8Triton38StridedLayout;
+extern const Layout kAiterW4a8Triton38Cdna4Layout;
+extern const Layout kAiterW4a8Triton38Gfx1250Layout;
 extern const Layout kAiterW4a4Layout;
 
 }  // namespace mxfp4

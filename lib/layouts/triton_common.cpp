@@ -1,5 +1,5 @@
-// Storage metadata follows triton_kernels: a layout object is built with the byte shape of the
-// transposed tensor, and a storage of rank 3 is viewed with its last two axes exchanged.
+// Storage metadata follows triton_kernels: before 3.8 a layout object is built with the byte shape of
+// the transposed tensor. A storage of rank 3 is mostly viewed with its last two axes exchanged.
 #include "lib/layouts/triton_common.hpp"
 
 #include "lib/core/checked.hpp"
@@ -23,15 +23,18 @@ Storage storage_of(Slot slot, const TritonMatrix& matrix, const TritonSwizzle& s
   storage.layout = swizzle.layout;
   storage.layout_name = swizzle.layout_name;
   storage.layout_kwargs = swizzle.kwargs;
-  storage.layout_init_shape = {matrix.experts, matrix.columns, matrix.rows};
+  if (swizzle.from_shape) {
+    storage.layout_init_shape = {matrix.experts, matrix.columns, matrix.rows};
+  }
   storage.storage_shape.assign(physical.dims().begin(), physical.dims().end());
   storage.storage_strides = row_major_strides(physical);
-  if (physical.rank() == 3) {
+  if (physical.rank() == 3 && swizzle.view == TritonView::kTransposed) {
     std::swap(storage.storage_shape[1], storage.storage_shape[2]);
     std::swap(storage.storage_strides[1], storage.storage_strides[2]);
   }
   const int64_t codes = is_weight(slot) ? kCodesPerByte : 1;
   storage.logical_shape = {matrix.experts, codes * matrix.columns, matrix.rows};
+  if (swizzle.view == TritonView::kWrappedAsStored) storage.logical_shape = storage.storage_shape;
   storage.logical_dtype = is_weight(slot) ? "fp4_e2m1" : "uint8";
   if (swizzle.slack_bytes != nullptr) storage.slack_bytes = swizzle.slack_bytes(matrix);
   return storage;

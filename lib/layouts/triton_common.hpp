@@ -22,6 +22,13 @@ struct TritonMatrix {
   int64_t columns = 0;  // C or S
 };
 
+// How the engine sees a storage of rank 3 beside its bytes in address order.
+enum class TritonView : uint8_t {
+  kTransposed,       // the last two axes exchanged
+  kAsStored,         // as they are
+  kWrappedAsStored,  // as they are, and the wrapper claims that shape too
+};
+
 // One layout class of triton_kernels.
 struct TritonSwizzle {
   std::string_view layout;       // class, "HopperMXValueLayout"
@@ -34,6 +41,9 @@ struct TritonSwizzle {
   int64_t (*slack_bytes)(const TritonMatrix& matrix);
   // The engine adds zero columns up to a multiple of this before it hands the tensor over.
   int64_t column_multiple = 1;
+  // Whether the layout is made from the tensor's shape. From 3.8 on it is not.
+  bool from_shape = true;
+  TritonView view = TritonView::kTransposed;
 };
 
 // Appends zero padding to rows x columns, if there is any.

@@ -39,27 +39,38 @@ void rename_situ_switch(RuleSet& rules) {
   row->when = {"activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4", situ_a8w4};
 }
 
+// AITER's Triton kernel serves ROCm alone; of it, gfx950 has an order of scales in small worlds.
+bool rocm_without_order(const Target& t) {
+  return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
+}
+constexpr TargetCondition kPlainScales{"other ROCm, gfx950 with a larger world",
+                                       rocm_without_order};
+
 // cmake/external_projects/triton_kernels.cmake of the source package takes triton_kernels for ROCm
 // from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6 branch.
-// The classes of 3.8 put the scales in another order. CUDA builds keep 3.5.1. On gfx1250 the generic
-// converter gives AITER_MXFP4_BF16 this layout too, from 0.33.0 on with scales that AITER shuffled.
-void refuse_triton_on_rocm(RuleSet& rules) {
-  constexpr std::string_view kReason =
-      "the ROCm builds of this release take triton_kernels 3.8 from ROCm/triton (commit "
-      "669b31acc), "
-      "which no package on PyPI carries: its bytes are not verified";
-  for (const Backend backend : {TRITON, TRITON_UNFUSED, AITER_MXFP4_FP8}) {
-    edit::drop_layouts(rules, backend, kCdna4);
-  }
-  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
-    edit::drop_layouts(rules, AITER_TRITON_MXFP4_BF16, family);
-  }
+// With 3.8 _swizzle_mxfp4 asks for other layouts: plain scales are transposed, those of gfx950 are
+// padded. CUDA builds keep 3.5.1. On gfx1250 the generic converter gives AITER_MXFP4_BF16 these too.
+void take_triton_kernels_3_8(RuleSet& rules) {
+  constexpr Family kGptOss = Family::kGptOss;
+  constexpr Family kGeneric = Family::kGeneric;
+  constexpr Backend kAiter = AITER_TRITON_MXFP4_BF16;
+  for (const Backend backend : {TRITON, TRITON_UNFUSED}) edit::drop_layouts(rules, backend, kCdna4);
+  for (const Family family : {kGptOss, kGeneric}) edit::drop_layouts(rules, kAiter, family);
+  edit::drop_layouts(rules, AITER_MXFP4_FP8, kCdna4);
   edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
-  edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, kGfx1250, nullptr, kReason},
-                            {TRITON, {}, kRocm, nullptr, kReason},
-                            {TRITON_UNFUSED, {}, kRocm, nullptr, kReason},
-                            {AITER_TRITON_MXFP4_BF16, {}, kRocm, nullptr, kReason},
-                            {AITER_MXFP4_FP8, {}, kRocm, nullptr, kReason}});
+  edit::add_layouts(rules, {{TRITON, kGptOss, kCdna4, &kTriton38Cdna4Layout},
+                            {TRITON, kGptOss, kPlainScales, &kTriton38StridedLayout},
+                            {TRITON, kGeneric, kCdna4, &kTriton38Cdna4KInterleavedLayout},
+                            {TRITON, kGeneric, kPlainScales, &kTriton38StridedKInterleavedLayout},
+                            {TRITON_UNFUSED, {}, kCdna4, &kTriton38Cdna4Layout},
+                            {TRITON_UNFUSED, {}, kPlainScales, &kTriton38StridedLayout},
+                            {kAiter, kGptOss, kCdna4, &kTriton38Cdna4Layout},
+                            {kAiter, kGptOss, kPlainScales, &kTriton38StridedLayout},
+                            {kAiter, kGeneric, kCdna4, &kTriton38Cdna4RowInterleavedLayout},
+                            {kAiter, kGeneric, kPlainScales, &kTriton38StridedRowInterleavedLayout},
+                            {AITER_MXFP4_FP8, {}, kCdna4, &kAiterW4a8Triton38Cdna4Layout},
+                            {AITER_MXFP4_FP8, {}, kPlainScales, &kAiterW4a8Triton38StridedLayout},
+                            {AITER_MXFP4_BF16, kGeneric, kGfx1250, &kTriton38StridedLayout}});
 }
 
 }  // namespace
@@ -69,7 +80,9 @@ const Release kRelease0310 = {
     .version = "0.31.0",
     .date = "2026-10-05",
     .commit = "db9527a46",
-    .pins = {{"flashinfer", "0.7.0.post1"}, {"humming-kernels", "0.1.16"}},
+    .pins = {{"flashinfer", "0.7.0.post1"},
+             {"humming-kernels", "0.1.16"},
+             {"ROCm/triton", "669b31acc", Platform::kRocm}},
     .changes = "hash routing; the moonep all-to-all; TRITON_UNFUSED rounds to 128 before CDNA4",
     .executed = "14,665 of 14,665 decisions with traces; on a CPU, bytes of layouts",
     .base = &kRelease0300,
@@ -87,7 +100,7 @@ const Release kRelease0310 = {
           }
           rename_situ_switch(rules);
           humming_kernels_0_1_16(rules);
-          refuse_triton_on_rocm(rules);
+          take_triton_kernels_3_8(rules);
           edit::insert_after(rules.all2all_backends, "mori_low_latency",
                              std::string_view("moonep"));
           // A score bias with sigmoid and renormalizing: the scaling factor is not asked any more.

@@ -252,7 +252,9 @@ const Release kRelease0320 = {
     .version = "0.32.0",
     .date = "2026-10-18",
     .commit = "5df63a720",
-    .pins = {{"flashinfer", "0.7.0.post1"}, {"humming-kernels", "0.1.17"}},
+    .pins = {{"flashinfer", "0.7.0.post1"},
+             {"humming-kernels", "0.1.17"},
+             {"ROCm/triton", "669b31acc", Platform::kRocm}},
     .changes =
         "falls back to bf16 activations; HUMMING listed, first on sm90; MARLIN before TRITON "
         "on sm12x, TRITON there by name; CUTLASS_MXFP4_MXFP4 and FLASHINFER_MOE_EP_*; the generic "

@@ -5,6 +5,7 @@
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -71,6 +72,21 @@ void change_aiter(RuleSet& rules) {
   edit::condition(rules, "AiterW4A16ExpertsMonolithic", "hash routing") = always();
 }
 
+// quantization/utils/mxfp4_utils.py, _swizzle_mxfp4: on gfx1250 AITER tiles the scales first.
+void tile_scales_on_gfx1250(RuleSet& rules) {
+  constexpr Family kGptOss = Family::kGptOss;
+  constexpr Family kGeneric = Family::kGeneric;
+  constexpr Backend kAiter = AITER_TRITON_MXFP4_BF16;
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
+  edit::add_layouts(rules, {{TRITON, kGptOss, kGfx1250, &kTriton38Gfx1250Layout},
+                            {TRITON, kGeneric, kGfx1250, &kTriton38Gfx1250KInterleavedLayout},
+                            {TRITON_UNFUSED, {}, kGfx1250, &kTriton38Gfx1250Layout},
+                            {kAiter, kGptOss, kGfx1250, &kTriton38Gfx1250Layout},
+                            {kAiter, kGeneric, kGfx1250, &kTriton38Gfx1250RowInterleavedLayout},
+                            {AITER_MXFP4_FP8, {}, kGfx1250, &kAiterW4a8Triton38Gfx1250Layout},
+                            {AITER_MXFP4_BF16, kGeneric, kGfx1250, &kTriton38Gfx1250Layout}});
+}
+
 // The wheel's own DeepGEMM, executed as on 12.0 and 12.1, packs scales as on 10.x.
 void serve_deepgemm(RuleSet& rules) {
   std::erase_if(rules.layouts, [](const LayoutRow& row) {
@@ -121,13 +137,16 @@ const Release kRelease0330 = {
     .version = "0.33.0",
     .date = "2026-11-02",
     .commit = "4ba787ec9",
-    .pins = {{"flashinfer", "0.7.2.post1"}, {"humming-kernels", "0.1.19"}},
+    .pins = {{"flashinfer", "0.7.2.post1"},
+             {"humming-kernels", "0.1.19"},
+             {"ROCm/triton", "669b31acc", Platform::kRocm}},
     .changes = "AITER_TRITON_MXFP4_MXFP4 on gfx1250; LoRA on FLASHINFER_TRTLLM_MXFP4_BF16 by name",
     .executed = "14,994 of 14,994 decisions with traces; on a CPU, bytes of layouts",
     .base = &kRelease0320,
     .apply =
         [](RuleSet& rules) {
           change_aiter(rules);
+          tile_scales_on_gfx1250(rules);
           add_lora(rules);
           serve_deepgemm(rules);
           tell_humming_0_33(rules);

@@ -14,6 +14,7 @@ import aiter_source
 import decisions  # finds the package
 import grid
 import humming_kernels
+import triton_source
 from mxfp4_repack.vllm import sample
 
 # Seed, experts, H, I and whether there are biases, which the gpt_oss converters ask for.
@@ -148,8 +149,16 @@ def cases(release, platform):
                 yield from ({"platform": platform, "arch": arch, "backend": backend} | variant for variant in humming_keys(release))
 
 
-def digests(release, platform, sizes=SIZES, aiter=None):
-    """The rows with sizes and "out", or "error" where the converter stops; "aiter" names the versions of AITER that made it."""
+def made_by(release, sized, aiter, triton_kernels):
+    """What the converter returns, and of which versions of the packages that lie beside the wheel."""
+    def through_aiter():
+        return aiter_source.agreed(aiter, lambda: sample.converted(release, sized)) if aiter else (sample.converted(release, sized), [])
+    (out, by_aiter), by_triton = triton_source.agreed(triton_kernels, through_aiter) if triton_kernels else (through_aiter(), [])
+    return {"out": out} | ({"aiter": by_aiter} if by_aiter else {}) | ({"triton_kernels": by_triton} if by_triton else {})
+
+
+def digests(release, platform, sizes=SIZES, aiter=None, triton_kernels=None):
+    """The rows with sizes and "out", or "error" where the converter stops; "aiter" and "triton_kernels" name the versions of them that made it."""
     from vllm.distributed import parallel_state
 
     rows = []
@@ -161,9 +170,7 @@ def digests(release, platform, sizes=SIZES, aiter=None):
         for seed, experts, hidden, inter, bias in sizes[:1] if row.get("humming_input_dtype") in HUMMING_RARE else sizes:
             sized = row | {"seed": seed, "E": experts, "H": hidden, "I": inter, "bias": row.get("bias", bias or row["family"] == "gpt_oss")}
             try:
-                sized["out"], versions = aiter_source.agreed(aiter, lambda: sample.converted(release, sized)) if aiter else (
-                    sample.converted(release, sized), [])
-                sized |= {"aiter": versions} if versions else {}
+                sized |= made_by(release, sized, aiter, triton_kernels)
             except Exception as e:
                 sized["error"] = f"{type(e).__name__}: {e}"[:200]
             rows.append(sized)

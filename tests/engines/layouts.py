@@ -63,7 +63,7 @@ def changes(stored, old, new):
 
 
 def without_sizes(row):
-    return json.dumps({key: value for key, value in row.items() if key not in ("seed", "E", "H", "I", "bias", "out", "error")}, sort_keys=True)
+    return json.dumps({key: value for key, value in row.items() if key not in ("seed", "E", "H", "I", "bias", "out", "error", "aiter", "triton_kernels")}, sort_keys=True)
 
 
 def compare(program, release, rows, first):

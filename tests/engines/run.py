@@ -55,6 +55,7 @@ def convert(version, cache, platform, arch, sizes, path):
     import deep_gemm_kernels
     import humming_kernels
     import kernels
+    import triton_source
     import world
 
     pins = wheels.provenance(version, cache)["pins"]
@@ -68,10 +69,15 @@ def convert(version, cache, platform, arch, sizes, path):
         humming_kernels.install(humming, cache, scene)
     if deep_gemm:
         deep_gemm_kernels.install(version, cache, scene)
+    triton_kernels = triton_source.sources(version, cache) if platform == "rocm" else {}
+    if triton_kernels:
+        # vLLM asks at its import which of them there is.
+        triton_source.install(next(iter(triton_kernels.values())))
     release = decisions.Release(scene)
     # After the import, in which vLLM declares the operators that it finds: prepare() adds some.
     converters.prepare(torch, scene)
-    rows = converters.digests(release, platform, sizes or converters.SIZES, aiter_source.sources(cache) if platform == "rocm" else {})
+    aiter = aiter_source.sources(cache) if platform == "rocm" else {}
+    rows = converters.digests(release, platform, sizes or converters.SIZES, aiter, triton_kernels)
     with open(path + ".new", "w") as out:
         json.dump({"converters": rows}, out, ensure_ascii=False)
     os.rename(path + ".new", path)

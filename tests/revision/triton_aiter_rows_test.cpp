@@ -145,28 +145,87 @@ TEST(TritonAiterRows, HopperKernelMisreadsHalfGroups) {
   }
 }
 
-// From 0.31.0 on, ROCm builds take another triton_kernels, whose bytes were not executed.
 TEST(TritonAiterRows, AitersTritonKernelPairsGateAndUpRows) {
-  const auto row = [](std::string_view revision, Family family, std::string arch) {
-    return find_layout_row(
-        revision_by_name(revision),
-        target_of(Backend::AITER_TRITON_MXFP4_BF16, family, Platform::kRocm, std::move(arch)));
+  const auto at = [](std::string_view revision, Family family, std::string arch) {
+    return find_layout_row(revision_by_name(revision),
+                           target_of(Backend::AITER_TRITON_MXFP4_BF16, family, Platform::kRocm,
+                                     std::move(arch)))
+        ->layout;
   };
-  const auto at_0_30 = [&](Family family, std::string arch) {
-    return row("vllm-0.30.0", family, std::move(arch))->layout;
-  };
-  EXPECT_EQ(at_0_30(Family::kGeneric, "gfx950"), &kTritonCdna4RowInterleavedLayout);
-  EXPECT_EQ(at_0_30(Family::kGeneric, "gfx942"), &kTritonStridedRowInterleavedLayout);
-  EXPECT_EQ(at_0_30(Family::kGptOss, "gfx950"), &kTritonCdna4Layout);
-  EXPECT_EQ(at_0_30(Family::kGptOss, "gfx942"), &kTritonStridedLayout);
+  EXPECT_EQ(at("vllm-0.30.0", Family::kGeneric, "gfx950"), &kTritonCdna4RowInterleavedLayout);
+  EXPECT_EQ(at("vllm-0.30.0", Family::kGeneric, "gfx942"), &kTritonStridedRowInterleavedLayout);
+  EXPECT_EQ(at("vllm-0.30.0", Family::kGptOss, "gfx950"), &kTritonCdna4Layout);
+  EXPECT_EQ(at("vllm-0.30.0", Family::kGptOss, "gfx942"), &kTritonStridedLayout);
   for (const std::string_view revision : {"vllm-0.31.0", "vllm-0.32.0", "vllm-0.33.0"}) {
-    for (const Family family : {Family::kGeneric, Family::kGptOss}) {
-      const LayoutRow* found = row(revision, family, "gfx950");
-      ASSERT_NE(found, nullptr) << revision;
-      EXPECT_EQ(found->layout, nullptr) << revision;
-      EXPECT_NE(found->refusal.find("triton_kernels 3.8"), std::string_view::npos) << revision;
+    EXPECT_EQ(at(revision, Family::kGeneric, "gfx950"), &kTriton38Cdna4RowInterleavedLayout);
+    EXPECT_EQ(at(revision, Family::kGeneric, "gfx942"), &kTriton38StridedRowInterleavedLayout);
+    EXPECT_EQ(at(revision, Family::kGptOss, "gfx950"), &kTriton38Cdna4Layout);
+    EXPECT_EQ(at(revision, Family::kGptOss, "gfx942"), &kTriton38StridedLayout);
+  }
+}
+
+// From 0.31.0 on, ROCm builds take triton_kernels 3.8; 0.33.0 tiles scales on gfx1250 first.
+TEST(TritonAiterRows, RocmTakesTritonKernels38) {
+  struct Want {
+    const char* revision;
+    const char* arch;
+    int64_t world;
+    const Layout* plain;
+    const Layout* k_interleaved;
+    const Layout* w4a8;
+  };
+  const Want plain{"",
+                   "",
+                   1,
+                   &kTriton38StridedLayout,
+                   &kTriton38StridedKInterleavedLayout,
+                   &kAiterW4a8Triton38StridedLayout};
+  const Want cdna4{"",
+                   "",
+                   1,
+                   &kTriton38Cdna4Layout,
+                   &kTriton38Cdna4KInterleavedLayout,
+                   &kAiterW4a8Triton38Cdna4Layout};
+  const Want tiled{"",
+                   "",
+                   1,
+                   &kTriton38Gfx1250Layout,
+                   &kTriton38Gfx1250KInterleavedLayout,
+                   &kAiterW4a8Triton38Gfx1250Layout};
+  const auto on = [](Want want, const char* revision, const char* arch, int64_t world) {
+    want.revision = revision, want.arch = arch, want.world = world;
+    return want;
+  };
+  std::vector<Want> table;
+  for (const char* revision : {"vllm-0.31.0", "vllm-0.32.0", "vllm-0.33.0"}) {
+    table.insert(table.end(), {on(cdna4, revision, "gfx950", 1), on(cdna4, revision, "gfx950", 2),
+                               on(plain, revision, "gfx950", 4), on(plain, revision, "gfx942", 1)});
+  }
+  table.insert(table.end(),
+               {on(plain, "vllm-0.31.0", "gfx1250", 1), on(plain, "vllm-0.32.0", "gfx1250", 1),
+                on(tiled, "vllm-0.33.0", "gfx1250", 1), on(tiled, "vllm-0.33.0", "gfx1250", 4)});
+  for (const Want& want : table) {
+    SCOPED_TRACE(std::string(want.revision) + " " + want.arch);
+    const auto at = [&](Backend backend, Family family) {
+      Target target = target_of(backend, family, Platform::kRocm, want.arch);
+      target.world_size = want.world;
+      return find_layout_row(revision_by_name(want.revision), target)->layout;
+    };
+    EXPECT_EQ(at(Backend::TRITON, Family::kGptOss), want.plain);
+    EXPECT_EQ(at(Backend::TRITON, Family::kGeneric), want.k_interleaved);
+    for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+      EXPECT_EQ(at(Backend::TRITON_UNFUSED, family), want.plain);
+      EXPECT_EQ(at(Backend::AITER_MXFP4_FP8, family), want.w4a8);
     }
   }
+  // CUDA and XPU keep theirs, and without an arch there is none.
+  const auto other = [](Platform platform, std::string arch) {
+    return find_layout_row(revision_by_name("vllm-0.33.0"),
+                           target_of(Backend::TRITON, Family::kGptOss, platform, std::move(arch)));
+  };
+  EXPECT_EQ(other(Platform::kCuda, "sm80")->layout, &kTritonStridedLayout);
+  EXPECT_EQ(other(Platform::kXpu, "")->layout, &kTritonStridedLayout);
+  EXPECT_EQ(other(Platform::kRocm, ""), nullptr);
 }
 
 // 0.23.0 and 0.24.0 keep gate and up apart; the callers of 0.32.0 and later hand the converter a
@@ -188,8 +247,8 @@ TEST(TritonAiterRows, AiterKeepsGateAndUpApart) {
   EXPECT_EQ(at("vllm-0.32.0"), &kAiterBf16SituLayout);
   target.arch = "gfx1250";
   EXPECT_EQ(at("vllm-0.30.0"), &kTritonStridedLayout);
-  EXPECT_EQ(at("vllm-0.31.0"), nullptr) << "goes through triton_kernels 3.8";
-  EXPECT_EQ(at("vllm-0.33.0"), nullptr);
+  EXPECT_EQ(at("vllm-0.31.0"), &kTriton38StridedLayout) << "goes through triton_kernels 3.8";
+  EXPECT_EQ(at("vllm-0.33.0"), &kTriton38Gfx1250Layout);
 }
 
 TEST(TritonAiterRows, AitersFp4KernelInterleavesRowsByActivation) {

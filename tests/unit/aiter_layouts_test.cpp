@@ -1,6 +1,7 @@
 // The AITER layouts against their index formulas, written out with division and remainder.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "lib/core/error.hpp"
@@ -146,17 +147,22 @@ TEST(AiterLayouts, W4a8NeedsInputScales) {
             "w2_input_scale is None.");
 }
 
-TEST(AiterLayouts, W4a8IsCdna4PlusInputScales) {
+TEST(AiterLayouts, W4a8IsTritonsLayoutPlusInputScales) {
   LayoutInput input = layer();
   input.loaded.input_scales = true;
-  for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale, Slot::kW2WeightScale,
-                    Slot::kW13Bias, Slot::kW2Bias}) {
-    EXPECT_EQ(run_case(kAiterW4a8Fp8Layout, input, slot).out,
-              run_case(kTritonCdna4Layout, input, slot).out);
+  const std::array<std::pair<const Layout*, const Layout*>, 4> pairs = {
+      {{&kAiterW4a8Fp8Layout, &kTritonCdna4Layout},
+       {&kAiterW4a8Triton38Cdna4Layout, &kTriton38Cdna4Layout},
+       {&kAiterW4a8Triton38StridedLayout, &kTriton38StridedLayout},
+       {&kAiterW4a8Triton38Gfx1250Layout, &kTriton38Gfx1250Layout}}};
+  for (const auto& [aiter, triton] : pairs) {
+    for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale,
+                      Slot::kW2WeightScale, Slot::kW13Bias, Slot::kW2Bias}) {
+      EXPECT_EQ(run_case(*aiter, input, slot).out, run_case(*triton, input, slot).out) << aiter->id;
+    }
+    EXPECT_EQ(aiter->outputs(input).size(), 8U);
+    EXPECT_EQ(output_named(*aiter, input, "w2_input_scale").spec, (TensorSpec{DType::kF32, {}}));
   }
-  EXPECT_EQ(kAiterW4a8Fp8Layout.outputs(input).size(), 8U);
-  EXPECT_EQ(output_named(kAiterW4a8Fp8Layout, input, "w2_input_scale").spec,
-            (TensorSpec{DType::kF32, {}}));
 }
 
 }  // namespace

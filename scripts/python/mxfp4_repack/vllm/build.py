@@ -96,19 +96,26 @@ class _Asked:
         self._layer, self._tensors = layer, tensors
         self._calls = 0
 
-    def _next(self, tensor: Any, layout_class: Any, options: Mapping[str, Any]) -> str:
+    def _next(self, tensor: Any, layout: Any, options: Mapping[str, Any]) -> str:
+        """`layout`: a class, which takes the tensor's shape and options; from 3.8 on an object."""
         if self._calls == len(WRAPPED):
             raise Mismatch("calls of convert_layout", len(WRAPPED), "more")
         name = WRAPPED[self._calls]
         self._calls += 1
         want = self._layer.info(name).storage
         data = tensor.storage.data
+        init_shape = want.get("layout_init_shape")
+        given_class = layout if isinstance(layout, type) else type(layout)
         # vLLM may leave options to their defaults, so compare the layouts that the options make.
-        made, expected_layout = (_layout_values(layout_class, shape, given) for shape, given in (
-            (data.shape, options), (want["layout_init_shape"], want["layout_kwargs"])))
+        expected_layout = _layout_values(given_class, init_shape, want["layout_kwargs"])
+        if isinstance(layout, type):
+            shape: Optional[List[int]] = _ints(data.shape)
+            made = _layout_values(layout, data.shape, options)
+        else:
+            shape, made = None, _kept(layout)
         for what, expected, found in (
-                ("layout class", want["layout"], layout_class.__name__),
-                ("shape before the layout", list(want["layout_init_shape"]), _ints(data.shape)),
+                ("layout class", want["layout"], given_class.__name__),
+                ("shape before the layout", init_shape and list(init_shape), shape),
                 ("layout options", expected_layout, made),
                 ("logical shape", list(want["logical_shape"]), _ints(tensor.shape)),
                 ("logical type", want["logical_dtype"], _logical_dtype(tensor.dtype))):
@@ -124,10 +131,11 @@ class _Asked:
 class _StandIn(_Asked):
     """A convert_layout that returns the blob's bytes."""
 
-    def __call__(self, tensor: Any, layout_class: Any, **options: Any) -> Any:
+    def __call__(self, tensor: Any, layout: Any, **options: Any) -> Any:
         import triton_kernels.tensor as tk
-        name = self._next(tensor, layout_class, options)
-        layout = layout_class(tensor.storage.data.shape, **options)
+        name = self._next(tensor, layout, options)
+        if isinstance(layout, type):
+            layout = layout(tensor.storage.data.shape, **options)
         return tk.Tensor(tk.Storage(self._tensors[name], layout), dtype=tensor.dtype,
                          shape=tensor.shape, shape_max=tensor.shape_max)
 
@@ -147,24 +155,32 @@ class LayoutWitness(_Asked):
             return self.differences + [str(mismatch)]
         return self.differences
 
-    def __call__(self, tensor: Any, layout_class: Any, **options: Any) -> Any:
-        made = self.original(tensor, layout_class, **options)
+    def __call__(self, tensor: Any, layout: Any, **options: Any) -> Any:
+        made = self.original(tensor, layout, **options)
         try:
-            name = self._next(tensor, layout_class, options)
+            name = self._next(tensor, layout, options)
             self.differences += tensor_differences(name, self._tensors[name], made.storage.data)
         except Mismatch as mismatch:
             self.differences.append(str(mismatch))
         return made
 
 
-def _layout_values(layout_class: Any, shape: Sequence[int], options: Mapping[str, Any]) -> Any:
+def _layout_values(layout_class: Any, shape: Optional[Sequence[int]],
+                   options: Mapping[str, Any]) -> Any:
     """What a layout of triton_kernels keeps of its arguments and their defaults."""
     try:
-        layout = layout_class(shape, **options)
+        layout = layout_class(**options) if shape is None else layout_class(shape, **options)
     except Exception as error:
         return f"{layout_class.__name__} refuses {dict(options)}: {error}"
-    return {name: _ints(value) if isinstance(value, (tuple, list)) else value
+    return _kept(layout)
+
+
+def _kept(layout: Any) -> Dict[str, Any]:
+    kept = {name: _ints(value) if isinstance(value, (tuple, list)) else value
             for name, value in sorted(vars(layout).items())}
+    if kept.get("major_dim", 0) < 0:  # an axis counted from the end; experts have three
+        kept["major_dim"] += 3
+    return kept
 
 
 def _ints(shape: Sequence[Any]) -> List[int]:
@@ -172,9 +188,12 @@ def _ints(shape: Sequence[Any]) -> List[int]:
 
 
 def _logical_dtype(dtype: Any) -> str:
-    """triton_kernels' FP4 is a description: exponent and mantissa bits, and a sign."""
+    """triton_kernels' FP4 is a description: exponent and mantissa bits, and a sign. From 3.8 on its
+    integers are such, too."""
     bits = tuple(getattr(dtype, name, None)
                  for name in ("bitwidth_exponent", "bitwidth_mantissa", "is_signed"))
+    if bits[0] is None and hasattr(dtype, "bitwidth"):
+        return f"{'int' if dtype.is_signed else 'uint'}{dtype.bitwidth}"
     return "fp4_e2m1" if bits == (2, 1, True) else str(dtype).rsplit(".", 1)[-1]
 
 
