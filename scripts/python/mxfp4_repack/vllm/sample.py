@@ -29,7 +29,7 @@ FUNCTIONS = {"gpt_oss": "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
 PREFIX = "layers.0.experts."
 # torch's types as a layer file names them.
 TYPES = {"uint8": "U8", "int32": "I32", "bfloat16": "BF16", "float16": "F16", "float32": "F32",
-         "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "U8", "float4_e2m1fn_x2": "U8"}
+         "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "U8", "float4_e2m1fn_x2": "U8", "int4": "U8"}
 
 # Backends whose methods load input scales.
 SCALED_INPUTS = ("EMULATION", "AITER_MXFP4_FP8")
@@ -191,7 +191,7 @@ def flags_of(row: Row, revision: str) -> List[str]:
     # What a generic checkpoint says of activations is not in a loaded input: the knob tells it.
     asks = row.get("user") and row["family"] == "gpt_oss"
     made += ["--quantization-config", json.dumps({"moe": {"activation": row["user"]}})] if asks else []
-    for knob in ("tp_size", "params_dtype", "cuda_compiler", *(() if asks else ("humming_input_dtype",))):
+    for knob in ("tp_size", "params_dtype", "cuda_compiler", "aiter_weight", *(() if asks else ("humming_input_dtype",))):
         made += ["--knob", f"{knob}={row[knob]}"] if knob in row else []
     for name, value in row.get("env", {}).items():
         made += ["--env", f"{name}={value}"]
