@@ -96,8 +96,9 @@ struct Decision {
   std::vector<TraceStep> trace;
   std::vector<std::string> notes;  // known defects and load-time failures, one line each
   std::string revision;
-  bool forced = false;  // --backend: the oracle was not asked
-  bool direct = false;  // the caller decided: the oracle was not asked
+  bool forced = false;                         // --backend: the oracle was not asked
+  bool direct = false;                         // the caller decided: the oracle was not asked
+  std::map<std::string, std::string> knobs{};  // of the layout, as far as the caller decides them
 };
 
 }  // namespace mxfp4

@@ -38,6 +38,7 @@ Decision decide_directly(const RuleSet& rules, const CallerRow& caller, const Di
   if (row.backend) {
     decision.backend = row.backend;
     decision.experts_class = row.experts_class;
+    if (!row.knob.empty()) decision.knobs.emplace(row.knob, row.knob_value);
   } else {
     step.reason = "no layout is known for these kernels";
     decision.error_type = "NotImplementedError";

@@ -50,6 +50,7 @@ SITU = ({"activation": "situ"}, {"activation": "situ", "env": AITER | {"VLLM_ROC
 SEPARATED = {"env": AITER | {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4": "1"}, "told": {"use_separated_a4w4": True}}
 # Kimi-K3's method class converts by itself where the user asks for int4 (0.32.0 and later), on one device.
 INT4 = {"activation": "situ", "aiter_weight": "int4", "env": AITER}
+INT4_EVERY = INT4 | {"scale_mode": "every"}
 # What else a converter looks at, as the program's flags name it, and the device that it needs.
 VARIANTS = {
     "AITER_TRITON_MXFP4_MXFP4": tuple({"arch": "gfx1250", "activation": name} for name in ("swigluoai", "swigluoai_uninterleave", "silu")),
@@ -129,7 +130,7 @@ def aiter_variants(release, family, arch):
     if arch != "gfx950":
         from vllm.model_executor.layers.quantization import mxfp4
 
-        return ({}, INT4) if family == "generic" and arch == "gfx942" and hasattr(mxfp4, "_use_k3_situ_int4_gfx942") else ({},)
+        return ({}, INT4, INT4_EVERY) if family == "generic" and arch == "gfx942" and hasattr(mxfp4, "_use_k3_situ_int4_gfx942") else ({},)
     generic = getattr(release.oracle, sample.FUNCTIONS["generic"])
     asked = generic.__code__.co_varnames[:generic.__code__.co_argcount] if family == "generic" else ()
     return ({}, *(SITU if "activation" in asked else ()), *((SEPARATED,) if "use_separated_a4w4" in asked else ()))

@@ -53,7 +53,8 @@ def stream(seed: int, count: int) -> Any:
 
 
 def drawn(row: Row) -> Dict[str, Tuple[str, Any]]:
-    """name -> (type, array of its bits): typical scales, and uniform input scales."""
+    """name -> (type, array of its bits): typical scales, or every one up to 252 with every largest
+    code of a group, by `scale_mode`; and uniform input scales."""
     seed, experts, hidden, inter = (row[key] for key in ("seed", "E", "H", "I"))
 
     def draw(name: str, count: int) -> Any:
@@ -65,7 +66,14 @@ def drawn(row: Row) -> Dict[str, Tuple[str, Any]]:
               "w2_weight_scale": (experts, hidden, inter // 32)}
     for name, shape in shapes.items():
         raw = draw(name, int(numpy.prod(shape)))
-        bits = (112 + (raw & 31)).astype(numpy.uint8) if name.endswith("scale") else raw
+        every = row.get("scale_mode") == "every"
+        bits = raw
+        if name.endswith("scale"):
+            bits = numpy.arange(raw.size) // 8 % 253 if every else 112 + (raw & 31)
+        elif every:  # of each group of 32 codes another largest one
+            count = (numpy.arange(raw.size) // 16 % 8 + 1).astype(numpy.uint8)
+            bits = raw & 0x88 | (raw >> 4 & 7) % count << 4 | (raw & 7) % count
+        bits = bits.astype(numpy.uint8)
         made[name] = ("U8", bits.reshape(shape))
     biases = {"w13_bias": (experts, 2 * inter), "w2_bias": (experts, hidden)}
     for name, pair in biases.items() if row["bias"] else ():
