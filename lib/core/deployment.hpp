@@ -43,6 +43,7 @@ struct Deployment {
   std::optional<std::string> model_activation;     // the checkpoint's own activation key, by name
   std::optional<std::string> weight_override;      // quantization_config.moe.weight, by name
   std::string activation = "swigluoai";
+  bool activation_assumed = false;  // neither a flag nor a config told it
   bool is_act_and_mul = true;
   std::string routing_method = "Renormalize";
   bool lora = false;

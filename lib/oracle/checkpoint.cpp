@@ -189,7 +189,9 @@ Target make_target(const Deployment& deployment, const Decision& decision, Famil
   target.platform = deployment.platform;
   target.arch = deployment.arch;
   target.world_size = deployment.parallel.tp_size;
-  target.activation = deployment.activation;
+  // gpt-oss has one activation; of a generic model the assumed one says nothing.
+  const bool told = family == Family::kGptOss || !deployment.activation_assumed;
+  if (told) target.activation = deployment.activation;
   target.env = deployment.env;
   return target;
 }

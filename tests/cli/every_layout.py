@@ -25,7 +25,7 @@ KNOBS = {"MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
                                "--env", "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1"],
                               ["--env", "VLLM_ROCM_USE_AITER=1", "--env", "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4=1"],
                               ["--activation", "situ", "--knob", "aiter_weight=int4"]),
-         "AITER_TRITON_MXFP4_MXFP4": (["--activation", "silu"],)}
+         "AITER_TRITON_MXFP4_MXFP4": (["--activation", "silu"], ["--activation", "swigluoai"])}
 
 
 def run(*arguments):

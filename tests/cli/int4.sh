@@ -45,5 +45,13 @@ for revision in 0.32.0 0.33.0; do
   expect_exit 2 "$BIN" convert kimi -o no --arch gfx950 $aiter --revision $revision --knob aiter_weight=int4
   expect_one_error '--knob aiter_weight: int4 contradicts'
 done
+# Of an input without a config it is the knob that tells.
+expect_exit 0 "$BIN" convert kimi -o plain --arch gfx942 --backend EMULATION
+expect_exit 0 "$BIN" unpack plain -o loaded
+expect_exit 0 "$BIN" convert loaded -o from_loaded --arch gfx942 --backend AITER_MXFP4_BF16 --activation situ \
+  --knob aiter_weight=int4 --revision 0.33.0
+expect_exit 0 "$BIN" verify int4-0.33.0 --against loaded
+grep -q 'aiter/int4' from_loaded/mxfp4_repack.json || fail 'the knob does not tell'
+expect_exit 0 "$BIN" verify from_loaded --against kimi
 expect_exit 2 "$BIN" convert kimi -o no --arch gfx942 --knob aiter_weight=int8
 expect_one_error "--knob aiter_weight: expected mxfp4 or int4, found 'int8'"
