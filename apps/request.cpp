@@ -96,7 +96,7 @@ std::map<std::string, std::string> knobs_from(const std::vector<std::string>& it
   any.knobs = knobs;
   try {
     (void)params_dtype(any), (void)marlin_input_dtype(any), (void)humming_input_type(any);
-    (void)cuda_compiler(any);
+    (void)cuda_compiler(any), (void)aiter_weight(any);
   } catch (const Error& error) {
     throw Error::usage("--" + error.message());  // "knob NAME: ..."
   }

@@ -105,8 +105,8 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   add("--env", options.env, "Environment variable of the serving process; repeatable",
       "NAME=VALUE");
   add("--knob", options.knobs,
-      "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, tp_size; "
-      "repeatable",
+      "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, cuda_compiler, "
+      "aiter_weight, tp_size; repeatable",
       "NAME=VALUE");
   add("--pad", options.pad, "Round sizes as the backend wants, or take them as they are",
       "auto|none")

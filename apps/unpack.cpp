@@ -49,6 +49,7 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   const auto [blobs, manifests] = open_blob_ranks(options.blob);
   refuse_inputs_in(options.output, blobs);
   refuse_inputs_in(options.output, layer_files(blobs, manifests));
+  for (size_t i = 0; i < blobs.size(); ++i) require_restorable(blobs[i], manifests[i]);
 
   // Open the output: no other process writes there, and an earlier result stays until commit().
   watch_signals("nothing that was unpacked is left");

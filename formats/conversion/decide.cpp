@@ -56,15 +56,36 @@ void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target
   target.knobs.erase(world);
 }
 
+// Sets the knob of AITER's weights where the method class decides it. A knob that says something else
+// is Error::usage, since the engine would make other bytes; where the backend is forced, or an input
+// without the model's config, it is the knob that tells.
+void complete_weight_knob(Conversion& conversion, const OpenedCheckpoint* checkpoint) {
+  const std::string knob = "aiter_weight";
+  const Decision& decision = conversion.decision;
+  if (decision.forced || conversion.caller == nullptr || config_of(checkpoint) == nullptr) return;
+  const auto known = decision.knobs.find(knob);
+  const std::string value = known == decision.knobs.end() ? "mxfp4" : known->second;
+  const auto told = conversion.target.knobs.find(knob);
+  if (told == conversion.target.knobs.end()) {
+    if (known != decision.knobs.end()) conversion.target.knobs.emplace(knob, value);
+    return;
+  }
+  if (told->second == value) return;
+  throw Error::usage(fmt::format("{} contradicts the other facts, with which the engine packs {}",
+                                 told->second, value))
+      .at_key(fmt::format("--knob {}", knob));
+}
+
 // Sets the knobs that follow from other facts: the CUDA compiler from the target file, for HUMMING,
 // which alone asks for it, and the type of activations. A type "none" that contradicts those facts is
 // Error::usage, since the engine would make other bytes. A knob that names another type stays: it
 // stands for the process's variable, which wins in the engine, too.
-void complete_knobs(Conversion& conversion) {
+void complete_knobs(Conversion& conversion, const OpenedCheckpoint* checkpoint) {
   const std::string& compiler = conversion.deployment.cuda_compiler;
   if (!compiler.empty() && conversion.target.backend == Backend::HUMMING) {
     conversion.target.knobs.try_emplace("cuda_compiler", compiler);
   }
+  complete_weight_knob(conversion, checkpoint);
   const std::optional<InputDtype> known =
       input_dtype(*conversion.rules, conversion.deployment, conversion.caller, conversion.target);
   if (!known || !known->value) return;
@@ -288,7 +309,7 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
     apply_knobs(request.knobs, conversion.target);
-    complete_knobs(conversion);
+    complete_knobs(conversion, checkpoint);
     conversion.row = find_layout_row(rules, conversion.target);
   }
   try {

@@ -239,6 +239,17 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
 
 }  // namespace
 
+void require_restorable(const fs::path& blob, const Manifest& manifest) {
+  if (manifest.layers.empty() || layout_of(manifest) == nullptr) return;
+  for (const Output& output : outputs_of(manifest, manifest.layers.front())) {
+    if (output.restores_slot || output.lost.empty()) continue;
+    throw Error::unsupported(fmt::format("layout {}: {} cannot be restored: {}", manifest.layout,
+                                         output.name, output.lost))
+        .in_file(blob.string())
+        .hint("the checkpoint that it was made from has it");
+  }
+}
+
 int64_t restored_bytes(const std::vector<Manifest>& manifests) {
   int64_t total = 0;
   for (const Manifest& manifest : manifests) {
@@ -252,6 +263,7 @@ int64_t restored_bytes(const std::vector<Manifest>& manifests) {
 RestoreResult restore_blob(const fs::path& blob, const Manifest& manifest,
                            const fs::path& directory, const RunLimits& limits,
                            const RunHooks& hooks) {
+  require_restorable(blob, manifest);
   make_directories(directory);
   RestoreResult result;
   for (const ManifestLayer& layer : manifest.layers) {

@@ -21,9 +21,12 @@ struct RestoreResult {
 // Data bytes that restoring these blobs writes at most.
 [[nodiscard]] int64_t restored_bytes(const std::vector<Manifest>& manifests);
 
+// Throws Error::unsupported for a layout that keeps other numbers than the checkpoint's.
+void require_restorable(const std::filesystem::path& blob, const Manifest& manifest);
+
 // Writes layer-NNNNN.safetensors for every layer of one rank's blob into `directory`, each whole or
 // not at all. Checks every file of the blob before it is read. Throws Error::input for a damaged
-// blob, and Error::output.
+// blob, and Error::output; as require_restorable.
 [[nodiscard]] RestoreResult restore_blob(const std::filesystem::path& blob,
                                          const Manifest& manifest,
                                          const std::filesystem::path& directory,

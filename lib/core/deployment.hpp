@@ -43,6 +43,7 @@ struct Deployment {
   std::optional<std::string> model_activation;     // the checkpoint's own activation key, by name
   std::optional<std::string> weight_override;      // quantization_config.moe.weight, by name
   std::string activation = "swigluoai";
+  bool activation_assumed = false;  // neither a flag nor a config told it
   bool is_act_and_mul = true;
   std::string routing_method = "Renormalize";
   bool lora = false;
@@ -96,8 +97,9 @@ struct Decision {
   std::vector<TraceStep> trace;
   std::vector<std::string> notes;  // known defects and load-time failures, one line each
   std::string revision;
-  bool forced = false;  // --backend: the oracle was not asked
-  bool direct = false;  // the caller decided: the oracle was not asked
+  bool forced = false;                         // --backend: the oracle was not asked
+  bool direct = false;                         // the caller decided: the oracle was not asked
+  std::map<std::string, std::string> knobs{};  // of the layout, as far as the caller decides them
 };
 
 }  // namespace mxfp4

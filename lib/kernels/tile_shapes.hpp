@@ -53,6 +53,7 @@ inline constexpr TileRow kTileRows[] = {
      .shape = {.stores_whole = true, .first_order = true, .exchanges = 1, .last_order = true}},
     {.name = "separate halves of odd rows",
      .shape = {.first_order = true, .exchanges = 1, .last_order = true}},
+    {.name = "8-byte blocks", .shape = {.stores_whole = true, .exchanges = 1, .last_order = true}},
     {.name = "cutlass-sm90",
      .shape = {.loads_whole = true,
                .stores_whole = true,

@@ -65,6 +65,7 @@ extern const Layout kAiterBf16HalvesLayout;
 extern const Layout kAiterBf16SituLayout;
 extern const Layout kAiterBf16SituA8w4Layout;
 extern const Layout kAiterBf16SeparatedLayout;
+extern const Layout kAiterInt4Layout;
 extern const Layout kAiterTritonW4a4Layout;
 extern const Layout kAiterTritonW4a4RowInterleavedLayout;
 extern const Layout kAiterW4a8Fp8Layout;

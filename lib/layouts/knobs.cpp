@@ -65,6 +65,10 @@ std::string humming_input_type(const Target& target) {
                                  "float8e4m3-group128", "int8", "float4e2m1"});
 }
 
+std::string aiter_weight(const Target& target) {
+  return knob_choice(target, "aiter_weight", {"mxfp4", "int4"});
+}
+
 std::optional<CompilerVersion> compiler_version(std::string_view text) {
   CompilerVersion version;
   const char* const end = text.data() + text.size();

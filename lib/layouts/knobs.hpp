@@ -14,8 +14,9 @@
 namespace mxfp4 {
 
 // Every knob. One that the chosen layout does not ask for changes nothing, as in the engine.
-inline constexpr std::array<std::string_view, 5> kKnobNames = {
-    "params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler", "tp_size"};
+inline constexpr std::array<std::string_view, 6> kKnobNames = {
+    "params_dtype",  "marlin_input_dtype", "humming_input_dtype",
+    "cuda_compiler", "aiter_weight",       "tp_size"};
 
 // The knob's value, or the first of `allowed`. Throws Error::usage for any other value.
 [[nodiscard]] std::string knob_choice(const Target& target, std::string_view name,
@@ -31,6 +32,9 @@ inline constexpr std::array<std::string_view, 5> kKnobNames = {
 // The same of releases, which also know "float8e4m3-group32", "-group64", "-group128" (F32
 // scales by group; "float8e4m3" has one scale a token, or is MXFP8) and "float4e2m1" (MXFP4).
 [[nodiscard]] std::string humming_input_type(const Target& target);
+
+// "mxfp4" or "int4": whether the method class requantizes for AITER.
+[[nodiscard]] std::string aiter_weight(const Target& target);
 
 struct CompilerVersion {
   unsigned major = 0, minor = 0;

@@ -38,6 +38,7 @@ Decision decide_directly(const RuleSet& rules, const CallerRow& caller, const Di
   if (row.backend) {
     decision.backend = row.backend;
     decision.experts_class = row.experts_class;
+    if (!row.knob.empty()) decision.knobs.emplace(row.knob, row.knob_value);
   } else {
     step.reason = "no layout is known for these kernels";
     decision.error_type = "NotImplementedError";
@@ -188,7 +189,9 @@ Target make_target(const Deployment& deployment, const Decision& decision, Famil
   target.platform = deployment.platform;
   target.arch = deployment.arch;
   target.world_size = deployment.parallel.tp_size;
-  target.activation = deployment.activation;
+  // gpt-oss has one activation; of a generic model the assumed one says nothing.
+  const bool told = family == Family::kGptOss || !deployment.activation_assumed;
+  if (told) target.activation = deployment.activation;
   target.env = deployment.env;
   return target;
 }

@@ -176,6 +176,7 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
     out.model_activation = std::string(caller->model_activation);
   }
   out.activation = facts.activation.value_or(default_activation(out.selector, config));
+  out.activation_assumed = !facts.activation && config == nullptr;
   out.is_act_and_mul = !out.activation.ends_with("_no_mul");
   const auto strategy = out.env.find(std::string(kRoutingVariable));
   const bool simulated = strategy != out.env.end() && !strategy->second.empty();

@@ -69,6 +69,8 @@ struct DirectRow {
   std::optional<Backend> backend;  // empty: kernels that have no layout here
   std::string_view experts_class;
   std::string_view note;
+  // A knob that the layout then has, where the method converts otherwise than the oracle's converter.
+  std::string_view knob{}, knob_value{};
 };
 
 // The engine's method class that serves a checkpoint, and its requests; first match wins.

@@ -88,6 +88,10 @@ bool aiter_a4w4(const Target& t) {
          env_is_on(t, "VLLM_ROCM_USE_AITER_MOE", true);
 }
 
+bool int4_on_gfx942(const Target& t) {
+  return t.arch.starts_with("gfx942") && aiter_weight(t) == "int4";
+}
+
 void change_layouts_0_32(RuleSet& rules) {
   constexpr std::string_view kGptOss =
       "the gpt_oss converter has no branch for this backend: loading stops with ValueError";
@@ -107,7 +111,11 @@ void change_layouts_0_32(RuleSet& rules) {
                Family::kGeneric,
                {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 and AITER MoE on, neither gfx1250 nor situ",
                 aiter_a4w4},
-               &kAiterBf16SeparatedLayout}});
+               &kAiterBf16SeparatedLayout},
+              {AITER_MXFP4_BF16,
+               Family::kGeneric,
+               {"gfx942, aiter_weight=int4", int4_on_gfx942},
+               &kAiterInt4Layout}});
 }
 
 // oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes
@@ -161,7 +169,7 @@ void serve_fp8_activations(RuleSet& rules) {
 
 // quantization/mxfp4.py, _use_k3_situ_aiter and _use_k3_situ_int4_gfx942: the method class serves
 // Kimi-K3 on ROCm without the selector, whatever --moe-backend says. AITER's build is taken to know
-// SiTU. gfx950 keeps the converter; gfx942 converts by itself, with loss, through AITER's functions.
+// SiTU. gfx950 keeps the converter; on gfx942 the method converts by itself, with loss.
 void serve_situ_directly(RuleSet& rules) {
   const auto on = [](std::string_view arch) {
     return all_of(
@@ -170,11 +178,11 @@ void serve_situ_directly(RuleSet& rules) {
   const std::vector<DirectRow> exceptions = {
       {on("gfx950"), AITER_MXFP4_BF16, "AiterExperts",
        "this method bypasses the oracle for SiTU on gfx950: moe_backend and override are ignored"},
-      {all_of({on("gfx942"), weight_override_is("int4_per_group_32")}),
-       {},
-       "AITER's int4",
+      {all_of({on("gfx942"), weight_override_is("int4_per_group_32")}), AITER_MXFP4_BF16,
+       "AiterExperts",
        "this method bypasses the oracle: on gfx942 it requantizes SiTU's experts from MXFP4 to "
-       "int4, with loss and by AITER's own functions, which were not executed"}};
+       "int4, with loss; moe_backend is ignored",
+       "aiter_weight", "int4"}};
   for (CallerRow& row : rules.callers) {
     if (row.family == Family::kGeneric && row.direct.empty()) row.exceptions = exceptions;
   }

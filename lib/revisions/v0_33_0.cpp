@@ -41,6 +41,8 @@ ExpertClass trtllm_lora() {
 // The kernel's epilogue for these activations wants gate and up rows in turns.
 bool swigluoai(const Target& t) { return t.activation.starts_with("swigluoai"); }
 
+bool activation_not_told(const Target& t) { return t.activation.empty(); }
+
 void change_aiter(RuleSet& rules) {
   edit::expert_class(rules, "AiterExperts").name = "AiterMxfp4Experts";
   for (const Backend backend : {AITER_MXFP4_BF16, AITER_MXFP4_MXFP4}) {
@@ -63,7 +65,18 @@ void change_aiter(RuleSet& rules) {
   edit::insert_after(rules.option_names, "aiter_triton_mxfp4_bf16",
                      std::string_view("aiter_triton_mxfp4_mxfp4"));
   edit::copy_kernel_settings(rules, AITER_MXFP4_MXFP4, AITER_TRITON_MXFP4_MXFP4);
+  constexpr std::string_view kAsks =
+      "the order of w13's rows depends on the activation, which neither the input nor a flag "
+      "tells: "
+      "give --activation NAME";
   edit::add_layouts(rules, {{AITER_TRITON_MXFP4_MXFP4,
+                             Family::kGeneric,
+                             {"activation not told", activation_not_told},
+                             nullptr,
+                             kAsks,
+                             {},
+                             /*asks=*/true},
+                            {AITER_TRITON_MXFP4_MXFP4,
                              {},
                              {"activation swigluoai or swigluoai_uninterleave", swigluoai},
                              &kAiterTritonW4a4RowInterleavedLayout},

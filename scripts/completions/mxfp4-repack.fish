@@ -36,7 +36,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l activation -x -a 'silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul' -d 'Activation of the experts'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l routing-method -x -a 'Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Unspecified DeepseekV4 Custom Simulated' -d 'Routing method'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l env -x -d 'NAME=VALUE of the serving process'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l knob -x -a 'params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= tp_size=' -d 'Layout parameter'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l knob -x -a 'params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size=' -d 'Layout parameter'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l pad -x -a 'auto none' -d 'Round sizes, or not'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain list" -l revision -x -d 'vLLM release that serves'
 

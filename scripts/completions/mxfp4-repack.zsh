@@ -35,7 +35,7 @@ _mxfp4_repack() {
     '--activation=[activation of the experts]:activation:(silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul)'
     '--routing-method=[routing method]:method:(Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Unspecified DeepseekV4 Custom Simulated)'
     '*--env=[NAME=VALUE of the serving process]:variable: '
-    '*--knob=[layout parameter]:parameter:(params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= tp_size=)'
+    '*--knob=[layout parameter]:parameter:(params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size=)'
     '--pad=[round sizes, or not]:padding:(auto none)'
     '--revision=[vLLM release that serves]:revision: '
     '--allow-known-defects[accept bytes known to be wrong]'

@@ -180,3 +180,16 @@ expect_exit 2 "$BIN" explain "$model" --arch sm100 --history --revision $old
 expect_one_error '--revision: of no use with --history'
 expect_exit 2 "$BIN" explain --arch sm9 --history
 expect_one_error "unknown machine 'sm9'"
+
+# What only the model's config would tell is asked for, not guessed, of an input without one.
+expect_exit 0 "$BIN" convert "$model" -o for_unpack --arch sm80
+expect_exit 0 "$BIN" unpack for_unpack -o without_config
+w4a4="convert without_config -o no --dry-run --revision 0.33.0 --backend AITER_TRITON_MXFP4_MXFP4 --arch gfx1250"
+# shellcheck disable=SC2086
+{
+  expect_exit 4 "$BIN" $w4a4
+  expect_one_error 'AITER_TRITON_MXFP4_MXFP4 on gfx1250 .* give --activation NAME'
+  grep -q '^hint' stderr && fail 'another release is proposed where a fact is missing'
+  expect_exit 0 "$BIN" $w4a4 --activation silu
+  grep -qE 'aiter/triton-w4a4($| )' stdout || fail 'silu has another layout'
+}

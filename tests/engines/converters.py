@@ -49,6 +49,9 @@ SITU = ({"activation": "situ"}, {"activation": "situ", "env": AITER | {"VLLM_ROC
         {"activation": "situ", "env": AITER | {"VLLM_ROCM_USE_AITER_MOE_SITUV2": "a8w4"}})
 # The method class tells the generic converter what it makes of this variable.
 SEPARATED = {"env": AITER | {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4": "1"}, "told": {"use_separated_a4w4": True}}
+# Kimi-K3's method class converts by itself where the user asks for int4 (0.32.0 and later), on one device.
+INT4 = {"activation": "situ", "aiter_weight": "int4", "env": AITER}
+INT4_EVERY = INT4 | {"scale_mode": "every"}
 # What else a converter looks at, as the program's flags name it, and the device that it needs.
 VARIANTS = {
     "AITER_TRITON_MXFP4_MXFP4": tuple({"arch": "gfx1250", "activation": name} for name in ("swigluoai", "swigluoai_uninterleave", "silu")),
@@ -69,6 +72,14 @@ def prepare(torch, scene):
     torch.cuda.get_device_capability = lambda *a, **k: scene.capability
     torch.cuda.current_device = lambda: 0
     torch.set_num_threads(1)
+    torch.accelerator.empty_cache = lambda: None
+    copy = torch.Tensor.copy_
+
+    def copy_bytes(self, source, *rest):  # a GPU copies them as they lie; the CPU has no copy of this type
+        if self.dtype == source.dtype == torch.int4:
+            return copy(self.view(torch.uint8), source.view(torch.uint8), *rest).view(torch.int4)
+        return copy(self, source, *rest)
+    torch.Tensor.copy_ = copy_bytes
     target_info = importlib.import_module("triton.language.target_info")
     target_info.current_target = lambda: triton_target(scene)
 
@@ -116,12 +127,36 @@ def humming_variants(arch, family):
 
 
 def aiter_variants(release, family, arch):
-    """What AITER_MXFP4_BF16's branch looks at in this release, beside the device."""
+    """What AITER_MXFP4_BF16's branch looks at in this release, beside the device; and what a method class does in its place."""
     if arch != "gfx950":
-        return ({},)
+        from vllm.model_executor.layers.quantization import mxfp4
+
+        return ({}, INT4, INT4_EVERY) if family == "generic" and arch == "gfx942" and hasattr(mxfp4, "_use_k3_situ_int4_gfx942") else ({},)
     generic = getattr(release.oracle, sample.FUNCTIONS["generic"])
     asked = generic.__code__.co_varnames[:generic.__code__.co_argcount] if family == "generic" else ()
     return ({}, *(SITU if "activation" in asked else ()), *((SEPARATED,) if "use_separated_a4w4" in asked else ()))
+
+
+def by_method(release, row):
+    """What the release's method class makes of the row's layer where it converts by itself. It is asked whether it does, and builds no kernel."""
+    from vllm.model_executor.layers.quantization import mxfp4
+
+    model = release.settings._current_vllm_config.model_config
+    model.quantization_config = release.args(moe={"weight": "int4_per_group_32"})
+    case = grid.case((row["platform"], row["arch"]), activation=row["activation"])
+    config = release.moe_config(case)
+    config.activation_situ_linear_beta = 1.0
+    method = mxfp4.Mxfp4MoEMethod(config)
+    if not method.is_k3_situ_int4_gfx942:
+        raise RuntimeError("the method asks the selector")
+    method.get_fused_moe_quant_config = lambda layer: None
+    layer = sample.layer_of(release.torch, sample.as_torch(release.torch, sample.drawn(row), "cpu"), config.activation, row)
+    method.process_weights_after_loading(layer)
+    return {name: sample.described(getattr(layer, name)) for name in sample.RESULTS if getattr(layer, name, None) is not None}
+
+
+def converted(release, row):
+    return by_method(release, row) if "aiter_weight" in row else sample.converted(release, row)
 
 
 def at_home(backend, platform):
@@ -152,7 +187,7 @@ def cases(release, platform):
 def made_by(release, sized, aiter, triton_kernels):
     """What the converter returns, and of which versions of the packages that lie beside the wheel."""
     def through_aiter():
-        return aiter_source.agreed(aiter, lambda: sample.converted(release, sized)) if aiter else (sample.converted(release, sized), [])
+        return aiter_source.agreed(aiter, lambda: converted(release, sized)) if aiter else (converted(release, sized), [])
     (out, by_aiter), by_triton = triton_source.agreed(triton_kernels, through_aiter) if triton_kernels else (through_aiter(), [])
     return {"out": out} | ({"aiter": by_aiter} if by_aiter else {}) | ({"triton_kernels": by_triton} if by_triton else {})
 

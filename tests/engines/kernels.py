@@ -96,8 +96,9 @@ def is_literal(node):
     return True
 
 
-def functions(root, paths, names, torch):
-    """Those functions of a package's Python files, with what they use of the same files; without decorators and annotations. They see this `torch`."""
+def functions(root, paths, names, torch, **others):
+    """Those functions of a package's Python files, with what they use of the same files; without decorators and annotations. They see this `torch`, and
+    `others` by name."""
     known = {}
     for path in paths:
         full = os.path.join(root, path)
@@ -106,7 +107,7 @@ def functions(root, paths, names, torch):
                 known.setdefault(node.name, node)
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and is_literal(node.value):
                 known.setdefault(node.targets[0].id, node)
-    space, done, waiting = {"torch": torch, "math": math}, set(), list(names)
+    space, done, waiting = {"torch": torch, "math": math} | others, set(), list(names)
     while waiting:
         name = waiting.pop()
         if name in done or name in space or hasattr(builtins, name) or name not in known:

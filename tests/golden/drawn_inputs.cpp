@@ -46,6 +46,12 @@ std::vector<std::byte> drawn_input_scales(uint64_t seed, int64_t count, const st
   return bytes;
 }
 
+// Both codes of a byte, with their magnitudes' numbers modulo `count`.
+std::byte below(size_t count, std::byte pair) {
+  const auto both = std::to_integer<size_t>(pair);
+  return static_cast<std::byte>((both & 0x88) | (both >> 4 & 7) % count << 4 | (both & 7) % count);
+}
+
 std::vector<std::byte> drawn_slot(Slot slot, const TensorSpec& spec, const Draw& draw) {
   const uint64_t seed = draw.seed * 16 + static_cast<uint64_t>(slot);
   switch (slot) {
@@ -62,6 +68,11 @@ std::vector<std::byte> drawn_slot(Slot slot, const TensorSpec& spec, const Draw&
   const bool is_scale = slot == Slot::kW13WeightScale || slot == Slot::kW2WeightScale;
   if (is_scale && draw.scale_mode == "typical") {
     for (std::byte& b : bytes) b = static_cast<std::byte>(112 + (std::to_integer<int>(b) & 31));
+  }
+  if (draw.scale_mode == "every") {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = is_scale ? static_cast<std::byte>(i / 8 % 253) : below(i / 16 % 8 + 1, bytes[i]);
+    }
   }
   return bytes;
 }

@@ -122,8 +122,8 @@ void expect_executed(const nlohmann::json& row, const Target& target, const Layo
   spec.input_scales =
       target.backend == Backend::EMULATION || target.backend == Backend::AITER_MXFP4_FP8;
   if (!takes(layout, {spec, target})) return;
-  const LoadedLayer layer =
-      drawn_layer(spec, {row.at("seed").get<uint64_t>(), "typical", "uniform"});
+  const LoadedLayer layer = drawn_layer(
+      spec, {row.at("seed").get<uint64_t>(), row.value("scale_mode", "typical"), "uniform"});
   const Tensors written = run_layout(layout, {spec, target}, layer, std::byte{0xA5});
   for (const auto& [name, want] : row.at("out").items()) {
     SCOPED_TRACE(name);

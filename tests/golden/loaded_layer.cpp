@@ -76,8 +76,8 @@ Target target_from_fields(const Fields& fields) {
   target.platform = fields.contains("platform") ? platform_from_name(get("platform")).value()
                                                 : default_platform(get("backend"), arch);
   if (arch != "any" && arch != "xpu") target.arch = arch;
-  for (const char* knob :
-       {"params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler"}) {
+  for (const char* knob : {"params_dtype", "marlin_input_dtype", "humming_input_dtype",
+                           "cuda_compiler", "aiter_weight"}) {
     const std::string value = get(knob);
     if (!value.empty()) target.knobs[knob] = value;
   }

@@ -56,6 +56,7 @@ const std::vector<Change>& changes() {
       knob("humming_input_dtype", "float4e2m1"),
       knob("humming_input_dtype", "fp8_per_tensor_static"),
       knob("humming_input_dtype", "int4_per_group_32"),
+      knob("aiter_weight", "int4"),
       [](Target& target) { target.world_size = 4; },
       [](Target& target) { target.activation = "silu"; },
       [](Target& target) { target.activation = "situ"; },

@@ -16,7 +16,7 @@ GOLDEN = TESTDATA / "golden"
 PREFIX = "layers.0.experts"
 SEED = "vllm-2026-05-18"  # the revision that made the goldens
 NEWER = "vllm-2026-08-17"
-KNOBS = ("params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler", "tp_size")
+KNOBS = ("params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler", "aiter_weight", "tp_size")
 PLATFORMS = {"XPU": "xpu", "CPU": "cpu"}
 # A serving machine for each backend.
 ARCHES = {

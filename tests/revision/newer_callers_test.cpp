@@ -184,8 +184,14 @@ TEST_P(SituCallers, Gfx942RequantizesOnlyWhereItIsAskedTo) {
   deployment_.weight_override = "int4_per_group_32";
   const Decision decision = decided();
   EXPECT_TRUE(decision.direct);
-  EXPECT_FALSE(decision.backend);
-  EXPECT_NE(decision.error_message.find("AITER's int4"), std::string::npos);
+  ASSERT_EQ(decision.backend, Backend::AITER_MXFP4_BF16);
+  EXPECT_NE(find_class(rules_, decision.experts_class), nullptr) << decision.experts_class;
+  Target target = make_target(deployment_, decision, Family::kGeneric);
+  EXPECT_NE(find_layout_row(rules_, target)->layout, &kAiterInt4Layout) << "without the knob";
+  target.knobs = decision.knobs;
+  EXPECT_EQ(find_layout_row(rules_, target)->layout, &kAiterInt4Layout);
+  target.arch = "gfx950";
+  EXPECT_EQ(find_layout_row(rules_, target)->layout, &kAiterBf16SituLayout);
 }
 
 TEST(NewerCallers, OlderReleasesAskForSituToo) {

@@ -171,8 +171,9 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
     if (row.emulates_when.holds) line(out, "  EMULATION when {}", row.emulates_when.text);
     if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
     const auto add_direct = [&](std::string_view kind, const DirectRow& direct) {
-      line(out, "  {}, {}: {} {}; {}", kind, direct.when.text,
+      line(out, "  {}, {}: {} {}{}; {}", kind, direct.when.text,
            direct.backend ? backend_name(*direct.backend) : "no layout", direct.experts_class,
+           direct.knob.empty() ? "" : fmt::format(", {}={}", direct.knob, direct.knob_value),
            direct.note);
     };
     for (const DirectRow& direct : row.direct) add_direct("direct", direct);

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "lib/layouts/all.hpp"
+#include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -261,6 +263,26 @@ TEST(TritonAiterRows, AitersFp4KernelInterleavesRowsByActivation) {
     target.activation = name;
     EXPECT_EQ(now(), &kAiterTritonW4a4RowInterleavedLayout) << name;
   }
+  target.family = Family::kGeneric;
+  EXPECT_EQ(now(), &kAiterTritonW4a4RowInterleavedLayout);
+}
+
+// Without a config the activation of gpt-oss is known, that of another model is not.
+TEST(TritonAiterRows, AitersFp4KernelAsksForTheActivation) {
+  const RuleSet& rules = revision_by_name("vllm-0.33.0");
+  DeploymentFacts facts;
+  facts.platform = Platform::kRocm;
+  facts.arch = "gfx1250";
+  const auto row_of = [&](Family family) {
+    const Deployment deployment = resolve_deployment(rules, facts, nullptr, nullptr);
+    Decision decision;
+    decision.backend = Backend::AITER_TRITON_MXFP4_MXFP4;
+    return find_layout_row(rules, make_target(deployment, decision, family));
+  };
+  EXPECT_EQ(row_of(Family::kGptOss)->layout, &kAiterTritonW4a4RowInterleavedLayout);
+  EXPECT_TRUE(row_of(Family::kGeneric)->asks);
+  facts.activation = "silu";
+  EXPECT_EQ(row_of(Family::kGeneric)->layout, &kAiterTritonW4a4Layout);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ DTYPES: Dict[str, Tuple[str, str]] = {
     "F8_E4M3": ("u1", "float8_e4m3fn"), "F8_E8M0": ("u1", "float8_e8m0fnu"),
 }
 _TORCH_BYTES = {
-    "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1,
+    "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1, "int4": 1,
     "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4,
 }
 

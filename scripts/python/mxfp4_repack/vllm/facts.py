@@ -72,7 +72,8 @@ def _is_aiter_generic(manifest: Mapping[str, Any], live: Live) -> bool:
 
 def _situ_of_blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
     name = manifest["layout"].rsplit("/", 1)[-1]
-    return {"bf16-situ": "situ", "bf16-situ-a8w4": "situ with a8w4"}.get(name, "another")
+    return {"bf16-situ": "situ", "bf16-situ-a8w4": "situ with a8w4",
+            "int4": "situ as int4"}.get(name, "another")
 
 
 def _situ_of_live(live: Live, manifest: Mapping[str, Any]) -> str:

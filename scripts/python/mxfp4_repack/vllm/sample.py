@@ -29,7 +29,7 @@ FUNCTIONS = {"gpt_oss": "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
 PREFIX = "layers.0.experts."
 # torch's types as a layer file names them.
 TYPES = {"uint8": "U8", "int32": "I32", "bfloat16": "BF16", "float16": "F16", "float32": "F32",
-         "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "U8", "float4_e2m1fn_x2": "U8"}
+         "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "U8", "float4_e2m1fn_x2": "U8", "int4": "U8"}
 
 # Backends whose methods load input scales.
 SCALED_INPUTS = ("EMULATION", "AITER_MXFP4_FP8")
@@ -53,7 +53,8 @@ def stream(seed: int, count: int) -> Any:
 
 
 def drawn(row: Row) -> Dict[str, Tuple[str, Any]]:
-    """name -> (type, array of its bits): typical scales, and uniform input scales."""
+    """name -> (type, array of its bits): typical scales, or every one up to 252 with every largest
+    code of a group, by `scale_mode`; and uniform input scales."""
     seed, experts, hidden, inter = (row[key] for key in ("seed", "E", "H", "I"))
 
     def draw(name: str, count: int) -> Any:
@@ -65,7 +66,14 @@ def drawn(row: Row) -> Dict[str, Tuple[str, Any]]:
               "w2_weight_scale": (experts, hidden, inter // 32)}
     for name, shape in shapes.items():
         raw = draw(name, int(numpy.prod(shape)))
-        bits = (112 + (raw & 31)).astype(numpy.uint8) if name.endswith("scale") else raw
+        every = row.get("scale_mode") == "every"
+        bits = raw
+        if name.endswith("scale"):
+            bits = numpy.arange(raw.size) // 8 % 253 if every else 112 + (raw & 31)
+        elif every:  # of each group of 32 codes another largest one
+            count = (numpy.arange(raw.size) // 16 % 8 + 1).astype(numpy.uint8)
+            bits = raw & 0x88 | (raw >> 4 & 7) % count << 4 | (raw & 7) % count
+        bits = bits.astype(numpy.uint8)
         made[name] = ("U8", bits.reshape(shape))
     biases = {"w13_bias": (experts, 2 * inter), "w2_bias": (experts, hidden)}
     for name, pair in biases.items() if row["bias"] else ():
@@ -191,7 +199,7 @@ def flags_of(row: Row, revision: str) -> List[str]:
     # What a generic checkpoint says of activations is not in a loaded input: the knob tells it.
     asks = row.get("user") and row["family"] == "gpt_oss"
     made += ["--quantization-config", json.dumps({"moe": {"activation": row["user"]}})] if asks else []
-    for knob in ("tp_size", "params_dtype", "cuda_compiler", *(() if asks else ("humming_input_dtype",))):
+    for knob in ("tp_size", "params_dtype", "cuda_compiler", "aiter_weight", *(() if asks else ("humming_input_dtype",))):
         made += ["--knob", f"{knob}={row[knob]}"] if knob in row else []
     for name, value in row.get("env", {}).items():
         made += ["--env", f"{name}={value}"]
