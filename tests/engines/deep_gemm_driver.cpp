@@ -4,12 +4,16 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 extern "C" {
 
 cudaError_t cudaFree(void*) { return cudaSuccess; }
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  return *status = cudaStreamCaptureStatusNone, cudaSuccess;
+}
 cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* told, int) {
   std::memset(told, 0, sizeof *told);
@@ -19,8 +23,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* told, int) {
   return cudaSuccess;
 }
 
-// torch: tensors of the CPU play those of the device.
-int aoti_torch_device_type_cuda() { return 0; }
+// Of matrix products, which nobody asks for, a handle alone.
+int cublasLtCreate(void** handle) { return *handle = handle, 0; }
+int cublasLtDestroy(void*) { return 0; }
+
+// torch's, as the extension of one release or another asks.
+struct Stream {
+  int64_t device, id;
+};
+Stream _ZN3c104cuda20getCurrentCUDAStreamEa(signed char) { return {}; }
+void* _ZNK3c104cuda10CUDAStream6streamEv(const Stream*) { return nullptr; }
 int aoti_torch_get_current_device_index(int* device) { return *device = 0; }
 int aoti_torch_get_current_cuda_stream(int, void** stream) { return *stream = nullptr, 0; }
 

@@ -61,14 +61,14 @@ def convert(version, cache, platform, arch, sizes, path):
     pins = wheels.provenance(version, cache)["pins"]
     humming = pins.get("humming-kernels") if platform == "cuda" else None
     real = ("triton_kernels", "flashinfer") + (("humming",) if humming else ())
-    deep_gemm = platform == "cuda" and deep_gemm_kernels.can_run(version)
-    faked = ("aiter",) if platform == "rocm" else ("deep_gemm",) if deep_gemm else ()
+    deep_gemm = deep_gemm_kernels.torch_site(version, cache) if platform == "cuda" else None
+    faked = ("aiter",) if platform == "rocm" else () if deep_gemm is None else ("deep_gemm",)
     scene = world.start(wheels.site(version, cache), platform, arch, real=real, faked=faked)
     kernels.install_flashinfer(pins["flashinfer-python"], cache)
     if "humming" in real:
         humming_kernels.install(humming, cache, scene)
-    if deep_gemm:
-        deep_gemm_kernels.install(version, cache, scene)
+    if deep_gemm is not None:
+        deep_gemm_kernels.install(version, cache, scene, deep_gemm)
     triton_kernels = triton_source.sources(version, cache) if platform == "rocm" else {}
     if triton_kernels:
         # vLLM asks at its import which of them there is.
