@@ -36,6 +36,10 @@ bool humming_wgmma(const Target& target) {
   return *capability / 10 == 9;
 }
 
+bool capability_12(const Target& target) {
+  return cuda_capability(target.arch).value_or(0) / 10 == 12;
+}
+
 bool gfx950_in_small_world(const Target& target) {
   return target.arch.starts_with("gfx950") && target.world_size <= 2;
 }

@@ -15,6 +15,7 @@ namespace mxfp4 {
 [[nodiscard]] bool humming_8bit_activations(const Target& target);
 // Throws Error::usage when the arch is not that of a CUDA device: the layout depends on it.
 [[nodiscard]] bool humming_wgmma(const Target& target);
+[[nodiscard]] bool capability_12(const Target& target);
 [[nodiscard]] bool gfx950_in_small_world(const Target& target);
 // False on CUDA and ROCm without an arch: the layout depends on it.
 [[nodiscard]] bool no_swizzle(const Target& target);
@@ -36,6 +37,7 @@ inline constexpr TargetCondition kMarlinFp8OtherArch{
 inline constexpr TargetCondition kHumming8Bit{"humming_input_dtype float8e4m3 or int8",
                                               humming_8bit_activations};
 inline constexpr TargetCondition kHummingWgmma{"CUDA capability 9.x", humming_wgmma};
+inline constexpr TargetCondition kCapability12{"CUDA capability 12.x", capability_12};
 inline constexpr TargetCondition kCdna4{"gfx950, world size up to 2", gfx950_in_small_world};
 inline constexpr TargetCondition kNoSwizzle{
     "CUDA capability below 9.0, other ROCm, gfx950 with a larger world, other platforms",
@@ -47,6 +49,16 @@ inline constexpr TargetCondition kArchTold{"any other arch", arch_told};
 inline constexpr TargetCondition kNoCpuKernels{"arch other than x86-64 with AMX or AVX-512 BF16",
                                                no_cpu_kernels};
 inline constexpr TargetCondition kSitu{"activation situ", situ};
+// The DeepGEMM in the wheels of 0.24.0, 0.27.0 and 0.27.1, executed as on 12.0 and 12.1, asserts in
+// csrc/apis/layout.hpp. That of 0.25.0 to 0.26.0, and from 0.28.0 on, packs scales as on 10.x.
+inline constexpr LayoutRow kNoDeepgemmOn12 = {
+    Backend::DEEPGEMM_MXFP4,
+    {},
+    kCapability12,
+    nullptr,
+    "this release's DeepGEMM has no order of scales for capability 12.x: loading stops with "
+    "RuntimeError",
+    "RuntimeError"};
 inline constexpr std::string_view kNoCpuKernelsRefusal =
     "the CPU backend needs x86-64 with AMX or AVX-512 BF16";
 

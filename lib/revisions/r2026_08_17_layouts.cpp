@@ -28,17 +28,14 @@ constexpr std::string_view kHummingRefusal =
     "of "
     "0.28.0 are";
 constexpr std::string_view kDeepgemmRefusal =
-    "DeepGEMM was executed for vLLM 0.33.0 alone: this revision's order of scales on capability "
-    "12.x is not verified";
+    "DeepGEMM was executed for releases: this commit's order of scales on capability 12.x is not "
+    "verified";
 
 constexpr TargetCondition kHopper = {
     "CUDA capability 9.0", [](const Target& target) { return cuda_capability(target.arch) == 90; }};
 constexpr TargetCondition kBlackwellUp = {
     "CUDA capability 10.0 and above",
     [](const Target& target) { return cuda_capability(target.arch).value_or(0) >= 100; }};
-constexpr TargetCondition kCapability12 = {
-    "CUDA capability 12.x",
-    [](const Target& target) { return cuda_capability(target.arch).value_or(0) / 10 == 12; }};
 
 constexpr TargetCondition kSituA8w4 = {
     "activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4 and AITER MoE on",

@@ -6,6 +6,7 @@
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/r2026_05_18_tables.hpp"
 #include "lib/revisions/releases.hpp"
 
@@ -54,6 +55,7 @@ const Release kRelease0240 = {
         [](RuleSet& rules) {
           undo_humming(rules);
           undo_layouts(rules);
+          edit::add_layouts(rules, {kNoDeepgemmOn12});
           SelectorRow& by_key = edit::selector(rules, Selector::kGptOss);
           edit::remove(by_key.priorities.front().backends, EMULATION);
           for (ExhaustedRow& row : by_key.exhausted) {

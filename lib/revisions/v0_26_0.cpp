@@ -4,6 +4,7 @@
 
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/r2026_05_18_tables.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
@@ -127,6 +128,7 @@ const Release kRelease0260 = {
           undo_exhausted(rules);
           undo_converters_0_26(rules);
           undo_callers(rules);
+          edit::drop_layouts(rules, DEEPGEMM_MXFP4, kCapability12);
           edit::remove(rules.activations, std::string_view("situ"));
           edit::remove_package(rules, "flashinfer_situ");
           edit::remove(rules.option_names, std::string_view("batched_triton"));

@@ -4,6 +4,7 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -70,6 +71,8 @@ const Release kRelease0270 = {
           undo_checks(rules);
           undo_converters_0_27(rules);
           humming_kernels_0_1_4(rules);
+          edit::drop_layouts(rules, DEEPGEMM_MXFP4, kCapability12);
+          edit::add_layouts(rules, {kNoDeepgemmOn12});
         },
 };
 

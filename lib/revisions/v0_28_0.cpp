@@ -1,5 +1,7 @@
 // vLLM 0.28.0 decides as main did nine days before.
+#include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"
+#include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
@@ -15,7 +17,11 @@ const Release kRelease0280 = {
     .changes = "as vllm-2026-08-17",
     .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
     .base = &kCommit20260817,
-    .apply = humming_kernels_0_1_12,
+    .apply =
+        [](RuleSet& rules) {
+          humming_kernels_0_1_12(rules);
+          edit::drop_layouts(rules, Backend::DEEPGEMM_MXFP4, kCapability12);
+        },
 };
 
 }  // namespace mxfp4

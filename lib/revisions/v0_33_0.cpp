@@ -100,13 +100,6 @@ void tile_scales_on_gfx1250(RuleSet& rules) {
                             {AITER_MXFP4_BF16, kGeneric, kGfx1250, &kTriton38Gfx1250Layout}});
 }
 
-// The wheel's own DeepGEMM, executed as on 12.0 and 12.1, packs scales as on 10.x.
-void serve_deepgemm(RuleSet& rules) {
-  std::erase_if(rules.layouts, [](const LayoutRow& row) {
-    return row.backend == DEEPGEMM_MXFP4 && row.layout == nullptr;
-  });
-}
-
 // oracle/mxfp4.py, _humming_input_schema: both converters ask for the user's key.
 void tell_humming_0_33(RuleSet& rules) {
   static constexpr KeyTypeRow kTypes[] = {
@@ -161,7 +154,6 @@ const Release kRelease0330 = {
           change_aiter(rules);
           tile_scales_on_gfx1250(rules);
           add_lora(rules);
-          serve_deepgemm(rules);
           tell_humming_0_33(rules);
           edit::selector(rules, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =

@@ -63,15 +63,15 @@ expect_exit 2 "$BIN" list backends --revision 0.30.1
 grep -qx 'hint: the nearest .*0.30.0; list revisions shows all' stderr || { cat stderr; fail 'not the nearest'; }
 
 # A layout that only an older release has is named, in the hint and by what explain says to type.
-deepgemm=(--arch sm120 --backend DEEPGEMM_MXFP4 --revision 0.32.0)
+deepgemm=(--arch sm120 --backend DEEPGEMM_MXFP4 --revision vllm-2026-08-17)
 expect_exit 4 "$BIN" convert "$model" -o no "${deepgemm[@]}"
-expect_one_error 'DEEPGEMM_MXFP4 on sm120 has no layout in vllm-0.32.0: '
-grep -qx 'hint: --revision vllm-0.23.0 has one, where that release serves' stderr || fail 'no older release'
+expect_one_error 'DEEPGEMM_MXFP4 on sm120 has no layout in vllm-2026-08-17: '
+grep -qx 'hint: --revision vllm-0.26.0 has one, where that release serves' stderr || fail 'no older release'
 expect_exit 4 "$BIN" explain "$model" "${deepgemm[@]}"
 [ "$(cat stdout stderr | grep -c 'was executed for')" = 1 ] || fail 'the refusal is not said once'
 # In one line: where it is broken depends on the length of the path.
 next_command() { sed -n '/^next$/,$p' stdout | tr -d '\\\n' | tr -s ' '; }
-next_command | grep -q 'convert .* -o OUT --arch sm120 --backend DEEPGEMM_MXFP4 --revision vllm-0.23.0' || fail 'no way out'
+next_command | grep -q 'convert .* -o OUT --arch sm120 --backend DEEPGEMM_MXFP4 --revision vllm-0.26.0' || fail 'no way out'
 expect_exit 4 "$BIN" explain "$model" --arch gfx1250
 next_command | grep -q 'VLLM_ROCM_USE_AITER=1' || fail 'emulation is proposed before a kernel'
 

@@ -11,6 +11,7 @@
 #define CUTLASS_HOST_DEVICE
 #define __shared__
 #define DG_STATIC_ASSERT(holds, ...) static_assert(holds)
+#define DG_DEVICE_ASSERT(holds) ((holds) ? (void)0 : std::abort())
 #define DG_TRAP_ONLY_DEVICE_ASSERT(holds) ((holds) ? (void)0 : std::abort())
 using std::min;
 struct Index {

@@ -249,8 +249,12 @@ TEST(NewerLayouts, UnverifiedBytesAreRefused) {
   target.arch = "sm120";
   EXPECT_EQ(layout_of(target), nullptr);
   target.platform = Platform::kCuda;
-  EXPECT_EQ(find_layout_row(revision_by_name("0.32.0"), target)->layout, nullptr);
-  EXPECT_EQ(find_layout_row(revision_by_name("0.33.0"), target)->layout, &kDeepgemmPackedLayout);
+  for (const std::string_view release : {"0.25.0", "0.26.0", "0.28.0", "0.33.0"}) {
+    EXPECT_EQ(find_layout_row(revision_by_name(release), target)->layout, &kDeepgemmPackedLayout);
+  }
+  for (const std::string_view release : {"0.24.0", "0.27.0", "0.27.1"}) {
+    EXPECT_EQ(find_layout_row(revision_by_name(release), target)->refusal_type, "RuntimeError");
+  }
   target.arch = "sm100";
   EXPECT_EQ(layout_of(target), &kDeepgemmPackedLayout);
 }
