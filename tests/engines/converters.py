@@ -21,6 +21,7 @@ from mxfp4_repack.vllm import sample
 SIZES = ((7101, 2, 256, 256, True), (7102, 1, 320, 192, True), (7103, 3, 512, 128, False), (7104, 1, 384, 640, True))
 ARCHES = {"cuda": ("sm80", "sm90", "sm100", "sm120"), "rocm": ("gfx950", "gfx942", "gfx1250")}
 # The platforms where a backend's converter is run, by the beginning of its name. XPU's looks at no device.
+HOSTS = {"XPU": "xpu", "CPU": "cpu"}  # platforms that the process of another one plays
 HOMES = {"AITER": ("rocm",), "TRITON": ("cuda", "rocm"), "NONE": (), "CPU": ("cuda",)}
 # Backends whose converter does the same on every device of a platform are run on the first alone.
 BY_DEVICE = ("HUMMING", "TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16", "AITER_MXFP4_BF16")
@@ -171,7 +172,7 @@ def cases(release, platform):
             if not at_home(backend, platform) or (index and backend not in BY_DEVICE) or (index and backend == "HUMMING" and not humming):
                 continue
             for family in sample.FUNCTIONS:
-                row = {"platform": "xpu" if backend == "XPU" else platform, "arch": "" if backend == "XPU" else arch, "backend": backend, "family": family}
+                row = {"platform": HOSTS.get(backend, platform), "arch": "" if backend in HOSTS else arch, "backend": backend, "family": family}
                 aiter = backend == "AITER_MXFP4_BF16"
                 if backend == "DEEPGEMM_MXFP4" and "deep_gemm" in release.scene.libs:
                     yield from (row | {"arch": name} for name in ("sm100", "sm103", "sm120", "sm121", "sm90"))

@@ -45,22 +45,6 @@ extern "C" void launch(unsigned columns, unsigned rows, unsigned threads, void**
 """
 
 
-def torch_site(version, cache):
-    """The folder of the torch that the release pins, since the extension loads with no other: "" where it is the one of this process, None where it is
-    not at hand."""
-    import torch
-    import wheels
-
-    pinned = wheels.provenance(version, cache)["pins"]["torch"]
-    if torch.__version__.split("+")[0] == pinned:
-        return ""
-    site = os.path.join(cache, f"torch-{pinned}", "site")
-    if os.path.isdir(os.path.join(site, "torch")):
-        return site
-    print(f"{version}: DEEPGEMM_MXFP4 is not run: no torch {pinned} in {site}")
-    return None
-
-
 def compile_kernel(arguments):
     """In place of nvcc: a library with the kernel that the given source names, and `launch`."""
     import kernels

@@ -51,6 +51,7 @@ def convert(version, cache, platform, arch, sizes, path):
 
     import aiter_source
     import converters
+    import cpu_kernels
     import decisions
     import deep_gemm_kernels
     import humming_kernels
@@ -61,14 +62,14 @@ def convert(version, cache, platform, arch, sizes, path):
     pins = wheels.provenance(version, cache)["pins"]
     humming = pins.get("humming-kernels") if platform == "cuda" else None
     real = ("triton_kernels", "flashinfer") + (("humming",) if humming else ())
-    deep_gemm = deep_gemm_kernels.torch_site(version, cache) if platform == "cuda" else None
-    faked = ("aiter",) if platform == "rocm" else () if deep_gemm is None else ("deep_gemm",)
+    torch_folder = wheels.torch_site(version, cache) if platform == "cuda" else None
+    faked = ("aiter",) if platform == "rocm" else () if torch_folder is None else ("deep_gemm",)
     scene = world.start(wheels.site(version, cache), platform, arch, real=real, faked=faked)
     kernels.install_flashinfer(pins["flashinfer-python"], cache)
     if "humming" in real:
         humming_kernels.install(humming, cache, scene)
-    if deep_gemm is not None:
-        deep_gemm_kernels.install(version, cache, scene, deep_gemm)
+    if torch_folder is not None:
+        deep_gemm_kernels.install(version, cache, scene, torch_folder)
     triton_kernels = triton_source.sources(version, cache) if platform == "rocm" else {}
     if triton_kernels:
         # vLLM asks at its import which of them there is.
@@ -76,6 +77,8 @@ def convert(version, cache, platform, arch, sizes, path):
     release = decisions.Release(scene)
     # After the import, in which vLLM declares the operators that it finds: prepare() adds some.
     converters.prepare(torch, scene)
+    if torch_folder is not None:
+        cpu_kernels.install(version, cache, torch_folder)
     aiter = aiter_source.sources(cache) if platform == "rocm" else {}
     rows = converters.digests(release, platform, sizes or converters.SIZES, aiter, triton_kernels)
     with open(path + ".new", "w") as out:

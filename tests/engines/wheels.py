@@ -66,3 +66,18 @@ def provenance(version, cache):
             if package.split("[")[0] in ("torch", "flashinfer-python", "humming-kernels", "tilelang"):
                 pins[package.split("[")[0]] = version_
     return {"file": name, "sha256": digest, "pins": pins}
+
+
+def torch_site(version, cache):
+    """The folder of the torch that the release pins, for its compiled extensions, which load with no other: "" where it is the one of this process,
+    None where it is not at hand."""
+    import torch
+
+    pinned = provenance(version, cache)["pins"]["torch"]
+    if torch.__version__.split("+")[0] == pinned:
+        return ""
+    folder = os.path.join(cache, f"torch-{pinned}", "site")
+    if os.path.isdir(os.path.join(folder, "torch")):
+        return folder
+    print(f"{version}: no torch {pinned} in {folder}: DEEPGEMM_MXFP4 and CPU are not run")
+    return None
