@@ -1,7 +1,6 @@
 #include "apps/request.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "apps/told_facts.hpp"
 #include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/oracle/machines.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -163,11 +163,11 @@ void refuse_machine(const std::filesystem::path& input) {
 
 // "--tp-size could be 2, 3, 6 or 8"; empty if no other size helps.
 std::string size_hint(const WorkingSizes& working) {
-  const std::vector<int64_t>& sizes = working.values;
+  std::vector<std::string> sizes;
+  sizes.reserve(working.values.size());
+  for (const int64_t size : working.values) sizes.push_back(std::to_string(size));
   if (sizes.empty()) return "";
-  std::string text = fmt::format("{}", fmt::join(sizes.begin(), sizes.end() - 1, ", "));
-  if (!text.empty()) text += " or ";
-  return fmt::format("{} could be {}{}", flag_of(working.size), text, sizes.back());
+  return fmt::format("{} could be {}", flag_of(working.size), alternatives(sizes));
 }
 
 }  // namespace

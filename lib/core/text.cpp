@@ -58,11 +58,16 @@ void check_tensor_name(std::string_view name) {
   }
 }
 
+std::string alternatives(const std::vector<std::string>& words) {
+  if (words.size() < 2) return words.empty() ? "" : words.front();
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
 void check_choice(std::string_view what, std::string_view value,
                   std::initializer_list<std::string_view> choices) {
   if (std::ranges::find(choices, value) != choices.end()) return;
-  throw Error::input(
-      fmt::format("{}: {}, expected {}", what, in_quotes(value), fmt::join(choices, " or ")));
+  throw Error::input(fmt::format("{}: {}, expected {}", what, in_quotes(value),
+                                 alternatives({choices.begin(), choices.end()})));
 }
 
 }  // namespace mxfp4

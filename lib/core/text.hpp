@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mxfp4 {
 
@@ -26,7 +27,10 @@ void check_utf8(std::string_view text);
 // Throws Error::input unless the name is not empty, is UTF-8 and holds no control character.
 void check_tensor_name(std::string_view name);
 
-// Throws Error::input "<what>: <value>, expected <choice> or <choice>" unless it is one of them.
+// "a", "a or b", "a, b or c".
+[[nodiscard]] std::string alternatives(const std::vector<std::string>& words);
+
+// Throws Error::input "<what>: <value>, expected <choices>" unless it is one of them.
 void check_choice(std::string_view what, std::string_view value,
                   std::initializer_list<std::string_view> choices);
 

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/layouts/knob_variables.hpp"
 
 namespace mxfp4 {
@@ -14,12 +15,8 @@ namespace {
 void require_choice(std::string_view name, std::string_view value,
                     std::initializer_list<std::string_view> allowed) {
   if (std::ranges::find(allowed, value) != allowed.end()) return;
-  std::string known;
-  for (std::string_view choice : allowed) {
-    if (!known.empty()) known += " or ";
-    known += choice;
-  }
-  throw Error::usage(fmt::format("{}: expected {}, found '{}'", name, known, value));
+  throw Error::usage(fmt::format("{}: expected {}, found '{}'", name,
+                                 alternatives({allowed.begin(), allowed.end()}), value));
 }
 
 std::string humming_choice(const Target& target, std::initializer_list<std::string_view> allowed) {

@@ -9,6 +9,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/layer_table.hpp"
 #include "lib/load/loaded_style.hpp"
@@ -59,11 +60,10 @@ std::string example(const StyleRow& row) {
 }
 
 Error no_names(const std::vector<const StyleRow*>& rows) {
-  std::string examples;
-  for (const StyleRow* row : rows) {
-    examples += fmt::format("{}{}", examples.empty() ? "" : " or ", example(*row));
-  }
-  return Error::input(fmt::format("no expert tensors, such as {}", examples));
+  std::vector<std::string> examples;
+  examples.reserve(rows.size());
+  for (const StyleRow* row : rows) examples.push_back(example(*row));
+  return Error::input(fmt::format("no expert tensors, such as {}", alternatives(examples)));
 }
 
 // Throws if the tensors show that the model is of another known kind.

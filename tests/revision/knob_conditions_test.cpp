@@ -143,10 +143,10 @@ void expect_usage_error(Backend backend, const char* arch, std::vector<Knob> kno
 
 TEST(KnobConditions, UnknownValuesAreUsageErrors) {
   expect_usage_error(Backend::MARLIN, "sm90", {{"marlin_input_dtype", "int4"}}, {},
-                     "knob marlin_input_dtype: expected none or fp8 or int8, found 'int4'");
+                     "knob marlin_input_dtype: expected none, fp8 or int8, found 'int4'");
   expect_usage_error(
       Backend::HUMMING, "sm90", {{"humming_input_dtype", "float8e5m2"}}, {},
-      "knob humming_input_dtype: expected none or float8e4m3 or int8, found 'float8e5m2'");
+      "knob humming_input_dtype: expected none, float8e4m3 or int8, found 'float8e5m2'");
   expect_usage_error(Backend::HUMMING, "sm90", {},
                      {{"VLLM_HUMMING_INPUT_QUANT_CONFIG", R"({"dtype": "int8"})"}},
                      "VLLM_HUMMING_INPUT_QUANT_CONFIG changes the packed bytes: say its dtype as "
