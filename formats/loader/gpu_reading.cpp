@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kMostAtOnce = kSumPieces;  // pieces of one copy
 
-// The engine has nothing to do until the first piece is read. So each thread's first one is small, of
-// plain files: of a frame all is read.
+// The copy engine has nothing to do until the first piece is read, so each thread's first piece of a
+// plain file is small. A frame is read whole, so a compressed file would gain nothing.
 constexpr int64_t kFirstBytes = int64_t{256} << 10;
 
 // Whole blocks of the checksum that a piece completes.

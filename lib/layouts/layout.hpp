@@ -61,8 +61,8 @@ struct Output {
   std::optional<Combination> combination;
   // The part that the inverse loses, in words ("NaN payloads"); empty: it is exact.
   std::string lost;
-  // False for an output from which no slot is restored (humming's global scales). Where it says what
-  // is lost, too, its slot cannot be had back, and a blob of the layout is not unpacked.
+  // False for an output from which no slot is restored (humming's global scales). If `lost` says why,
+  // no other output restores the slot either, and unpack refuses blobs of the layout.
   bool restores_slot = true;
   Storage storage;
 };

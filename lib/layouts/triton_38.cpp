@@ -117,6 +117,19 @@ constexpr std::string_view kTriton38Library = "triton_kernels 3.8";
 constexpr std::string_view kGfx1250Preconditions = "H and I multiples of 128";
 constexpr std::string_view kW4a8Preconditions = "input scales present; at least one expert";
 
+constexpr std::string_view kTriton38StridedOutputs =
+    "w13_weight, w2_weight: U8 [E, N, C]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, S, N]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kTriton38Cdna4Outputs =
+    "w13_weight, w2_weight: U8 [E, N, C]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, up(N,32)/32, 32*up(S,8)]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+constexpr std::string_view kTriton38Gfx1250Outputs =
+    "w13_weight, w2_weight: U8 [E, N, C]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, 32*S, N/32]\n"
+    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+
 }  // namespace
 
 const Layout kTriton38StridedLayout = {
@@ -125,10 +138,7 @@ const Layout kTriton38StridedLayout = {
         "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on ROCm from "
         "vLLM 0.31.0 on where scales have no order of their own; AITER_MXFP4_BF16 "
         "(generic) on gfx1250",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, S, N]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38StridedOutputs,
     .formula =
         "value byte (n,c): as loaded\n"
         "scale (n,s): row s, column n",
@@ -147,10 +157,7 @@ const Layout kTriton38StridedKInterleavedLayout = {
     .backends =
         "TRITON (generic), on ROCm from vLLM 0.31.0 on where scales have no order of their "
         "own",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, S, N]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38StridedOutputs,
     .formula =
         "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
         "value byte (n,c) and scale (n,s): as triton38/strided",
@@ -170,10 +177,7 @@ const Layout kTriton38StridedRowInterleavedLayout = {
     .backends =
         "AITER_TRITON_MXFP4_BF16 (generic), on ROCm from vLLM 0.31.0 on where scales have "
         "no order of their own",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, S, N]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38StridedOutputs,
     .formula =
         "w13 first: row 2i+g takes row g*I+i, biases too\n"
         "value byte (n,c) and scale (n,s): as triton38/strided",
@@ -216,10 +220,7 @@ const Layout kTriton38Cdna4Layout = {
     .backends =
         "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on gfx950 "
         "from vLLM 0.31.0 on, world size up to 2",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, up(N,32)/32, 32*up(S,8)]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38Cdna4Outputs,
     .formula =
         "value byte (n,c): as loaded\n"
         "scale (n,s): row n>>5, column 256*(s>>3) + 64*(s&3) + 4*(n&15) + 2*((s>>2)&1) + "
@@ -237,10 +238,7 @@ const Layout kTriton38Cdna4Layout = {
 const Layout kTriton38Cdna4KInterleavedLayout = {
     .id = "triton38/cdna4-k-interleaved",
     .backends = "TRITON (generic), on gfx950 from vLLM 0.31.0 on, world size up to 2",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, up(N,32)/32, 32*up(S,8)]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38Cdna4Outputs,
     .formula =
         "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
         "value byte (n,c) and scale (n,s): as triton38/cdna4",
@@ -260,10 +258,7 @@ const Layout kTriton38Cdna4RowInterleavedLayout = {
     .backends =
         "AITER_TRITON_MXFP4_BF16 (generic), on gfx950 from vLLM 0.31.0 on, world size up "
         "to 2",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, up(N,32)/32, 32*up(S,8)]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38Cdna4Outputs,
     .formula =
         "w13 first: row 2i+g takes row g*I+i, biases too\n"
         "value byte (n,c) and scale (n,s): as triton38/cdna4",
@@ -304,10 +299,7 @@ const Layout kTriton38Gfx1250Layout = {
     .backends =
         "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on gfx1250 "
         "from vLLM 0.33.0 on; AITER_MXFP4_BF16 (generic)",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, 32*S, N/32]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38Gfx1250Outputs,
     .formula =
         "value byte (n,c): as loaded\n"
         "scale (n,s): row 128*(s/4) + 4*(n%32) + s%4, column n/32",
@@ -325,10 +317,7 @@ const Layout kTriton38Gfx1250Layout = {
 const Layout kTriton38Gfx1250KInterleavedLayout = {
     .id = "triton38/gfx1250-k-interleaved",
     .backends = "TRITON (generic), on gfx1250 from vLLM 0.33.0 on",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, 32*S, N/32]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38Gfx1250Outputs,
     .formula =
         "w13 first: index d of the last axis takes (d>>1) + (d&1)*(n/2)\n"
         "value byte (n,c) and scale (n,s): as triton38/gfx1250",
@@ -347,10 +336,7 @@ const Layout kTriton38Gfx1250KInterleavedLayout = {
 const Layout kTriton38Gfx1250RowInterleavedLayout = {
     .id = "triton38/gfx1250-row-interleaved",
     .backends = "AITER_TRITON_MXFP4_BF16 (generic), on gfx1250 from vLLM 0.33.0 on",
-    .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, N, C]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, 32*S, N/32]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+    .outputs_doc = kTriton38Gfx1250Outputs,
     .formula =
         "w13 first: row 2i+g takes row g*I+i, biases too\n"
         "value byte (n,c) and scale (n,s): as triton38/gfx1250",

@@ -28,7 +28,7 @@ constexpr std::string_view kHummingRefusal =
     "of "
     "0.28.0 are";
 constexpr std::string_view kDeepgemmRefusal =
-    "DeepGEMM was executed for releases: this commit's order of scales on capability 12.x is not "
+    "no wheel has the DeepGEMM of this commit: its order of scales on capability 12.x is not "
     "verified";
 
 constexpr TargetCondition kHopper = {

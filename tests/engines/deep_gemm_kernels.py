@@ -68,7 +68,7 @@ def compile_kernel(arguments):
 
 
 class DeviceTensors:
-    """Tensors that torch takes for those of a CUDA device, in the CPU's memory: what the extension asks is whether they are, and nothing else reads them."""
+    """Tensors in the CPU's memory that torch takes for a CUDA device's: the extension asks whether they are, and only the played driver reads them."""
 
     def __init__(self, torch):
         self.torch, self.memory = torch, {}
