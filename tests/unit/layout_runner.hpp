@@ -66,6 +66,23 @@ struct Case {
   }
 };
 
+// Puts every loaded byte (n, column) at to(n, column) of its expert's `expert_bytes` bytes.
+template <class To>
+Bytes scattered(const Case& c, int64_t expert_bytes, To to) {
+  Bytes want(static_cast<size_t>(c.experts * expert_bytes));
+  for (int64_t e = 0; e < c.experts; ++e) {
+    for (int64_t n = 0; n < c.loaded.rows; ++n) {
+      for (int64_t k = 0; k < c.loaded.row_bytes; ++k) {
+        want.at(static_cast<size_t>(e * expert_bytes + to(n, k))) = c.in_at(e, n, k);
+      }
+    }
+  }
+  return want;
+}
+
+// The multiple of b that is not below a.
+inline int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
 inline Case run_case(const Layout& layout, const LayoutInput& input, Slot slot) {
   Case result{input.loaded.dims.num_experts, input.loaded.expert(slot), {}, {}, Output()};
   result.in = drawn_bytes(result.experts * result.loaded.bytes(), 7);
