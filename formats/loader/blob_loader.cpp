@@ -93,6 +93,10 @@ void read_plain(const PositionedFile& file, int64_t offset, MutableBytes out, Bu
 
 }  // namespace
 
+void throw_if_cancelled(const int32_t* cancel) {
+  if (cancel != nullptr && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0) throw Cancelled();
+}
+
 // One call of read().
 class BlobLoader::Reading {
  public:
@@ -110,9 +114,7 @@ class BlobLoader::Reading {
 
   void run() {
     run_on_threads(options_.threads, jobs_.size(), [this](size_t job, LoadBuffers& buffers) {
-      if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) {
-        throw Cancelled();
-      }
+      throw_if_cancelled(options_.cancel);
       read(jobs_[job], buffers);
     });
     for (size_t i = 0; i < requests_.size(); ++i) {

@@ -21,6 +21,8 @@ namespace mxfp4 {
 
 // Thrown when the caller cancelled a read.
 struct Cancelled {};
+// Throws it if `cancel`, which may be null, points to another number than 0.
+void throw_if_cancelled(const int32_t* cancel);
 
 // Consecutive bytes of one tensor.
 struct LoadRequest {

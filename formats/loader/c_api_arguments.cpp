@@ -54,7 +54,8 @@ TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tens
 
 namespace {
 
-LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request& request) {
+LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request& request,
+                            RequestMemory memory) {
   const auto& layers = loader.manifest().layers;
   LoadRequest checked;
   checked.layer = checked_index(request.layer, layers.size(), "layer");
@@ -82,7 +83,8 @@ LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request
     throw Error::usage(
         fmt::format("{}: {} bytes of memory for {}", tensor.name, request.bytes, bytes));
   }
-  require(request.memory != nullptr || bytes == 0, "memory is null");
+  require(request.memory != nullptr || bytes == 0 || memory == RequestMemory::kLater,
+          "memory is null");
   checked.out = {static_cast<std::byte*>(request.memory), static_cast<size_t>(bytes)};
   return checked;
 }
@@ -90,11 +92,12 @@ LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request
 }  // namespace
 
 std::vector<LoadRequest> checked_requests(const BlobLoader& loader,
-                                          const mxfp4_repack_request* requests, size_t count) {
+                                          const mxfp4_repack_request* requests, size_t count,
+                                          RequestMemory memory) {
   require(requests != nullptr || count == 0, "requests is null");
   std::vector<LoadRequest> checked;
   for (const mxfp4_repack_request& request : std::span(requests, count)) {
-    checked.push_back(checked_request(loader, request));
+    checked.push_back(checked_request(loader, request, memory));
   }
   return checked;
 }

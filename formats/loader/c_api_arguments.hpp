@@ -54,8 +54,11 @@ struct TensorPlace {
 };
 [[nodiscard]] TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tensor);
 
+// Whether a request's memory must be there, or is not looked at.
+enum class RequestMemory : uint8_t { kNow, kLater };
 [[nodiscard]] std::vector<LoadRequest> checked_requests(const BlobLoader& loader,
                                                         const mxfp4_repack_request* requests,
-                                                        size_t count);
+                                                        size_t count,
+                                                        RequestMemory memory = RequestMemory::kNow);
 
 }  // namespace mxfp4

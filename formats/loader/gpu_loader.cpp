@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "formats/loader/gpu_reading.hpp"
 #include "formats/loader/xxh3_ptx.hpp"
@@ -39,6 +40,17 @@ std::byte* map_ring(int64_t bytes) {
   if (behind > 0) ::munmap(ring + bytes, behind);
   ::madvise(ring, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   return ring;
+}
+
+// What the GPU sums has to lie so that it can load words. Throws Error::usage.
+void check_addresses(const BlobLoader& blob, std::span<const LoadRequest> requests) {
+  for (const LoadRequest& request : requests) {
+    if (blob.is_whole(request) &&
+        std::bit_cast<uintptr_t>(request.out.data()) % sizeof(uint64_t) != 0) {
+      throw Error::usage(fmt::format("{}: memory on the GPU does not lie at a multiple of 8",
+                                     blob.place(request.layer, request.tensor)));
+    }
+  }
 }
 
 }  // namespace
@@ -97,6 +109,7 @@ GpuLoader::~GpuLoader() { close(); }
 
 // Whatever fails here, there is nobody to tell.
 void GpuLoader::close() noexcept {
+  stop();
   team_.reset();
   if (cuda_.push_context(context_) == 0) {
     if (ring_ != nullptr) cuda_.unregister_host(ring_);
@@ -129,9 +142,39 @@ int64_t GpuLoader::sums_offset(size_t piece) const {
 void GpuLoader::read(const BlobLoader& blob, std::span<const LoadRequest> requests,
                      const LoadOptions& options) {
   const std::scoped_lock lock(busy_);
-  Reading reading(*this, blob, requests, options);
-  team_->run([&] { reading.work(); });
-  reading.finish();
+  throw_if_cancelled(options.cancel);
+  if (options.verify) check_addresses(blob, requests);
+  if (begun_ == nullptr || !begun_->is_of(blob, requests, options)) start(blob, requests, options);
+  const std::unique_ptr<Reading> reading = std::move(begun_);
+  reading->send_to(requests, options.cancel);
+  reading->work();
+  team_->join();
+  reading->finish();
+}
+
+void GpuLoader::begin(const BlobLoader& blob, std::span<const LoadRequest> requests,
+                      const LoadOptions& options) {
+  const std::scoped_lock lock(busy_);
+  start(blob, requests, options);
+}
+
+void GpuLoader::discard() {
+  const std::scoped_lock lock(busy_);
+  stop();
+}
+
+void GpuLoader::start(const BlobLoader& blob, std::span<const LoadRequest> requests,
+                      const LoadOptions& options) {
+  stop();
+  begun_ = std::make_unique<Reading>(*this, blob, requests, options);
+  team_->start([reading = begun_.get()] { reading->work(); });
+}
+
+void GpuLoader::stop() {
+  if (begun_ == nullptr) return;
+  begun_->stop();
+  team_->join();
+  begun_.reset();
 }
 
 }  // namespace mxfp4

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -48,6 +49,15 @@ class GpuLoader {
   // runs at a time, others wait. Throws what BlobLoader::read throws, and GpuError.
   void read(const BlobLoader& blob, std::span<const LoadRequest> requests,
             const LoadOptions& options);
+  // Lets the threads fill the ring with the first bytes of what the next read() wants, and returns at
+  // once: of `out` only the size counts, so memory can be allocated meanwhile. Of the options only
+  // verify is heeded. `blob` lives until that read(), another begin(), or discard(). What differs from
+  // what read() wants is thrown away. Throws Error::usage for
+  // requests that cannot be read.
+  void begin(const BlobLoader& blob, std::span<const LoadRequest> requests,
+             const LoadOptions& options);
+  // Ends what begin() began.
+  void discard();
 
  private:
   class Reading;
@@ -58,6 +68,10 @@ class GpuLoader {
 
   void open(int threads);
   void close() noexcept;
+  // With busy_ held.
+  void start(const BlobLoader& blob, std::span<const LoadRequest> requests,
+             const LoadOptions& options);
+  void stop();
   [[nodiscard]] std::byte* slot(size_t index) const {
     return ring_ + static_cast<int64_t>(index) * kSlotBytes;
   }
@@ -82,6 +96,7 @@ class GpuLoader {
   CudaDriver::Address ring_address_ = 0;  // of ring_, for the GPU
   std::optional<Team> team_;
   std::mutex busy_;
+  std::unique_ptr<Reading> begun_;
 };
 
 }  // namespace mxfp4

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "formats/loader/xxh3_ptx.hpp"
+#include "lib/exec/wait.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -29,8 +30,8 @@ GpuLoader::Reading::Reading(GpuLoader& loader, const BlobLoader& blob,
     : loader_(loader),
       cuda_(loader.cuda_),
       blob_(blob),
-      requests_(requests),
-      options_(options),
+      requests_(requests.begin(), requests.end()),
+      verify_(options.verify),
       sums_(requests.size()) {
   for (size_t i = 0; i < requests.size(); ++i) {
     if (options.verify) blob.check_verifiable(requests[i]);
@@ -46,9 +47,6 @@ GpuLoader::Reading::Reading(GpuLoader& loader, const BlobLoader& blob,
 
 void GpuLoader::Reading::plan(size_t index) {
   const LoadRequest& request = requests_[index];
-  if (summed(index) && std::bit_cast<uintptr_t>(request.out.data()) % sizeof(uint64_t) != 0) {
-    throw Error::usage("memory on the GPU does not lie at a multiple of 8");
-  }
   const auto bytes = static_cast<int64_t>(request.out.size());
   const bool first = pieces_.empty() && !blob_.is_compressed(request.layer);
   const auto threads = static_cast<int64_t>(loader_.slots_ / kSlotsOfThread);
@@ -61,6 +59,42 @@ void GpuLoader::Reading::plan(size_t index) {
   };
   cut(0, small, kFirstBytes);
   cut(small, bytes, kSlotBytes);
+}
+
+bool GpuLoader::Reading::is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
+                               const LoadOptions& options) const {
+  return &blob == &blob_ && options.verify == verify_ &&
+         std::ranges::equal(requests, requests_, [](const LoadRequest& a, const LoadRequest& b) {
+           return a.layer == b.layer && a.tensor == b.tensor && a.offset == b.offset &&
+                  a.out.size() == b.out.size();
+         });
+}
+
+void GpuLoader::Reading::send_to(std::span<const LoadRequest> requests, const int32_t* cancel) {
+  for (const LoadRequest& request : requests) {
+    targets_.push_back(std::bit_cast<CudaDriver::Address>(request.out.data()));
+  }
+  cancel_ = cancel;
+  wake();
+}
+
+void GpuLoader::Reading::stop() {
+  failed_ = true;
+  wake();
+}
+
+void GpuLoader::Reading::wake() {
+  {
+    const std::scoped_lock lock(target_mutex_);
+    has_target_ = true;
+  }
+  target_known_.notify_all();
+}
+
+void GpuLoader::Reading::await_target() {
+  if (has_target_) return;
+  std::unique_lock lock(target_mutex_);
+  while (!has_target_) wait(target_known_, lock);
 }
 
 void GpuLoader::Reading::work() noexcept {
@@ -82,11 +116,13 @@ void GpuLoader::Reading::work_in(size_t first_slot) {
   for (size_t i = next_++; i < pieces_.size() && !failed_; i = next_++, ++taken) {
     const size_t slot = first_slot + taken % kSlotsOfThread;
     if (i >= places) await_appended(i - places + 1);  // the piece whose place this one takes
+    if (used_[slot]) await_target();
     for (; used_[slot] && !failed_; std::this_thread::yield()) go_on();
     if (failed_) return;
     take(i, slot, buffers);
     go_on();
   }
+  await_target();
   if (!closing_.exchange(true)) await_appended(pieces_.size());
 }
 
@@ -104,14 +140,12 @@ void GpuLoader::Reading::finish() {
 
 // Reads a piece into a slot.
 void GpuLoader::Reading::take(size_t index, size_t slot, LoadBuffers& buffers) {
-  if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) {
-    throw Cancelled();
-  }
+  throw_if_cancelled(cancel_);
   used_[slot] = true;
   const auto& [piece, number] = pieces_[index];
   const LoadRequest& request = requests_[number];
   const MutableBytes bytes(loader_.slot(slot), static_cast<size_t>(piece.bytes));
-  const bool checked = options_.verify && !summed(number);
+  const bool checked = verify_ && !summed(number);
   in_context(places_[number], [&, &piece = piece] {
     blob_.read_piece(request.layer, piece, bytes, buffers,
                      checked ? FrameCheck::kChecksums : FrameCheck::kSizes, nullptr);
@@ -126,6 +160,7 @@ void GpuLoader::Reading::take(size_t index, size_t slot, LoadBuffers& buffers) {
 }
 
 void GpuLoader::Reading::go_on() {
+  if (!has_target_ || failed_) return;  // in this order: stop() sets both
   send();
   append_arrived();
 }
@@ -159,7 +194,7 @@ void GpuLoader::Reading::copy(std::span<const Full> pieces) {
   std::array<size_t, kMostAtOnce> bytes{};
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [piece, number] = pieces_[pieces[i].piece];
-    to[i] = address(number) + static_cast<uint64_t>(piece.begin - requests_[number].offset);
+    to[i] = targets_[number] + static_cast<uint64_t>(piece.begin - requests_[number].offset);
     from[i] = std::bit_cast<CudaDriver::Address>(loader_.slot(pieces[i].slot));
     bytes[i] = static_cast<size_t>(piece.bytes);
   }
@@ -181,10 +216,6 @@ void GpuLoader::Reading::copy(std::span<const Full> pieces) {
   }
 }
 
-CudaDriver::Address GpuLoader::Reading::address(size_t request) const {
-  return std::bit_cast<CudaDriver::Address>(requests_[request].out.data());
-}
-
 // Lets the GPU sum pieces behind their copy.
 void GpuLoader::Reading::sum(std::span<const Full> pieces, CudaDriver::Event copied) {
   std::array<SumPiece, kSumPieces> of{};
@@ -196,7 +227,7 @@ void GpuLoader::Reading::sum(std::span<const Full> pieces, CudaDriver::Event cop
     if (blocks == 0) continue;
     most = std::max(most, blocks);
     of.at(count++) = {
-        .in = address(number) + static_cast<uint64_t>(ChecksumPart::first_block(piece.begin)),
+        .in = targets_[number] + static_cast<uint64_t>(ChecksumPart::first_block(piece.begin)),
         .blocks = blocks,
         .sums = loader_.ring_address_ + static_cast<uint64_t>(loader_.sums_offset(full.piece))};
   }

@@ -1,8 +1,10 @@
-// One call of GpuLoader::read(), which its threads share.
+// One call of GpuLoader::read(), which its threads share. They fill the ring, and sleep then, until it
+// is known where the bytes go.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -22,6 +24,14 @@ class GpuLoader::Reading {
   Reading(GpuLoader& loader, const BlobLoader& blob, std::span<const LoadRequest> requests,
           const LoadOptions& options);
 
+  // Whether these arguments of GpuLoader::read() ask for the same bytes.
+  [[nodiscard]] bool is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
+                           const LoadOptions& options) const;
+  // Where the bytes go, and where the caller may ask to cancel, or null: what `requests` says of both
+  // holds until finish().
+  void send_to(std::span<const LoadRequest> requests, const int32_t* cancel);
+  // Lets all threads end early.
+  void stop();
   // The work of one thread.
   void work() noexcept;
   // After all threads: the GPU is done with the ring and the requests' memory, too. Throws what a
@@ -41,6 +51,9 @@ class GpuLoader::Reading {
 
   void plan(size_t request);
   void work_in(size_t first_slot);
+  void wake();
+  // Waits until send_to() or stop().
+  void await_target();
   void take(size_t index, size_t slot, LoadBuffers& buffers);
 
   // Does what is due for all threads, as far as no other thread does it.
@@ -54,12 +67,10 @@ class GpuLoader::Reading {
 
   // Whether the GPU sums a request, and the manifest has the checksum.
   [[nodiscard]] bool summed(size_t request) const {
-    return options_.verify && blob_.is_whole(requests_[request]);
+    return verify_ && blob_.is_whole(requests_[request]);
   }
   // Whether the GPU has come past an event, which was recorded.
   [[nodiscard]] bool is_over(CudaDriver::Event event) const;
-  // Of a request's first byte, on the GPU.
-  [[nodiscard]] CudaDriver::Address address(size_t request) const;
   [[nodiscard]] CudaDriver::Event copied(size_t copy) const {
     return loader_.copied_[copy % kUnderWay];
   }
@@ -68,9 +79,14 @@ class GpuLoader::Reading {
   GpuLoader& loader_;
   const CudaDriver& cuda_;
   const BlobLoader& blob_;
-  std::span<const LoadRequest> requests_;
-  const LoadOptions& options_;
-  std::vector<std::string> places_;  // by request: file and tensor
+  const std::vector<LoadRequest> requests_;  // of `out` only the size counts
+  bool verify_;
+  std::atomic<const int32_t*> cancel_{nullptr};
+  std::mutex target_mutex_;
+  std::condition_variable target_known_;
+  std::atomic<bool> has_target_{false};
+  std::vector<CudaDriver::Address> targets_;  // by request, on the GPU, once has_target_
+  std::vector<std::string> places_;           // by request: file and tensor
   std::vector<Piece> pieces_;
   std::atomic<size_t> next_{0};  // piece
   std::atomic<size_t> next_thread_{0};

@@ -152,9 +152,7 @@ void LayerStream::work_once(std::unique_lock<std::mutex>& lock, LoadBuffers& buf
 }
 
 void LayerStream::read(Job& job, LoadBuffers& buffers) {
-  if (options_.cancel != nullptr && __atomic_load_n(options_.cancel, __ATOMIC_RELAXED) != 0) {
-    throw Cancelled();
-  }
+  throw_if_cancelled(options_.cancel);
   ChecksumPart sum;
   if (options_.verify) sum.begin(job.piece.begin);
   in_context(blob_.place(layer_, job.piece.tensor), [&] {

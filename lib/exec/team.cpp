@@ -1,6 +1,7 @@
 #include "lib/exec/team.hpp"
 
 #include <exception>
+#include <utility>
 
 #include "lib/exec/wait.hpp"
 
@@ -28,15 +29,17 @@ Team::~Team() {
   threads_.clear();
 }
 
-void Team::run(const std::function<void()>& task) {
+void Team::start(std::function<void()> task) {
   {
     const std::scoped_lock lock(mutex_);
-    task_ = &task;
+    task_ = std::move(task);
     working_ = threads_.size();
-    ++runs_;
+    ++starts_;
   }
   begins_.notify_all();
-  task();
+}
+
+void Team::join() {
   std::unique_lock lock(mutex_);
   while (working_ > 0) wait(ends_, lock);
 }
@@ -45,11 +48,11 @@ void Team::work() {
   uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
-    while (!stopped_ && runs_ == seen) wait(begins_, lock);
+    while (!stopped_ && starts_ == seen) wait(begins_, lock);
     if (stopped_) return;
-    seen = runs_;
+    seen = starts_;
     lock.unlock();
-    (*task_)();
+    task_();
     lock.lock();
     if (--working_ == 0) ends_.notify_one();
   }

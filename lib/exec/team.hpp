@@ -13,16 +13,18 @@ namespace mxfp4 {
 
 class Team {
  public:
-  // `threads`, 1 or more, with the one that calls run(). `enter` is called once by each of the others
-  // and must not throw. Where the system gives fewer threads, the team is smaller.
+  // `threads`, 1 or more, with the one that calls start(). `enter` is called once by each of the
+  // others and must not throw. Where the system gives fewer threads, the team is smaller.
   Team(int threads, const std::function<void()>& enter);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
   ~Team();
 
-  // Calls `task` in every thread, the caller's included, and returns when all calls have returned.
-  // `task` must not throw. One run at a time.
-  void run(const std::function<void()>& task);
+  // Calls `task` in every thread but the caller's, and returns at once. `task` must not throw. The
+  // next start(), and the team's end, come after join().
+  void start(std::function<void()> task);
+  // Returns when all calls have returned.
+  void join();
 
  private:
   void work();
@@ -30,8 +32,8 @@ class Team {
   std::mutex mutex_;
   std::condition_variable begins_;
   std::condition_variable ends_;
-  const std::function<void()>* task_ = nullptr;
-  uint64_t runs_ = 0;
+  std::function<void()> task_;
+  uint64_t starts_ = 0;
   size_t working_ = 0;
   bool stopped_ = false;
   std::vector<std::jthread> threads_;

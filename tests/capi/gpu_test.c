@@ -1,5 +1,6 @@
 /* The C interface's way to a GPU, with fake_cuda.c or a real driver's absence.
- *   gpu_test BLOB             every layer, by several numbers of threads, equals what read_layer gives
+ *   gpu_test BLOB             every layer, by several numbers of threads, begun before or not, equals what
+ *                             read_layer gives
  *   gpu_test --damaged BLOB   verification finds the damage
  *   gpu_test --no-gpu BLOB    there is no GPU, or the driver fails: NO_GPU, with a reason */
 #include <mxfp4_repack.h>
@@ -16,9 +17,25 @@ static unsigned char *allocate(int64_t bytes) {
   return memory;
 }
 
+/* What gpu_begin is called for before a gpu_read. */
+enum begun { NOTHING, THE_SAME, ANOTHER_VERIFY, FEWER_TENSORS, THE_SAME_DISCARDED, BEGUN_MODES };
+
+static void begin(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, const mxfp4_repack_request *requests, size_t number,
+                  mxfp4_repack_read_options options, enum begun begun) {
+  mxfp4_repack_request without[16];
+  for (size_t i = 0; i < number; ++i) {
+    without[i] = requests[i];
+    without[i].memory = NULL;
+  }
+  if (begun == ANOTHER_VERIFY) options.verify = !options.verify;
+  if (begun == FEWER_TENSORS) --number;
+  CHECK(mxfp4_repack_gpu_begin(gpu, blob, without, number, &options) == MXFP4_REPACK_OK);
+  if (begun == THE_SAME_DISCARDED) CHECK(mxfp4_repack_gpu_discard(gpu) == MXFP4_REPACK_OK);
+}
+
 /* Reads a layer's tensors, each to its offset in `to`, rounded up to 8. */
 static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, int64_t index, unsigned char *to,
-                                      int64_t *offsets, int verify) {
+                                      int64_t *offsets, int verify, enum begun begun) {
   const mxfp4_repack_layer layer = layer_of(blob, index);
   mxfp4_repack_request requests[16];
   int64_t at = 0;
@@ -30,6 +47,7 @@ static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_
     at += (tensor.bytes + 7) / 8 * 8;
   }
   mxfp4_repack_read_options options = {sizeof options, 1, verify, NULL};
+  if (begun != NOTHING) begin(gpu, blob, requests, (size_t)layer.num_tensors, options, begun);
   return mxfp4_repack_gpu_read(gpu, blob, requests, (size_t)layer.num_tensors, &options);
 }
 
@@ -50,9 +68,9 @@ static void check_layers(const mxfp4_repack_blob *blob) {
       int64_t offsets[16];
       CHECK(layer.num_tensors <= 16);
       CHECK(mxfp4_repack_read_layer(blob, index, want, layer.bytes, NULL) == MXFP4_REPACK_OK);
-      for (int verify = 0; verify < 2; ++verify) {
+      for (int mode = 0; mode < 2 * BEGUN_MODES; ++mode) {
         memset(got, 0xEE, (size_t)layer.bytes);
-        CHECK(read_layer(gpu, blob, index, got, offsets, verify) == MXFP4_REPACK_OK);
+        CHECK(read_layer(gpu, blob, index, got, offsets, mode % 2, (enum begun)(mode / 2)) == MXFP4_REPACK_OK);
         for (int64_t i = 0; i < layer.num_tensors; ++i) {
           mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
           CHECK(mxfp4_repack_get_tensor(blob, index, i, &tensor) == MXFP4_REPACK_OK);
@@ -86,9 +104,19 @@ static void check_wrong(const mxfp4_repack_blob *blob) {
   request.memory = memory;
   reading.cancel = &cancelled;
   CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_CANCELLED);
+  CHECK(mxfp4_repack_gpu_begin(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_CANCELLED);
   reading.cancel = NULL;
+  CHECK(mxfp4_repack_gpu_begin(NULL, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_gpu_begin(gpu, NULL, &request, 1, &reading) == MXFP4_REPACK_USAGE);
+  request.bytes += 1;
+  CHECK(mxfp4_repack_gpu_begin(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_USAGE);
+  request.bytes -= 1;
+  CHECK(mxfp4_repack_gpu_discard(NULL) == MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_gpu_discard(gpu) == MXFP4_REPACK_OK);
   CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
   free(memory);
+  CHECK(mxfp4_repack_gpu_begin(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
   mxfp4_repack_gpu_close(gpu);
   mxfp4_repack_gpu_close(NULL);
 }
@@ -104,10 +132,12 @@ int main(int argc, char **argv) {
     const mxfp4_repack_layer layer = layer_of(blob, 0);
     unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
     mxfp4_repack_gpu *gpu = NULL;
+    const mxfp4_repack_status want = strcmp(argv[1], "--damaged") == 0 ? MXFP4_REPACK_INPUT : MXFP4_REPACK_NO_GPU;
     mxfp4_repack_status status = mxfp4_repack_gpu_open(0, NULL, &gpu);
-    if (status == MXFP4_REPACK_OK) status = read_layer(gpu, blob, 0, memory, offsets, 1);
+    if (status == MXFP4_REPACK_OK) status = read_layer(gpu, blob, 0, memory, offsets, 1, NOTHING);
     puts(mxfp4_repack_last_error());
-    CHECK(status == (strcmp(argv[1], "--damaged") == 0 ? MXFP4_REPACK_INPUT : MXFP4_REPACK_NO_GPU));
+    CHECK(status == want);
+    if (want == MXFP4_REPACK_INPUT) CHECK(read_layer(gpu, blob, 0, memory, offsets, 1, THE_SAME) == want);
     mxfp4_repack_gpu_close(gpu);
     free(memory);
   }

@@ -13,7 +13,7 @@ from mxfp4_repack.errors import (
     ArgumentError, ChecksumError, MismatchError, NotFoundError, ReadError, SizeError)
 from mxfp4_repack.fields import Fields, parse_json
 from mxfp4_repack.layer_file import Bytes, LayerFile
-from mxfp4_repack.native import NativeFile, NativeGpu
+from mxfp4_repack.native import NativeFile, NativeGpu, NativeGpuRead
 from mxfp4_repack.stream import RUNS_IN_RING, PureStream, Stream
 from mxfp4_repack.tensors import (
     DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
@@ -161,15 +161,13 @@ class Layer:
         return self._file.stream([self.tensors.index(name) for name in names], ring, run_bytes,
                                  threads, self.check_tensors)
 
-    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str], addresses: Sequence[int]) -> bool:
-        """Fills the GPU's memory at `addresses` with whole tensors, which are compared there with their
-        checksums; no work of the GPU uses it meanwhile. False, and nothing is read, where
-        libmxfp4_repack.so does not read this blob."""
+    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> Optional[NativeGpuRead]:
+        """Begins to read whole tensors to the GPU; finish() of what comes back says where to. None
+        where libmxfp4_repack.so does not read this blob."""
         if isinstance(self._file, LayerFile):
-            return False
-        self._file.read_to_gpu(gpu, [self.tensors.index(name) for name in names], addresses,
-                               self.check_tensors)
-        return True
+            return None
+        return self._file.read_to_gpu(gpu, [self.tensors.index(name) for name in names],
+                                      self.check_tensors)
 
     def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
         """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at the

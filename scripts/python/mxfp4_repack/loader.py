@@ -1,9 +1,9 @@
 """Moves layers of a blob to a device with torch: Layer.to_device().
 
 To an NVIDIA GPU libmxfp4_repack.so does it alone: its threads read, or decode, into a pinned ring that
-is made once and used for every layer, and hand what is full to the GPU's copy engine. The GPU sums what
-has arrived, and the sums are compared with the manifest's checksums. No thread needs the interpreter's
-lock.
+is made once and used for every layer, and hand what is full to the GPU's copy engine. They begin before
+the tensors are allocated. The GPU sums what has arrived, and the sums are compared with the manifest's
+checksums. No thread needs the interpreter's lock.
 
 To another GPU, or without the library or CUDA's driver, the calling thread copies what the library's
 threads read, or reads itself, on a stream of the loader's own.
@@ -21,7 +21,7 @@ from typing import Any, Deque, Dict, Optional, Protocol, Sequence, Tuple
 import torch
 
 from mxfp4_repack.layer_file import Bytes
-from mxfp4_repack.native import NativeGpu, open_gpu
+from mxfp4_repack.native import NativeGpu, NativeGpuRead, open_gpu
 from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.stream import Stream
 from mxfp4_repack.tensors import TensorInfo, tensor_view
@@ -59,8 +59,7 @@ class Readable(Protocol):
     def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int,
                threads: int) -> Stream: ...
 
-    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str], addresses: Sequence[int],
-                    ) -> bool: ...
+    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> Optional[NativeGpuRead]: ...
 
     def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None: ...
 
@@ -139,15 +138,21 @@ class Loader:
             self._open_gpu()
         if self._gpu is None:
             return None
-        tensors, flats = _allocate(layer, infos, self.device)
-        for info in infos:
-            if info.slack_bytes:
-                flats[info.name][info.nbytes:].zero_()
-        # Kernels of the caller's stream may still read what lay there.
-        torch.cuda.current_stream(self.device).synchronize()
-        done = layer.read_to_gpu(self._gpu, [info.name for info in infos],
-                                 [flats[info.name].data_ptr() for info in infos])
-        return tensors if done else None
+        # The threads read already while memory is allocated.
+        reading = layer.read_to_gpu(self._gpu, [info.name for info in infos])
+        if reading is None:
+            return None
+        try:
+            tensors, flats = _allocate(layer, infos, self.device)
+            for info in infos:
+                if info.slack_bytes:
+                    flats[info.name][info.nbytes:].zero_()
+            # Kernels of the caller's stream may still read what lay there.
+            torch.cuda.current_stream(self.device).synchronize()
+            reading.finish([flats[info.name].data_ptr() for info in infos])
+        finally:
+            reading.close()
+        return tensors
 
     def _by_stream(self, layer: Readable, infos: Sequence[TensorInfo]) -> Dict[str, torch.Tensor]:
         if self._stream is None or self._ring is None:

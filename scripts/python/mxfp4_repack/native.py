@@ -81,7 +81,8 @@ def _declared(found: Any) -> Any:
             ("read_part", ctypes.c_int, read),
             ("gpu_open", ctypes.c_int, [_INT32, _POINTER, ctypes.POINTER(_POINTER)]),
             ("gpu_read", ctypes.c_int, [_POINTER, _POINTER, _POINTER, ctypes.c_size_t, _POINTER]),
-            ("gpu_close", None, [_POINTER]),
+            ("gpu_begin", ctypes.c_int, [_POINTER, _POINTER, _POINTER, ctypes.c_size_t, _POINTER]),
+            ("gpu_discard", ctypes.c_int, [_POINTER]), ("gpu_close", None, [_POINTER]),
             ("stream_open", ctypes.c_int, [_POINTER, _SIZE, ctypes.POINTER(_SIZE), ctypes.c_size_t,
                                            _POINTER, _SIZE, _SIZE, _POINTER,
                                            ctypes.POINTER(_POINTER)]),
@@ -195,6 +196,40 @@ class NativeStream:
             self._file.refuse(self._blob, self._explain)
 
 
+class NativeGpuRead:
+    """Tensors on their way to a GPU. Threads read the first bytes until finish() says where to, or
+    close() that they are not wanted."""
+
+    def __init__(self, file: "NativeFile", blob: NativeBlob, gpu: NativeGpu, requests: Any,
+                 explain: Callable[[], None]) -> None:
+        self._file, self._blob, self._gpu, self._explain = file, blob, gpu, explain
+        self._requests = requests
+        self._options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
+        self._begun = True
+        self._call(blob.functions.mxfp4_repack_gpu_begin)
+
+    def finish(self, addresses: Sequence[int]) -> None:
+        """Fills the GPU's memory at `addresses`, and compares the tensors there with the manifest's
+        checksums. No work of the GPU uses that memory meanwhile."""
+        for request, address in zip(self._requests, addresses):
+            request.memory = address
+        self._begun = False
+        self._call(self._blob.functions.mxfp4_repack_gpu_read)
+        self._file.decoded_bytes += sum(request.bytes for request in self._requests)
+
+    def close(self) -> None:
+        if self._begun:
+            self._begun = False
+            self._blob.functions.mxfp4_repack_gpu_discard(self._gpu.handle)
+
+    def _call(self, function: Any) -> None:
+        status = function(self._gpu.handle, self._blob.handle, self._requests, len(self._requests),
+                          ctypes.byref(self._options))
+        if status != _OK:
+            self._begun = False
+            self._file.refuse(self._blob, self._explain)
+
+
 class NativeFile:
     """A LayerFile read by the library. `sizes`: bytes of each tensor; `compressed`: the file is."""
 
@@ -234,22 +269,14 @@ class NativeFile:
         return NativeStream(self, self._open(), self._layer, tensors, ring, run_bytes, threads,
                             self._verify, explain)
 
-    def read_to_gpu(self, gpu: NativeGpu, tensors: Sequence[int], addresses: Sequence[int],
-                    explain: Callable[[], None]) -> None:
-        """Fills the GPU's memory at `addresses` with the tensors of these numbers, and compares them
-        there with the manifest's checksums. No work of the GPU uses that memory meanwhile. When it
-        fails, explain() is to raise what says why."""
-        blob = self._open()
-        sizes = [self._starts[tensor + 1] - self._starts[tensor] for tensor in tensors]
+    def read_to_gpu(self, gpu: NativeGpu, tensors: Sequence[int], explain: Callable[[], None],
+                    ) -> NativeGpuRead:
+        """Begins to read the tensors of these numbers. When reading fails, explain() is called to
+        raise the error that says why."""
         requests = (_Request * len(tensors))(*(
-            _Request(self._layer, tensor, 0, -1, address, size)
-            for tensor, address, size in zip(tensors, addresses, sizes)))
-        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=1, verify=1)
-        status = blob.functions.mxfp4_repack_gpu_read(gpu.handle, blob.handle, requests,
-                                                      len(tensors), ctypes.byref(options))
-        if status != _OK:
-            self.refuse(blob, explain)
-        self.decoded_bytes += sum(sizes)
+            _Request(self._layer, tensor, 0, -1, None, self._starts[tensor + 1] - self._starts[tensor])
+            for tensor in tensors))
+        return NativeGpuRead(self, self._open(), gpu, requests, explain)
 
     def refuse(self, blob: NativeBlob, explain: Callable[[], None]) -> NoReturn:
         """Raises what explain() raises, else the library's last error."""
