@@ -64,6 +64,7 @@ GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes) : cuda_(CudaDr
                     kSlotsOfThread * static_cast<size_t>(threads));
   copied_.resize(kUnderWay);
   summed_.resize(kSumsOfSlot * slots_);
+  parts_.resize(summed_.size());
   cuda_.check(cuda_.device(&device_, device), "cuDeviceGet");
   cuda_.check(cuda_.retain_primary(&context_, device_), "cuDevicePrimaryCtxRetain");
   try {
@@ -155,7 +156,12 @@ void GpuLoader::read(const BlobLoader& blob, std::span<const LoadRequest> reques
 void GpuLoader::begin(const BlobLoader& blob, std::span<const LoadRequest> requests,
                       const LoadOptions& options) {
   const std::scoped_lock lock(busy_);
-  start(blob, requests, options);
+  const bool placed = std::ranges::none_of(requests, [](const LoadRequest& request) {
+    return request.out.data() == nullptr && !request.out.empty();
+  });
+  if (placed && options.verify) check_addresses(blob, requests);
+  if (begun_ == nullptr || !begun_->is_of(blob, requests, options)) start(blob, requests, options);
+  if (placed) begun_->send_to(requests, nullptr);
 }
 
 void GpuLoader::discard() {
@@ -174,6 +180,7 @@ void GpuLoader::stop() {
   if (begun_ == nullptr) return;
   begun_->stop();
   team_->join();
+  begun_->await_gpu();
   begun_.reset();
 }
 

@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "formats/checksum/checksum.hpp"
 #include "formats/loader/blob_loader.hpp"
 #include "formats/loader/cuda_driver.hpp"
 #include "lib/exec/team.hpp"
@@ -49,14 +50,14 @@ class GpuLoader {
   // runs at a time, others wait. Throws what BlobLoader::read throws, and GpuError.
   void read(const BlobLoader& blob, std::span<const LoadRequest> requests,
             const LoadOptions& options);
-  // Lets the threads fill the ring with the first bytes of what the next read() wants, and returns at
-  // once: of `out` only the size counts, so memory can be allocated meanwhile. Of the options only
-  // verify is heeded. `blob` lives until that read(), another begin(), or discard(). What differs from
-  // what read() wants is thrown away. Throws Error::usage for
-  // requests that cannot be read.
+  // Lets the threads begin what the next read() wants, and returns at once. While `out` of a request is
+  // null but for its size, they fill the ring only, so memory can be allocated meanwhile; begin() again
+  // with all memory lets them go on. Of the options only verify is heeded. `blob` and the memory live
+  // until that read(), another begin(), or discard(). What differs from what read() wants is thrown
+  // away. Throws Error::usage for requests that cannot be read.
   void begin(const BlobLoader& blob, std::span<const LoadRequest> requests,
              const LoadOptions& options);
-  // Ends what begin() began.
+  // Ends what begin() began: nothing is written any more when it returns.
   void discard();
 
  private:
@@ -91,6 +92,7 @@ class GpuLoader {
   size_t slots_ = 0;
   std::vector<CudaDriver::Event> copied_;  // by copy, modulo their number: kUnderWay
   std::vector<CudaDriver::Event> summed_;  // by piece, modulo their number
+  std::vector<ChecksumPart> parts_;        // likewise: of the last pieces
   std::byte* ring_ = nullptr;
   int64_t mapped_bytes_ = 0;              // from ring_ on
   CudaDriver::Address ring_address_ = 0;  // of ring_, for the GPU

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -16,6 +17,11 @@ constexpr size_t kMostAtOnce = kSumPieces;  // pieces of one copy
 // The copy engine has nothing to do until the first piece is read, so each thread's first piece of a
 // plain file is small. A frame is read whole, so a compressed file would gain nothing.
 constexpr int64_t kFirstBytes = int64_t{256} << 10;
+
+// On the GPU.
+CudaDriver::Address address_of(const LoadRequest& request) {
+  return std::bit_cast<CudaDriver::Address>(request.out.data());
+}
 
 // Whole blocks of the checksum that a piece completes.
 size_t blocks_of(const LoadPiece& piece) {
@@ -39,9 +45,7 @@ GpuLoader::Reading::Reading(GpuLoader& loader, const BlobLoader& blob,
     in_context(places_.back(), [&] { plan(i); });
   }
   sent_ = std::make_unique<std::atomic<bool>[]>(pieces_.size());
-  const size_t places = loader.summed_.size();
-  parts_.resize(std::min(pieces_.size(), places));
-  event_of_.resize(places);
+  event_of_.resize(loader.summed_.size());
   used_ = std::make_unique<std::atomic<bool>[]>(loader.slots_);
 }
 
@@ -64,17 +68,18 @@ void GpuLoader::Reading::plan(size_t index) {
 bool GpuLoader::Reading::is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
                                const LoadOptions& options) const {
   return &blob == &blob_ && options.verify == verify_ &&
-         std::ranges::equal(requests, requests_, [](const LoadRequest& a, const LoadRequest& b) {
-           return a.layer == b.layer && a.tensor == b.tensor && a.offset == b.offset &&
-                  a.out.size() == b.out.size();
-         });
+         std::ranges::equal(requests, requests_,
+                            [](const LoadRequest& a, const LoadRequest& b) {
+                              return a.layer == b.layer && a.tensor == b.tensor &&
+                                     a.offset == b.offset && a.out.size() == b.out.size();
+                            }) &&
+         (targets_.empty() || std::ranges::equal(requests, targets_, {}, address_of));
 }
 
 void GpuLoader::Reading::send_to(std::span<const LoadRequest> requests, const int32_t* cancel) {
-  for (const LoadRequest& request : requests) {
-    targets_.push_back(std::bit_cast<CudaDriver::Address>(request.out.data()));
-  }
   cancel_ = cancel;
+  if (has_target_) return;
+  std::ranges::transform(requests, std::back_inserter(targets_), address_of);
   wake();
 }
 
@@ -124,6 +129,15 @@ void GpuLoader::Reading::work_in(size_t first_slot) {
   }
   await_target();
   if (!closing_.exchange(true)) await_appended(pieces_.size());
+}
+
+void GpuLoader::Reading::await_gpu() noexcept {
+  // Whatever fails here, there is nobody to tell.
+  if (cuda_.push_context(loader_.context_) != 0) return;
+  cuda_.synchronize(loader_.copies_);
+  cuda_.synchronize(loader_.sums_);
+  CudaDriver::Context popped = nullptr;
+  cuda_.pop_context(&popped);
 }
 
 void GpuLoader::Reading::finish() {

@@ -24,19 +24,20 @@ class GpuLoader::Reading {
   Reading(GpuLoader& loader, const BlobLoader& blob, std::span<const LoadRequest> requests,
           const LoadOptions& options);
 
-  // Whether these arguments of GpuLoader::read() ask for the same bytes.
+  // Whether these arguments of GpuLoader::read() ask for the same bytes, and for no other place.
   [[nodiscard]] bool is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
                            const LoadOptions& options) const;
-  // Where the bytes go, and where the caller may ask to cancel, or null: what `requests` says of both
-  // holds until finish().
+  // Where the bytes go, if that is not known yet, and where the caller may ask to cancel, or null.
   void send_to(std::span<const LoadRequest> requests, const int32_t* cancel);
   // Lets all threads end early.
   void stop();
   // The work of one thread.
   void work() noexcept;
-  // After all threads: the GPU is done with the ring and the requests' memory, too. Throws what a
-  // thread met, and Error::input for a checksum that differs.
+  // After all threads: waits until the GPU is done with the ring and the requests' memory, too. Throws
+  // what a thread met, and Error::input for a checksum that differs.
   void finish();
+  // As finish(), for what is not wanted any more.
+  void await_gpu() noexcept;
 
  private:
   struct Piece {
@@ -74,7 +75,9 @@ class GpuLoader::Reading {
   [[nodiscard]] CudaDriver::Event copied(size_t copy) const {
     return loader_.copied_[copy % kUnderWay];
   }
-  [[nodiscard]] ChecksumPart& part_of(size_t piece) { return parts_[piece % parts_.size()]; }
+  [[nodiscard]] ChecksumPart& part_of(size_t piece) {
+    return loader_.parts_[piece % loader_.parts_.size()];
+  }
 
   GpuLoader& loader_;
   const CudaDriver& cuda_;
@@ -100,7 +103,6 @@ class GpuLoader::Reading {
   std::array<std::vector<Full>, kUnderWay> under_way_{};  // by copy, modulo their number
 
   std::vector<Checksum> sums_;                 // by request
-  std::vector<ChecksumPart> parts_;            // of the last pieces, as many as there are sums of
   std::vector<CudaDriver::Event> event_of_;    // by piece, modulo their number: its sums are there
   std::unique_ptr<std::atomic<bool>[]> sent_;  // by piece: its event is recorded
   std::mutex append_mutex_;

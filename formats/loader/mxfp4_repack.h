@@ -224,17 +224,17 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_read(mxfp4_repack_gpu *gpu
                                                            const mxfp4_repack_request *requests,
                                                            size_t num_requests,
                                                            const mxfp4_repack_read_options *options);
-/* Lets the library's threads fill the ring with the first bytes of what the next gpu_read asks for, and
- * returns at once: memory can be allocated meanwhile. `memory` of a request is not looked at, nor is
- * `cancel`. That gpu_read has the same blob and the same requests, but for `memory`, and the same
- * `verify`; for another one, what was read is thrown away. The blob stays open until then, until another
- * gpu_begin, or until gpu_discard. */
+/* Lets the library's threads begin what the next gpu_read asks for, and returns at once. While `memory` of
+ * a request is null they fill the ring only, so memory can be allocated meanwhile; gpu_begin again with
+ * all memory lets them go on. `cancel` is not heeded. That gpu_read has the same blob, requests and
+ * `verify`; for another one, what was read is thrown away. The blob stays open, and the memory is theirs,
+ * until then, until another gpu_begin, or until gpu_discard. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_begin(mxfp4_repack_gpu *gpu,
                                                             const mxfp4_repack_blob *blob,
                                                             const mxfp4_repack_request *requests,
                                                             size_t num_requests,
                                                             const mxfp4_repack_read_options *options);
-/* Ends what gpu_begin began, without a gpu_read. */
+/* Ends what gpu_begin began, without a gpu_read: nothing is written any more when this returns. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu *gpu);
 /* Must come alone, after all gpu_read returned. Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_gpu_close(mxfp4_repack_gpu *gpu);

@@ -18,7 +18,7 @@ static unsigned char *allocate(int64_t bytes) {
 }
 
 /* What gpu_begin is called for before a gpu_read. */
-enum begun { NOTHING, THE_SAME, ANOTHER_VERIFY, FEWER_TENSORS, THE_SAME_DISCARDED, BEGUN_MODES };
+enum begun { NOTHING, THE_SAME, ANOTHER_VERIFY, FEWER_TENSORS, THE_SAME_DISCARDED, PLACED, PLACED_DISCARDED, PLACED_ELSEWHERE, BEGUN_MODES };
 
 static void begin(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, const mxfp4_repack_request *requests, size_t number,
                   mxfp4_repack_read_options options, enum begun begun) {
@@ -30,7 +30,17 @@ static void begin(mxfp4_repack_gpu *gpu, const mxfp4_repack_blob *blob, const mx
   if (begun == ANOTHER_VERIFY) options.verify = !options.verify;
   if (begun == FEWER_TENSORS) --number;
   CHECK(mxfp4_repack_gpu_begin(gpu, blob, without, number, &options) == MXFP4_REPACK_OK);
-  if (begun == THE_SAME_DISCARDED) CHECK(mxfp4_repack_gpu_discard(gpu) == MXFP4_REPACK_OK);
+  if (begun == PLACED || begun == PLACED_DISCARDED) {
+    CHECK(mxfp4_repack_gpu_begin(gpu, blob, requests, number, &options) == MXFP4_REPACK_OK);
+  }
+  if (begun == PLACED_ELSEWHERE) {
+    unsigned char *elsewhere = allocate(requests[0].bytes);
+    without[0].memory = elsewhere;
+    CHECK(mxfp4_repack_gpu_begin(gpu, blob, without, 1, &options) == MXFP4_REPACK_OK);
+    CHECK(mxfp4_repack_gpu_begin(gpu, blob, requests, 1, &options) == MXFP4_REPACK_OK);
+    free(elsewhere);
+  }
+  if (begun == THE_SAME_DISCARDED || begun == PLACED_DISCARDED) CHECK(mxfp4_repack_gpu_discard(gpu) == MXFP4_REPACK_OK);
 }
 
 /* Reads a layer's tensors, each to its offset in `to`, rounded up to 8. */
@@ -115,10 +125,10 @@ static void check_wrong(const mxfp4_repack_blob *blob) {
   CHECK(mxfp4_repack_gpu_discard(NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_gpu_discard(gpu) == MXFP4_REPACK_OK);
   CHECK(mxfp4_repack_gpu_read(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
-  free(memory);
   CHECK(mxfp4_repack_gpu_begin(gpu, blob, &request, 1, &reading) == MXFP4_REPACK_OK);
   mxfp4_repack_gpu_close(gpu);
   mxfp4_repack_gpu_close(NULL);
+  free(memory);
 }
 
 int main(int argc, char **argv) {
@@ -137,7 +147,7 @@ int main(int argc, char **argv) {
     if (status == MXFP4_REPACK_OK) status = read_layer(gpu, blob, 0, memory, offsets, 1, NOTHING);
     puts(mxfp4_repack_last_error());
     CHECK(status == want);
-    if (want == MXFP4_REPACK_INPUT) CHECK(read_layer(gpu, blob, 0, memory, offsets, 1, THE_SAME) == want);
+    if (want == MXFP4_REPACK_INPUT) CHECK(read_layer(gpu, blob, 0, memory, offsets, 1, PLACED) == want);
     mxfp4_repack_gpu_close(gpu);
     free(memory);
   }

@@ -162,7 +162,7 @@ class Layer:
                                  threads, self.check_tensors)
 
     def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> Optional[NativeGpuRead]:
-        """Begins to read whole tensors to the GPU; finish() of what comes back says where to. None
+        """Begins to read whole tensors to the GPU; place() of what comes back says where to. None
         where libmxfp4_repack.so does not read this blob."""
         if isinstance(self._file, LayerFile):
             return None

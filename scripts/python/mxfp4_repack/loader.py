@@ -64,12 +64,15 @@ class Readable(Protocol):
     def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None: ...
 
 
-def _allocate(layer: Readable, infos: Sequence[TensorInfo], device: Any,
-              ) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
-    """The tensors, not filled, and the flat bytes that each lies in, info.slack_bytes longer."""
-    flats = {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8,
-                                    device=device) for info in infos}
-    return {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}, flats
+def _allocate(infos: Sequence[TensorInfo], device: Any) -> Dict[str, torch.Tensor]:
+    """The flat bytes that each tensor lies in, not filled, info.slack_bytes longer."""
+    return {info.name: torch.empty(info.nbytes + info.slack_bytes, dtype=torch.uint8, device=device)
+            for info in infos}
+
+
+def _views(layer: Readable, infos: Sequence[TensorInfo], flats: Dict[str, torch.Tensor],
+           ) -> Dict[str, torch.Tensor]:
+    return {info.name: tensor_view(info, flats[info.name], layer.path) for info in infos}
 
 
 class Loader:
@@ -121,15 +124,12 @@ class Loader:
             if self.device.type == "cuda":
                 tensors = self._directly(layer, infos)
                 return self._by_stream(layer, infos) if tensors is None else tensors
-            tensors, flats = _allocate(layer, infos, "cpu")
+            flats = _allocate(infos, "cpu")
             for info in infos:
                 flat = flats[info.name]
                 flat[info.nbytes:].zero_()
                 layer.read_into(info.name, 0, flat.numpy()[:info.nbytes], self.threads)
-        if self.device.type == "cpu":
-            return tensors
-        return {info.name: tensor_view(info, flats[info.name].to(self.device), layer.path)
-                for info in infos}
+        return _views(layer, infos, {name: flat.to(self.device) for name, flat in flats.items()})
 
     def _directly(self, layer: Readable, infos: Sequence[TensorInfo],
                   ) -> Optional[Dict[str, torch.Tensor]]:
@@ -143,13 +143,15 @@ class Loader:
         if reading is None:
             return None
         try:
-            tensors, flats = _allocate(layer, infos, self.device)
+            flats = _allocate(infos, self.device)
             for info in infos:
                 if info.slack_bytes:
                     flats[info.name][info.nbytes:].zero_()
             # Kernels of the caller's stream may still read what lay there.
             torch.cuda.current_stream(self.device).synchronize()
-            reading.finish([flats[info.name].data_ptr() for info in infos])
+            reading.place([flats[info.name].data_ptr() for info in infos])
+            tensors = _views(layer, infos, flats)
+            reading.finish()
         finally:
             reading.close()
         return tensors
@@ -164,7 +166,7 @@ class Loader:
         full = layer.stream([info.name for info in infos], ring.numpy(),
                             self.ring_bytes // RUNS_IN_RING, self.threads)
         try:
-            tensors, flats = _allocate(layer, infos, self.device)
+            flats = _allocate(infos, self.device)
             # Kernels of the caller's stream may still use the memory that torch just gave us.
             gpu.wait_stream(torch.cuda.current_stream(self.device))
             with torch.cuda.stream(gpu):
@@ -175,7 +177,7 @@ class Loader:
         finally:
             gpu.synchronize()  # after an error too: copies must not outlive the tensors
             full.close()
-        return tensors
+        return _views(layer, infos, flats)
 
     @staticmethod
     def _copy(full: Stream, flats: Sequence[torch.Tensor], ring: torch.Tensor,

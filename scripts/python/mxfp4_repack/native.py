@@ -197,7 +197,7 @@ class NativeStream:
 
 
 class NativeGpuRead:
-    """Tensors on their way to a GPU. Threads read the first bytes until finish() says where to, or
+    """Tensors on their way to a GPU. Threads read the first bytes until place() says where to, or
     close() that they are not wanted."""
 
     def __init__(self, file: "NativeFile", blob: NativeBlob, gpu: NativeGpu, requests: Any,
@@ -208,11 +208,15 @@ class NativeGpuRead:
         self._begun = True
         self._call(blob.functions.mxfp4_repack_gpu_begin)
 
-    def finish(self, addresses: Sequence[int]) -> None:
-        """Fills the GPU's memory at `addresses`, and compares the tensors there with the manifest's
-        checksums. No work of the GPU uses that memory meanwhile."""
+    def place(self, addresses: Sequence[int]) -> None:
+        """Lets the threads fill the GPU's memory at `addresses`, which no work of the GPU uses until
+        finish() or close() returns."""
         for request, address in zip(self._requests, addresses):
             request.memory = address
+        self._call(self._blob.functions.mxfp4_repack_gpu_begin)
+
+    def finish(self) -> None:
+        """Returns when all bytes have arrived and were compared with the manifest's checksums."""
         self._begun = False
         self._call(self._blob.functions.mxfp4_repack_gpu_read)
         self._file.decoded_bytes += sum(request.bytes for request in self._requests)
