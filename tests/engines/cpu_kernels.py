@@ -29,7 +29,8 @@ def serve(library):
 
 class Extension:
     def __init__(self, library, torch_folder):
-        self.request = os.path.join(tempfile.mkdtemp(prefix="cpu-kernels-"), "request")
+        self.folder = tempfile.TemporaryDirectory(prefix="cpu-kernels-")
+        self.request = os.path.join(self.folder.name, "request")
         environment = os.environ | ({"PYTHONPATH": torch_folder} if torch_folder else {})
         self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), library], env=environment, text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
