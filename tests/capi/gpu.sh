@@ -42,3 +42,52 @@ for file in large-plain/layer-00000.safetensors large-zstd/layer-00000.safetenso
   "$GPU_TEST" --damaged "${file%/*}" >words || fail "$file"
   grep -q "$file: .*: checksum differs" words || { cat words >&2; fail "$file: the words"; }
 done
+
+# The Python package's way there; numpy's memory stands for the GPU's. An interpreter cannot load a
+# library that needs a sanitizer's first.
+! sanitized || exit 0
+export PYTHONPATH=$SOURCE_DIR/scripts/python MXFP4_REPACK_LIBRARY=$LOADER
+"$python" - <<'PY' || fail 'from Python'
+import time
+
+import numpy as np
+import mxfp4_repack
+from mxfp4_repack.native import open_gpu
+
+gpu = open_gpu(0, threads=3, ring_bytes=16 << 20)
+
+
+def begin(blob):
+    layer = mxfp4_repack.open_blob(blob).layer(0)
+    names = list(layer.tensors)
+    memory = [np.zeros(layer.info(name).nbytes, "u1") for name in names]
+    return layer, names, memory, layer.read_to_gpu(gpu, names)
+
+
+for blob in ("plain", "zstd"):
+    for wanted in (True, False, True):
+        layer, names, memory, reading = begin(blob)
+        if wanted:
+            reading.place([flat.ctypes.data for flat in memory])
+            reading.finish()
+        reading.close()
+        equal = all(np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1"))
+                    for name, flat in zip(names, memory))
+        assert equal == wanted, blob
+    layer, names, memory, reading = begin(blob)
+    reading.place([flat.ctypes.data for flat in memory])
+    reading.close()
+    ended = [flat.copy() for flat in memory]
+    time.sleep(0.05)
+    assert all(map(np.array_equal, ended, memory)), f"{blob}: written after the end"
+for blob in ("large-plain", "large-zstd"):  # damaged above
+    layer, names, memory, reading = begin(blob)
+    reading.place([flat.ctypes.data for flat in memory])
+    try:
+        reading.finish()
+        raise SystemExit(f"{blob}: the damage was not found")
+    except mxfp4_repack.ChecksumError as error:
+        assert "checksum" in str(error), error
+    reading.close()
+gpu.close()
+PY
