@@ -50,6 +50,8 @@ void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piec
   }
   outgoing.tensor_sum.begin(piece.first_granule * tensor.granule_bytes);
   ConstBytes decoded = outgoing.decoded;
+  // Raw frames are less than a thousandth longer. Memory that grows is copied, and touched twice.
+  outgoing.compressed.reserve(decoded.size() + decoded.size() / 1000 + 1000);
   each_frame(tensor, piece, [&](int64_t begin, int64_t end) {
     const auto size = static_cast<size_t>(end - begin);
     outgoing.frames.push_back(

@@ -1,17 +1,14 @@
 #include "lib/plan/padding.hpp"
 
 #include <algorithm>
+#include <cstring>
 
+#include "lib/core/tensor.hpp"
+#include "lib/exec/buffer.hpp"
 #include "lib/layouts/run_output.hpp"
 
 namespace mxfp4 {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-Bytes bytes_of(int64_t size, std::byte value = {}) {
-  return Bytes(static_cast<size_t>(size), value);
-}
 
 bool pads(const Output& output, const Assembly& assembly) {
   int64_t copied = 0;
@@ -19,15 +16,27 @@ bool pads(const Output& output, const Assembly& assembly) {
   return copied < assembly.loaded.bytes() || output.program.out_bytes() > output.program.in_bytes();
 }
 
+// Memory for find_padding(): fresh pages cost more than what is done with them, so it is taken in
+// large ones, and the granule takes that of the weights.
+struct Memory {
+  Buffer weights_and_granule;
+  Buffer loaded;
+  Buffer scratch;
+};
+
 // One granule of the output, made of an expert whose codes have all bits set.
-Bytes output_of_ones(const Output& output, const Assembly& assembly) {
-  Bytes loaded = bytes_of(assembly.loaded.bytes());
-  assembly.forward(bytes_of(assembly.stored.bytes(), std::byte{0xFF}), loaded);
+ConstBytes output_of_ones(const Output& output, const Assembly& assembly, Memory& memory) {
+  const int64_t stored_bytes = assembly.stored.bytes();
+  const int64_t out_bytes = output.program.out_bytes();
+  const MutableBytes shared = memory.weights_and_granule.get(std::max(stored_bytes, out_bytes));
+  const MutableBytes stored = shared.first(static_cast<size_t>(stored_bytes));
+  std::ranges::fill(stored, std::byte{0xFF});
+  const MutableBytes loaded = memory.loaded.get(assembly.loaded.bytes());
+  assembly.forward(stored, loaded);
   SlotBytes granule;
   granule.set(output.slot, loaded);
-  Bytes out = bytes_of(output.program.out_bytes());
-  Bytes scratch = bytes_of(scratch_bytes(output, Direction::kForward));
-  run_forward(output, granule, out, scratch);
+  const MutableBytes out = shared.first(static_cast<size_t>(out_bytes));
+  run_forward(output, granule, out, memory.scratch.get(scratch_bytes(output, Direction::kForward)));
   return out;
 }
 
@@ -37,13 +46,26 @@ std::vector<PaddingRun> find_padding(const Output& output, const Assembly& assem
   if (output.combination || output.experts_per_granule != 1 || !pads(output, assembly)) {
     return {};
   }
-  const Bytes out = output_of_ones(output, assembly);
-  const auto is_padding = [](std::byte b) { return b == std::byte{0}; };
+  Memory memory;
+  const ConstBytes out = output_of_ones(output, assembly, memory);
+  const auto next_padding = [&](size_t from) {
+    const void* found = std::memchr(out.data() + from, 0, out.size() - from);
+    return found == nullptr
+               ? out.size()
+               : static_cast<size_t>(static_cast<const std::byte*>(found) - out.data());
+  };
+  const auto end_of_padding = [&](size_t from) {
+    const auto rest = out.subspan(from);
+    return from + static_cast<size_t>(
+                      std::ranges::find_if(rest, [](std::byte b) { return b != std::byte{0}; }) -
+                      rest.begin());
+  };
   std::vector<PaddingRun> runs;
-  for (auto at = out.begin(); at != out.end();) {
-    const auto begin = std::find_if(at, out.end(), is_padding);
-    at = std::find_if_not(begin, out.end(), is_padding);
-    if (at - begin >= kLeastPadding) runs.push_back({begin - out.begin(), at - begin});
+  for (size_t at = next_padding(0); at < out.size(); at = next_padding(at)) {
+    const auto begin = static_cast<int64_t>(at);
+    at = end_of_padding(at);
+    const auto bytes = static_cast<int64_t>(at) - begin;
+    if (bytes >= kLeastPadding) runs.push_back({begin, bytes});
   }
   return runs;
 }
