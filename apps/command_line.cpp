@@ -62,7 +62,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--level", options.level,
                    "1 to 19; default 1, which is read as fast as a plain file")
-      ->check(number_in(1, 19))
+      ->transform(number_in(1, 19))
       ->option_text("L")
       ->group(group);
   command
@@ -114,7 +114,7 @@ void declare_inspect(CLI::App& app, CommandLine& line) {
   command->add_flag("--tensors", line.inspect.tensors, "List the tensors of all layers")
       ->group("What is shown");
   command->add_option("--layer", line.inspect.layer, "List the tensors of this layer")
-      ->check(number_in(0, 999999))
+      ->transform(number_in(0, 999999))
       ->option_text("N")
       ->group("What is shown");
   command->add_option("--html", line.inspect.html, "Write a page about a blob, for a browser")

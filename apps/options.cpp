@@ -111,7 +111,11 @@ std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& i
     if (equals == std::string::npos || equals == 0) {
       throw Error::usage(fmt::format("{}: '{}' is not NAME=VALUE", flag, item));
     }
-    pairs[item.substr(0, equals)] = item.substr(equals + 1);
+    const auto [pair, fresh] = pairs.emplace(item.substr(0, equals), item.substr(equals + 1));
+    if (!fresh && pair->second != item.substr(equals + 1)) {
+      throw Error::usage(fmt::format("{}: {} is given as '{}' and as '{}'", flag, pair->first,
+                                     pair->second, item.substr(equals + 1)));
+    }
   }
   return pairs;
 }

@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "apps/options.hpp"
 #include "apps/suggest.hpp"
 
 namespace mxfp4 {
@@ -36,10 +38,12 @@ CLI::Validator one_of(std::string what, std::vector<std::string> known) {
 
 CLI::Validator number_in(int64_t lowest, int64_t highest) {
   return {[lowest, highest](std::string& value) -> std::string {
-            int64_t number = 0;
-            const bool is_number = CLI::detail::lexical_cast(value, number);
-            if (is_number && number >= lowest && number <= highest) return "";
-            return fmt::format("'{}' is not a number from {} to {}", value, lowest, highest);
+            const auto number = whole_number(value);
+            if (!number || *number < lowest || *number > highest) {
+              return fmt::format("'{}' is not a number from {} to {}", value, lowest, highest);
+            }
+            value = std::to_string(*number);
+            return "";
           },
           ""};
 }
@@ -127,7 +131,7 @@ void add_parallel_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "Parallelism";
   const auto size = [&](const std::string& name, int64_t& value, const std::string& text) {
     command.add_option(name, value, text)
-        ->check(number_in(1, 65536))
+        ->transform(number_in(1, 65536))
         ->option_text("N")
         ->group(group);
   };
@@ -150,7 +154,7 @@ void add_parallel_flags(CLI::App& command, RequestFlags& options) {
       ->option_text("linear|round_robin")
       ->group(group);
   command.add_option("--rank", options.rank, "Only this rank's blob")
-      ->check(number_in(0, 65535))
+      ->transform(number_in(0, 65535))
       ->option_text("R")
       ->group(group);
 }
@@ -170,7 +174,7 @@ void add_input_flags(CLI::App& command, InputOptions& options) {
 void add_resource_flags(CLI::App& command, RunLimits& options) {
   const std::string group = "Resources";
   command.add_option("-j,--threads", options.threads, "Workers; default: the CPUs of this process")
-      ->check(number_in(1, 1024))
+      ->transform(number_in(1, 1024))
       ->option_text("N")
       ->group(group);
   command

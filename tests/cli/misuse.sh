@@ -159,6 +159,9 @@ done <<END
 3|no mxfp4_repack.json here, so no complete blob|a checkpoint? mxfp4-repack convert makes a blob of it|verify $model
 3|blob: a blob, not the checkpoint that one was made from|mxfp4-repack diff blob blob compares two blobs|verify blob --against blob
 2|--rank: '-1' is not a number from 0 to 65535||explain $model --arch sm90 --rank -1
+2|--rank 10: the ranks are 0 to 7||explain $model --arch sm90 --tp-size 8 --rank 010
+2|--tp-size: '0x2' is not a number from 1 to 65536||explain $model --arch sm90 --tp-size 0x2
+2|--knob: params_dtype is given as 'float16' and as 'bfloat16'||explain --arch sm90 --knob params_dtype=float16 --knob params_dtype=bfloat16
 2|--rank 2: the ranks are 0 to 1||explain $model --arch sm90 --rank 2 --tp-size 2
 2|--shard: '0/0': there has to be at least one shard||convert $model -o bad --arch sm90 --shard 0/0
 2|--layers: '1-0' is neither N nor FIRST-LAST|such as 0-3,7|convert $model -o bad --arch sm90 --layers 1-0
