@@ -56,6 +56,14 @@ class Interface(unittest.TestCase):
                 "read: begin": lambda: layer.read_into("w13_weight", "0", out),
                 "read: out": lambda: layer.read_into("w13_weight", 0, b"1234"),
                 "dtype: out": lambda: layer.read_into("w13_weight", 0, np.empty(1, "f4")),
+                "threads: threads: -1": lambda: layer.read_into("w13_weight", 0, out, -1),
+                "ring: ring": lambda: layer.stream(["w13_weight"], bytes(4096), 1000, 1),
+                "frozen: ring": lambda: layer.stream(["w13_weight"], np.frombuffer(bytes(4096), "u1"), 1000, 1),
+                "steps: ring": lambda: layer.stream(["w13_weight"], np.zeros(8192, "u1")[::2], 1000, 1),
+                "back: ring": lambda: layer.stream(["w13_weight"], np.zeros(8192, "u1")[::-1], 1000, 1),
+                "run: run_bytes: 10.5": lambda: layer.stream(["w13_weight"], np.zeros(8192, "u1"), 10.5, 1),
+                "many: threads: 4096": lambda: layer.stream(["w13_weight"], np.zeros(8192, "u1"), 1000, 4096),
+                "twice: names .* twice": lambda: layer.stream(["w2_weight"] * 2, np.zeros(8192, "u1"), 1000, 1),
                 "pieces: limit: 0": lambda: list(layer.pieces("w13_weight", 0)),
                 "below: limit: -5": lambda: list(layer.pieces("w13_weight", -5)),
                 "before: byte -3": lambda: list(layer.pieces("w13_weight", 10, -3)),
@@ -70,6 +78,14 @@ class Interface(unittest.TestCase):
             }
             for text, attempt in tries.items():
                 with self.subTest(text), self.assertRaisesRegex(reader.BlobError, text.split(": ", 1)[1]):
+                    attempt()
+
+    def test_closed_layers(self):
+        with reader.open_blob("made-none") as blob:
+            layer = blob[0]
+            layer.close()
+            for attempt in (layer.check_file, layer.check_tensors, lambda: layer["w13_weight"]):
+                with self.assertRaises(reader.BlobError):
                     attempt()
 
     def test_missing_packages(self):

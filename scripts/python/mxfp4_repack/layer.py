@@ -19,6 +19,7 @@ from mxfp4_repack.tensors import (
     DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
 
 _CHECK_PIECE = 16 << 20
+_MOST_THREADS = 1024  # that the library takes
 
 
 class Layer:
@@ -140,21 +141,24 @@ class Layer:
         """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on. Thread-safe."""
         info = self.info(name)
         begin = whole_number(begin, self.path, "begin")
-        if (not isinstance(out, np.ndarray) or out.dtype != np.uint8 or not out.flags.c_contiguous
-                or not out.flags.writeable):
-            raise ArgumentError(self.path, "out", "expected a writable, contiguous uint8 array")
+        self._check_memory("out", out)
         if not 0 <= begin <= info.nbytes - out.size:
             raise SizeError(self.path, info.full_name, f"bytes {begin} to {begin + out.size} of "
                                                        f"{info.nbytes} were asked for")
-        self._file.read_into(info.offset + begin, out, threads)
+        self._file.read_into(info.offset + begin, out, self._checked_threads(threads))
 
     def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int, threads: int) -> Stream:
         """Reads tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring
         holds at least RUNS_IN_RING runs. If libmxfp4_repack.so reads, its threads fill the ring and
         compare each tensor with the manifest; LayerFile compares each frame with its checksum."""
+        self._check_memory("ring", ring)
+        run_bytes = whole_number(run_bytes, self.path, "run_bytes")
         if ring.size < RUNS_IN_RING * run_bytes or run_bytes < 1:
             raise ArgumentError(self.path, "ring", f"{ring.size} bytes for runs of {run_bytes}")
+        threads = self._checked_threads(threads)
         infos = [self.info(name) for name in names]
+        if len(set(names)) < len(infos):
+            raise ArgumentError(self.path, "names", f"{list(names)} names a tensor twice")
         if isinstance(self._file, LayerFile):
             spans = [(info.offset, info.nbytes) for info in infos]
             return PureStream(self._file, spans, ring, run_bytes)
@@ -195,6 +199,18 @@ class Layer:
                 checksum.update(piece)
             if checksum.hexdigest() != info.xxh3_128:
                 raise ChecksumError(self.path, info.full_name, "checksum differs")
+
+    def _check_memory(self, name: str, memory: Any) -> None:
+        """Raises ArgumentError unless threads may write to `memory` from end to end."""
+        if (not isinstance(memory, np.ndarray) or memory.dtype != np.uint8
+                or not memory.flags.c_contiguous or not memory.flags.writeable):
+            raise ArgumentError(self.path, name, "expected a writable, contiguous uint8 array")
+
+    def _checked_threads(self, threads: int) -> int:
+        threads = whole_number(threads, self.path, "threads")
+        if not 0 <= threads <= _MOST_THREADS:
+            raise ArgumentError(self.path, "threads", f"{threads}, expected 0 to {_MOST_THREADS}")
+        return threads
 
     def _slice(self, name: str, expert: Optional[int], stored: bool,
                ) -> Tuple[TensorInfo, int, int, Tuple[int, ...], Tuple[int, ...]]:

@@ -260,6 +260,7 @@ class NativeFile:
 
     def checksum(self) -> str:
         """XXH3-128 of the whole file."""
+        self._open()
         file = self._pure()
         try:
             return file.checksum()
