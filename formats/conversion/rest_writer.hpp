@@ -12,6 +12,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/source/source.hpp"
+#include "lib/exec/buffer.hpp"
 
 namespace mxfp4 {
 
@@ -58,6 +59,13 @@ struct RestPlan {
 // snapshots/ to the same repository's blobs/.
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
+
+// Calls `each_piece` with the tensor's bytes, in order and in bounded memory. Throws Error::input.
+void read_tensor(Source& source, size_t index, Buffer& buffer,
+                 const std::function<void(ConstBytes)>& each_piece);
+
+// The bytes of a small file, as they are written. Throws Error::input.
+[[nodiscard]] std::string read_side(const SideFile& plan);
 
 struct RestHooks {
   // So many more bytes were written. May throw to stop.

@@ -95,6 +95,65 @@ done
 # A blob that was taken out of its model directory stands alone.
 cp -r out/mxfp4_repack taken
 expect_exit 0 "$BIN" verify taken
+expect_exit 0 "$BIN" verify taken --against input
+grep -q 'every byte of the experts is the repack of input' stdout || fail 'more claimed than compared'
+
+# The blob's folder may be a link: the files around the link are checked.
+mkdir linked
+cp -r out linked/model
+mv linked/model/mxfp4_repack linked/elsewhere
+ln -s ../elsewhere linked/model/mxfp4_repack
+for path in linked/model linked/model/mxfp4_repack; do
+  expect_exit 0 "$BIN" verify "$path" --against input
+  grep -q 'every byte is the repack of input' stdout || fail 'the files around the link were left out'
+done
+rm linked/model/config.json
+for path in linked/model linked/model/mxfp4_repack; do
+  expect_exit 1 "$BIN" verify "$path"
+  grep -q 'model/config.json: cannot be opened' stdout || fail 'the missing file was not named'
+done
+
+# verify --against compares the rest with the input's, too: tensors, files, and what convert makes of
+# config.json. differs WORDS: of out and the folder `changed`, which becomes the input again.
+differs() {
+  for path in out out/mxfp4_repack; do
+    expect_exit 1 "$BIN" verify "$path" --against changed
+    grep -q "$1" stdout || { cat stdout >&2; fail "no word of $1"; }
+    [ "$(tail -n 1 stdout)" = "$path: 1 difference" ] || { cat stdout >&2; fail 'other differences'; }
+  done
+  rm -r changed
+  cp -rL input changed
+}
+cp -rL input changed
+printf 'tokenS\n' >changed/tokenizer.json
+differs 'out/tokenizer.json: byte 5 is not what convert makes of the input$'
+printf 'tokens\nmore\n' >changed/tokenizer.json
+differs 'out/tokenizer.json: byte 7 is not what convert makes of the input$'
+rm changed/generation_config.json
+differs 'out/generation_config.json: the input has no such file'
+printf 'new\n' >changed/added.txt
+differs 'out/added.txt: missing, the input has it$'
+sed -i '0,/{/s//{ "added": 1,/' changed/config.json
+differs 'out/config.json: byte [0-9]* is not what convert makes of the input$'
+# change.py BYTE: flips a bit of that byte of a tensor, and prints its name.
+cat >change.py <<'END'
+import glob, json, struct, sys
+done = []
+for path in glob.glob('changed/*.safetensors'):
+    raw = bytearray(open(path, 'rb').read())
+    n = struct.unpack('<Q', raw[:8])[0]
+    for name, tensor in sorted(json.loads(raw[8:8 + n]).items()):
+        if name == '__metadata__' or '.experts.' in name or done:
+            continue
+        done.append(name)
+        raw[8 + n + tensor['data_offsets'][0] + int(sys.argv[1])] ^= 1
+        open(path, 'wb').write(raw)
+print(*done)
+END
+name=$(python3 change.py 3)
+[ -n "$name" ] || fail 'no tensor besides the experts'
+differs "out/rest-00001.safetensors: $name: byte 3 is not the input's\$"
+expect_exit 0 "$BIN" verify ranks --against input
 
 # --force knows its own files, and no others.
 expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest
