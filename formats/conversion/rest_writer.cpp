@@ -8,6 +8,7 @@
 #include <set>
 #include <system_error>
 
+#include "formats/blob/blob_reader.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
@@ -92,6 +93,21 @@ bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) 
   throw Error::input(fmt::format("{}: a link to {}, which is not copied", entry.path().string(),
                                  fs::read_symlink(entry.path(), error).string()))
       .hint("put the file itself in the place of the link");
+}
+
+// Refuses a name that a file of the model directory cannot have.
+void refuse_name(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name == kBlobFolder || is_rank_directory(name)) {
+    throw Error::input(
+        fmt::format("{}: not copied, a folder of the blob has this name", path.string()))
+        .hint("rename or remove the file");
+  }
+  if (name.size() > kMaxAtomicName) {
+    throw Error::input(fmt::format("{}: not copied, its name has {} bytes, {} is the most",
+                                   path.string(), name.size(), kMaxAtomicName))
+        .hint("rename or remove the file");
+  }
 }
 
 // Writes one file and its checksum.
@@ -221,6 +237,7 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
       warnings.push_back(fmt::format("{}: {} bytes, not copied", name, file.size));
       continue;
     }
+    refuse_name(at->path());
     files.push_back({.name = name, .from = at->path(), .text = {}, .size = file.size});
   }
   if (error) throw Error::input(fmt::format("{}: {}", checkpoint.string(), error.message()));

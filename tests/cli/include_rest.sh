@@ -164,6 +164,23 @@ expect_one_error 'holds notes.txt, which this program did not write'
 expect_exit 5 "$BIN" convert input -o input "${flags[@]}" --include-rest --force
 cmp "$source_dir/config.json" input/config.json
 
+# A file that the model directory cannot hold is refused before anything is written.
+for name in mxfp4_repack rank-00-of-02 "$(printf 'n%.0s' $(seq 244))"; do
+  rm -rf changed
+  cp -rL input changed
+  printf 'x' >"changed/$name"
+  for dry in '' --dry-run; do
+    # shellcheck disable=SC2086
+    expect_exit 3 "$BIN" convert changed -o refused "${flags[@]}" --include-rest $dry
+    expect_one_error "changed/$name: not copied, "
+    [ ! -e refused ] || fail 'something was written'
+  done
+done
+rm "changed/$name"
+printf 'x' >"changed/${name%n}"
+expect_exit 0 "$BIN" convert changed -o long "${flags[@]}" --include-rest
+expect_exit 0 "$BIN" verify long --against changed
+
 # Other containers: the tensors they have, and config.json if they carry one.
 expect_exit 0 "$BIN" convert "$TESTDATA/containers/raw_checkpoint" -o raw --include-rest \
   --arch sm90 --backend MARLIN
