@@ -166,6 +166,9 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   // Open: read headers; names, sizes and places of the experts agree.
   const OpenedCheckpoint checkpoint =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
+  if (checkpoint.source->kind() != "hdf5") {  // such a one is given by its file only
+    refuse_blob_folder_in(checkpoint.path, options.output);
+  }
 
   // Decide: find a backend, a layout that takes these sizes, and a slice for each rank.
   const Conversion conversion = conversion_for(options.deployment, request, &checkpoint);

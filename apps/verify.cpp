@@ -13,6 +13,7 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
+#include "formats/conversion/compare_rest.hpp"
 #include "formats/conversion/contents.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
@@ -30,11 +31,15 @@ void append(Findings& findings, Findings more) {
                   std::make_move_iterator(more.end()));
 }
 
-// Checks everything in one rank's directory. `source` is null without --against. Bytes are compared
-// with it only if no other check found a difference.
+// Checks everything in one rank's directory, and in `model` around it unless that is empty.
+// `source` is null without --against. Bytes are compared with it only if no other check found a
+// difference.
 Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& directory,
-                     const Manifest& manifest, const VerifyOptions& options, Progress& progress) {
-  Findings findings = check_blob_files(directory, manifest);
+                     const fs::path& model, const Manifest& manifest, const VerifyOptions& options,
+                     Progress& progress) {
+  Findings findings;
+  if (!model.empty()) findings = check_rest_files(model, manifest);
+  append(findings, check_blob_files(directory, manifest));
   append(findings, check_layer_files(directory, manifest, options.resources.threads,
                                      [&](int64_t bytes) { progress.advance(bytes); }));
   if (findings.empty() && source != nullptr) {
@@ -42,17 +47,18 @@ Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& dire
            compare_with_checkpoint(source, checkpoint_from(options.against, {}), directory,
                                    manifest, options.resources,
                                    {.progress = [&](int64_t bytes) { progress.advance(bytes); }}));
+    if (!model.empty()) {
+      append(findings,
+             compare_rest(source, checkpoint_from(options.against, {}), model, manifest, {}));
+    }
   }
   return findings;
 }
 
-// Checks the model directory around the blob, which all ranks share.
-void check_rest(const std::vector<fs::path>& blobs, const std::vector<Manifest>& manifests,
-                Findings& findings) {
-  if (blobs.empty()) return;
-  const fs::path model = model_directory_of(blobs.front());
-  if (model.empty()) return;
-  append(findings, check_rest_files(model, manifests.front()));
+// Whether files belong to the blob that lie around it, and are not there: it was taken out of its
+// model directory.
+bool stands_alone(const fs::path& model, const std::vector<Manifest>& manifests) {
+  return model.empty() && !manifests.empty() && !manifests.front().rest.empty();
 }
 
 // Bytes for the progress bar: all that are stored, and with --against all decoded ones, made again.
@@ -75,8 +81,9 @@ void open_ranks(const fs::path& path, std::vector<fs::path>& ranks,
   }
 }
 
-int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
-           const Findings& findings, double seconds, const Console& console) {
+int report(const VerifyOptions& options, const fs::path& model,
+           const std::vector<Manifest>& manifests, const Findings& findings, double seconds,
+           const Console& console) {
   size_t layers = 0;
   for (const Manifest& manifest : manifests) layers += manifest.layers.size();
   if (console.json()) {
@@ -97,7 +104,9 @@ int report(const VerifyOptions& options, const std::vector<Manifest>& manifests,
         "{}: {}, {}, {}{}", out, console.good("ok"), count_of(layers, "layer file"),
         pace(stored_bytes(manifests), bytes_to_read(manifests, options), seconds),
         against.empty() ? fmt::format("; next: mxfp4-repack verify {} --against INPUT", out)
-                        : ", every byte is the repack of " + shell_word(against)));
+                        : fmt::format(", every byte {}is the repack of {}",
+                                      stands_alone(model, manifests) ? "of the experts " : "",
+                                      shell_word(against))));
   } else {
     for (const std::string& finding : findings) console.result(visible(finding) + "\n");
     console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
@@ -130,16 +139,19 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   // difference does not end the check.
   Progress progress(console, bytes_to_read(manifests, options));
   append(findings, check_ranks(ranks, manifests));
-  check_rest(ranks, manifests, findings);
+  const fs::path model =
+      ranks.empty() ? fs::path() : model_directory_of(options.blob, ranks.front());
   for (size_t i = 0; i < ranks.size(); ++i) {
-    append(findings, verify_blob(source, ranks[i], manifests[i], options, progress));
+    // All ranks share the model directory.
+    append(findings, verify_blob(source, ranks[i], i == 0 ? model : fs::path(), manifests[i],
+                                 options, progress));
   }
   progress.finish();
 
   // Report, unless a file became shorter meanwhile: then its bytes were read as zeros.
   warn_of_missing_ranks(options.blob, manifests, console);
   check_truncation();
-  return report(options, manifests, findings, progress.seconds(), console);
+  return report(options, model, manifests, findings, progress.seconds(), console);
 }
 
 }  // namespace mxfp4

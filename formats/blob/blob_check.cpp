@@ -337,11 +337,17 @@ std::vector<std::string> check_rest_files(const fs::path& model_directory,
   return findings;
 }
 
-fs::path model_directory_of(const fs::path& directory) {
+fs::path model_directory_of(const fs::path& given, const fs::path& directory) {
+  const fs::path below = directory.lexically_relative(given);
+  if (!below.empty() && *below.begin() == kBlobFolder) return given;
   std::error_code ignored;
-  fs::path blob = fs::weakly_canonical(directory, ignored);
-  if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // `directory` may be a rank's
-  return blob.filename() == kBlobFolder ? blob.parent_path() : fs::path();
+  // Where a link leads counts more than where it lies.
+  for (fs::path blob : {fs::weakly_canonical(given, ignored),
+                        (fs::absolute(given, ignored) / "").lexically_normal().parent_path()}) {
+    if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // `given` may be a rank's
+    if (blob.filename() == kBlobFolder) return blob.parent_path();
+  }
+  return {};
 }
 
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,

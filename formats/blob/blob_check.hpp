@@ -30,9 +30,11 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> check_rest_files(
     const std::filesystem::path& model_directory, const Manifest& manifest);
 
-// The model directory around the blob in `directory`: the parent of the folder mxfp4_repack. Empty
-// if the blob does not lie in such a folder.
-[[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& directory);
+// The model directory of a blob that find_blobs(given) found in `directory`: `given` itself if the
+// blob was found in its folder mxfp4_repack, which may be a link; else the parent of the folder of
+// that name which `given` is or, for one rank, lies in. Empty if there is none.
+[[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& given,
+                                                       const std::filesystem::path& directory);
 
 // Throws Error::input, without the file's name, unless size, checksum and header of the file are
 // those of the manifest. Call it before data is read. It decodes no data and does not compare the

@@ -75,4 +75,9 @@ class OutputDirectory {
 void refuse_inputs_in(const std::filesystem::path& output,
                       const std::vector<std::filesystem::path>& inputs);
 
+// Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies in:
+// if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.
+void refuse_blob_folder_in(const std::filesystem::path& checkpoint,
+                           const std::filesystem::path& output);
+
 }  // namespace mxfp4

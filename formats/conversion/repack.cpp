@@ -1,14 +1,11 @@
 #include "formats/conversion/repack.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
-#include "formats/config/packed_config.hpp"
 #include "formats/conversion/fingerprint.hpp"
 #include "formats/conversion/memory_budget.hpp"
+#include "formats/conversion/model_directory.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
@@ -60,33 +57,6 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   return manifest;
 }
 
-// Plans the model directory around the blob. Its config.json is one that engines without blobs
-// refuse.
-RestPlan plan_rest_of(const OpenedCheckpoint& checkpoint, std::vector<std::string>& warnings) {
-  RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
-  std::vector<SideFile> side;
-  std::error_code ignored;
-  if (checkpoint.source->kind() == "safetensors" && fs::is_directory(checkpoint.path, ignored)) {
-    side = find_side_files(checkpoint.path, warnings);
-  }
-  std::erase_if(side, [](const SideFile& file) { return file.name == kConfigName; });
-  if (checkpoint.config_text) {
-    std::string text =
-        in_context(kConfigName, [&] { return packed_config_text(*checkpoint.config_text); });
-    const auto size = static_cast<int64_t>(text.size());
-    side.push_back({.name = kConfigName, .from = {}, .text = std::move(text), .size = size});
-  } else {
-    warnings.emplace_back("the input has no config.json, so OUT has none");
-  }
-  rest.side.insert(rest.side.end(), side.begin(), side.end());
-  if (checkpoint.layers_left_out > 0) {
-    warnings.push_back(fmt::format("OUT lacks the experts of {} layer{}, which --layers leaves out",
-                                   checkpoint.layers_left_out,
-                                   checkpoint.layers_left_out == 1 ? "" : "s"));
-  }
-  return rest;
-}
-
 std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   std::vector<fs::path> inputs;
   for (const FileStatus& file : source.files()) inputs.push_back(file.path);
@@ -120,7 +90,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   plan.threads = options.limits.threads;
   out.plan = make_plan(checkpoint.model, conversion.ranks, plan);
   out.common = describe(checkpoint, conversion, options);
-  if (options.include_rest) out.rest = plan_rest_of(checkpoint, out.common.warnings);
+  if (options.include_rest) out.rest = plan_model_directory(checkpoint, out.common.warnings);
   out.common.rest = out.rest.planned();
   check_text(out.common);
   out.warnings = out.common.warnings;

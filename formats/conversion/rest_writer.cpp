@@ -8,6 +8,7 @@
 #include <set>
 #include <system_error>
 
+#include "formats/blob/blob_reader.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
@@ -15,7 +16,6 @@
 #include "formats/source/natural_order.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
-#include "lib/exec/buffer.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -95,6 +95,21 @@ bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) 
       .hint("put the file itself in the place of the link");
 }
 
+// Refuses a name that a file of the model directory cannot have.
+void refuse_name(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name == kBlobFolder || is_rank_directory(name)) {
+    throw Error::input(
+        fmt::format("{}: not copied, a folder of the blob has this name", path.string()))
+        .hint("rename or remove the file");
+  }
+  if (name.size() > kMaxAtomicName) {
+    throw Error::input(fmt::format("{}: not copied, its name has {} bytes, {} is the most",
+                                   path.string(), name.size(), kMaxAtomicName))
+        .hint("rename or remove the file");
+  }
+}
+
 // Writes one file and its checksum.
 class SummedFile {
  public:
@@ -115,17 +130,18 @@ class SummedFile {
   Checksum sum_;
 };
 
-void copy_tensor(Source& source, size_t index, SummedFile& file, Buffer& buffer,
-                 const std::function<void(int64_t)>& progress) {
+}  // namespace
+
+void read_tensor(Source& source, size_t index, Buffer& buffer,
+                 const std::function<void(ConstBytes)>& each_piece) {
   const TensorSpec& spec = source.tensors()[index].spec;
   const int64_t bytes = spec.bytes();
   if (bytes == 0) return;
   ConstBytes mapped = source.view(index, 0, bytes);
   while (!mapped.empty()) {
     const ConstBytes piece = mapped.first(std::min(mapped.size(), static_cast<size_t>(kCopyPiece)));
-    file.append(piece);
+    each_piece(piece);
     source.release(piece);
-    progress(static_cast<int64_t>(piece.size()));
     mapped = mapped.subspan(piece.size());
     if (mapped.empty()) return;
   }
@@ -136,23 +152,32 @@ void copy_tensor(Source& source, size_t index, SummedFile& file, Buffer& buffer,
   for (int64_t at = 0; at < bytes; at += step) {
     const MutableBytes piece = buffer.get(std::min(step, bytes - at));
     source.read(index, at, piece);
-    file.append(piece);
-    progress(static_cast<int64_t>(piece.size()));
+    each_piece(piece);
   }
 }
+
+std::string read_side(const SideFile& plan) {
+  if (plan.from.empty()) return plan.text;
+  return in_context(plan.from.string(), [&] { return read_text_file(plan.from, kMaxSideFile); });
+}
+
+namespace {
 
 ManifestFile write_tensors(Source& source, const RestFile& plan, const fs::path& directory,
                            Buffer& buffer, const RestHooks& hooks) {
   SummedFile file(directory / plan.name);
   file.append(std::as_bytes(std::span(plan.header)));
-  for (size_t index : plan.tensors) copy_tensor(source, index, file, buffer, hooks.progress);
+  for (size_t index : plan.tensors) {
+    read_tensor(source, index, buffer, [&](ConstBytes piece) {
+      file.append(piece);
+      hooks.progress(static_cast<int64_t>(piece.size()));
+    });
+  }
   return file.commit(hooks.finished);
 }
 
 ManifestFile write_side(const SideFile& plan, const fs::path& directory, const RestHooks& hooks) {
-  const std::string text = plan.from.empty() ? plan.text : in_context(plan.from.string(), [&] {
-    return read_text_file(plan.from, kMaxSideFile);
-  });
+  const std::string text = read_side(plan);
   SummedFile file(directory / plan.name);
   file.append(std::as_bytes(std::span(text)));
   return file.commit(hooks.finished);
@@ -212,6 +237,7 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
       warnings.push_back(fmt::format("{}: {} bytes, not copied", name, file.size));
       continue;
     }
+    refuse_name(at->path());
     files.push_back({.name = name, .from = at->path(), .text = {}, .size = file.size});
   }
   if (error) throw Error::input(fmt::format("{}: {}", checkpoint.string(), error.message()));

@@ -12,6 +12,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/source/source.hpp"
+#include "lib/exec/buffer.hpp"
 
 namespace mxfp4 {
 
@@ -53,11 +54,18 @@ struct RestPlan {
 // dot-files, weights in any format (.safetensors, .bin, .pt, .pth, .ckpt, .h5, .hdf5, .msgpack,
 // .gguf, .onnx, .npz, .zst), their indexes (*.index.json), a blob's manifest, and files larger than
 // kMaxSideFile, which `warnings` names. Folders are not entered. Throws Error::input, also for a
-// link, through which a foreign directory could choose which of the user's files is copied. Two
+// name that a file beside the blob cannot have, and for a link, through which a foreign directory could choose which of the user's files is copied. Two
 // kinds of links are followed: to a file of the same directory, and from a Hugging Face hub cache's
 // snapshots/ to the same repository's blobs/.
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
+
+// Calls `each_piece` with the tensor's bytes, in order and in bounded memory. Throws Error::input.
+void read_tensor(Source& source, size_t index, Buffer& buffer,
+                 const std::function<void(ConstBytes)>& each_piece);
+
+// The bytes of a small file, as they are written. Throws Error::input.
+[[nodiscard]] std::string read_side(const SideFile& plan);
 
 struct RestHooks {
   // So many more bytes were written. May throw to stop.

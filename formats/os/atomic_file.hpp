@@ -16,6 +16,10 @@
 
 namespace mxfp4 {
 
+// Bytes of the longest file name that AtomicFile can write: file systems take 255, and the temporary
+// file's name has 12 more than the file's.
+inline constexpr size_t kMaxAtomicName = 255 - 12;
+
 // Errors are Error::output naming the target path; Error::input if a mapped file was truncated, so
 // that nothing made from its bytes is published.
 class AtomicFile {

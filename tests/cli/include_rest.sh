@@ -95,6 +95,65 @@ done
 # A blob that was taken out of its model directory stands alone.
 cp -r out/mxfp4_repack taken
 expect_exit 0 "$BIN" verify taken
+expect_exit 0 "$BIN" verify taken --against input
+grep -q 'every byte of the experts is the repack of input' stdout || fail 'more claimed than compared'
+
+# The blob's folder may be a link: the files around the link are checked.
+mkdir linked
+cp -r out linked/model
+mv linked/model/mxfp4_repack linked/elsewhere
+ln -s ../elsewhere linked/model/mxfp4_repack
+for path in linked/model linked/model/mxfp4_repack; do
+  expect_exit 0 "$BIN" verify "$path" --against input
+  grep -q 'every byte is the repack of input' stdout || fail 'the files around the link were left out'
+done
+rm linked/model/config.json
+for path in linked/model linked/model/mxfp4_repack; do
+  expect_exit 1 "$BIN" verify "$path"
+  grep -q 'model/config.json: cannot be opened' stdout || fail 'the missing file was not named'
+done
+
+# verify --against compares the rest with the input's, too: tensors, files, and what convert makes of
+# config.json. differs WORDS: of out and the folder `changed`, which becomes the input again.
+differs() {
+  for path in out out/mxfp4_repack; do
+    expect_exit 1 "$BIN" verify "$path" --against changed
+    grep -q "$1" stdout || { cat stdout >&2; fail "no word of $1"; }
+    [ "$(tail -n 1 stdout)" = "$path: 1 difference" ] || { cat stdout >&2; fail 'other differences'; }
+  done
+  rm -r changed
+  cp -rL input changed
+}
+cp -rL input changed
+printf 'tokenS\n' >changed/tokenizer.json
+differs 'out/tokenizer.json: byte 5 is not what convert makes of the input$'
+printf 'tokens\nmore\n' >changed/tokenizer.json
+differs 'out/tokenizer.json: byte 7 is not what convert makes of the input$'
+rm changed/generation_config.json
+differs 'out/generation_config.json: the input has no such file'
+printf 'new\n' >changed/added.txt
+differs 'out/added.txt: missing, the input has it$'
+sed -i '0,/{/s//{ "added": 1,/' changed/config.json
+differs 'out/config.json: byte [0-9]* is not what convert makes of the input$'
+# change.py BYTE: flips a bit of that byte of a tensor, and prints its name.
+cat >change.py <<'END'
+import glob, json, struct, sys
+done = []
+for path in glob.glob('changed/*.safetensors'):
+    raw = bytearray(open(path, 'rb').read())
+    n = struct.unpack('<Q', raw[:8])[0]
+    for name, tensor in sorted(json.loads(raw[8:8 + n]).items()):
+        if name == '__metadata__' or '.experts.' in name or done:
+            continue
+        done.append(name)
+        raw[8 + n + tensor['data_offsets'][0] + int(sys.argv[1])] ^= 1
+        open(path, 'wb').write(raw)
+print(*done)
+END
+name=$(python3 change.py 3)
+[ -n "$name" ] || fail 'no tensor besides the experts'
+differs "out/rest-00001.safetensors: $name: byte 3 is not the input's\$"
+expect_exit 0 "$BIN" verify ranks --against input
 
 # --force knows its own files, and no others.
 expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest
@@ -104,6 +163,23 @@ expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest --force
 expect_one_error 'holds notes.txt, which this program did not write'
 expect_exit 5 "$BIN" convert input -o input "${flags[@]}" --include-rest --force
 cmp "$source_dir/config.json" input/config.json
+
+# A file that the model directory cannot hold is refused before anything is written.
+for name in mxfp4_repack rank-00-of-02 "$(printf 'n%.0s' $(seq 244))"; do
+  rm -rf changed
+  cp -rL input changed
+  printf 'x' >"changed/$name"
+  for dry in '' --dry-run; do
+    # shellcheck disable=SC2086
+    expect_exit 3 "$BIN" convert changed -o refused "${flags[@]}" --include-rest $dry
+    expect_one_error "changed/$name: not copied, "
+    [ ! -e refused ] || fail 'something was written'
+  done
+done
+rm "changed/$name"
+printf 'x' >"changed/${name%n}"
+expect_exit 0 "$BIN" convert changed -o long "${flags[@]}" --include-rest
+expect_exit 0 "$BIN" verify long --against changed
 
 # Other containers: the tensors they have, and config.json if they carry one.
 expect_exit 0 "$BIN" convert "$TESTDATA/containers/raw_checkpoint" -o raw --include-rest \
@@ -116,3 +192,20 @@ for input in "$TESTDATA"/containers/hdf5/*checkpoint*.h5; do
   expect_exit 0 "$BIN" verify h5
 done
 [ -f raw/config.json ] || fail 'no config.json from a raw dump'
+
+# What lies beside the files that are read and is not copied is named.
+rm -r changed
+cp -rL input changed
+cp input/model-00001-of-00002.safetensors changed/extra.safetensors
+expect_exit 0 "$BIN" convert changed -o extra "${flags[@]}" --include-rest
+grep -q 'warning: not among the files of the checkpoint, not copied: extra.safetensors$' stderr ||
+  fail 'weights were left out without a word'
+expect_exit 0 "$BIN" verify extra --against changed
+need_numpy
+"$SOURCE_DIR/scripts/make-checkpoint" small --layers 2 --experts 2 --hidden 64 --intermediate 64 >made
+printf 'tokens\n' >small/tokenizer.json
+one=small/model-00000-of-00001.safetensors
+expect_exit 0 "$BIN" convert $one -o one "${flags[@]}" --include-rest
+grep -q 'warning: beside the one file that is the input, not copied: .*, tokenizer.json$' stderr ||
+  fail 'files were left out without a word'
+expect_exit 0 "$BIN" verify one --against $one

@@ -269,4 +269,19 @@ for out in above/model above above/model/. above/model/packed/..; do
     expect_one_error "$out: holds the input above/model/"
   done
 done
+# A folder with the name of a blob's makes a blob of the directory: the checkpoint would be lost as one.
+for out in above/model/mxfp4_repack above/model/mxfp4_repack/ above/model/./rank-00-of-02 \
+  above/model/mxfp4_repack/deep; do
+  for flag in '' --force --resume --dry-run --include-rest; do
+    # shellcheck disable=SC2086
+    expect_exit 2 "$BIN" convert above/model -o $out --arch sm90 $flag
+    expect_one_error "$out: .* in the checkpoint's directory would make that directory a blob"
+  done
+done
+(cd above/model && expect_exit 2 "$BIN" convert . -o mxfp4_repack --arch sm90)
+expect_exit 0 "$BIN" verify above/model/packed --against above/model
+# shellcheck disable=SC2086
+expect_exit 0 "$BIN" convert above/model -o above/mxfp4_repack $flags
+expect_exit 0 "$BIN" verify above/mxfp4_repack --against above/model
+rm -r above/mxfp4_repack
 (cd above/model && expect_exit 5 "$BIN" convert . -o . --arch sm90 && expect_one_error '\.: holds the input ')

@@ -1,0 +1,78 @@
+#include "formats/conversion/model_directory.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "formats/config/packed_config.hpp"
+#include "formats/os/directory.hpp"
+#include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
+
+namespace mxfp4 {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Warns of files beside those that were read that are not copied: weights that no index names, and,
+// if the input is one file, all others of its directory.
+void warn_of_left_out(const OpenedCheckpoint& checkpoint, bool one_file,
+                      std::vector<std::string>& warnings) {
+  constexpr size_t kShown = 8;
+  std::set<std::string> read = {kConfigName, std::string(kIndexName)};
+  for (const FileStatus& file : checkpoint.source->files()) read.insert(file.path.filename());
+  const fs::path directory = one_file ? checkpoint.path.parent_path() / "." : checkpoint.path;
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : list_directory(directory, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.') || read.contains(name) || entry.is_directory(ignored)) continue;
+    if (one_file || name.ends_with(".safetensors")) names.push_back(visible(name));
+  }
+  if (names.empty()) return;
+  std::ranges::sort(names);
+  const size_t more = names.size() - std::min(names.size(), kShown);
+  names.resize(names.size() - more);
+  warnings.push_back(fmt::format(
+      "{}, not copied: {}{}",
+      one_file ? "beside the one file that is the input" : "not among the files of the checkpoint",
+      fmt::join(names, ", "), more == 0 ? "" : fmt::format(" and {} more", more)));
+}
+
+}  // namespace
+
+RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
+                              std::vector<std::string>& warnings) {
+  RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
+  std::vector<SideFile> side;
+  std::error_code ignored;
+  if (checkpoint.source->kind() == "safetensors") {
+    const bool one_file = !fs::is_directory(checkpoint.path, ignored);
+    if (!one_file) side = find_side_files(checkpoint.path, warnings);
+    warn_of_left_out(checkpoint, one_file, warnings);
+  }
+  std::erase_if(side, [](const SideFile& file) { return file.name == kConfigName; });
+  if (checkpoint.config_text) {
+    std::string text =
+        in_context(kConfigName, [&] { return packed_config_text(*checkpoint.config_text); });
+    const auto size = static_cast<int64_t>(text.size());
+    side.push_back({.name = kConfigName, .from = {}, .text = std::move(text), .size = size});
+  } else {
+    warnings.emplace_back("the input has no config.json, so OUT has none");
+  }
+  rest.side.insert(rest.side.end(), side.begin(), side.end());
+  if (checkpoint.layers_left_out > 0) {
+    warnings.push_back(fmt::format("OUT lacks the experts of {} layer{}, which --layers leaves out",
+                                   checkpoint.layers_left_out,
+                                   checkpoint.layers_left_out == 1 ? "" : "s"));
+  }
+  return rest;
+}
+
+}  // namespace mxfp4
