@@ -84,9 +84,29 @@ void check_and_write(const fs::path& blob, std::vector<ShardManifest> shards, in
   write_manifests(blob, manifests);
 }
 
+void append(std::vector<std::string>& findings, const std::vector<std::string>& more) {
+  findings.insert(findings.end(), more.begin(), more.end());
+}
+
+// The result of an earlier run: files may be gone since then.
+Finalized look_at_result(const fs::path& output) {
+  const std::vector<fs::path> ranks = require_blobs(output);
+  Finalized result{read_manifests(ranks), {}};
+  append(result.findings, check_ranks(ranks, result.manifests));
+  const fs::path model = model_directory_of(ranks.front());
+  if (!model.empty()) {
+    append(result.findings, check_rest_files(model, result.manifests.front(), /*sums=*/false));
+  }
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    append(result.findings, check_blob_files(ranks[i], result.manifests[i]));
+    append(result.findings, check_layer_headers(ranks[i], result.manifests[i]));
+  }
+  return result;
+}
+
 }  // namespace
 
-std::vector<Manifest> finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
+Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
   require_directory(output);
   require_shards(output);
 
@@ -95,14 +115,17 @@ std::vector<Manifest> finalize(const fs::path& output, int threads, const Finali
   const ShardRecords records = find_records(output);
   if (records.paths.empty()) {
     require_shards(output);
-    return read_manifests(find_blobs(output));
+    return look_at_result(output);
   }
   std::vector<ShardManifest> shards;
   for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));
 
-  // Check that every layer of every rank is there and whole, then write the manifests.
+  // Check that every layer of every rank is there and whole, then write the manifests. If an earlier
+  // run had written them, the records stay until everything is as the manifests say.
   if (!all_written(records.blob, shards.front())) {
     check_and_write(records.blob, std::move(shards), threads, hooks);
+  } else if (Finalized result = look_at_result(output); !result.findings.empty()) {
+    return result;
   }
 
   // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The
@@ -111,7 +134,7 @@ std::vector<Manifest> finalize(const fs::path& output, int threads, const Finali
     if (is_journal_or_temporary(file)) remove_file(output / file);
   }
   for (const fs::path& path : records.paths) remove_file(path);
-  return read_manifests(find_blobs(output));
+  return {read_manifests(find_blobs(output)), {}};
 }
 
 }  // namespace mxfp4

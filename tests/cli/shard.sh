@@ -156,6 +156,41 @@ expect_exit 0 layers -o killed --shard 1/2
 expect_exit 0 "$BIN" finalize killed
 diff -r want killed
 
+# A result that is there already: what is gone or cut off since then is found, by verify's words.
+finds() {
+  expect_exit 1 "$BIN" verify "$1"
+  sed '/: [0-9]* differences\?$/q' stdout >verified
+  expect_exit 1 "$BIN" finalize "$1"
+  diff verified stdout
+  grep -qE "$2" stdout || { cat stdout >&2; fail "no word of $2"; }
+}
+rm -rf whole
+expect_exit 0 "$BIN" convert "$input" -o whole "${flags[@]}" --include-rest --tp-size 2
+expect_exit 0 "$BIN" finalize whole
+expect_exit 0 "$BIN" finalize whole/mxfp4_repack
+blob=mxfp4_repack/rank-01-of-02
+for file in "$blob/layer-00001.safetensors.zst" "$blob/model.safetensors.index.json" config.json; do
+  mv "whole/$file" saved
+  finds whole "$(basename "$file"): cannot be opened: No such file or directory\$"
+  head -c 50 saved >"whole/$file"
+  finds whole "$(basename "$file"): "
+  mv saved "whole/$file"
+done
+mv whole/mxfp4_repack/rank-00-of-02 saved
+mv whole/$blob whole/mxfp4_repack/rank-00-of-02
+mv saved whole/$blob
+finds whole 'rank-00-of-02: the manifest is that of rank 1 of 2$'
+expect_exit 1 "$BIN" finalize whole --json
+"$python" -c 'import json; d = json.load(open("stdout")); assert not d["complete"] and d["findings"], d'
+# The same after a kill between the manifests and the removal of what they replace.
+expect_exit 0 "$BIN" convert "$input" -o again "${flags[@]}" --shard 0/1
+cp again/*.shard-* saved-shard
+expect_exit 0 "$BIN" finalize again
+cp saved-shard again/mxfp4_repack.shard-000-of-001.json
+rm again/layer-00001.safetensors.zst
+finds again 'layer-00001.safetensors.zst: cannot be opened'
+[ -e again/mxfp4_repack.shard-000-of-001.json ] || fail 'the record of a shard whose file is gone was removed'
+
 rm -rf out
 mkdir out
 expect_exit 3 "$BIN" finalize out
