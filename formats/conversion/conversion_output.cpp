@@ -213,13 +213,18 @@ void ConversionOutput::refuse_other(const JournalContent& found) const {
 }
 
 void ConversionOutput::look_for_shards() {
-  for (const fs::path& path : find_shard_manifests(blob_)) {
+  for (const fs::path& blob : record_places(directory_.home())) look_for_shards_in(blob);
+}
+
+void ConversionOutput::look_for_shards_in(const fs::path& blob) {
+  for (const fs::path& path : find_shard_manifests(blob)) {
     if (!request_.shard) {
-      throw Error::output(fmt::format("{}: holds shards of a conversion", blob_.string()))
+      throw Error::output(fmt::format("{}: holds shards of a conversion", blob.string()))
           .hint("finalize puts them together; --force replaces them");
     }
     const ShardManifest other = read_shard_manifest(path);
-    if (other.plan != plan_ || other.shard.count != request_.shard->count) {
+    // Without any other tensor or file, --include-rest changes the place alone.
+    if (other.plan != plan_ || other.shard.count != request_.shard->count || blob != blob_) {
       throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
           .hint("all shards need the same input, flags and program");
     }

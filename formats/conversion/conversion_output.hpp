@@ -92,6 +92,7 @@ class ConversionOutput {
   void refuse_unrecorded() const;
   void refuse_other(const JournalContent& found) const;
   void look_for_shards();
+  void look_for_shards_in(const std::filesystem::path& blob);
   void look_for_own_shard();
   void open_journal(const std::vector<Manifest>& planned);
   void remove_leftovers(const std::vector<Manifest>& planned) const;

@@ -58,10 +58,18 @@ struct ShardRecords {
 };
 
 ShardRecords find_records(const fs::path& output) {
-  std::vector<fs::path> paths = find_shard_manifests(output);
-  if (!paths.empty()) return {output, std::move(paths)};
-  const fs::path blob = output / kBlobFolder;
-  return {blob, find_shard_manifests(blob)};
+  ShardRecords found;
+  for (const fs::path& blob : record_places(output)) {
+    std::vector<fs::path> paths = find_shard_manifests(blob);
+    if (paths.empty()) continue;
+    if (!found.paths.empty()) {
+      throw Error::input(fmt::format("{} and {}: made from different plans",
+                                     found.paths.front().string(), paths.front().string()))
+          .hint("all shards need the same input, flags and program");
+    }
+    found = {blob, std::move(paths)};
+  }
+  return found;
 }
 
 // Throws Error::input unless there are shards or a result. Called before OutputDirectory, which

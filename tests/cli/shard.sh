@@ -39,7 +39,11 @@ expect_exit 5 shard --shard 1/2 --compress none
 expect_one_error 'a shard of another plan'
 expect_exit 5 shard --shard 1/3
 expect_one_error 'a shard of another plan'
+expect_exit 5 shard --shard 1/2 --include-rest
+expect_one_error 'out/mxfp4_repack.shard-000-of-002.json: a shard of another plan'
 expect_exit 5 shard --resume
+expect_one_error 'holds shards of a conversion'
+expect_exit 5 shard --resume --include-rest
 expect_one_error 'holds shards of a conversion'
 expect_exit 5 shard
 expect_one_error 'exists and is not empty'
@@ -65,6 +69,14 @@ mkdir mixed
 cp out/*.shard-000* out/layer-* mixed/
 expect_exit 3 "$BIN" finalize mixed
 expect_one_error 'shard 0/2 and shard 1/2: made from different plans'
+
+rm -rf mixed
+expect_exit 0 "$BIN" convert "$input" -o mixed "${flags[@]}" --shard 1/2 --include-rest
+expect_exit 5 "$BIN" convert "$input" -o mixed "${flags[@]}" --shard 0/2
+expect_one_error 'mixed/mxfp4_repack/mxfp4_repack.shard-001-of-002.json: a shard of another plan'
+cp out/*.shard-000* out/layer-* mixed/
+expect_exit 3 "$BIN" finalize mixed
+expect_one_error 'mixed/mxfp4_repack.shard-000-.* and mixed/mxfp4_repack/mxfp4_repack.shard-001-.*: made from different plans'
 
 # Damage after the shard was written.
 expect_exit 0 shard --shard 1/2
