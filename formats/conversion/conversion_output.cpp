@@ -86,7 +86,10 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
     if (!complete_ && damages_.empty()) {
       refuse_unrecorded();
       look_for_shards();
-      if (request_.shard) look_for_own_shard();
+      if (request_.shard) {
+        refuse_other_journals();
+        look_for_own_shard();
+      }
     }
   }
   if (!complete_) open_journal(planned);
@@ -237,6 +240,30 @@ void ConversionOutput::look_for_shards_in(const fs::path& blob) {
   }
 }
 
+// Refuses to write a shard beside what another conversion began: a whole one, or shards of another
+// plan that are not complete yet.
+void ConversionOutput::refuse_other_journals() const {
+  const fs::path own = blob_ / journal_name(request_.shard);
+  for (const fs::path& file : directory_.files()) {
+    const fs::path path = directory_.home() / file;
+    const std::string name = path.filename().string();
+    if (!name.starts_with(kJournalPrefix) || path == own) continue;
+    const JournalContent begun = read_journal(path);
+    if (begun.bytes == 0) continue;
+    if (name == journal_name({})) {
+      throw Error::output(fmt::format("{}: holds an unfinished conversion that is no shard",
+                                      request_.output.string()))
+          .hint("choose another directory; without --shard, --resume goes on here");
+    }
+    const bool same_count =
+        name.ends_with(fmt::format("-of-{:03}.progress", request_.shard->count));
+    if (begun.plan != plan_ || !same_count || path.parent_path() != blob_) {
+      throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
+          .hint("all shards need the same input, flags and program");
+    }
+  }
+}
+
 void ConversionOutput::look_for_own_shard() {
   const fs::path path = blob_ / shard_manifest_name(*request_.shard);
   std::error_code ignored;
@@ -266,6 +293,7 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
         fmt::format("{}: an earlier run of this shard did not finish", path.string()))
         .hint("--resume goes on, --force starts again");
   }
+  refuse_other_layers(planned);
   if (request_.look_only) {
     directory_.require_writable();
     if (resumed) earlier_ = std::move(found);
@@ -292,13 +320,11 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
     if (!resumed) journal_->remove();  // it records nothing, and an empty OUT shall stay empty
     throw;
   }
-  remove_leftovers(planned);
+  remove_temporaries();
 }
 
-// Removes temporaries of runs that are over. Refuses layer files that this conversion's manifests
-// will not name.
-void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
-  if (request_.shard) return;  // the temporaries may be those of other shards that still run
+// Refuses layer files that this conversion's manifests will not name.
+void ConversionOutput::refuse_other_layers(const std::vector<Manifest>& planned) const {
   std::set<std::string> wanted;
   for (const Manifest& manifest : planned) {
     for (const ManifestLayer& layer : manifest.layers) {
@@ -309,12 +335,18 @@ void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) co
   for (const fs::path& file : directory_.files()) {
     const std::string name = file.filename().string();
     const std::string in_blob = (home / file).lexically_relative(blob_).string();
-    if (name.starts_with("layer-") && !wanted.contains(in_blob)) {
-      throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
-                                      request_.output.string(), file.string()))
-          .hint("--force replaces an earlier result");
-    }
-    if (is_temporary(name)) remove_file(home / file);
+    if (!name.starts_with("layer-") || wanted.contains(in_blob)) continue;
+    throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
+                                    request_.output.string(), file.string()))
+        .hint(request_.shard ? "choose another directory" : "--force replaces an earlier result");
+  }
+}
+
+// Removes temporaries of runs that are over.
+void ConversionOutput::remove_temporaries() const {
+  if (request_.shard) return;  // they may be those of other shards that still run
+  for (const fs::path& file : directory_.files()) {
+    if (is_temporary(file.filename().string())) remove_file(directory_.home() / file);
   }
 }
 

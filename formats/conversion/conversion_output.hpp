@@ -93,9 +93,11 @@ class ConversionOutput {
   void refuse_other(const JournalContent& found) const;
   void look_for_shards();
   void look_for_shards_in(const std::filesystem::path& blob);
+  void refuse_other_journals() const;
   void look_for_own_shard();
   void open_journal(const std::vector<Manifest>& planned);
-  void remove_leftovers(const std::vector<Manifest>& planned) const;
+  void refuse_other_layers(const std::vector<Manifest>& planned) const;
+  void remove_temporaries() const;
   [[nodiscard]] std::filesystem::path blob_in(const std::filesystem::path& home) const;
 
   OutputRequest request_;

@@ -203,6 +203,36 @@ rm again/layer-00001.safetensors.zst
 finds again 'layer-00001.safetensors.zst: cannot be opened'
 [ -e again/mxfp4_repack.shard-000-of-001.json ] || fail 'the record of a shard whose file is gone was removed'
 
+# What another conversion began is refused by the first shard already, whatever its flags: a whole
+# conversion, a shard of another plan, and layers that no record names.
+for extra in '' '--compress none' '--include-rest' '--force' '--resume'; do
+  rm -rf killed
+  expect_exit 5 bash -c 'ulimit -f 100; exec "$@"' - \
+    "$BIN" convert layers.safetensors "${flags[@]}" --threads 1 -o killed
+  [ -e killed/layer-00000.safetensors.zst ] || fail 'it was killed too early'
+  cp -r killed copy
+  # shellcheck disable=SC2086
+  expect_exit 5 layers -o killed --shard 0/2 $extra
+  expect_one_error 'killed: holds an unfinished conversion that is no shard$'
+  diff -r copy killed
+  rm -r copy
+done
+expect_exit 0 layers -o killed --resume
+diff -r want killed
+killed_shard
+for extra in '--shard 1/2 --compress none' '--shard 1/3' '--shard 1/2 --include-rest' '--shard 1/2 --compress none --dry-run'; do
+  # shellcheck disable=SC2086
+  expect_exit 5 layers -o killed $extra
+  expect_one_error 'killed/.mxfp4_repack.shard-000-of-002.progress: a shard of another plan$'
+done
+rm killed/.mxfp4_repack.shard-000-of-002.progress
+for extra in '' --dry-run; do
+  # shellcheck disable=SC2086
+  expect_exit 5 layers -o killed --shard 1/2 --compress none $extra
+  expect_one_error 'killed: holds layer-00000.safetensors.zst, which this conversion does not write$'
+done
+[ -z "$(find killed -name '*.progress')" ] || fail 'a refused shard left a journal'
+
 rm -rf out
 mkdir out
 expect_exit 3 "$BIN" finalize out
