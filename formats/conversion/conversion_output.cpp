@@ -331,6 +331,8 @@ void ConversionOutput::refuse_other_layers(const std::vector<Manifest>& planned)
       wanted.insert(name_in_blob(manifest.rank, layer.file));
     }
   }
+  // The input's other files may have any names.
+  for (const ManifestFile& file : planned.front().rest) wanted.insert("../" + file.name);
   const fs::path& home = directory_.home();
   for (const fs::path& file : directory_.files()) {
     const std::string name = file.filename().string();

@@ -96,6 +96,19 @@ done
 cp -r out/mxfp4_repack taken
 expect_exit 0 "$BIN" verify taken
 
+# A side file may be called like a layer. The last one is larger than files may be, which stops the run
+# when all others are there; --resume goes on.
+cp -r input named
+printf '{}\n' >named/layer-map.json
+head -c 600000 /dev/zero >named/zeros.txt
+limited() { expect_exit 5 bash -c 'ulimit -f 500; exec "$@"' - "$BIN" convert named -o stopped "${flags[@]}" --include-rest; }
+limited
+[ -e stopped/layer-map.json ] || fail 'it was stopped too early'
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
+expect_exit 0 "$BIN" verify stopped --against named
+cmp named/layer-map.json stopped/layer-map.json
+rm -r stopped
+
 # --force knows its own files, and no others.
 expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest
 expect_exit 0 "$BIN" convert input -o out "${flags[@]}" --include-rest --force
