@@ -34,7 +34,8 @@ void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, i
     require(check_layer_files(home, manifest, threads, progress));
     require(check_other_files(home, manifest));
   }
-  require(check_rest_files(blob.parent_path(), manifests.front()));
+  // Not parent_path(), which takes the last name off, also if that is "." or empty.
+  require(check_rest_files((blob / "..").lexically_normal(), manifests.front()));
 }
 
 // Whether an earlier run wrote all manifests, but was stopped before it had cleaned up.

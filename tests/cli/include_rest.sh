@@ -109,6 +109,24 @@ expect_exit 0 "$BIN" verify stopped --against named
 cmp named/layer-map.json stopped/layer-map.json
 rm -r stopped
 
+# finalize takes the model directory or the blob in it, by any name.
+for i in 0 1; do
+  expect_exit 0 "$BIN" convert input -o shards "${flags[@]}" --include-rest --shard "$i/2"
+done
+while read -r folder path; do
+  cp -r shards copy
+  (cd "$folder" && "$BIN" finalize "$path" -q) || fail "finalize $path in $folder"
+  diff -r out copy
+  rm -r copy
+done <<'END'
+. copy
+. copy/mxfp4_repack
+. copy/mxfp4_repack/
+copy mxfp4_repack
+copy/mxfp4_repack .
+copy/mxfp4_repack ./
+END
+
 # --force knows its own files, and no others.
 expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest
 expect_exit 0 "$BIN" convert input -o out "${flags[@]}" --include-rest --force
