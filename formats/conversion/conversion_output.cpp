@@ -30,16 +30,20 @@ OutputMode mode_of(const OutputRequest& request) {
   return request.force ? OutputMode::kReplace : OutputMode::kNew;
 }
 
-// Describes the source by its files' sizes and modification times. The latter differ between
-// machines, so manifests do not have them.
-SourceSeen look_at(const fs::path& path, const Source& source) {
+// Describes the source, and the files beside it that are copied, by sizes and modification times.
+// The latter differ between machines, so manifests do not have them.
+SourceSeen look_at(const OutputRequest& request, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
   std::error_code error;
-  seen.place = checksum_of(fs::weakly_canonical(path, error).string());
+  seen.place = checksum_of(fs::weakly_canonical(request.input, error).string());
   std::string text;
-  for (const FileStatus& file : source.files()) {
+  const auto add = [&](const FileStatus& file) {
     text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
+  };
+  for (const FileStatus& file : source.files()) add(file);
+  for (const fs::path& file : request.side_files) {
+    add(in_context(file.string(), [&] { return describe_file(file); }));
   }
   seen.stamp = checksum_of(text);
   return seen;
@@ -74,7 +78,7 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
                  request_.look_only),
       blob_(blob_in(directory_.home())),
       plan_(plan_identity(planned)),
-      source_(look_at(request_.input, source)) {
+      source_(look_at(request_, source)) {
   for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
   if (request_.resume && !request_.shard && !request_.look_only) look_for_replacement();
   if (!directory_.replaces() && (request_.resume || request_.shard)) {

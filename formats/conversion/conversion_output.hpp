@@ -21,9 +21,10 @@ namespace mxfp4 {
 
 // What the caller asks of OUT.
 struct OutputRequest {
-  std::filesystem::path output;  // OUT
-  std::filesystem::path input;   // what is converted
-  bool include_rest = false;     // OUT is a model directory, the blob a folder in it
+  std::filesystem::path output;                     // OUT
+  std::filesystem::path input;                      // what is converted
+  std::vector<std::filesystem::path> side_files{};  // of the input, copied as they are
+  bool include_rest = false;  // OUT is a model directory, the blob a folder in it
   bool resume = false;
   bool force = false;
   bool check = false;      // resume reads every byte of a complete result

@@ -107,6 +107,25 @@ limited
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
 expect_exit 0 "$BIN" verify stopped --against named
 cmp named/layer-map.json stopped/layer-map.json
+# A side file that changed since the first run is a change of the input.
+rm -r stopped
+limited
+cp -r stopped copy
+printf '[]\n' >named/layer-map.json
+expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
+expect_one_error 'stopped: the unfinished conversion was begun on an input that has changed since$'
+diff -r copy stopped
+rm -r stopped copy
+# Also between two shards, of which one copies the side files for all.
+named_shard() { "$BIN" convert named -o stopped "${flags[@]}" --include-rest --shard "$@"; }
+expect_exit 0 named_shard 0/2
+touch -d '2001-02-03' named/layer-map.json
+expect_exit 5 named_shard 1/2
+expect_one_error 'shard-000-of-002.json: the input changed since that shard was written'
+expect_exit 0 named_shard 0/2 --force
+expect_exit 0 named_shard 1/2
+expect_exit 0 "$BIN" finalize stopped
+expect_exit 0 "$BIN" verify stopped --against named
 rm -r stopped
 
 # finalize takes the model directory or the blob in it, by any name.
