@@ -89,6 +89,7 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
     }
     if (!complete_ && damages_.empty()) {
       refuse_unrecorded();
+      if (request_.resume) refuse_other_place();
       look_for_shards();
       if (request_.shard) {
         refuse_other_journals();
@@ -111,8 +112,11 @@ fs::path ConversionOutput::blob_in(const fs::path& home) const {
 // the replacement is of another conversion, it is left alone: OUT's result is looked at.
 void ConversionOutput::look_for_replacement() {
   for (const fs::path& folder : Replacement::folders(request_.output)) {
-    const JournalContent begun = read_journal(blob_in(folder) / journal_name({}));
-    if (begun.bytes > 0 && (begun.plan != plan_ || begun.stamp != source_.stamp)) {
+    for (const fs::path& blob : record_places(folder)) {
+      const JournalContent begun = read_journal(blob / journal_name({}));
+      const bool same =
+          begun.plan == plan_ && begun.stamp == source_.stamp && blob == blob_in(folder);
+      if (begun.bytes == 0 || same) continue;
       std::error_code ignored;
       if (fs::exists(blob_ / kManifestName, ignored)) return;
     }
@@ -241,6 +245,19 @@ void ConversionOutput::look_for_shards_in(const fs::path& blob) {
           fmt::format("{}: the input changed since that shard was written", path.string()))
           .hint("run that shard again, with --force");
     }
+  }
+}
+
+// Refuses to resume a conversion that was begun with another --include-rest, whose journal lies in
+// another place.
+void ConversionOutput::refuse_other_place() const {
+  const std::string name = journal_name(request_.shard);
+  if (read_journal(blob_ / name).bytes > 0) return;
+  for (const fs::path& blob : record_places(directory_.home())) {
+    JournalContent begun = read_journal(blob / name);
+    if (begun.bytes == 0) continue;
+    begun.plan.clear();  // it may be this plan's, if the input has nothing but experts
+    refuse_other(begun);
   }
 }
 

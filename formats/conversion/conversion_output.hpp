@@ -92,6 +92,7 @@ class ConversionOutput {
   void remove_records();
   void refuse_unrecorded() const;
   void refuse_other(const JournalContent& found) const;
+  void refuse_other_place() const;
   void look_for_shards();
   void look_for_shards_in(const std::filesystem::path& blob);
   void refuse_other_journals() const;

@@ -101,12 +101,31 @@ expect_exit 0 "$BIN" verify taken
 cp -r input named
 printf '{}\n' >named/layer-map.json
 head -c 600000 /dev/zero >named/zeros.txt
-limited() { expect_exit 5 bash -c 'ulimit -f 500; exec "$@"' - "$BIN" convert named -o stopped "${flags[@]}" --include-rest; }
+limited() { expect_exit 5 bash -c 'ulimit -f 500; exec "$@"' - "$BIN" convert named -o stopped "${flags[@]}" --include-rest "$@"; }
 limited
 [ -e stopped/layer-map.json ] || fail 'it was stopped too early'
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
 expect_exit 0 "$BIN" verify stopped --against named
 cmp named/layer-map.json stopped/layer-map.json
+# The first run's --include-rest is named, like any other flag.
+rm -r stopped
+limited
+cp -r stopped copy
+for extra in '' --dry-run; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --resume $extra
+  expect_one_error 'begun with other flags: --include-rest: given, now not given$'
+done
+diff -r copy stopped
+rm -r stopped copy
+# A replacement that was cut off leaves a complete result without --include-rest alone.
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}"
+limited --force
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --resume
+grep -q 'complete already' stdout || fail 'the result was not recognised'
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
+expect_exit 0 "$BIN" verify stopped --against named
+
 # A side file that changed since the first run is a change of the input.
 rm -r stopped
 limited

@@ -217,9 +217,13 @@ for extra in '' '--compress none' '--include-rest' '--force' '--resume'; do
   diff -r copy killed
   rm -r copy
 done
+expect_exit 2 layers -o killed --resume --include-rest
+expect_one_error 'killed: the unfinished conversion was begun with other flags: --include-rest: not given, now given$'
 expect_exit 0 layers -o killed --resume
 diff -r want killed
 killed_shard
+expect_exit 2 layers -o killed --shard 0/2 --resume --include-rest
+expect_one_error 'begun with other flags: --include-rest: not given, now given$'
 for extra in '--shard 1/2 --compress none' '--shard 1/3' '--shard 1/2 --include-rest' '--shard 1/2 --compress none --dry-run'; do
   # shellcheck disable=SC2086
   expect_exit 5 layers -o killed $extra
