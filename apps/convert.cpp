@@ -187,6 +187,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   watch_signals("--resume goes on from what is complete");
   ConversionOutput output({.output = options.output,
                            .input = options.input.path,
+                           .side_files = plan.side_files,
                            .include_rest = options.include_rest,
                            .resume = options.resume,
                            .force = options.force,

@@ -9,26 +9,34 @@
 #include "apps/commands.hpp"
 #include "apps/json_output.hpp"
 #include "apps/text_layout.hpp"
+#include "lib/core/visible.hpp"
 
 namespace mxfp4 {
 namespace {
 
 // `seconds`: how long the check took; empty if an earlier run had checked.
-int report(const FinalizeOptions& options, const std::vector<Manifest>& manifests,
-           std::optional<double> seconds, const Console& console) {
+int report(const FinalizeOptions& options, const Finalized& result, std::optional<double> seconds,
+           const Console& console) {
+  const std::vector<Manifest>& manifests = result.manifests;
+  const bool complete = result.findings.empty();
   warn_of_missing_ranks(options.output, manifests, console);
-  if (options.model_card) add_model_card(options.output, console);
+  if (complete && options.model_card) add_model_card(options.output, console);
   size_t files = 0;
   for (const Manifest& manifest : manifests) files += manifest.layers.size();
   if (console.json()) {
     Json json = json_document("finalize");
     json["output"] = options.output.string();
-    json["complete"] = true;
+    json["complete"] = complete;
     json["num_ranks"] = manifests.size();
     json["num_layer_files"] = files;
     json["stored_bytes"] = stored_bytes(manifests);
     json["elapsed_seconds"] = seconds ? Json(*seconds) : Json();
+    json["findings"] = result.findings;
     console.result_json(json);
+  } else if (!complete) {
+    for (const std::string& finding : result.findings) console.result(visible(finding) + "\n");
+    console.result(fmt::format("{}: {}\n", visible(options.output.string()),
+                               console.bad(count_of(result.findings.size(), "difference"))));
   } else {
     const std::string out = shell_word(options.output.string());
     const int64_t bytes = stored_bytes(manifests);
@@ -36,14 +44,14 @@ int report(const FinalizeOptions& options, const std::vector<Manifest>& manifest
         "{}: complete, {}, {}; next: mxfp4-repack verify {}", out, count_of(files, "layer file"),
         seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes), out));
   }
-  return kOk;
+  return complete ? kOk : kDifference;
 }
 
 }  // namespace
 
 int run_finalize(const FinalizeOptions& options, const Console& console) {
   std::optional<Progress> progress;
-  const std::vector<Manifest> manifests =
+  const Finalized result =
       finalize(options.output, options.resources.threads,
                {.begin = [&](int64_t bytes) { progress.emplace(console, bytes); },
                 .progress = [&](int64_t bytes) { progress->advance(bytes); }});
@@ -52,7 +60,7 @@ int run_finalize(const FinalizeOptions& options, const Console& console) {
     progress->finish();
     seconds = progress->seconds();
   }
-  return report(options, manifests, seconds, console);
+  return report(options, result, seconds, console);
 }
 
 }  // namespace mxfp4

@@ -26,9 +26,10 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
                                                          const Manifest& manifest);
 
-// Checks size and checksum of every file of the model directory that the manifest names.
+// Checks size and checksum of every file of the model directory that the manifest names; without
+// `sums` only the size.
 [[nodiscard]] std::vector<std::string> check_rest_files(
-    const std::filesystem::path& model_directory, const Manifest& manifest);
+    const std::filesystem::path& model_directory, const Manifest& manifest, bool sums = true);
 
 // The model directory of a blob that find_blobs(given) found in `directory`: `given` itself if the
 // blob was found in its folder mxfp4_repack, which may be a link; else the parent of the folder of
@@ -41,6 +42,10 @@ namespace mxfp4 {
 // tensors' own checksums, so it is cheaper than check_layer_files.
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer);
+
+// The part of check_layer_files that reads no data: sizes, headers and seek tables.
+[[nodiscard]] std::vector<std::string> check_layer_headers(const std::filesystem::path& directory,
+                                                           const Manifest& manifest);
 
 // Checks everything in the layer files of one rank: size, checksum, header, metadata, and every
 // tensor's checksum. Calls `progress` with the stored bytes of each piece, one call at a time.

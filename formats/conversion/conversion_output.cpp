@@ -30,16 +30,20 @@ OutputMode mode_of(const OutputRequest& request) {
   return request.force ? OutputMode::kReplace : OutputMode::kNew;
 }
 
-// Describes the source by its files' sizes and modification times. The latter differ between
-// machines, so manifests do not have them.
-SourceSeen look_at(const fs::path& path, const Source& source) {
+// Describes the source, and the files beside it that are copied, by sizes and modification times.
+// The latter differ between machines, so manifests do not have them.
+SourceSeen look_at(const OutputRequest& request, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
   std::error_code error;
-  seen.place = checksum_of(fs::weakly_canonical(path, error).string());
+  seen.place = checksum_of(fs::weakly_canonical(request.input, error).string());
   std::string text;
-  for (const FileStatus& file : source.files()) {
+  const auto add = [&](const FileStatus& file) {
     text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
+  };
+  for (const FileStatus& file : source.files()) add(file);
+  for (const fs::path& file : request.side_files) {
+    add(in_context(file.string(), [&] { return describe_file(file); }));
   }
   seen.stamp = checksum_of(text);
   return seen;
@@ -74,7 +78,7 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
                  request_.look_only),
       blob_(blob_in(directory_.home())),
       plan_(plan_identity(planned)),
-      source_(look_at(request_.input, source)) {
+      source_(look_at(request_, source)) {
   for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
   if (request_.resume && !request_.shard && !request_.look_only) look_for_replacement();
   if (!directory_.replaces() && (request_.resume || request_.shard)) {
@@ -85,8 +89,12 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
     }
     if (!complete_ && damages_.empty()) {
       refuse_unrecorded();
+      if (request_.resume) refuse_other_place();
       look_for_shards();
-      if (request_.shard) look_for_own_shard();
+      if (request_.shard) {
+        refuse_other_journals();
+        look_for_own_shard();
+      }
     }
   }
   if (!complete_) open_journal(planned);
@@ -104,8 +112,11 @@ fs::path ConversionOutput::blob_in(const fs::path& home) const {
 // the replacement is of another conversion, it is left alone: OUT's result is looked at.
 void ConversionOutput::look_for_replacement() {
   for (const fs::path& folder : Replacement::folders(request_.output)) {
-    const JournalContent begun = read_journal(blob_in(folder) / journal_name({}));
-    if (begun.bytes > 0 && (begun.plan != plan_ || begun.stamp != source_.stamp)) {
+    for (const fs::path& blob : record_places(folder)) {
+      const JournalContent begun = read_journal(blob / journal_name({}));
+      const bool same =
+          begun.plan == plan_ && begun.stamp == source_.stamp && blob == blob_in(folder);
+      if (begun.bytes == 0 || same) continue;
       std::error_code ignored;
       if (fs::exists(blob_ / kManifestName, ignored)) return;
     }
@@ -213,13 +224,18 @@ void ConversionOutput::refuse_other(const JournalContent& found) const {
 }
 
 void ConversionOutput::look_for_shards() {
-  for (const fs::path& path : find_shard_manifests(blob_)) {
+  for (const fs::path& blob : record_places(directory_.home())) look_for_shards_in(blob);
+}
+
+void ConversionOutput::look_for_shards_in(const fs::path& blob) {
+  for (const fs::path& path : find_shard_manifests(blob)) {
     if (!request_.shard) {
-      throw Error::output(fmt::format("{}: holds shards of a conversion", blob_.string()))
+      throw Error::output(fmt::format("{}: holds shards of a conversion", blob.string()))
           .hint("finalize puts them together; --force replaces them");
     }
     const ShardManifest other = read_shard_manifest(path);
-    if (other.plan != plan_ || other.shard.count != request_.shard->count) {
+    // Without any other tensor or file, --include-rest changes the place alone.
+    if (other.plan != plan_ || other.shard.count != request_.shard->count || blob != blob_) {
       throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
           .hint("all shards need the same input, flags and program");
     }
@@ -228,6 +244,43 @@ void ConversionOutput::look_for_shards() {
       throw Error::output(
           fmt::format("{}: the input changed since that shard was written", path.string()))
           .hint("run that shard again, with --force");
+    }
+  }
+}
+
+// Refuses to resume a conversion that was begun with another --include-rest, whose journal lies in
+// another place.
+void ConversionOutput::refuse_other_place() const {
+  const std::string name = journal_name(request_.shard);
+  if (read_journal(blob_ / name).bytes > 0) return;
+  for (const fs::path& blob : record_places(directory_.home())) {
+    JournalContent begun = read_journal(blob / name);
+    if (begun.bytes == 0) continue;
+    begun.plan.clear();  // it may be this plan's, if the input has nothing but experts
+    refuse_other(begun);
+  }
+}
+
+// Refuses to write a shard beside what another conversion began: a whole one, or shards of another
+// plan that are not complete yet.
+void ConversionOutput::refuse_other_journals() const {
+  const fs::path own = blob_ / journal_name(request_.shard);
+  for (const fs::path& file : directory_.files()) {
+    const fs::path path = directory_.home() / file;
+    const std::string name = path.filename().string();
+    if (!name.starts_with(kJournalPrefix) || path == own) continue;
+    const JournalContent begun = read_journal(path);
+    if (begun.bytes == 0) continue;
+    if (name == journal_name({})) {
+      throw Error::output(fmt::format("{}: holds an unfinished conversion that is no shard",
+                                      request_.output.string()))
+          .hint("choose another directory; without --shard, --resume goes on here");
+    }
+    const bool same_count =
+        name.ends_with(fmt::format("-of-{:03}.progress", request_.shard->count));
+    if (begun.plan != plan_ || !same_count || path.parent_path() != blob_) {
+      throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
+          .hint("all shards need the same input, flags and program");
     }
   }
 }
@@ -261,6 +314,7 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
         fmt::format("{}: an earlier run of this shard did not finish", path.string()))
         .hint("--resume goes on, --force starts again");
   }
+  refuse_other_layers(planned);
   if (request_.look_only) {
     directory_.require_writable();
     if (resumed) earlier_ = std::move(found);
@@ -287,29 +341,35 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
     if (!resumed) journal_->remove();  // it records nothing, and an empty OUT shall stay empty
     throw;
   }
-  remove_leftovers(planned);
+  remove_temporaries();
 }
 
-// Removes temporaries of runs that are over. Refuses layer files that this conversion's manifests
-// will not name.
-void ConversionOutput::remove_leftovers(const std::vector<Manifest>& planned) const {
-  if (request_.shard) return;  // the temporaries may be those of other shards that still run
+// Refuses layer files that this conversion's manifests will not name.
+void ConversionOutput::refuse_other_layers(const std::vector<Manifest>& planned) const {
   std::set<std::string> wanted;
   for (const Manifest& manifest : planned) {
     for (const ManifestLayer& layer : manifest.layers) {
       wanted.insert(name_in_blob(manifest.rank, layer.file));
     }
   }
+  // The input's other files may have any names.
+  for (const ManifestFile& file : planned.front().rest) wanted.insert("../" + file.name);
   const fs::path& home = directory_.home();
   for (const fs::path& file : directory_.files()) {
     const std::string name = file.filename().string();
     const std::string in_blob = (home / file).lexically_relative(blob_).string();
-    if (name.starts_with("layer-") && !wanted.contains(in_blob)) {
-      throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
-                                      request_.output.string(), file.string()))
-          .hint("--force replaces an earlier result");
-    }
-    if (is_temporary(name)) remove_file(home / file);
+    if (!name.starts_with("layer-") || wanted.contains(in_blob)) continue;
+    throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
+                                    request_.output.string(), file.string()))
+        .hint(request_.shard ? "choose another directory" : "--force replaces an earlier result");
+  }
+}
+
+// Removes temporaries of runs that are over.
+void ConversionOutput::remove_temporaries() const {
+  if (request_.shard) return;  // they may be those of other shards that still run
+  for (const fs::path& file : directory_.files()) {
+    if (is_temporary(file.filename().string())) remove_file(directory_.home() / file);
   }
 }
 

@@ -21,9 +21,10 @@ namespace mxfp4 {
 
 // What the caller asks of OUT.
 struct OutputRequest {
-  std::filesystem::path output;  // OUT
-  std::filesystem::path input;   // what is converted
-  bool include_rest = false;     // OUT is a model directory, the blob a folder in it
+  std::filesystem::path output;                     // OUT
+  std::filesystem::path input;                      // what is converted
+  std::vector<std::filesystem::path> side_files{};  // of the input, copied as they are
+  bool include_rest = false;  // OUT is a model directory, the blob a folder in it
   bool resume = false;
   bool force = false;
   bool check = false;      // resume reads every byte of a complete result
@@ -91,10 +92,14 @@ class ConversionOutput {
   void remove_records();
   void refuse_unrecorded() const;
   void refuse_other(const JournalContent& found) const;
+  void refuse_other_place() const;
   void look_for_shards();
+  void look_for_shards_in(const std::filesystem::path& blob);
+  void refuse_other_journals() const;
   void look_for_own_shard();
   void open_journal(const std::vector<Manifest>& planned);
-  void remove_leftovers(const std::vector<Manifest>& planned) const;
+  void refuse_other_layers(const std::vector<Manifest>& planned) const;
+  void remove_temporaries() const;
   [[nodiscard]] std::filesystem::path blob_in(const std::filesystem::path& home) const;
 
   OutputRequest request_;

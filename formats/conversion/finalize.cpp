@@ -34,7 +34,8 @@ void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, i
     require(check_layer_files(home, manifest, threads, progress));
     require(check_other_files(home, manifest));
   }
-  require(check_rest_files(blob.parent_path(), manifests.front()));
+  // Not parent_path(), which takes the last name off, also if that is "." or empty.
+  require(check_rest_files((blob / "..").lexically_normal(), manifests.front()));
 }
 
 // Whether an earlier run wrote all manifests, but was stopped before it had cleaned up.
@@ -58,10 +59,18 @@ struct ShardRecords {
 };
 
 ShardRecords find_records(const fs::path& output) {
-  std::vector<fs::path> paths = find_shard_manifests(output);
-  if (!paths.empty()) return {output, std::move(paths)};
-  const fs::path blob = output / kBlobFolder;
-  return {blob, find_shard_manifests(blob)};
+  ShardRecords found;
+  for (const fs::path& blob : record_places(output)) {
+    std::vector<fs::path> paths = find_shard_manifests(blob);
+    if (paths.empty()) continue;
+    if (!found.paths.empty()) {
+      throw Error::input(fmt::format("{} and {}: made from different plans",
+                                     found.paths.front().string(), paths.front().string()))
+          .hint("all shards need the same input, flags and program");
+    }
+    found = {blob, std::move(paths)};
+  }
+  return found;
 }
 
 // Throws Error::input unless there are shards or a result. Called before OutputDirectory, which
@@ -84,9 +93,29 @@ void check_and_write(const fs::path& blob, std::vector<ShardManifest> shards, in
   write_manifests(blob, manifests);
 }
 
+void append(std::vector<std::string>& findings, const std::vector<std::string>& more) {
+  findings.insert(findings.end(), more.begin(), more.end());
+}
+
+// The result of an earlier run: files may be gone since then.
+Finalized look_at_result(const fs::path& output) {
+  const std::vector<fs::path> ranks = require_blobs(output);
+  Finalized result{read_manifests(ranks), {}};
+  append(result.findings, check_ranks(ranks, result.manifests));
+  const fs::path model = model_directory_of(output, ranks.front());
+  if (!model.empty()) {
+    append(result.findings, check_rest_files(model, result.manifests.front(), /*sums=*/false));
+  }
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    append(result.findings, check_blob_files(ranks[i], result.manifests[i]));
+    append(result.findings, check_layer_headers(ranks[i], result.manifests[i]));
+  }
+  return result;
+}
+
 }  // namespace
 
-std::vector<Manifest> finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
+Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
   require_directory(output);
   require_shards(output);
 
@@ -95,14 +124,17 @@ std::vector<Manifest> finalize(const fs::path& output, int threads, const Finali
   const ShardRecords records = find_records(output);
   if (records.paths.empty()) {
     require_shards(output);
-    return read_manifests(find_blobs(output));
+    return look_at_result(output);
   }
   std::vector<ShardManifest> shards;
   for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));
 
-  // Check that every layer of every rank is there and whole, then write the manifests.
+  // Check that every layer of every rank is there and whole, then write the manifests. If an earlier
+  // run had written them, the records stay until everything is as the manifests say.
   if (!all_written(records.blob, shards.front())) {
     check_and_write(records.blob, std::move(shards), threads, hooks);
+  } else if (Finalized result = look_at_result(output); !result.findings.empty()) {
+    return result;
   }
 
   // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The
@@ -111,7 +143,7 @@ std::vector<Manifest> finalize(const fs::path& output, int threads, const Finali
     if (is_journal_or_temporary(file)) remove_file(output / file);
   }
   for (const fs::path& path : records.paths) remove_file(path);
-  return read_manifests(find_blobs(output));
+  return {read_manifests(find_blobs(output)), {}};
 }
 
 }  // namespace mxfp4

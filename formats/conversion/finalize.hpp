@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
@@ -17,10 +18,16 @@ struct FinalizeHooks {
   std::function<void(int64_t bytes)> progress;  // so many more bytes are checked
 };
 
-// Returns the manifests of the complete result in `output`. Calls neither hook if an earlier run
-// had checked everything. Throws Error::input if a shard is missing, damaged or of another
-// conversion, Error::output if another process writes `output`.
-[[nodiscard]] std::vector<Manifest> finalize(const std::filesystem::path& output, int threads,
-                                             const FinalizeHooks& hooks);
+struct Finalized {
+  std::vector<Manifest> manifests;
+  // What is not as the manifests of an earlier run say; empty: the result is complete.
+  std::vector<std::string> findings;
+};
+
+// Puts the shards in `output` together. If an earlier run had done so, calls neither hook, and
+// checks the result as verify does, but reads no data. Throws Error::input if a shard is missing,
+// damaged or of another conversion, Error::output if another process writes `output`.
+[[nodiscard]] Finalized finalize(const std::filesystem::path& output, int threads,
+                                 const FinalizeHooks& hooks);
 
 }  // namespace mxfp4

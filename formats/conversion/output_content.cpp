@@ -29,6 +29,10 @@ std::vector<fs::path> all_blobs(const fs::path& output) {
   return found;
 }
 
+std::vector<fs::path> record_places(const fs::path& output) {
+  return {output, output / kBlobFolder};
+}
+
 bool is_record(const fs::path& path) {
   const std::string name = path.filename().string();
   if (is_shard_manifest(name)) return true;

@@ -17,6 +17,10 @@ namespace mxfp4 {
 // The directories of the blobs in `output` and in its folder mxfp4_repack, finished or not.
 [[nodiscard]] std::vector<std::filesystem::path> all_blobs(const std::filesystem::path& output);
 
+// The places where a conversion into `output` keeps its records: `output` itself, and its folder
+// mxfp4_repack (--include-rest).
+[[nodiscard]] std::vector<std::filesystem::path> record_places(const std::filesystem::path& output);
+
 // Whether the file is a record that a conversion was begun: a shard's manifest, or a journal that
 // can be read.
 [[nodiscard]] bool is_record(const std::filesystem::path& path);

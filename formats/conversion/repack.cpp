@@ -57,12 +57,18 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   return manifest;
 }
 
+std::vector<fs::path> copied_files(const RestPlan& rest) {
+  std::vector<fs::path> copied;
+  for (const SideFile& file : rest.side) {
+    if (!file.from.empty()) copied.push_back(file.from);
+  }
+  return copied;
+}
+
 std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   std::vector<fs::path> inputs;
   for (const FileStatus& file : source.files()) inputs.push_back(file.path);
-  for (const SideFile& file : rest.side) {
-    if (!file.from.empty()) inputs.push_back(file.from);
-  }
+  for (fs::path& file : copied_files(rest)) inputs.push_back(std::move(file));
   return inputs;
 }
 
@@ -98,6 +104,7 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
     out.common.warnings.push_back(assumed_rules_text(*conversion.rules));
   }
   out.manifests = planned_manifests(out.plan, checkpoint.model, out.common);
+  out.side_files = copied_files(out.rest);
   if (options.shard && options.shard->index != 0) out.rest = {};  // one shard copies it for all
   out.inputs = inputs_of(*checkpoint.source, out.rest);
   out.wanted = files_of_shard(out.plan, options.shard.value_or(Shard{}));

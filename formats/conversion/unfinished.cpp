@@ -10,6 +10,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/shard_manifest.hpp"
+#include "formats/conversion/output_content.hpp"
 #include "formats/conversion/own_files.hpp"
 #include "formats/conversion/replacement.hpp"
 #include "formats/conversion/unpack_output.hpp"
@@ -81,7 +82,7 @@ void refuse_unfinished(const fs::path& path) {
   refuse_replacement(path);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return;
-  for (const fs::path& blob : {path, path / kBlobFolder}) {
+  for (const fs::path& blob : record_places(path)) {
     refuse_journal(path, blob);
     refuse_shards(path, blob);
   }

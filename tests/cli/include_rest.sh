@@ -155,6 +155,75 @@ name=$(python3 change.py 3)
 differs "out/rest-00001.safetensors: $name: byte 3 is not the input's\$"
 expect_exit 0 "$BIN" verify ranks --against input
 
+# A side file may be called like a layer. The last one is larger than files may be, which stops the run
+# when all others are there; --resume goes on.
+cp -r input named
+printf '{}\n' >named/layer-map.json
+head -c 600000 /dev/zero >named/zeros.txt
+limited() { expect_exit 5 bash -c 'ulimit -f 500; exec "$@"' - "$BIN" convert named -o stopped "${flags[@]}" --include-rest "$@"; }
+limited
+[ -e stopped/layer-map.json ] || fail 'it was stopped too early'
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
+expect_exit 0 "$BIN" verify stopped --against named
+cmp named/layer-map.json stopped/layer-map.json
+# The first run's --include-rest is named, like any other flag.
+rm -r stopped
+limited
+cp -r stopped copy
+for extra in '' --dry-run; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --resume $extra
+  expect_one_error 'begun with other flags: --include-rest: given, now not given$'
+done
+diff -r copy stopped
+rm -r stopped copy
+# A replacement that was cut off leaves a complete result without --include-rest alone.
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}"
+limited --force
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --resume
+grep -q 'complete already' stdout || fail 'the result was not recognised'
+expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
+expect_exit 0 "$BIN" verify stopped --against named
+
+# A side file that changed since the first run is a change of the input.
+rm -r stopped
+limited
+cp -r stopped copy
+printf '[]\n' >named/layer-map.json
+expect_exit 2 "$BIN" convert named -o stopped "${flags[@]}" --include-rest --resume
+expect_one_error 'stopped: the unfinished conversion was begun on an input that has changed since$'
+diff -r copy stopped
+rm -r stopped copy
+# Also between two shards, of which one copies the side files for all.
+named_shard() { "$BIN" convert named -o stopped "${flags[@]}" --include-rest --shard "$@"; }
+expect_exit 0 named_shard 0/2
+touch -d '2001-02-03' named/layer-map.json
+expect_exit 5 named_shard 1/2
+expect_one_error 'shard-000-of-002.json: the input changed since that shard was written'
+expect_exit 0 named_shard 0/2 --force
+expect_exit 0 named_shard 1/2
+expect_exit 0 "$BIN" finalize stopped
+expect_exit 0 "$BIN" verify stopped --against named
+rm -r stopped
+
+# finalize takes the model directory or the blob in it, by any name.
+for i in 0 1; do
+  expect_exit 0 "$BIN" convert input -o shards "${flags[@]}" --include-rest --shard "$i/2"
+done
+while read -r folder path; do
+  cp -r shards copy
+  (cd "$folder" && "$BIN" finalize "$path" -q) || fail "finalize $path in $folder"
+  diff -r out copy
+  rm -r copy
+done <<'END'
+. copy
+. copy/mxfp4_repack
+. copy/mxfp4_repack/
+copy mxfp4_repack
+copy/mxfp4_repack .
+copy/mxfp4_repack ./
+END
+
 # --force knows its own files, and no others.
 expect_exit 5 "$BIN" convert input -o out "${flags[@]}" --include-rest
 expect_exit 0 "$BIN" convert input -o out "${flags[@]}" --include-rest --force

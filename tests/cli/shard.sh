@@ -39,7 +39,11 @@ expect_exit 5 shard --shard 1/2 --compress none
 expect_one_error 'a shard of another plan'
 expect_exit 5 shard --shard 1/3
 expect_one_error 'a shard of another plan'
+expect_exit 5 shard --shard 1/2 --include-rest
+expect_one_error 'out/mxfp4_repack.shard-000-of-002.json: a shard of another plan'
 expect_exit 5 shard --resume
+expect_one_error 'holds shards of a conversion'
+expect_exit 5 shard --resume --include-rest
 expect_one_error 'holds shards of a conversion'
 expect_exit 5 shard
 expect_one_error 'exists and is not empty'
@@ -65,6 +69,14 @@ mkdir mixed
 cp out/*.shard-000* out/layer-* mixed/
 expect_exit 3 "$BIN" finalize mixed
 expect_one_error 'shard 0/2 and shard 1/2: made from different plans'
+
+rm -rf mixed
+expect_exit 0 "$BIN" convert "$input" -o mixed "${flags[@]}" --shard 1/2 --include-rest
+expect_exit 5 "$BIN" convert "$input" -o mixed "${flags[@]}" --shard 0/2
+expect_one_error 'mixed/mxfp4_repack/mxfp4_repack.shard-001-of-002.json: a shard of another plan'
+cp out/*.shard-000* out/layer-* mixed/
+expect_exit 3 "$BIN" finalize mixed
+expect_one_error 'mixed/mxfp4_repack.shard-000-.* and mixed/mxfp4_repack/mxfp4_repack.shard-001-.*: made from different plans'
 
 # Damage after the shard was written.
 expect_exit 0 shard --shard 1/2
@@ -155,6 +167,75 @@ expect_exit 0 layers -o killed --shard 0/2 --force
 expect_exit 0 layers -o killed --shard 1/2
 expect_exit 0 "$BIN" finalize killed
 diff -r want killed
+
+# A result that is there already: what is gone or cut off since then is found, by verify's words.
+finds() {
+  expect_exit 1 "$BIN" verify "$1"
+  sed '/: [0-9]* differences\?$/q' stdout >verified
+  expect_exit 1 "$BIN" finalize "$1"
+  diff verified stdout
+  grep -qE "$2" stdout || { cat stdout >&2; fail "no word of $2"; }
+}
+rm -rf whole
+expect_exit 0 "$BIN" convert "$input" -o whole "${flags[@]}" --include-rest --tp-size 2
+expect_exit 0 "$BIN" finalize whole
+expect_exit 0 "$BIN" finalize whole/mxfp4_repack
+blob=mxfp4_repack/rank-01-of-02
+for file in "$blob/layer-00001.safetensors.zst" "$blob/model.safetensors.index.json" config.json; do
+  mv "whole/$file" saved
+  finds whole "$(basename "$file"): cannot be opened: No such file or directory\$"
+  head -c 50 saved >"whole/$file"
+  finds whole "$(basename "$file"): "
+  mv saved "whole/$file"
+done
+mv whole/mxfp4_repack/rank-00-of-02 saved
+mv whole/$blob whole/mxfp4_repack/rank-00-of-02
+mv saved whole/$blob
+finds whole 'rank-00-of-02: the manifest is that of rank 1 of 2$'
+expect_exit 1 "$BIN" finalize whole --json
+"$python" -c 'import json; d = json.load(open("stdout")); assert not d["complete"] and d["findings"], d'
+# The same after a kill between the manifests and the removal of what they replace.
+expect_exit 0 "$BIN" convert "$input" -o again "${flags[@]}" --shard 0/1
+cp again/*.shard-* saved-shard
+expect_exit 0 "$BIN" finalize again
+cp saved-shard again/mxfp4_repack.shard-000-of-001.json
+rm again/layer-00001.safetensors.zst
+finds again 'layer-00001.safetensors.zst: cannot be opened'
+[ -e again/mxfp4_repack.shard-000-of-001.json ] || fail 'the record of a shard whose file is gone was removed'
+
+# What another conversion began is refused by the first shard already, whatever its flags: a whole
+# conversion, a shard of another plan, and layers that no record names.
+for extra in '' '--compress none' '--include-rest' '--force' '--resume'; do
+  rm -rf killed
+  expect_exit 5 bash -c 'ulimit -f 100; exec "$@"' - \
+    "$BIN" convert layers.safetensors "${flags[@]}" --threads 1 -o killed
+  [ -e killed/layer-00000.safetensors.zst ] || fail 'it was killed too early'
+  cp -r killed copy
+  # shellcheck disable=SC2086
+  expect_exit 5 layers -o killed --shard 0/2 $extra
+  expect_one_error 'killed: holds an unfinished conversion that is no shard$'
+  diff -r copy killed
+  rm -r copy
+done
+expect_exit 2 layers -o killed --resume --include-rest
+expect_one_error 'killed: the unfinished conversion was begun with other flags: --include-rest: not given, now given$'
+expect_exit 0 layers -o killed --resume
+diff -r want killed
+killed_shard
+expect_exit 2 layers -o killed --shard 0/2 --resume --include-rest
+expect_one_error 'begun with other flags: --include-rest: not given, now given$'
+for extra in '--shard 1/2 --compress none' '--shard 1/3' '--shard 1/2 --include-rest' '--shard 1/2 --compress none --dry-run'; do
+  # shellcheck disable=SC2086
+  expect_exit 5 layers -o killed $extra
+  expect_one_error 'killed/.mxfp4_repack.shard-000-of-002.progress: a shard of another plan$'
+done
+rm killed/.mxfp4_repack.shard-000-of-002.progress
+for extra in '' --dry-run; do
+  # shellcheck disable=SC2086
+  expect_exit 5 layers -o killed --shard 1/2 --compress none $extra
+  expect_one_error 'killed: holds layer-00000.safetensors.zst, which this conversion does not write$'
+done
+[ -z "$(find killed -name '*.progress')" ] || fail 'a refused shard left a journal'
 
 rm -rf out
 mkdir out
