@@ -97,8 +97,8 @@ void append(std::vector<std::string>& findings, const std::vector<std::string>& 
   findings.insert(findings.end(), more.begin(), more.end());
 }
 
-// The result of an earlier run: files may be gone since then.
-Finalized look_at_result(const fs::path& output) {
+// The result of an earlier run: files may be gone since then. Without `indexed`, not its indexes.
+Finalized look_at_result(const fs::path& output, bool indexed) {
   const std::vector<fs::path> ranks = require_blobs(output);
   Finalized result{read_manifests(ranks), {}};
   append(result.findings, check_ranks(ranks, result.manifests));
@@ -107,7 +107,8 @@ Finalized look_at_result(const fs::path& output) {
     append(result.findings, check_rest_files(model, result.manifests.front(), /*sums=*/false));
   }
   for (size_t i = 0; i < ranks.size(); ++i) {
-    append(result.findings, check_blob_files(ranks[i], result.manifests[i]));
+    append(result.findings,
+           (indexed ? check_blob_files : check_other_files)(ranks[i], result.manifests[i]));
     append(result.findings, check_layer_headers(ranks[i], result.manifests[i]));
   }
   return result;
@@ -124,7 +125,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   const ShardRecords records = find_records(output);
   if (records.paths.empty()) {
     require_shards(output);
-    return look_at_result(output);
+    return look_at_result(output, /*indexed=*/true);
   }
   std::vector<ShardManifest> shards;
   for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));
@@ -133,7 +134,8 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   // run had written them, the records stay until everything is as the manifests say.
   if (!all_written(records.blob, shards.front())) {
     check_and_write(records.blob, std::move(shards), threads, hooks);
-  } else if (Finalized result = look_at_result(output); !result.findings.empty()) {
+  } else if (Finalized result = look_at_result(output, /*indexed=*/false);
+             !result.findings.empty()) {
     return result;
   }
 
