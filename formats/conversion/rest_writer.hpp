@@ -54,9 +54,9 @@ struct RestPlan {
 // dot-files, weights in any format (.safetensors, .bin, .pt, .pth, .ckpt, .h5, .hdf5, .msgpack,
 // .gguf, .onnx, .npz, .zst), their indexes (*.index.json), a blob's manifest, and files larger than
 // kMaxSideFile, which `warnings` names. Folders are not entered. Throws Error::input, also for a
-// name that a file beside the blob cannot have, and for a link, through which a foreign directory could choose which of the user's files is copied. Two
-// kinds of links are followed: to a file of the same directory, and from a Hugging Face hub cache's
-// snapshots/ to the same repository's blobs/.
+// name that a file beside the blob cannot have, and for a link, through which a foreign directory
+// could choose which of the user's files is copied. Two kinds of links are followed: to a file of the
+// same directory, and from a Hugging Face hub cache's snapshots/ to the same repository's blobs/.
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
 
