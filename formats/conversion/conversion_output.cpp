@@ -92,7 +92,7 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
       if (request_.resume) refuse_other_place();
       look_for_shards();
       if (request_.shard) {
-        refuse_other_journals();
+        refuse_whole_conversion();
         look_for_own_shard();
       }
     }
@@ -261,27 +261,14 @@ void ConversionOutput::refuse_other_place() const {
   }
 }
 
-// Refuses to write a shard beside what another conversion began: a whole one, or shards of another
-// plan that are not complete yet.
-void ConversionOutput::refuse_other_journals() const {
-  const fs::path own = blob_ / journal_name(request_.shard);
-  for (const fs::path& file : directory_.files()) {
-    const fs::path path = directory_.home() / file;
-    const std::string name = path.filename().string();
-    if (!name.starts_with(kJournalPrefix) || path == own) continue;
-    const JournalContent begun = read_journal(path);
-    if (begun.bytes == 0) continue;
-    if (name == journal_name({})) {
-      throw Error::output(fmt::format("{}: holds an unfinished conversion that is no shard",
-                                      request_.output.string()))
-          .hint("choose another directory; without --shard, --resume goes on here");
-    }
-    const bool same_count =
-        name.ends_with(fmt::format("-of-{:03}.progress", request_.shard->count));
-    if (begun.plan != plan_ || !same_count || path.parent_path() != blob_) {
-      throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
-          .hint("all shards need the same input, flags and program");
-    }
+// Refuses to write a shard beside a whole conversion that did not finish. What another shard began is
+// that shard's: its own --resume refuses it.
+void ConversionOutput::refuse_whole_conversion() const {
+  for (const fs::path& blob : record_places(directory_.home())) {
+    if (read_journal(blob / journal_name({})).bytes == 0) continue;
+    throw Error::output(fmt::format("{}: holds an unfinished conversion that is no shard",
+                                    request_.output.string()))
+        .hint("choose another directory; without --shard, --resume goes on here");
   }
 }
 

@@ -95,7 +95,7 @@ class ConversionOutput {
   void refuse_other_place() const;
   void look_for_shards();
   void look_for_shards_in(const std::filesystem::path& blob);
-  void refuse_other_journals() const;
+  void refuse_whole_conversion() const;
   void look_for_own_shard();
   void open_journal(const std::vector<Manifest>& planned);
   void refuse_other_layers(const std::vector<Manifest>& planned) const;
