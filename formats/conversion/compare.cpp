@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "formats/blob/layout_facts.hpp"
 #include "formats/conversion/blob_revision.hpp"
 #include "formats/conversion/decide.hpp"
+#include "formats/conversion/first_difference.hpp"
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/conversion/repacker.hpp"
 #include "lib/core/error.hpp"
@@ -167,10 +167,10 @@ std::string compare_piece(const Plan& plan, const Piece& piece, const LayerReade
   const MutableBytes stored = buffers.stored.get(piece.granules * tensor.granule_bytes);
   reader.read(tensor.offset + begin, stored);
   const ConstBytes made = buffers.made.pieces.front();
-  if (made.empty() || std::memcmp(made.data(), stored.data(), made.size()) == 0) return "";
-  const auto differs = std::ranges::mismatch(made, stored).in1;
+  const auto differs = first_difference(made, ConstBytes(stored).first(made.size()));
+  if (!differs) return "";
   return fmt::format("{}: byte {} is not the repack of the input", tensor.name,
-                     begin + (differs - made.begin()));
+                     begin + static_cast<int64_t>(*differs));
 }
 
 // Makes every planned piece again and compares it with the blob's bytes. One rank is compared at a

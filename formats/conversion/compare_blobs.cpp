@@ -12,6 +12,7 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/contents.hpp"
+#include "formats/conversion/first_difference.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
@@ -212,10 +213,10 @@ std::optional<BlobDifference> compare_piece(const LayerPair& pair, const BlobPie
   const int64_t from = pair.first.reader.header().tensors[piece.tensor].begin + piece.begin;
   read_piece(pair.first, from, piece.bytes, buffers.first);
   read_piece(pair.second, from, piece.bytes, buffers.second);
-  const auto [a, b] = std::ranges::mismatch(buffers.first, buffers.second);
-  if (a == buffers.first.end()) return std::nullopt;
+  const auto differs = first_difference(buffers.first, buffers.second);
+  if (!differs) return std::nullopt;
   const auto size = static_cast<size_t>(std::max<int64_t>(dtype_bits(tensor.spec.dtype) / 8, 1));
-  const size_t at = static_cast<size_t>(a - buffers.first.begin()) / size * size;
+  const size_t at = *differs / size * size;
   const int64_t element = (piece.begin + static_cast<int64_t>(at)) / static_cast<int64_t>(size);
   return BlobDifference{tensor.name, element_text(tensor.spec.shape, element),
                         hex(ConstBytes(buffers.first).subspan(at, size)),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/conversion/blob_revision.hpp"
+#include "formats/conversion/first_difference.hpp"
 #include "formats/conversion/model_directory.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -41,12 +42,10 @@ class StoredFile {
   std::optional<size_t> next_differs(ConstBytes made) {
     const ConstBytes left = map_.bytes().subspan(at_);
     const ConstBytes stored = left.first(std::min(left.size(), made.size()));
-    const auto [in_made, in_stored] = std::ranges::mismatch(made, stored);
-    const auto position = static_cast<size_t>(in_made - made.begin());
+    const auto differs = first_difference(made, stored);
     release_pages(stored);
     at_ += stored.size();
-    if (position == made.size()) return std::nullopt;
-    return position;
+    return differs;
   }
   [[nodiscard]] bool at_end() const { return at_ == map_.bytes().size(); }
 
