@@ -9,6 +9,7 @@
 #include <span>
 
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/gather.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
@@ -56,17 +57,6 @@ struct PieceSums {
   std::string damage;
   UninitializedBytes decoded;
 };
-
-// Runs `check`; an error about a file becomes a finding, unless the system does not let us read it.
-template <class Check>
-void gather(std::vector<std::string>& findings, Check&& check) {
-  try {
-    check();
-  } catch (const Error& error) {
-    if (error.is_unreadable()) throw;
-    findings.emplace_back(error.what());
-  }
-}
 
 // The pieces of a plain file.
 std::vector<StoredPiece> cut_plain(const ManifestLayer& layer, const LayerReader& reader,
@@ -315,39 +305,6 @@ std::vector<std::string> check_other_files(const fs::path& directory, const Mani
     }
   }
   return findings;
-}
-
-std::vector<std::string> check_rest_files(const fs::path& model_directory, const Manifest& manifest,
-                                          bool sums) {
-  std::vector<std::string> findings;
-  for (const ManifestFile& file : manifest.rest) {
-    const fs::path path = model_directory / file.name;
-    gather(findings, [&] {
-      in_context(path.string(), [&] {
-        const MappedFile map(path);
-        if (map.file().size != file.size) {
-          throw Error::input(
-              fmt::format("{} bytes, {} in the manifest", map.file().size, file.size));
-        }
-        if (sums && checksum_of_mapped(map.bytes()) != file.xxh3_128)
-          throw Error::input("checksum differs");
-      });
-    });
-  }
-  return findings;
-}
-
-fs::path model_directory_of(const fs::path& given, const fs::path& directory) {
-  const fs::path below = directory.lexically_relative(given);
-  if (!below.empty() && *below.begin() == kBlobFolder) return given;
-  std::error_code ignored;
-  // Where a link leads counts more than where it lies.
-  for (fs::path blob : {fs::weakly_canonical(given, ignored),
-                        (fs::absolute(given, ignored) / "").lexically_normal().parent_path()}) {
-    if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // `given` may be a rank's
-    if (blob.filename() == kBlobFolder) return blob.parent_path();
-  }
-  return {};
 }
 
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,

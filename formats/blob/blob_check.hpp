@@ -26,17 +26,6 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
                                                          const Manifest& manifest);
 
-// Checks size and checksum of every file of the model directory that the manifest names; without
-// `sums` only the size.
-[[nodiscard]] std::vector<std::string> check_rest_files(
-    const std::filesystem::path& model_directory, const Manifest& manifest, bool sums = true);
-
-// The model directory of a blob that find_blobs(given) found in `directory`: `given` itself if the
-// blob was found in its folder mxfp4_repack, which may be a link; else the parent of the folder of
-// that name which `given` is or, for one rank, lies in. Empty if there is none.
-[[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& given,
-                                                       const std::filesystem::path& directory);
-
 // Throws Error::input, without the file's name, unless size, checksum and header of the file are
 // those of the manifest. Call it before data is read. It decodes no data and does not compare the
 // tensors' own checksums, so it is cheaper than check_layer_files.

@@ -9,6 +9,7 @@
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/rest_check.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/conversion/given_path.hpp"
 #include "formats/conversion/output_content.hpp"

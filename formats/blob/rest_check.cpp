@@ -1,0 +1,49 @@
+#include "formats/blob/rest_check.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/gather.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/mapped_file.hpp"
+
+namespace mxfp4 {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> check_rest_files(const fs::path& model_directory, const Manifest& manifest,
+                                          bool sums) {
+  std::vector<std::string> findings;
+  for (const ManifestFile& file : manifest.rest) {
+    const fs::path path = model_directory / file.name;
+    gather(findings, [&] {
+      in_context(path.string(), [&] {
+        const MappedFile map(path);
+        if (map.file().size != file.size) {
+          throw Error::input(
+              fmt::format("{} bytes, {} in the manifest", map.file().size, file.size));
+        }
+        if (sums && checksum_of_mapped(map.bytes()) != file.xxh3_128)
+          throw Error::input("checksum differs");
+      });
+    });
+  }
+  return findings;
+}
+
+fs::path model_directory_of(const fs::path& given, const fs::path& directory) {
+  const fs::path below = directory.lexically_relative(given);
+  if (!below.empty() && *below.begin() == kBlobFolder) return given;
+  std::error_code ignored;
+  // Where a link leads counts more than where it lies.
+  for (fs::path blob : {fs::weakly_canonical(given, ignored),
+                        (fs::absolute(given, ignored) / "").lexically_normal().parent_path()}) {
+    if (blob.filename() != kBlobFolder) blob = blob.parent_path();  // `given` may be a rank's
+    if (blob.filename() == kBlobFolder) return blob.parent_path();
+  }
+  return {};
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,23 @@
+// The model directory around a blob: the other files of the model, which convert --include-rest copied.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+
+namespace mxfp4 {
+
+// Checks size and checksum of every file of the model directory that the manifest names; without
+// `sums` only the size.
+[[nodiscard]] std::vector<std::string> check_rest_files(
+    const std::filesystem::path& model_directory, const Manifest& manifest, bool sums = true);
+
+// The model directory of a blob that find_blobs(given) found in `directory`: `given` itself if the
+// blob was found in its folder mxfp4_repack, which may be a link; else the parent of the folder of
+// that name which `given` is or, for one rank, lies in. Empty if there is none.
+[[nodiscard]] std::filesystem::path model_directory_of(const std::filesystem::path& given,
+                                                       const std::filesystem::path& directory);
+
+}  // namespace mxfp4
