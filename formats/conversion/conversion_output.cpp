@@ -12,6 +12,7 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/conversion/finished_blob.hpp"
+#include "formats/conversion/other_conversions.hpp"
 #include "formats/conversion/output_content.hpp"
 #include "formats/conversion/plan_difference.hpp"
 #include "formats/os/atomic_file.hpp"
@@ -88,13 +89,8 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
           .hint("--resume accepts it; a shard replaces no result, so remove it first");
     }
     if (!complete_ && damages_.empty()) {
-      refuse_unrecorded();
-      if (request_.resume) refuse_other_place();
-      look_for_shards();
-      if (request_.shard) {
-        refuse_whole_conversion();
-        look_for_own_shard();
-      }
+      others().refuse();
+      if (request_.shard) look_for_own_shard();
     }
   }
   if (!complete_) open_journal(planned);
@@ -102,6 +98,10 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
 
 ConversionOutput::~ConversionOutput() {
   if (journal_ && !finished_any_ && (looked_at_ || earlier_.files.empty())) journal_->remove();
+}
+
+OtherConversions ConversionOutput::others() const {
+  return {request_, directory_, blob_, plan_, source_};
 }
 
 fs::path ConversionOutput::blob_in(const fs::path& home) const {
@@ -187,91 +187,6 @@ void ConversionOutput::remove_records() {
   }
 }
 
-// Unlike --force, --resume and --shard replace only what an unfinished conversion left. Without its
-// records, each file has to show by itself that it is a piece of a blob.
-void ConversionOutput::refuse_unrecorded() const {
-  const auto whole = [&](const fs::path& file) { return directory_.home() / file; };
-  // Looks twice, because another shard may begin or end between two look-ups.
-  for (int look = 0; look < 2; ++look) {
-    if (std::ranges::any_of(directory_.files(), is_record, whole)) return;
-  }
-  const std::vector<fs::path> files = directory_.files();
-  const auto foreign = std::ranges::find_if_not(files, is_piece_of_blob, whole);
-  if (foreign == files.end()) return;
-  throw Error::output(fmt::format("{}: holds {}, but no record of an unfinished conversion",
-                                  request_.output.string(), foreign->string()))
-      .hint(request_.shard ? "choose an empty directory"
-                           : "choose another directory; --force replaces what this program wrote");
-}
-
-// Refuses to resume a conversion that was begun with another input or other flags.
-void ConversionOutput::refuse_other(const JournalContent& found) const {
-  if (found.plan == plan_ && found.stamp == source_.stamp) return;
-  const std::string flags = given_differences(found.flags, request_.flags);
-  const std::string begun =
-      fmt::format("--resume: {}: the unfinished conversion was begun", request_.output.string());
-  if (found.plan == plan_) {
-    throw Error::usage(begun + " on an input that has changed since").hint("--force starts over");
-  }
-  if (flags.empty()) {
-    throw Error::usage(begun +
-                       " with another input, by another version of this program, or with "
-                       "files of flags that have changed")
-        .hint("--force starts over");
-  }
-  throw Error::usage(fmt::format("{} with other flags: {}", begun, flags))
-      .hint("give the same flags; --force starts over");
-}
-
-void ConversionOutput::look_for_shards() {
-  for (const fs::path& blob : record_places(directory_.home())) look_for_shards_in(blob);
-}
-
-void ConversionOutput::look_for_shards_in(const fs::path& blob) {
-  for (const fs::path& path : find_shard_manifests(blob)) {
-    if (!request_.shard) {
-      throw Error::output(fmt::format("{}: holds shards of a conversion", blob.string()))
-          .hint("finalize puts them together; --force replaces them");
-    }
-    const ShardManifest other = read_shard_manifest(path);
-    // Without any other tensor or file, --include-rest changes the place alone.
-    if (other.plan != plan_ || other.shard.count != request_.shard->count || blob != blob_) {
-      throw Error::output(fmt::format("{}: a shard of another plan", path.string()))
-          .hint("all shards need the same input, flags and program");
-    }
-    const bool replaced = request_.force && other.shard.index == request_.shard->index;
-    if (!replaced && other.source.contradicts(source_)) {
-      throw Error::output(
-          fmt::format("{}: the input changed since that shard was written", path.string()))
-          .hint("run that shard again, with --force");
-    }
-  }
-}
-
-// Refuses to resume a conversion that was begun with another --include-rest, whose journal lies in
-// another place.
-void ConversionOutput::refuse_other_place() const {
-  const std::string name = journal_name(request_.shard);
-  if (read_journal(blob_ / name).bytes > 0) return;
-  for (const fs::path& blob : record_places(directory_.home())) {
-    JournalContent begun = read_journal(blob / name);
-    if (begun.bytes == 0) continue;
-    begun.plan.clear();  // it may be this plan's, if the input has nothing but experts
-    refuse_other(begun);
-  }
-}
-
-// Refuses to write a shard beside a whole conversion that did not finish. What another shard began is
-// that shard's: its own --resume refuses it.
-void ConversionOutput::refuse_whole_conversion() const {
-  for (const fs::path& blob : record_places(directory_.home())) {
-    if (read_journal(blob / journal_name({})).bytes == 0) continue;
-    throw Error::output(fmt::format("{}: holds an unfinished conversion that is no shard",
-                                    request_.output.string()))
-        .hint("choose another directory; without --shard, --resume goes on here");
-  }
-}
-
 void ConversionOutput::look_for_own_shard() {
   const fs::path path = blob_ / shard_manifest_name(*request_.shard);
   std::error_code ignored;
@@ -295,13 +210,13 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
   const fs::path path = blob_ / journal_name(request_.shard);
   JournalContent found = read_journal(path);
   const bool resumed = request_.resume && found.bytes > 0 && !looked_at_;
-  if (resumed) refuse_other(found);
+  if (resumed) others().refuse_begun(found);
   if (request_.shard && !request_.resume && !request_.force && !found.files.empty()) {
     throw Error::output(
         fmt::format("{}: an earlier run of this shard did not finish", path.string()))
         .hint("--resume goes on, --force starts again");
   }
-  refuse_other_layers(planned);
+  others().refuse_layers(planned);
   if (request_.look_only) {
     directory_.require_writable();
     if (resumed) earlier_ = std::move(found);
@@ -329,27 +244,6 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
     throw;
   }
   remove_temporaries();
-}
-
-// Refuses layer files that this conversion's manifests will not name.
-void ConversionOutput::refuse_other_layers(const std::vector<Manifest>& planned) const {
-  std::set<std::string> wanted;
-  for (const Manifest& manifest : planned) {
-    for (const ManifestLayer& layer : manifest.layers) {
-      wanted.insert(name_in_blob(manifest.rank, layer.file));
-    }
-  }
-  // The input's other files may have any names.
-  for (const ManifestFile& file : planned.front().rest) wanted.insert("../" + file.name);
-  const fs::path& home = directory_.home();
-  for (const fs::path& file : directory_.files()) {
-    const std::string name = file.filename().string();
-    const std::string in_blob = (home / file).lexically_relative(blob_).string();
-    if (!name.starts_with("layer-") || wanted.contains(in_blob)) continue;
-    throw Error::output(fmt::format("{}: holds {}, which this conversion does not write",
-                                    request_.output.string(), file.string()))
-        .hint(request_.shard ? "choose another directory" : "--force replaces an earlier result");
-  }
 }
 
 // Removes temporaries of runs that are over.
@@ -382,7 +276,8 @@ std::string ConversionOutput::holds() const {
 void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
   // The shard that an earlier run completed is complete no more once a file is replaced.
-  if (request_.shard && !finished_any_) remove_file(blob_ / shard_manifest_name(*request_.shard));
+  if (request_.shard && !finished_any_ && !looked_at_)
+    remove_file(blob_ / shard_manifest_name(*request_.shard));
   finished_any_ = true;
   journal_->add(file, warnings);
 }

@@ -13,6 +13,7 @@
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/shard_manifest.hpp"
+#include "formats/conversion/other_conversions.hpp"
 #include "formats/conversion/output_directory.hpp"
 #include "formats/source/source.hpp"
 #include "lib/plan/shard.hpp"
@@ -39,17 +40,14 @@ class ConversionOutput {
   // `planned`: the manifests that will be written, without what depends on the data
   // (planned_manifests). Without resume and shard, OUT has to be empty; force builds a new result
   // beside the one that this program wrote there, which stays until commit(). With resume, OUT may
-  // hold:
-  //   a complete result of this plan      complete() is true, and there is nothing to do; unless
-  // files
-  //                                       are missing or damaged: damages() lists them, and they
-  // are
-  //                                       made again
-  //   an unfinished run of this plan,     its complete files are kept; the run may be one that
-  // replaces
-  //   its source unchanged                another result
-  //   another plan, or a changed source   Error::usage naming the flags that differ
-  //   anything else                       Error::output
+  // hold one of these:
+  // - A complete result of this plan: complete() is true, and there is nothing to do. If files of it
+  //   are missing or damaged, damages() lists them, and they are made again.
+  // - An unfinished run of this plan, whose source is unchanged: its complete files are kept. The run
+  //   may be one that replaces another result.
+  // - Another plan's run, or one on a source that changed: Error::usage, which names the flags that
+  //   differ.
+  // - Anything else: Error::output.
   // A shard writes beside the files of others in OUT. Its own files are treated as above; force
   // replaces only them.
   ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
@@ -90,16 +88,10 @@ class ConversionOutput {
   void look_at_result(const std::vector<Manifest>& found, const std::vector<Manifest>& planned);
   void look_for_replacement();
   void remove_records();
-  void refuse_unrecorded() const;
-  void refuse_other(const JournalContent& found) const;
-  void refuse_other_place() const;
-  void look_for_shards();
-  void look_for_shards_in(const std::filesystem::path& blob);
-  void refuse_whole_conversion() const;
   void look_for_own_shard();
   void open_journal(const std::vector<Manifest>& planned);
-  void refuse_other_layers(const std::vector<Manifest>& planned) const;
   void remove_temporaries() const;
+  [[nodiscard]] OtherConversions others() const;
   [[nodiscard]] std::filesystem::path blob_in(const std::filesystem::path& home) const;
 
   OutputRequest request_;
