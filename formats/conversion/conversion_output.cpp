@@ -161,6 +161,7 @@ void ConversionOutput::look_at_result(const std::vector<Manifest>& found,
   complete_ = false;
   looked_at_ = true;
   damages_ = std::move(result.damages);
+  lost_ = std::move(result.lost);
   earlier_ = std::move(result.whole);
   for (const Manifest& manifest : found) {
     earlier_.warnings.insert(manifest.warnings.begin(), manifest.warnings.end());
@@ -202,6 +203,7 @@ void ConversionOutput::look_for_own_shard() {
   if (complete_) return;
   looked_at_ = true;
   damages_ = std::move(result.damages);
+  lost_ = std::move(result.lost);
   earlier_ = std::move(result.whole);
   earlier_.warnings = own.warnings;
 }
@@ -275,7 +277,14 @@ std::string ConversionOutput::holds() const {
 
 void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
-  // The shard that an earlier run completed is complete no more once a file is replaced.
+  const auto lost = lost_.find(file.name);
+  if (lost != lost_.end() && lost->second.xxh3_128 != file.xxh3_128) {
+    throw Error::usage(
+        fmt::format("{}: its bytes differ from those in the manifest: the input has changed since",
+                    (blob_ / file.name).lexically_normal().string()))
+        .hint("--force converts everything again");
+  }
+  // The shard that an earlier run completed is complete no more once a file gets other bytes.
   if (request_.shard && !finished_any_ && !looked_at_)
     remove_file(blob_ / shard_manifest_name(*request_.shard));
   finished_any_ = true;

@@ -77,6 +77,8 @@ class ConversionOutput {
   // or as the constructor found it.
   [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
   // Call it when a file is complete, before it gets its name. `warnings`: all about data so far.
+  // Throws Error::usage for a file of a complete result that is made again, if its bytes are not
+  // those in the manifest: the files that are kept come from another input.
   void finished(const FinishedFile& file, const std::vector<std::string>& warnings);
   // Writes the manifests, or the shard's manifest, and puts the result in its place, which
   // completes it. Returns the warnings of all runs.
@@ -102,6 +104,7 @@ class ConversionOutput {
   std::vector<int64_t> layers_;  // numbers
   JournalContent earlier_;
   std::vector<std::string> damages_;
+  std::map<std::string, FinishedFile> lost_;  // files in damages_, as the manifests have them
   std::string leftover_;
   bool looked_at_ = false;  // the files in earlier_ were compared with manifests, and are whole
   std::unique_ptr<Journal> journal_;

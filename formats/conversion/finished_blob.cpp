@@ -32,6 +32,7 @@ class Look {
     } catch (const Error& error) {
       if (error.is_unreadable()) throw;
       found_.damages.emplace_back(error.what());
+      found_.lost[file.name] = file;
     }
   }
 

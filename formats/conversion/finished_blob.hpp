@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace mxfp4 {
 struct FinishedBlob {
   JournalContent whole;              // the files that are as the manifests say
   std::vector<std::string> damages;  // "<file>: <what>", for each other file
+  // What the manifests say of each other file, by its name in the blob; indexes are not among them.
+  std::map<std::string, FinishedFile> lost;
 };
 
 // Checks the files of `manifests` in `blob` and in the model directory around it: whether they are

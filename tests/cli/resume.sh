@@ -204,6 +204,28 @@ expect_exit 0 "${convert[@]}" -o zstd --compress zstd --resume
 grep -q 'warning: zstd/layer-00002.safetensors.zst: .*; made again$' stderr || fail 'a seek table was not looked at'
 diff -r zwant zstd
 
+# Files that are kept and files that are made again come from the same input, or it is refused:
+# here the input has its old size.
+mkdir other
+cp input.safetensors other
+printf XYZ | dd of=other/input.safetensors bs=1 seek=$(($(stat -c %s input.safetensors) / 2)) conv=notrunc status=none
+other=("$BIN" convert other/input.safetensors --arch sm90 --backend MARLIN --revision vllm-2026-05-18)
+for flags in '--compress none' '--compress zstd' '--compress none --shard 0/1'; do
+  rm -rf mixed
+  # shellcheck disable=SC2086
+  expect_exit 0 "${convert[@]}" -o mixed $flags
+  cp -r mixed before
+  rm mixed/layer-0000[1-6].*
+  # shellcheck disable=SC2086
+  expect_exit 2 "${other[@]}" -o mixed $flags --resume
+  expect_one_error 'mixed/layer-0000[0-7]\.safetensors[.zst]*: its bytes differ from those in the manifest: the input has changed since$'
+  grep -qx 'hint: --force converts everything again' stderr || fail 'no hint'
+  # shellcheck disable=SC2086
+  expect_exit 0 "${convert[@]}" -o mixed $flags --resume
+  diff -r before mixed
+  rm -rf before
+done
+
 # Foreign files stay, whatever the flags.
 unfinished
 printf 'mine\n' >out/notes.txt
