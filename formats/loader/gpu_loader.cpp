@@ -21,9 +21,6 @@ constexpr unsigned kNonBlocking = 1;     // CU_STREAM_NON_BLOCKING
 constexpr unsigned kWithoutTiming = 2;   // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kForAllContexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
 constexpr int64_t kHugePage = int64_t{2} << 20;
-constexpr size_t kSumsOfSlot = 4;  // so many rings the other threads may be ahead of one
-constexpr int64_t kSumBytes = kernels::kXxh3Lanes * sizeof(uint64_t);  // of a block
-constexpr int64_t kSumsBytes = GpuLoader::kSlotBytes / ChecksumPart::kPeriod * kSumBytes;
 
 // Memory in huge pages, where the system has them: the reads into it and the copies out of it both
 // take less time than with small ones. Throws GpuError.
@@ -60,10 +57,9 @@ GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes) : cuda_(CudaDr
     throw Error::usage(
         fmt::format("a ring of {} bytes: at least {} are needed", ring_bytes, kLeastRing));
   }
-  slots_ = std::min(static_cast<size_t>(ring_bytes / kSlotBytes),
-                    kSlotsOfThread * static_cast<size_t>(threads));
+  ring_threads_ = static_cast<size_t>(std::min<int64_t>(ring_bytes / kThreadBytes, threads));
   copied_.resize(kUnderWay);
-  summed_.resize(kSumsOfSlot * slots_);
+  summed_.resize(static_cast<size_t>(kRingsAhead * GpuLoader::ring_bytes() / kPlainSlot));
   parts_.resize(summed_.size());
   cuda_.check(cuda_.device(&device_, device), "cuDeviceGet");
   cuda_.check(cuda_.retain_primary(&context_, device_), "cuDevicePrimaryCtxRetain");
@@ -92,7 +88,7 @@ void GpuLoader::open(int threads) {
   if (cuda_.pci_bus_id(bus_id.data(), static_cast<int>(bus_id.size()), device_) == 0) {
     near = cpus_near("/", bus_id.data());
   }
-  const int64_t bytes = sums_offset(0) + static_cast<int64_t>(summed_.size()) * kSumsBytes;
+  const int64_t bytes = ring_bytes() + sum_bytes(kRingsAhead * ring_bytes());
   mapped_bytes_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   ring_ = map_ring(mapped_bytes_);
   // Memory lies near the thread that touches it first.
@@ -129,17 +125,6 @@ void GpuLoader::close() noexcept {
   cuda_.release_primary(device_);
 }
 
-std::optional<size_t> GpuLoader::slots_of(size_t thread) const {
-  const size_t first = thread * kSlotsOfThread;
-  if (first + kSlotsOfThread > slots_) return std::nullopt;
-  return first;
-}
-
-int64_t GpuLoader::sums_offset(size_t piece) const {
-  return static_cast<int64_t>(slots_) * kSlotBytes +
-         static_cast<int64_t>(piece % summed_.size()) * kSumsBytes;
-}
-
 void GpuLoader::read(const BlobLoader& blob, std::span<const LoadRequest> requests,
                      const LoadOptions& options) {
   const std::scoped_lock lock(busy_);
@@ -149,6 +134,7 @@ void GpuLoader::read(const BlobLoader& blob, std::span<const LoadRequest> reques
   const std::unique_ptr<Reading> reading = std::move(begun_);
   reading->send_to(requests, options.cancel);
   reading->work();
+  reading->await_sums();
   team_->join();
   reading->finish();
 }

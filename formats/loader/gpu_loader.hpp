@@ -1,13 +1,16 @@
 // Moves tensors of a blob to the memory of an NVIDIA GPU: what stands behind mxfp4_repack_gpu_read.
 //
-// A ring of pinned memory is cut into slots, and every thread has some of its own. It reads a piece of a
-// tensor into one, and goes on with the next; it waits only when all of its slots are still to be
-// copied. So one that the system stops for a while holds up nothing but its own slots, until the others
-// are four rings ahead.
+// Every thread has some slots of a ring of pinned memory. It reads a piece of a tensor into one, and
+// goes on with the next; it waits only when all of its slots are still to be copied. So one that the
+// system stops for a while holds up nothing but its own slots, until the others are four rings ahead.
 //
 // Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
 // stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not between
 // the pieces of one. Drivers before CUDA 12.8 get them one by one.
+//
+// While the CPUs read, the engine is some 4 % slower than alone: it reads what lies in their caches. No
+// way around them was faster (measured on H100 hosts): not past the caches, where the memory has twice
+// the traffic; not with the file's own pages, which the driver takes a third longer to pin than to copy.
 //
 // Checksums cost the CPUs little: the GPU sums the blocks of each piece after its copy, from its own
 // memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also prove
@@ -30,14 +33,12 @@ namespace mxfp4 {
 
 class GpuLoader {
  public:
-  // As many as a frame of convert's has: no frame of its blobs is decoded twice.
-  static constexpr int64_t kSlotBytes = int64_t{2} << 20;
-  static constexpr int64_t kLeastRing = 2 * kSlotBytes;
+  static constexpr int64_t kLeastRing = int64_t{4} << 20;
 
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
-  // used. threads: readers, the caller of read() included; those for whom the ring holds no two slots
-  // do nothing. ring_bytes: of pinned memory at most, kLeastRing or more; two slots a thread are taken,
-  // and a quarter more for sums. Memory and threads are placed near the GPU where the system says what is
+  // used. threads: readers, the caller of read() included; those for whom the ring has no part do
+  // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken, and a
+  // quarter more for sums. Memory and threads are placed near the GPU where the system says what is
   // near. Throws GpuError, and Error::usage for what is too little.
   GpuLoader(int device, int threads, int64_t ring_bytes);
   GpuLoader(const GpuLoader&) = delete;
@@ -62,8 +63,12 @@ class GpuLoader {
 
  private:
   class Reading;
-  // One that is copied, one that is filled. Three were slower: they fit less well into the caches.
-  static constexpr size_t kSlotsOfThread = 2;
+  // Of the ring, for one thread. More was slower: it fits less well into the caches.
+  static constexpr int64_t kThreadBytes = kLeastRing;
+  // Of a slot. A frame that convert makes fits into one, so it is decoded once. A file without frames
+  // is read in smaller pieces: the copy engine waits less for the first ones.
+  static constexpr int64_t kFrameSlot = int64_t{2} << 20;
+  static constexpr int64_t kPlainSlot = int64_t{1} << 20;
   // Copies that the engine has: one that it makes, and the next. What is read meanwhile goes together.
   static constexpr size_t kUnderWay = 2;
 
@@ -73,14 +78,9 @@ class GpuLoader {
   void start(const BlobLoader& blob, std::span<const LoadRequest> requests,
              const LoadOptions& options);
   void stop();
-  [[nodiscard]] std::byte* slot(size_t index) const {
-    return ring_ + static_cast<int64_t>(index) * kSlotBytes;
+  [[nodiscard]] int64_t ring_bytes() const {
+    return static_cast<int64_t>(ring_threads_) * kThreadBytes;
   }
-  // The first slot of a thread; none for a thread too many.
-  [[nodiscard]] std::optional<size_t> slots_of(size_t thread) const;
-  // Where the GPU puts a piece's sums, from ring_ on. There is room for those of the last pieces, one
-  // for each event of summed_.
-  [[nodiscard]] int64_t sums_offset(size_t piece) const;
 
   const CudaDriver& cuda_;
   CudaDriver::Device device_ = 0;
@@ -89,13 +89,13 @@ class GpuLoader {
   CudaDriver::Stream sums_ = nullptr;
   CudaDriver::Module module_ = nullptr;
   CudaDriver::Function sum_blocks_ = nullptr;
-  size_t slots_ = 0;
+  size_t ring_threads_ = 0;                // that have a part of the ring
   std::vector<CudaDriver::Event> copied_;  // by copy, modulo their number: kUnderWay
   std::vector<CudaDriver::Event> summed_;  // by piece, modulo their number
   std::vector<ChecksumPart> parts_;        // likewise: of the last pieces
-  std::byte* ring_ = nullptr;
-  int64_t mapped_bytes_ = 0;              // from ring_ on
-  CudaDriver::Address ring_address_ = 0;  // of ring_, for the GPU
+  std::byte* ring_ = nullptr;              // behind it lie the sums that the GPU makes
+  int64_t mapped_bytes_ = 0;               // from ring_ on
+  CudaDriver::Address ring_address_ = 0;   // of ring_, for the GPU
   std::optional<Team> team_;
   std::mutex busy_;
   std::unique_ptr<Reading> begun_;

@@ -12,11 +12,11 @@
 namespace mxfp4 {
 namespace {
 
-constexpr size_t kMostAtOnce = kSumPieces;  // pieces of one copy
+constexpr int64_t kMostAtOnce = int64_t{16} << 20;  // of one copy: slots are held until it is over
 
-// The copy engine has nothing to do until the first piece is read, so each thread's first piece of a
-// plain file is small. A frame is read whole, so a compressed file would gain nothing.
-constexpr int64_t kFirstBytes = int64_t{256} << 10;
+// The copy engine has nothing to do until the first piece is read, so each thread's first pieces of a
+// plain file are small. A frame is read whole, so a compressed file would gain nothing.
+constexpr std::array kFirstBytes = {int64_t{256} << 10, int64_t{512} << 10};
 
 // On the GPU.
 CudaDriver::Address address_of(const LoadRequest& request) {
@@ -38,6 +38,12 @@ GpuLoader::Reading::Reading(GpuLoader& loader, const BlobLoader& blob,
       blob_(blob),
       requests_(requests.begin(), requests.end()),
       verify_(options.verify),
+      slot_bytes_(std::ranges::any_of(
+                      requests,
+                      [&](const LoadRequest& request) { return blob.is_compressed(request.layer); })
+                      ? kFrameSlot
+                      : kPlainSlot),
+      sum_places_(static_cast<size_t>(kRingsAhead * loader.ring_bytes() / slot_bytes_)),
       sums_(requests.size()) {
   for (size_t i = 0; i < requests.size(); ++i) {
     if (options.verify) blob.check_verifiable(requests[i]);
@@ -45,24 +51,26 @@ GpuLoader::Reading::Reading(GpuLoader& loader, const BlobLoader& blob,
     in_context(places_.back(), [&] { plan(i); });
   }
   sent_ = std::make_unique<std::atomic<bool>[]>(pieces_.size());
-  event_of_.resize(loader.summed_.size());
-  used_ = std::make_unique<std::atomic<bool>[]>(loader.slots_);
+  event_of_.resize(sum_places_);
+  used_ = std::make_unique<std::atomic<bool>[]>(loader.ring_threads_ * slots_of_thread());
 }
 
 void GpuLoader::Reading::plan(size_t index) {
   const LoadRequest& request = requests_[index];
   const auto bytes = static_cast<int64_t>(request.out.size());
-  const bool first = pieces_.empty() && !blob_.is_compressed(request.layer);
-  const auto threads = static_cast<int64_t>(loader_.slots_ / kSlotsOfThread);
-  const int64_t small = first ? std::min(bytes, threads * kFirstBytes) : 0;
-  const auto cut = [&](int64_t begin, int64_t end, int64_t limit) {
+  int64_t begin = 0;
+  const auto cut = [&](int64_t end, int64_t limit) {
     for (const LoadPiece& piece :
          blob_.pieces(request.layer, request.tensor, request.offset + begin, end - begin, limit)) {
       pieces_.push_back({piece, index});
     }
+    begin = end;
   };
-  cut(0, small, kFirstBytes);
-  cut(small, bytes, kSlotBytes);
+  if (pieces_.empty() && slot_bytes_ == kPlainSlot) {
+    const auto threads = static_cast<int64_t>(loader_.ring_threads_);
+    for (const int64_t small : kFirstBytes) cut(std::min(bytes, begin + threads * small), small);
+  }
+  cut(bytes, slot_bytes_);
 }
 
 bool GpuLoader::Reading::is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
@@ -102,9 +110,10 @@ void GpuLoader::Reading::await_target() {
   while (!has_target_) wait(target_known_, lock);
 }
 
-void GpuLoader::Reading::work() noexcept {
+template <class Action>
+void GpuLoader::Reading::guard(const Action& action) noexcept {
   try {
-    if (const auto first_slot = loader_.slots_of(next_thread_++)) work_in(*first_slot);
+    action();
   } catch (...) {
     const std::scoped_lock lock(failure_mutex_);
     if (!failure_) failure_ = std::current_exception();
@@ -112,23 +121,33 @@ void GpuLoader::Reading::work() noexcept {
   }
 }
 
-// Takes pieces through the slots from `first_slot` on.
-void GpuLoader::Reading::work_in(size_t first_slot) {
+void GpuLoader::Reading::work() noexcept {
+  const size_t thread = next_thread_++;
+  if (thread < loader_.ring_threads_) guard([&] { work_in(thread); });
+}
+
+// Takes pieces through the slots of a thread.
+void GpuLoader::Reading::work_in(size_t thread) {
   const InContext current(cuda_, loader_.context_);
-  const size_t places = loader_.summed_.size();
+  const size_t slots = slots_of_thread();
   LoadBuffers buffers;
   size_t taken = 0;
   for (size_t i = next_++; i < pieces_.size() && !failed_; i = next_++, ++taken) {
-    const size_t slot = first_slot + taken % kSlotsOfThread;
-    if (i >= places) await_appended(i - places + 1);  // the piece whose place this one takes
+    const size_t slot = thread * slots + taken % slots;
+    if (i >= sum_places_) await_appended(i - sum_places_ + 1);  // whose place this piece takes
     if (used_[slot]) await_target();
     for (; used_[slot] && !failed_; std::this_thread::yield()) go_on();
     if (failed_) return;
     take(i, slot, buffers);
     go_on();
   }
-  await_target();
-  if (!closing_.exchange(true)) await_appended(pieces_.size());
+}
+
+void GpuLoader::Reading::await_sums() noexcept {
+  guard([&] {
+    const InContext current(cuda_, loader_.context_);
+    await_appended(pieces_.size());
+  });
 }
 
 void GpuLoader::Reading::await_gpu() noexcept {
@@ -158,15 +177,14 @@ void GpuLoader::Reading::take(size_t index, size_t slot, LoadBuffers& buffers) {
   used_[slot] = true;
   const auto& [piece, number] = pieces_[index];
   const LoadRequest& request = requests_[number];
-  const MutableBytes bytes(loader_.slot(slot), static_cast<size_t>(piece.bytes));
+  const MutableBytes bytes(memory_of(slot), static_cast<size_t>(piece.bytes));
   const bool checked = verify_ && !summed(number);
   in_context(places_[number], [&, &piece = piece] {
     blob_.read_piece(request.layer, piece, bytes, buffers,
                      checked ? FrameCheck::kChecksums : FrameCheck::kSizes, nullptr);
   });
   if (summed(number)) {
-    const auto* sums =
-        reinterpret_cast<const uint64_t*>(loader_.ring_ + loader_.sums_offset(index));
+    const auto* sums = reinterpret_cast<const uint64_t*>(loader_.ring_ + sums_offset(index));
     part_of(index).assemble(piece.begin, bytes, {sums, blocks_of(piece) * kernels::kXxh3Lanes});
   }
   const std::scoped_lock lock(full_mutex_);
@@ -190,11 +208,13 @@ void GpuLoader::Reading::send() {
     std::vector<Full>& pieces = under_way_[copies_ % kUnderWay];
     {
       const std::scoped_lock full_lock(full_mutex_);
-      const auto end = full_.begin() + static_cast<ptrdiff_t>(std::min(full_.size(), kMostAtOnce));
+      const auto end =
+          full_.begin() + static_cast<ptrdiff_t>(std::min(full_.size(), most_at_once()));
       pieces.assign(full_.begin(), end);
       full_.erase(full_.begin(), end);
     }
     if (pieces.empty()) return;
+    handed_ += pieces.size();
     copy(pieces);
     cuda_.check(cuda_.record(copied(copies_), loader_.copies_), "cuEventRecord");
     sum(pieces, copied(copies_));
@@ -202,14 +222,24 @@ void GpuLoader::Reading::send() {
   }
 }
 
+// The last sums are appended after the last copy, so the last copies are small.
+size_t GpuLoader::Reading::most_at_once() const {
+  const auto most = std::min(kSumPieces, static_cast<size_t>(kMostAtOnce / slot_bytes_));
+  return std::clamp((pieces_.size() - handed_) / 4, size_t{1}, most);
+}
+
+int64_t GpuLoader::Reading::sums_offset(size_t piece) const {
+  return loader_.ring_bytes() + static_cast<int64_t>(piece % sum_places_) * sum_bytes(slot_bytes_);
+}
+
 void GpuLoader::Reading::copy(std::span<const Full> pieces) {
-  std::array<CudaDriver::Address, kMostAtOnce> to{};
-  std::array<CudaDriver::Address, kMostAtOnce> from{};
-  std::array<size_t, kMostAtOnce> bytes{};
+  std::array<CudaDriver::Address, kSumPieces> to{};
+  std::array<CudaDriver::Address, kSumPieces> from{};
+  std::array<size_t, kSumPieces> bytes{};
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [piece, number] = pieces_[pieces[i].piece];
     to[i] = targets_[number] + static_cast<uint64_t>(piece.begin - requests_[number].offset);
-    from[i] = std::bit_cast<CudaDriver::Address>(loader_.slot(pieces[i].slot));
+    from[i] = std::bit_cast<CudaDriver::Address>(memory_of(pieces[i].slot));
     bytes[i] = static_cast<size_t>(piece.bytes);
   }
   if (cuda_.copy_batch != nullptr) {
@@ -243,7 +273,7 @@ void GpuLoader::Reading::sum(std::span<const Full> pieces, CudaDriver::Event cop
     of.at(count++) = {
         .in = targets_[number] + static_cast<uint64_t>(ChecksumPart::first_block(piece.begin)),
         .blocks = blocks,
-        .sums = loader_.ring_address_ + static_cast<uint64_t>(loader_.sums_offset(full.piece))};
+        .sums = loader_.ring_address_ + static_cast<uint64_t>(sums_offset(full.piece))};
   }
   cuda_.check(cuda_.wait_event(loader_.sums_, copied, 0), "cuStreamWaitEvent");
   if (count > 0) {
@@ -254,11 +284,10 @@ void GpuLoader::Reading::sum(std::span<const Full> pieces, CudaDriver::Event cop
                 "cuLaunchKernel");
   }
   // The last one's event is free: the piece that had it before is appended, and so are all before.
-  const size_t places = loader_.summed_.size();
   const size_t last = std::ranges::max(pieces, {}, &Full::piece).piece;
-  cuda_.check(cuda_.record(loader_.summed_[last % places], loader_.sums_), "cuEventRecord");
+  cuda_.check(cuda_.record(loader_.summed_[last % sum_places_], loader_.sums_), "cuEventRecord");
   for (const Full& full : pieces) {
-    event_of_[full.piece % places] = loader_.summed_[last % places];
+    event_of_[full.piece % sum_places_] = loader_.summed_[last % sum_places_];
     sent_[full.piece] = true;
   }
 }
@@ -282,7 +311,7 @@ void GpuLoader::Reading::append_arrived() {
   for (size_t next = appended_; next < pieces_.size() && sent_[next]; appended_ = ++next) {
     const size_t request = pieces_[next].request;
     if (!summed(request)) continue;
-    if (!is_over(event_of_[next % event_of_.size()])) return;
+    if (!is_over(event_of_[next % sum_places_])) return;
     sums_[request].append(part_of(next));
   }
 }

@@ -15,8 +15,17 @@
 #include <vector>
 
 #include "formats/loader/gpu_loader.hpp"
+#include "lib/kernels/xxh3_blocks.hpp"
 
 namespace mxfp4 {
+
+inline constexpr int64_t kRingsAhead = 4;  // that the other threads may be ahead of one
+
+// Of the sums of a checksum's blocks that lie in `bytes` bytes.
+constexpr int64_t sum_bytes(int64_t bytes) {
+  constexpr auto kBytesOfBlock = static_cast<int64_t>(kernels::kXxh3Lanes * sizeof(uint64_t));
+  return bytes / ChecksumPart::kPeriod * kBytesOfBlock;
+}
 
 class GpuLoader::Reading {
  public:
@@ -33,6 +42,9 @@ class GpuLoader::Reading {
   void stop();
   // The work of one thread.
   void work() noexcept;
+  // For the thread that called send_to(), after its work(): waits until the GPU has summed everything,
+  // or a thread failed.
+  void await_sums() noexcept;
   // After all threads: waits until the GPU is done with the ring and the requests' memory, too. Throws
   // what a thread met, and Error::input for a checksum that differs.
   void finish();
@@ -51,11 +63,26 @@ class GpuLoader::Reading {
   };
 
   void plan(size_t request);
-  void work_in(size_t first_slot);
+  void work_in(size_t thread);
+  // Calls `action`; what it throws is kept for finish(), and ends the other threads early.
+  template <class Action>
+  void guard(const Action& action) noexcept;
   void wake();
   // Waits until send_to() or stop().
   void await_target();
   void take(size_t index, size_t slot, LoadBuffers& buffers);
+
+  [[nodiscard]] size_t slots_of_thread() const {
+    return static_cast<size_t>(kThreadBytes / slot_bytes_);
+  }
+  [[nodiscard]] std::byte* memory_of(size_t slot) const {
+    return loader_.ring_ + static_cast<int64_t>(slot) * slot_bytes_;
+  }
+  // Where the GPU puts a piece's sums, from the ring's begin on. There is room for those of the last
+  // pieces, sum_places_ of them.
+  [[nodiscard]] int64_t sums_offset(size_t piece) const;
+  // Of pieces that the next copy may have.
+  [[nodiscard]] size_t most_at_once() const;
 
   // Does what is due for all threads, as far as no other thread does it.
   void go_on();
@@ -75,15 +102,15 @@ class GpuLoader::Reading {
   [[nodiscard]] CudaDriver::Event copied(size_t copy) const {
     return loader_.copied_[copy % kUnderWay];
   }
-  [[nodiscard]] ChecksumPart& part_of(size_t piece) {
-    return loader_.parts_[piece % loader_.parts_.size()];
-  }
+  [[nodiscard]] ChecksumPart& part_of(size_t piece) { return loader_.parts_[piece % sum_places_]; }
 
   GpuLoader& loader_;
   const CudaDriver& cuda_;
   const BlobLoader& blob_;
   const std::vector<LoadRequest> requests_;  // of `out` only the size counts
   bool verify_;
+  int64_t slot_bytes_;
+  size_t sum_places_;  // pieces whose sums are kept
   std::atomic<const int32_t*> cancel_{nullptr};
   std::mutex target_mutex_;
   std::condition_variable target_known_;
@@ -98,7 +125,8 @@ class GpuLoader::Reading {
   std::mutex full_mutex_;
   std::deque<Full> full_;  // that the GPU has not got
   std::mutex send_mutex_;
-  size_t copies_ = 0;                                     // that the GPU got
+  size_t handed_ = 0;                                     // pieces that the GPU got
+  size_t copies_ = 0;                                     // likewise
   size_t copies_over_ = 0;                                // of them
   std::array<std::vector<Full>, kUnderWay> under_way_{};  // by copy, modulo their number
 
@@ -106,8 +134,7 @@ class GpuLoader::Reading {
   std::vector<CudaDriver::Event> event_of_;    // by piece, modulo their number: its sums are there
   std::unique_ptr<std::atomic<bool>[]> sent_;  // by piece: its event is recorded
   std::mutex append_mutex_;
-  std::atomic<size_t> appended_{0};   // pieces
-  std::atomic<bool> closing_{false};  // a thread waits for the last sums
+  std::atomic<size_t> appended_{0};  // pieces
 
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;

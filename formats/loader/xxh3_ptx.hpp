@@ -21,7 +21,7 @@ struct SumPiece {
   uint64_t blocks = 0;  // their number
   uint64_t sums = 0;    // 8 words for each; memory that the GPU reaches
 };
-inline constexpr size_t kSumPieces = 8;  // at most, in one launch
+inline constexpr size_t kSumPieces = 16;  // at most, in one launch
 inline constexpr unsigned kSumThreads = 256;
 inline constexpr unsigned kSumBlocksInGroup = kSumThreads / 8;
 inline constexpr const char* kSumKernel = "xxh3_sum_blocks";
