@@ -6,6 +6,7 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/gather.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/mapped_file.hpp"
@@ -25,30 +26,24 @@ class Look {
   // `name` is relative to the blob.
   void file(const FinishedFile& file, bool layer) {
     const fs::path path = (blob_ / file.name).lexically_normal();
-    try {
+    const size_t before = found_.damages.size();
+    gather(found_.damages, [&] {
       in_context(path.string(), [&] { compare(path, file); });
       if (layer) (void)LayerReader(path);
-      found_.whole.files[file.name] = file;
-    } catch (const Error& error) {
-      if (error.is_unreadable()) throw;
-      found_.damages.emplace_back(error.what());
-      found_.lost[file.name] = file;
-    }
+    });
+    (found_.damages.size() == before ? found_.whole.files : found_.lost)[file.name] = file;
   }
 
   void index(const Manifest& manifest) {
     const fs::path path = (blob_ / rank_directory(manifest.rank) / kIndexName).lexically_normal();
     constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
-    try {
+    gather(found_.damages, [&] {
       in_context(path.string(), [&] {
         if (read_text_file(path, kMaxIndexBytes) != write_index(manifest)) {
           throw Error::input("differs from the manifest");
         }
       });
-    } catch (const Error& error) {
-      if (error.is_unreadable()) throw;
-      found_.damages.emplace_back(error.what());
-    }
+    });
   }
 
  private:
