@@ -282,7 +282,8 @@ void ConversionOutput::finished(const FinishedFile& file,
     throw Error::usage(
         fmt::format("{}: its bytes differ from those in the manifest: the input has changed since",
                     (blob_ / file.name).lexically_normal().string()))
-        .hint("--force converts everything again");
+        .hint(request_.shard ? "every shard has to be converted again, with --force"
+                             : "--force converts everything again");
   }
   // The shard that an earlier run completed is complete no more once a file gets other bytes.
   if (request_.shard && !finished_any_ && !looked_at_)
