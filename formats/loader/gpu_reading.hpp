@@ -126,7 +126,7 @@ class GpuLoader::Reading {
   std::deque<Full> full_;  // that the GPU has not got
   std::mutex send_mutex_;
   size_t handed_ = 0;                                     // pieces that the GPU got
-  size_t copies_ = 0;                                     // likewise
+  size_t copies_ = 0;                                     // that the GPU got
   size_t copies_over_ = 0;                                // of them
   std::array<std::vector<Full>, kUnderWay> under_way_{};  // by copy, modulo their number
 
