@@ -13,14 +13,23 @@ layers, one file after another, none kept:
   fastsafetensors     without GPUDirect Storage
   instanttensor       its own choice of a way
 
-GPU memory is given back between them, so each allocates its own. Prints the median rate of each in GB/s of
-tensors, its share of a pinned copy in the same round, and what is not installed. --cold drops the files from
-the page cache before each load. Needs a GPU and torch.
+--cold drops the files from the page cache before each load, and adds these:
+
+  plain, direct; default, direct    as plain and default, past the page cache: open_blob(direct=True)
+  disk                              the plain files read past the page cache, to nowhere: the disk's own rate
+
+Each round takes them in another order: a disk may be slower after others have read much. GPU memory is given
+back between them, so each allocates its own. Prints the median rate of each in GB/s of tensors with the lowest
+and highest, its share of a pinned copy in the same round (with --cold: of the disk), and what is not
+installed. Needs a GPU and torch.
 """
 import argparse
+import concurrent.futures
 import glob
 import json
+import mmap
 import os
+import random
 import statistics
 import sys
 import time
@@ -93,6 +102,24 @@ def to_device(layers):
         layer.to_device("cuda")
 
 
+def read_disk(paths):
+    """Reads files as fast as the disk gives them."""
+    part, threads = 8 << 20, 16
+
+    def read(part_of):
+        path, offset = part_of
+        file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            with mmap.mmap(-1, part) as memory:
+                os.preadv(file, [memory], offset)
+        finally:
+            os.close(file)
+
+    parts = [(path, offset) for path in paths for offset in range(0, os.path.getsize(path), part)]
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        list(pool.map(read, parts))
+
+
 def drop(paths):
     for path in paths:
         with open(path, "rb") as file:
@@ -103,16 +130,20 @@ def drop(paths):
 def ways_of(arguments):
     """{name: (action, the files that it reads)}, and the bytes of all tensors."""
     ways, size = {}, 0
-    for name, directory in (("plain", arguments.plain), ("default", arguments.default)):
-        if directory is None:
-            continue
-        blob = mxfp4_repack.open_blob(directory)
-        layers = [blob.layer(prefix) for prefix in blob.layers]
-        size = sum(layer.info(tensor).nbytes for layer in layers for tensor in layer.tensors)
-        ways[name] = (lambda layers=layers: to_device(layers), [layer.path for layer in layers])
+    for direct in (False, True) if arguments.cold else (False,):
+        for name, directory in (("plain", arguments.plain), ("default", arguments.default)):
+            if directory is None:
+                continue
+            blob = mxfp4_repack.open_blob(directory, direct=direct)
+            layers = [blob.layer(prefix) for prefix in blob.layers]
+            size = sum(layer.info(tensor).nbytes for layer in layers for tensor in layer.tensors)
+            ways[f"{name}, direct" if direct else name] = (
+                lambda layers=layers: to_device(layers), [layer.path for layer in layers])
     paths = sorted(glob.glob(os.path.join(arguments.plain, "*.safetensors")))
     for name, load in OTHERS.items():
         ways[name] = (lambda load=load: load(paths), paths)
+    if arguments.cold:
+        ways["disk"] = (lambda: read_disk(paths), paths)
     return ways, size
 
 
@@ -135,25 +166,26 @@ def pinned_seconds(size):
 
 
 def measure(arguments):
+    """{name: rates, a round each}"""
     ways, size = ways_of(arguments)
     pinned = pinned_seconds(min(size, 1 << 30))
     part = min(size, 1 << 30) / size
-    shares, rates = {}, {}
+    rates = {name: [] for name in (*ways, "pinned")}
     for turn in range(arguments.rounds + 1):  # the first does not count
-        ceiling = pinned() / part
-        for name, (action, paths) in list(ways.items()):
+        took = {"pinned": pinned() / part}
+        for name in random.sample(list(ways), len(ways)):
+            action, paths = ways[name]
             try:
-                took = seconds(action, paths if arguments.cold else ())
+                took[name] = seconds(action, paths if arguments.cold else ())
             except Exception as error:  # a peer that is missing, or cannot, is named and left out
-                if name in ("plain", "default"):
+                if name not in OTHERS:
                     raise
                 print(f"{name}: not measured: {type(error).__name__}: {error}".split("\n")[0])
-                del ways[name]
-                continue
-            if turn > 0:
-                rates.setdefault(name, []).append(size / took / 1e9)
-                shares.setdefault(name, []).append(ceiling / took)
-    return {name: (statistics.median(rates[name]), statistics.median(shares[name])) for name in rates}
+                del ways[name], rates[name]
+        if turn > 0:
+            for name, seconds_taken in took.items():
+                rates[name].append(size / seconds_taken / 1e9)
+    return rates
 
 
 def main():
@@ -165,8 +197,11 @@ def main():
     parser.add_argument("--report", type=Path)
     arguments = parser.parse_args()
     found = measure(arguments)
-    for name, (rate, share) in found.items():
-        print(f"{name:16} {rate:6.2f} GB/s, {share:.2f} of a pinned copy")
+    limit, words = ("disk", "the disk") if arguments.cold else ("pinned", "a pinned copy")
+    for name, rates in found.items():
+        share = statistics.median(rate / most for rate, most in zip(rates, found[limit]))
+        print(f"{name:16} {statistics.median(rates):6.2f} GB/s ({min(rates):.2f} to {max(rates):.2f}), "
+              f"{share:.2f} of {words}")
     if arguments.report:
         arguments.report.write_text(json.dumps(found, indent=1) + "\n")
 
