@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "lib/core/error.hpp"
 
@@ -19,6 +20,12 @@ constexpr int64_t kMaxBlockBytes = 128 << 10;
 constexpr int64_t kBlockHeaderBytes = 3;
 constexpr int64_t kHeaderBytes = 9;
 constexpr int64_t kChecksumBytes = 4;
+// Content of blocks of kLeastAligned bytes and more lies as in the decoded bytes, modulo kAlignment.
+constexpr int64_t kAlignment = 32;
+constexpr int64_t kLeastAligned = 32 << 10;
+constexpr int64_t kSmallEnd = kAlignment;  // of a frame that would end with such a block
+constexpr std::array<std::byte, kAlignment * kBlockHeaderBytes>
+    kFillers{};  // raw, empty, not the last
 // The magic number, then flags: content size of 4 bytes, single segment, checksum.
 constexpr std::array kFrameBegin = {std::byte{0x28}, std::byte{0xB5}, std::byte{0x2F},
                                     std::byte{0xFD}, std::byte{0xA4}};
@@ -90,16 +97,58 @@ class ContentSum {
   size_t summed_ = 0;
 };
 
-void append_blocks(int64_t begin, int64_t end, bool repeated, std::vector<FrameBlock>& blocks) {
-  while (begin < end) {
-    int64_t bytes = std::min(end - begin, kMaxBlockBytes);
-    // zstd up to 1.4.3 refuses frames that begin with an RLE block: one byte goes before it.
-    const bool first = repeated && blocks.empty();
-    if (first) bytes = 1;
-    blocks.push_back({begin, bytes, repeated && !first});
-    begin += bytes;
-  }
+int64_t encoded_bytes(const FrameBlock& block) {
+  return (block.fillers + 1) * kBlockHeaderBytes + (block.repeated ? 1 : block.bytes);
 }
+
+// Cuts a frame, run by run.
+class BlockCutter {
+ public:
+  void cut(int64_t begin, int64_t end, bool repeated) {
+    while (begin < end) {
+      int64_t bytes = std::min(end - begin, kMaxBlockBytes);
+      // zstd up to 1.4.3 refuses frames that begin with an RLE block: one byte goes before it.
+      const bool first = repeated && blocks_.empty();
+      if (first) bytes = 1;
+      FrameBlock block = {begin, bytes, repeated && !first};
+      if (is_aligned(block)) block.fillers = fillers_for(encoded_ + kBlockHeaderBytes - begin);
+      append(block);
+      begin += bytes;
+    }
+  }
+  // The blocks of a frame of `bytes` decoded bytes, all of which were cut.
+  std::vector<FrameBlock> finish(int64_t bytes) {
+    if (blocks_.empty()) return {};
+    // The fillers that end the frame at its place are not its last blocks: zstd would not compare the
+    // content's size, and a reader that has all bytes would not come to the checksum.
+    FrameBlock& last = blocks_.back();
+    if (is_aligned(last)) {
+      last.bytes -= kSmallEnd;
+      encoded_ -= kSmallEnd;
+      append({last.begin + last.bytes, kSmallEnd});
+    }
+    blocks_.back().fillers = fillers_for(encoded_ + kChecksumBytes - bytes);
+    return std::move(blocks_);
+  }
+
+ private:
+  static bool is_aligned(const FrameBlock& block) {
+    return !block.repeated && block.bytes >= kLeastAligned;
+  }
+  // The fewest empty blocks that make `shift` a multiple of kAlignment.
+  static int64_t fillers_for(int64_t shift) {
+    constexpr int64_t kInverse = 11;
+    static_assert(kInverse * kBlockHeaderBytes % kAlignment == 1);
+    return ((-shift * kInverse) % kAlignment + kAlignment) % kAlignment;
+  }
+  void append(const FrameBlock& block) {
+    encoded_ += encoded_bytes(block);
+    blocks_.push_back(block);
+  }
+
+  std::vector<FrameBlock> blocks_;
+  int64_t encoded_ = kHeaderBytes;
+};
 
 size_t block_header(const FrameBlock& block, std::span<const FrameBlock> blocks) {
   const size_t last = &block == &blocks.back() ? 1 : 0;
@@ -112,7 +161,7 @@ size_t block_header(const FrameBlock& block, std::span<const FrameBlock> blocks)
 struct RawFrameParts {
   explicit RawFrameParts(MutableBytes content);
 
-  // Once the parts are filled: whether the frame consists of raw blocks of the largest size.
+  // Once the parts are filled: whether the frame is cut as one without runs.
   [[nodiscard]] bool has_raw_form() const {
     return std::ranges::equal(expected, std::span(between).first(expected.size()));
   }
@@ -136,19 +185,20 @@ RawFrameParts::RawFrameParts(MutableBytes content) {
   };
   expected.assign(kFrameBegin.begin(), kFrameBegin.end());
   append_number(content.size(), 4);
-  for (const FrameBlock& block : blocks)
-    append_number(block_header(block, blocks), kBlockHeaderBytes);
-  between.resize(expected.size() + kChecksumBytes);
-  MutableBytes rest = between;
-  size_t header = kHeaderBytes + kBlockHeaderBytes;
+  std::vector<size_t> ends;  // in `expected`, of what lies before each content
   for (const FrameBlock& block : blocks) {
-    parts.push_back(rest.first(header));
-    rest = rest.subspan(header);
-    header = kBlockHeaderBytes;
-    parts.push_back(
-        content.subspan(static_cast<size_t>(block.begin), static_cast<size_t>(block.bytes)));
+    expected.resize(expected.size() + static_cast<size_t>(block.fillers * kBlockHeaderBytes));
+    append_number(block_header(block, blocks), kBlockHeaderBytes);
+    ends.push_back(expected.size());
   }
-  parts.push_back(rest);
+  between.resize(expected.size() + kChecksumBytes);
+  size_t begin = 0;
+  for (size_t i = 0; i < blocks.size(); begin = ends[i++]) {
+    parts.push_back(MutableBytes(between).subspan(begin, ends[i] - begin));
+    parts.push_back(content.subspan(static_cast<size_t>(blocks[i].begin),
+                                    static_cast<size_t>(blocks[i].bytes)));
+  }
+  parts.push_back(MutableBytes(between).subspan(begin));
 }
 
 // Ends the sums. Throws Error::input if `check` asks for the frame's checksum and it differs.
@@ -212,7 +262,7 @@ class Window {
 
   static constexpr size_t kFirstBytes = 4096;
   static constexpr size_t kLargeRest = size_t{8} << 10;
-  static constexpr size_t kAhead = 64;
+  static constexpr size_t kAhead = 128;  // fillers and two headers
   ConstBytes have_;
   MutableBytes memory_;
   const FrameRead* read_ = nullptr;
@@ -278,22 +328,20 @@ std::vector<PaddingRun> find_runs(ConstBytes in) {
 }
 
 std::vector<FrameBlock> cut_into_blocks(int64_t bytes, std::span<const PaddingRun> runs) {
-  std::vector<FrameBlock> blocks;
+  BlockCutter cutter;
   int64_t at = 0;
   for (const PaddingRun& run : runs) {
-    append_blocks(at, run.begin, false, blocks);
+    cutter.cut(at, run.begin, false);
     at = run.begin + run.bytes;
-    append_blocks(run.begin, at, true, blocks);
+    cutter.cut(run.begin, at, true);
   }
-  append_blocks(at, bytes, false, blocks);
-  return blocks;
+  cutter.cut(at, bytes, false);
+  return cutter.finish(bytes);
 }
 
 int64_t raw_frame_bytes(std::span<const FrameBlock> blocks) {
   int64_t bytes = kHeaderBytes + kChecksumBytes;
-  for (const FrameBlock& block : blocks) {
-    bytes += kBlockHeaderBytes + (block.repeated ? 1 : block.bytes);
-  }
+  for (const FrameBlock& block : blocks) bytes += encoded_bytes(block);
   return bytes;
 }
 
@@ -310,6 +358,7 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
     const auto size = static_cast<size_t>(block.bytes);
     const ConstBytes bytes = in.subspan(static_cast<size_t>(block.begin), size);
     content.ahead(static_cast<size_t>(block.begin) + size);
+    emit(ConstBytes(kFillers).first(static_cast<size_t>(block.fillers * kBlockHeaderBytes)));
     emit_number(block_header(block, blocks), kBlockHeaderBytes);
     if (block.repeated && std::memcmp(bytes.data(), bytes.data() + 1, size - 1) != 0) {
       throw Error::internal("bytes that were planned as padding are not");
@@ -348,7 +397,7 @@ bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check, C
       offset += static_cast<int64_t>(parts[i].size());
       if (i % 2 == 1) filled += parts[i].size();
     }
-    if (summed) content.ahead(filled);
+    if (summed) content.behind(filled);
   }
   if (!frame.has_raw_form()) return false;
   check_sum(content, frame.stored_sum(), info, check);
