@@ -10,7 +10,8 @@
 //
 // While the CPUs read, the engine is some 4 % slower than alone: it reads what lies in their caches. No
 // way around them was faster (measured on H100 hosts): not past the caches, where the memory has twice
-// the traffic; not with the file's own pages, which the driver takes longer to pin than to copy.
+// the traffic; not with the file's own pages, which the driver takes longer to pin than to copy; not with
+// two streams of copies at once; not with write-combined memory, which a virtual machine keeps cached.
 //
 // Checksums cost the CPUs little: the GPU sums the blocks of each piece after its copy, from its own
 // memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also prove
