@@ -25,12 +25,18 @@ struct Pass {
 std::optional<RowMap> row_map(const Step& step) {
   if (const auto* gather = std::get_if<GatherRows>(&step)) return RowMap(*gather);
   if (const auto* pad = std::get_if<PadMatrix>(&step)) return RowMap(*pad);
+  if (const auto* permute = std::get_if<Permute>(&step)) {
+    if (const auto gathered = as_gather(*permute)) return RowMap(*gathered);
+  }
   return std::nullopt;
 }
 
 bool append(RowMap& rows, const Step& step) {
   if (const auto* gather = std::get_if<GatherRows>(&step)) return rows.append(*gather);
   if (const auto* pad = std::get_if<PadMatrix>(&step)) return rows.append(*pad);
+  if (const auto* permute = std::get_if<Permute>(&step)) {
+    if (const auto gathered = as_gather(*permute)) return rows.append(*gathered);
+  }
   return false;
 }
 

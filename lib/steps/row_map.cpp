@@ -60,6 +60,28 @@ class MoveList {
 
 }  // namespace
 
+std::optional<GatherRows> as_gather(const Permute& permute) {
+  size_t moved = permute.order.size();
+  int64_t bits = unit_bits(permute.unit);
+  while (moved > 0 && permute.order[moved - 1] == static_cast<int>(moved) - 1) {
+    bits *= permute.dims[--moved];
+  }
+  if (bits % 8 != 0 || bits < 8 * kLeastGathered) return std::nullopt;
+  GatherRows gather = {bits / 8, {0}};
+  // The rows' numbers, from the outermost axis of the output on.
+  for (size_t i = 0; i < moved; ++i) {
+    const auto axis = static_cast<size_t>(permute.order[i]);
+    int64_t stride = 1;
+    for (size_t inner = axis + 1; inner < moved; ++inner) stride *= permute.dims[inner];
+    std::vector<int64_t> longer;
+    for (const int64_t row : gather.source) {
+      for (int64_t at = 0; at < permute.dims[axis]; ++at) longer.push_back(row + at * stride);
+    }
+    gather.source = std::move(longer);
+  }
+  return gather;
+}
+
 RowMap::RowMap(const GatherRows& gather)
     : in_rows_(static_cast<int64_t>(gather.source.size())),
       in_row_bytes_(gather.row_bytes),

@@ -13,6 +13,11 @@
 
 namespace mxfp4 {
 
+// The gather that a permutation is whose innermost axes stay innermost, if they are rows of
+// kLeastGathered bytes or more: longer than what tiles move, and copied past the caches.
+inline constexpr int64_t kLeastGathered = 512;
+[[nodiscard]] std::optional<GatherRows> as_gather(const Permute& permute);
+
 class RowMap {
  public:
   explicit RowMap(const GatherRows& gather);

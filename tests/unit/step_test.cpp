@@ -6,6 +6,7 @@
 #include "lib/core/error.hpp"
 #include "lib/steps/program.hpp"
 #include "lib/steps/recodings.hpp"
+#include "lib/steps/row_map.hpp"
 #include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
@@ -48,6 +49,23 @@ TEST(Step, PermuteOfThreeAxesWithOnes) {
 
 TEST(Step, GatherTakesRows) {
   expect_both_ways(GatherRows{2, {2, 0, 1}}, bytes({1, 2, 3, 4, 5, 6}), bytes({5, 6, 1, 2, 3, 4}));
+}
+
+TEST(Step, PermutesOfLongRowsAreGathers) {
+  const Permute permute{Unit::kWord16, {2, 3, 2, 256}, {1, 0, 2, 3}};
+  const auto gather = as_gather(permute);
+  ASSERT_TRUE(gather);
+  EXPECT_EQ(gather->row_bytes, 1024);
+  EXPECT_EQ(gather->source, (std::vector<int64_t>{0, 3, 1, 4, 2, 5}));
+  std::vector<std::byte> in(static_cast<size_t>(step_in_bytes(permute)));
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::byte>(i * 7 / 5);
+  std::vector<std::byte> want(in.size());
+  step_forward(permute, in, want);
+  expect_both_ways(*gather, in, want);
+
+  EXPECT_FALSE(as_gather({Unit::kByte, {2, 3, 511}, {1, 0, 2}}));
+  EXPECT_FALSE(as_gather({Unit::kNibble, {2, 512, 3}, {0, 2, 1}}));
+  EXPECT_EQ(as_gather({Unit::kByte, {4, 512}, {0, 1}})->source, std::vector<int64_t>{0});
 }
 
 TEST(Step, PadFillsAndCrops) {
