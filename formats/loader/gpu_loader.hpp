@@ -29,6 +29,7 @@
 #include "formats/loader/blob_loader.hpp"
 #include "formats/loader/cuda_driver.hpp"
 #include "lib/exec/team.hpp"
+#include "lib/kernels/xxh3_blocks.hpp"
 
 namespace mxfp4 {
 
@@ -70,8 +71,16 @@ class GpuLoader {
   // is read in smaller pieces: the copy engine waits less for the first ones.
   static constexpr int64_t kFrameSlot = int64_t{2} << 20;
   static constexpr int64_t kPlainSlot = int64_t{1} << 20;
+  // That the other threads may be ahead of one.
+  static constexpr int64_t kRingsAhead = 4;
   // Copies that the engine has: one that it makes, and the next. What is read meanwhile goes together.
   static constexpr size_t kUnderWay = 2;
+
+  // Of the sums of a checksum's blocks that lie in `bytes` bytes.
+  static constexpr int64_t sum_bytes(int64_t bytes) {
+    constexpr auto kBytesOfBlock = static_cast<int64_t>(kernels::kXxh3Lanes * sizeof(uint64_t));
+    return bytes / ChecksumPart::kPeriod * kBytesOfBlock;
+  }
 
   void open(int threads);
   void close() noexcept;

@@ -15,17 +15,8 @@
 #include <vector>
 
 #include "formats/loader/gpu_loader.hpp"
-#include "lib/kernels/xxh3_blocks.hpp"
 
 namespace mxfp4 {
-
-inline constexpr int64_t kRingsAhead = 4;  // that the other threads may be ahead of one
-
-// Of the sums of a checksum's blocks that lie in `bytes` bytes.
-constexpr int64_t sum_bytes(int64_t bytes) {
-  constexpr auto kBytesOfBlock = static_cast<int64_t>(kernels::kXxh3Lanes * sizeof(uint64_t));
-  return bytes / ChecksumPart::kPeriod * kBytesOfBlock;
-}
 
 class GpuLoader::Reading {
  public:
