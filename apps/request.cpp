@@ -41,7 +41,6 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   facts.arch = given(flags.arch);
   facts.needs_arch = flags.backend.empty();
   take_libs(flags, rules, facts);
-  facts.absent_libs = take_absent_libs(flags.no_libs, rules);
   facts.env = take_env(flags.env);
   facts.selector =
       named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});

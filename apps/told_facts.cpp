@@ -69,6 +69,25 @@ std::pair<std::string, std::string> name_and_version(const std::string& item) {
   return {item.substr(0, end), version == std::string::npos ? "" : item.substr(version)};
 }
 
+// The packages in the value of --libs. Adds the versions that it names to `versions`.
+std::set<std::string> listed_libs(const std::string& text, const RuleSet& rules,
+                                  std::map<std::string, std::string>& versions) {
+  std::set<std::string> libs;
+  if (text == kNoLibs) return libs;
+  const std::vector<std::string> items = split_list(text);
+  if (items.empty()) {
+    throw Error::usage(fmt::format("--libs: '{}' names no package", text))
+        .hint(fmt::format("--libs {} means no package", kNoLibs));
+  }
+  for (const std::string& item : items) {
+    const auto [name, version] = name_and_version(item);
+    require_package("--libs", name, rules);
+    libs.insert(name);
+    if (!version.empty()) versions.emplace(name, version);
+  }
+  return libs;
+}
+
 std::string unknown_variable(const std::string& name) {
   return fmt::format("no rule looks at '{}'", name);
 }
@@ -112,27 +131,16 @@ DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules) 
 }
 
 void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFacts& request) {
-  const std::string& text = options.libs;
-  if (text.empty()) return;
-  std::set<std::string>& libs = request.libs.emplace();
-  if (text == kNoLibs) return;
-  const std::vector<std::string> items = split_list(text);
-  if (items.empty()) {
-    throw Error::usage(fmt::format("--libs: '{}' names no package", text))
-        .hint(fmt::format("--libs {} means no package", kNoLibs));
+  if (!options.libs.empty()) request.libs = listed_libs(options.libs, rules, request.lib_versions);
+  for (const std::string& name : options.no_libs) {
+    require_package("--no-lib", name, rules);
+    if (request.libs && request.libs->contains(name)) {
+      throw Error::usage(
+          fmt::format("--libs and --no-lib contradict each other: both name {}", name))
+          .hint("--libs lists what is there, --no-lib what is not");
+    }
+    request.absent_libs.insert(name);
   }
-  for (const std::string& item : items) {
-    const auto [name, version] = name_and_version(item);
-    require_package("--libs", name, rules);
-    libs.insert(name);
-    if (!version.empty()) request.lib_versions.emplace(name, version);
-  }
-}
-
-std::set<std::string> take_absent_libs(const std::vector<std::string>& names,
-                                       const RuleSet& rules) {
-  for (const std::string& name : names) require_package("--no-lib", name, rules);
-  return {names.begin(), names.end()};
 }
 
 std::map<std::string, std::string> take_env(const std::vector<std::string>& items) {

@@ -15,13 +15,9 @@ namespace mxfp4 {
 // The --target file's facts without the packages that the rules do not know.
 [[nodiscard]] DeploymentFacts target_facts(const RequestFlags& options, const RuleSet& rules);
 
-// Adds the packages of --libs, "flashinfer,humming==0.1.10". Throws Error::usage for an unknown
-// one.
+// Adds the packages of --libs, "flashinfer,humming==0.1.10", and those that every --no-lib says are
+// absent. Throws Error::usage for an unknown one, and for one that both flags name.
 void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFacts& request);
-
-// The packages of every --no-lib. Throws Error::usage for an unknown one.
-[[nodiscard]] std::set<std::string> take_absent_libs(const std::vector<std::string>& names,
-                                                     const RuleSet& rules);
 
 // The variables of --env. Throws Error::usage for one that no rule of any revision looks at.
 [[nodiscard]] std::map<std::string, std::string> take_env(const std::vector<std::string>& items);

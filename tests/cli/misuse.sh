@@ -115,6 +115,11 @@ expect_exit 0 "$BIN" inspect "$model" --layers 0 --family gpt_oss --style gpt_os
 misused --level convert "$model" -o bad --arch sm90 --compress none --level 19
 misused --quiet verify blob -q -v
 misused --moe-backend convert "$model" -o bad --arch sm90 --backend MARLIN --moe-backend triton
+for command in explain "convert $model -o bad" "inspect $model"; do
+  # shellcheck disable=SC2086
+  misused '--libs and --no-lib contradict each other: both name flashinfer$' $command --arch sm90 \
+    --no-lib aiter --no-lib flashinfer --libs deep_gemm,flashinfer==0.1.0
+done
 
 # Repeatable flags take one value each, and leave what follows alone.
 for flag in '--no-lib triton_kernels --revision vllm-2026-05-18' '--env VLLM_ROCM_USE_AITER=1' '--knob params_dtype=float16'; do

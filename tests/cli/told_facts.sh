@@ -66,6 +66,9 @@ PY
 printf '{"arch": "sm90", "env": {"VLLM_MXFP4_USE_MARLIN": "1"}}' >target.json
 expect_exit 0 "$BIN" explain "$model" --target target.json --env VLLM_MXFP4_USE_MARLIN=0 --revision $old --json
 grep -q '"VLLM_MXFP4_USE_MARLIN": "0"' stdout || fail 'the file won over --env'
+printf '{"arch": "sm90", "libs": ["flashinfer", "triton_kernels"]}' >target.json
+expect_exit 0 "$BIN" explain --target target.json --no-lib flashinfer --revision $old --json
+"$python" -c 'import json; libs = json.load(open("stdout"))["deployment"]["libs"]; assert libs == ["triton_kernels"], libs'
 printf '{"arch": "sm90"}\n' >target.json
 expect_exit 0 "$BIN" explain --target target.json --platform xpu --revision $old --json
 grep -q '"platform": "xpu"' stdout || fail 'the file won over --platform'
