@@ -146,6 +146,7 @@ std::vector<std::string> known_names(const RuleSet& rules, std::string_view key)
     throw Error::usage(fmt::format("{}: unknown name '{}'", flag, value))
         .hint(nearest_hint(value, known));
   }
+  if (error.key() == "platform") throw platform_fault(flags, error);
   if (error.key() == "arch") error.in_file(flags.target_file.path().string());
   throw Error(error);
 }

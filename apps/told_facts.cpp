@@ -9,6 +9,7 @@
 #include "apps/suggest.hpp"
 #include "formats/conversion/decide.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/oracle/machines.hpp"
 #include "lib/revisions/tested_libraries.hpp"
 #include "lib/revisions/variables.hpp"
@@ -165,6 +166,24 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request) {
   const std::string hint = machine_hint(*request.arch);
   if (!options.arch.empty()) throw Error::usage("--arch: " + what).hint(hint);
   throw Error::input(what).at_key("arch").in_file(options.target_file.path().string()).hint(hint);
+}
+
+Error platform_fault(const RequestFlags& options, const Error& fault) {
+  if (!options.platform.empty()) {
+    const std::string flag = "--platform " + options.platform;
+    if (options.arch.empty()) return Error::usage(flag + " needs --arch").hint(fault.hint_text());
+    return Error::usage(fmt::format("{} contradicts --arch {}", flag, options.arch));
+  }
+  const std::string file = options.target_file.path().string();
+  const DeploymentFacts& target = options.target_file.facts();
+  // The file is wrong only if it contradicts itself: what it lacks, a flag can add.
+  const std::string arch = target.arch.value_or("");
+  if (!target.platform || arch.empty()) return Error(fault).in_file(file);
+  return Error::input(fmt::format("{} contradicts arch {}", platform_name(*target.platform),
+                                  in_quotes(arch)))
+      .at_key("platform")
+      .in_file(file)
+      .hint("correct the file, or give --arch, which wins over it");
 }
 
 std::string machine_as_told(const RequestFlags& options) {

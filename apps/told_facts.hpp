@@ -26,6 +26,10 @@ void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFact
 // Error::usage, or Error::input naming the --target file, with the nearest names.
 void take_machine(const RequestFlags& options, DeploymentFacts& request);
 
+// `fault` is that of a platform with which the arch does not fit, or that lacks one. The result names
+// the flags, or the --target file and its members: a machine never comes from both.
+[[nodiscard]] Error platform_fault(const RequestFlags& options, const Error& fault);
+
 // The machine's name, "H100", if --arch or the file gave it instead of an architecture; else empty.
 [[nodiscard]] std::string machine_as_told(const RequestFlags& options);
 

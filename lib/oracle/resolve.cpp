@@ -42,12 +42,14 @@ Platform resolve_platform(const DeploymentFacts& facts) {
     const bool wants_device = has_capability(*facts.platform);
     if ((names_device || wants_device) && !arch.empty() && implied != facts.platform) {
       throw Error::usage(
-          fmt::format("--platform {} contradicts --arch {}", platform_name(*facts.platform), arch));
+          fmt::format("{} contradicts arch {}", platform_name(*facts.platform), arch))
+          .at_key("platform");
     }
     if (wants_device && arch.empty() && facts.needs_arch) {
-      throw Error::usage(fmt::format("--platform {} needs --arch (such as {})",
-                                     platform_name(*facts.platform),
-                                     *facts.platform == Platform::kCuda ? "sm90" : "gfx950"));
+      throw Error::usage(fmt::format("{} needs an arch", platform_name(*facts.platform)))
+          .at_key("platform")
+          .hint(fmt::format("such as --arch {}",
+                            *facts.platform == Platform::kCuda ? "sm90" : "gfx950"));
     }
     return *facts.platform;
   }

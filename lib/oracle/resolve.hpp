@@ -50,7 +50,8 @@ inline constexpr std::string_view kRoutingVariable = "VLLM_MOE_ROUTING_SIMULATIO
 // The platform follows from the arch where it can ("sm90" cuda, "gfx950" rocm, "x86_64" cpu).
 // `caller` and `config` are the checkpoint's, null without one. The moe_backend string is
 // lower-cased and its '-' become '_', as the engine does. Throws Error::usage for missing or
-// contradictory facts and unknown packages.
+// contradictory facts, with the key "platform" if platform and arch do not fit each other, and for
+// unknown packages.
 [[nodiscard]] Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts,
                                             const CallerRow* caller, const ModelConfig* config);
 
