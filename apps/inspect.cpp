@@ -263,6 +263,8 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
                  const Console& console) {
   const RequestFlags& options = asked.deployment;
   const std::vector<Manifest> manifests = read_manifests(blobs);
+  for (const std::string& finding : check_ranks(blobs, manifests)) console.warn(finding);
+  warn_of_missing_ranks(asked.input.path, manifests, console);
   Json list = Json::array();
   Rows rows = blob_rows(blobs, manifests);
   std::set<std::string> shown;  // reasons that an earlier rank gave

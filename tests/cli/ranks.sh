@@ -79,7 +79,8 @@ PY
   rm -rf whole
 done
 
-# verify finds a rank under another's name or of another conversion, and warns of a missing one.
+# verify finds a rank under another's name or of another conversion, and warns of a missing one; inspect
+# warns of all three.
 # shellcheck disable=SC2086
 convert_quietly "$model" -o two $flags --tp-size 2
 mixed() {
@@ -87,6 +88,8 @@ mixed() {
   grep -q "$1" stdout || { cat stdout; fail "verify has no word of $1"; }
   expect_exit 3 "$BIN" unpack mixed -o nothing
   expect_one_error "$1"
+  expect_exit 0 "$BIN" inspect mixed
+  grep -q "^mxfp4-repack: warning: mixed/$1" stderr || { cat stderr >&2; fail "inspect has no word of $1"; }
   [ ! -e nothing ] || fail 'unpack of mixed ranks left an output'
   rm -rf mixed
 }
@@ -94,6 +97,12 @@ cp -r two mixed
 mv mixed/rank-00-of-02 mixed/other
 mv mixed/rank-01-of-02 mixed/rank-00-of-02
 mv mixed/other mixed/rank-01-of-02
+expect_exit 0 "$BIN" inspect mixed/rank-01-of-02 --json
+"$python" - <<'PY'
+import json
+warnings = json.load(open("stdout"))["warnings"]
+assert warnings == ["mixed/rank-01-of-02: the manifest is that of rank 0 of 2"], warnings
+PY
 mixed 'rank-00-of-02: the manifest is that of rank 1 of 2'
 cp -r two mixed
 rm -r mixed/rank-01-of-02
@@ -105,11 +114,15 @@ convert_quietly "$model" -o mixed/again --backend TRITON --arch sm90 --tp-size 2
 mv mixed/again/rank-01-of-02 mixed
 rm -r mixed/again
 mixed 'rank-01-of-02: layout: not that of '
+expect_exit 0 "$BIN" inspect two
+[ ! -s stderr ] || fail 'inspect warns of ranks that belong together'
 rm -r two/rank-01-of-02
-expect_exit 0 "$BIN" verify two
-grep -q 'warning: two: 1 of 2 ranks is here; rank 1 is not$' stderr || fail 'a missing rank is not told'
-expect_exit 0 "$BIN" verify two/rank-00-of-02
-[ ! -s stderr ] || fail 'one rank by its name is all that was asked for'
+for command in verify inspect; do
+  expect_exit 0 "$BIN" $command two
+  grep -q 'warning: two: 1 of 2 ranks is here; rank 1 is not$' stderr || fail "$command: a missing rank is not told"
+  expect_exit 0 "$BIN" $command two/rank-00-of-02
+  [ ! -s stderr ] || fail "$command: one rank by its name is all that was asked for"
+done
 expect_exit 0 "$BIN" unpack two -o loaded
 $(sed -n "s|.*next: mxfp4-repack |$BIN |p" stdout) >/dev/null || fail 'what unpack names next'
 
