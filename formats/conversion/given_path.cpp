@@ -80,7 +80,12 @@ fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
   if (name == kConfigName || name == kManifestName || is_listed_file(path)) return directory;
   const std::optional<int64_t> number = layer_of(directory, name);
   if (!number) return path;
-  if (!layer) layer = number;
+  if (layer && layer != number) {
+    throw Error::usage(fmt::format("--layer {} contradicts {}, the file of layer {}", *layer,
+                                   path.string(), *number))
+        .hint(fmt::format("--layer chooses one in {}", directory.string()));
+  }
+  layer = number;
   return directory;
 }
 

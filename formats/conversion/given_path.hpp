@@ -27,10 +27,10 @@ struct BlobRanks {
 [[nodiscard]] BlobRanks open_blob_ranks(const std::filesystem::path& path);
 
 // The checkpoint or blob that `path` is a part of. For a config.json, a manifest, a file that a
-// checkpoint's index lists, or a blob's layer file: their directory; if `layer` is empty, it
-// becomes the layer file's number. For a Hugging Face cache, or its folder for one model: the
-// snapshot. Any other path is returned unchanged. Throws Error::input if several snapshots could be
-// meant.
+// checkpoint's index lists, or a blob's layer file: their directory; `layer` becomes the layer file's
+// number. For a Hugging Face cache, or its folder for one model: the snapshot. Any other path is
+// returned unchanged. Throws Error::input if several snapshots could be meant, Error::usage if
+// `layer` was another one than the layer file's.
 [[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
                                              std::optional<int64_t>& layer);
 

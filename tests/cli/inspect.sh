@@ -14,6 +14,12 @@ for path in out/mxfp4_repack.json out/layer-00001.safetensors.zst; do
 done
 expect_exit 0 "$BIN" inspect out/layer-00001.safetensors.zst --json
 cmp one.json stdout || fail 'a layer file is not its layer'
+for layer in 0 7; do
+  expect_exit 2 "$BIN" inspect out/layer-00001.safetensors.zst --layer $layer
+  expect_one_error "--layer $layer contradicts out/layer-00001.safetensors.zst, the file of layer 1$"
+  grep -qx 'hint: --layer chooses one in out' stderr || fail 'no hint'
+  [ ! -s stdout ] || fail 'half an answer'
+done
 "$python" - <<'END'
 import json, os
 rank = json.load(open("one.json"))["ranks"][0]
