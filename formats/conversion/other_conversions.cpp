@@ -21,7 +21,11 @@ void OtherConversions::refuse() const {
   refuse_unrecorded();
   if (request_.resume) refuse_other_place();
   for (const fs::path& blob : record_places(directory_.home())) refuse_shards(blob);
-  if (request_.shard) refuse_whole_conversion();
+  if (request_.shard) {
+    refuse_whole_conversion();
+  } else {
+    refuse_unfinished_shards();
+  }
 }
 
 // Unlike --force, --resume and --shard replace only what an unfinished conversion left. Without its
@@ -102,6 +106,18 @@ void OtherConversions::refuse_whole_conversion() const {
     throw Error::output(fmt::format("{}: holds an unfinished conversion that is no shard",
                                     request_.output.string()))
         .hint("choose another directory; without --shard, --resume goes on here");
+  }
+}
+
+// Refuses to write a whole conversion over what a shard began: it would make that shard's files again,
+// though --resume keeps what is complete, and the other shards may be about to start.
+void OtherConversions::refuse_unfinished_shards() const {
+  for (const fs::path& file : directory_.files()) {
+    const fs::path path = directory_.home() / file;
+    if (!is_shard_journal(path.filename().string()) || !is_record(path)) continue;
+    throw Error::output(fmt::format("{}: holds an unfinished shard of a conversion: {}",
+                                    request_.output.string(), file.string()))
+        .hint("with its --shard, --resume goes on here; --force replaces it");
   }
 }
 

@@ -36,6 +36,7 @@ class OtherConversions {
   void refuse_other_place() const;
   void refuse_shards(const std::filesystem::path& blob) const;
   void refuse_whole_conversion() const;
+  void refuse_unfinished_shards() const;
 
   const OutputRequest& request_;
   const OutputDirectory& directory_;

@@ -21,6 +21,11 @@ std::string journal_name(const std::optional<Shard>& shard) {
                : fmt::format("{}progress", kJournalPrefix);
 }
 
+bool is_shard_journal(std::string_view file_name) {
+  return file_name.starts_with(fmt::format("{}shard-", kJournalPrefix)) &&
+         file_name.ends_with(".progress");
+}
+
 std::vector<fs::path> all_blobs(const fs::path& output) {
   std::vector<fs::path> found = find_blobs(output);
   for (const fs::path& blob : find_blobs(output / kBlobFolder)) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/plan/shard.hpp"
@@ -13,6 +14,8 @@ namespace mxfp4 {
 
 // The name of the journal of a whole conversion, or of one shard's.
 [[nodiscard]] std::string journal_name(const std::optional<Shard>& shard);
+// Whether it is the name of a shard's journal.
+[[nodiscard]] bool is_shard_journal(std::string_view file_name);
 
 // The directories of the blobs in `output` and in its folder mxfp4_repack, finished or not.
 [[nodiscard]] std::vector<std::filesystem::path> all_blobs(const std::filesystem::path& output);

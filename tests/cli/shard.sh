@@ -154,6 +154,19 @@ expect_one_error 'no shard is complete here'
 expect_exit 5 layers -o killed --shard 0/2
 expect_one_error 'shard-000-of-002.progress: an earlier run of this shard did not finish'
 grep -q '^hint: .*--resume' stderr || fail 'no word of --resume'
+# A whole conversion would make the shard's layers again, and leave its journal.
+for extra in '' --include-rest --check --dry-run; do
+  cp -r killed copy
+  # shellcheck disable=SC2086
+  expect_exit 5 layers -o killed --resume $extra
+  expect_one_error 'killed: holds an unfinished shard of a conversion: \.mxfp4_repack\.shard-000-of-002\.progress$'
+  grep -qx 'hint: with its --shard, --resume goes on here; --force replaces it' stderr || fail 'no way on'
+  diff -r copy killed
+  rm -r copy
+done
+cp -r killed forced
+expect_exit 0 layers -o forced --force
+diff -r want forced
 stat -c '%i %y' killed/layer-00000.safetensors.zst >finished
 expect_exit 0 layers -o killed --shard 1/2
 expect_exit 3 "$BIN" finalize killed
