@@ -245,14 +245,15 @@ void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
     if (!resumed) journal_->remove();  // it records nothing, and an empty OUT shall stay empty
     throw;
   }
-  remove_temporaries();
+  remove_leftovers();
 }
 
-// Removes temporaries of runs that are over.
-void ConversionOutput::remove_temporaries() const {
+// Removes what runs that are over left: temporaries, and journals that record nothing.
+void ConversionOutput::remove_leftovers() const {
   if (request_.shard) return;  // they may be those of other shards that still run
   for (const fs::path& file : directory_.files()) {
-    if (is_temporary(file.filename().string())) remove_file(directory_.home() / file);
+    const fs::path path = directory_.home() / file;
+    if (is_journal_or_temporary(file) && !is_record(path)) remove_file(path);
   }
 }
 

@@ -92,7 +92,7 @@ class ConversionOutput {
   void remove_records();
   void look_for_own_shard();
   void open_journal(const std::vector<Manifest>& planned);
-  void remove_temporaries() const;
+  void remove_leftovers() const;
   [[nodiscard]] OtherConversions others() const;
   [[nodiscard]] std::filesystem::path blob_in(const std::filesystem::path& home) const;
 

@@ -164,6 +164,11 @@ for extra in '' --include-rest --check --dry-run; do
   diff -r copy killed
   rm -r copy
 done
+# A shard that was killed before its first word left an empty one.
+mkdir early
+: >early/.mxfp4_repack.shard-000-of-002.progress
+expect_exit 0 layers -o early --resume
+diff -r want early
 cp -r killed forced
 expect_exit 0 layers -o forced --force
 diff -r want forced
