@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/console.hpp"
-#include "formats/conversion/given_path.hpp"
+#include "formats/decision/given_path.hpp"
 
 namespace mxfp4 {
 

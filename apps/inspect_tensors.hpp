@@ -6,7 +6,7 @@
 
 #include "apps/console.hpp"
 #include "apps/json_output.hpp"
-#include "formats/conversion/contents.hpp"
+#include "formats/decision/contents.hpp"
 
 namespace mxfp4 {
 

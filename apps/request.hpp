@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "apps/options.hpp"
-#include "formats/conversion/decide.hpp"
-#include "formats/conversion/working_sizes.hpp"
+#include "formats/decision/decide.hpp"
+#include "formats/decision/working_sizes.hpp"
 
 namespace mxfp4 {
 

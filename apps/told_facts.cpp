@@ -7,7 +7,7 @@
 #include <cctype>
 
 #include "apps/suggest.hpp"
-#include "formats/conversion/decide.hpp"
+#include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/oracle/machines.hpp"

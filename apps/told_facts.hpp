@@ -7,7 +7,7 @@
 
 #include "apps/console.hpp"
 #include "apps/options.hpp"
-#include "formats/conversion/decide.hpp"
+#include "formats/decision/decide.hpp"
 #include "lib/oracle/resolve.hpp"
 
 namespace mxfp4 {

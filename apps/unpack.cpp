@@ -6,9 +6,9 @@
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "apps/text_layout.hpp"
-#include "formats/conversion/output_directory.hpp"
 #include "formats/conversion/restore.hpp"
-#include "formats/conversion/unpack_output.hpp"
+#include "formats/output/output_directory.hpp"
+#include "formats/output/unpack_output.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -15,7 +15,7 @@
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/compare_rest.hpp"
-#include "formats/conversion/contents.hpp"
+#include "formats/decision/contents.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"

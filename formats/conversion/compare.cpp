@@ -11,11 +11,11 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/layout_facts.hpp"
-#include "formats/conversion/blob_revision.hpp"
-#include "formats/conversion/decide.hpp"
 #include "formats/conversion/first_difference.hpp"
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/conversion/repacker.hpp"
+#include "formats/decision/blob_revision.hpp"
+#include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 

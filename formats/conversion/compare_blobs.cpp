@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "formats/blob/blob_reader.hpp"
-#include "formats/conversion/contents.hpp"
 #include "formats/conversion/first_difference.hpp"
+#include "formats/decision/contents.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/conversion/given_path.hpp"
 #include "formats/conversion/run_limits.hpp"
+#include "formats/decision/given_path.hpp"
 
 namespace mxfp4 {
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <utility>
 
-#include "formats/conversion/blob_revision.hpp"
 #include "formats/conversion/first_difference.hpp"
 #include "formats/conversion/model_directory.hpp"
+#include "formats/decision/blob_revision.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"

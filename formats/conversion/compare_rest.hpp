@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "formats/conversion/opened_checkpoint.hpp"
 #include "formats/conversion/run_limits.hpp"
+#include "formats/decision/opened_checkpoint.hpp"
 
 namespace mxfp4 {
 

@@ -11,10 +11,10 @@
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/rest_check.hpp"
 #include "formats/blob/shard_manifest.hpp"
-#include "formats/conversion/given_path.hpp"
-#include "formats/conversion/output_content.hpp"
-#include "formats/conversion/output_directory.hpp"
+#include "formats/decision/given_path.hpp"
 #include "formats/os/atomic_file.hpp"
+#include "formats/output/output_content.hpp"
+#include "formats/output/output_directory.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

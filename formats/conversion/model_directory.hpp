@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/conversion/opened_checkpoint.hpp"
 #include "formats/conversion/rest_writer.hpp"
+#include "formats/decision/opened_checkpoint.hpp"
 
 namespace mxfp4 {
 

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "formats/blob/blob_writer.hpp"
-#include "formats/conversion/conversion_output.hpp"
-#include "formats/conversion/decide.hpp"
 #include "formats/conversion/repacker.hpp"
 #include "formats/conversion/rest_writer.hpp"
 #include "formats/conversion/run_limits.hpp"
+#include "formats/decision/decide.hpp"
+#include "formats/output/conversion_output.hpp"
 #include "lib/plan/shard.hpp"
 
 namespace mxfp4 {

@@ -11,7 +11,7 @@
 
 #include "formats/loader/blob_loader.hpp"
 #include "formats/loader/c_api_arguments.hpp"
-#include "formats/loader/gpu_loader.hpp"
+#include "formats/loader/gpu/gpu_loader.hpp"
 #include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
 #include "lib/core/dtype.hpp"

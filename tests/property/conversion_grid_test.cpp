@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "formats/blob/blob_check.hpp"
-#include "formats/conversion/alternatives.hpp"
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
+#include "formats/decision/alternatives.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/unit/scratch_path.hpp"
 

@@ -1,11 +1,11 @@
 // The one decision: sizes and slices of ranks, what is refused before anything is written, what to do
 // next, and how two revisions differ.
-#include "formats/conversion/decide.hpp"
+#include "formats/decision/decide.hpp"
 
 #include <gtest/gtest.h>
 
-#include "formats/conversion/compare_revisions.hpp"
-#include "formats/conversion/next_step.hpp"
+#include "formats/decision/compare_revisions.hpp"
+#include "formats/decision/next_step.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/unit/rules.hpp"
 

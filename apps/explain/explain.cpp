@@ -1,0 +1,133 @@
+// `explain` for one deployment: shows the question, each class with yes or no and the reason, the
+// choice and what follows from it, and what to type next.
+#include "apps/explain/explain.hpp"
+
+#include "apps/commands.hpp"
+#include "apps/explain/explain_against.hpp"
+#include "apps/explain/explain_history.hpp"
+#include "apps/explain/explain_next.hpp"
+#include "apps/explain/explain_report.hpp"
+#include "apps/known_names.hpp"
+#include "apps/request.hpp"
+#include "apps/told_facts.hpp"
+#include "formats/checkpoint/open_source.hpp"
+#include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// The part of the question that does not depend on the rules.
+struct Asked {
+  const ExplainOptions& options;
+  std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
+};
+
+Explanation explain(const ConversionRequest& request, Asked& asked) {
+  const RequestFlags& flags = asked.options.deployment;
+  const RuleSet& rules = *request.rules;
+  std::optional<OpenedCheckpoint> checkpoint;
+  if (!asked.options.input.path.empty()) {
+    const CheckpointOptions input = checkpoint_from(asked.options.input, request.family);
+    if (!asked.source) asked.source = open_source(input.path);
+    checkpoint = open_checkpoint(asked.source, input, rules);
+  }
+  const OpenedCheckpoint* input = checkpoint ? &*checkpoint : nullptr;
+  Explanation e{conversion_for(flags, request, input)};
+  e.assumed_caller = !checkpoint;
+  if (asked.options.against.empty() && !asked.options.history) {
+    e.candidates = examine_trace(asker_of(request, e, input), e.decision);
+    if (asked.options.all) e.alternatives = find_alternatives(request, e, input);
+    e.next = next_command(asked.options, request, input, e);
+  }
+  if (!e.decision.backend) return e;
+  e.settings = kernel_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
+  e.multiples = rounding_multiples(rules, e.caller, e.target);
+  return e;
+}
+
+// An error is part of the answer: the question may have a name that only the other revision knows.
+Side explain_side(const RuleSet& rules, Asked& asked) {
+  try {
+    return {rules, explain(request_from(asked.options.deployment, rules), asked)};
+  } catch (const Error& error) {
+    return {rules, Explanation(), error};
+  }
+}
+
+// The exit code is that of explain without --against.
+int explain_against(const RuleSet& rules, Asked& asked, const Console& console) {
+  const Side here = explain_side(rules, asked);
+  const Side there = explain_side(rules_named(asked.options.against), asked);
+  if (here.error && there.error) throw Error(*here.error);
+  report_told_facts(asked.options.deployment, rules, console);
+  report_assumed_rules(asked.options.deployment, rules, console);
+  if (console.json()) {
+    console.result_json(comparison_json(here, there));
+  } else {
+    console.result(comparison_text(here, there));
+  }
+  if (here.error) throw Error(*here.error);
+  require_conversion(here.explanation);
+  return kOk;
+}
+
+// Shows every revision's answer. Throws if no revision understands the question.
+int explain_history(Asked& asked, const Console& console) {
+  std::vector<HistoryRow> rows;
+  for (const Release* release : all_releases()) {
+    rows.push_back({release, explain_side(rules_of(*release), asked)});
+  }
+  if (std::ranges::all_of(rows, [](const HistoryRow& row) { return row.side.error.has_value(); })) {
+    throw Error(*rows.back().side.error);
+  }
+  find_takes(rows);
+  if (console.json()) {
+    console.result_json(history_json(rows));
+  } else {
+    console.result(history_text(console, rows));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+int run_explain(const ExplainOptions& options, const Console& console) {
+  if (options.history) {
+    if (!options.deployment.revision.empty()) {
+      throw Error::usage("--revision: of no use with --history, which shows every revision");
+    }
+    Asked asked{options};
+    return explain_history(asked, console);
+  }
+  // Ask: find the rules.
+  const RuleSet& rules = rules_for(options.deployment);
+  if (!options.batch.empty()) {
+    require_useful(options.given, {"--batch", "--revision"}, "with --batch");
+    report_assumed_rules(options.deployment, rules, console);
+    return explain_batch(rules, options.batch, console.verbose() > 0);
+  }
+  Asked asked{options};
+  if (!options.against.empty()) return explain_against(rules, asked, console);
+
+  // Look up the flags before the input is opened, so that errors come in the same order as in
+  // convert.
+  const ConversionRequest request = request_from(options.deployment, rules);
+  report_told_facts(options.deployment, rules, console);
+
+  // Open and decide as convert does; without a checkpoint, assume the usual method class.
+  const Explanation e = explain(request, asked);
+  report_told_versions(options.deployment, e, console);
+  report_assumed_rules(options.deployment, rules, console);
+  if (console.json()) {
+    console.result_json(explanation_json(rules, options, e));
+  } else {
+    console.result(explanation_text(console, rules, options, e));
+  }
+
+  // End as convert would, with the same exit code and words.
+  require_conversion(e);
+  return kOk;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,275 @@
+// The text of `explain`: the answer, the reasons, the other backends, and what to type next.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "apps/change_words.hpp"
+#include "apps/explain/explain_report.hpp"
+#include "apps/text_layout.hpp"
+#include "apps/told_facts.hpp"
+#include "lib/core/parallel_text.hpp"
+#include "lib/layouts/layout.hpp"
+
+namespace mxfp4 {
+namespace {
+
+constexpr size_t kLabelColumn = 18;
+constexpr size_t kBackendColumn = 33;  // behind the longest name of a backend
+
+std::string label(std::string_view text, size_t column = kLabelColumn) {
+  return fmt::format("  {:<{}}", text, column - 2);
+}
+
+void append_field(std::string& out, std::string_view name, std::string_view text) {
+  append_wrapped(out, label(name), kLabelColumn, text);
+}
+
+// Appends a command to copy, broken between its parts with the shell's line continuation.
+void append_command(std::string& out, const std::vector<std::string>& parts) {
+  const size_t width = output_width();
+  std::string line = " ";
+  bool fresh = true;  // the line has no part yet
+  for (const std::string& part : parts) {
+    if (!fresh && line.size() + 1 + part.size() + 2 > width) {
+      out += line + " \\\n";
+      line = "   ";
+    }
+    line += " " + part;
+    fresh = false;
+  }
+  out += line + "\n";
+}
+
+std::string packages_text(const RuleSet& rules, const Deployment& d) {
+  std::string text = d.libs.empty() ? "none" : fmt::format("{}", fmt::join(d.libs, " "));
+  const auto stock = std::ranges::find(rules.stock_packages, d.platform, &StockRow::platform);
+  if (stock != rules.stock_packages.end() &&
+      d.libs == std::set<std::string>(stock->packages.begin(), stock->packages.end())) {
+    text += " (stock)";
+  }
+  return text;
+}
+
+// The parallel sizes, and the switches that conditions depend on.
+std::string parallelism_text(const ParallelConfig& p) {
+  std::string text = parallel_text(p);
+  if (p.enable_expert_parallel && p.dp_size > 1) text += ", all-to-all " + p.all2all_backend;
+  if (p.sequence_parallel) text += ", sequence parallel";
+  if (p.enable_eplb) text += ", EPLB";
+  return text;
+}
+
+// Appends the facts that a person should check: assumptions, and how the flags were understood.
+void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
+                  const Explanation& e, bool verbose) {
+  const Deployment& d = e.deployment;
+  if (e.caller != nullptr && e.assumed_caller) {
+    append_field(out, "as if served by", e.caller->text);
+  }
+  const std::string told = machine_as_told(options.deployment);
+  append_field(out, "machine",
+               fmt::format("{} {}{}", platform_name(d.platform), d.arch,
+                           told.empty() ? "" : fmt::format(" ({})", told)));
+  append_field(out, "packages", packages_text(rules, d));
+  const std::string parallel = parallelism_text(d.parallel);
+  if (verbose || parallel != parallel_text({})) append_field(out, "parallel", parallel);
+}
+
+// Appends all facts that the decision depends on.
+void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
+                      const Explanation& e) {
+  const Deployment& d = e.deployment;
+  append_field(out, "rules", fmt::format("{} (vLLM {})", rules.name, rules.commit));
+  if (!options.input.path.empty()) append_field(out, "checkpoint", options.input.path.string());
+  if (e.caller != nullptr && !e.assumed_caller) {
+    append_field(out, "served by", fmt::format("{} ({})", e.caller->method, e.caller->text));
+  }
+  append_field(out, "moe_backend", d.moe_backend);
+  append_field(
+      out, "selector",
+      fmt::format("{}, {} converter", e.decision.direct ? "not asked" : selector_name(d.selector),
+                  family_name(e.family)));
+  append_field(out, "activation", fmt::format("{}, routing {}", d.activation, d.routing_method));
+  if (d.model_activation) append_field(out, "checkpoint key", *d.model_activation);
+  if (d.activation_override) append_field(out, "override key", *d.activation_override);
+  if (d.lora) append_field(out, "LoRA", "enabled");
+  for (const auto& [name, value] : d.env)
+    append_field(out, "env", fmt::format("{}={}", name, value));
+}
+
+// "MarlinExperts (MARLIN) with mxfp8 activations"
+std::string candidate_text(const Candidate& candidate) {
+  std::string text = candidate.step.candidate;
+  if (candidate.backend) text += fmt::format(" ({})", backend_name(*candidate.backend));
+  if (candidate.step.key) text += fmt::format(" with {} activations", *candidate.step.key);
+  return text;
+}
+
+void append_conditions(std::string& out, const Console& console,
+                       const std::vector<ConditionAnswer>& conditions) {
+  constexpr size_t kIndent = 14;
+  std::string met;
+  for (const ConditionAnswer& condition : conditions) {
+    if (condition.met) {
+      met += fmt::format("{}{}", met.empty() ? "" : "; ", condition.text);
+      continue;
+    }
+    append_wrapped(out, "       " + console.bad("unmet") + "  ", kIndent, condition.text);
+    append_wrapped(
+        out, "         by   ", kIndent,
+        condition.needs.empty() ? "no flag: the model decides it" : change_words(condition.needs));
+  }
+  if (!met.empty()) append_wrapped(out, "       " + console.good("met") + "    ", kIndent, met);
+}
+
+void append_all_tried(std::string& out, const Console& console, const Explanation& e) {
+  out += "\n" + console.bold("tried") + "\n";
+  if (e.candidates.empty()) out += "  nothing: the request itself is refused\n";
+  for (const Candidate& candidate : e.candidates) {
+    const std::string said =
+        candidate.step.supported ? console.good("yes") + "  " : console.bad("no") + "   ";
+    append_wrapped(out, "  " + said, 7, candidate_text(candidate));
+    if (!candidate.step.supported) {
+      append_wrapped(out, "       why    ", 14, candidate.step.reason);
+    }
+    append_conditions(out, console, candidate.conditions);
+  }
+}
+
+// Appends each backend that was tried and not chosen, once for each reason.
+void append_tried(std::string& out, const Console& console, const Explanation& e) {
+  std::set<std::pair<std::string, std::string>> said;
+  for (const Candidate& candidate : e.candidates) {
+    if (candidate.step.supported) continue;
+    const std::string name = candidate.backend ? std::string(backend_name(*candidate.backend))
+                                               : candidate.step.candidate;
+    const std::string what =
+        candidate.needs.empty() ? candidate.step.reason : "needs " + change_words(candidate.needs);
+    if (!said.emplace(name, what).second) continue;
+    if (said.size() == 1) {
+      out += "\n" + console.bold(e.decision.backend ? "tried before it" : "tried") + "\n";
+    }
+    append_wrapped(out, label(name, kBackendColumn), kBackendColumn, what);
+  }
+}
+
+void append_chosen(std::string& out, const Console& console, const Explanation& e, bool all) {
+  const Decision& decision = e.decision;
+  if (!decision.backend) {
+    return;  // the first line and the error say so
+  }
+  out += "\n" + console.bold(e.refusal ? "would be chosen" : "chosen") + "\n";
+  append_field(out, "backend", backend_name(*decision.backend));
+  if (!decision.experts_class.empty()) append_field(out, "class", decision.experts_class);
+  append_field(out, "sizes", sizes_text(e));
+  if (all && e.settings) append_field(out, "quant config", settings_text(*e.settings));
+  // The error says why there is none.
+  const bool none = e.refusal && (e.row == nullptr || e.row->layout == nullptr);
+  append_field(out, "layout", none ? "none" : layout_text(e.row));
+  for (const std::string& note : decision.notes) append_field(out, "beware", note);
+  for (const std::string& defect : e.defects) {
+    if (!e.refusal || e.refusal->message() != defect) append_field(out, "beware", defect);
+  }
+}
+
+// Layout, padded sizes and bytes of an alternative.
+std::string outcome_text(const Alternative& other) {
+  Explanation there{{*other.conversion}};
+  there.multiples = rounding_multiples(*there.rules, there.caller, there.target);
+  std::string sizes = sizes_text(there);
+  if (!there.ranks.empty()) {
+    const LayerDims& padded = there.ranks.front().padded;
+    sizes = fmt::format("H {}, I {}", padded.hidden_size, padded.intermediate_size);
+  }
+  std::string text = fmt::format("{}, {}", layout_text(other.conversion->row), sizes);
+  if (other.blob_bytes > 0) text += fmt::format(", {}", human_bytes(other.blob_bytes));
+  return text;
+}
+
+void append_alternative(std::string& out, const Console& console, const Explanation& e,
+                        const Alternative& other) {
+  const bool chosen = is_chosen(e, other);
+  const auto line = [&](std::string_view first, const std::string& text) {
+    append_wrapped(out, std::string(first), kBackendColumn, text);
+  };
+  std::string name = label(backend_name(other.backend), kBackendColumn);
+  if (chosen) name = console.good(name);
+  const std::string blank = label("", kBackendColumn);
+  std::vector<Change> changes = other.needs;
+  changes.insert(changes.end(), other.how.begin(), other.how.end());
+  if (!other.usable()) {
+    line(name, "needs " + change_words(changes));
+    return;
+  }
+  line(name, chosen ? "chosen, as asked" : "by " + change_words(changes));
+  line(blank, outcome_text(other));
+}
+
+void append_alternatives(std::string& out, const Console& console, const Explanation& e) {
+  if (e.alternatives.empty()) return;
+  const auto usable = std::ranges::count_if(e.alternatives, &Alternative::usable);
+  out += "\n" + console.bold(usable > 0 ? "this deployment can use"
+                                        : "this deployment can use no backend");
+  if (usable > 0 && !e.ranks.empty()) out += " (layout, padded sizes, blob before compression)";
+  out += "\n";
+  for (const Alternative& other : e.alternatives) {
+    if (other.usable()) append_alternative(out, console, e, other);
+  }
+  if (usable == std::ssize(e.alternatives)) return;
+  out += "\n" + console.bold("another deployment could use") + "\n";
+  std::vector<std::string_view> never;
+  for (const Alternative& other : e.alternatives) {
+    if (!other.conversion) {
+      never.push_back(backend_name(other.backend));
+    } else if (!other.usable()) {
+      append_alternative(out, console, e, other);
+    }
+  }
+  if (never.empty()) return;
+  append_wrapped(
+      out, "  ", 4,
+      fmt::format("no change is known for {}: the model or the engine rules {} out, or {}",
+                  fmt::join(never, ", "), never.size() == 1 ? "it" : "them",
+                  never.size() == 1 ? "its layout is not known" : "their layouts are not known"));
+}
+
+void append_next(std::string& out, const Console& console, const Explanation& e, bool all,
+                 bool verbose) {
+  if (!all || !verbose) {
+    out += "\n";
+    append_wrapped(out, "", 0,
+                   all       ? "More: -v shows every condition."
+                   : verbose ? "More: --all shows every backend."
+                             : "More: -v shows every condition, --all every backend.");
+  }
+  out += "\n" + console.bold("next") + "\n";
+  append_command(out, e.next);
+}
+
+}  // namespace
+
+std::string explanation_text(const Console& console, const RuleSet& rules,
+                             const ExplainOptions& options, const Explanation& e) {
+  const bool verbose = console.verbose() > 0;
+  std::string out;
+  const bool refused = e.refusal || !e.decision.backend;
+  std::string answer;
+  append_wrapped(answer, "", 0, answer_text(rules, e));
+  answer.pop_back();
+  out += (refused ? console.bad(answer) : console.good(answer)) + "\n\n";
+  out += console.bold("asked") + "\n";
+  append_asked(out, rules, options, e, verbose);
+  if (verbose) {
+    append_all_asked(out, rules, options, e);
+    append_all_tried(out, console, e);
+  }
+  append_chosen(out, console, e, verbose);
+  if (!verbose && !options.all) append_tried(out, console, e);
+  append_alternatives(out, console, e);
+  append_next(out, console, e, options.all, verbose);
+  return out;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,366 @@
+#include "formats/decision/decide.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <span>
+#include <tuple>
+
+#include "lib/core/checked.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/oracle/question.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// Null without a checkpoint or without a config.json.
+const ModelConfig* config_of(const OpenedCheckpoint* checkpoint) {
+  return checkpoint != nullptr && checkpoint->config ? &*checkpoint->config : nullptr;
+}
+
+ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* checkpoint) {
+  ModelFacts facts;
+  if (checkpoint == nullptr) {
+    facts.family = request.family;
+    facts.caller = usual_caller(
+        *request.rules, request.deployment.selector.value_or(Selector::kGptOss), facts.family);
+    return facts;
+  }
+  const ModelLayers& model = checkpoint->model;
+  const ModelConfig* config = config_of(checkpoint);
+  if (config != nullptr && model.style != Style::kLoaded) {
+    facts.caller = find_caller(*request.rules, *config);
+  }
+  facts.family = model.family;
+  facts.biases = model.layers.front().has(Slot::kW13Bias);
+  facts.input_scales = model.layers.front().has(Slot::kW13InputScale);
+  return facts;
+}
+
+// Sets the target's knobs. The knob tp_size is no knob of a layout: it sets the number of serving
+// ranks, for inputs that are sliced already.
+void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target) {
+  target.knobs = knobs;
+  const auto world = target.knobs.find("tp_size");
+  if (world == target.knobs.end()) return;
+  const std::string& text = world->second;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), target.world_size);
+  if (error != std::errc{} || end != text.data() + text.size() || target.world_size < 1) {
+    throw Error::usage(fmt::format("'{}' is not a whole number above 0", text))
+        .at_key("--knob tp_size");
+  }
+  target.knobs.erase(world);
+}
+
+// Sets the knob of AITER's weights where the method class decides it. A knob that says something else
+// is Error::usage, since the engine would make other bytes; where the backend is forced, or an input
+// without the model's config, it is the knob that tells.
+void complete_weight_knob(Conversion& conversion, const OpenedCheckpoint* checkpoint) {
+  const std::string knob = "aiter_weight";
+  const Decision& decision = conversion.decision;
+  if (decision.forced || conversion.caller == nullptr || config_of(checkpoint) == nullptr) return;
+  const auto known = decision.knobs.find(knob);
+  const std::string value = known == decision.knobs.end() ? "mxfp4" : known->second;
+  const auto told = conversion.target.knobs.find(knob);
+  if (told == conversion.target.knobs.end()) {
+    if (known != decision.knobs.end()) conversion.target.knobs.emplace(knob, value);
+    return;
+  }
+  if (told->second == value) return;
+  throw Error::usage(fmt::format("{} contradicts the other facts, with which the engine packs {}",
+                                 told->second, value))
+      .at_key(fmt::format("--knob {}", knob));
+}
+
+// Sets the knobs that follow from other facts: the CUDA compiler from the target file, for HUMMING,
+// which alone asks for it, and the type of activations. A type "none" that contradicts those facts is
+// Error::usage, since the engine would make other bytes. A knob that names another type stays: it
+// stands for the process's variable, which wins in the engine, too.
+void complete_knobs(Conversion& conversion, const OpenedCheckpoint* checkpoint) {
+  const std::string& compiler = conversion.deployment.cuda_compiler;
+  if (!compiler.empty() && conversion.target.backend == Backend::HUMMING) {
+    conversion.target.knobs.try_emplace("cuda_compiler", compiler);
+  }
+  complete_weight_knob(conversion, checkpoint);
+  const std::optional<InputDtype> known =
+      input_dtype(*conversion.rules, conversion.deployment, conversion.caller, conversion.target);
+  if (!known || !known->value) return;
+  const auto [told, added] =
+      conversion.target.knobs.try_emplace(std::string(known->knob), *known->value);
+  if (added || told->second != "none" || *known->value == "none") return;
+  throw Error::usage(fmt::format("none contradicts the quantization config, which asks for {}",
+                                 conversion.deployment.activation_override.value_or(*known->value)))
+      .at_key(fmt::format("--knob {}", known->knob));
+}
+
+// Whether the release has a layout for the target. A release throws Error::usage for a knob whose
+// type of activations only newer releases know: it has none.
+bool has_layout(const Release& release, const Target& target) {
+  try {
+    const LayoutRow* row = find_layout_row(rules_of(release), target);
+    return row != nullptr && row->layout != nullptr;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage) throw;
+    return false;
+  }
+}
+
+// The newest release before `rules` that has a layout for the target; null if none has.
+const Release* release_with_layout(const RuleSet& rules, const Target& target) {
+  const std::span<const Release* const> all = all_releases();
+  auto at = std::ranges::find(all, rules.name, &Release::name);
+  while (at != all.begin()) {
+    const Release* release = *--at;
+    if (!release->version.empty() && has_layout(*release, target)) return release;
+  }
+  return nullptr;
+}
+
+// What to do about a row without a layout, unless its refusal says so.
+std::string way_out(const Conversion& conversion) {
+  if (conversion.row->asks) return "";
+  const Release* older = release_with_layout(*conversion.rules, conversion.target);
+  if (older == nullptr) return "mxfp4-repack explain --all shows what else there is";
+  return fmt::format("--revision {} has one, where that release serves", older->name);
+}
+
+// Throws unless the table has a layout for the target.
+const Layout* require_layout(const Conversion& conversion) {
+  const Target& target = conversion.target;
+  const std::string_view name = backend_name(target.backend);
+  if (conversion.row == nullptr) {
+    if (target.arch.empty()) {
+      throw Error::usage(
+          fmt::format("the layout of {} differs between architectures: give --arch", name));
+    }
+    throw Error::unsupported(fmt::format("{} has no layout for family {} on {} {} in {}", name,
+                                         family_name(target.family), platform_name(target.platform),
+                                         target.arch, conversion.rules->name));
+  }
+  if (conversion.row->layout == nullptr) {
+    throw Error::unsupported(fmt::format("{} on {} has no layout in {}: {}", name,
+                                         target.arch.empty() ? platform_name(target.platform)
+                                                             : std::string_view(target.arch),
+                                         conversion.rules->name, conversion.row->refusal))
+        .reference_type(std::string(conversion.row->refusal_type))
+        .hint(way_out(conversion));
+  }
+  return conversion.row->layout;
+}
+
+// Throws unless the layout accepts every layer of every rank. Each distinct size is checked once.
+void check_preconditions(const Conversion& conversion, const ModelLayers& model) {
+  using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
+  std::set<Key> asked;
+  for (const ExpertLayer& layer : model.layers) {
+    for (const RankSlice& rank : conversion.ranks) {
+      const LoadedSpec loaded = loaded_spec(model, layer, rank);
+      const LayerDims& dims = loaded.dims;
+      if (!asked
+               .insert({dims.num_experts, dims.hidden_size, dims.intermediate_size, loaded.bias,
+                        loaded.input_scales})
+               .second) {
+        continue;
+      }
+      in_context(layer.prefix, [&] {
+        loaded.check();
+        if (conversion.layout != nullptr) {
+          (void)conversion.layout->outputs({loaded, conversion.target});
+        }
+      });
+    }
+  }
+}
+
+void read_expert(Source& source, const std::vector<Extent>& extents, MutableBytes out) {
+  size_t at = 0;
+  for (const Extent& extent : extents) {
+    const auto bytes = static_cast<size_t>(extent.bytes);
+    source.read(extent.tensor, extent.offset, out.subspan(at, bytes));
+    at += bytes;
+  }
+}
+
+// Throws if the layout cannot hold the scales of one slot. Reads each expert once.
+void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint,
+                  const ExpertLayer& layer, Slot slot) {
+  const auto& experts = layer.slot(slot).experts;
+  std::vector<std::byte> loaded;
+  for (size_t expert = 0; expert < experts.size(); ++expert) {
+    std::vector<std::byte> stored;
+    for (const RankSlice& rank : conversion.ranks) {
+      if (!std::ranges::binary_search(rank.experts, static_cast<int64_t>(expert))) continue;
+      const Assembly assembly = make_assembly(checkpoint.model, layer, slot, rank);
+      if (stored.empty()) {
+        stored.resize(static_cast<size_t>(assembly.stored.bytes()));
+        read_expert(*checkpoint.source, experts[expert], stored);
+      }
+      loaded.resize(static_cast<size_t>(assembly.loaded.bytes()));
+      assembly.forward(stored, loaded);
+      in_context(fmt::format("{}, expert {}", layer.prefix, expert), [&] {
+        (void)conversion.layout->check_data(
+            {loaded_spec(checkpoint.model, layer, rank), conversion.target}, slot, loaded);
+      });
+    }
+  }
+}
+
+// Checks the scales before anything is written, so that no conversion fails halfway.
+void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint) {
+  if (conversion.layout == nullptr || !conversion.layout->refuses_scales) return;
+  for (const ExpertLayer& layer : checkpoint.model.layers) {
+    check_scales(conversion, checkpoint, layer, Slot::kW13WeightScale);
+    check_scales(conversion, checkpoint, layer, Slot::kW2WeightScale);
+  }
+}
+
+// Refuses a blob that the engine would never read. Allows it for a forced backend, which is not the
+// engine's choice.
+void check_servable(Conversion& conversion, const ConversionRequest& request) {
+  Decision& decision = conversion.decision;
+  if (conversion.stops.empty() || decision.forced || request.allow_unservable) return;
+  std::erase(decision.notes, conversion.stops);  // the refusal says it
+  throw Error::unsupported(fmt::format("the engine would not serve it: {}", conversion.stops))
+      .hint("--allow-unservable writes the bytes all the same");
+}
+
+// Refuses known defects, but not for a loaded input: its maker chose its row order, while the user
+// of a checkpoint cannot know of it.
+void check_defects(const Conversion& conversion, const ConversionRequest& request,
+                   const OpenedCheckpoint* checkpoint) {
+  const bool loaded = checkpoint != nullptr && checkpoint->model.style == Style::kLoaded;
+  if (conversion.defects.empty() || request.allow_known_defects || loaded) return;
+  throw Error::unsupported(conversion.defects.front())
+      .hint("--allow-known-defects writes the reference's bytes all the same");
+}
+
+void cut(Conversion& conversion, const ConversionRequest& request,
+         const OpenedCheckpoint& checkpoint) {
+  conversion.model = common_dims(checkpoint.model);
+  SliceRequest slice{*conversion.rules, conversion.deployment, conversion.target, request.placement,
+                     request.pad};
+  if (checkpoint.config) slice.n_group = checkpoint.config->n_group;
+  conversion.ranks = in_file(checkpoint.path.string(),
+                             [&] { return cut_ranks(checkpoint.model, conversion.model, slice); });
+}
+
+void check_rank(const std::optional<int64_t>& rank, int64_t ranks) {
+  if (!rank || (*rank >= 0 && *rank < ranks)) return;
+  throw Error::usage(ranks == 1
+                         ? fmt::format("--rank {}: there is one rank only, 0", *rank)
+                         : fmt::format("--rank {}: the ranks are 0 to {}", *rank, ranks - 1));
+}
+
+// Makes the slices and lets the layout check them. Without a checkpoint only their number is known.
+void complete_ranks(Conversion& conversion, const ConversionRequest& request,
+                    const OpenedCheckpoint* checkpoint) {
+  if (checkpoint == nullptr) {
+    const MoeParallel world = flatten_parallel(*conversion.rules, conversion.deployment.parallel);
+    check_rank(request.rank, checked_mul(world.tp_size, world.ep_size));
+    return;
+  }
+  cut(conversion, request, *checkpoint);
+  check_rank(request.rank, static_cast<int64_t>(conversion.ranks.size()));
+  if (request.rank) conversion.ranks = {conversion.ranks[static_cast<size_t>(*request.rank)]};
+  check_preconditions(conversion, checkpoint->model);
+  check_scales(conversion, *checkpoint);
+}
+
+// Completes the conversion after the oracle's answer: layout, slices, preconditions, defects.
+void complete(Conversion& conversion, const ConversionRequest& request,
+              const OpenedCheckpoint* checkpoint) {
+  if (!conversion.decision.backend) {
+    throw Error::unsupported(conversion.decision.error_message)
+        .reference_type(conversion.decision.error_type);
+  }
+  if (!request.stop_at_loaded) conversion.layout = require_layout(conversion);
+  complete_ranks(conversion, request, checkpoint);
+  if (request.stop_at_loaded) return;
+  const W13Order usual =
+      conversion.family == Family::kGptOss ? W13Order::kInterleaved : W13Order::kHalves;
+  const LayerDims padded = conversion.ranks.empty() ? LayerDims{} : conversion.ranks.front().padded;
+  conversion.defects = defect_notes(
+      *conversion.rules,
+      {conversion.target, padded, checkpoint == nullptr ? usual : checkpoint->model.order});
+  check_servable(conversion, request);
+  check_defects(conversion, request, checkpoint);
+}
+
+}  // namespace
+
+Conversion decide_conversion(const ConversionRequest& request, const OpenedCheckpoint* checkpoint) {
+  const RuleSet& rules = *request.rules;
+  const ModelFacts facts = facts_of(request, checkpoint);
+  Conversion conversion;
+  conversion.rules = &rules;
+  conversion.rules_assumed = request.rules_assumed;
+  conversion.caller = facts.caller;
+  conversion.deployment =
+      resolve_deployment(rules, request.deployment, facts.caller, config_of(checkpoint));
+  conversion.family = family_of(facts.caller, facts.family, conversion.deployment.selector);
+  conversion.decision = decide(rules, conversion.deployment, facts, request.backend);
+  for (LoadNote& note : load_notes(rules, conversion.deployment, facts, conversion.decision)) {
+    if (note.stops && conversion.stops.empty()) conversion.stops = std::move(note.text);
+  }
+  if (conversion.decision.backend) {
+    conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
+    apply_knobs(request.knobs, conversion.target);
+    complete_knobs(conversion, checkpoint);
+    conversion.row = find_layout_row(rules, conversion.target);
+  }
+  try {
+    complete(conversion, request, checkpoint);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    conversion.refusal = error;
+  }
+  return conversion;
+}
+
+std::string assumed_rules_text(const RuleSet& rules) {
+  return fmt::format("no --revision: taking {}, the newest known release", rules.name);
+}
+
+void require_conversion(const Conversion& conversion) {
+  if (conversion.refusal) throw Error(*conversion.refusal);
+}
+
+PlanOptions plan_options(const Conversion& conversion) {
+  return {.layout = conversion.layout, .target = conversion.target};
+}
+
+std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims,
+                                 const SliceRequest& request) {
+  const RuleSet& rules = request.rules;
+  SliceOptions options;
+  options.parallel = request.deployment.parallel;
+  options.placement = request.placement;
+  options.round = request.pad;
+  options.backend = request.target.backend;
+  options.n_group = request.n_group;
+  if (rules.loader.strides_by_checkpoint) options.generic_stride = GenericStride::kCheckpoint;
+  if (request.padded) {
+    options.round_hidden = [&](int64_t) { return request.padded->hidden_size; };
+    options.round_sizes = [&](LayerDims sizes) {
+      return LayerDims{sizes.num_experts, request.padded->hidden_size,
+                       request.padded->intermediate_size};
+    };
+    return slice_ranks(model, dims, options);
+  }
+  const Question question = make_question(rules, request.deployment);
+  if (question.uses_all2all) {
+    options.round_hidden = [&](int64_t hidden) {
+      return round_up_all2all_hidden(rules, question.parallel.all2all_backend, hidden);
+    };
+  }
+  options.round_sizes = [&](LayerDims sizes) {
+    return round_up_sizes(rules, request.target, sizes);
+  };
+  return slice_ranks(model, dims, options);
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,92 @@
+#include "formats/decision/given_path.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <system_error>
+
+#include "formats/checkpoint/hub_cache.hpp"
+#include "formats/decision/opened_checkpoint.hpp"
+#include "formats/output/unfinished.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The error for a path that is no blob; says what it seems to be instead.
+Error no_blob(const fs::path& path) {
+  std::error_code ignored;
+  const std::string name = path.string();
+  if (!fs::exists(path, ignored)) {
+    return Error::input(fmt::format("{}: cannot be opened: No such file or directory", name));
+  }
+  if (!fs::is_directory(path, ignored)) {
+    Error error = Error::input(fmt::format("{}: not a directory; a blob is one", name));
+    const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    if (!find_blobs(parent).empty()) error.hint(fmt::format("give {}", parent.string()));
+    return error;
+  }
+  Error error =
+      Error::input(fmt::format("{}: no {} here, so no complete blob", name, kManifestName));
+  if (fs::exists(path / "config.json", ignored)) {
+    error.hint("a checkpoint? mxfp4-repack convert makes a blob of it");
+  }
+  return error;
+}
+
+// The number of the layer that lies in `file`, by the manifest in `directory`; empty if none does.
+std::optional<int64_t> layer_of(const fs::path& directory, const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(directory / kManifestName, ignored)) return std::nullopt;
+  for (const ManifestLayer& layer : read_manifest(directory).layers) {
+    if (layer.file == file.filename()) return layer.index;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> require_blobs(const std::filesystem::path& path) {
+  refuse_unfinished(path);
+  std::vector<std::filesystem::path> blobs = find_blobs(path);
+  if (!blobs.empty()) return blobs;
+  throw no_blob(path);
+}
+
+std::vector<Manifest> read_manifests(const std::vector<std::filesystem::path>& blobs) {
+  std::vector<Manifest> manifests;
+  manifests.reserve(blobs.size());
+  for (const std::filesystem::path& blob : blobs) manifests.push_back(read_manifest(blob));
+  return manifests;
+}
+
+BlobRanks open_blob_ranks(const fs::path& path) {
+  BlobRanks blob;
+  blob.directories = require_blobs(path);
+  blob.manifests = read_manifests(blob.directories);
+  const std::vector<std::string> findings = check_ranks(blob.directories, blob.manifests);
+  if (!findings.empty()) throw Error::input(findings.front());
+  return blob;
+}
+
+fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return hub_snapshot(path);
+  if (!fs::is_regular_file(path, ignored)) return path;
+  fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path name = path.filename();
+  if (name == kConfigName || name == kManifestName || is_listed_file(path)) return directory;
+  const std::optional<int64_t> number = layer_of(directory, name);
+  if (!number) return path;
+  if (layer && layer != number) {
+    throw Error::usage(fmt::format("--layer {} contradicts {}, the file of layer {}", *layer,
+                                   path.string(), *number))
+        .hint(fmt::format("--layer chooses one in {}", directory.string()));
+  }
+  layer = number;
+  return directory;
+}
+
+}  // namespace mxfp4

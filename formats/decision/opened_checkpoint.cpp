@@ -1,0 +1,142 @@
+#include "formats/decision/opened_checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+#include "formats/checkpoint/hub_cache.hpp"
+#include "formats/checkpoint/open_source.hpp"
+#include "formats/config/config_json.hpp"
+#include "formats/output/unfinished.hpp"
+#include "formats/safetensors/weight_map.hpp"
+#include "lib/core/error.hpp"
+#include "lib/oracle/checkpoint.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// Sets what depends on the method class that loads the checkpoint, which need not be the class
+// after which the style is named.
+void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> told) {
+  if (caller == nullptr) return;
+  model.family = told.value_or(caller->family);
+  model.rounds = caller->rounds;
+  model.scale_fill = caller->scale_fill.value_or(model.scale_fill);
+  model.rounds_emulation = caller->never_rounds != Backend::EMULATION;
+}
+
+ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOptions& options,
+                        const RuleSet& rules) {
+  FindOptions find;
+  find.style = options.style;
+  find.family = options.family;
+  find.generic_biases = rules.loader.loads_biases;
+  find.unfilled_biases = rules.loader.creates_biases;
+  find.attributes = checkpoint.source->attributes();
+  find.partial = options.config_text.has_value();
+  std::vector<NamedTensor> tensors;
+  for (const SourceTensor& tensor : checkpoint.source->tensors()) {
+    tensors.push_back({tensor.name, tensor.spec, tensor.file});
+  }
+  const ModelConfig* config = checkpoint.config ? &*checkpoint.config : nullptr;
+  try {
+    return in_file(checkpoint.path.string(), [&] {
+      ModelLayers model = find_expert_layers(tensors, config, find);
+      if (model.layers.empty()) {
+        throw Error::input(
+            fmt::format("no MXFP4 expert layers among its {} tensors", tensors.size()));
+      }
+      return model;
+    });
+  } catch (const Error& error) {
+    if (!is_listed_file(checkpoint.path)) throw;
+    throw Error(error).hint("one of a checkpoint's files: give the directory");
+  }
+}
+
+// The path of the config.json that the source found, for messages.
+std::filesystem::path config_path(const Source& source, const std::filesystem::path& input) {
+  for (const FileStatus& file : source.files()) {
+    if (file.path.filename() == kConfigName) return file.path;
+  }
+  return input / kConfigName;
+}
+
+}  // namespace
+
+OpenedCheckpoint open_checkpoint(const CheckpointOptions& options, const RuleSet& rules) {
+  refuse_unfinished(options.path);
+  return open_checkpoint(open_source(options.path), options, rules);
+}
+
+OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const CheckpointOptions& options,
+                                 const RuleSet& rules) {
+  OpenedCheckpoint checkpoint;
+  checkpoint.path = hub_snapshot(options.path);
+  checkpoint.source = std::move(source);
+  checkpoint.config_text =
+      options.config_text ? options.config_text : checkpoint.source->config_json();
+  if (checkpoint.config_text) {
+    const std::filesystem::path file = options.config_text
+                                           ? options.config_path
+                                           : config_path(*checkpoint.source, checkpoint.path);
+    checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
+  }
+  checkpoint.model = find_layers(checkpoint, options, rules);
+  if (checkpoint.config && checkpoint.model.style != Style::kLoaded) {
+    apply_caller(checkpoint.model, find_caller(rules, *checkpoint.config), options.family);
+  }
+  const size_t all_layers = checkpoint.model.layers.size();
+  select_layers(checkpoint.model, options.layers);
+  checkpoint.layers_chosen = !options.layers.empty();
+  checkpoint.layers_left_out = all_layers - checkpoint.model.layers.size();
+  return checkpoint;
+}
+
+bool is_listed_file(const std::filesystem::path& path) {
+  const std::filesystem::path index = path.parent_path() / kIndexName;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!std::filesystem::is_regular_file(index, ignored)) return false;
+  if (std::filesystem::exists(path.parent_path() / kManifestName, ignored)) return false;  // a blob
+  try {
+    const TensorFiles files = parse_weight_map(read_text_file(index, kMaxWeightMapBytes));
+    return std::ranges::any_of(
+        files, [&](const auto& tensor) { return tensor.second == path.filename().string(); });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void select_layers(ModelLayers& model, const std::set<int64_t>& layers) {
+  if (layers.empty()) return;
+  for (const int64_t index : layers) {
+    if (std::ranges::find(model.layers, index, &ExpertLayer::index) == model.layers.end()) {
+      throw Error::usage(fmt::format("there is no MoE layer {}; the MoE layers are {} to {}", index,
+                                     model.layers.front().index, model.layers.back().index))
+          .at_key("--layers");
+    }
+  }
+  std::erase_if(model.layers,
+                [&](const ExpertLayer& layer) { return !layers.contains(layer.index); });
+}
+
+LayerDims common_dims(const ModelLayers& model) {
+  const ExpertLayer& first = model.layers.front();
+  for (const ExpertLayer& layer : model.layers) {
+    if (layer.dims == first.dims) continue;
+    throw Error::input(
+        fmt::format("{} experts, H {}, I {}, but {} has {}, {}, {}", layer.dims.num_experts,
+                    layer.dims.hidden_size, layer.dims.intermediate_size, first.prefix,
+                    first.dims.num_experts, first.dims.hidden_size, first.dims.intermediate_size))
+        .at_key(layer.prefix)
+        .hint("convert layers of different sizes separately, with --layers");
+  }
+  return first.dims;
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,114 @@
+// Moves tensors of a blob to the memory of an NVIDIA GPU: what stands behind mxfp4_repack_gpu_read.
+//
+// Every thread has some slots of a ring of pinned memory. It reads a piece of a tensor into one, and
+// goes on with the next; it waits only when all of its slots are still to be copied. So one that the
+// system stops for a while holds up nothing but its own slots, until the others are four rings ahead.
+//
+// Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
+// stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not between
+// the pieces of one. Drivers before CUDA 12.8 get them one by one.
+//
+// While the CPUs read, the engine is some 4 % slower than alone: it reads what lies in their caches. No
+// way around them was faster (measured on H100 hosts): not past the caches, where the memory has twice
+// the traffic; not with the file's own pages, which the driver takes longer to pin than to copy; not with
+// two streams of copies at once; not with write-combined memory, which a virtual machine keeps cached.
+//
+// Checksums cost the CPUs little: the GPU sums the blocks of each piece after its copy, from its own
+// memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also prove
+// what arrived. Whichever thread comes by appends the sums that are due, in order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "formats/checksum/checksum.hpp"
+#include "formats/loader/blob_loader.hpp"
+#include "formats/loader/gpu/cuda_driver.hpp"
+#include "lib/exec/team.hpp"
+#include "lib/kernels/xxh3_blocks.hpp"
+
+namespace mxfp4 {
+
+class GpuLoader {
+ public:
+  static constexpr int64_t kLeastRing = int64_t{4} << 20;
+
+  // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
+  // used. threads: readers, the caller of read() included; those for whom the ring has no part do
+  // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken, and a
+  // quarter more for sums. Memory and threads are placed near the GPU where the system says what is
+  // near. Throws GpuError, and Error::usage for what is too little.
+  GpuLoader(int device, int threads, int64_t ring_bytes);
+  GpuLoader(const GpuLoader&) = delete;
+  GpuLoader& operator=(const GpuLoader&) = delete;
+  ~GpuLoader();
+
+  // As BlobLoader::read, but `out` of a request is memory of the GPU, which no work of the GPU uses
+  // meanwhile. All bytes have arrived when it returns; when it throws, nothing is written any more.
+  // With options.verify whole tensors lie at multiples of 8. options.threads is not heeded. One call
+  // runs at a time, others wait. Throws what BlobLoader::read throws, and GpuError.
+  void read(const BlobLoader& blob, std::span<const LoadRequest> requests,
+            const LoadOptions& options);
+  // Lets the threads begin what the next read() wants, and returns at once. While `out` of a request is
+  // null but for its size, they fill the ring only, so memory can be allocated meanwhile; begin() again
+  // with all memory lets them go on. Of the options only verify is heeded. `blob` and the memory live
+  // until that read(), another begin(), or discard(). What differs from what read() wants is thrown
+  // away. Throws Error::usage for requests that cannot be read.
+  void begin(const BlobLoader& blob, std::span<const LoadRequest> requests,
+             const LoadOptions& options);
+  // Ends what begin() began: nothing is written any more when it returns.
+  void discard();
+
+ private:
+  class Reading;
+  // Of the ring, for one thread. More was slower: it fits less well into the caches.
+  static constexpr int64_t kThreadBytes = kLeastRing;
+  // Of a slot. A frame that convert makes fits into one, so it is decoded once. A file without frames
+  // is read in smaller pieces: the copy engine waits less for the first ones.
+  static constexpr int64_t kFrameSlot = int64_t{2} << 20;
+  static constexpr int64_t kPlainSlot = int64_t{1} << 20;
+  // That the other threads may be ahead of one.
+  static constexpr int64_t kRingsAhead = 4;
+  // Copies that the engine has: one that it makes, and the next. What is read meanwhile goes together.
+  static constexpr size_t kUnderWay = 2;
+
+  // Of the sums of a checksum's blocks that lie in `bytes` bytes.
+  static constexpr int64_t sum_bytes(int64_t bytes) {
+    constexpr auto kBytesOfBlock = static_cast<int64_t>(kernels::kXxh3Lanes * sizeof(uint64_t));
+    return bytes / ChecksumPart::kPeriod * kBytesOfBlock;
+  }
+
+  void open(int threads);
+  void close() noexcept;
+  // With busy_ held.
+  void start(const BlobLoader& blob, std::span<const LoadRequest> requests,
+             const LoadOptions& options);
+  void stop();
+  [[nodiscard]] int64_t ring_bytes() const {
+    return static_cast<int64_t>(ring_threads_) * kThreadBytes;
+  }
+
+  const CudaDriver& cuda_;
+  CudaDriver::Device device_ = 0;
+  CudaDriver::Context context_ = nullptr;
+  CudaDriver::Stream copies_ = nullptr;
+  CudaDriver::Stream sums_ = nullptr;
+  CudaDriver::Module module_ = nullptr;
+  CudaDriver::Function sum_blocks_ = nullptr;
+  size_t ring_threads_ = 0;                // that have a part of the ring
+  std::vector<CudaDriver::Event> copied_;  // by copy, modulo their number: kUnderWay
+  std::vector<CudaDriver::Event> summed_;  // by piece, modulo their number
+  std::vector<ChecksumPart> parts_;        // likewise: of the last pieces
+  std::byte* ring_ = nullptr;              // behind it lie the sums that the GPU makes
+  int64_t mapped_bytes_ = 0;               // from ring_ on
+  CudaDriver::Address ring_address_ = 0;   // of ring_, for the GPU
+  std::optional<Team> team_;
+  std::mutex busy_;
+  std::unique_ptr<Reading> begun_;
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,107 @@
+#include "formats/output/plan_difference.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "formats/blob/shard_manifest.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Row {
+  const char* place;  // JSON pointer in a manifest
+  const char* name;   // the flag or fact that decides it
+};
+
+// Causes come before their consequences.
+constexpr std::array<Row, 20> kRows = {{
+    {"/revision", "--revision"},
+    {"/target/platform", "--platform"},
+    {"/target/arch", "--arch"},
+    {"/target/backend", "backend"},
+    {"/target/family", "--family"},
+    {"/target/knobs", "--knob"},
+    {"/target/env", "--env"},
+    {"/deployment/tp_size", "--tp-size"},
+    {"/deployment/pcp_size", "--pcp-size"},
+    {"/deployment/dp_size", "--dp-size"},
+    {"/deployment/enable_expert_parallel", "--enable-expert-parallel"},
+    {"/deployment/all2all_backend", "--all2all-backend"},
+    {"/deployment/enable_eplb", "--enable-eplb"},
+    {"/deployment/sequence_parallel", "--sequence-parallel"},
+    {"/model/style", "--style"},
+    {"/layout", "layout"},
+    {"/compression/method", "--compress"},
+    {"/compression/level", "--level"},
+    {"/compression/libzstd", "zstd"},
+    {"/tool_version", "mxfp4-repack"},
+}};
+
+std::string text_at(const Json& json, const char* place) {
+  const Json::json_pointer pointer(place);
+  if (!json.contains(pointer) || json.at(pointer).is_null()) return "none";
+  const Json& value = json.at(pointer);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string layers_of(const Manifest& manifest) {
+  std::vector<int64_t> numbers;
+  for (const ManifestLayer& layer : manifest.layers) numbers.push_back(layer.index);
+  return fmt::format("{}", fmt::join(numbers, ","));
+}
+
+// Older blobs have no fingerprint, model type or activation: then these are not compared.
+bool same_source(const Json& old, Json planned) {
+  if (!old.contains("fingerprint")) {
+    planned.erase("fingerprint");
+    planned.erase("model_type");
+  }
+  if (!old.contains("activation")) planned.erase("activation");
+  return old == planned;
+}
+
+}  // namespace
+
+std::vector<std::string> differing_flags(const Manifest& then, const Manifest& now) {
+  const Json old = manifest_to_json(without_data(then));
+  const Json planned = manifest_to_json(without_data(now));
+  std::vector<std::string> differences;
+  const auto compare = [&](const char* name, const std::string& before, const std::string& after) {
+    if (before != after) differences.push_back(fmt::format("{}: {}, now {}", name, before, after));
+  };
+  if (old == planned) return {};
+  for (const Row& row : kRows) {
+    compare(row.name, text_at(old, row.place), text_at(planned, row.place));
+  }
+  compare("--layers", layers_of(then), layers_of(now));
+  compare("--include-rest", then.rest.empty() ? "not given" : "given",
+          now.rest.empty() ? "not given" : "given");
+  if (!same_source(old.at("source"), planned.at("source"))) {
+    differences.emplace_back("the input's files");
+  }
+  if (old.at("rank") != planned.at("rank")) differences.emplace_back("the ranks");
+  if (differences.empty()) differences.emplace_back("other facts of the deployment or the input");
+  return differences;
+}
+
+std::string given_differences(const std::map<std::string, std::string>& then,
+                              const std::map<std::string, std::string>& now) {
+  const auto value = [](const std::map<std::string, std::string>& flags, const std::string& name) {
+    const auto found = flags.find(name);
+    return found == flags.end() || found->second.empty() ? "not given" : found->second;
+  };
+  std::vector<std::string> differences;
+  std::map<std::string, std::string> all = then;
+  all.insert(now.begin(), now.end());
+  for (const auto& [name, ignored] : all) {
+    if (value(then, name) == value(now, name)) continue;
+    differences.push_back(fmt::format("{}: {}, now {}", name, value(then, name), value(now, name)));
+  }
+  return fmt::format("{}", fmt::join(differences, "; "));
+}
+
+}  // namespace mxfp4

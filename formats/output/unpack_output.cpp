@@ -1,0 +1,44 @@
+#include "formats/output/unpack_output.hpp"
+
+#include <fmt/format.h>
+
+namespace mxfp4 {
+namespace {
+
+std::string journal_name() { return fmt::format("{}progress", kJournalPrefix); }
+
+}  // namespace
+
+UnpackOutput::UnpackOutput(const std::filesystem::path& path, bool replace, int64_t layer_files,
+                           int64_t bytes, const std::function<void()>& between)
+    : path_(path),
+      directory_(path, replace ? OutputMode::kReplace : OutputMode::kNew, false, between) {
+  directory_.reserve(bytes);
+  journal_ = std::make_unique<Journal>(home() / journal_name());
+  try {
+    JournalHead head;
+    head.plan = kUnpackPlan;
+    head.layer_files = layer_files;
+    journal_->begin(head);
+  } catch (...) {
+    journal_->remove();
+    throw;
+  }
+}
+
+UnpackOutput::~UnpackOutput() {
+  if (committed_) return;
+  directory_.discard();
+  journal_->remove();
+}
+
+std::string UnpackOutput::commit() {
+  journal_->ready();
+  std::string note = directory_.publish();
+  committed_ = true;
+  journal_->moved(path_ / journal_name());
+  journal_->remove();
+  return note;
+}
+
+}  // namespace mxfp4

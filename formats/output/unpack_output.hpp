@@ -1,0 +1,45 @@
+// The directory to which unpack writes all layers of all ranks, or nothing: without a manifest, no
+// file would show that some are missing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "formats/blob/journal.hpp"
+#include "formats/output/output_directory.hpp"
+
+namespace mxfp4 {
+
+// What an unpack's journal has in place of a plan's identity.
+inline constexpr std::string_view kUnpackPlan = "unpack";
+
+class UnpackOutput {
+ public:
+  // `path` has to be empty or missing; with `replace` it may hold what this program wrote, which
+  // stays until commit(). Throws Error::output if `bytes` do not fit. `between`: see
+  // OutputDirectory.
+  UnpackOutput(const std::filesystem::path& path, bool replace, int64_t layer_files, int64_t bytes,
+               const std::function<void()>& between);
+  UnpackOutput(const UnpackOutput&) = delete;
+  UnpackOutput& operator=(const UnpackOutput&) = delete;
+  // Without commit(): removes what was written.
+  ~UnpackOutput();
+
+  // Where layers are written.
+  [[nodiscard]] const std::filesystem::path& home() const { return directory_.home(); }
+  // Call it when everything is written. Returns a line about what could not be removed of the old
+  // result; empty if all could.
+  std::string commit();
+
+ private:
+  std::filesystem::path path_;
+  OutputDirectory directory_;
+  std::unique_ptr<Journal> journal_;
+  bool committed_ = false;
+};
+
+}  // namespace mxfp4
