@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "lib/core/backend.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4::test {
 namespace {
@@ -67,7 +68,7 @@ Tensors with_prefix(const Tensors& tensors, std::string_view prefix) {
 }
 
 std::vector<std::filesystem::path> golden_folders() {
-  std::vector<std::filesystem::path> roots = {std::filesystem::path(MXFP4_TESTDATA) / "golden"};
+  std::vector<std::filesystem::path> roots = {test::testdata("golden")};
   if (const char* more = std::getenv("MXFP4_GOLDEN_DIR")) roots.emplace_back(more);
   std::vector<std::filesystem::path> folders;
   for (const auto& root : roots) {

@@ -16,6 +16,7 @@
 #include "lib/core/float_bits.hpp"
 #include "lib/load/slice.hpp"
 #include "tests/golden/tensor_difference.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const fs::path kData = fs::path(MXFP4_TESTDATA) / "ingest";
+const fs::path kData = test::testdata("ingest");
 
 nlohmann::json read_json(const fs::path& path) {
   std::ifstream in(path);

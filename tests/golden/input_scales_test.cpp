@@ -12,6 +12,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/layouts/all.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -67,7 +68,7 @@ void expect_maximum(const Bytes& scales, const std::string& want) {
 }
 
 TEST(InputScales, MatchTheReference) {
-  std::ifstream file(MXFP4_TESTDATA "/golden/aiter_mxfp4_fp8/input_scales.json");
+  std::ifstream file(test::testdata("golden/aiter_mxfp4_fp8/input_scales.json"));
   const nlohmann::json cases = nlohmann::json::parse(file);
   EXPECT_EQ(cases.size(), 52U);
   LayoutInput input;

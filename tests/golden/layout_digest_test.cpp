@@ -14,6 +14,7 @@
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/digest_of.hpp"
 #include "tests/golden/drawn_inputs.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4::test {
 namespace {
@@ -137,7 +138,7 @@ void expect_executed(const nlohmann::json& row, const Target& target, const Layo
 
 // Rows that the rules refuse are not compared; the test expects that other rows are left.
 TEST(ReleaseLayouts, GiveTheBytesThatReleasesMade) {
-  std::ifstream file(MXFP4_TESTDATA "/engines/layouts.json");
+  std::ifstream file(test::testdata("engines/layouts.json"));
   std::set<std::string> compared;
   const nlohmann::json stored = nlohmann::json::parse(file);
   for (const nlohmann::json& row : stored.at("executed")) {

@@ -9,6 +9,7 @@
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4::test {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 std::ifstream open_table(const std::string& name) {
-  std::ifstream file(std::string(MXFP4_TESTDATA) + "/oracle/" + name);
+  std::ifstream file(test::testdata("oracle") / name);
   EXPECT_TRUE(file) << name;
   return file;
 }

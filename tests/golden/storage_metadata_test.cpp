@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/revisions/revisions.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -73,7 +74,7 @@ int check_file(const std::filesystem::path& path) {
 TEST(StorageMetadata, EqualsTheReferenceObjects) {
   int checked = 0;
   for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(MXFP4_TESTDATA "/golden")) {
+       std::filesystem::recursive_directory_iterator(test::testdata("golden"))) {
     if (entry.path().extension() == ".safetensors") checked += check_file(entry.path());
   }
   EXPECT_GE(checked, 10);

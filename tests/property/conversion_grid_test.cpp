@@ -16,6 +16,7 @@
 #include "formats/conversion/restore.hpp"
 #include "formats/decision/alternatives.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/testdata.hpp"
 #include "tests/unit/scratch_path.hpp"
 
 namespace mxfp4 {
@@ -122,8 +123,7 @@ TEST_P(ConversionGrid, WhatIsDecidedIsWhatIsWritten) {
   constexpr int64_t kEvery = 5;        // of all combinations; prime to every axis
   constexpr int64_t kWriteEvery = 61;  // of those that can be converted
   const RuleSet& rules = revision_by_name("vllm-2026-05-18");
-  const OpenedCheckpoint checkpoint =
-      open_checkpoint({.path = fs::path(MXFP4_TESTDATA) / GetParam()}, rules);
+  const OpenedCheckpoint checkpoint = open_checkpoint({.path = test::testdata(GetParam())}, rules);
   const fs::path scratch = test::scratch_path("conversion_grid");
   int64_t convertible = 0;
   int64_t refused = 0;
@@ -230,7 +230,7 @@ TEST(ExplainGrid, WhatAConditionNeedsMeetsIt) {
 TEST(ExplainGrid, EveryAlternativeIsWhatItIsAskedFor) {
   const RuleSet& rules = revision_by_name("vllm-2026-05-18");
   const OpenedCheckpoint checkpoint =
-      open_checkpoint({.path = fs::path(MXFP4_TESTDATA) / "ingest/gptoss_hf"}, rules);
+      open_checkpoint({.path = test::testdata("ingest/gptoss_hf")}, rules);
   int64_t usable = 0;
   for (const Served& machine : kMachines) {
     SCOPED_TRACE(machine.arch);

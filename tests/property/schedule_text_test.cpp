@@ -20,6 +20,7 @@
 #include "lib/revisions/revisions.hpp"
 #include "lib/steps/lower.hpp"
 #include "tests/property/target_space.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4::test {
 namespace {
@@ -27,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr LayerDims kSizes = {1, 2880, 2880};
-const fs::path kFolder = fs::path(MXFP4_TESTDATA) / "schedules";
+const fs::path kFolder = test::testdata("schedules");
 
 std::string text_of(const Layout& layout, const LayoutInput& input) {
   const LayerDims& dims = input.loaded.dims;

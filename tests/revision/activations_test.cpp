@@ -12,6 +12,7 @@
 #include "lib/oracle/question.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -20,7 +21,7 @@ using Json = nlohmann::json;
 
 const Json& executed() {
   static const Json kData = [] {
-    std::ifstream file(MXFP4_TESTDATA "/engines/activations.json");
+    std::ifstream file(test::testdata("engines/activations.json"));
     return Json::parse(file);
   }();
   return kData;

@@ -13,12 +13,13 @@
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/revision/rule_set_text.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
 
 void expect_snapshot(const std::string& name, const std::string& text) {
-  const std::string path = fmt::format("{}/revision/{}", MXFP4_TESTDATA, name);
+  const std::string path = (test::testdata("revision") / name).string();
   if (std::getenv("MXFP4_UPDATE_SNAPSHOTS") != nullptr) {
     std::ofstream(path) << text;
     return;

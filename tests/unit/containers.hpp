@@ -3,9 +3,10 @@
 
 #include <filesystem>
 
+#include "tests/testdata.hpp"
+
 namespace mxfp4::test {
 
-inline const std::filesystem::path kContainers =
-    std::filesystem::path(MXFP4_TESTDATA) / "containers";
+inline const std::filesystem::path kContainers = test::testdata("containers");
 
 }  // namespace mxfp4::test

@@ -7,6 +7,7 @@
 #include "formats/decision/compare_revisions.hpp"
 #include "formats/decision/next_step.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/testdata.hpp"
 #include "tests/unit/rules.hpp"
 
 namespace mxfp4 {
@@ -15,7 +16,7 @@ namespace {
 using test::rules;
 
 OpenedCheckpoint open_gpt_oss() {
-  return open_checkpoint({.path = MXFP4_TESTDATA "/ingest/gptoss_hf"}, rules());
+  return open_checkpoint({.path = test::testdata("ingest/gptoss_hf")}, rules());
 }
 
 ConversionRequest on_arch(std::string arch) {
@@ -138,7 +139,7 @@ TEST(Decide, ReadsScalesThatALayoutMayRefuse) {
 
 TEST(Decide, RefusesKnownDefectsUnlessTheyAreAccepted) {
   const OpenedCheckpoint checkpoint =
-      open_checkpoint({.path = MXFP4_TESTDATA "/ingest/dsv4"}, rules());
+      open_checkpoint({.path = test::testdata("ingest/dsv4")}, rules());
   ConversionRequest request = on_arch("gfx950");
   request.backend = Backend::AITER_MXFP4_BF16;
   const Conversion refused = decide_conversion(request, &checkpoint);
@@ -236,7 +237,7 @@ TEST(SizesThatWork, LieAroundTheAskedOne) {
 
 TEST(NextStep, AllowsKnownDefectsWhereTheyAloneRefuse) {
   const OpenedCheckpoint checkpoint =
-      open_checkpoint({.path = MXFP4_TESTDATA "/ingest/dsv4"}, rules());
+      open_checkpoint({.path = test::testdata("ingest/dsv4")}, rules());
   ConversionRequest request = on_arch("gfx950");
   request.backend = Backend::AITER_MXFP4_BF16;
   const NextStep next =

@@ -16,6 +16,7 @@
 #include "lib/core/error.hpp"
 #include "lib/oracle/question.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -263,7 +264,7 @@ TEST(QuantizationOverride, InlineTextOrFile) {
   EXPECT_EQ(quantization_config_text(" {\"moe\":null}"), " {\"moe\":null}");
   EXPECT_EQ(quantization_config_text("null"), "null");
   EXPECT_THROW((void)quantization_config_text("/no/such/file"), Error);
-  const std::string path = std::string(MXFP4_TESTDATA) + "/oracle/moe_backend_names.json";
+  const std::string path = test::testdata("oracle/moe_backend_names.json").string();
   EXPECT_EQ(quantization_config_text(path).front(), '{');
 }
 

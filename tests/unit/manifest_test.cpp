@@ -19,6 +19,7 @@
 #include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -266,7 +267,7 @@ class Mutant {
   }
 
  private:
-  static inline const std::filesystem::path kBlob = MXFP4_TESTDATA "/mutants/blob";
+  static inline const std::filesystem::path kBlob = test::testdata("mutants/blob");
   static constexpr const char* kLayer = "layer-00000.safetensors";
 
   static void replace(std::string& text, const Json& row) {
@@ -359,7 +360,7 @@ class Mutant {
 TEST(Manifest, IsRefusedWhereOneFactIsWrong) {
   const std::filesystem::path scratch = std::filesystem::path(testing::TempDir()) / "mutants";
   const Json rows =
-      Json::parse(read_text_file(MXFP4_TESTDATA "/mutants/table.json", int64_t{1} << 20));
+      Json::parse(read_text_file(test::testdata("mutants/table.json"), int64_t{1} << 20));
   EXPECT_GT(rows.size(), 200U);
   for (const Json& row : rows) {
     Mutant(row).write(scratch);

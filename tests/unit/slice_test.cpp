@@ -8,12 +8,13 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "tests/testdata.hpp"
 
 namespace mxfp4 {
 namespace {
 
 nlohmann::json vectors(const std::string& name) {
-  std::ifstream in(std::string(MXFP4_TESTDATA) + "/ingest/vectors/" + name);
+  std::ifstream in(test::testdata("ingest/vectors") / name);
   return nlohmann::json::parse(in).at("rows");
 }
 
