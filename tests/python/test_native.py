@@ -9,6 +9,7 @@ from unittest import mock
 import numpy as np
 
 import blob_maker
+import layer_files
 import mxfp4_repack
 from mxfp4_repack import native
 
@@ -181,6 +182,30 @@ class Native(unittest.TestCase):
             except mxfp4_repack.BlobError:
                 continue
             self.assertEqual(found, want)
+
+    def test_a_layer_of_another_model(self):
+        """The manifest is honest, and the file is whole: only the checksums of its tensors differ."""
+        draw = random.Random(47)
+        for method in ("none", "zstd"):
+            for attempt in range(3):
+                seeds = draw.sample(range(1000), 2)
+                for seed in seeds:
+                    shutil.rmtree(f"model-{seed}", ignore_errors=True)
+                    layer_files.make_gpt_oss(f"model-{seed}", 1, 2, 128, 128, seed=seed)
+                    blob_maker.convert(f"model-{seed}", f"blob-{seed}", "MARLIN", "--compress", method)
+                mixed, other = (f"blob-{seed}" for seed in seeds)
+                (name,) = (n for n in os.listdir(mixed) if n.startswith("layer-"))
+                shutil.copy(f"{other}/{name}", mixed)
+                use(LIBRARY)
+                with mxfp4_repack.open_blob(mixed, check="none") as blob, blob.layer(0) as layer:
+                    for tensor in layer.tensors:
+                        for read in (lambda: layer.numpy(tensor), lambda: layer[tensor],
+                                     lambda: layer.read_into(tensor, 0, np.empty(layer.info(tensor).nbytes, "u1"))):
+                            with self.subTest(method=method, tensor=tensor), \
+                                    self.assertRaisesRegex(mxfp4_repack.ChecksumError, f"{tensor}: checksum differs"):
+                                read()
+                    with self.assertRaises(mxfp4_repack.ChecksumError):
+                        self.streamed(layer, 1 << 16, 2)
 
     def test_truncated_and_closed(self):
         shutil.rmtree("cut", ignore_errors=True)

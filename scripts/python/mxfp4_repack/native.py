@@ -7,6 +7,7 @@ says what is wrong with one. MXFP4_REPACK_LIBRARY= (empty) turns the library off
 from __future__ import annotations
 
 import bisect
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -14,7 +15,7 @@ import os
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, NoReturn, Optional, Sequence, Tuple
 
-from mxfp4_repack.errors import BlobError, DependencyError, ReadError, SizeError
+from mxfp4_repack.errors import BlobError, ChecksumError, DependencyError, ReadError, SizeError
 from mxfp4_repack.layer_file import Bytes, LayerFile
 from mxfp4_repack.stream import Run
 
@@ -163,11 +164,11 @@ class NativeStream:
     """Threads fill the ring while the caller copies out of it; see stream.Stream."""
 
     def __init__(self, file: "NativeFile", blob: NativeBlob, layer: int, tensors: Sequence[int],
-                 ring: Bytes, run_bytes: int, threads: int, verify: int,
+                 ring: Bytes, run_bytes: int, threads: int,
                  explain: Callable[[], None]) -> None:
         self._file, self._blob, self._ring, self._explain = file, blob, ring, explain
         self._order = {tensor: at for at, tensor in enumerate(tensors)}
-        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads, verify=verify)
+        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads, verify=1)
         numbers = (_SIZE * len(tensors))(*tensors)
         self._handle = _POINTER()
         self._run = _Run(struct_size=ctypes.sizeof(_Run))
@@ -245,8 +246,7 @@ class NativeFile:
         self._size = os.stat(path).st_size
         self._starts = list(itertools.accumulate(sizes, initial=0))
         self.data_size = self._starts[-1]
-        # The library refuses to verify parts of a plain file, which have no checksum.
-        self._verify = int(compressed)
+        self._compressed = compressed
         length = ctypes.c_size_t()
         text = blob.functions.mxfp4_repack_header(blob.handle, self._layer, ctypes.byref(length))
         self.header: bytes = text[:length.value]  # JSON text
@@ -272,7 +272,7 @@ class NativeFile:
         """Streams the tensors of these numbers through `ring`. When reading fails, explain() is
         called to raise the error that says why."""
         return NativeStream(self, self._open(), self._layer, tensors, ring, run_bytes, threads,
-                            self._verify, explain)
+                            explain)
 
     def read_to_gpu(self, gpu: NativeGpu, tensors: Sequence[int], explain: Callable[[], None],
                     ) -> NativeGpuRead:
@@ -298,7 +298,10 @@ class NativeFile:
             raise SizeError(self.path, "", f"data bytes {offset} to {offset + out.size} of "
                                            f"{self.data_size} were asked for")
         blob, (tensor, begin) = self._open(), self._place(offset)
-        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads, verify=self._verify)
+        # A part of a plain file has no checksum.
+        whole = begin == 0 and out.size == self._starts[tensor + 1] - self._starts[tensor]
+        options = _ReadOptions(ctypes.sizeof(_ReadOptions), threads=threads,
+                               verify=int(whole or self._compressed))
         status = blob.functions.mxfp4_repack_read_part(
             blob.handle, self._layer, tensor, begin, out.ctypes.data, out.size,
             ctypes.byref(options))
@@ -331,16 +334,16 @@ class NativeFile:
         tensor = bisect.bisect_right(self._starts, offset, hi=len(self._starts) - 1) - 1
         return tensor, offset - self._starts[tensor]
 
-    def _read_again(self, offset: int, out: Bytes, what: bytes) -> None:
-        """Reads with the pure reader, after the library failed: its error says what is wrong."""
+    def _read_again(self, offset: int, out: Bytes, what: bytes) -> NoReturn:
+        """Raises what the pure reader finds where the library failed, else the library's error: what
+        it read is not given out."""
         size = os.stat(self.path).st_size if os.path.exists(self.path) else 0
         if size != self._size:
             raise SizeError(self.path, "", f"{size} bytes, {self._size} when it was opened")
-        try:
+        with contextlib.suppress(DependencyError):
             file = self._pure()
-        except DependencyError:
-            raise BlobError(self.path, "", what.decode(errors="replace")) from None
-        try:
-            file.read_into(offset, out)
-        finally:
-            file.close()
+            try:
+                file.read_into(offset, out)
+            finally:
+                file.close()
+        raise ChecksumError(self.path, "", what.decode(errors="replace"))
