@@ -1,6 +1,7 @@
 #include "lib/revisions/tested_libraries.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/layouts/all.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -61,12 +62,6 @@ bool holds(std::span<const std::string_view> versions, std::string_view plain) {
   return std::ranges::find(versions, plain, plain_version) != versions.end();
 }
 
-bool tested_with_any_layout(std::string_view library, std::string_view plain) {
-  return std::ranges::any_of(tested_libraries(), [&](const TestedLibrary& row) {
-    return row.library == library && holds(row.versions, plain);
-  });
-}
-
 const Release* newest_with(std::string_view package, std::string_view plain) {
   const Release* newest = nullptr;
   for (const Release* release : all_releases()) {
@@ -76,9 +71,18 @@ const Release* newest_with(std::string_view package, std::string_view plain) {
   return newest;
 }
 
-// "flashinfer 0.6.18" of the library itself.
-bool names_library(std::string_view kernel_library, std::string_view library) {
-  return kernel_library.starts_with(library) && kernel_library.substr(library.size(), 1) == " ";
+// The versions in "humming-kernels 0.1.16, 0.1.17 and 0.1.19"; none if the text names another library.
+std::vector<std::string_view> versions_named(std::string_view text, std::string_view library) {
+  if (!text.starts_with(library) || text.substr(library.size(), 1) != " ") return {};
+  std::vector<std::string_view> versions;
+  for (size_t at = library.size(); at < text.size();) {
+    const size_t begin = text.find_first_not_of(" ,", at);
+    if (begin == std::string_view::npos) break;
+    at = std::min(text.find_first_of(" ,", begin), text.size());
+    const std::string_view word = text.substr(begin, at - begin);
+    if (word != "and") versions.push_back(word);
+  }
+  return versions;
 }
 
 }  // namespace
@@ -91,20 +95,19 @@ std::span<const TestedLibrary> tested_libraries() {
 std::optional<UntestedVersion> untested_version(const RuleSet& rules, const Layout* layout,
                                                 std::string_view package, std::string_view version,
                                                 std::optional<Platform> platform) {
-  const LibraryPin* pin = find_pin(rules.pins, package);
-  if (pin == nullptr) return std::nullopt;
-  if (pin->platform && platform && *pin->platform != *platform) return std::nullopt;
+  if (layout == nullptr) return std::nullopt;
+  const std::string_view library = distribution_of(package);
+  std::vector<std::string_view> tested = versions_named(layout->kernel_library, library);
+  if (const TestedLibrary* row = find_row(layout, library)) tested = row->versions;
+  if (tested.empty()) return std::nullopt;
   const std::string_view told = plain_version(version);
-  if (told == plain_version(pin->version)) return std::nullopt;
-  const TestedLibrary* row = find_row(layout, pin->library);
-  if (row != nullptr && holds(row->versions, told)) return std::nullopt;
-  UntestedVersion untested{pin, {pin->version}, newest_with(package, told)};
-  if (row != nullptr) untested.tested = row->versions;
-  const bool depends =
-      row != nullptr || (layout != nullptr && names_library(layout->kernel_library, pin->library));
-  const bool known = untested.made_for != nullptr || tested_with_any_layout(pin->library, told);
-  if (!depends && known) return std::nullopt;
-  return untested;
+  if (holds(tested, told)) return std::nullopt;
+  const LibraryPin* pin = find_pin(rules.pins, package);
+  const bool counts =
+      pin != nullptr && (!pin->platform || !platform || *pin->platform == *platform);
+  if (counts && told == plain_version(pin->version)) return std::nullopt;
+  return UntestedVersion{library, std::move(tested), counts ? pin->version : "",
+                         newest_with(package, told)};
 }
 
 }  // namespace mxfp4

@@ -21,18 +21,19 @@ struct TestedLibrary {
 
 [[nodiscard]] std::span<const TestedLibrary> tested_libraries();
 
-// A version of a library with which a layout was not tested.
+// A version of a library that the layout's bytes depend on, with which the layout was not tested.
 struct UntestedVersion {
-  const LibraryPin* pin;                 // the revision's own version of the library
+  std::string_view library;              // as distributions spell it: "humming-kernels"
   std::vector<std::string_view> tested;  // versions that would do
+  std::string_view pinned;               // the revision's own; empty: it pins none
   const Release* made_for;               // the newest release that pins the told version, or null
 };
 
-// `package` as the rules spell it. Empty when the told version will do: the revision pins it, the
-// layout was tested with it, or the layout does not depend on the library and some layout was tested
-// with the version or some release pins it. Builds and post-releases of a version ("0.6.11.post2",
-// "0.6.11+cu129") have its layouts. Empty too when the revision pins no version of the package, or
-// none on `platform`; an unknown platform may be any. `layout` may be null: none was chosen.
+// `package` as the rules spell it. Empty when the told version will do: the layout does not depend on
+// the library, the revision pins the version, or the layout was tested with it. Builds and
+// post-releases of a version ("0.6.11.post2", "0.6.11+cu129") have its layouts. `layout` may be null:
+// none was chosen, and nothing depends on a library. `platform` is where a pin counts; an unknown one
+// may be any.
 [[nodiscard]] std::optional<UntestedVersion> untested_version(const RuleSet& rules,
                                                               const Layout* layout,
                                                               std::string_view package,
