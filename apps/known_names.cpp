@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "apps/engine_words.hpp"
 #include "apps/suggest.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/resolve.hpp"
@@ -16,6 +17,15 @@ namespace {
 std::string nearest_by_number(std::string_view name) {
   return fmt::format("the nearest is --revision {}; list revisions shows all",
                      nearest_release(name).name);
+}
+
+// A release that came out after this program: no rules of an older one stand for it.
+std::optional<Error> newer_release(const std::string& name) {
+  if (!is_newer_release(name)) return std::nullopt;
+  return Error::usage(fmt::format("{} is newer than {}, the newest release that this program knows",
+                                  name, newest_release().name))
+      .hint(
+          "a newer mxfp4-repack may know it; a blob made for another release is not known to fit");
 }
 
 std::string revision_hint(const std::string& name) {
@@ -46,6 +56,7 @@ const RuleSet& rules_named(const std::string& name) {
   try {
     return revision_by_name(name);
   } catch (Error& error) {
+    if (const auto newer = newer_release(name)) throw Error(*newer);
     error.hint(revision_hint(name));
     throw;
   }
@@ -53,6 +64,9 @@ const RuleSet& rules_named(const std::string& name) {
 
 const RuleSet& rules_of_engine(const std::string& version) {
   if (const Release* release = find_release(version)) return rules_of(*release);
+  if (const auto newer = newer_release(version)) {
+    throw Error::usage(fmt::format("--target: vLLM {}", newer->message())).hint(newer->hint_text());
+  }
   throw Error::usage(fmt::format("--target: the rules of vLLM {} are not known", version))
       .hint(nearest_by_number(version));
 }
@@ -62,6 +76,10 @@ void require_moe_backend(const RuleSet& rules, const std::string& text) {
   if (text.empty() || knows_moe_backend(rules, name)) return;
   for (const Release* release : all_releases()) {
     if (knows_moe_backend(rules_of(*release), name)) return;
+  }
+  if (const EngineWord* word = engine_moe_backend(name)) {
+    throw Error::usage(fmt::format("--moe-backend: unknown name '{}'", text))
+        .hint(std::string(word->answer));
   }
   std::vector<std::string> known{"auto"};
   for (const AliasRow& alias : rules.aliases) known.emplace_back(alias.name);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "apps/engine_words.hpp"
 #include "apps/suggest.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
@@ -41,14 +42,14 @@ std::optional<VersionFault> version_fault(const Conversion& conversion, const st
   const auto untested = untested_version(*conversion.rules, conversion.layout, package, version,
                                          conversion.deployment.platform);
   if (!untested) return std::nullopt;
-  const auto& [pin, tested, made_for] = *untested;
-  const Layout* layout = conversion.layout;
-  VersionFault fault{fmt::format("{} {}: {} was not tested with it", package, version,
-                                 layout != nullptr ? layout->id : conversion.rules->name),
-                     fmt::format("tested with {} {}; {} alone means {}", pin->library,
-                                 fmt::join(tested, ", "), package, pin->version)};
-  if (made_for != nullptr) {
-    fault.hint = fmt::format("--revision {} is made for that version", made_for->name);
+  VersionFault fault{
+      fmt::format("{} {}: {} was not tested with it", package, version, conversion.layout->id),
+      fmt::format("tested with {} {}", untested->library, fmt::join(untested->tested, ", "))};
+  if (!untested->pinned.empty()) {
+    fault.hint += fmt::format("; {} alone means {}", package, untested->pinned);
+  }
+  if (untested->made_for != nullptr && untested->made_for->name != conversion.rules->name) {
+    fault.hint = fmt::format("--revision {} is made for that version", untested->made_for->name);
   }
   return fault;
 }
@@ -94,8 +95,24 @@ std::string unknown_variable(const std::string& name) {
 }
 
 std::string variable_hint(const std::string& name) {
+  if (const EngineWord* word = engine_variable(name)) return std::string(word->answer);
   const std::set<std::string> known = variables_of_all_revisions();
-  return nearest_hint(name, {known.begin(), known.end()}, "leave it out: nothing depends on it");
+  return nearest_hint(name, {known.begin(), known.end()},
+                      "leave it out: the rules do not know what it does");
+}
+
+// A variable that other revisions look at: what says the same with these rules.
+std::string unread_variable(const RuleSet& rules, const std::string& name) {
+  const EngineWord* word = engine_variable(name);
+  return fmt::format("no rule of {} looks at {}{}", rules.name, name,
+                     word == nullptr ? "" : fmt::format(": {}", word->answer));
+}
+
+// What the rules are asked with. They take x86_64 for a CPU with AMX, which the name does not say; a
+// forced backend is not asked about its machine.
+std::string_view taken_arch(const RequestFlags& options, const Machine& machine) {
+  const bool open = !machine.least.empty() && options.backend.empty();
+  return open ? machine.least : machine.arch;
 }
 
 const Machine* machine_of(const DeploymentFacts& request) {
@@ -150,6 +167,8 @@ std::map<std::string, std::string> take_env(const std::vector<std::string>& item
   const std::set<std::string> known = variables_of_all_revisions();
   for (const auto& [name, value] : env) {
     if (known.contains(name)) continue;
+    const EngineWord* word = engine_variable(name);
+    if (word != nullptr && word->no_influence) continue;  // a note says it
     throw Error::usage("--env: " + unknown_variable(name)).hint(variable_hint(name));
   }
   return env;
@@ -158,7 +177,7 @@ std::map<std::string, std::string> take_env(const std::vector<std::string>& item
 void take_machine(const RequestFlags& options, DeploymentFacts& request) {
   if (!request.arch) return;
   if (const Machine* machine = machine_of(request)) {
-    request.arch = machine->arch;
+    request.arch = taken_arch(options, *machine);
     return;
   }
   if (request.platform && !has_capability(*request.platform)) return;  // no rule reads the name
@@ -190,7 +209,7 @@ std::string machine_as_told(const RequestFlags& options) {
   const std::string told =
       !options.arch.empty() ? options.arch : options.target_file.facts().arch.value_or("");
   const Machine* machine = find_machine(told);
-  return machine == nullptr || machine->arch == told ? "" : told;
+  return machine == nullptr || taken_arch(options, *machine) == told ? "" : told;
 }
 
 bool rules_assumed(const RequestFlags& options) {
@@ -206,20 +225,30 @@ void report_told_facts(const RequestFlags& options, const RuleSet& rules, const 
   const DeploymentFacts& target = options.target_file.facts();
   const std::string told = machine_as_told(options);
   if (!told.empty()) {
+    const Machine& machine = *find_machine(told);
     const std::string_view count = machine_count(told);
-    console.note(fmt::format(
-        "{} {}: taken as {}{}", options.arch.empty() ? "arch" : "--arch", told,
-        find_machine(told)->arch,
-        count.empty() || count == "1" ? "" : "; --tp-size says how many of them serve"));
+    const std::string_view taken = taken_arch(options, machine);
+    std::string note =
+        fmt::format("{} {}: taken as {}", options.arch.empty() ? "arch" : "--arch", told, taken);
+    if (taken != machine.arch) note += fmt::format("; {}", machine.more);
+    if (!count.empty() && count != "1") note += "; --tp-size says how many of them serve";
+    console.note(note);
   }
   const std::set<std::string> known = variables_of(rules);
   for (const auto& [name, value] : take_env(options.env)) {
     if (known.contains(name)) continue;
-    console.warn(fmt::format("--env: no rule of {} looks at {}", rules.name, name));
+    const EngineWord* word = engine_variable(name);
+    if (word != nullptr && word->no_influence) {
+      console.note(fmt::format("--env: {}: {}", name, word->answer));
+    } else {
+      console.warn("--env: " + unread_variable(rules, name));
+    }
   }
   const std::string file = options.target_file.path().string();
   for (const auto& [name, value] : target.env) {
     if (known.contains(name)) continue;
+    const EngineWord* word = engine_variable(name);
+    if (word != nullptr && word->no_influence) continue;  // a probe wrote down what it found
     console.warn(fmt::format("{}: env: {}; {}", file, unknown_variable(name), variable_hint(name)));
   }
   if (!options.libs.empty()) return;  // the flag replaces the file's list

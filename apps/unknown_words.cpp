@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "apps/engine_words.hpp"
 #include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
 
@@ -170,6 +171,8 @@ Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::
     error.hint = "flags follow the command; " + elsewhere;
   } else if (!elsewhere.empty()) {
     error.hint = elsewhere;
+  } else if (const EngineWord* word = engine_flag(long_form(name))) {
+    error.hint = word->answer;
   } else if (!nearest.empty()) {
     error.hint = fmt::format("did you mean {}?", nearest);
   }

@@ -107,6 +107,7 @@ void append_machines(Platform own, std::vector<Change>& changes) {
     for (const bool same : {true, false}) {
       for (const Machine& machine : machines()) {
         if (below_capability_8(machine) != old || machine.names.empty()) continue;
+        if (!machine.least.empty()) continue;  // it says too little to meet a condition
         if ((machine.platform == own) != same) continue;
         append_change(changes, {FactKind::kMachine, "", std::string(machine.arch)});
       }

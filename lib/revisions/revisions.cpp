@@ -39,6 +39,12 @@ std::array<int64_t, 3> version_numbers(std::string_view name) {
   return numbers;
 }
 
+std::string_view release_number(std::string_view name) {
+  if (name.starts_with("vllm-")) name.remove_prefix(5);
+  if (name.starts_with('v')) name.remove_prefix(1);
+  return name;
+}
+
 size_t index_of(const Release& release) {
   const auto found = std::ranges::find(kReleases, &release);
   if (found == kReleases.end()) throw Error::internal("a release is not in the list of releases");
@@ -78,14 +84,21 @@ const Release& newest_release() {
 }
 
 const Release* find_release(std::string_view name) {
-  std::string_view version = name;
-  if (version.starts_with("vllm-")) version.remove_prefix(5);
-  if (version.starts_with('v')) version.remove_prefix(1);
+  std::string_view version = release_number(name);
+  version = version.substr(0, version.find('+'));  // "+cu129" names a build
   for (const Release* release : kReleases) {
     if (release->name == name) return release;
     if (!release->version.empty() && release->version == version) return release;
   }
   return nullptr;
+}
+
+bool is_newer_release(std::string_view name) {
+  const std::string_view number = release_number(name);
+  const std::array<int64_t, 3> asked = version_numbers(number);
+  constexpr int64_t kYears = 1000;  // names of commits begin with a year
+  return !number.empty() && is_digit(number.front()) && asked[0] < kYears &&
+         asked > version_numbers(newest_release().version);
 }
 
 const Release& nearest_release(std::string_view name) {

@@ -16,8 +16,11 @@ namespace mxfp4 {
 [[nodiscard]] std::span<const Release* const> all_releases();
 // The newest release; commits of main do not count.
 [[nodiscard]] const Release& newest_release();
-// By "vllm-0.33.0", "v0.33.0", "0.33.0" or a commit's name; null when there is none.
+// By "vllm-0.33.0", "v0.33.0", "0.33.0", a build of one ("0.33.0+cu129") or a commit's name; null when
+// there is none.
 [[nodiscard]] const Release* find_release(std::string_view name);
+// Whether the name is the number of a release after the newest known one: "0.34.0", "v0.33.1rc2".
+[[nodiscard]] bool is_newer_release(std::string_view name);
 // The release whose number is nearest to that of an unknown name, the newest if it has no number.
 [[nodiscard]] const Release& nearest_release(std::string_view name);
 

@@ -21,8 +21,8 @@ takes = {
     "sm80": ["NVIDIA A100-SXM4-80GB", "8.0"],
     "gfx942": ["AMD Instinct MI300X", "MI325X", "gfx942:sramecc+:xnack-"],
     "gfx950": ["MI355X", "GFX950"],
-    "x86_64": ["amd64"],
     "x86_64-avx512": ["AVX-512 BF16"],
+    "x86_64-amx": ["AMX"],
 }
 for arch, names in takes.items():
     for name in names:
@@ -31,6 +31,18 @@ for arch, names in takes.items():
         assert deployment["arch"] == arch, (name, deployment)
         many = "; --tp-size says how many of them serve" if name in COUNTED else ""
         assert got.stderr.startswith(f"mxfp4-repack: --arch {name}: taken as {arch}{many}\n"), (name, got.stderr)
+# A name that does not say whether the CPU has AMX does not claim it.
+for name in "x86_64", "amd64", "EPYC", "Xeon":
+    got = run(name)
+    assert json.loads(got.stdout)["deployment"]["arch"] == "x86_64-avx512", (name, got)
+    note = f"mxfp4-repack: --arch {name}: taken as x86_64-avx512; --arch x86_64-amx if it has AMX\n"
+    assert got.stderr.startswith(note), (name, got.stderr)
+for name, code in ("EPYC", 4), ("x86_64-amx", 0):
+    got = subprocess.run([BIN, "explain", "--arch", name, "--revision", "0.33.0"], capture_output=True, text=True)
+    assert got.returncode == code, (name, got)
+    assert "--arch x86_64 " not in got.stdout and "needs --arch x86_64-amx" in got.stdout or code == 0, got.stdout
+got = subprocess.run([BIN, "explain", "--arch", "x86_64", "--backend", "CPU", "--json"], capture_output=True, text=True)
+assert json.loads(got.stdout)["deployment"]["arch"] == "x86_64", got
 for name in "sm999", "H1000000", "foo", "sm9", "8x", "8xfoo", "gfx9", "RTX", "A", "11.7", "sm":
     got = run(name)
     assert got.returncode == 2, (name, got)

@@ -53,6 +53,21 @@ printf '{"vllm": "0.31.9", "arch": "sm90"}\n' >target.json
 expect_exit 2 "$BIN" explain "$model" --target target.json
 expect_one_error 'the rules of vLLM 0.31.9 are not known'
 grep -q -- '--revision vllm-0.31.0' stderr || fail 'the nearest release is not named'
+# A build of a release has its rules; what came out later has none here.
+for build in 0.33.0+cu129 0.33.0+rocm711; do
+  printf '{"vllm": "%s", "arch": "sm90"}\n' $build >target.json
+  expect_exit 0 "$BIN" explain "$model" --target target.json
+  grep -q 'vllm-0.33.0' stdout || fail "$build is not its release"
+  expect_exit 0 "$BIN" explain "$model" --arch sm90 --revision $build
+done
+for later in 99.0.0 v99.1rc1 99.0.0.dev1; do
+  printf '{"vllm": "%s", "arch": "sm90"}\n' $later >target.json
+  expect_exit 2 "$BIN" explain "$model" --target target.json
+  expect_one_error "vLLM $later is newer than vllm-.*, the newest release that this program knows$"
+  expect_exit 2 "$BIN" explain "$model" --arch sm90 --revision $later
+  expect_one_error "$later is newer than vllm-.*, the newest release that this program knows$"
+  grep -q '^hint: a newer mxfp4-repack may know it' stderr || fail 'a hint that takes older rules'
+done
 printf '{"vllm": null, "arch": "sm100"}\n' >target.json
 expect_exit 0 "$BIN" explain "$model" --target target.json
 

@@ -16,17 +16,22 @@ wrong() {
 }
 wrong "--env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
   --env VLLM_MXFP4_USE_MARLINN=1
-wrong "--env: no rule looks at 'CUDA_VISIBLE_DEVICES'$" 'leave it out: nothing depends on it$' \
+wrong "--env: no rule looks at 'CUDA_VISIBLE_DEVICES'$" 'leave it out: the rules do not know what it does$' \
   --env CUDA_VISIBLE_DEVICES=0
 wrong "--env: no rule looks at 'vllm_mxfp4_use_marlin'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
   --env vllm_mxfp4_use_marlin=1
+# The engine's own variables, of which the answer is known.
+wrong "--env: no rule looks at 'VLLM_ALL2ALL_BACKEND'$" '--all2all-backend NAME says it$' --env VLLM_ALL2ALL_BACKEND=naive
 wrong "--libs: unknown kernel package 'flashinffer'$" 'did you mean flashinfer\?$' --libs flashinffer
 wrong "--no-lib: unknown kernel package 'flashinffer'$" 'did you mean flashinfer\?$' --no-lib flashinffer
 wrong "--libs: ',' names no package$" '--libs none means no package$' --libs ,
-for version in 'flashinfer 0.1.0' flashinfer==0.1.0 flashinfer=0.1.0; do
-  wrong "--libs: flashinfer 0\.1\.0: triton/hopper was not tested with it$" \
-    'tested with flashinfer 0\.6\.11\.post2; flashinfer alone means 0\.6\.11\.post2$' --libs "$version,triton_kernels" --revision $old
+# A library that the layout does not use is not looked at; one that it uses is, pinned or not.
+for version in 'triton_kernels 3.9' triton_kernels==3.9 triton_kernels=3.9; do
+  wrong "--libs: triton_kernels 3\.9: triton/hopper was not tested with it$" 'tested with triton_kernels 3\.6\.0' \
+    --libs "$version,flashinfer==0.1.0" --revision $old
 done
+wrong '--libs: triton_kernels 3\.9: triton/hopper-s4 was not tested with it$' 'tested with triton_kernels 3\.5\.1' \
+  --libs triton_kernels==3.9 --revision 0.33.0
 # By layout: the interleave for capability 9.0 is another from 0.6.18 on.
 cutlass=(--moe-backend flashinfer_cutlass --revision 0.33.0)
 wrong '--libs: flashinfer 0\.6\.14: flashinfer/cutlass-sm90-folded was not tested with it$' \
@@ -44,16 +49,31 @@ expect_exit 0 "$BIN" explain --arch sm90 --libs 'flashinfer, deep_gemm' --revisi
 expect_exit 0 "$BIN" explain --arch sm90 --env VLLM_B12X_MOE_FP4_FORCE_A16=1 --revision $old
 grep -qx "mxfp4-repack: warning: --env: no rule of $old looks at VLLM_B12X_MOE_FP4_FORCE_A16" stderr ||
   fail 'no warning'
+# What newer releases no longer read has a flag in its place; what touches no expert is said to.
+expect_exit 0 "$BIN" explain "$model" --arch sm90 --env VLLM_MXFP4_USE_MARLIN=1 --env VLLM_PP_LAYER_PARTITION=1,1 --revision 0.33.0
+grep -qx 'mxfp4-repack: warning: --env: no rule of vllm-0.33.0 looks at VLLM_MXFP4_USE_MARLIN: --moe-backend marlin asks for the same' stderr ||
+  { cat stderr >&2; fail 'no flag in its place'; }
+grep -qx 'mxfp4-repack: --env: VLLM_PP_LAYER_PARTITION: no influence: .* each pipeline stage reads its own' stderr ||
+  { cat stderr >&2; fail 'no reason'; }
+for words in '--pipeline-parallel-size 2|no influence: a file holds one layer, and each pipeline stage reads its own' \
+  '--kernel-config x|its member moe_backend is --moe-backend here' \
+  '--gpu-memory-utilization 0.9|no influence: the experts.* weights do not depend on it'; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "$BIN" explain "$model" --arch sm90 ${words%%|*}
+  grep -qE "^hint: ${words#*|}$" stderr || { cat stderr >&2; fail "no answer to $words"; }
+done
+expect_exit 2 "$BIN" explain "$model" --arch sm100 --moe-backend deep_gemm_amxf4_mega_moe
+grep -q '^hint: no release has it' stderr || { cat stderr >&2; fail 'no word on the name of an image'; }
 
 # In a file, which a probe wrote.
-printf '{"platform": "cuda", "arch": "sm90", "libs": {"flashinfer": "0.1.0", "b12x_next": null},
+printf '{"platform": "cuda", "arch": "sm90", "libs": {"triton_kernels": "3.9", "flashinfer": "0.1.0", "b12x_next": null},
   "env": {"VLLM_MXFP4_USE_MARLINN": "1"}}' >target.json
 expect_exit 0 "$BIN" explain "$model" --target target.json --revision $old
 sed 's/^mxfp4-repack: warning: //' stderr >said
 diff said - <<END || fail 'other warnings'
 target.json: env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'; did you mean VLLM_MXFP4_USE_MARLIN?
 target.json: libs: b12x_next: $old knows no such kernel package
-target.json: libs: flashinfer 0.1.0: marlin/w4a16 was not tested with it; tested with flashinfer 0.6.11.post2; flashinfer alone means 0.6.11.post2
+target.json: libs: triton_kernels 3.9: triton/hopper was not tested with it; tested with triton_kernels 3.6.0; triton_kernels alone means 3.6.0
 END
 
 # Flags win over the file, whole machines too.

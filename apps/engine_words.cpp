@@ -1,0 +1,164 @@
+#include "apps/engine_words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace mxfp4 {
+namespace {
+
+constexpr std::string_view kStages =
+    "no influence: a file holds one layer, and each pipeline stage reads its own";
+constexpr std::string_view kContext =
+    "no influence: it works on the ranks of --tp-size, which cut the experts";
+constexpr std::string_view kPlaces =
+    "no influence: where a rank runs does not change what it holds; --dp-size is their number, "
+    "--rank R writes one";
+constexpr std::string_view kConfigs =
+    "--model-config FILE gives the config.json that the engine then sees";
+constexpr std::string_view kDrafts =
+    "no influence: draft layers of the checkpoint are layers like the others; a draft model of its "
+    "own is converted by itself";
+constexpr std::string_view kReaders =
+    "no influence: the plug-in reads the blob, whatever reads the rest";
+constexpr std::string_view kServing = "no influence: the experts' weights do not depend on it";
+constexpr std::string_view kDataParallel =
+    "no influence by itself: --dp-size is the number of data-parallel ranks";
+constexpr std::string_view kOtherFormats =
+    "no influence: it is for experts of other formats than MXFP4";
+constexpr std::string_view kComputing =
+    "no influence: it counts while the engine computes, when the weights have their layout";
+
+constexpr std::array kFlags = {
+    EngineWord{"--pipeline-parallel-size", kStages, true},
+    EngineWord{"--pp-size", kStages, true},
+    EngineWord{"--pp", kStages, true},
+    EngineWord{"--decode-context-parallel-size", kContext, true},
+    EngineWord{"--dcp-size", kContext, true},
+    EngineWord{"--dcp", kContext, true},
+    EngineWord{"--data-parallel-size-local", kPlaces, true},
+    EngineWord{"--data-parallel-rank", kPlaces, true},
+    EngineWord{"--data-parallel-start-rank", kPlaces, true},
+    EngineWord{"--data-parallel-address", kPlaces, true},
+    EngineWord{"--data-parallel-rpc-port", kPlaces, true},
+    EngineWord{"--data-parallel-backend", kPlaces, true},
+    EngineWord{"--data-parallel-hybrid-lb", kPlaces, true},
+    EngineWord{"--data-parallel-external-lb", kPlaces, true},
+    EngineWord{"--nnodes", kPlaces, true},
+    EngineWord{"--node-rank", kPlaces, true},
+    EngineWord{"--master-addr", kPlaces, true},
+    EngineWord{"--master-port", kPlaces, true},
+    EngineWord{"--distributed-executor-backend", kPlaces, true},
+    EngineWord{"--kernel-config", "its member moe_backend is --moe-backend here"},
+    EngineWord{"--dtype",
+               "--knob params_dtype=float16 says it where it matters; bfloat16 is the default"},
+    EngineWord{"--quantization",
+               "the checkpoint says it; --quantization-config is what the user adds"},
+    EngineWord{"--hf-overrides", kConfigs},
+    EngineWord{"--hf-config-path", kConfigs},
+    EngineWord{"--speculative-config", kDrafts, true},
+    EngineWord{"--spec-method", kDrafts, true},
+    EngineWord{"--spec-model", kDrafts, true},
+    EngineWord{"--spec-tokens", kDrafts, true},
+    EngineWord{"--load-format", kReaders, true},
+    EngineWord{"--safetensors-load-strategy", kReaders, true},
+    EngineWord{"--download-dir", kReaders, true},
+    EngineWord{"--model-loader-extra-config", kReaders, true},
+    EngineWord{"--linear-backend", kServing, true},
+    EngineWord{"--attention-backend", kServing, true},
+    EngineWord{"--attention-config", kServing, true},
+    EngineWord{"--compilation-config", kServing, true},
+    EngineWord{"--optimization-level", kServing, true},
+    EngineWord{"--enforce-eager", kServing, true},
+    EngineWord{"--cudagraph-capture-sizes", kServing, true},
+    EngineWord{"--kv-cache-dtype", kServing, true},
+    EngineWord{"--block-size", kServing, true},
+    EngineWord{"--max-model-len", kServing, true},
+    EngineWord{"--max-num-seqs", kServing, true},
+    EngineWord{"--gpu-memory-utilization", kServing, true},
+    EngineWord{"--enable-prefix-caching", kServing, true},
+    EngineWord{"--enable-chunked-prefill", kServing, true},
+    EngineWord{"--async-scheduling", kServing, true},
+    EngineWord{"--scheduling-policy", kServing, true},
+    EngineWord{"--seed", kServing, true},
+    EngineWord{"--trust-remote-code", kServing, true},
+    EngineWord{"--tokenizer", kServing, true},
+    EngineWord{"--served-model-name", kServing, true},
+    EngineWord{"--host", kServing, true},
+    EngineWord{"--port", kServing, true},
+    EngineWord{"--api-key", kServing, true},
+    EngineWord{"--reasoning-parser", kServing, true},
+    EngineWord{"--tool-call-parser", kServing, true},
+    EngineWord{"--enable-auto-tool-choice", kServing, true},
+    EngineWord{"--chat-template", kServing, true},
+    EngineWord{"--generation-config", kServing, true},
+    EngineWord{"--limit-mm-per-prompt", kServing, true},
+    EngineWord{"--disable-log-stats", kServing, true},
+    EngineWord{"--cpu-offload-gb", kServing, true},
+};
+
+constexpr std::array kVariables = {
+    EngineWord{"VLLM_ALL2ALL_BACKEND", "--all2all-backend NAME says it"},
+    EngineWord{"VLLM_MXFP4_USE_MARLIN", "--moe-backend marlin asks for the same"},
+    EngineWord{
+        "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16",
+        "--moe-backend flashinfer_trtllm asks for the same, flashinfer_cutlass on capability 9.0"},
+    EngineWord{"VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8",
+               "--moe-backend flashinfer_trtllm_afp8 asks for the same"},
+    EngineWord{"VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS",
+               "--moe-backend flashinfer_cutlass_afp8 asks for the same"},
+    EngineWord{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4",
+               "from vLLM 0.31.0 on VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4 asks for the same"},
+    EngineWord{"VLLM_ROCM_USE_AITER_MOE_SITUV2",
+               "before vLLM 0.31.0 VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1 asks for a8w4"},
+    EngineWord{"VLLM_PP_LAYER_PARTITION", kStages, true},
+    EngineWord{"VLLM_DP_SIZE", kDataParallel, true},
+    EngineWord{"VLLM_DP_RANK", kDataParallel, true},
+    EngineWord{"VLLM_DP_RANK_LOCAL", kDataParallel, true},
+    EngineWord{"VLLM_DP_MASTER_IP", kDataParallel, true},
+    EngineWord{"VLLM_DP_MASTER_PORT", kDataParallel, true},
+    EngineWord{"VLLM_FLASHINFER_MOE_BACKEND", kOtherFormats, true},
+    EngineWord{"VLLM_USE_FLASHINFER_MOE_FP4", kOtherFormats, true},
+    EngineWord{"VLLM_USE_FLASHINFER_MOE_FP8", kOtherFormats, true},
+    EngineWord{"VLLM_USE_FLASHINFER_MOE_FP16", kOtherFormats, true},
+    EngineWord{"VLLM_USE_FLASHINFER_MOE_INT4", kOtherFormats, true},
+    EngineWord{"VLLM_MOE_USE_DEEP_GEMM", kOtherFormats, true},
+    EngineWord{"VLLM_USE_NVFP4_CT_EMULATIONS", kOtherFormats, true},
+    EngineWord{"VLLM_NVFP4_GEMM_BACKEND", kOtherFormats, true},
+    EngineWord{"VLLM_DEEPEPLL_NVFP4_DISPATCH", kOtherFormats, true},
+    EngineWord{"VLLM_ROCM_MOE_PADDING", kOtherFormats, true},
+    EngineWord{"VLLM_MXFP4_EMULATION_DEQUANT_AT_LOAD",
+               "no influence: it is for linear layers, and the experts keep their codes", true},
+    EngineWord{"VLLM_DISABLE_DSV4_MEGAMOE_SHARED_EXPERT_FUSION",
+               "no influence: the shared expert that mega MoE may take in is FP8, and the engine "
+               "loads it itself",
+               true},
+    EngineWord{"VLLM_MOE_SKIP_PADDING", kComputing, true},
+    EngineWord{"VLLM_MARLIN_USE_ATOMIC_ADD", kComputing, true},
+    EngineWord{"VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE", kComputing, true},
+    EngineWord{"VLLM_DISABLE_SHARED_EXPERTS_STREAM", kComputing, true},
+    EngineWord{"VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD", kComputing, true},
+    EngineWord{"VLLM_DEEP_GEMM_WARMUP", kComputing, true},
+};
+
+constexpr std::array kMoeBackends = {
+    EngineWord{
+        "deep_gemm_amxf4_mega_moe",
+        "no release has it: images built from a branch call deep_gemm_mega_moe so when it takes "
+        "FP4 activations; the layout is the same, deepgemm/mega-moe"},
+};
+
+const EngineWord* find_word(std::span<const EngineWord> table, std::string_view name) {
+  const auto row = std::ranges::find(table, name, &EngineWord::word);
+  return row == table.end() ? nullptr : &*row;
+}
+
+}  // namespace
+
+const EngineWord* engine_flag(std::string_view name) { return find_word(kFlags, name); }
+const EngineWord* engine_variable(std::string_view name) { return find_word(kVariables, name); }
+const EngineWord* engine_moe_backend(std::string_view name) {
+  return find_word(kMoeBackends, name);
+}
+
+}  // namespace mxfp4
