@@ -21,15 +21,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "formats/checksum/checksum.hpp"
 #include "formats/loader/blob_loader.hpp"
-#include "formats/loader/gpu/cuda_driver.hpp"
+#include "formats/loader/gpu/gpu_device.hpp"
+#include "formats/loader/gpu/gpu_reading.hpp"
 #include "lib/exec/team.hpp"
-#include "lib/kernels/xxh3_blocks.hpp"
 
 namespace mxfp4 {
 
@@ -64,7 +63,6 @@ class GpuLoader {
   void discard();
 
  private:
-  class Reading;
   // Of the ring, for one thread. More was slower: it fits less well into the caches.
   static constexpr int64_t kThreadBytes = kLeastRing;
   // Of a slot. A frame that convert makes fits into one, so it is decoded once. A file without frames
@@ -73,42 +71,27 @@ class GpuLoader {
   static constexpr int64_t kPlainSlot = int64_t{1} << 20;
   // That the other threads may be ahead of one.
   static constexpr int64_t kRingsAhead = 4;
-  // Copies that the engine has: one that it makes, and the next. What is read meanwhile goes together.
-  static constexpr size_t kUnderWay = 2;
 
-  // Of the sums of a checksum's blocks that lie in `bytes` bytes.
-  static constexpr int64_t sum_bytes(int64_t bytes) {
-    constexpr auto kBytesOfBlock = static_cast<int64_t>(kernels::kXxh3Lanes * sizeof(uint64_t));
-    return bytes / ChecksumPart::kPeriod * kBytesOfBlock;
-  }
-
-  void open(int threads);
-  void close() noexcept;
   // With busy_ held.
-  void start(const BlobLoader& blob, std::span<const LoadRequest> requests,
-             const LoadOptions& options);
+  void start(const BlobLoader& blob, std::span<const LoadRequest> requests, bool verify);
   void stop();
   [[nodiscard]] int64_t ring_bytes() const {
     return static_cast<int64_t>(ring_threads_) * kThreadBytes;
   }
+  // Pieces of `slot_bytes` bytes whose sums are kept.
+  [[nodiscard]] size_t sum_places(int64_t slot_bytes) const {
+    return static_cast<size_t>(kRingsAhead * ring_bytes() / slot_bytes);
+  }
 
-  const CudaDriver& cuda_;
-  CudaDriver::Device device_ = 0;
-  CudaDriver::Context context_ = nullptr;
-  CudaDriver::Stream copies_ = nullptr;
-  CudaDriver::Stream sums_ = nullptr;
-  CudaDriver::Module module_ = nullptr;
-  CudaDriver::Function sum_blocks_ = nullptr;
-  size_t ring_threads_ = 0;                // that have a part of the ring
-  std::vector<CudaDriver::Event> copied_;  // by copy, modulo their number: kUnderWay
-  std::vector<CudaDriver::Event> summed_;  // by piece, modulo their number
-  std::vector<ChecksumPart> parts_;        // likewise: of the last pieces
-  std::byte* ring_ = nullptr;              // behind it lie the sums that the GPU makes
-  int64_t mapped_bytes_ = 0;               // from ring_ on
-  CudaDriver::Address ring_address_ = 0;   // of ring_, for the GPU
-  std::optional<Team> team_;
+  GpuDevice gpu_;
+  size_t ring_threads_;              // that have a part of the ring
+  PinnedMemory ring_;                // behind it lie the sums that the GPU makes
+  GpuEvents copied_;                 // by copy, modulo their number
+  GpuEvents summed_;                 // by piece, modulo their number
+  std::vector<ChecksumPart> parts_;  // likewise: of the last pieces
   std::mutex busy_;
-  std::unique_ptr<Reading> begun_;
+  std::unique_ptr<GpuReading> begun_;
+  Team team_;
 };
 
 }  // namespace mxfp4

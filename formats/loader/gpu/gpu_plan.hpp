@@ -1,0 +1,65 @@
+// What one reading brings to a GPU: requests, cut into pieces of a slot's size at most. Immutable, so
+// threads share it without a lock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/checksum/checksum.hpp"
+#include "formats/loader/blob_loader.hpp"
+
+namespace mxfp4 {
+
+class GpuPlan {
+ public:
+  struct Piece {
+    LoadPiece piece;
+    size_t request;
+  };
+
+  // `threads` take the first pieces at once. A reading of a blob with frames has slots of
+  // `frame_slot` bytes, any other of `plain_slot`. Throws Error::usage for what cannot be read, as
+  // GpuLoader::read().
+  GpuPlan(const BlobLoader& blob, std::span<const LoadRequest> requests, bool verify,
+          size_t threads, int64_t plain_slot, int64_t frame_slot);
+
+  // Whether these arguments of GpuLoader::read() ask for the same bytes.
+  [[nodiscard]] bool is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
+                           bool verify) const;
+
+  [[nodiscard]] const BlobLoader& blob() const { return blob_; }
+  [[nodiscard]] int64_t slot_bytes() const { return slot_bytes_; }
+  // Of `out` only the size counts.
+  [[nodiscard]] const std::vector<LoadRequest>& requests() const { return requests_; }
+  [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
+  // A request's file and tensor.
+  [[nodiscard]] const std::string& place(size_t request) const { return places_[request]; }
+  // Whether the GPU sums a request, and the blob has the checksum.
+  [[nodiscard]] bool summed(size_t request) const {
+    return verify_ && blob_.is_whole(requests_[request]);
+  }
+  // Whether a request's frames are compared with their own checksums, in place of that.
+  [[nodiscard]] bool checked(size_t request) const { return verify_ && !summed(request); }
+
+ private:
+  void cut(size_t request, size_t threads);
+
+  const BlobLoader& blob_;
+  std::vector<LoadRequest> requests_;
+  bool verify_;
+  bool plain_;
+  int64_t slot_bytes_;
+  std::vector<std::string> places_;
+  std::vector<Piece> pieces_;
+};
+
+// A piece that was read, and the slot of the ring where it lies.
+struct FullSlot {
+  size_t piece;
+  size_t slot;
+};
+
+}  // namespace mxfp4
