@@ -13,6 +13,7 @@
 #include "apps/told_facts.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
+#include "formats/output/inputs_in_output.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -7,7 +7,7 @@
 #include "apps/json_output.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/conversion/restore.hpp"
-#include "formats/output/output_directory.hpp"
+#include "formats/output/inputs_in_output.hpp"
 #include "formats/output/unpack_output.hpp"
 #include "lib/core/error.hpp"
 

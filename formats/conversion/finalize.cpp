@@ -13,7 +13,7 @@
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/os/atomic_file.hpp"
-#include "formats/output/output_content.hpp"
+#include "formats/output/observe.hpp"
 #include "formats/output/output_directory.hpp"
 #include "lib/core/error.hpp"
 
@@ -122,7 +122,8 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   require_shards(output);
 
   // Open: from here on no other process writes `output`. Read every shard's record.
-  const OutputDirectory directory(output, OutputMode::kJoin);
+  const OutputDirectory directory(output);
+  (void)directory.files();  // refuses foreign ones
   const ShardRecords records = find_records(output);
   if (records.paths.empty()) {
     require_shards(output);

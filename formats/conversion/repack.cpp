@@ -80,6 +80,21 @@ RunMemory memory_of(const Plan& plan, const Compression& compression) {
   return memory;
 }
 
+// The wanted files without those that are `finished`(index in the plan, name in the blob, manifest's
+// entry).
+template <class Finished>
+std::vector<bool> left_over(const RepackPlan& plan, const Finished& finished) {
+  std::vector<bool> left = plan.wanted;
+  std::vector<size_t> next(plan.plan.ranks.size(), 0);
+  for (size_t file = 0; file < plan.plan.files.size(); ++file) {
+    const size_t rank = plan.plan.files[file].rank;
+    const ManifestLayer& layer = plan.manifests[rank].layers[next[rank]++];
+    const std::string name = name_in_blob(plan.plan.ranks[rank], layer.file);
+    if (left[file] && finished(file, name, layer)) left[file] = false;
+  }
+  return left;
+}
+
 // A file of the model directory, which lies around the blob's folder, as the journal names it.
 std::string in_blob(const std::string& name) { return "../" + name; }
 
@@ -115,15 +130,9 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
 }
 
 void leave_out_recorded(RepackPlan& plan, const ConversionOutput& output) {
-  std::vector<bool> left = plan.wanted;
-  std::vector<size_t> next(plan.plan.ranks.size(), 0);
-  for (size_t file = 0; file < plan.plan.files.size(); ++file) {
-    const size_t rank = plan.plan.files[file].rank;
-    const ManifestLayer& layer = plan.manifests[rank].layers[next[rank]++];
-    if (output.recorded(name_in_blob(plan.plan.ranks[rank], layer.file))) left[file] = false;
-  }
-  plan.wanted = left;
-  keep_jobs(plan.plan, left);
+  plan.wanted = left_over(plan, [&](size_t /*file*/, const std::string& name,
+                                    const ManifestLayer&) { return output.recorded(name); });
+  keep_jobs(plan.plan, plan.wanted);
 }
 
 Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion, RepackPlan plan,
@@ -144,22 +153,15 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
 // Takes over the wanted files that an earlier run finished, removes their jobs from the plan, and
 // returns their number.
 int64_t Repack::keep_finished() {
-  const Plan& plan = plan_.plan;
-  std::vector<bool> left = plan_.wanted;
-  int64_t kept = 0;
-  std::vector<size_t> next(plan.ranks.size(), 0);
-  for (size_t file = 0; file < plan.files.size(); ++file) {
-    const size_t rank = plan.files[file].rank;
-    const ManifestLayer& layer = plan_.manifests[rank].layers[next[rank]++];
-    if (!left[file]) continue;
-    const auto finished = output_.kept(name_in_blob(plan.ranks[rank], layer.file));
-    if (!finished || finished->tensors.size() != layer.tensors.size()) continue;
+  const auto keep = [&](size_t file, const std::string& name, const ManifestLayer& layer) {
+    const auto finished = output_.kept(name);
+    if (!finished || finished->tensors.size() != layer.tensors.size()) return false;
     writer_.keep(file, *finished);
-    left[file] = false;
-    ++kept;
-  }
+    return true;
+  };
+  const std::vector<bool> left = left_over(plan_, keep);
   keep_jobs(plan_.plan, left);
-  return kept;
+  return std::ranges::count(plan_.wanted, true) - std::ranges::count(left, true);
 }
 
 void Repack::run(const RunHooks& hooks) {

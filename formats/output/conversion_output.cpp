@@ -7,18 +7,12 @@
 #include <set>
 #include <system_error>
 
-#include "formats/blob/blob_check.hpp"
-#include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
-#include "formats/os/file_identity.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "formats/output/finished_blob.hpp"
-#include "formats/output/other_conversions.hpp"
-#include "formats/output/output_content.hpp"
-#include "formats/output/plan_difference.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -26,9 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-OutputMode mode_of(const OutputRequest& request) {
-  if (request.resume || request.shard) return OutputMode::kJoin;
-  return request.force ? OutputMode::kReplace : OutputMode::kNew;
+Asked asked_of(const OutputRequest& request) {
+  if (request.shard) {
+    if (request.force) return Asked::kShardForce;
+    return request.resume ? Asked::kShardResume : Asked::kShard;
+  }
+  if (request.force) return Asked::kForce;
+  return request.resume ? Asked::kResume : Asked::kPlain;
 }
 
 // Describes the source, and the files beside it that are copied, by sizes and modification times.
@@ -50,123 +48,81 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   return seen;
 }
 
-// The planned manifest of the rank whose directory is `blob`; null if it is no rank's.
-const Manifest* planned_for(const fs::path& blob, const fs::path& home,
-                            const std::vector<Manifest>& planned) {
-  const auto found = std::ranges::find_if(planned, [&](const Manifest& manifest) {
-    return identity_of(home / rank_directory(manifest.rank)) == identity_of(blob);
-  });
-  return found == planned.end() ? nullptr : &*found;
-}
-
-// If the manifest is damaged, nothing of the result can be kept: the error's hint says how to make
-// the result again.
-Manifest read_manifest_of_result(const fs::path& blob, bool shard) {
-  try {
-    return read_manifest(blob);
-  } catch (Error& error) {
-    error.hint(shard ? "remove the damaged result first" : "--force makes the result again");
-    throw;
-  }
-}
-
 }  // namespace
 
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
                                    const Source& source)
     : request_(std::move(request)),
-      directory_(request_.output, mode_of(request_), request_.shard.has_value(), request_.between,
-                 request_.look_only),
-      blob_(blob_in(directory_.home())),
-      plan_(plan_identity(planned)),
-      source_(look_at(request_, source)) {
-  for (const ManifestLayer& layer : planned.front().layers) layers_.push_back(layer.index);
-  if (request_.resume && !request_.shard && !request_.look_only) look_for_replacement();
-  if (!directory_.replaces() && (request_.resume || request_.shard)) {
-    look_for_manifests(planned);
-    if (complete_ && !request_.resume) {
-      throw Error::output(fmt::format("{}: complete already", request_.output.string()))
-          .hint("--resume accepts it; a shard replaces no result, so remove it first");
-    }
-    if (!complete_ && damages_.empty()) {
-      others().refuse();
-      if (request_.shard) look_for_own_shard();
-    }
+      directory_(request_.output, request_.shard.has_value(), request_.look_only),
+      wanted_{.planned = planned,
+              .include_rest = request_.include_rest,
+              .shard = request_.shard,
+              .plan = plan_identity(planned),
+              .source = look_at(request_, source),
+              .flags = request_.flags},
+      seen_(observe(directory_, wanted_)) {
+  const Answer& answer = answer_to(seen_.there, asked_of(request_));
+  if (answer.does == Does::kRefuse) {
+    const bool named = answer.kind == ErrorKind::kInput && seen_.cause;
+    throw named ? seen_.cause->hint(std::string(answer.hint)) : refusal(answer, seen_.named);
   }
-  if (!complete_) open_journal(planned);
+  carry_out(answer.does);
 }
 
 ConversionOutput::~ConversionOutput() {
-  if (journal_ && !finished_any_ && (looked_at_ || earlier_.files.empty())) journal_->remove();
+  const bool keeps = finished_any_ || (resumed_ && !seen_.journal.files.empty());
+  if (journal_ && !keeps) journal_->remove();
 }
 
-OtherConversions ConversionOutput::others() const {
-  return {request_, directory_, blob_, plan_, source_};
-}
-
-fs::path ConversionOutput::blob_in(const fs::path& home) const {
-  return request_.include_rest ? home / kBlobFolder : home;
-}
-
-// Goes on with a replacement that an earlier --force began. But if OUT holds a complete result and
-// the replacement is of another conversion, it is left alone: OUT's result is looked at.
-void ConversionOutput::look_for_replacement() {
-  for (const fs::path& folder : Replacement::folders(request_.output)) {
-    for (const fs::path& blob : record_places(folder)) {
-      const JournalContent begun = read_journal(blob / journal_name({}));
-      const bool same =
-          begun.plan == plan_ && begun.stamp == source_.stamp && blob == blob_in(folder);
-      if (begun.bytes == 0 || same) continue;
-      std::error_code ignored;
-      if (fs::exists(blob_ / kManifestName, ignored)) return;
+void ConversionOutput::carry_out(Does does) {
+  if (does == Does::kReplace) {
+    if (!seen_.lost_rank.empty()) {
+      throw refusal(kKeepsRank, {request_.output.string(), {}, seen_.lost_rank});
     }
+    directory_.replace(request_.between);
   }
-  if (directory_.resume_replacement()) blob_ = blob_in(directory_.home());
+  resumed_ = does == Does::kContinue;
+  if (resumed_ && seen_.beside) directory_.resume_replacement();
+  blob_ = blob_place(directory_.home(), request_.include_rest);
+  if (does == Does::kAccept) accept(seen_.own_shard ? seen_.own_shard->ranks : seen_.ranks);
+  if (resumed_) earlier_ = seen_.journal;
+  if (resumed_ || does == Does::kTakeOver) take_over_ranks();
+  if (!complete_) open_journal();
 }
 
-void ConversionOutput::look_for_manifests(const std::vector<Manifest>& planned) {
-  std::vector<Manifest> found;
-  for (const fs::path& blob : all_blobs(request_.output)) {
-    std::error_code ignored;
-    if (!fs::exists(blob / kManifestName, ignored)) continue;
-    Manifest manifest = read_manifest_of_result(blob, request_.shard.has_value());
-    const Manifest* plan = planned_for(blob, blob_, planned);
-    std::vector<std::string> differences =
-        differing_flags(manifest, plan == nullptr ? planned.front() : *plan);
-    if (plan == nullptr && differences.empty()) differences.emplace_back("the ranks");
-    if (!differences.empty()) {
-      const std::string text = fmt::format("{}: holds a complete result of another conversion: {}",
-                                           blob.string(), fmt::join(differences, "; "));
-      if (request_.shard) {
-        throw Error::output(text).hint(
-            "choose another directory; a shard replaces no result, so remove it first");
-      }
-      throw Error::usage(text).hint("choose another directory; --force replaces it");
-    }
-    found.push_back(std::move(manifest));
-  }
-  complete_ = found.size() == planned.size();
-  if (!complete_) return;
+// Files of a complete result that are missing or damaged will be made again; warnings about the data
+// are taken over.
+void ConversionOutput::accept(const std::vector<Manifest>& manifests) {
   directory_.keep();
-  if (request_.resume) look_at_result(found, planned);
-  if (!request_.shard) remove_records();
-}
-
-// Damaged files will be made again; warnings about the data are taken over from the manifests.
-void ConversionOutput::look_at_result(const std::vector<Manifest>& found,
-                                      const std::vector<Manifest>& planned) {
-  FinishedBlob result =
-      look_at_finished(blob_, found, /*indexed=*/true, request_.check, request_.between);
-  if (result.damages.empty()) return;
-  complete_ = false;
+  FinishedBlob result = look_at_finished(blob_, manifests, /*indexed=*/!seen_.own_shard,
+                                         request_.check, request_.between);
+  complete_ = result.damages.empty();
+  if (complete_ && !request_.shard) remove_records();
   looked_at_ = true;
   damages_ = std::move(result.damages);
   lost_ = std::move(result.lost);
   earlier_ = std::move(result.whole);
-  for (const Manifest& manifest : found) {
-    earlier_.warnings.insert(manifest.warnings.begin(), manifest.warnings.end());
+  for (const Manifest& manifest : manifests) add_warnings(manifest);
+  if (seen_.own_shard) earlier_.warnings = seen_.own_shard->warnings;
+}
+
+void ConversionOutput::add_warnings(const Manifest& manifest) {
+  const std::vector<std::string>& planned = wanted_.planned.front().warnings;
+  for (const std::string& warning : manifest.warnings) {
+    if (std::ranges::find(planned, warning) == planned.end()) earlier_.warnings.insert(warning);
   }
-  for (const std::string& warning : planned.front().warnings) earlier_.warnings.erase(warning);
+}
+
+// Files of ranks that are complete are kept if their checksums hold. The model directory's files
+// belong to all ranks: this run has to make the same ones.
+void ConversionOutput::take_over_ranks() {
+  for (const Manifest& manifest : seen_.ranks) {
+    for (FinishedFile& file : files_of(manifest)) earlier_.files.emplace(file.name, file);
+    add_warnings(manifest);
+  }
+  for (const Manifest& manifest : seen_.other_ranks) {
+    for (FinishedFile& file : rest_of(manifest)) lost_.emplace(file.name, file);
+  }
 }
 
 // Removes what a run that was killed after its last manifest left: its journal, and perhaps
@@ -188,61 +144,29 @@ void ConversionOutput::remove_records() {
   }
 }
 
-void ConversionOutput::look_for_own_shard() {
-  const fs::path path = blob_ / shard_manifest_name(*request_.shard);
-  std::error_code ignored;
-  if (request_.force || !fs::exists(path, ignored)) return;
-  if (!request_.resume) {
-    throw Error::output(fmt::format("{}: this shard is complete already", path.string()))
-        .hint("--resume accepts it, --force writes it again");
-  }
-  const ShardManifest own = read_shard_manifest(path);
-  FinishedBlob result =
-      look_at_finished(blob_, own.ranks, /*indexed=*/false, request_.check, request_.between);
-  complete_ = result.damages.empty();
-  if (complete_) return;
-  looked_at_ = true;
-  damages_ = std::move(result.damages);
-  lost_ = std::move(result.lost);
-  earlier_ = std::move(result.whole);
-  earlier_.warnings = own.warnings;
-}
-
-void ConversionOutput::open_journal(const std::vector<Manifest>& planned) {
-  const fs::path path = blob_ / journal_name(request_.shard);
-  JournalContent found = read_journal(path);
-  const bool resumed = request_.resume && found.bytes > 0 && !looked_at_;
-  if (resumed) others().refuse_begun(found);
-  if (request_.shard && !request_.resume && !request_.force && !found.files.empty()) {
-    throw Error::output(
-        fmt::format("{}: an earlier run of this shard did not finish", path.string()))
-        .hint("--resume goes on, --force starts again");
-  }
-  others().refuse_layers(planned);
+void ConversionOutput::open_journal() {
   if (request_.look_only) {
     directory_.require_writable();
-    if (resumed) earlier_ = std::move(found);
     return;
   }
   make_directories(blob_);
-  journal_ = std::make_unique<Journal>(path);
+  journal_ = std::make_unique<Journal>(blob_ / journal_name(request_.shard));
   try {
-    if (resumed) {
-      journal_->resume(found);
-      earlier_ = std::move(found);
+    if (resumed_) {
+      journal_->resume(seen_.journal);
     } else {
       JournalHead head;
-      head.plan = plan_;
-      head.stamp = source_.stamp;
+      head.plan = wanted_.plan;
+      head.stamp = wanted_.source.stamp;
       head.flags = request_.flags;
-      for (const Manifest& manifest : planned) {
+      for (const Manifest& manifest : wanted_.planned) {
         head.layer_files += static_cast<int64_t>(manifest.layers.size());
       }
-      for (const ManifestFile& file : planned.front().rest) head.rest.push_back(file.name);
+      for (const ManifestFile& file : wanted_.planned.front().rest) head.rest.push_back(file.name);
       journal_->begin(head);
     }
   } catch (const Error&) {
-    if (!resumed) journal_->remove();  // it records nothing, and an empty OUT shall stay empty
+    if (!resumed_) journal_->remove();  // it records nothing, and an empty OUT shall stay empty
     throw;
   }
   remove_leftovers();
@@ -272,10 +196,6 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
   return found->second;
 }
 
-std::string ConversionOutput::holds() const {
-  return content_text(request_.output, blob_ / journal_name(request_.shard));
-}
-
 void ConversionOutput::finished(const FinishedFile& file,
                                 const std::vector<std::string>& warnings) {
   const auto lost = lost_.find(file.name);
@@ -283,8 +203,9 @@ void ConversionOutput::finished(const FinishedFile& file,
     throw Error::usage(
         fmt::format("{}: its bytes differ from those in the manifest: the input has changed since",
                     (blob_ / file.name).lexically_normal().string()))
-        .hint(request_.shard ? "every shard has to be converted again, with --force"
-                             : "--force converts everything again");
+        .hint(request_.shard              ? "every shard has to be converted again, with --force"
+              : seen_.other_ranks.empty() ? "--force converts everything again"
+                                          : "choose another directory");
   }
   // The shard that an earlier run completed is complete no more once a file gets other bytes.
   if (request_.shard && !finished_any_ && !looked_at_)
@@ -300,8 +221,10 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   all.insert(earlier_.warnings.begin(), earlier_.warnings.end());
   finished_any_ = true;
   if (request_.shard) {
-    const ShardManifest manifest{*request_.shard, plan_, source_,
-                                 layers_,         all,   std::move(manifests)};
+    std::vector<int64_t> layers;  // numbers
+    for (const ManifestLayer& layer : wanted_.planned.front().layers) layers.push_back(layer.index);
+    const ShardManifest manifest{*request_.shard,   wanted_.plan, wanted_.source,
+                                 std::move(layers), all,          std::move(manifests)};
     write_file_atomically(blob_ / shard_manifest_name(*request_.shard),
                           write_shard_manifest(manifest));
   } else {
@@ -312,7 +235,7 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
   }
   if (directory_.replaces()) journal_->ready();
   const std::string left = directory_.publish();
-  blob_ = blob_in(request_.output);
+  blob_ = blob_place(request_.output, request_.include_rest);
   journal_->moved(blob_ / journal_name(request_.shard));
   journal_->remove();
   std::vector<std::string> said(all.begin(), all.end());

@@ -1,5 +1,5 @@
-// Decides where a conversion writes, and what an earlier run has done of it already: what --force,
-// --resume and --shard mean. The files of OUT: man/mxfp4-repack-container.5.
+// Carries out what states.hpp's table answers to a conversion: begins, goes on, takes over, replaces.
+// The files of OUT: man/mxfp4-repack-container.5.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,7 @@
 
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
-#include "formats/blob/shard_manifest.hpp"
-#include "formats/output/other_conversions.hpp"
+#include "formats/output/observe.hpp"
 #include "formats/output/output_directory.hpp"
 #include "formats/source/source.hpp"
 #include "lib/plan/shard.hpp"
@@ -38,18 +37,8 @@ struct OutputRequest {
 class ConversionOutput {
  public:
   // `planned`: the manifests that will be written, without what depends on the data
-  // (planned_manifests). Without resume and shard, OUT has to be empty; force builds a new result
-  // beside the one that this program wrote there, which stays until commit(). With resume, OUT may
-  // hold one of these:
-  // - A complete result of this plan: complete() is true, and there is nothing to do. If files of it
-  //   are missing or damaged, damages() lists them, and they are made again.
-  // - An unfinished run of this plan, whose source is unchanged: its complete files are kept. The run
-  //   may be one that replaces another result.
-  // - Another plan's run, or one on a source that changed: Error::usage, which names the flags that
-  //   differ.
-  // - Anything else: Error::output.
-  // A shard writes beside the files of others in OUT. Its own files are treated as above; force
-  // replaces only them.
+  // (planned_manifests). Locks OUT, looks at it, and throws what the table of states.hpp refuses:
+  // Error::output, Error::usage for other flags, Error::input for a damaged manifest.
   ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
                    const Source& source);
   ConversionOutput(const ConversionOutput&) = delete;
@@ -66,9 +55,9 @@ class ConversionOutput {
   // will replace OUT.
   [[nodiscard]] const std::filesystem::path& blob() const { return blob_; }
   void reserve(int64_t bytes) const { directory_.reserve(bytes); }
-  // The free bytes of the file system, and a text that says what OUT holds.
+  // The free bytes of the file system, and a text that says what OUT held at first.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return directory_.free_bytes(); }
-  [[nodiscard]] std::string holds() const;
+  [[nodiscard]] const std::string& holds() const { return seen_.holds; }
   // Whether an earlier run finished the file, by its record alone: the file may have changed since.
   [[nodiscard]] bool recorded(const std::string& name) const {
     return earlier_.files.contains(name);
@@ -86,27 +75,25 @@ class ConversionOutput {
                                   const std::vector<std::string>& warnings);
 
  private:
-  void look_for_manifests(const std::vector<Manifest>& planned);
-  void look_at_result(const std::vector<Manifest>& found, const std::vector<Manifest>& planned);
-  void look_for_replacement();
+  void carry_out(Does does);
+  void accept(const std::vector<Manifest>& manifests);
+  void add_warnings(const Manifest& manifest);
+  void take_over_ranks();
   void remove_records();
-  void look_for_own_shard();
-  void open_journal(const std::vector<Manifest>& planned);
+  void open_journal();
   void remove_leftovers() const;
-  [[nodiscard]] OtherConversions others() const;
-  [[nodiscard]] std::filesystem::path blob_in(const std::filesystem::path& home) const;
 
   OutputRequest request_;
   OutputDirectory directory_;
+  Wanted wanted_;
+  Seen seen_;
   std::filesystem::path blob_;
-  std::string plan_;  // identity
-  SourceSeen source_;
-  std::vector<int64_t> layers_;  // numbers
   JournalContent earlier_;
   std::vector<std::string> damages_;
-  std::map<std::string, FinishedFile> lost_;  // files in damages_, as the manifests have them
+  std::map<std::string, FinishedFile> lost_;  // files that are made again, as manifests have them
   std::string leftover_;
   bool looked_at_ = false;  // the files in earlier_ were compared with manifests, and are whole
+  bool resumed_ = false;    // goes on with the journal that was there
   std::unique_ptr<Journal> journal_;
   bool finished_any_ = false;
   bool complete_ = false;

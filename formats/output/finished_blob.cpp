@@ -67,22 +67,35 @@ class Look {
 
 }  // namespace
 
+std::vector<FinishedFile> files_of(const Manifest& manifest) {
+  std::vector<FinishedFile> files;
+  for (const ManifestLayer& layer : manifest.layers) {
+    files.push_back({name_in_blob(manifest.rank, layer.file), layer.size, layer.xxh3_128, {}});
+    for (const ManifestTensor& tensor : layer.tensors) {
+      files.back().tensors.push_back(tensor.xxh3_128);
+    }
+  }
+  return files;
+}
+
+std::vector<FinishedFile> rest_of(const Manifest& manifest) {
+  std::vector<FinishedFile> files;
+  for (const ManifestFile& file : manifest.rest) {
+    files.push_back({"../" + file.name, file.size, file.xxh3_128, {}});
+  }
+  return files;
+}
+
 FinishedBlob look_at_finished(const fs::path& blob, const std::vector<Manifest>& manifests,
                               bool indexed, bool all_bytes, const std::function<void()>& between) {
   FinishedBlob found;
   Look look(blob, all_bytes, between, found);
   for (const Manifest& manifest : manifests) {
-    for (const ManifestLayer& layer : manifest.layers) {
-      FinishedFile file{name_in_blob(manifest.rank, layer.file), layer.size, layer.xxh3_128, {}};
-      for (const ManifestTensor& tensor : layer.tensors) file.tensors.push_back(tensor.xxh3_128);
-      look.file(file, true);
-    }
+    for (const FinishedFile& file : files_of(manifest)) look.file(file, true);
     if (indexed) look.index(manifest);
   }
   if (manifests.empty()) return found;
-  for (const ManifestFile& file : manifests.front().rest) {
-    look.file({"../" + file.name, file.size, file.xxh3_128, {}}, false);
-  }
+  for (const FinishedFile& file : rest_of(manifests.front())) look.file(file, false);
   return found;
 }
 

@@ -20,6 +20,10 @@ struct FinishedBlob {
   std::map<std::string, FinishedFile> lost;
 };
 
+// The layer files that a manifest names, and the files of the model directory around the blob.
+[[nodiscard]] std::vector<FinishedFile> files_of(const Manifest& manifest);
+[[nodiscard]] std::vector<FinishedFile> rest_of(const Manifest& manifest);
+
 // Checks the files of `manifests` in `blob` and in the model directory around it: whether they are
 // there, their sizes, headers and seek tables; with `all_bytes` their checksums, too; with
 // `indexed` the ranks' indexes, which a shard does not have. Calls `between` every few MB that are

@@ -1,5 +1,6 @@
-// The directory that a command writes to. Decides whether it may be used, locks other writers out,
-// says where files go until the result is complete, and cleans up after a failed run.
+// The directory that a command writes to: locks other writers out, says where files go until the
+// result is complete, and cleans up after a failed run. What may happen to what lies there already:
+// states.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +14,29 @@
 
 namespace mxfp4 {
 
-enum class OutputMode : uint8_t {
-  kNew,      // must not exist, or be empty
-  kReplace,  // may hold what an earlier run of this program wrote, which stays until publish()
-  kJoin,     // may hold what an earlier run wrote, which stays
-};
-
 class OutputDirectory {
  public:
-  // Creates `path` and locks it; several processes may hold a `shared` lock. Calls `between` while
-  // files are read; it may throw. Throws Error::output if the mode does not allow what is there;
-  // every mode refuses files that this program did not write. With `look_only`, throws the same,
-  // and changes nothing.
-  OutputDirectory(std::filesystem::path path, OutputMode mode, bool shared = false,
-                  const std::function<void()>& between = {}, bool look_only = false);
+  // Creates `path` and locks it; several processes may hold a `shared` lock. Finishes a replacement
+  // that was cut off between two renames. Throws Error::output for a path that no run can use: inside
+  // a blob, not a directory, locked by another process. With `look_only`, throws the same, and changes
+  // nothing.
+  explicit OutputDirectory(std::filesystem::path path, bool shared = false, bool look_only = false);
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
   // Without keep(): if the constructor created `path`, removes it unless it holds files.
   ~OutputDirectory();
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Without `look_only`, it always exists.
+  [[nodiscard]] bool exists() const;
+  [[nodiscard]] bool is_empty() const;
+  // Builds the new result beside what is there, which stays until publish(). Calls `between` while files
+  // are read; it may throw. Throws Error::output if a file's content does not show that this program
+  // wrote it.
+  void replace(const std::function<void()>& between);
+  // The replacement that a killed run left, and going on with it.
+  [[nodiscard]] std::optional<BegunReplacement> begun_replacement() const;
+  void resume_replacement();
 
   // Where files are written: `path`, or the directory that publish() puts in its place.
   [[nodiscard]] const std::filesystem::path& home() const {
@@ -39,9 +45,7 @@ class OutputDirectory {
   [[nodiscard]] bool replaces() const { return replacement_.has_value(); }
   // Bytes that are free in the file system; nullopt if it cannot say.
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
-  // Goes on with the replacement that a killed run in mode kReplace left; false if there is none.
-  bool resume_replacement();
-  // Call it when everything in home() is complete and the journal says ready. With kReplace it puts
+  // Call it when everything in home() is complete and the journal says ready. After replace() it puts
   // the new result in place and removes the old one. Returns a line about what could not be
   // removed; empty if all could.
   std::string publish();
@@ -59,7 +63,6 @@ class OutputDirectory {
 
  private:
   void lock(bool shared);
-  void open(OutputMode mode, const std::function<void()>& between);
 
   std::filesystem::path path_;
   std::optional<Replacement> replacement_;
@@ -69,15 +72,5 @@ class OutputDirectory {
   bool existed_ = true;
   bool keep_ = false;
 };
-
-// Throws Error::output if one of the inputs lies in `output`, also if its path does not show it:
-// through a link, or through another mount of the same volume.
-void refuse_inputs_in(const std::filesystem::path& output,
-                      const std::vector<std::filesystem::path>& inputs);
-
-// Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies in:
-// if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.
-void refuse_blob_folder_in(const std::filesystem::path& checkpoint,
-                           const std::filesystem::path& output);
 
 }  // namespace mxfp4

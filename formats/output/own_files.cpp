@@ -20,6 +20,7 @@
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/mapped_file.hpp"
+#include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -282,9 +283,7 @@ OwnFiles find_own_files(const fs::path& directory, Evidence evidence,
 
 void refuse_foreign(const fs::path& directory, const OwnFiles& own) {
   if (own.foreign.empty()) return;
-  throw Error::output(fmt::format("{}: holds {}, which this program did not write",
-                                  directory.string(), std::ranges::min(own.foreign).string()))
-      .hint("choose another directory, or take that file out of this one");
+  throw refusal(kKeepsForeign, {directory.string(), {}, std::ranges::min(own.foreign).string()});
 }
 
 void remove_own_files(const fs::path& directory, const OwnFiles& own) {

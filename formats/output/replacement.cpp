@@ -44,11 +44,15 @@ fs::path without_links(fs::path path) {
   return error ? fs::absolute(path, error) : whole;
 }
 
-JournalContent journal_in(const fs::path& folder) {
+// The journal of the run that writes into a new directory.
+BegunReplacement begun_in(const fs::path& folder) {
   const std::string name = fmt::format("{}progress", kJournalPrefix);
   JournalContent journal = read_journal(folder / name);
-  return journal.bytes > 0 ? journal : read_journal(folder / kBlobFolder / name);
+  if (journal.bytes > 0) return {std::move(journal), folder};
+  return {read_journal(folder / kBlobFolder / name), folder / kBlobFolder};
 }
+
+JournalContent journal_in(const fs::path& folder) { return begun_in(folder).journal; }
 
 // Tries to take a lock, and holds it as long as this object lives.
 class TriedLock {
@@ -174,6 +178,16 @@ Replacement::~Replacement() {
   if (descriptor_ < 0) return;
   if (!places_.fresh.empty()) remove_if_empty(places_.fresh);
   close(descriptor_);
+}
+
+std::optional<BegunReplacement> Replacement::begun(const fs::path& path) {
+  const fs::path out = without_links(path);
+  for (const Places& places : {beside(out), inside(out)}) {
+    if (!is_folder(places.fresh)) continue;
+    BegunReplacement found = begun_in(places.fresh);
+    if (found.journal.bytes > 0) return found;
+  }
+  return std::nullopt;
 }
 
 std::optional<Replacement> Replacement::interrupted(const fs::path& path) {

@@ -3,15 +3,13 @@
 // same file system, and takes the old one's name when it is complete.
 //
 //   beside   The new directory is .OUT.mxfp4_repack-new in OUT's parent. At the end the two names
-// are
-//            exchanged; if the file system cannot do that, OUT is renamed to .OUT.mxfp4_repack-old,
-//            and the new directory to OUT.
-//   inside   If OUT is a mount point, the current directory, or in a directory that may not be
-// written
-//            to, the new directory is OUT/.mxfp4_repack-new. At the end the old files move to
+//            are exchanged; if the file system cannot do that, OUT is renamed to
+//            .OUT.mxfp4_repack-old, and the new directory to OUT.
+//   inside   If OUT cannot be renamed (a mount point, the current directory, a directory of an
+//            image's lower layer), or lies in a directory that may not be written to, the new
+//            directory is OUT/.mxfp4_repack-new. At the end the old files move to
 //            OUT/.mxfp4_repack-old, the new ones to OUT. If the run is killed in between, the next
-// run
-//            that writes OUT finishes the move.
+//            run that writes OUT finishes the move.
 //
 // The old files are removed last. What this program did not write is never removed, but moved back
 // to OUT.
@@ -22,9 +20,16 @@
 #include <string>
 #include <vector>
 
+#include "formats/blob/journal.hpp"
 #include "formats/output/own_files.hpp"
 
 namespace mxfp4 {
+
+// A replacement that was cut off before its new result was complete.
+struct BegunReplacement {
+  JournalContent journal;
+  std::filesystem::path place;  // the directory that the journal lies in
+};
 
 class Replacement {
  public:
@@ -32,6 +37,7 @@ class Replacement {
   // is what it holds, nothing foreign. Removes what an earlier replacement left. Throws
   // Error::output, as do the functions below.
   Replacement(const std::filesystem::path& out, OwnFiles old);
+  [[nodiscard]] static std::optional<BegunReplacement> begun(const std::filesystem::path& out);
   // Goes on with the new directory that an interrupted replacement left, if there is one.
   [[nodiscard]] static std::optional<Replacement> interrupted(const std::filesystem::path& out);
   Replacement(Replacement&& other) noexcept;

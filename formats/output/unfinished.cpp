@@ -11,10 +11,9 @@
 #include "formats/blob/journal.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/os/directory.hpp"
-#include "formats/output/output_content.hpp"
+#include "formats/output/observe.hpp"
 #include "formats/output/own_files.hpp"
 #include "formats/output/replacement.hpp"
-#include "formats/output/unpack_output.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -36,17 +35,15 @@ int64_t layers_in_manifests(const fs::path& blob) {
 }
 
 void refuse_journal(const fs::path& path, const fs::path& blob) {
-  const JournalContent journal = read_journal(blob / fmt::format("{}progress", kJournalPrefix));
+  const JournalContent journal = read_journal(blob / journal_name({}));
   if (journal.bytes == 0 || journal.ready) return;
   if (journal.plan == kUnpackPlan) {
     throw Error::input(fmt::format("{}: unfinished: an unpack was cut off here", path.string()))
         .hint("unpack with --force makes it again");
   }
   if (layers_in_manifests(blob) >= journal.layer_files) return;  // killed after the last manifest
-  const auto layers = std::ranges::count_if(
-      journal.files, [](const auto& entry) { return !entry.second.tensors.empty(); });
   throw Error::input(fmt::format("{}: unfinished: {} of {} layer files are complete", path.string(),
-                                 layers, journal.layer_files))
+                                 finished_layers(journal), journal.layer_files))
       .hint("convert with the same flags and --resume goes on");
 }
 

@@ -1,20 +1,18 @@
 #include "formats/output/unpack_output.hpp"
 
-#include <fmt/format.h>
+#include "formats/output/observe.hpp"
 
 namespace mxfp4 {
-namespace {
-
-std::string journal_name() { return fmt::format("{}progress", kJournalPrefix); }
-
-}  // namespace
 
 UnpackOutput::UnpackOutput(const std::filesystem::path& path, bool replace, int64_t layer_files,
                            int64_t bytes, const std::function<void()>& between)
-    : path_(path),
-      directory_(path, replace ? OutputMode::kReplace : OutputMode::kNew, false, between) {
+    : path_(path), directory_(path) {
+  const Seen seen = observe(directory_, {});
+  const Answer& answer = answer_to(seen.there, replace ? Asked::kUnpackForce : Asked::kUnpack);
+  if (answer.does == Does::kRefuse) throw refusal(answer, seen.named);
+  if (answer.does == Does::kReplace) directory_.replace(between);
   directory_.reserve(bytes);
-  journal_ = std::make_unique<Journal>(home() / journal_name());
+  journal_ = std::make_unique<Journal>(home() / journal_name({}));
   try {
     JournalHead head;
     head.plan = kUnpackPlan;
@@ -36,7 +34,7 @@ std::string UnpackOutput::commit() {
   journal_->ready();
   std::string note = directory_.publish();
   committed_ = true;
-  journal_->moved(path_ / journal_name());
+  journal_->moved(path_ / journal_name({}));
   journal_->remove();
   return note;
 }

@@ -7,15 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "formats/blob/journal.hpp"
 #include "formats/output/output_directory.hpp"
 
 namespace mxfp4 {
-
-// What an unpack's journal has in place of a plan's identity.
-inline constexpr std::string_view kUnpackPlan = "unpack";
 
 class UnpackOutput {
  public:

@@ -121,15 +121,6 @@ expect_one_error 'loaded: holds layer-0000[01].safetensors, but no record of an 
 grep -qx 'hint: choose another directory; --force replaces what this program wrote' stderr || fail 'no hint'
 "$BIN" unpack before -o again -q
 diff -r again loaded
-# A rank of this very plan is a result too.
-# shellcheck disable=SC2086
-expect_exit 0 "$BIN" convert "$model" -o rank $flags --tp-size 2 --rank 0
-cp -r rank copy
-# shellcheck disable=SC2086
-expect_exit 5 "$BIN" convert "$model" -o rank $flags --tp-size 2 --resume
-expect_one_error 'rank: holds rank-00-of-02/.*, but no record of an unfinished conversion$'
-diff -r copy rank
-
 # Nothing is written by --dry-run, by inspect, or by a deployment that is refused.
 expect_exit 0 "$BIN" convert "$model" -o dry --arch sm90 --dry-run
 grep -q 'would write' stdout || fail 'no plan shown'

@@ -79,6 +79,61 @@ PY
   rm -rf whole
 done
 
+# Ranks that are made one by one into the same OUT add up to what one run writes, in any order, with
+# every flag, also after a run that was stopped.
+for extra in '' --include-rest; do
+  # shellcheck disable=SC2086
+  convert_quietly "$model" -o together $flags --tp-size 4 $extra
+  for asked in '' --resume --force; do
+    rm -rf added
+    for rank in 2 0 3 1; do
+      # shellcheck disable=SC2086
+      expect_exit 0 "$BIN" convert "$model" -o added $flags --tp-size 4 --rank $rank $extra $asked
+      # shellcheck disable=SC2086
+      expect_exit 0 "$BIN" convert "$model" -o added $flags --tp-size 4 --rank $rank $extra --resume
+      grep -q 'complete already' stdout || fail 'a rank was made twice'
+    done
+    diff -r together added
+    # Every rank is there now, also for a run that makes all of them.
+    # shellcheck disable=SC2086
+    expect_exit 0 "$BIN" convert "$model" -o added $flags --tp-size 4 $extra --resume
+    grep -q 'complete already' stdout || fail 'the ranks are no result'
+  done
+  # Ranks that are missing are made by a run without --rank.
+  rm -r added/*rank-0[13]* added/*/rank-0[13]* 2>/dev/null || true
+  cp -r added some
+  # shellcheck disable=SC2086
+  expect_exit 5 "$BIN" convert "$model" -o added $flags --tp-size 4 $extra
+  expect_one_error 'added: exists and is not empty$'
+  grep -qx 'hint: --resume makes the ranks that are missing' stderr || fail 'no way on'
+  diff -r some added
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" convert "$model" -o added $flags --tp-size 4 $extra --resume
+  diff -r together added
+  # --force removes no rank that it does not make again.
+  for more in '' '--compress none' '--layers 0' '--dry-run'; do
+    # shellcheck disable=SC2086
+    expect_exit 5 "$BIN" convert "$model" -o added $flags --tp-size 4 --rank 1 $extra --force $more
+    expect_one_error 'added: holds rank-0[0-3]-of-04, which this conversion does not make$'
+    grep -qx 'hint: choose another directory; without --rank every rank is made again' stderr || fail 'no way on'
+    diff -r together added
+  done
+  rm -r some together
+done
+# Other flags are another conversion, whose rank is none of this one's.
+# shellcheck disable=SC2086
+{
+  rm -rf one
+  convert_quietly "$model" -o one $flags --tp-size 4 --rank 0
+  expect_exit 5 "$BIN" convert "$model" -o one $flags --tp-size 4 --rank 1 --shard 0/2
+  expect_one_error 'one: holds rank-00-of-04 of this conversion, which is complete$'
+  expect_exit 5 "$BIN" convert "$model" -o one $flags --tp-size 4 --rank 1 --compress none
+  expect_one_error 'one: exists and is not empty$'
+  expect_exit 2 "$BIN" convert "$model" -o one $flags --tp-size 4 --rank 1 --compress none --resume
+  expect_one_error 'one/rank-00-of-04: holds a complete result of another conversion: --compress: zstd, now none'
+  rm -r one
+}
+
 # verify finds a rank under another's name or of another conversion, and warns of a missing one; inspect
 # warns of all three.
 # shellcheck disable=SC2086

@@ -84,7 +84,6 @@ while IFS='|' read -r other said; do
 done <<'EOF'
 --compress zstd|--compress: none, now zstd
 --compress none --layers 0-3|--layers: 0,1,2,3,4,5,6,7, now 0,1,2,3
---compress none --rank 1|the ranks
 --compress none --knob params_dtype=float16|--knob: .*, now .*float16
 --compress none --emit loaded|layout: marlin/w4a16, now loaded
 EOF

@@ -111,10 +111,10 @@ expect_one_error 'complete already'
 # Whatever the flags: no shard knows which of the others have written over a result already.
 expect_exit 5 shard --shard 1/2 --force
 expect_one_error 'complete already'
-grep -q '^hint: .*remove it first$' stderr || fail 'a wrong hint'
+grep -q '^hint: .*a shard replaces no result$' stderr || fail 'a wrong hint'
 expect_exit 5 shard --shard 1/2 --force --compress none
 expect_one_error 'complete result of another conversion'
-grep -q '^hint: .*remove it first$' stderr || fail 'a wrong hint'
+grep -q '^hint: .*a shard replaces no result$' stderr || fail 'a wrong hint'
 diff -r out before
 
 # A killed shard goes on with --resume; without it the remains are named. Scales of zeros compress to

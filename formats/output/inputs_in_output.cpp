@@ -1,0 +1,113 @@
+#include "formats/output/inputs_in_output.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <system_error>
+
+#include "formats/blob/blob_reader.hpp"
+#include "formats/blob/manifest.hpp"
+#include "formats/os/file_identity.hpp"
+#include "formats/output/replacement.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The files in `directory` and its folders; not all of them if there are many, which this program
+// does not write.
+std::set<FileIdentity> identities_in(const fs::path& directory) {
+  constexpr size_t kMany = 100'000;
+  std::set<FileIdentity> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    if (const auto identity = identity_of(at->path())) found.insert(*identity);
+    if (found.size() > kMany) break;
+  }
+  return found;
+}
+
+// A temporary file that shows whether two paths lead to one directory. A volume that is mounted
+// twice, through FUSE or the network, has two device numbers, but a file made in one place appears
+// in the other.
+class Probe {
+ public:
+  explicit Probe(const fs::path& directory)
+      : path_((directory / fmt::format(".{}.tmp-XXXXXX", kManifestName)).string()),
+        descriptor_(mkostemp(path_.data(), O_CLOEXEC)) {}
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  ~Probe() {
+    if (descriptor_ < 0) return;  // the directory cannot be written to, so nothing in it is at risk
+    close(descriptor_);
+    unlink(path_.c_str());
+  }
+
+  // Whether `path` or one of the directories above it is the probe's directory.
+  [[nodiscard]] bool is_seen_from(const fs::path& path) const {
+    std::error_code error;
+    fs::path at = fs::weakly_canonical(path, error);
+    if (error || descriptor_ < 0) return false;
+    const fs::path name = fs::path(path_).filename();
+    for (; !at.empty(); at = at.parent_path()) {
+      if (identity_of(at / name)) return true;
+      if (at == at.parent_path()) break;
+    }
+    return false;
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+}  // namespace
+
+void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& inputs) {
+  std::error_code ignored;
+  if (!fs::exists(output, ignored)) return;
+  std::set<FileIdentity> there = identities_in(output);
+  for (const fs::path& folder : Replacement::folders(output)) there.merge(identities_in(folder));
+  if (there.empty()) return;  // no file can be lost
+  const Probe probe(output);
+  for (const fs::path& input : inputs) {
+    const auto identity = identity_of(input);
+    // An input that is a link may lie in `output` though its content does not: its parent is
+    // compared.
+    const bool inside = lies_in(input, output) || lies_in(input.parent_path() / ".", output);
+    const bool found = inside || (identity && there.contains(*identity)) ||
+                       probe.is_seen_from(input) || probe.is_seen_from(input.parent_path() / ".");
+    if (!found) continue;
+    throw Error::output(fmt::format("{}: holds the input {}", output.string(), input.string()))
+        .hint("choose another directory");
+  }
+}
+
+void refuse_blob_folder_in(const fs::path& checkpoint, const fs::path& output) {
+  std::error_code ignored;
+  const bool whole = fs::is_directory(checkpoint, ignored);
+  const fs::path directory =
+      fs::weakly_canonical(whole ? checkpoint : checkpoint.parent_path() / ".", ignored);
+  // OUT may be a link: what counts is where it lies, and where it leads.
+  const fs::path given = (fs::absolute(output, ignored) / "").lexically_normal().parent_path();
+  for (const fs::path& place :
+       {fs::weakly_canonical(given.parent_path(), ignored) / given.filename(),
+        fs::weakly_canonical(given, ignored)}) {
+    const fs::path below = place.lexically_relative(directory / "").lexically_normal();
+    const std::string name = below.empty() ? "" : below.begin()->string();
+    if (name != kBlobFolder && !is_rank_directory(name)) continue;
+    throw Error::usage(fmt::format("--output: {}: {} in the checkpoint's directory would make that "
+                                   "directory a blob",
+                                   output.string(), name))
+        .hint("choose another name");
+  }
+}
+
+}  // namespace mxfp4

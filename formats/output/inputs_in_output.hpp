@@ -1,0 +1,19 @@
+// Refuses an OUT in which the input lies, or that would make a blob of the checkpoint's directory.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace mxfp4 {
+
+// Throws Error::output if one of the inputs lies in `output`, also if its path does not show it:
+// through a link, or through another mount of the same volume.
+void refuse_inputs_in(const std::filesystem::path& output,
+                      const std::vector<std::filesystem::path>& inputs);
+
+// Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies in:
+// if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.
+void refuse_blob_folder_in(const std::filesystem::path& checkpoint,
+                           const std::filesystem::path& output);
+
+}  // namespace mxfp4

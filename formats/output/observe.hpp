@@ -1,0 +1,65 @@
+// Looks at OUT, once, and says what is there: one value, from which states.hpp's table gives the
+// answer. Nothing here changes OUT.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/blob/journal.hpp"
+#include "formats/blob/manifest.hpp"
+#include "formats/blob/shard_manifest.hpp"
+#include "formats/output/output_directory.hpp"
+#include "formats/output/states.hpp"
+#include "lib/plan/shard.hpp"
+
+namespace mxfp4 {
+
+// What an unpack's journal has in place of a plan's identity.
+inline constexpr std::string_view kUnpackPlan = "unpack";
+
+// What a run would write. Without `planned` (unpack) no result is the run's own.
+struct Wanted {
+  std::vector<Manifest> planned{};  // without what depends on the data; one a rank
+  bool include_rest = false;        // OUT is a model directory, the blob a folder in it
+  std::optional<Shard> shard{};
+  std::string plan{};                          // identity
+  SourceSeen source{};                         // the input
+  std::map<std::string, std::string> flags{};  // that decide what is made: name, value
+};
+
+struct Seen {
+  There there = There::kNothing;
+  Named named{};                             // what a refusal names
+  std::optional<Error> cause{};              // of There::kDamagedManifest
+  std::vector<Manifest> ranks{};             // complete ranks of this conversion
+  std::vector<Manifest> other_ranks{};       // complete ones that --rank leaves out
+  JournalContent journal{};                  // the unfinished run's, of this conversion or shard
+  std::optional<ShardManifest> own_shard{};  // this shard's record
+  bool beside = false;                       // the unfinished run is an interrupted replacement
+  std::string lost_rank{};                   // a rank that a replacement would not make again
+  std::string holds = "nothing";             // "a complete result of 36 layer files", ...
+};
+
+[[nodiscard]] Seen observe(const OutputDirectory& directory, const Wanted& wanted);
+
+// How many layer files the journal names.
+[[nodiscard]] int64_t finished_layers(const JournalContent& journal);
+// The directories in which a conversion into `output` keeps its records: `output`, and its folder
+// mxfp4_repack (--include-rest).
+[[nodiscard]] std::vector<std::filesystem::path> record_places(const std::filesystem::path& output);
+// The directory of a conversion's blob.
+[[nodiscard]] std::filesystem::path blob_place(const std::filesystem::path& home,
+                                               bool include_rest);
+// The name of the journal of a whole conversion, or of one shard's.
+[[nodiscard]] std::string journal_name(const std::optional<Shard>& shard);
+// Whether the file is a record that a conversion was begun: a shard's manifest, or a journal that
+// can be read.
+[[nodiscard]] bool is_record(const std::filesystem::path& path);
+// Whether the file is a journal or a temporary, judged by its name.
+[[nodiscard]] bool is_journal_or_temporary(const std::filesystem::path& path);
+
+}  // namespace mxfp4

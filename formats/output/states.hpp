@@ -1,0 +1,96 @@
+// The table of OUT: what is there x what is asked gives one answer, and each refusal has one wording.
+// observe() says what is there; nothing else decides what may happen to OUT. Printed whole in
+// testdata/output/states.txt.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lib/core/error.hpp"
+
+namespace mxfp4 {
+
+// What is there. "This conversion" has the plan of the run that asks: its flags and its program.
+enum class There : uint8_t {
+  kNothing,
+  kEmpty,
+  kNotDirectory,
+  kBusy,
+  kInsideBlob,
+  kForeign,
+  kResult,
+  kSomeRanks,
+  kOtherRanks,
+  kOtherResult,
+  kDamagedManifest,
+  kUnfinished,
+  kUnfinishedFlags,
+  kUnfinishedInput,
+  kUnfinishedOther,
+  kUnfinishedUnpack,
+  kShards,
+  kShardsAndWhole,
+  kShardsOther,
+  kShardsInput,
+  kOwnShardInput,
+  kOwnShard,
+  kOwnBegun,
+  kOwnBegunFlags,
+  kOwnBegunInput,
+  kOwnBegunOther,
+  kShardBegun,
+  kPieces,
+  kNoRecord,
+  kStray,
+};
+inline constexpr size_t kTheres = static_cast<size_t>(There::kStray) + 1;
+
+enum class Asked : uint8_t {
+  kPlain,
+  kResume,
+  kForce,
+  kShard,
+  kShardResume,
+  kShardForce,
+  kUnpack,
+  kUnpackForce,
+};
+inline constexpr size_t kAskeds = static_cast<size_t>(Asked::kUnpackForce) + 1;
+
+enum class Does : uint8_t {
+  kBegin,     // writes into OUT
+  kContinue,  // keeps the files that the record of the unfinished run names
+  kTakeOver,  // keeps the ranks that are complete, and makes this conversion's other ones
+  kAccept,    // nothing to do; files that are missing or damaged are made again
+  kReplace,   // builds beside what is there, whose every file has to show that it may be removed
+  kRefuse,
+};
+
+struct Answer {
+  Does does = Does::kRefuse;
+  ErrorKind kind = ErrorKind::kOutput;
+  std::string_view words{};  // of a refusal; {out}, {at} and {what} are filled in
+  std::string_view hint{};
+};
+
+// "a complete result of this conversion", "--shard --resume": for the printed table.
+[[nodiscard]] std::string_view text_of(There there);
+[[nodiscard]] std::string_view text_of(Asked asked);
+
+[[nodiscard]] const Answer& answer_to(There there, Asked asked);
+
+// What a refusal names.
+struct Named {
+  std::string out;   // OUT, as it was given
+  std::string at;    // the blob, the record or the directory around it
+  std::string what;  // a file, flags that differ, a rank
+};
+[[nodiscard]] Error refusal(const Answer& answer, const Named& named);
+
+// Answers that a closer look gives to Does::kReplace.
+extern const Answer kKeepsForeign;  // a file's content does not show that this program wrote it
+extern const Answer kKeepsRank;     // a rank is complete, and this conversion does not make it
+
+}  // namespace mxfp4
