@@ -1,27 +1,35 @@
 #!/usr/bin/env python3
-"""Compare the loader with others that bring the same bytes to a GPU, in turns.
+"""Compare the loader with others that bring the same bytes to a GPU, each set as it is fastest here.
 
-    peers.py --plain BLOB [--default BLOB] [--rounds 7] [--cold] [--report FILE]
+    peers.py --plain BLOB [--default BLOB] [--rounds 5] [--loads 3] [--cold] [--report FILE]
 
-BLOB is what `convert` wrote without and with compression from the same checkpoint. Each way loads all
-layers, one file after another, none kept:
+BLOB is what `convert` wrote without and with compression from the same checkpoint. Every load is of all
+layers, none kept. Timed: opening the files until all tensors are in GPU memory and the GPU is synchronized,
+the peer's buffers closed. Ways:
 
-  plain, default      Layer.to_device() of this project
-  safetensors         load_file(file, device)
-  vLLM's iterator     as its default loader: a tensor after another on the CPU, then copy_() into the parameter
-  runai               runai-model-streamer, then copy_() as vLLM does
-  fastsafetensors     without GPUDirect Storage
-  instanttensor       its own choice of a way
+  plain, default             Layer.to_device() of this project, every tensor verified
+  safetensors                safe_open(file, device), get_tensor
+  vLLM's iterator            as its default loader: a tensor after another on the CPU, then copy_() into the parameter
+  runai                      runai-model-streamer, buffered reads
+  fastsafetensors            without GPUDirect Storage, all files in one call, buffered reads, 64 MiB, 12 threads, one
+                             loader for all loads
+  instanttensor              all files in one call, MMAP, its buffer cached
+  runai, as installed; fastsafetensors, as installed; instanttensor, as installed
+                             the same without settings: these read past the page cache where a file lies on a disk,
+                             a default for cold starts
+  pinned                     one copy of 1 GiB from pinned memory: what the bus gives
 
---cold drops the files from the page cache before each load, and adds these:
+Each way runs in a process of its own, one at a time, in another order each round, since settings are
+variables of the process and a first load pays for pinned memory, rings and threads. The process makes the CUDA
+context, then loads --loads times; GPU memory is given back before each load. Prints the medians of the first loads
+and of the later ones in GB/s with the lowest and highest, and their share of a pinned copy in the same round.
 
-  plain, direct; default, direct    as plain and default, past the page cache: open_blob(direct=True)
+--cold drops the files from the page cache before each process, which loads once with defaults, and adds:
+
+  plain, direct; default, direct    past the page cache: open_blob(direct=True)
   disk                              the plain files read past the page cache, to nowhere: the disk's own rate
 
-Each round takes them in another order: a disk may be slower after others have read much. GPU memory is given
-back between them, so each allocates its own. Prints the median rate of each in GB/s of tensors with the lowest
-and highest, its share of a pinned copy in the same round (with --cold: of the disk), and what is not
-installed. Needs a GPU and torch.
+Shares are then of the disk. Needs a GPU and torch; what is not installed is named and left out.
 """
 import argparse
 import concurrent.futures
@@ -31,78 +39,125 @@ import mmap
 import os
 import random
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts" / "python"))
-
-import torch
-
-import mxfp4_repack
+GIB = 1 << 30
 
 
-def with_safetensors(paths):
-    from safetensors.torch import load_file
-    for path in paths:
-        load_file(path, device="cuda")
+# Ways: each makes a function that loads everything and returns what has to stay alive until the end.
+
+def plain_files(arguments):
+    return sorted(glob.glob(os.path.join(arguments.plain, "*.safetensors")))
+
+
+def ours(arguments, which, direct=False):
+    import mxfp4_repack
+
+    def load():
+        with mxfp4_repack.open_blob(getattr(arguments, which), direct=direct) as blob:
+            layers = [blob.layer(prefix) for prefix in blob.layers]
+            tensors = [layer.to_device("cuda") for layer in layers]
+            for layer in layers:
+                layer.close()
+            return tensors
+    return load
+
+
+def safetensors(arguments):
+    from safetensors import safe_open
+    paths = plain_files(arguments)
+
+    def load():
+        kept = []
+        for path in paths:
+            with safe_open(path, framework="pt", device="cuda:0") as file:
+                kept += [file.get_tensor(name) for name in file.keys()]
+        return kept
+    return load
 
 
 def into_parameters(tensors):
     """Copies each tensor into a parameter of its own, as vLLM's weight loaders do."""
+    import torch
     kept = []
     for tensor in tensors:
         parameter = torch.empty_like(tensor, device="cuda")
         parameter.copy_(tensor)
         kept.append(parameter)
+    return kept
 
 
-def with_iterator(paths):
+def vllm_iterator(arguments):
     from safetensors import safe_open
-    for path in paths:
-        with safe_open(path, framework="pt") as file:
-            into_parameters(file.get_tensor(name) for name in file.keys())
+    paths = plain_files(arguments)
 
-
-def with_runai(paths):
-    from runai_model_streamer import SafetensorsStreamer
-    with SafetensorsStreamer() as streamer:
+    def load():
+        kept = []
         for path in paths:
-            streamer.stream_file(path)
-            into_parameters(tensor for _, tensor in streamer.get_tensors())
+            with safe_open(path, framework="pt") as file:
+                kept += into_parameters(file.get_tensor(name) for name in file.keys())
+        return kept
+    return load
 
 
-def with_fastsafetensors(paths):
+def runai(arguments):
+    from runai_model_streamer import SafetensorsStreamer
+    paths = plain_files(arguments)
+
+    def load():
+        with SafetensorsStreamer() as streamer:
+            streamer.stream_files(paths, device="cuda:0")
+            return [tensor for _, tensor in streamer.get_tensors()]
+    return load
+
+
+def fastsafetensors(arguments, kept=False, **settings):
     from fastsafetensors import SafeTensorsFileLoader
-    for path in paths:
-        loader = SafeTensorsFileLoader(None, "cuda:0", nogds=True)
-        loader.add_filenames({0: [path]})
+    paths, made = plain_files(arguments), []
+
+    def load():
+        loader = made.pop() if made else SafeTensorsFileLoader(None, "cuda:0", nogds=True, **settings)
+        loader.add_filenames({0: paths})
         buffer = loader.copy_files_to_device()
-        for name in list(buffer.key_to_rank_lidx):
-            buffer.get_tensor(name)
+        tensors = [buffer.get_tensor(name) for name in list(buffer.key_to_rank_lidx)]
         buffer.close()
-        loader.close()
+        if kept:
+            loader.reset()
+            made.append(loader)
+        else:
+            loader.close()
+        return tensors
+    return load
 
 
-def with_instanttensor(paths):
-    from instanttensor import safe_open
-    for path in paths:
-        with safe_open(path, framework="pt", device=0) as file:
-            kept = list(file.tensors())
-        del kept
+def instanttensor(arguments, backend=None):
+    from instanttensor import Backend, safe_open
+    paths = plain_files(arguments)
+    settings = {"backend": Backend[backend]} if backend else {}
+
+    def load():
+        with safe_open(paths, framework="pt", device=0, copy=True, **settings) as file:
+            return [tensor for _, tensor in file.tensors()]
+    return load
 
 
-OTHERS = {"safetensors": with_safetensors, "vLLM's iterator": with_iterator, "runai": with_runai,
-          "fastsafetensors": with_fastsafetensors, "instanttensor": with_instanttensor}
+def pinned(_):
+    import torch
+    host = torch.empty(GIB, dtype=torch.uint8, pin_memory=True)
+    host.random_(0, 255)
+    device = torch.empty_like(host, device="cuda", pin_memory=False)
+
+    def load():
+        device.copy_(host, non_blocking=True)
+    load.bytes = GIB
+    return load
 
 
-def to_device(layers):
-    for layer in layers:
-        layer.to_device("cuda")
-
-
-def read_disk(paths):
+def disk(arguments):
     """Reads files as fast as the disk gives them."""
     part, threads = 8 << 20, 16
 
@@ -115,93 +170,122 @@ def read_disk(paths):
         finally:
             os.close(file)
 
-    parts = [(path, offset) for path in paths for offset in range(0, os.path.getsize(path), part)]
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        list(pool.map(read, parts))
+    def load():
+        parts = [(path, offset) for path in plain_files(arguments) for offset in range(0, os.path.getsize(path), part)]
+        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+            list(pool.map(read, parts))
+    return load
 
 
-def drop(paths):
-    for path in paths:
+def ways_of(arguments):
+    """{name: (what makes the function, variables of its process)}"""
+    ways = {}
+    for which in ("plain", "default"):
+        if getattr(arguments, which):
+            ways[which] = lambda a, which=which: ours(a, which), {}
+            if arguments.cold:
+                ways[f"{which}, direct"] = lambda a, which=which: ours(a, which, direct=True), {}
+    quiet = {"RUNAI_STREAMER_LOG_LEVEL": "ERROR"}
+    ways |= {"safetensors": (safetensors, {}), "vLLM's iterator": (vllm_iterator, {})}
+    if not arguments.cold:
+        ways |= {
+            "runai": (runai, quiet | {"RUNAI_STREAMER_FS_STRATEGY": "sync_buffered"}),
+            "fastsafetensors": (lambda a: fastsafetensors(a, kept=True, bbuf_size_kb=64 << 10, max_threads=12),
+                                {"FASTSAFETENSORS_ODIRECT": "0"}),
+            "instanttensor": (lambda a: instanttensor(a, "MMAP"), {"INSTANTTENSOR_CACHE_BUFFER": "1"})}
+    ways |= {"runai, as installed": (runai, quiet), "fastsafetensors, as installed": (fastsafetensors, {}),
+             "instanttensor, as installed": (instanttensor, {})}
+    return ways | ({"disk": (disk, {})} if arguments.cold else {"pinned": (pinned, {})})
+
+
+# One process ------------------------------------------------------------------------------------------
+
+def bytes_of(arguments):
+    import mxfp4_repack
+    with mxfp4_repack.open_blob(arguments.plain) as blob:
+        layers = [blob.layer(prefix) for prefix in blob.layers]
+        return sum(layer.info(tensor).nbytes for layer in layers for tensor in layer.tensors)
+
+
+def run_one(arguments):
+    """Prints the GB/s of each load as JSON, or why the way cannot be measured."""
+    sys.path.insert(0, str(ROOT / "scripts" / "python"))
+    import torch
+    try:
+        load = ways_of(arguments)[arguments.one][0](arguments)
+    except ImportError as error:
+        print(json.dumps({"absent": str(error)}))
+        return
+    torch.cuda.init()
+    torch.empty(1, device="cuda")
+    size = getattr(load, "bytes", None) or bytes_of(arguments)
+    rates = []
+    for _ in range(arguments.loads):
+        torch.cuda.empty_cache()
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        kept = load()
+        torch.cuda.synchronize()
+        rates.append(size / (time.perf_counter() - begin) / 1e9)
+        del kept
+    print(json.dumps({"rates": rates}))
+
+
+# All of them ------------------------------------------------------------------------------------------
+
+def drop(directories):
+    for path in (path for directory in directories if directory for path in glob.glob(os.path.join(directory, "*"))):
         with open(path, "rb") as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def ways_of(arguments):
-    """{name: (action, the files that it reads)}, and the bytes of all tensors."""
-    ways, size = {}, 0
-    for direct in (False, True) if arguments.cold else (False,):
-        for name, directory in (("plain", arguments.plain), ("default", arguments.default)):
-            if directory is None:
-                continue
-            blob = mxfp4_repack.open_blob(directory, direct=direct)
-            layers = [blob.layer(prefix) for prefix in blob.layers]
-            size = sum(layer.info(tensor).nbytes for layer in layers for tensor in layer.tensors)
-            ways[f"{name}, direct" if direct else name] = (
-                lambda layers=layers: to_device(layers), [layer.path for layer in layers])
-    paths = sorted(glob.glob(os.path.join(arguments.plain, "*.safetensors")))
-    for name, load in OTHERS.items():
-        ways[name] = (lambda load=load: load(paths), paths)
-    if arguments.cold:
-        ways["disk"] = (lambda: read_disk(paths), paths)
-    return ways, size
-
-
-def seconds(action, paths=()):
-    torch.cuda.empty_cache()
-    drop(paths)
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    action()
-    torch.cuda.synchronize()
-    return time.perf_counter() - begin
-
-
-def pinned_seconds(size):
-    """Of one pinned copy of so many bytes."""
-    host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
-    host.random_(0, 255)
-    device = torch.empty_like(host, device="cuda", pin_memory=False)
-    return lambda: seconds(lambda: device.copy_(host, non_blocking=True))
-
-
 def measure(arguments):
-    """{name: rates, a round each}"""
-    ways, size = ways_of(arguments)
-    pinned = pinned_seconds(min(size, 1 << 30))
-    part = min(size, 1 << 30) / size
-    rates = {name: [] for name in (*ways, "pinned")}
-    for turn in range(arguments.rounds + 1):  # the first does not count
-        took = {"pinned": pinned() / part}
+    """{name: [the rates of one process's loads, ...]}"""
+    ways = ways_of(arguments)
+    found = {name: [] for name in ways}
+    command = [sys.executable, __file__, *sys.argv[1:]]
+    for _ in range(arguments.rounds):
         for name in random.sample(list(ways), len(ways)):
-            action, paths = ways[name]
-            try:
-                took[name] = seconds(action, paths if arguments.cold else ())
-            except Exception as error:  # a peer that is missing, or cannot, is named and left out
-                if name not in OTHERS:
-                    raise
-                print(f"{name}: not measured: {type(error).__name__}: {error}".split("\n")[0])
-                del ways[name], rates[name]
-        if turn > 0:
-            for name, seconds_taken in took.items():
-                rates[name].append(size / seconds_taken / 1e9)
-    return rates
+            if arguments.cold:
+                drop((arguments.plain, arguments.default))
+            done = subprocess.run([*command, "--one", name], env=os.environ | ways[name][1], capture_output=True, text=True)
+            said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"absent": done.stderr.strip()[-300:]}
+            if "absent" in said:
+                print(f"{name}: not measured: {said['absent']}")
+                del ways[name], found[name]
+            else:
+                found[name].append(said["rates"])
+    return found
+
+
+def words(rates, limits):
+    """Median, range and share of `limits`, which are of the same rounds."""
+    share = statistics.median(rates) / statistics.median(limits)
+    return f"{statistics.median(rates):6.2f} ({min(rates):.2f} to {max(rates):.2f}) {share:.2f}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plain", required=True)
     parser.add_argument("--default")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--loads", type=int, default=3)
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--report", type=Path)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.cold:
+        arguments.loads = 1
+    if arguments.one:
+        run_one(arguments)
+        return
     found = measure(arguments)
-    limit, words = ("disk", "the disk") if arguments.cold else ("pinned", "a pinned copy")
-    for name, rates in found.items():
-        share = statistics.median(rate / most for rate, most in zip(rates, found[limit]))
-        print(f"{name:16} {statistics.median(rates):6.2f} GB/s ({min(rates):.2f} to {max(rates):.2f}), "
-              f"{share:.2f} of {words}")
+    limits = [max(rates) for rates in found["disk" if arguments.cold else "pinned"]]
+    for name, processes in found.items():
+        line = f"{name:30} first {words([rates[0] for rates in processes], limits)}"
+        later = [rate for rates in processes for rate in rates[1:]]
+        print(line + (f"   later {words(later, limits)}" if later else ""))
     if arguments.report:
         arguments.report.write_text(json.dumps(found, indent=1) + "\n")
 
