@@ -1,10 +1,14 @@
 # The Kubernetes manifest: what it says is valid, and its own command lines, run for every completion
-# index, give the bytes of one process. No cluster is needed; the fields are checked against a schema.
+# index, give the bytes of one process. No cluster is needed.
 "$python" -c 'import yaml' 2>/dev/null || skip 'python3-yaml is not installed'
 manifest=$SOURCE_DIR/scripts/batch/kubernetes-indexed-job.yaml
 check() { "$python" "$SOURCE_DIR/tests/batch/kubernetes_manifest.py" "$manifest" "$@"; }
 check || fail 'the manifest has faults'
 check --self-test || fail 'the check of the manifest misses faults'
+# The API's own schema: of this manifest and those of the guide.
+api() { "$python" "$SOURCE_DIR/tests/batch/kubernetes_api.py" "$TESTDATA"/kubernetes/api-*.json "$@"; }
+api "$manifest" "$SOURCE_DIR/man/guide/kubernetes.md" || fail 'a manifest is not what the API takes'
+api "$manifest" "$SOURCE_DIR/man/guide/kubernetes.md" --self-test || fail 'the schema misses faults'
 
 # The words of a container, with the mounts in this directory.
 words() { check --args "$1" | sed -E "s#^(--output=)?/(models|blobs)/#\1$PWD/\2/#"; }
