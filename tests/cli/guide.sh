@@ -12,18 +12,29 @@ for word in "$@" "$MXFP4_REPACK_BLOB"; do
     '{"blob": "'*)
       word=${word#*: \"}
       [ -d "${word%\"*}" ] || { echo "no $word" >&2; exit 1; } ;;
-    gpt-oss-20b | */packed) [ -d "$word" ] || { echo "no $word" >&2; exit 1; } ;;
+    gpt-oss-20b | */packed | ./scripts/python) [ -d "$word" ] || { echo "no $word" >&2; exit 1; } ;;
+    # Until this project has the name, anybody may take it.
+    mxfp4-repack | mxfp4_repack) [ "${0##*/}" != pip ] || { echo "pip: $word is not published" >&2; exit 1; } ;;
   esac
 done
 SH
 chmod +x programs/stand-in
 for name in hf pip podman vllm; do ln -s stand-in programs/$name; done
-pages=(tutorial how-to pipeline container explanation)
+pages=(tutorial how-to pipeline container kubernetes explanation)
+! grep -nE 'pip install ([^.].* )?mxfp4[-_]repack( |$)' "$SOURCE_DIR"/man/guide/*.md "$SOURCE_DIR"/README.md "$SOURCE_DIR"/scripts/python/*.md ||
+  fail 'sends people to a name that is not published'
 # The reader's packages; its own tests say so where they are missing.
 if /usr/bin/python3 -c 'import numpy, xxhash, zstandard' 2>/dev/null; then pages+=(python); fi
 export PYTHONPATH=$SOURCE_DIR/scripts/python PYTHONDONTWRITEBYTECODE=1 MXFP4_REPACK=$BIN
+# Every page is run, but for the index.
+for page in "$SOURCE_DIR"/man/guide/*.md; do
+  name=$(basename "$page" .md)
+  [[ " README python ${pages[*]} " = *" $name "* ]] || fail "man/guide/$name.md is not run"
+  grep -q "($name.md)" "$SOURCE_DIR/man/guide/README.md" || [ "$name" = README ] || fail "man/guide/README.md: no $name.md"
+done
 for page in "${pages[@]}"; do
   mkdir $page
+  ln -s "$SOURCE_DIR/scripts" $page/scripts
   "$SOURCE_DIR/scripts/make-checkpoint" $page/gpt-oss-20b >/dev/null
   (cd $page && PATH="$PWD/../programs:$PATH" /usr/bin/python3 "$SOURCE_DIR/tests/cli/guide.py" "$SOURCE_DIR/man/guide/$page.md") ||
     fail "man/guide/$page.md"
