@@ -4,43 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "apps/text_layout.hpp"
+#include "lib/core/deployment_facts.hpp"
+#include "lib/core/error.hpp"
 #include "lib/oracle/machines.hpp"
 
 namespace mxfp4 {
 namespace {
 
-// How a fact is spelled on the command line.
-struct FactWords {
-  FactKind kind;
-  std::string_view name;  // in JSON
-  std::string_view flag;
-  bool is_switch = false;
-};
-
-constexpr std::array kFactWords = {
-    FactWords{FactKind::kMachine, "machine", "--arch"},
-    FactWords{FactKind::kPackage, "package", "--libs"},
-    FactWords{FactKind::kVariable, "variable", "--env"},
-    FactWords{FactKind::kActivationKey, "activation_key", "--quantization-config"},
-    FactWords{FactKind::kMoeBackend, "moe_backend", "--moe-backend"},
-    FactWords{FactKind::kActivation, "activation", "--activation"},
-    FactWords{FactKind::kRouting, "routing_method", "--routing-method"},
-    FactWords{FactKind::kExpertParallel, "expert_parallel", "--enable-expert-parallel", true},
-    FactWords{FactKind::kTpSize, "tp_size", "--tp-size"},
-    FactWords{FactKind::kDpSize, "dp_size", "--dp-size"},
-    FactWords{FactKind::kPcpSize, "pcp_size", "--pcp-size"},
-    FactWords{FactKind::kSequenceParallel, "sequence_parallel", "--sequence-parallel", true},
-    FactWords{FactKind::kAll2AllBackend, "all2all_backend", "--all2all-backend"},
-    FactWords{FactKind::kEplb, "eplb", "--enable-eplb", true},
-    FactWords{FactKind::kLora, "lora", "--enable-lora", true},
-};
-
-const FactWords& words_of(FactKind kind) {
-  const auto found = std::ranges::find(kFactWords, kind, &FactWords::kind);
-  return found == kFactWords.end() ? kFactWords.front() : *found;
+// The row of the fact that a change is about.
+const FactRow& words_of(FactKind kind) {
+  const FactRow* row = find_fact(kind);
+  if (row == nullptr) throw Error::internal("a change of a fact without a name");
+  return *row;
 }
 
 std::string value_words(const Change& change) {
@@ -53,9 +30,9 @@ std::string value_words(const Change& change) {
 }
 
 std::string flag_text(const Change& change) {
-  const FactWords& words = words_of(change.kind);
+  const FactRow& words = words_of(change.kind);
   if (change.kind == FactKind::kMachine && !change.value) return "--platform xpu";
-  if (words.is_switch) return std::string(words.flag);
+  if (words.is_switch()) return std::string(words.flag);
   return fmt::format("{} {}", words.flag, value_words(change));
 }
 
@@ -80,7 +57,7 @@ bool changes_flag(const Change& change, const GivenFlag& flag, const std::string
 }  // namespace
 
 std::string change_words(const Change& change) {
-  const FactWords& words = words_of(change.kind);
+  const FactRow& words = words_of(change.kind);
   if (change.kind == FactKind::kPackage) {
     return fmt::format("{} the package {}", change.value ? "installing" : "removing", change.name);
   }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/conversion/run_limits.hpp"
-#include "lib/oracle/resolve.hpp"
+#include "lib/core/deployment_facts.hpp"
 
 namespace mxfp4 {
 
@@ -71,25 +71,15 @@ struct RequestFlags {
   std::string platform;
   std::string arch;
   TargetFile target_file;
-  std::string moe_backend;
+  DeploymentFacts facts;  // of the table of deployment facts: what has a flag of its type
   std::string backend;
   std::string selector;
   std::string family;
   std::string quantization_config;
   std::string libs;
   std::vector<std::string> no_libs;
-  std::string activation;
-  std::string routing_method;
-  std::string all2all_backend;
-  bool enable_eplb = false;
-  bool sequence_parallel = false;
-  bool enable_lora = false;
   std::vector<std::string> env;    // NAME=VALUE
   std::vector<std::string> knobs;  // NAME=VALUE
-  int64_t tp_size = 1;
-  int64_t dp_size = 1;
-  int64_t pcp_size = 1;
-  bool enable_expert_parallel = false;
   std::string expert_placement = "linear";
   std::optional<int64_t> rank;
   std::string pad = "auto";

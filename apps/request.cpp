@@ -35,7 +35,7 @@ std::optional<std::string> given(const std::string& text) {
 }
 
 DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules) {
-  DeploymentFacts facts;
+  DeploymentFacts facts = flags.facts;
   facts.platform = named_flag(flags.platform, "--platform", platform_from_name,
                               {"cuda", "rocm", "xpu", "cpu", "other"});
   facts.arch = given(flags.arch);
@@ -44,8 +44,7 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   facts.env = take_env(flags.env);
   facts.selector =
       named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
-  require_moe_backend(rules, flags.moe_backend);
-  facts.moe_backend = given(flags.moe_backend);
+  require_moe_backend(rules, facts.moe_backend.value_or(""));
   if (!flags.quantization_config.empty()) {
     const auto config = read_quantization_config(rules, flags.quantization_config);
     if (config) {
@@ -53,19 +52,6 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
       facts.weight_override = config->moe_weight();
     }
   }
-  facts.activation = given(flags.activation);
-  facts.routing_method = given(flags.routing_method);
-  // Sizes and switches count as given only if they differ from the default.
-  const auto size = [](int64_t n) { return n == 1 ? std::nullopt : std::optional(n); };
-  const auto flag = [](bool on) { return on ? std::optional(true) : std::nullopt; };
-  facts.lora = flag(flags.enable_lora);
-  facts.tp_size = size(flags.tp_size);
-  facts.pcp_size = size(flags.pcp_size);
-  facts.dp_size = size(flags.dp_size);
-  facts.enable_expert_parallel = flag(flags.enable_expert_parallel);
-  facts.all2all_backend = given(flags.all2all_backend);
-  facts.enable_eplb = flag(flags.enable_eplb);
-  facts.sequence_parallel = flag(flags.sequence_parallel);
   if (facts.arch) take_machine(flags, facts);
   DeploymentFacts whole = merge_facts(std::move(facts), target_facts(flags, rules));
   take_machine(flags, whole);
@@ -83,12 +69,28 @@ std::optional<Backend> backend_from(const std::string& name) {
       .hint(nearest_hint(name, names, "mxfp4-repack list backends shows them"));
 }
 
-std::map<std::string, std::string> knobs_from(const std::vector<std::string>& items) {
-  std::map<std::string, std::string> knobs = parse_pairs(items, "--knob");
+// "--knob tp_size": the number of serving ranks, for an input that is one rank's already. It is not a
+// knob of a layout.
+constexpr const char* kWorldKnob = "tp_size";
+
+// Takes the number of serving ranks out of the knobs; nullopt if it was not given.
+std::optional<int64_t> take_world_size(std::map<std::string, std::string>& knobs) {
+  const auto world = knobs.extract(kWorldKnob);
+  if (world.empty()) return std::nullopt;
+  const std::optional<int64_t> size = whole_number(world.mapped());
+  if (size && *size > 0) return size;
+  throw Error::usage(fmt::format("'{}' is not a whole number above 0", world.mapped()))
+      .at_key(fmt::format("--knob {}", kWorldKnob));
+}
+
+// The layout's knobs.
+std::map<std::string, std::string> knobs_from(std::map<std::string, std::string> knobs) {
   for (const auto& [name, value] : knobs) {
     if (std::ranges::find(kKnobNames, name) != kKnobNames.end()) continue;
+    std::vector<std::string> names{kKnobNames.begin(), kKnobNames.end()};
+    names.emplace_back(kWorldKnob);
     throw Error::usage(fmt::format("--knob: unknown knob '{}'", name))
-        .hint(nearest_hint(name, {kKnobNames.begin(), kKnobNames.end()}));
+        .hint(nearest_hint(name, names));
   }
   // A wrong value is refused even if the layout does not use the knob.
   Target any;
@@ -110,40 +112,46 @@ std::optional<Style> style_from(const std::string& name) {
       .hint(nearest_hint(name, known_styles()));
 }
 
-// The names that the rules know for the fact `key`; none if its values are not in a list.
-std::vector<std::string> known_names(const RuleSet& rules, std::string_view key) {
+// The names that the rules know for a fact; none if its values are not in a list.
+std::vector<std::string> known_names(const RuleSet& rules, FactKind kind) {
   std::vector<std::string> names;
-  if (key == "activation") names.assign(rules.activations.begin(), rules.activations.end());
-  if (key == "all2all_backend") {
+  if (kind == FactKind::kActivation) {
+    names.assign(rules.activations.begin(), rules.activations.end());
+  }
+  if (kind == FactKind::kAll2AllBackend) {
     names.assign(rules.all2all_backends.begin(), rules.all2all_backends.end());
   }
-  if (key == "routing_method") {
+  if (kind == FactKind::kRouting) {
     for (const NumberedName& row : rules.routing_methods) names.emplace_back(row.name);
   }
   return names;
 }
 
+// The value of a flag that takes a name; empty if it was not given.
+std::string name_given(const RequestFlags& flags, const FactRow& row) {
+  if (row.kind == FactKind::kMachine) return flags.arch;
+  return std::visit(
+      [&]<class Members>(const Members& members) -> std::string {
+        if constexpr (requires { flags.facts.*members.given == std::string(); }) {
+          return (flags.facts.*members.given).value_or("");
+        } else {
+          return "";
+        }
+      },
+      row.members);
+}
+
 // Adds to an error about a fact the flag or the --target file that gave the fact. An error about
 // the checkpoint already names its file.
 [[noreturn]] void rethrow_by_flag(Error error, const RequestFlags& flags, const RuleSet& rules) {
-  struct Name {
-    std::string_view key;
-    std::string_view flag;
-    const std::string& value;
-  };
-  const Name names[] = {
-      {"arch", "--arch", flags.arch},
-      {"activation", "--activation", flags.activation},
-      {"routing_method", "--routing-method", flags.routing_method},
-      {"all2all_backend", "--all2all-backend", flags.all2all_backend},
-  };
-  for (const auto& [key, flag, value] : names) {
-    if (value.empty() || error.key() != key) continue;
-    const std::vector<std::string> known = known_names(rules, key);
+  for (const FactRow& row : deployment_facts()) {
+    const std::string value = name_given(flags, row);
+    if (value.empty() || error.key() != row.batch) continue;
+    const std::vector<std::string> known = known_names(rules, row.kind);
     if (known.empty() || std::ranges::find(known, value) != known.end()) {
-      throw Error::usage(error.message()).at_key(flag);
+      throw Error::usage(error.message()).at_key(row.flag);
     }
-    throw Error::usage(fmt::format("{}: unknown name '{}'", flag, value))
+    throw Error::usage(fmt::format("{}: unknown name '{}'", row.flag, value))
         .hint(nearest_hint(value, known));
   }
   if (error.key() == "platform") throw platform_fault(flags, error);
@@ -173,8 +181,13 @@ std::string size_hint(const WorkingSizes& working) {
 }  // namespace
 
 std::string_view flag_of(ParallelSize size) {
-  if (size == &DeploymentFacts::dp_size) return "--dp-size";
-  return size == &DeploymentFacts::pcp_size ? "--pcp-size" : "--tp-size";
+  std::string_view flag;
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    if constexpr (std::is_same_v<decltype(members.given), ParallelSize>) {
+      if (members.given == size) flag = row.flag;
+    }
+  });
+  return flag;
 }
 
 const RuleSet& rules_for(const RequestFlags& flags) {
@@ -194,7 +207,9 @@ ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) 
   request.deployment = deployment_from(flags, rules);
   request.backend = backend_from(flags.backend);
   request.family = named_flag(flags.family, "--family", family_from_name, {"gpt_oss", "generic"});
-  request.knobs = knobs_from(flags.knobs);
+  std::map<std::string, std::string> knobs = parse_pairs(flags.knobs, "--knob");
+  request.world_size = take_world_size(knobs);
+  request.knobs = knobs_from(std::move(knobs));
   if (flags.expert_placement == "round_robin") request.placement = ExpertPlacement::kRoundRobin;
   request.pad = flags.pad == "auto";
   request.rank = flags.rank;

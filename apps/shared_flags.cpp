@@ -4,11 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "apps/options.hpp"
 #include "apps/suggest.hpp"
+#include "lib/core/deployment_facts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -24,6 +26,41 @@ void add_path(CLI::App& command, const std::string& name, File& file, const std:
           name, [&file](const std::string& path) { file = File(path); }, text)
       ->option_text("FILE")
       ->group(group);
+}
+
+// Declares the flag of a deployment fact, with its words from the table.
+template <class Value>
+CLI::Option* add_fact(CLI::App& command, const FactRow& row, Value& value,
+                      const std::string& group) {
+  return command.add_option(std::string(row.flag), value, std::string(row.help))
+      ->option_text(std::string(row.value))
+      ->group(group);
+}
+
+void add_fact(CLI::App& command, const FactRow& row, std::optional<int64_t>& value,
+              const std::string& group) {
+  add_fact<std::optional<int64_t>>(command, row, value, group)->transform(number_in(1, 65536));
+}
+
+void add_fact(CLI::App& command, const FactRow& row, std::optional<bool>& value,
+              const std::string& group) {
+  const std::string name(row.flag);
+  const std::string help(row.help);
+  command.add_flag(name, help)
+      ->each([&value, name](const std::string& text) {
+        try {
+          value = CLI::detail::to_flag_value(text) > 0;
+        } catch (const std::invalid_argument&) {
+          throw CLI::ConversionError(text, name);
+        }
+      })
+      ->group(group);
+}
+
+const FactRow& row_of(FactKind kind) {
+  const FactRow* row = find_fact(kind);
+  if (row == nullptr) throw Error::internal("a flag of a fact without a row");
+  return *row;
 }
 
 }  // namespace
@@ -86,28 +123,25 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
                        const std::string& kind) {
     return command.add_option(name, value, text)->option_text(kind)->group(group);
   };
-  add("--arch", options.arch, "GPU or CPU: sm90, H100, gfx950, x86_64 (list machines)", "ARCH");
-  add("--platform", options.platform, "Follows from --arch where it can",
-      "cuda|rocm|xpu|cpu|other");
+  const auto fact = [&](FactKind kind, auto& value) {
+    return add_fact(command, row_of(kind), value, group);
+  };
+  fact(FactKind::kMachine, options.arch);
+  fact(FactKind::kPlatform, options.platform);
   add_path(command, "--target", options.target_file,
            "The same facts as JSON, from scripts/probe-target", group);
-  CLI::Option* asked =
-      add("--moe-backend", options.moe_backend, "The engine's --moe-backend; default auto", "NAME");
+  CLI::Option* asked = fact(FactKind::kMoeBackend, options.facts.moe_backend);
   add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM")
       ->excludes(asked);
   add("--family", options.family, "Converter family; default: from the checkpoint",
       "gpt_oss|generic");
-  add("--selector", options.selector, "Selection function; default: from the checkpoint",
-      "gpt_oss|deepseek_v4");
-  add("--quantization-config", options.quantization_config,
-      "The engine's override object, e.g. {\"moe\": {\"activation\": \"mxfp8\"}}", "FILE|JSON");
-  add("--libs", options.libs, "Kernel packages on that machine; default: the stock set",
-      "LIST|none");
+  fact(FactKind::kSelector, options.selector);
+  fact(FactKind::kActivationKey, options.quantization_config);
+  fact(FactKind::kPackage, options.libs);
   add("--no-lib", options.no_libs, "This package is not there; repeatable", "NAME");
-  add("--activation", options.activation, "Activation function of the experts", "NAME");
-  add("--routing-method", options.routing_method, "Default: from the checkpoint", "NAME");
-  add("--env", options.env, "Environment variable of the serving process; repeatable",
-      "NAME=VALUE");
+  fact(FactKind::kActivation, options.facts.activation);
+  fact(FactKind::kRouting, options.facts.routing_method);
+  fact(FactKind::kVariable, options.env);
   add("--knob", options.knobs,
       "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, cuda_compiler, "
       "aiter_weight, tp_size; repeatable",
@@ -115,8 +149,7 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   add("--pad", options.pad, "Round sizes as the backend wants, or take them as they are",
       "auto|none")
       ->check(one_of("--pad", {"auto", "none"}));
-  add("--revision", options.revision,
-      "vLLM release that serves (list revisions); default: the newest", "NAME");
+  fact(FactKind::kEngine, options.revision);
   command
       .add_flag("--allow-known-defects", options.allow_known_defects,
                 "Accept bytes that the reference is known to get wrong")
@@ -129,26 +162,10 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
 
 void add_parallel_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "Parallelism";
-  const auto size = [&](const std::string& name, int64_t& value, const std::string& text) {
-    command.add_option(name, value, text)
-        ->transform(number_in(1, 65536))
-        ->option_text("N")
-        ->group(group);
-  };
-  size("--tp-size", options.tp_size, "Tensor parallel size");
-  size("--dp-size", options.dp_size, "Data parallel size");
-  size("--pcp-size", options.pcp_size, "Prefill context parallel size");
-  const auto flag = [&](const std::string& name, bool& value, const std::string& text) {
-    command.add_flag(name, value, text)->group(group);
-  };
-  command.add_option("--all2all-backend", options.all2all_backend, "All-to-all kernels")
-      ->option_text("NAME")
-      ->group(group);
-  flag("--enable-expert-parallel", options.enable_expert_parallel,
-       "Split by experts instead of rows");
-  flag("--enable-eplb", options.enable_eplb, "Expert load balancing");
-  flag("--sequence-parallel", options.sequence_parallel, "Sequence parallel MoE");
-  flag("--enable-lora", options.enable_lora, "LoRA adapters");
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    add_fact(command, row, options.facts.*members.given, group);
+  });
+  add_fact(command, row_of(FactKind::kLora), options.facts.lora, group);
   command.add_option("--expert-placement", options.expert_placement, "Which experts a rank holds")
       ->check(one_of("--expert-placement", {"linear", "round_robin"}))
       ->option_text("linear|round_robin")

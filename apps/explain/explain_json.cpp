@@ -4,6 +4,7 @@
 
 #include "apps/change_words.hpp"
 #include "apps/explain/explain_report.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
@@ -15,6 +16,10 @@ Json or_null(const std::optional<Value>& value) {
 }
 
 Json deployment_json(const Deployment& d) {
+  Json parallel;
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    parallel[std::string(row.batch)] = d.parallel.*members.known;
+  });
   return {{"platform", platform_name(d.platform)},
           {"arch", d.arch},
           {"libs", d.libs},
@@ -26,14 +31,7 @@ Json deployment_json(const Deployment& d) {
           {"activation", d.activation},
           {"is_act_and_mul", d.is_act_and_mul},
           {"routing_method", d.routing_method},
-          {"parallel",
-           {{"tp", d.parallel.tp_size},
-            {"pcp", d.parallel.pcp_size},
-            {"dp", d.parallel.dp_size},
-            {"enable_expert_parallel", d.parallel.enable_expert_parallel},
-            {"all2all_backend", d.parallel.all2all_backend},
-            {"enable_eplb", d.parallel.enable_eplb},
-            {"sequence_parallel", d.parallel.sequence_parallel}}},
+          {"parallel", parallel},
           {"lora", d.lora}};
 }
 

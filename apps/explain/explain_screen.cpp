@@ -9,6 +9,7 @@
 #include "apps/explain/explain_report.hpp"
 #include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/core/parallel_text.hpp"
 #include "lib/layouts/layout.hpp"
 
@@ -56,8 +57,12 @@ std::string packages_text(const RuleSet& rules, const Deployment& d) {
 std::string parallelism_text(const ParallelConfig& p) {
   std::string text = parallel_text(p);
   if (p.enable_expert_parallel && p.dp_size > 1) text += ", all-to-all " + p.all2all_backend;
-  if (p.sequence_parallel) text += ", sequence parallel";
-  if (p.enable_eplb) text += ", EPLB";
+  for_each_parallel_fact(
+      [&]<class Value, class Owner>(const FactRow& row, FactMembers<Value, Owner> members) {
+        if constexpr (std::is_same_v<Value, bool>) {
+          if (!row.words.empty() && p.*members.known) text += fmt::format(", {}", row.words);
+        }
+      });
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/checked.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 
@@ -87,13 +88,9 @@ Target read_target(const JsonFields& object) {
 
 ParallelConfig read_parallel(const JsonFields& object) {
   ParallelConfig parallel;
-  parallel.tp_size = object.integer("tp_size");
-  parallel.pcp_size = object.integer("pcp_size");
-  parallel.dp_size = object.integer("dp_size");
-  parallel.enable_expert_parallel = object.boolean("enable_expert_parallel");
-  parallel.all2all_backend = object.string("all2all_backend");
-  parallel.enable_eplb = object.boolean("enable_eplb");
-  parallel.sequence_parallel = object.boolean("sequence_parallel");
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    object.read(row.manifest_key(), parallel.*members.known);
+  });
   return parallel;
 }
 

@@ -7,6 +7,7 @@
 #include "formats/blob/written_form.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/strict_json.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/plan/frames.hpp"
@@ -54,13 +55,9 @@ Json to_json(const Target& target) {
 
 Json to_json(const ParallelConfig& parallel) {
   Json json;
-  json["tp_size"] = parallel.tp_size;
-  json["pcp_size"] = parallel.pcp_size;
-  json["dp_size"] = parallel.dp_size;
-  json["enable_expert_parallel"] = parallel.enable_expert_parallel;
-  json["all2all_backend"] = parallel.all2all_backend;
-  json["enable_eplb"] = parallel.enable_eplb;
-  json["sequence_parallel"] = parallel.sequence_parallel;
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    json[row.manifest_key()] = parallel.*members.known;
+  });
   return json;
 }
 
@@ -189,7 +186,12 @@ void check_text(const Manifest& manifest) {
   const Target& target = manifest.target;
   flag("--arch", target.arch);
   flag("--activation", target.activation);
-  flag("--all2all-backend", manifest.parallel.all2all_backend);
+  for_each_parallel_fact(
+      [&]<class Value, class Owner>(const FactRow& row, FactMembers<Value, Owner> members) {
+        if constexpr (std::is_same_v<Value, std::string>) {
+          flag(row.flag, manifest.parallel.*members.known);
+        }
+      });
   for (const auto* pairs : {&target.knobs, &target.env}) {
     for (const auto& [name, value] : *pairs) {
       flag(pairs == &target.env ? "--env" : "--knob", name);

@@ -7,9 +7,11 @@
 #include "formats/json/json_fields.hpp"
 #include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/oracle/resolve.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -70,16 +72,26 @@ std::map<std::string, std::string> parse_env(const JsonFields& object, const jso
 
 ParallelConfig parse_parallel(const JsonFields& object) {
   ParallelConfig config;
-  config.tp_size = object.integer("tp");
-  config.pcp_size = object.integer("pcp");
-  config.dp_size = object.integer("dp");
-  config.enable_expert_parallel = object.boolean("enable_expert_parallel");
-  config.all2all_backend = object.string("all2all_backend");
-  config.enable_eplb = object.boolean("enable_eplb");
-  config.sequence_parallel = object.boolean("sequence_parallel");
-  object.only({"tp", "pcp", "dp", "enable_expert_parallel", "all2all_backend", "enable_eplb",
-               "sequence_parallel"});
+  std::vector<std::string_view> known;
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    object.read(row.batch, config.*members.known);
+    known.push_back(row.batch);
+  });
+  object.only(known);
   return config;
+}
+
+// Reads the facts of the table that are members of the line itself, and adds their keys to `known`.
+void read_facts(const JsonFields& object, Deployment& out, std::vector<std::string_view>& known) {
+  for (const FactRow& row : deployment_facts()) {
+    std::visit(
+        [&]<class Members>(const Members& members) {
+          if constexpr (requires { out.*members.known; })
+            object.read(row.batch, out.*members.known);
+        },
+        row.members);
+    if (!row.batch.empty() && !row.manifest.starts_with("/deployment/")) known.push_back(row.batch);
+  }
 }
 
 // A JSON string literal, quotes included; null when absent.
@@ -103,14 +115,13 @@ Deployment parse_deployment(std::string_view text) {
   out.libs = parse_lib_list(object, object.at("libs"));
   out.env = parse_env(object, object.at("env"));
   out.selector = parse_selector(object.string("selector"));
+  std::vector<std::string_view> known;
+  read_facts(object, out, known);
   // The engine's configuration does so before a selector sees the name.
-  out.moe_backend = normalize_moe_backend(object.string("moe_backend"));
+  out.moe_backend = normalize_moe_backend(out.moe_backend);
   out.activation_override = object.string_or_null("activation_override");
   out.model_activation = object.string_or_null("model_activation");
-  out.activation = object.string("activation");
   out.is_act_and_mul = object.boolean("is_act_and_mul");
-  out.routing_method = object.string("routing_method");
-  out.lora = object.boolean("lora");
   if (object.has("num_experts")) out.num_experts = object.integer("num_experts");
   if (object.has("local_experts")) out.local_experts = object.integer("local_experts");
   if (object.has("hidden")) out.hidden_size = object.integer("hidden");
@@ -118,10 +129,9 @@ Deployment parse_deployment(std::string_view text) {
   if (object.has("hash_routing")) out.hash_routing = object.boolean("hash_routing");
   if (object.has("model_type")) out.model_type = object.string("model_type");
   out.parallel = parse_parallel(object.object("parallel"));
-  object.only({"platform", "arch", "libs", "env", "selector", "moe_backend", "activation_override",
-               "model_activation", "activation", "is_act_and_mul", "routing_method", "lora",
-               "num_experts", "local_experts", "hidden", "intermediate", "hash_routing",
-               "model_type", "parallel"});
+  known.insert(known.end(), {"model_activation", "is_act_and_mul", "num_experts", "local_experts",
+                             "hidden", "intermediate", "hash_routing", "model_type", "parallel"});
+  object.only(known);
   return out;
 }
 
@@ -141,7 +151,11 @@ DeploymentFacts parse_target(std::string_view text) {
     }
   }
   if (object.has("env")) out.env = parse_env(object, object.at("env"));
-  object.only({"vllm", "platform", "arch", "libs", "cuda_compiler", "env"});
+  std::vector<std::string_view> known;
+  for (const FactRow& row : deployment_facts()) {
+    if (!row.target.empty()) known.push_back(row.target);
+  }
+  object.only(known);
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lib/core/deployment.hpp"
-#include "lib/oracle/resolve.hpp"
+#include "lib/core/deployment_facts.hpp"
 
 namespace mxfp4 {
 
@@ -16,8 +16,8 @@ namespace mxfp4 {
 //   env                                          object of strings
 //   activation_override, model_activation        string or null
 //   is_act_and_mul, lora                         boolean
-//   parallel   object: tp, pcp, dp whole numbers; enable_expert_parallel, enable_eplb,
-//              sequence_parallel booleans; all2all_backend string
+//   parallel   object: the facts of ParallelConfig by their names in a batch
+//              (lib/core/deployment_facts.cpp)
 // May be absent or null:
 //   num_experts, local_experts, hidden, intermediate   whole number
 //   hash_routing                                       boolean

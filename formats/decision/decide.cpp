@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <span>
 #include <tuple>
@@ -38,22 +37,6 @@ ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* ch
   facts.biases = model.layers.front().has(Slot::kW13Bias);
   facts.input_scales = model.layers.front().has(Slot::kW13InputScale);
   return facts;
-}
-
-// Sets the target's knobs. The knob tp_size is no knob of a layout: it sets the number of serving
-// ranks, for inputs that are sliced already.
-void apply_knobs(const std::map<std::string, std::string>& knobs, Target& target) {
-  target.knobs = knobs;
-  const auto world = target.knobs.find("tp_size");
-  if (world == target.knobs.end()) return;
-  const std::string& text = world->second;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), target.world_size);
-  if (error != std::errc{} || end != text.data() + text.size() || target.world_size < 1) {
-    throw Error::usage(fmt::format("'{}' is not a whole number above 0", text))
-        .at_key("--knob tp_size");
-  }
-  target.knobs.erase(world);
 }
 
 // Sets the knob of AITER's weights where the method class decides it. A knob that says something else
@@ -259,8 +242,7 @@ void check_rank(const std::optional<int64_t>& rank, int64_t ranks) {
 void complete_ranks(Conversion& conversion, const ConversionRequest& request,
                     const OpenedCheckpoint* checkpoint) {
   if (checkpoint == nullptr) {
-    const MoeParallel world = flatten_parallel(*conversion.rules, conversion.deployment.parallel);
-    check_rank(request.rank, checked_mul(world.tp_size, world.ep_size));
+    check_rank(request.rank, world_of(conversion.deployment.parallel).ranks);
     return;
   }
   cut(conversion, request, *checkpoint);
@@ -308,7 +290,8 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   }
   if (conversion.decision.backend) {
     conversion.target = make_target(conversion.deployment, conversion.decision, conversion.family);
-    apply_knobs(request.knobs, conversion.target);
+    conversion.target.knobs = request.knobs;
+    if (request.world_size) conversion.target.world_size = *request.world_size;
     complete_knobs(conversion, checkpoint);
     conversion.row = find_layout_row(rules, conversion.target);
   }

@@ -32,6 +32,7 @@ struct ConversionRequest {
   std::optional<Backend> backend{};            // forced: the oracle is not asked
   std::optional<Family> family{};              // of the converter; empty: the checkpoint's
   std::map<std::string, std::string> knobs{};  // parameters of the layout, by name
+  std::optional<int64_t> world_size{};         // serving ranks, if the input is one rank's already
   ExpertPlacement placement = ExpertPlacement::kLinear;
   bool pad = true;                // round sizes as the backend wants
   std::optional<int64_t> rank{};  // only this rank

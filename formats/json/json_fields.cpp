@@ -109,7 +109,7 @@ void JsonFields::each(std::string_view key,
   }
 }
 
-void JsonFields::only(std::initializer_list<std::string_view> known) const {
+void JsonFields::only(const std::vector<std::string_view>& known) const {
   for (const auto& item : json_->items()) {
     if (std::ranges::find(known, item.key()) == known.end()) {
       throw Error::input(fmt::format("{}: unknown key, expected {}", path(shown(item.key())),

@@ -30,10 +30,14 @@ class JsonFields {
   [[nodiscard]] JsonFields object(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> strings(std::string_view key) const;
   [[nodiscard]] std::vector<int64_t> integers(std::string_view key) const;
+  // The same by the type of `out`: integer, boolean or string.
+  void read(std::string_view key, int64_t& out) const { out = integer(key); }
+  void read(std::string_view key, bool& out) const { out = boolean(key); }
+  void read(std::string_view key, std::string& out) const { out = string(key); }
   // Calls body(JsonFields) for every element of an array of objects, in order.
   void each(std::string_view key, const std::function<void(const JsonFields&)>& body) const;
   // Throws Error::input, naming the key, if the object has a key that is not in `known`.
-  void only(std::initializer_list<std::string_view> known) const;
+  void only(const std::vector<std::string_view>& known) const;
   [[nodiscard]] const nlohmann::json& value() const { return *json_; }
   // "<where>.<key>", for messages.
   [[nodiscard]] std::string path(std::string_view key) const;

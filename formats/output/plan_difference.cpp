@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/blob/shard_manifest.hpp"
+#include "lib/core/deployment_facts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -17,22 +18,11 @@ struct Row {
   const char* name;   // the flag or fact that decides it
 };
 
-// Causes come before their consequences.
-constexpr std::array<Row, 20> kRows = {{
-    {"/revision", "--revision"},
-    {"/target/platform", "--platform"},
-    {"/target/arch", "--arch"},
-    {"/target/backend", "backend"},
+// What is compared behind the facts of the deployment. Causes come before their consequences.
+constexpr std::array<Row, 9> kRows = {{
     {"/target/family", "--family"},
     {"/target/knobs", "--knob"},
-    {"/target/env", "--env"},
-    {"/deployment/tp_size", "--tp-size"},
-    {"/deployment/pcp_size", "--pcp-size"},
-    {"/deployment/dp_size", "--dp-size"},
-    {"/deployment/enable_expert_parallel", "--enable-expert-parallel"},
-    {"/deployment/all2all_backend", "--all2all-backend"},
-    {"/deployment/enable_eplb", "--enable-eplb"},
-    {"/deployment/sequence_parallel", "--sequence-parallel"},
+    {"/target/backend", "backend"},
     {"/model/style", "--style"},
     {"/layout", "layout"},
     {"/compression/method", "--compress"},
@@ -41,8 +31,8 @@ constexpr std::array<Row, 20> kRows = {{
     {"/tool_version", "mxfp4-repack"},
 }};
 
-std::string text_at(const Json& json, const char* place) {
-  const Json::json_pointer pointer(place);
+std::string text_at(const Json& json, std::string_view place) {
+  const Json::json_pointer pointer{std::string(place)};
   if (!json.contains(pointer) || json.at(pointer).is_null()) return "none";
   const Json& value = json.at(pointer);
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -70,10 +60,15 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   const Json old = manifest_to_json(without_data(then));
   const Json planned = manifest_to_json(without_data(now));
   std::vector<std::string> differences;
-  const auto compare = [&](const char* name, const std::string& before, const std::string& after) {
+  const auto compare = [&](std::string_view name, const std::string& before,
+                           const std::string& after) {
     if (before != after) differences.push_back(fmt::format("{}: {}, now {}", name, before, after));
   };
   if (old == planned) return {};
+  for (const FactRow& row : deployment_facts()) {
+    if (row.manifest.empty()) continue;
+    compare(row.flag, text_at(old, row.manifest), text_at(planned, row.manifest));
+  }
   for (const Row& row : kRows) {
     compare(row.name, text_at(old, row.place), text_at(planned, row.place));
   }

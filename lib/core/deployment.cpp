@@ -1,8 +1,24 @@
 #include "lib/core/deployment.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+
 namespace mxfp4 {
+
+World world_of(const ParallelConfig& parallel) {
+  if (parallel.tp_size < 1 || parallel.pcp_size < 1 || parallel.dp_size < 1) {
+    throw Error::input(fmt::format("parallel sizes must be at least 1: tp {}, pcp {}, dp {}",
+                                   parallel.tp_size, parallel.pcp_size, parallel.dp_size));
+  }
+  World world;
+  world.ranks = checked_mul(checked_mul(parallel.tp_size, parallel.pcp_size), parallel.dp_size);
+  (parallel.enable_expert_parallel ? world.ep : world.tp) = world.ranks;
+  return world;
+}
 
 std::string_view selector_name(Selector selector) {
   return selector == Selector::kGptOss ? "gpt_oss" : "deepseek_v4";

@@ -25,6 +25,15 @@ struct ParallelConfig {
   bool sequence_parallel = false;
 };
 
+// The ranks of the MoE layers, and how they share the experts: all of them by rows or all by experts.
+struct World {
+  int64_t ranks = 1;
+  int64_t tp = 1;
+  int64_t ep = 1;
+};
+// Throws Error::input for a size below 1, or if their product overflows.
+[[nodiscard]] World world_of(const ParallelConfig& parallel);
+
 // Which of vLLM's two selection functions runs.
 enum class Selector : uint8_t { kGptOss, kDeepseekV4 };
 [[nodiscard]] std::string_view selector_name(Selector selector);  // "gpt_oss", "deepseek_v4"
@@ -64,8 +73,8 @@ struct Target {
   Family family = Family::kGptOss;
   Platform platform = Platform::kOther;
   std::string arch;
-  int64_t world_size = 1;  // tensor parallel size of the serving process (knob tp_size)
-  std::string activation;  // "silu", ...; empty: not told
+  int64_t world_size = 1;                    // tensor parallel size of the serving process
+  std::string activation;                    // "silu", ...; empty: not told
   std::map<std::string, std::string> knobs;  // params_dtype, marlin_input_dtype, ...
   std::map<std::string, std::string> env;
 

@@ -14,9 +14,8 @@
 namespace mxfp4 {
 
 // Every knob. One that the chosen layout does not ask for changes nothing, as in the engine.
-inline constexpr std::array<std::string_view, 6> kKnobNames = {
-    "params_dtype",  "marlin_input_dtype", "humming_input_dtype",
-    "cuda_compiler", "aiter_weight",       "tp_size"};
+inline constexpr std::array<std::string_view, 5> kKnobNames = {
+    "params_dtype", "marlin_input_dtype", "humming_input_dtype", "cuda_compiler", "aiter_weight"};
 
 // The knob's value, or the first of `allowed`. Throws Error::usage for any other value.
 [[nodiscard]] std::string knob_choice(const Target& target, std::string_view name,

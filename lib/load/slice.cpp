@@ -36,23 +36,6 @@ bool needs_even_experts(const ModelLayers& model) {
   throw Error::unsupported(message).reference_type(reference_type);
 }
 
-struct World {
-  int64_t ranks = 1;
-  int64_t tp = 1;
-  int64_t ep = 1;
-};
-
-World world_of(const ParallelConfig& parallel) {
-  if (parallel.tp_size < 1 || parallel.pcp_size < 1 || parallel.dp_size < 1) {
-    throw Error::usage(fmt::format("parallel sizes must be at least 1: tp {}, pcp {}, dp {}",
-                                   parallel.tp_size, parallel.pcp_size, parallel.dp_size));
-  }
-  World world;
-  world.ranks = checked_mul(checked_mul(parallel.tp_size, parallel.pcp_size), parallel.dp_size);
-  (parallel.enable_expert_parallel ? world.ep : world.tp) = world.ranks;
-  return world;
-}
-
 // DeepSeek-V4's model file also asserts that its experts divide by the tensor parallel size. Its
 // loader, which this code follows, loads any number.
 void check_experts(const ModelLayers& model, const LayerDims& dims, const World& world) {

@@ -10,31 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/core/deployment_facts.hpp"
 #include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
-
-enum class FactKind : uint8_t {
-  kMachine,  // platform and arch, whatever machines there are
-  kPackage,
-  kVariable,
-  kActivationKey,  // quantization_config.moe.activation
-  kMoeBackend,
-  kActivation,
-  kRouting,
-  kExpertParallel,
-  kTpSize,
-  kDpSize,
-  kPcpSize,
-  kSequenceParallel,
-  kAll2AllBackend,
-  kEplb,
-  kLora,
-  kGemmType,  // the variable of the rule set's gemm_type
-  kGated,     // stands for the facts of the rule set's own condition, as do the next two
-  kUsesAll2All,
-  kBatched,
-};
 
 // A fact of the serving process that a condition looks at, with the values that may decide it.
 struct Fact {

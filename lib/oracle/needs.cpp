@@ -196,14 +196,6 @@ const ExpertClass& known_class(const RuleSet& rules, std::string_view name) {
   return *found;
 }
 
-void set_size(std::optional<int64_t>& size, const std::optional<std::string>& value) {
-  size = value ? std::optional<int64_t>(std::stoll(*value)) : std::nullopt;
-}
-
-void set_switch(std::optional<bool>& on, const std::optional<std::string>& value) {
-  on = value ? std::optional(true) : std::nullopt;
-}
-
 void change_machine(const std::optional<std::string>& arch, DeploymentFacts& request) {
   if (!arch) {  // any machine but those that the table knows: XPU is in no row
     request.platform = Platform::kXpu;
@@ -230,49 +222,20 @@ void change_package(const Asker& asker, const Change& change, DeploymentFacts& r
 }
 
 void apply_change(const Asker& asker, const Change& change, DeploymentFacts& request) {
-  const std::optional<std::string>& value = change.value;
   switch (change.kind) {
     case FactKind::kMachine:
-      return change_machine(value, request);
+      return change_machine(change.value, request);
     case FactKind::kPackage:
       return change_package(asker, change, request);
     case FactKind::kVariable:
       request.env.erase(change.name);
-      if (value) request.env.emplace(change.name, *value);
+      if (change.value) request.env.emplace(change.name, *change.value);
       return;
     case FactKind::kActivationKey:
-      request.activation_override = value;
+      request.activation_override = change.value;
       return;
-    case FactKind::kMoeBackend:
-      request.moe_backend = value;
-      return;
-    case FactKind::kActivation:
-      request.activation = value;
-      return;
-    case FactKind::kRouting:
-      request.routing_method = value;
-      return;
-    case FactKind::kExpertParallel:
-      return set_switch(request.enable_expert_parallel, value);
-    case FactKind::kTpSize:
-      return set_size(request.tp_size, value);
-    case FactKind::kDpSize:
-      return set_size(request.dp_size, value);
-    case FactKind::kPcpSize:
-      return set_size(request.pcp_size, value);
-    case FactKind::kSequenceParallel:
-      return set_switch(request.sequence_parallel, value);
-    case FactKind::kAll2AllBackend:
-      request.all2all_backend = value;
-      return;
-    case FactKind::kEplb:
-      return set_switch(request.enable_eplb, value);
-    case FactKind::kLora:
-      return set_switch(request.lora, value);
-    case FactKind::kGemmType:
-    case FactKind::kGated:
-    case FactKind::kUsesAll2All:
-    case FactKind::kBatched:
+    default:
+      if (set_fact(request, change.kind, change.value)) return;
       throw Error::internal("a fact that is not one of the request");
   }
 }

@@ -156,19 +156,14 @@ std::optional<Capability> device_capability(Platform platform, std::string_view 
 }
 
 MoeParallel flatten_parallel(const RuleSet& rules, const ParallelConfig& config) {
-  for (const int64_t size : {config.tp_size, config.pcp_size, config.dp_size}) {
-    if (size < 1)
-      throw Error::input(fmt::format("parallel sizes must be positive, found {}", size));
-  }
-  const int64_t world = checked_mul(checked_mul(config.tp_size, config.pcp_size), config.dp_size);
-  const bool use_ep = config.enable_expert_parallel && world > 1;
+  const World world = world_of(config);
   return {
-      .tp_size = use_ep ? 1 : world,
+      .tp_size = world.tp,
       .pcp_size = config.pcp_size,
       .dp_size = config.dp_size,
-      .ep_size = use_ep ? world : 1,
+      .ep_size = world.ep,
       .sp_size = config.sequence_parallel ? config.tp_size : 1,
-      .use_ep = use_ep,
+      .use_ep = world.ep > 1,
       .all2all_backend =
           std::string(known_name("all2all_backend", rules.all2all_backends,
                                  resolve_alias(rules.all2all_aliases, config.all2all_backend))),

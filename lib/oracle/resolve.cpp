@@ -146,19 +146,10 @@ DeploymentFacts merge_facts(DeploymentFacts first, DeploymentFacts second) {
   first.absent_libs.merge(second.absent_libs);
   first.env.merge(second.env);
   prefer(first.selector, second.selector);
-  prefer(first.moe_backend, second.moe_backend);
   prefer(first.activation_override, second.activation_override);
   prefer(first.weight_override, second.weight_override);
-  prefer(first.activation, second.activation);
-  prefer(first.routing_method, second.routing_method);
-  prefer(first.lora, second.lora);
-  prefer(first.tp_size, second.tp_size);
-  prefer(first.pcp_size, second.pcp_size);
-  prefer(first.dp_size, second.dp_size);
-  prefer(first.enable_expert_parallel, second.enable_expert_parallel);
-  prefer(first.all2all_backend, second.all2all_backend);
-  prefer(first.enable_eplb, second.enable_eplb);
-  prefer(first.sequence_parallel, second.sequence_parallel);
+  for_each_fact(
+      [&](const FactRow&, auto members) { prefer(first.*members.given, second.*members.given); });
   return first;
 }
 
@@ -171,20 +162,16 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
   out.cuda_compiler = facts.cuda_compiler.value_or("");
   out.env = facts.env;
   out.selector = facts.selector.value_or(caller != nullptr ? caller->selector : Selector::kGptOss);
-  out.moe_backend = normalize_moe_backend(facts.moe_backend.value_or("auto"));
   out.activation_override = facts.activation_override;
   out.weight_override = facts.weight_override;
   if (caller != nullptr && !caller->model_activation.empty()) {
     out.model_activation = std::string(caller->model_activation);
   }
-  out.activation = facts.activation.value_or(default_activation(out.selector, config));
+  out.activation = default_activation(out.selector, config);
   out.activation_assumed = !facts.activation && config == nullptr;
-  out.is_act_and_mul = !out.activation.ends_with("_no_mul");
   const auto strategy = out.env.find(std::string(kRoutingVariable));
   const bool simulated = strategy != out.env.end() && !strategy->second.empty();
-  out.routing_method = facts.routing_method.value_or(
-      simulated ? "Simulated" : default_routing(rules, out.selector, config));
-  out.lora = facts.lora.value_or(false);
+  out.routing_method = simulated ? "Simulated" : default_routing(rules, out.selector, config);
   if (config != nullptr) {
     out.num_experts = config->num_experts;
     out.hidden_size = config->hidden_size;
@@ -192,14 +179,11 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
     out.model_type = config->model_type;
     out.situ_linear_beta = config->situ_linear_beta;
   }
-  ParallelConfig& parallel = out.parallel;
-  parallel.tp_size = facts.tp_size.value_or(1);
-  parallel.pcp_size = facts.pcp_size.value_or(1);
-  parallel.dp_size = facts.dp_size.value_or(1);
-  parallel.enable_expert_parallel = facts.enable_expert_parallel.value_or(false);
-  parallel.all2all_backend = facts.all2all_backend.value_or(parallel.all2all_backend);
-  parallel.enable_eplb = facts.enable_eplb.value_or(false);
-  parallel.sequence_parallel = facts.sequence_parallel.value_or(false);
+  for_each_fact([&](const FactRow&, auto members) {
+    if (facts.*members.given) fact_in(out, members) = *(facts.*members.given);
+  });
+  out.moe_backend = normalize_moe_backend(out.moe_backend);
+  out.is_act_and_mul = !out.activation.ends_with("_no_mul");
   return out;
 }
 

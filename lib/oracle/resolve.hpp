@@ -2,44 +2,16 @@
 // file, both over the checkpoint, and the rule set knows the rest.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "lib/core/deployment.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/core/model_config.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
-
-// The facts of a deployment as told; empty: not told.
-struct DeploymentFacts {
-  std::optional<std::string> engine_version;  // of vLLM on the serving machine
-  std::optional<std::string> cuda_compiler;   // version of the one that humming-kernels finds there
-  std::optional<Platform> platform;
-  std::optional<std::string> arch;
-  bool needs_arch = true;  // false: the backend is already known, so no device test will ask
-  std::optional<std::set<std::string>> libs;
-  std::map<std::string, std::string> lib_versions;  // of those libs whose version was told
-  std::set<std::string> absent_libs;                // taken away from libs or from the stock set
-  std::map<std::string, std::string> env;           // of the serving process
-  std::optional<Selector> selector;
-  std::optional<std::string> moe_backend;
-  std::optional<std::string> activation_override;
-  std::optional<std::string> weight_override;
-  std::optional<std::string> activation;
-  std::optional<std::string> routing_method;
-  std::optional<bool> lora;
-  std::optional<int64_t> tp_size;
-  std::optional<int64_t> pcp_size;
-  std::optional<int64_t> dp_size;
-  std::optional<bool> enable_expert_parallel;
-  std::optional<std::string> all2all_backend;
-  std::optional<bool> enable_eplb;
-  std::optional<bool> sequence_parallel;
-};
 
 // The serving process simulates routing when this variable is set.
 inline constexpr std::string_view kRoutingVariable = "VLLM_MOE_ROUTING_SIMULATION_STRATEGY";

@@ -161,8 +161,8 @@ TEST(Decide, ThrowsWhatIsNoAnswer) {
     return ErrorKind::kInternal;
   };
   ConversionRequest request = on_arch("sm90");
-  request.knobs = {{"tp_size", "many"}};
-  EXPECT_EQ(kind(request), ErrorKind::kUsage);
+  request.deployment.tp_size = 0;
+  EXPECT_EQ(kind(request), ErrorKind::kInput);
   request = on_arch("");
   request.deployment.arch.reset();
   EXPECT_EQ(kind(request), ErrorKind::kUsage);

@@ -78,9 +78,9 @@ TEST(DeploymentJson, BackendNamesComeInAnyLetterCase) {
 TEST(DeploymentJson, RefusesNamingTheKey) {
   EXPECT_EQ(refused_line([](json& j) { j["extra"] = 1; }),
             "extra: unknown key, expected platform, arch, libs, env, selector, moe_backend, "
-            "activation_override, model_activation, activation, is_act_and_mul, routing_method, "
-            "lora, num_experts, local_experts, hidden, intermediate, hash_routing, model_type, "
-            "parallel");
+            "activation_override, activation, routing_method, lora, model_activation, "
+            "is_act_and_mul, num_experts, local_experts, hidden, intermediate, hash_routing, "
+            "model_type, parallel");
   EXPECT_EQ(refused_line([](json& j) { j.erase("lora"); }), "lora: missing");
   EXPECT_EQ(refused_line([](json& j) { j["lora"] = 1; }),
             "lora: expected true or false, found number");

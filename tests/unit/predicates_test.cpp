@@ -174,7 +174,7 @@ TEST(Predicates, UnknownNamesAreInputErrors) {
   EXPECT_EQ(refused([](Deployment& d) { d.parallel.all2all_backend = "smoke"; }),
             "all2all_backend: unknown name 'smoke'; k");
   EXPECT_EQ(refused([](Deployment& d) { d.parallel.tp_size = 0; }),
-            "parallel sizes must be positive, found 0");
+            "parallel sizes must be at least 1: tp 0,");
   EXPECT_NE(refused([](Deployment& d) { d.parallel.tp_size = d.parallel.dp_size = INT64_MAX; }),
             "accepted");
 }

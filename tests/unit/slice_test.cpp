@@ -231,7 +231,7 @@ TEST(Slice, LoadedInputsSplitOnlyWhatTheySayIsWhole) {
 }
 
 TEST(Slice, RefusesSizesBelowOne) {
-  EXPECT_EQ(refusal(model_of(Loader::kGeneric), {1, 64, 64}, tp(0)).first, ErrorKind::kUsage);
+  EXPECT_EQ(refusal(model_of(Loader::kGeneric), {1, 64, 64}, tp(0)).first, ErrorKind::kInput);
 }
 
 }  // namespace
