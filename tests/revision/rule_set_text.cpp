@@ -34,6 +34,28 @@ std::string forced(const ForcedTry& t) {
                      or_none(t.key));
 }
 
+// The rows in the order of their backends: between two backends a table's order decides nothing.
+template <class Row>
+std::vector<Row> by_backend(std::vector<Row> rows) {
+  std::ranges::stable_sort(rows, {}, &Row::backend);
+  return rows;
+}
+
+// As by_backend; of rows next to each other those of gpt_oss come first, since no target has two
+// families. A row for both families keeps its place.
+std::vector<LayoutRow> layout_order(const std::vector<LayoutRow>& table) {
+  std::vector<LayoutRow> rows = by_backend(table);
+  for (auto first = rows.begin(); first != rows.end();) {
+    const auto last = std::find_if(first, rows.end(), [&](const LayoutRow& row) {
+      return row.backend != first->backend || !row.family;
+    });
+    std::stable_sort(first, last,
+                     [](const LayoutRow& a, const LayoutRow& b) { return *a.family < *b.family; });
+    first = last == first ? first + 1 : last;
+  }
+  return rows;
+}
+
 template <class Number>
 std::string number(const std::optional<Number>& value) {
   return value ? fmt::format("{}", *value) : "none";
@@ -97,7 +119,9 @@ void add_classes(std::string& out, const RuleSet& rules) {
   }
   std::set<std::string_view> seen;
   for (const BackendRow& row : rules.backends) {
-    for (const std::string_view name : row.classes) {
+    std::vector<std::string_view> classes = row.classes;
+    classes.insert(classes.end(), row.lora_classes.begin(), row.lora_classes.end());
+    for (const std::string_view name : classes) {
       const ExpertClass* c = find_class(rules, name);
       if (!seen.insert(c->name).second) continue;
       line(out, "\n[class {}]{}", c->name, c->monolithic ? " monolithic" : "");
@@ -168,6 +192,7 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
     line(out, "  alpha {}, beta {}, limit {}{}", number(row.alpha), number(row.beta),
          number(row.clamp_limit), row.model_clamp_limit ? ", the model's limit" : "");
     if (!row.input_dtype.empty()) line(out, "  activations for the converter {}", row.input_dtype);
+    if (row.scale_fill) line(out, "  padding of scales {}", std::to_integer<int>(*row.scale_fill));
     if (row.emulates_when.holds) line(out, "  EMULATION when {}", row.emulates_when.text);
     if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
     const auto add_direct = [&](std::string_view kind, const DirectRow& direct) {
@@ -180,34 +205,42 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
     for (const DirectRow& exception : row.exceptions) add_direct("exception", exception);
   }
   out += "\n[converters]\n";
-  for (const ConverterRow& row : rules.converters) {
-    line(out, "{} {}: {}{}{}", family_name(row.family), backend_name(row.backend),
-         row.supported ? "yes" : "no", row.needs_biases ? ", needs biases" : "",
-         row.needs_input_scales ? ", needs input scales" : "");
+  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+    for (const ConverterRow& row : by_backend(rules.converters)) {
+      if (row.family != family) continue;
+      line(out, "{} {}: {}{}{}", family_name(row.family), backend_name(row.backend),
+           row.supported ? "yes" : "no", row.needs_biases ? ", needs biases" : "",
+           row.needs_input_scales ? ", needs input scales" : "");
+    }
   }
   for (const InputDtypeRow& row : rules.input_dtypes) {
     line(out, "{} {}: {} is by {} alone where set{}{}", family_name(row.family),
          backend_name(row.backend), row.knob, row.variable,
          row.checkpoint ? ", the checkpoint" : "", row.override ? ", the override" : "");
+    for (const KeyTypeRow& type : row.types) line(out, "  {} is {}", type.key, type.type);
   }
   out += "\n[load notes]\n";
   for (const LoadNoteRow& row : rules.load_notes) {
-    line(out, "{} (fixed in {})", row.text, or_none(row.fixed_in));
+    line(out, "{} (fixed in {}){}", row.text, or_none(row.fixed_in), row.stops ? ", stops" : "");
   }
 }
 
 void add_sizes(std::string& out, const RuleSet& rules) {
   out += "\n[quant settings]\n";
-  for (const KernelSettingsRow& row : rules.kernel_settings) {
-    line(
-        out,
-        "{}: {}, activations {}, shape {}, block {}, swizzled {}, alignment {}, alpha and beta {}, "
-        "input scales {}, layer {}",
-        backend_name(row.backend), row.constructor, or_none(row.activation_dtype),
-        number(row.activation_shape), number(row.block_shape), row.scale_swizzled, row.mx_alignment,
-        row.passes_alpha_beta, row.takes_input_scales, row.needs_layer);
+  for (const KernelSettingsRow& row : by_backend(rules.kernel_settings)) {
+    line(out,
+         "{}{}: {}, activations {}, shape {}, block {}, swizzled {}, alignment {}, alpha and beta "
+         "{}, input scales {}, layer {}",
+         backend_name(row.backend), row.method.empty() ? "" : fmt::format(", {}", row.method),
+         row.constructor, or_none(row.activation_dtype), number(row.activation_shape),
+         number(row.block_shape), row.scale_swizzled, row.mx_alignment, row.passes_alpha_beta,
+         row.takes_input_scales, row.needs_layer);
   }
   out += "\n[sizes]\n";
+  line(out, "the generic loader: ranks begin at multiples of {}, biases {}",
+       rules.loader.strides_by_checkpoint ? "I / tp" : "their padded size",
+       rules.loader.loads_biases ? "loaded" : "unread");
+  line(out, "the gpt-oss method: biases of zeros for other models {}", rules.loader.creates_biases);
   for (const All2AllHiddenRow& row : rules.all2all_hidden) {
     line(out, "{}: H to a multiple of {} [{}]", row.all2all_backend, row.multiple,
          fmt::join(row.sizes, " "));
@@ -234,13 +267,13 @@ std::string rule_set_text(const RuleSet& rules) {
 
 std::string layout_rows_text(const RuleSet& rules) {
   std::string out = "[layouts]\n";
-  for (const LayoutRow& row : rules.layouts) {
+  for (const LayoutRow& row : layout_order(rules.layouts)) {
     line(out, "{} {} {}: {}", backend_name(row.backend),
          row.family ? family_name(*row.family) : "any family",
          row.when.text.empty() ? "always" : row.when.text,
-         row.layout != nullptr
-             ? std::string(row.layout->id)
-             : fmt::format("refused, {}: {}", or_none(row.refusal_type), row.refusal));
+         row.layout != nullptr ? std::string(row.layout->id)
+                               : fmt::format("{}, {}: {}", row.asks ? "asks" : "refused",
+                                             or_none(row.refusal_type), row.refusal));
   }
   out += "\n[defects]\n";
   for (const DefectRow& row : rules.defects) {
