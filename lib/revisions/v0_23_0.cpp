@@ -46,9 +46,11 @@ const Release kRelease0230 = {
           rules.loader.strides_by_checkpoint = true;
           humming_kernels_0_1_4(rules);
           // The generic converter keeps the rows of gate and up apart.
-          edit::drop_layouts(rules, AITER_MXFP4_BF16, Family::kGeneric);
+          std::erase_if(rules.layouts,
+                        [](const LayoutRow& row) { return row.backend == AITER_MXFP4_BF16; });
           edit::add_layouts(rules,
-                            {{AITER_MXFP4_BF16, Family::kGeneric, {}, &kAiterBf16SeparatedLayout}});
+                            {{AITER_MXFP4_BF16, Family::kGptOss, {}, &kAiterW4a16Layout},
+                             {AITER_MXFP4_BF16, Family::kGeneric, {}, &kAiterBf16SeparatedLayout}});
         },
 };
 
