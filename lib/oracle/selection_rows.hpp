@@ -44,6 +44,7 @@ struct DefectFacts {
 
 // Weights that the reference converts without an error and that are wrong for the model.
 struct DefectRow {
+  std::string_view name;  // for releases that change the row
   bool (*holds)(const DefectFacts&);
   std::string_view text;      // what is wrong, in words
   std::string_view fixed_in;  // vLLM revision or pull request; empty: not fixed
@@ -159,6 +160,7 @@ struct SelectorRow {
 
 // A deployment that the reference refuses before it selects, when `must_hold` does not.
 struct RequirementRow {
+  std::string_view name;  // for releases that change the row
   Condition must_hold;
   Refusal refusal;
 };

@@ -56,6 +56,7 @@ struct LoadFacts {
 };
 
 struct LoadNoteRow {
+  std::string_view name;  // for releases that change the row
   bool (*holds)(const LoadFacts&);
   // Filled by fill_text and with {value}, {family}, {method}, {minimum_capability}, {first_class}.
   std::string_view text;

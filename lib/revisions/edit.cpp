@@ -7,14 +7,8 @@
 namespace mxfp4::edit {
 namespace {
 
-template <class Rows, class Value, class Member>
-auto& row_with(Rows& rows, const Value& value, Member member, std::string_view what) {
-  const auto found = std::ranges::find(rows, value, member);
-  if (found == rows.end()) {
-    throw Error::internal(fmt::format("a release changes {} that its base does not have", what));
-  }
-  return *found;
-}
+constexpr std::string_view kGenericRefusal =
+    "Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.";
 
 // Rows hold views, so text that a release composes is kept once for the life of the process.
 std::string_view kept(std::string text) {
@@ -24,102 +18,120 @@ std::string_view kept(std::string text) {
   return *texts.insert(std::move(text)).first;
 }
 
+template <class Predicate>
+void drop_rows(RuleSet& rules, Backend backend, Predicate also) {
+  const auto gone = std::erase_if(
+      rules.layouts, [&](const LayoutRow& row) { return row.backend == backend && also(row); });
+  if (gone != 0) return;
+  throw Error::internal(fmt::format(
+      "a release drops layouts of {} that the one before does not have", backend_name(backend)));
+}
+
+template <class Predicate, class Change>
+void change_rows(RuleSet& rules, Predicate which, Change change) {
+  bool found = false;
+  for (LayoutRow& row : rules.layouts) {
+    if (!which(row)) continue;
+    change(row);
+    found = true;
+  }
+  if (!found) throw Error::internal("a release changes layouts that the one before does not have");
+}
+
 }  // namespace
 
-BackendRow& backend(RuleSet& rules, Backend backend) {
-  return row_with(rules.backends, backend, &BackendRow::backend, backend_name(backend));
+Condition& condition(RuleSet& rules, std::string_view expert_class, std::string_view topic) {
+  return row(row(rules.classes, expert_class).checks, topic).passes;
 }
 
-ExpertClass& expert_class(RuleSet& rules, std::string_view name) {
-  return row_with(rules.classes, name, &ExpertClass::name, name);
+void rename_class(RuleSet& rules, std::string_view name, std::string_view renamed) {
+  row(rules.classes, name).name = renamed;
+  for (BackendRow& row : rules.backends) {
+    std::ranges::replace(row.classes, name, renamed);
+    std::ranges::replace(row.lora_classes, name, renamed);
+  }
+  for (CallerRow& caller : rules.callers) {
+    for (auto* rows : {&caller.direct, &caller.exceptions}) {
+      for (DirectRow& row : *rows) {
+        if (row.experts_class == name) row.experts_class = renamed;
+      }
+    }
+  }
 }
 
-AliasRow& alias(RuleSet& rules, std::string_view name) {
-  return row_with(rules.aliases, name, &AliasRow::name, name);
-}
-
-SelectorRow& selector(RuleSet& rules, Selector selector) {
-  return row_with(rules.selectors, selector, &SelectorRow::selector, selector_name(selector));
+void add_backend_after(RuleSet& rules, Backend after, BackendRow added) {
+  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+    rules.converters.push_back({added.backend, family});
+  }
+  add_after(rules.backends, after, std::move(added));
 }
 
 ConverterRow& converter(RuleSet& rules, Family family, Backend backend) {
   for (ConverterRow& row : rules.converters) {
     if (row.family == family && row.backend == backend) return row;
   }
-  throw Error::internal("a release changes a converter that its base does not have");
+  throw Error::internal(fmt::format("a release changes {}'s converter of {}, which is not there",
+                                    family_name(family), backend_name(backend)));
 }
 
-Condition& condition(RuleSet& rules, std::string_view name, std::string_view topic) {
-  return row_with(expert_class(rules, name).checks, topic, &Check::topic, topic).passes;
-}
-
-void add_check_after(ExpertClass& expert_class, std::string_view topic, Check check) {
-  Check& before = row_with(expert_class.checks, topic, &Check::topic, topic);
-  const auto index = &before - expert_class.checks.data();
-  expert_class.checks.insert(expert_class.checks.begin() + index + 1, std::move(check));
-}
-
-void remove_package(RuleSet& rules, std::string_view package) {
-  remove(rules.packages, package);
-  for (StockRow& row : rules.stock_packages) std::erase(row.packages, package);
-}
-
-void add_backend_after(RuleSet& rules, Backend after, BackendRow added) {
-  const auto index = &backend(rules, after) - rules.backends.data();
-  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
-    rules.converters.push_back({added.backend, family});
+KernelSettingsRow& kernel_settings(RuleSet& rules, Backend backend, std::string_view method) {
+  for (KernelSettingsRow& row : rules.kernel_settings) {
+    if (row.backend == backend && row.method == method) return row;
   }
-  rules.backends.insert(rules.backends.begin() + index + 1, std::move(added));
+  throw Error::internal(
+      fmt::format("{} has no kernel settings for method '{}'", backend_name(backend), method));
 }
 
-void remove_backend(RuleSet& rules, Backend gone) {
-  const auto is_gone = [&](const auto& row) { return row.backend == gone; };
-  (void)backend(rules, gone);
-  std::erase_if(rules.backends, is_gone);
-  std::erase_if(rules.converters, is_gone);
-  std::erase_if(rules.kernel_settings, is_gone);
-  std::erase_if(rules.layouts, is_gone);
+void add_kernel_settings(RuleSet& rules, KernelSettingsRow added) {
+  rules.kernel_settings.insert(rules.kernel_settings.begin(), added);
 }
 
-void add_alias_before(RuleSet& rules, std::string_view before, AliasRow added) {
-  const auto index = &alias(rules, before) - rules.aliases.data();
-  rules.aliases.insert(rules.aliases.begin() + index, std::move(added));
-}
-
-void add_alias_after(RuleSet& rules, std::string_view after, AliasRow added) {
-  const auto index = &alias(rules, after) - rules.aliases.data();
-  rules.aliases.insert(rules.aliases.begin() + index + 1, std::move(added));
+void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend) {
+  KernelSettingsRow row = kernel_settings(rules, like, "");
+  row.backend = backend;
+  rules.kernel_settings.push_back(row);
 }
 
 LayoutRow generic_refusal(Backend backend, std::string_view expected) {
   const std::string_view text = kept(
-      fmt::format("Unsupported mxfp4_backend for Mxfp4MoEMethod: Mxfp4MoeBackend.{}. Expected {} "
-                  "backend.",
-                  backend_name(backend), expected));
+      fmt::format("{}{}. Expected {} backend.", kGenericRefusal, backend_name(backend), expected));
   return {backend, Family::kGeneric, {}, nullptr, text, "ValueError"};
+}
+
+void reword_generic_refusals(RuleSet& rules, std::string_view expected) {
+  for (LayoutRow& row : rules.layouts) {
+    if (row.refusal.starts_with(kGenericRefusal)) row = generic_refusal(row.backend, expected);
+  }
 }
 
 void add_layouts(RuleSet& rules, std::vector<LayoutRow> added) {
   rules.layouts.insert(rules.layouts.begin(), added.begin(), added.end());
 }
 
+void drop_layouts(RuleSet& rules, Backend backend) {
+  drop_rows(rules, backend, [](const LayoutRow& /*row*/) { return true; });
+}
+
 void drop_layouts(RuleSet& rules, Backend backend, Family family) {
-  std::erase_if(rules.layouts, [&](const LayoutRow& row) {
-    return row.backend == backend && row.family == family;
-  });
+  drop_rows(rules, backend, [&](const LayoutRow& row) { return row.family == family; });
 }
 
 void drop_layouts(RuleSet& rules, Backend backend, const TargetCondition& when) {
-  std::erase_if(rules.layouts, [&](const LayoutRow& row) {
-    return row.backend == backend && row.when.text == when.text;
-  });
+  drop_rows(rules, backend, [&](const LayoutRow& row) { return row.when.text == when.text; });
 }
 
-void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend) {
-  KernelSettingsRow row =
-      row_with(rules.kernel_settings, like, &KernelSettingsRow::backend, backend_name(like));
-  row.backend = backend;
-  rules.kernel_settings.push_back(row);
+void replace_condition(RuleSet& rules, Backend backend, const TargetCondition& before,
+                       const TargetCondition& after) {
+  change_rows(
+      rules,
+      [&](const LayoutRow& row) { return row.backend == backend && row.when.text == before.text; },
+      [&](LayoutRow& row) { row.when = after; });
+}
+
+void replace_layout(RuleSet& rules, const Layout& before, const Layout& after) {
+  change_rows(
+      rules, [&](const LayoutRow& row) { return row.layout == &before; },
+      [&](LayoutRow& row) { row.layout = &after; });
 }
 
 }  // namespace mxfp4::edit

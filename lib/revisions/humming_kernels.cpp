@@ -152,12 +152,16 @@ constexpr TargetCondition kNative{
     "(FP16) on",
     native};
 
-// The rows of HUMMING in front of others, and activations told by the variable alone.
-void replace_rows(RuleSet& rules, std::vector<LayoutRow> rows) {
-  std::erase_if(rules.layouts, [](const LayoutRow& row) { return row.backend == HUMMING; });
+void replace_layouts(RuleSet& rules, std::vector<LayoutRow> rows) {
+  edit::drop_layouts(rules, HUMMING);
   edit::add_layouts(rules, std::move(rows));
   std::erase_if(rules.input_dtypes,
                 [](const InputDtypeRow& row) { return row.backend == HUMMING; });
+}
+
+// The rows of HUMMING, and activations that only the variable says.
+void replace_rows(RuleSet& rules, std::vector<LayoutRow> rows) {
+  replace_layouts(rules, std::move(rows));
   for (const Family family : {Family::kGptOss, Family::kGeneric}) {
     rules.input_dtypes.push_back({.backend = HUMMING,
                                   .family = family,
@@ -274,6 +278,10 @@ void humming_kernels_0_1_17(RuleSet& rules) {
               kHummingMmaFp16Layout),
        packed(kNative, kHummingMmaNativeLayout), packed(kMma, kHummingMmaLayout)});
   replace_rows(rules, std::move(rows));
+}
+
+void refuse_humming(RuleSet& rules, std::string_view reason, std::string_view type) {
+  replace_layouts(rules, {refused({}, reason, type)});
 }
 
 }  // namespace mxfp4

@@ -36,12 +36,20 @@ bool humming_wgmma(const Target& target) {
   return *capability / 10 == 9;
 }
 
+bool capability_9_0(const Target& target) { return cuda_capability(target.arch) == 90; }
+
+bool capability_from_10(const Target& target) {
+  return cuda_capability(target.arch).value_or(0) >= 100;
+}
+
 bool capability_12(const Target& target) {
   return cuda_capability(target.arch).value_or(0) / 10 == 12;
 }
 
+bool gfx950(const Target& target) { return target.arch.starts_with("gfx950"); }
+
 bool gfx950_in_small_world(const Target& target) {
-  return target.arch.starts_with("gfx950") && target.world_size <= 2;
+  return gfx950(target) && target.world_size <= 2;
 }
 
 bool no_swizzle(const Target& target) {
@@ -75,6 +83,12 @@ bool env_is_on(const Target& target, const char* variable, bool when_unset) {
   std::string text = found->second;
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text == "1" || text == "true";
+}
+
+bool situ_a8w4_switch(const Target& target) {
+  return situ(target) && env_is_on(target, "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", false) &&
+         env_is_on(target, "VLLM_ROCM_USE_AITER", false) &&
+         env_is_on(target, "VLLM_ROCM_USE_AITER_MOE", true);
 }
 
 }  // namespace mxfp4

@@ -15,7 +15,10 @@ namespace mxfp4 {
 [[nodiscard]] bool humming_8bit_activations(const Target& target);
 // Throws Error::usage when the arch is not that of a CUDA device: the layout depends on it.
 [[nodiscard]] bool humming_wgmma(const Target& target);
+[[nodiscard]] bool capability_9_0(const Target& target);
+[[nodiscard]] bool capability_from_10(const Target& target);
 [[nodiscard]] bool capability_12(const Target& target);
+[[nodiscard]] bool gfx950(const Target& target);
 [[nodiscard]] bool gfx950_in_small_world(const Target& target);
 // False on CUDA and ROCm without an arch: the layout depends on it.
 [[nodiscard]] bool no_swizzle(const Target& target);
@@ -27,6 +30,8 @@ namespace mxfp4 {
 [[nodiscard]] bool arch_told(const Target& target);
 [[nodiscard]] bool no_cpu_kernels(const Target& target);
 [[nodiscard]] bool situ(const Target& target);
+// By the variable of 2026-08-17 to 0.30.0.
+[[nodiscard]] bool situ_a8w4_switch(const Target& target);
 // A variable of the serving process that is "1" or "true".
 [[nodiscard]] bool env_is_on(const Target& target, const char* variable, bool when_unset);
 
@@ -37,6 +42,13 @@ inline constexpr TargetCondition kMarlinFp8OtherArch{
 inline constexpr TargetCondition kHumming8Bit{"humming_input_dtype float8e4m3 or int8",
                                               humming_8bit_activations};
 inline constexpr TargetCondition kHummingWgmma{"CUDA capability 9.x", humming_wgmma};
+// The arch predicates of quantization/utils/mxfp4_utils.py, _swizzle_mxfp4. To 0.23.0 the size of the
+// world does not count.
+inline constexpr TargetCondition kHopper{"CUDA capability 9.0", capability_9_0};
+inline constexpr TargetCondition kBlackwellUp{"CUDA capability 10.0 and above", capability_from_10};
+inline constexpr TargetCondition kGfx950{"gfx950", gfx950};
+inline constexpr TargetCondition kNoSwizzleInAnyWorld{
+    "CUDA capability below 9.0, other ROCm, other platforms", no_swizzle};
 inline constexpr TargetCondition kCapability12{"CUDA capability 12.x", capability_12};
 inline constexpr TargetCondition kCdna4{"gfx950, world size up to 2", gfx950_in_small_world};
 inline constexpr TargetCondition kNoSwizzle{
@@ -49,6 +61,8 @@ inline constexpr TargetCondition kArchTold{"any other arch", arch_told};
 inline constexpr TargetCondition kNoCpuKernels{"arch other than x86-64 with AMX or AVX-512 BF16",
                                                no_cpu_kernels};
 inline constexpr TargetCondition kSitu{"activation situ", situ};
+inline constexpr TargetCondition kSituA8w4Switch{
+    "activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4 and AITER MoE on", situ_a8w4_switch};
 // The DeepGEMM in the wheels of 0.24.0, 0.27.0 and 0.27.1, executed as on 12.0 and 12.1, asserts in
 // csrc/apis/layout.hpp. That of 0.25.0 to 0.26.0, and from 0.28.0 on, packs scales as on 10.x.
 inline constexpr LayoutRow kNoDeepgemmOn12 = {

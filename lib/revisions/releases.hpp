@@ -1,5 +1,5 @@
-// One release as a file of this folder states it: its facts, and its changes. Releases are built in
-// a chain: each is the rule set of its base with `apply` run over it.
+// One release as a file of releases/ states it: its facts, and what it changed in the rules of the
+// release before it. base/ holds the first one whole.
 #pragma once
 
 #include <string_view>
@@ -18,13 +18,12 @@ struct Release {
   std::string_view changes;      // in one line
   // The answers and bytes that this release's own wheel gave and that equal ours; empty: none yet.
   std::string_view executed{};
-  const Release* base = nullptr;  // null: `apply` writes the whole rule set
-  void (*apply)(RuleSet& rules);
+  // Changes the rules of the release before; null: they stay. That of the first writes them all.
+  void (*apply)(RuleSet& rules) = nullptr;
 };
 
-extern const Release kCommit20260518;
-extern const Release kCommit20260817;
 extern const Release kRelease0210;
+extern const Release kCommit20260518;
 extern const Release kRelease0220;
 extern const Release kRelease0221;
 extern const Release kRelease0230;
@@ -34,6 +33,7 @@ extern const Release kRelease0251;
 extern const Release kRelease0260;
 extern const Release kRelease0270;
 extern const Release kRelease0271;
+extern const Release kCommit20260817;
 extern const Release kRelease0280;
 extern const Release kRelease0290;
 extern const Release kRelease0300;

@@ -13,16 +13,20 @@
 namespace mxfp4 {
 namespace {
 
-const std::array kReleases = {
+// An engine: its releases and commits, oldest first. The first one is whole, and each later one changes
+// the rules of the one before it. Another engine is another chain, over the same kinds of rows.
+using Chain = std::span<const Release* const>;
+
+const std::array kVllm = {
     &kRelease0210, &kCommit20260518, &kRelease0220, &kRelease0221, &kRelease0230, &kRelease0240,
     &kRelease0250, &kRelease0251,    &kRelease0260, &kRelease0270, &kRelease0271, &kCommit20260817,
     &kRelease0280, &kRelease0290,    &kRelease0300, &kRelease0310, &kRelease0320, &kRelease0330,
 };
 
-// Rule sets that were asked for, in the order of kReleases.
+// Rule sets that were built, in the order of the chain.
 struct Built {
   std::mutex mutex;
-  std::array<std::unique_ptr<const RuleSet>, kReleases.size()> rules;
+  std::vector<std::unique_ptr<const RuleSet>> rules;
 };
 
 // "0.33.1rc2" is {0, 33, 1}; text without a number is all zeros.
@@ -45,20 +49,32 @@ std::string_view release_number(std::string_view name) {
   return name;
 }
 
-size_t index_of(const Release& release) {
-  const auto found = std::ranges::find(kReleases, &release);
-  if (found == kReleases.end()) throw Error::internal("a release is not in the list of releases");
-  return static_cast<size_t>(found - kReleases.begin());
+size_t index_of(Chain chain, const Release& release) {
+  const auto found = std::ranges::find(chain, &release);
+  if (found == chain.end()) throw Error::internal("a release is not in the list of releases");
+  return static_cast<size_t>(found - chain.begin());
 }
 
-RuleSet build(const Release& release) {
+// `before`: the rules of the release before; null for the first.
+RuleSet build(const Release& release, const RuleSet* before) {
   RuleSet rules;
-  if (release.base != nullptr) rules = build(*release.base);
-  release.apply(rules);
+  if (before != nullptr) rules = *before;
+  if (release.apply != nullptr) release.apply(rules);
   rules.name = release.name;
   rules.commit = release.commit;
   rules.pins = release.pins;
   return rules;
+}
+
+const RuleSet& rules_in(Chain chain, const Release& release, Built& built) {
+  const size_t index = index_of(chain, release);
+  const std::lock_guard lock(built.mutex);
+  while (built.rules.size() <= index) {
+    const RuleSet* before = built.rules.empty() ? nullptr : built.rules.back().get();
+    const Release& next = *chain[built.rules.size()];
+    built.rules.push_back(std::make_unique<const RuleSet>(build(next, before)));
+  }
+  return *built.rules[index];
 }
 
 std::vector<const Layout*> collect_layouts() {
@@ -75,18 +91,23 @@ std::vector<const Layout*> collect_layouts() {
 
 }  // namespace
 
-std::span<const Release* const> all_releases() { return kReleases; }
+std::span<const Release* const> all_releases() { return kVllm; }
+
+const Release* release_before(const Release& release) {
+  const size_t index = index_of(kVllm, release);
+  return index == 0 ? nullptr : kVllm[index - 1];
+}
 
 const Release& newest_release() {
-  const auto newest = std::find_if(kReleases.rbegin(), kReleases.rend(),
+  const auto newest = std::find_if(kVllm.rbegin(), kVllm.rend(),
                                    [](const Release* r) { return !r->version.empty(); });
-  return newest == kReleases.rend() ? *kReleases.front() : **newest;
+  return newest == kVllm.rend() ? *kVllm.front() : **newest;
 }
 
 const Release* find_release(std::string_view name) {
   std::string_view version = release_number(name);
   version = version.substr(0, version.find('+'));  // "+cu129" names a build
-  for (const Release* release : kReleases) {
+  for (const Release* release : kVllm) {
     if (release->name == name) return release;
     if (!release->version.empty() && release->version == version) return release;
   }
@@ -104,7 +125,7 @@ bool is_newer_release(std::string_view name) {
 const Release& nearest_release(std::string_view name) {
   const std::array<int64_t, 3> wanted = version_numbers(name);
   const Release* nearest = nullptr;
-  for (const Release* release : kReleases) {
+  for (const Release* release : kVllm) {
     if (release->version.empty()) continue;
     // The last one that is not newer; without one, the oldest.
     if (nearest == nullptr || version_numbers(release->version) <= wanted) nearest = release;
@@ -115,16 +136,13 @@ const Release& nearest_release(std::string_view name) {
 
 const RuleSet& rules_of(const Release& release) {
   static Built built;
-  const size_t index = index_of(release);
-  const std::lock_guard lock(built.mutex);
-  if (!built.rules[index]) built.rules[index] = std::make_unique<const RuleSet>(build(release));
-  return *built.rules[index];
+  return rules_in(kVllm, release, built);
 }
 
 std::vector<const RuleSet*> all_revisions() {
   std::vector<const RuleSet*> all;
-  all.reserve(std::size(kReleases));
-  for (const Release* release : kReleases) all.push_back(&rules_of(*release));
+  all.reserve(kVllm.size());
+  for (const Release* release : kVllm) all.push_back(&rules_of(*release));
   return all;
 }
 

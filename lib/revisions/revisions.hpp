@@ -14,6 +14,8 @@ namespace mxfp4 {
 
 // All revisions, oldest first.
 [[nodiscard]] std::span<const Release* const> all_releases();
+// The one that a release or commit changes: the one before it in the list. Null for the first.
+[[nodiscard]] const Release* release_before(const Release& release);
 // The newest release; commits of main do not count.
 [[nodiscard]] const Release& newest_release();
 // By "vllm-0.33.0", "v0.33.0", "0.33.0", a build of one ("0.33.0+cu129") or a commit's name; null when

@@ -1,6 +1,7 @@
 #include "lib/revisions/shared_conditions.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace mxfp4 {
 
@@ -21,22 +22,38 @@ Condition monolithic_parallel() { return none_of({all2all_in_use(), eplb(), dp_a
 
 Condition tensor_parallel_only() { return none_of({expert_parallel(), eplb(), dp_above_one()}); }
 
-Condition aiter_enabled() {
-  return all_of(
-      {platform_is(Platform::kRocm),
-       any_of({arch_contains("gfx942"), arch_contains("gfx950"), arch_contains("gfx1250")}),
-       package("aiter"), env_switch("VLLM_ROCM_USE_AITER", false)});
+Condition arch_contains_any(std::span<const std::string_view> parts) {
+  std::vector<Condition> any;
+  any.reserve(parts.size());
+  for (const std::string_view part : parts) any.push_back(arch_contains(part));
+  return any_of(std::move(any));
+}
+
+Condition aiter_enabled(std::span<const std::string_view> devices) {
+  return all_of({platform_is(Platform::kRocm), arch_contains_any(devices), package("aiter"),
+                 env_switch("VLLM_ROCM_USE_AITER", false)});
 }
 
 Condition aiter_on(const std::vector<std::string_view>& archs) {
-  std::vector<Condition> any;
-  any.reserve(archs.size());
-  for (const std::string_view arch : archs) any.push_back(arch_contains(arch));
-  return all_of({aiter_enabled(), any_of(std::move(any))});
+  return all_of({aiter_enabled(kAiterDevicesWithGfx1250), arch_contains_any(archs)});
 }
 
-Condition aiter_moe_enabled() {
-  return all_of({aiter_enabled(), env_switch("VLLM_ROCM_USE_AITER_MOE", true)});
+Condition aiter_moe_enabled(std::span<const std::string_view> devices) {
+  return all_of({aiter_enabled(devices), env_switch("VLLM_ROCM_USE_AITER_MOE", true)});
+}
+
+Condition triton_device(int below_major, Condition gfx12) {
+  const Condition cuda = all_of(
+      {platform_is(Platform::kCuda), capability_at_least(9, 0), capability_below(below_major, 0)});
+  const Condition rocm =
+      all_of({platform_is(Platform::kRocm),
+              any_of({arch_contains("gfx90a"), arch_contains("gfx942"), arch_contains("gfx950"),
+                      arch_contains("gfx11"), std::move(gfx12)})});
+  return all_of({package("triton_kernels"), any_of({cuda, rocm})});
+}
+
+Condition gfx12_but_gfx1250() {
+  return all_of({arch_contains("gfx12"), none_of({arch_contains("gfx1250")})});
 }
 
 Condition none_or(std::vector<std::string_view> keys) {

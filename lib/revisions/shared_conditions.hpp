@@ -2,6 +2,8 @@
 // fused_moe/experts/*.py, fused_moe/config.py, vllm/_aiter_ops.py.
 #pragma once
 
+#include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,11 +20,27 @@ namespace mxfp4 {
 // As above, and no expert parallelism at all.
 [[nodiscard]] Condition tensor_parallel_only();
 
+// The devices that AITER's Python helpers know: since 0.27.0 gfx1250, too.
+inline constexpr std::array<std::string_view, 2> kAiterDevices = {"gfx942", "gfx950"};
+inline constexpr std::array<std::string_view, 3> kAiterDevicesWithGfx1250 = {"gfx942", "gfx950",
+                                                                             "gfx1250"};
 // AITER is on: its package, its switch, and one of the devices that it knows.
-[[nodiscard]] Condition aiter_enabled();
+[[nodiscard]] Condition aiter_enabled(std::span<const std::string_view> devices);
+// One of these, with gfx1250 among the known devices.
 [[nodiscard]] Condition aiter_on(const std::vector<std::string_view>& archs);
 // AITER's fused MoE kernels are on too.
-[[nodiscard]] Condition aiter_moe_enabled();
+[[nodiscard]] Condition aiter_moe_enabled(std::span<const std::string_view> devices);
+
+// What Triton's classes ask of the device since 2026-05-18: CUDA from capability 9.0 to below
+// `below_major`.0, or ROCm's devices, of gfx12 those of the condition.
+[[nodiscard]] Condition triton_device(int below_major, Condition gfx12);
+[[nodiscard]] Condition gfx12_but_gfx1250();
+
+// Classes whose checks change together.
+inline constexpr std::array<std::string_view, 3> kTritonClasses = {
+    "OAITritonMxfp4ExpertsMonolithic", "OAITritonExperts", "UnfusedOAITritonExperts"};
+inline constexpr std::array<std::string_view, 3> kHummingClasses = {
+    "BatchedHummingGroupedExperts", "HummingGroupedExperts", "HummingIndexedExperts"};
 
 [[nodiscard]] Condition none_or(std::vector<std::string_view> keys);  // no key, or one of these
 // Every activation that the shared helper supports: all but relu2.

@@ -29,16 +29,17 @@ void expect_snapshot(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, committed.str()) << path;
 }
 
-// A release's snapshot holds what its text changes in its base's text, which each would repeat
-// otherwise. A commit's snapshot holds the whole text.
+// The first revision's snapshot holds its text; that of each later one holds the lines that it
+// changes in the text of the one before.
 void expect_release_snapshot(const Release& release, std::string_view suffix,
                              std::string (*text)(const RuleSet&)) {
   const std::string whole = text(rules_of(release));
-  if (release.base == nullptr) {
+  const Release* before = release_before(release);
+  if (before == nullptr) {
     return expect_snapshot(fmt::format("{}{}.txt", release.name, suffix), whole);
   }
   expect_snapshot(fmt::format("{}{}.diff", release.name, suffix),
-                  changed_lines(text(rules_of(*release.base)), whole));
+                  changed_lines(text(rules_of(*before)), whole));
 }
 
 TEST(RuleSet, RulesEqualTheSnapshot) {
@@ -84,6 +85,23 @@ TEST(RuleSet, EveryBackendIsComplete) {
       }
       Deployment deployment;
       EXPECT_TRUE(kernel_settings(*rules, deployment, backend, nullptr, {})) << name;
+    }
+  }
+}
+
+// A class that a release adds and no backend tries, or that it forgets to remove, is a mistake.
+TEST(RuleSet, EveryClassIsTriedByABackend) {
+  for (const RuleSet* rules : all_revisions()) {
+    for (const ExpertClass& row : rules->classes) {
+      EXPECT_TRUE(
+          std::ranges::any_of(rules->backends,
+                              [&](const BackendRow& backend) {
+                                const auto names = [&](const std::vector<std::string_view>& list) {
+                                  return std::ranges::find(list, row.name) != list.end();
+                                };
+                                return names(backend.classes) || names(backend.lora_classes);
+                              }))
+          << rules->name << " " << row.name;
     }
   }
 }

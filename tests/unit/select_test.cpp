@@ -49,7 +49,7 @@ class SelectTest : public testing::Test {
   [[nodiscard]] Decision select() const { return select_backend(rules_, deployment_); }
 
   std::vector<RequirementRow> requirements_ = {
-      {gated(), {"NotImplementedError", "not gated on {device}"}}};
+      {"gated", gated(), {"NotImplementedError", "not gated on {device}"}}};
   std::vector<BackendRow> backends_ = {
       {Backend::MARLIN, "M", "", {"First", "Second"}},
       {Backend::TRITON, "T", "k8", {"Second"}},

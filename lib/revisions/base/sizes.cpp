@@ -1,0 +1,100 @@
+// Sizes and kernel settings of vLLM 0.21.0: fused_moe/oracle/mxfp4.py
+// (mxfp4_round_up_hidden_size_and_intermediate_size, make_mxfp4_moe_quant_config) and the
+// maybe_roundup_layer_hidden_size of fused_moe/prepare_finalize/*.py.
+#include <array>
+#include <vector>
+
+#include "lib/revisions/base/tables.hpp"
+
+namespace mxfp4::base {
+namespace {
+
+using enum Backend;
+
+template <Backend... kBackends>
+bool is_one_of(const Target& target) {
+  return ((target.backend == kBackends) || ...);
+}
+
+}  // namespace
+
+std::vector<All2AllHiddenRow> all2all_hidden() {
+  static const std::vector<int64_t> kSizes = {2048, 2560, 3072, 4096, 5120, 6144, 7168, 8192};
+  return {
+      {"deepep_high_throughput", 256},  // 512 bytes of bf16
+      {"deepep_low_latency", 1, kSizes},
+      {"nixl_ep", 1, kSizes},
+  };
+}
+
+std::vector<RoundingRow> rounding() {
+  return {
+      {{"DEEPGEMM_MXFP4", is_one_of<DEEPGEMM_MXFP4>}, 128, 128},
+      {{"MARLIN or BATCHED_MARLIN on xpu",
+        [](const Target& t) {
+          return is_one_of<MARLIN, BATCHED_MARLIN>(t) && t.platform == Platform::kXpu;
+        }},
+       128,
+       128},
+      {{"MARLIN or BATCHED_MARLIN", is_one_of<MARLIN, BATCHED_MARLIN>}, 256, 128},
+      {{"FLASHINFER_TRTLLM_*",
+        is_one_of<FLASHINFER_TRTLLM_MXFP4_BF16, FLASHINFER_TRTLLM_MXFP4_MXFP8>},
+       256,
+       256},
+      {{"FLASHINFER_CUTLASS_*",
+        is_one_of<FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8>},
+       128,
+       128},
+      {{"rocm", [](const Target& t) { return t.platform == Platform::kRocm; }}, 256, 256},
+      {{"CPU", is_one_of<CPU>}, 32, 32},
+      {{}, 1, 64},
+  };
+}
+
+std::vector<KernelSettingsRow> kernel_settings() {
+  constexpr std::array<int64_t, 2> kWhole = {-1, -1};
+  constexpr std::array<int64_t, 2> kBlock128 = {128, 128};
+  return {
+      {.backend = DEEPGEMM_MXFP4,
+       .constructor = "direct",
+       .activation_dtype = "{fp8}",
+       .activation_shape = kBlock128,
+       .block_shape = kBlock128},
+      {.backend = FLASHINFER_TRTLLM_MXFP4_MXFP8,
+       .constructor = "mxfp4_mxfp8",
+       .activation_dtype = "mxfp8",
+       .scale_swizzled = false,
+       .mx_alignment = 256},
+      {.backend = FLASHINFER_CUTLASS_MXFP4_MXFP8,
+       .constructor = "mxfp4_mxfp8",
+       .activation_dtype = "mxfp8"},
+      {.backend = AITER_MXFP4_FP8,
+       .constructor = "mxfp4_w4a8",
+       .activation_dtype = "fp8",
+       .passes_alpha_beta = false,
+       .takes_input_scales = true},
+      {.backend = MARLIN, .constructor = "mxfp4_w4a16"},
+      {.backend = BATCHED_MARLIN, .constructor = "mxfp4_w4a16"},
+      {.backend = TRITON, .constructor = "mxfp4_w4a16"},
+      {.backend = TRITON_UNFUSED, .constructor = "mxfp4_w4a16"},
+      {.backend = FLASHINFER_TRTLLM_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
+      {.backend = FLASHINFER_CUTLASS_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
+      {.backend = AITER_MXFP4_BF16, .constructor = "mxfp4_w4a16"},
+      {.backend = HUMMING, .constructor = "layer schemas", .needs_layer = true},
+      // Although their own key is none, these quantize activations to mxfp4.
+      {.backend = XPU,
+       .constructor = "ocp_mx",
+       .activation_dtype = "mxfp4",
+       .activation_shape = kWhole},
+      {.backend = EMULATION,
+       .constructor = "ocp_mx",
+       .activation_dtype = "mxfp4",
+       .activation_shape = kWhole},
+      {.backend = NONE,
+       .constructor = "ocp_mx",
+       .activation_dtype = "mxfp4",
+       .activation_shape = kWhole},
+  };
+}
+
+}  // namespace mxfp4::base

@@ -1,0 +1,124 @@
+// vLLM 0.29.0 (fused_moe/oracle/mxfp4.py, fused_moe/b12x.py): the b12x backends; a backend that is
+// asked for by name is asked with its own key; gfx950 emulates one shape of Qwen; flashinfer
+// interleaves for capability 9.0 in another way.
+#include "lib/layouts/all.hpp"
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_conditions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+Condition with_mxfp8(Condition condition) { return any_of({no_key(), std::move(condition)}); }
+
+// The class's own checks come before the shared ones. Its checks of biases and of SiTU's parameters
+// are left out: the generic method has neither.
+ExpertClass b12x() {
+  ExpertClass row = generic_class(
+      {.name = "B12xExperts",
+       .device = all_of({platform_is(Platform::kCuda), capability_family(12), package("b12x")}),
+       .ungated = true,
+       .activation = activation_in({"silu", "situ", "swigluoai_uninterleave", "relu2_no_mul"}),
+       .scheme = none_or({"mxfp8"}),
+       .parallel = none_of({expert_parallel(), all2all_in_use(), eplb()}),
+       .routing = always()});
+  const std::vector<Check> own = {
+      {"SiTU", none_of({activation_in({"situ"})}),
+       "kernel supports only SiTU beta=4 and linear_beta=25"},
+      {"activation with a key", with_mxfp8(none_of({activation_in({"swigluoai_uninterleave"})})),
+       "kernel does not support swigluoai_uninterleave with W4A8"},
+      {"sizes", intermediate_multiple_of(32),
+       "MXFP4 requires the per-rank intermediate size to be divisible by 32"},
+      {"activation with a key", with_mxfp8(activation_in({"silu", "situ"})),
+       "MXFP4 W4A8 supports only SiLU and SiTU"},
+      {"sizes", with_mxfp8(hidden_multiple_of(256)),
+       "MXFP4 W4A8 requires hidden size divisible by 256 and per-rank intermediate size divisible "
+       "by 32"},
+  };
+  row.checks.insert(row.checks.begin(), own.begin(), own.end());
+  return row;
+}
+
+void add_b12x(RuleSet& rules) {
+  edit::add(rules.packages, "b12x");
+  edit::add(rules.classes, b12x());
+  edit::add_backend_after(rules, NONE,
+                          {B12X_MXFP4_MXFP8, "B12X_MXFP4_MXFP8", "mxfp8", {"B12xExperts"}});
+  edit::add_backend_after(rules, B12X_MXFP4_MXFP8,
+                          {B12X_MXFP4_BF16, "B12X_MXFP4_BF16", "", {"B12xExperts"}});
+  edit::add_before(rules.aliases, "deep_gemm",
+                   {.name = "b12x",
+                    .candidates = {B12X_MXFP4_MXFP8, B12X_MXFP4_BF16},
+                    .keeps_order_without_key = true,
+                    .narrowed_when = env_number("VLLM_B12X_MOE_FP4_FORCE_A16", false),
+                    .narrowed = {B12X_MXFP4_BF16}});
+  edit::add_after(rules.option_names, "flashinfer_b12x", "b12x");
+  edit::copy_kernel_settings(rules, FLASHINFER_CUTLASS_MXFP4_MXFP8, B12X_MXFP4_MXFP8);
+  edit::copy_kernel_settings(rules, MARLIN, B12X_MXFP4_BF16);
+  edit::add_first(rules.rounding, {{"B12X_*",
+                                    [](const Target& t) {
+                                      return t.backend == B12X_MXFP4_MXFP8 ||
+                                             t.backend == B12X_MXFP4_BF16;
+                                    }},
+                                   1,
+                                   1});
+  for (const Backend backend : {B12X_MXFP4_MXFP8, B12X_MXFP4_BF16}) {
+    edit::converter(rules, Family::kGptOss, backend).supported = false;
+    const std::string_view refusal =
+        backend == B12X_MXFP4_BF16 ? "Unsupported mxfp4_backend: Mxfp4MoeBackend.B12X_MXFP4_BF16"
+                                   : "Unsupported mxfp4_backend: Mxfp4MoeBackend.B12X_MXFP4_MXFP8";
+    edit::add_layouts(rules, {{backend, Family::kGptOss, {}, nullptr, refusal, "ValueError"},
+                              {backend, Family::kGeneric, {}, &kIdentityLayout}});
+  }
+}
+
+// flashinfer 0.6.18 interleaves for capability 9.0 in another way.
+void fold_cutlass(RuleSet& rules) {
+  constexpr Backend kBackend = FLASHINFER_CUTLASS_MXFP4_BF16;
+  for (const Family family : {Family::kGptOss, Family::kGeneric}) {
+    edit::drop_layouts(rules, kBackend, family);
+  }
+  edit::add_layouts(rules,
+                    {{kBackend, Family::kGptOss, {}, &kFlashinferCutlassSm90FoldedLayout},
+                     {kBackend, Family::kGeneric, {}, &kFlashinferCutlassSm90FoldedHalvesLayout}});
+}
+
+}  // namespace
+
+const Release kRelease0290 = {
+    .name = "vllm-0.29.0",
+    .version = "0.29.0",
+    .date = "2026-09-09",
+    .commit = "98dff2a81",
+    .pins = {{"flashinfer", "0.6.18"},
+             {"triton_kernels", "3.5.1", Platform::kCuda},
+             {"humming-kernels", "0.1.12"}},
+    .changes = "b12x; named backends are asked with their own key; Qwen3.8 emulated on gfx950",
+    .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
+    .apply =
+        [](RuleSet& rules) {
+          add_b12x(rules);
+          fold_cutlass(rules);
+          edit::add_after(rules.option_names, "b12x", "flashinfer_moe_ep_mega_deep_gemm");
+          edit::add_after(rules.option_names, "flashinfer_moe_ep_mega_deep_gemm",
+                          "flashinfer_moe_ep_mega_cutedsl");
+          SelectorRow& by_key = edit::row(rules.selectors, Selector::kGptOss);
+          by_key.own_key_when_named = true;
+          by_key.gates = {
+              {all_of({platform_is(Platform::kRocm), arch_contains("gfx950"),
+                       requested_key_in({"mxfp4"}), expert_parallel_shape(8, 512, 2560, 640)}),
+               EMULATION, ""}};
+          edit::row(rules.selectors, Selector::kDeepseekV4).filters_named = true;
+          rules.messages.no_variant.text =
+              "moe_backend='{moe_backend}' does not support activation={key}";
+          for (const std::string_view name : kHummingClasses) {
+            edit::condition(rules, name, "scheme") =
+                none_or({"mxfp4", "mxfp8", "fp8_per_token", "fp8_per_block_dynamic"});
+          }
+        },
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,91 @@
+// vLLM 0.30.0 (fused_moe/oracle/mxfp4.py): AITER's Triton kernel becomes a backend of its own; CPU
+// joins the lists; Humming groups with expert parallelism.
+#include "lib/layouts/all.hpp"
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_conditions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+// AITER's kernel is for ROCm alone. Only gfx950 has a swizzle, in a small world.
+bool rocm_without_swizzle(const Target& t) {
+  return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
+}
+constexpr TargetCondition kStrided{"other ROCm, gfx950 with a larger world", rocm_without_swizzle};
+
+void split_aiter(RuleSet& rules) {
+  constexpr std::string_view kClass = "AiterW4A16ExpertsMonolithic";
+  edit::remove(edit::row(rules.backends, AITER_MXFP4_BF16).classes, kClass);
+  edit::add_backend_after(rules, AITER_MXFP4_BF16,
+                          {AITER_TRITON_MXFP4_BF16, "AITER_TRITON_MXFP4_BF16", "", {kClass}});
+  edit::condition(rules, kClass, "device") = aiter_on({"gfx942", "gfx950", "gfx1250"});
+  edit::add_after(edit::row(rules.aliases, "aiter").candidates, AITER_MXFP4_BF16,
+                  AITER_TRITON_MXFP4_BF16);
+  edit::add_after(rules.aliases, "aiter", {"aiter_triton_mxfp4_bf16", {AITER_TRITON_MXFP4_BF16}});
+  SelectorRow& by_key = edit::row(rules.selectors, Selector::kGptOss);
+  edit::add_after(edit::row(by_key.priorities, always().text).backends, AITER_MXFP4_BF16,
+                  AITER_TRITON_MXFP4_BF16);
+  edit::add_after(rules.option_names, "aiter", "aiter_triton_mxfp4_bf16");
+  edit::copy_kernel_settings(rules, AITER_MXFP4_BF16, AITER_TRITON_MXFP4_BF16);
+}
+
+// Both families share one function for CPU. For AITER's Triton kernel the generic converter
+// interleaves gate and up rows before it packs them.
+void change_layouts_0_30(RuleSet& rules) {
+  edit::drop_layouts(rules, CPU, Family::kGeneric);
+  edit::reword_generic_refusals(
+      rules, "TRTLLM, FlashInfer CUTLASS, Triton, AITER, XPU, CPU, or emulation");
+  constexpr Backend kTriton = AITER_TRITON_MXFP4_BF16;
+  constexpr Family kGptOss = Family::kGptOss;
+  constexpr Family kGeneric = Family::kGeneric;
+  edit::add_layouts(rules, {{CPU, kGeneric, kNoCpuKernels, nullptr, kNoCpuKernelsRefusal},
+                            {CPU, kGeneric, {}, &kCpuVnni32Layout},
+                            {kTriton, kGptOss, kCdna4, &kTritonCdna4Layout},
+                            {kTriton, kGptOss, kStrided, &kTritonStridedLayout},
+                            {kTriton, kGeneric, kCdna4, &kTritonCdna4RowInterleavedLayout},
+                            {kTriton, kGeneric, kStrided, &kTritonStridedRowInterleavedLayout}});
+}
+
+void list_cpu(RuleSet& rules) {
+  SelectorRow& by_key = edit::row(rules.selectors, Selector::kGptOss);
+  edit::add_before(edit::row(by_key.priorities, always().text).backends, EMULATION, CPU);
+  edit::remove(by_key.exhausted, platform_is(Platform::kCpu).text);
+  SelectorRow& deepseek = edit::row(rules.selectors, Selector::kDeepseekV4);
+  edit::add_before(deepseek.priorities, always().text, {platform_is(Platform::kCpu), {CPU}});
+  edit::row(rules.classes, "CPUExpertsMxfp4").monolithic = false;
+  edit::condition(rules, "CPUExpertsMxfp4", "routing") =
+      routing_in({"Default", "Renormalize", "RenormalizeNaive", "DeepseekV4"});
+  edit::converter(rules, Family::kGeneric, CPU).supported = true;
+}
+
+}  // namespace
+
+const Release kRelease0300 = {
+    .name = "vllm-0.30.0",
+    .version = "0.30.0",
+    .date = "2026-09-22",
+    .commit = "ced6857af",
+    .pins = {{"flashinfer", "0.6.18.post1"},
+             {"triton_kernels", "3.5.1", Platform::kCuda},
+             {"humming-kernels", "0.1.12"}},
+    .changes = "AITER_TRITON_MXFP4_BF16; CPU in the lists, generic models too",
+    .executed = "14,363 of 14,363 decisions with traces; on a CPU, bytes of layouts",
+    .apply =
+        [](RuleSet& rules) {
+          split_aiter(rules);
+          list_cpu(rules);
+          change_layouts_0_30(rules);
+          edit::row(rules.selectors, Selector::kDeepseekV4).filters_named = false;
+          rules.gemm_type.any_value = true;
+          rules.gemm_type.grouped_with_expert_parallel = true;
+          rules.quantization_config_anywhere = true;
+          edit::add(rules.option_names, "rdna3");
+        },
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,118 @@
+// vLLM 0.31.0: monolithic kernels refuse hash routing (fused_moe/modular_kernel.py); AITER's Triton
+// kernels refuse expert parallelism; TRITON_UNFUSED is padded less before CDNA4.
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "lib/layouts/all.hpp"
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/humming_kernels.hpp"
+#include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_conditions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using enum Backend;
+
+// Only the generic method tells the rounding function its activation. gfx950 alone is CDNA4.
+bool unfused_before_cdna4(const Target& t) {
+  return t.backend == TRITON_UNFUSED && t.platform == Platform::kRocm &&
+         t.family == Family::kGeneric && (t.activation == "silu" || t.activation == "situ") &&
+         !t.arch.starts_with("gfx950");
+}
+
+// vllm/_aiter_ops.py, _resolve_situv2_activation; the default is "a4w4".
+bool situ_a8w4(const Target& t) {
+  const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_SITUV2");
+  if (!situ(t) || found == t.env.end()) return false;
+  std::string value = found->second;
+  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+  return value == "a8w4";
+}
+
+// One variable with three values in place of a switch.
+void rename_situ_switch(RuleSet& rules) {
+  edit::replace_condition(rules, AITER_MXFP4_BF16, kSituA8w4Switch,
+                          {"activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4", situ_a8w4});
+}
+
+// AITER's Triton kernel serves ROCm alone; of it, gfx950 has an order of scales in small worlds.
+bool rocm_without_order(const Target& t) {
+  return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
+}
+constexpr TargetCondition kPlainScales{"other ROCm, gfx950 with a larger world",
+                                       rocm_without_order};
+
+// cmake/external_projects/triton_kernels.cmake of the source package takes triton_kernels for ROCm
+// from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6 branch.
+// With 3.8 _swizzle_mxfp4 asks for other layouts: plain scales are transposed, those of gfx950 are
+// padded. CUDA builds keep 3.5.1. On gfx1250 the generic converter gives AITER_MXFP4_BF16 these too.
+void take_triton_kernels_3_8(RuleSet& rules) {
+  constexpr Family kGptOss = Family::kGptOss;
+  constexpr Family kGeneric = Family::kGeneric;
+  constexpr Backend kAiter = AITER_TRITON_MXFP4_BF16;
+  for (const Backend backend : {TRITON, TRITON_UNFUSED}) edit::drop_layouts(rules, backend, kCdna4);
+  for (const Family family : {kGptOss, kGeneric}) edit::drop_layouts(rules, kAiter, family);
+  edit::drop_layouts(rules, AITER_MXFP4_FP8, kCdna4);
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
+  edit::add_layouts(rules, {{TRITON, kGptOss, kCdna4, &kTriton38Cdna4Layout},
+                            {TRITON, kGptOss, kPlainScales, &kTriton38StridedLayout},
+                            {TRITON, kGeneric, kCdna4, &kTriton38Cdna4KInterleavedLayout},
+                            {TRITON, kGeneric, kPlainScales, &kTriton38StridedKInterleavedLayout},
+                            {TRITON_UNFUSED, {}, kCdna4, &kTriton38Cdna4Layout},
+                            {TRITON_UNFUSED, {}, kPlainScales, &kTriton38StridedLayout},
+                            {kAiter, kGptOss, kCdna4, &kTriton38Cdna4Layout},
+                            {kAiter, kGptOss, kPlainScales, &kTriton38StridedLayout},
+                            {kAiter, kGeneric, kCdna4, &kTriton38Cdna4RowInterleavedLayout},
+                            {kAiter, kGeneric, kPlainScales, &kTriton38StridedRowInterleavedLayout},
+                            {AITER_MXFP4_FP8, {}, kCdna4, &kAiterW4a8Triton38Cdna4Layout},
+                            {AITER_MXFP4_FP8, {}, kPlainScales, &kAiterW4a8Triton38StridedLayout},
+                            {AITER_MXFP4_BF16, kGeneric, kGfx1250, &kTriton38StridedLayout}});
+}
+
+}  // namespace
+
+const Release kRelease0310 = {
+    .name = "vllm-0.31.0",
+    .version = "0.31.0",
+    .date = "2026-10-05",
+    .commit = "db9527a46",
+    .pins = {{"flashinfer", "0.7.0.post1"},
+             {"humming-kernels", "0.1.16"},
+             {"ROCm/triton", "669b31acc", Platform::kRocm}},
+    .changes = "hash routing; the moonep all-to-all; TRITON_UNFUSED rounds to 128 before CDNA4",
+    .executed = "14,665 of 14,665 decisions with traces; on a CPU, bytes of layouts",
+    .apply =
+        [](RuleSet& rules) {
+          for (ExpertClass& row : rules.classes) {
+            if (!row.monolithic) continue;
+            edit::add_after(row.checks, "parallel",
+                            {"hash routing", none_of({hash_routing()}),
+                             "kernel does not support hash routing"});
+          }
+          for (const std::string_view name :
+               {"AiterW4A16ExpertsMonolithic", "AiterW4A8ExpertsMonolithic"}) {
+            edit::condition(rules, name, "parallel") = tensor_parallel_only();
+          }
+          rename_situ_switch(rules);
+          humming_kernels_0_1_16(rules);
+          take_triton_kernels_3_8(rules);
+          edit::add_after(rules.all2all_backends, "mori_low_latency", "moonep");
+          // The scaling factor is not asked any more.
+          edit::row(rules.routing, "score bias, sigmoid, renormalize, routed scaling factor 1") = {
+              [](const RoutingFacts& f) {
+                return f.score_bias && f.scoring == "sigmoid" && f.renormalize;
+              },
+              "score bias, sigmoid, renormalize", "MiniMax2"};
+          edit::add_before(
+              rules.rounding, "rocm",
+              {{"TRITON_UNFUSED on rocm before CDNA4, generic, silu or situ", unfused_before_cdna4},
+               128,
+               128});
+        },
+};
+
+}  // namespace mxfp4
