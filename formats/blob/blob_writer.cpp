@@ -9,7 +9,6 @@
 #include "formats/blob/raw_frames.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
-#include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 #include "lib/plan/frames.hpp"
 
@@ -58,14 +57,6 @@ void encode_piece(FrameEncoder& encoder, const PlannedTensor& tensor, const Piec
         encoder.encode(decoded.first(size), outgoing.compressed, &outgoing.tensor_sum));
     decoded = decoded.subspan(size);
   });
-}
-
-std::string layer_header(const Manifest& manifest, const ManifestLayer& layer) {
-  std::vector<SafetensorsTensor> tensors;
-  for (const ManifestTensor& tensor : layer.tensors) {
-    append_tensor(tensors, tensor.name, tensor.spec);
-  }
-  return make_safetensors_header(tensors, layer_metadata(manifest, layer), kSafetensorsAlignment);
 }
 
 ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t file, bool zstd) {

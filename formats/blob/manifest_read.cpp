@@ -8,6 +8,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
+#include "formats/os/input_fault.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
@@ -15,6 +16,23 @@
 
 namespace mxfp4 {
 namespace {
+
+constexpr int64_t kMostRanks = 65536;  // as many as --tp-size takes
+
+std::string read_checksum(const JsonFields& object) {
+  const std::string sum = object.string("xxh3_128");
+  if (sum.size() == 32 && sum.find_first_not_of("0123456789abcdef") == std::string::npos)
+    return sum;
+  throw Error::input(fmt::format("{}: {}, expected 32 hexadecimal digits", object.path("xxh3_128"),
+                                 in_quotes(sum)));
+}
+
+int64_t read_ranks(const JsonFields& object, std::string_view key) {
+  const int64_t ranks = object.integer(key);
+  if (ranks >= 0 && ranks <= kMostRanks) return ranks;
+  throw Error::input(
+      fmt::format("{}: {}, at most {} are accepted", object.path(key), ranks, kMostRanks));
+}
 
 // The value that `lookup` finds for the string at `key`, or an error that names both.
 template <class Lookup>
@@ -79,7 +97,7 @@ Target read_target(const JsonFields& object) {
   target.family = named(object, "family", family_from_name);
   target.platform = named(object, "platform", platform_from_name);
   target.arch = object.string("arch");
-  target.world_size = object.integer("world_size");
+  target.world_size = read_ranks(object, "world_size");
   target.activation = object.string_or("activation", "");
   target.knobs = string_map(object.object("knobs"));
   target.env = string_map(object.object("env"));
@@ -97,11 +115,11 @@ ParallelConfig read_parallel(const JsonFields& object) {
 RankSlice read_rank(const JsonFields& object) {
   RankSlice rank;
   rank.rank = object.integer("rank");
-  rank.num_ranks = object.integer("num_ranks");
+  rank.num_ranks = read_ranks(object, "num_ranks");
   rank.tp_rank = object.integer("tp_rank");
-  rank.tp_size = object.integer("tp_size");
+  rank.tp_size = read_ranks(object, "tp_size");
   rank.ep_rank = object.integer("ep_rank");
-  rank.ep_size = object.integer("ep_size");
+  rank.ep_size = read_ranks(object, "ep_size");
   rank.experts = object.integers("experts");
   const std::vector<int64_t> range = object.integers("intermediate_range");
   if (range.size() != 2 || range[0] > range[1]) {
@@ -119,7 +137,7 @@ ManifestTensor read_tensor(const JsonFields& object) {
   const std::vector<int64_t> dims = object.integers("shape");
   tensor.spec = {named(object, "dtype", dtype_from_name), Shape(std::span(dims))};
   (void)tensor.spec.bytes();  // overflow is refused here
-  tensor.xxh3_128 = object.string("xxh3_128");
+  tensor.xxh3_128 = read_checksum(object);
   tensor.storage = read_storage(object.object("storage"));
   return tensor;
 }
@@ -132,7 +150,7 @@ ManifestLayer read_layer(const JsonFields& object) {
   layer.file = object.string("file");
   in_context(object.path("file"), [&] { check_plain_name(layer.file); });
   layer.size = object.integer("size");
-  layer.xxh3_128 = object.string("xxh3_128");
+  layer.xxh3_128 = read_checksum(object);
   const JsonFields sizes = object.object("sizes");
   layer.hidden_size = sizes.integer("hidden_size");
   layer.loaded.dims = {sizes.integer("num_experts"), sizes.integer("padded_hidden_size"),
@@ -146,7 +164,7 @@ ManifestLayer read_layer(const JsonFields& object) {
 }
 
 void read_model(const JsonFields& object, Manifest& manifest) {
-  manifest.style = object.string("style");
+  manifest.style = style_name(named(object, "style", style_from_name));
   manifest.loader = named(object, "loader", loader_from_name);
   manifest.order = named(object, "w13_order", w13_order_from_name);
   const int64_t fill = object.integer("scale_fill");
@@ -157,7 +175,7 @@ void read_model(const JsonFields& object, Manifest& manifest) {
 }
 
 ManifestFile read_file(const JsonFields& object) {
-  ManifestFile file{object.string("file"), object.integer("size"), object.string("xxh3_128")};
+  ManifestFile file{object.string("file"), object.integer("size"), read_checksum(object)};
   in_context(object.path("file"), [&] { check_plain_name(file.name); });
   return file;
 }
@@ -249,7 +267,8 @@ void check_seal(std::string_view text) {
   const size_t at = text.rfind(kManifestSeal);
   if (at == std::string_view::npos) throw Error::input("manifest_xxh3_128: missing");
   if (text.substr(at + kManifestSeal.size()) != checksum_of(text.substr(0, at)) + "\"\n}\n") {
-    throw Error::input("manifest_xxh3_128: the manifest was changed after it was written");
+    throw InputFault(Fault::kChecksum,
+                     "manifest_xxh3_128: the manifest was changed after it was written");
   }
 }
 

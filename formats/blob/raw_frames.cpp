@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "formats/os/input_fault.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -201,14 +202,15 @@ RawFrameParts::RawFrameParts(MutableBytes content) {
   parts.push_back(MutableBytes(between).subspan(begin));
 }
 
-// Ends the sums. Throws Error::input if `check` asks for the frame's checksum and it differs.
+// Ends the sums. Throws InputFault if the frame's checksum is not the seek table's, or if `check` asks
+// for the content's and it differs.
 void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info, FrameCheck check) {
   const uint32_t sum = content.finish();
-  if (check == FrameCheck::kSizes || (sum == stored && sum == info.checksum)) return;
-  throw Error::input("a zstd frame's checksum does not match the seek table");
+  if (stored == info.checksum && (check == FrameCheck::kSizes || sum == stored)) return;
+  throw InputFault(Fault::kChecksum, "a zstd frame's checksum does not match the seek table");
 }
 
-[[noreturn]] void damaged() { throw Error::input("a zstd frame is damaged"); }
+[[noreturn]] void damaged() { throw InputFault(Fault::kChecksum, "a zstd frame is damaged"); }
 
 // Gives the encoded bytes of a frame in order. They are in memory, or are read: large blocks
 // straight to their places, small ones through a window so small that it stays in the caches.

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "formats/blob/raw_frames.hpp"
+#include "formats/os/input_fault.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -184,6 +185,9 @@ std::vector<SeekEntry> read_seek_table(ConstBytes end, int64_t file_bytes) {
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = table + kSkippableHeaderBytes + i * kEntryBytes;
     const FrameInfo frame{load_u32(end, at), load_u32(end, at + 4), load_u32(end, at + 8)};
+    if (frame.encoded == 0 || frame.decoded == 0) {
+      throw Error::input(fmt::format("frame {} of the seek table is empty", i));
+    }
     if (frame.decoded > kMaxFrameBytes) {
       throw Error::input(fmt::format("frame {} claims {} bytes, at most {} are accepted", i,
                                      frame.decoded, kMaxFrameBytes));
@@ -213,12 +217,12 @@ void decode_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out, F
   const size_t size =
       ZSTD_decompressDCtx(kDecoder.zstd, out.data(), out.size(), encoded.data(), encoded.size());
   if (ZSTD_isError(size) != 0U) {
-    throw Error::input(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
+    throw InputFault(Fault::kChecksum, fmt::format("zstd: {}", ZSTD_getErrorName(size)));
   }
   // zstd has compared the content with the checksum at the frame's end.
   if (size != out.size() || !has_checksum(encoded) ||
       load_u32(encoded, static_cast<int64_t>(encoded.size()) - 4) != info.checksum) {
-    throw Error::input("a zstd frame's checksum does not match the seek table");
+    throw InputFault(Fault::kChecksum, "a zstd frame's checksum does not match the seek table");
   }
 }
 

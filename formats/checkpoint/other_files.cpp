@@ -81,16 +81,19 @@ void refuse_other_directory(const fs::path& directory) {
 void refuse_hub_name(const fs::path& path) {
   std::error_code error;
   if (fs::exists(path, error)) return;
+  // A name on a hub is at most 2 x 96 characters, and std::regex needs stack for each of a text's.
+  constexpr size_t kLongest = 300;
   static const std::regex kAddress(R"((?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)"
                                    R"(([\w.-]+/[\w.-]+)(?:/.*)?)");
   static const std::regex kName(R"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)");
   const std::string text = path.string();
   std::smatch match;
   std::string name;
-  if (std::regex_match(text, match, kAddress)) name = match[1];
+  const bool is_short = text.size() < kLongest;
+  if (is_short && std::regex_match(text, match, kAddress)) name = match[1];
   // A relative path of two parts reads like a model's name; if its directory is there, it is a
   // path.
-  if (std::regex_match(text, kName) && !is_file_name(path) &&
+  if (is_short && std::regex_match(text, kName) && !is_file_name(path) &&
       !fs::exists(path.parent_path(), error)) {
     name = text;
   }

@@ -11,9 +11,11 @@
 #include <thread>
 #include <utility>
 
+#include "formats/blob/blob_writer.hpp"
 #include "formats/blob/raw_frames.hpp"
 #include "formats/loader/arriving_sum.hpp"
 #include "formats/os/file.hpp"
+#include "formats/os/input_fault.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
 
@@ -54,6 +56,41 @@ void run_on_threads(int threads, size_t count, const Body& body) {
   work();
   running.clear();
   if (failure) std::rethrow_exception(failure);
+}
+
+// Throws InputFault, which names the first tensor that differs, unless `front`, the bytes before a layer
+// file's data, is what follows from the manifest.
+void compare_header(ConstBytes front, const SafetensorsHeader& header, const Manifest& manifest,
+                    const ManifestLayer& stated) {
+  const auto refuse = [](std::string_view what) {
+    throw InputFault(Fault::kMismatch, fmt::format("{}: differs from the manifest", what));
+  };
+  const size_t count = std::min(header.tensors.size(), stated.tensors.size());
+  for (size_t i = 0; i < count; ++i) {
+    const ManifestTensor& tensor = stated.tensors[i];
+    const bool equal =
+        header.tensors[i].name == tensor.name && header.tensors[i].spec == tensor.spec;
+    if (!equal) refuse(tensor.name);
+  }
+  if (header.tensors.size() > count) refuse(header.tensors[count].name);
+  if (stated.tensors.size() > count) refuse(stated.tensors[count].name);
+  if (header.metadata != layer_metadata(manifest, stated)) refuse("__metadata__");
+  const std::string expected = layer_header(manifest, stated);
+  if (!std::ranges::equal(front, std::as_bytes(std::span(expected)))) refuse("header");
+}
+
+// Every tensor, which begins at one of `offsets` from `data_start` on, begins a frame, so that each can be
+// decoded alone. The last offset is the data's end.
+void check_frames(std::span<const SeekEntry> frames, int64_t data_start,
+                  std::span<const int64_t> offsets) {
+  for (const int64_t offset : offsets.first(offsets.size() - 1)) {
+    if (offset == offsets.back()) break;  // tensors without bytes
+    const auto frame =
+        std::ranges::lower_bound(frames, data_start + offset, {}, &SeekEntry::decoded_offset);
+    if (frame == frames.end() || frame->decoded_offset != data_start + offset) {
+      throw Error::input("a tensor does not begin a frame");
+    }
+  }
 }
 
 // Fills `out` by fill(offset in `out`, part) in parts that are still in the caches when they are
@@ -157,25 +194,35 @@ class BlobLoader::Reading {
   std::vector<ArrivingSum> sums_;  // by request
 };
 
-BlobLoader::BlobLoader(const std::filesystem::path& directory, bool direct) {
+BlobLoader::BlobLoader(const std::filesystem::path& directory, bool direct, bool lazy)
+    : directory_(directory), direct_(direct) {
   const std::filesystem::path path = directory / kManifestName;
   in_context(path.string(), [&] {
     manifest_text_ = read_text_file(path, kMaxLoadedManifestBytes);
     manifest_ = parse_manifest(manifest_text_);
   });
-  for (const ManifestLayer& layer : manifest_.layers) {
-    const std::filesystem::path file = directory / layer.file;
-    layers_.push_back(in_context(file.string(), [&] { return open_layer(file, layer); }));
-    if (direct) layers_.back().file.make_direct();
+  for (size_t i = 0; i < manifest_.layers.size(); ++i) {
+    layers_.push_back(std::make_unique<LayerSlot>());
+    if (!lazy) opened(i);
   }
 }
 
-BlobLoader::Layer BlobLoader::open_layer(const std::filesystem::path& path,
-                                         const ManifestLayer& stated) {
-  Layer layer{.path = path, .file = PositionedFile(path)};
+const BlobLoader::Layer& BlobLoader::opened(size_t layer) const {
+  LayerSlot& slot = *layers_[layer];
+  std::call_once(slot.once, [&] {
+    const ManifestLayer& stated = manifest_.layers[layer];
+    in_context((directory_ / stated.file).string(), [&] { slot.layer = open_layer(stated); });
+    if (direct_) slot.layer->file.make_direct();
+  });
+  return *slot.layer;
+}
+
+BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
+  Layer layer{.path = directory_ / stated.file, .file = PositionedFile(directory_ / stated.file)};
   const PositionedFile& file = layer.file;
   if (file.size() != stated.size) {
-    throw Error::input(fmt::format("{} bytes, {} in the manifest", file.size(), stated.size));
+    throw InputFault(Fault::kSize,
+                     fmt::format("{} bytes, {} in the manifest", file.size(), stated.size));
   }
   const auto read = [&](int64_t offset, int64_t bytes) {
     UninitializedBytes out(static_cast<size_t>(bytes));
@@ -184,7 +231,10 @@ BlobLoader::Layer BlobLoader::open_layer(const std::filesystem::path& path,
   };
   UninitializedBytes front = read(0, std::min<int64_t>(file.size(), kSafetensorsLengthBytes));
   int64_t decoded = file.size();
-  if (is_zstd(front)) {
+  if (is_zstd(front) != manifest_.compression.zstd) {
+    throw InputFault(Fault::kMismatch, "the manifest says otherwise whether it is compressed");
+  }
+  if (manifest_.compression.zstd) {
     const int64_t footer = std::min(file.size(), kSeekFooterBytes);
     const int64_t table = seek_table_bytes(read(file.size() - footer, footer), file.size());
     layer.frames = read_seek_table(read(file.size() - table, table), file.size());
@@ -204,13 +254,10 @@ BlobLoader::Layer BlobLoader::open_layer(const std::filesystem::path& path,
   layer.data_start = header.data_start;
   layer.header_text.assign(reinterpret_cast<const char*>(front.data()) + kSafetensorsLengthBytes,
                            static_cast<size_t>(header.data_start - kSafetensorsLengthBytes));
-  const bool equal = std::ranges::equal(header.tensors, stated.tensors,
-                                        [](const SafetensorsTensor& a, const ManifestTensor& b) {
-                                          return a.name == b.name && a.spec == b.spec;
-                                        });
-  if (!equal) throw Error::input("its tensors are not those of the manifest");
+  compare_header(front, header, manifest_, stated);
   for (const SafetensorsTensor& tensor : header.tensors) layer.offsets.push_back(tensor.begin);
   layer.offsets.push_back(decoded - header.data_start);
+  if (!layer.frames.empty()) check_frames(layer.frames, layer.data_start, layer.offsets);
   return layer;
 }
 
@@ -226,13 +273,13 @@ void BlobLoader::check_verifiable(const LoadRequest& request) const {
 }
 
 int64_t BlobLoader::tensor_offset(size_t layer, size_t tensor) const {
-  return layers_[layer].offsets[tensor];
+  return opened(layer).offsets[tensor];
 }
 
-int64_t BlobLoader::data_bytes(size_t layer) const { return layers_[layer].offsets.back(); }
+int64_t BlobLoader::data_bytes(size_t layer) const { return opened(layer).offsets.back(); }
 
 int64_t BlobLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const {
-  const Layer& in = layers_[layer];
+  const Layer& in = opened(layer);
   const int64_t bytes = manifest_.layers[layer].tensors[tensor].spec.bytes();
   if (limit >= bytes - begin) return bytes;
   const int64_t start = in.data_start + in.offsets[tensor];  // in the decoded file
@@ -243,18 +290,18 @@ int64_t BlobLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t 
 }
 
 std::string BlobLoader::place(size_t layer, size_t tensor) const {
-  return fmt::format("{}: {}", layers_[layer].path.string(),
+  return fmt::format("{}: {}", (directory_ / manifest_.layers[layer].file).string(),
                      manifest_.layers[layer].tensors[tensor].name);
 }
 
 void BlobLoader::compare(size_t layer, size_t tensor, const std::string& checksum) const {
   if (checksum == manifest_.layers[layer].tensors[tensor].xxh3_128) return;
-  throw Error::input(fmt::format("{}: checksum differs", place(layer, tensor)));
+  throw InputFault(Fault::kChecksum, fmt::format("{}: checksum differs", place(layer, tensor)));
 }
 
 std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t begin, int64_t bytes,
                                           int64_t limit) const {
-  const Layer& in = layers_[layer];
+  const Layer& in = opened(layer);
   int64_t at = in.data_start + in.offsets[tensor] + begin;  // in the decoded file
   auto frame = in.frames.begin();
   if (!in.frames.empty()) {
@@ -266,8 +313,7 @@ std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t b
     if (in.frames.empty()) {
       piece.offset = at;
     } else {
-      // A frame of no bytes belongs to no tensor.
-      while (frame->decoded_offset + frame->frame.decoded <= at) ++frame;
+      if (frame->decoded_offset + frame->frame.decoded <= at) ++frame;
       piece.frame = &*frame;
       piece.in_frame = static_cast<size_t>(at - frame->decoded_offset);
       piece.bytes = std::min(piece.bytes, frame->decoded_offset + frame->frame.decoded - at);
@@ -282,7 +328,7 @@ std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t b
 
 void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
-  const PositionedFile& file = layers_[layer].file;
+  const PositionedFile& file = opened(layer).file;
   if (piece.frame == nullptr) return read_plain(file, piece.offset, out, buffers.direct, sum);
   read_frame(file, piece, out, buffers, check, sum);
 }
@@ -322,6 +368,27 @@ bool BlobLoader::read_straight(const PositionedFile& file, const SeekEntry& entr
                         [&](int64_t offset, std::span<const MutableBytes> parts) {
                           file.read(entry.encoded_offset + offset, parts);
                         });
+}
+
+void BlobLoader::check_file(size_t layer, const LoadOptions& options) const {
+  const Layer& in = opened(layer);
+  ArrivingSum sum;
+  const auto read_part = [&](size_t number, LoadBuffers& buffers) {
+    throw_if_cancelled(options.cancel);
+    const int64_t begin = static_cast<int64_t>(number) * kCheckedBytes;
+    buffers.decoded.resize(static_cast<size_t>(std::min(kCheckedBytes, in.file.size() - begin)));
+    ChecksumPart part;
+    part.begin(begin);
+    read_plain(in.file, begin, buffers.decoded, buffers.direct, &part);
+    sum.add(number, std::move(part));
+  };
+  in_context(in.path.string(), [&] {
+    const int64_t parts = (in.file.size() + kCheckedBytes - 1) / kCheckedBytes;
+    run_on_threads(options.threads, static_cast<size_t>(parts), read_part);
+    if (sum.hex() != manifest_.layers[layer].xxh3_128) {
+      throw InputFault(Fault::kChecksum, "checksum of the file differs");
+    }
+  });
 }
 
 void BlobLoader::read(std::span<const LoadRequest> requests, const LoadOptions& options) const {

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,24 +58,27 @@ struct LoadOptions {
   const int32_t* cancel = nullptr;
 };
 
-// Immutable once it is open, so thread-safe.
+// Thread-safe: what is opened later, once, does not change what was read before.
 class BlobLoader {
  public:
   // One rank's directory. `direct`: bytes of tensors are read past the page cache, where the file
-  // system can. Throws Error::input naming the file.
-  explicit BlobLoader(const std::filesystem::path& directory, bool direct = false);
+  // system can. Layer files are opened and compared with the manifest now or, if `lazy`, when they are
+  // first used: then the functions below throw for a file that is not the manifest's. Throws
+  // Error::input naming the file.
+  explicit BlobLoader(const std::filesystem::path& directory, bool direct = false,
+                      bool lazy = false);
 
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
   // The text of the manifest's file, unchanged.
   [[nodiscard]] const std::string& manifest_text() const { return manifest_text_; }
   // The JSON text of a layer file's header.
   [[nodiscard]] const std::string& header_text(size_t layer) const {
-    return layers_[layer].header_text;
+    return opened(layer).header_text;
   }
   // Whether a layer's file is a row of zstd frames.
-  [[nodiscard]] bool is_compressed(size_t layer) const { return !layers_[layer].frames.empty(); }
+  [[nodiscard]] bool is_compressed(size_t layer) const { return !opened(layer).frames.empty(); }
   // Whether bytes of a layer's tensors are read past the page cache.
-  [[nodiscard]] bool is_direct(size_t layer) const { return layers_[layer].file.is_direct(); }
+  [[nodiscard]] bool is_direct(size_t layer) const { return opened(layer).file.is_direct(); }
   // Whether a request is a whole tensor, which has a checksum in the manifest.
   [[nodiscard]] bool is_whole(const LoadRequest& request) const;
   // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify.
@@ -98,12 +104,15 @@ class BlobLoader {
                   FrameCheck check, ChecksumPart* sum) const;
   // "packed/layer-00003.safetensors: model.layers.3.mlp.experts.w13_weight"
   [[nodiscard]] std::string place(size_t layer, size_t tensor) const;
-  // Throws Error::input unless `checksum`, of a whole tensor, is the manifest's.
+  // Throws InputFault unless `checksum`, of a whole tensor, is the manifest's.
   void compare(size_t layer, size_t tensor, const std::string& checksum) const;
 
   // Requests must lie within their tensors. Throws Error::input naming file and tensor,
   // Error::usage when a part of a plain file's tensor is to be verified, and Cancelled.
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
+
+  // Reads a layer's whole file. Throws InputFault, naming it, unless its checksum is the manifest's.
+  void check_file(size_t layer, const LoadOptions& options) const;
 
  private:
   struct Layer {
@@ -114,17 +123,26 @@ class BlobLoader {
     std::vector<SeekEntry> frames = {};  // of a compressed file
     std::vector<int64_t> offsets = {};   // from data_start: of each tensor, then of the data's end
   };
+  // A layer, and whether it was opened.
+  struct LayerSlot {
+    std::once_flag once;
+    std::optional<Layer> layer;
+  };
   class Reading;
 
-  static Layer open_layer(const std::filesystem::path& path, const ManifestLayer& stated);
+  // Opens the layer's file unless that was done.
+  const Layer& opened(size_t layer) const;
+  [[nodiscard]] Layer open_layer(const ManifestLayer& stated) const;
   static void read_frame(const PositionedFile& file, const LoadPiece& piece, MutableBytes out,
                          LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum);
   static bool read_straight(const PositionedFile& file, const SeekEntry& entry, MutableBytes out,
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum);
 
+  std::filesystem::path directory_;
+  bool direct_ = false;
   std::string manifest_text_;
   Manifest manifest_;
-  std::vector<Layer> layers_;
+  std::vector<std::unique_ptr<LayerSlot>> layers_;
 };
 
 }  // namespace mxfp4

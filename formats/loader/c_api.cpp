@@ -9,13 +9,16 @@
 #include <new>
 #include <string_view>
 
+#include "formats/checksum/checksum.hpp"
 #include "formats/loader/blob_loader.hpp"
 #include "formats/loader/c_api_arguments.hpp"
 #include "formats/loader/gpu/gpu_loader.hpp"
 #include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
+#include "formats/os/input_fault.hpp"
 #include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/visible.hpp"
 
 struct mxfp4_repack_blob {
   mxfp4::BlobLoader loader;
@@ -36,8 +39,10 @@ constexpr int64_t kUsualRing = int64_t{64} << 20;
 
 // The size is fixed because storing an error's text must not fail. A longer text loses its end.
 thread_local std::array<char, 2048> last_error{};
+thread_local mxfp4_repack_fault last_fault = MXFP4_REPACK_FAULT_NONE;
 
-void tell(std::string_view text) noexcept {
+// `text` is one line of UTF-8.
+void tell_line(std::string_view text) noexcept {
   size_t size = std::min(text.size(), last_error.size() - 1);
   // Not in the middle of a character.
   while (size < text.size() && size > 0 && (static_cast<uint8_t>(text[size]) & 0xC0U) == 0x80U) {
@@ -46,6 +51,28 @@ void tell(std::string_view text) noexcept {
   std::memcpy(last_error.data(), text.data(), size);
   last_error[size] = '\0';
 }
+
+// Paths and names may hold any bytes: they are shown as the program shows them.
+void tell(std::string_view text) noexcept {
+  try {
+    tell_line(visible(text));
+  } catch (...) {
+    tell_line("out of memory");
+  }
+}
+
+mxfp4_repack_fault fault_of(const Error& error) {
+  if (const auto* found = dynamic_cast<const InputFault*>(&error)) {
+    return static_cast<mxfp4_repack_fault>(found->fault());
+  }
+  return error.is_unreadable() ? MXFP4_REPACK_FAULT_UNREADABLE : MXFP4_REPACK_FAULT_FORM;
+}
+static_assert(static_cast<int>(Fault::kForm) == MXFP4_REPACK_FAULT_FORM &&
+              static_cast<int>(Fault::kMissing) == MXFP4_REPACK_FAULT_MISSING &&
+              static_cast<int>(Fault::kUnreadable) == MXFP4_REPACK_FAULT_UNREADABLE &&
+              static_cast<int>(Fault::kSize) == MXFP4_REPACK_FAULT_SIZE &&
+              static_cast<int>(Fault::kChecksum) == MXFP4_REPACK_FAULT_CHECKSUM &&
+              static_cast<int>(Fault::kMismatch) == MXFP4_REPACK_FAULT_MISMATCH);
 
 mxfp4_repack_status status_of(const Error& error) {
   switch (error.kind()) {
@@ -69,7 +96,8 @@ mxfp4_repack_status told(mxfp4_repack_status status, std::string_view text) noex
 template <class Body>
 mxfp4_repack_status guarded(const Body& body) noexcept {
   try {
-    tell("");
+    tell_line("");
+    last_fault = MXFP4_REPACK_FAULT_NONE;
     body();
     return MXFP4_REPACK_OK;
   } catch (const Cancelled&) {
@@ -77,7 +105,9 @@ mxfp4_repack_status guarded(const Body& body) noexcept {
   } catch (const GpuError& error) {
     return told(MXFP4_REPACK_NO_GPU, error.what());
   } catch (const Error& error) {
-    return told(status_of(error), error.what());
+    const mxfp4_repack_status status = status_of(error);
+    if (status == MXFP4_REPACK_INPUT) last_fault = fault_of(error);
+    return told(status, error.what());
   } catch (const std::bad_alloc&) {
     return told(MXFP4_REPACK_NO_MEMORY, "out of memory");
   } catch (const std::exception& error) {
@@ -85,6 +115,12 @@ mxfp4_repack_status guarded(const Body& body) noexcept {
   } catch (...) {
     return told(MXFP4_REPACK_INTERNAL, "an unknown exception");
   }
+}
+
+// Text that the blob keeps; null where there is none.
+const char* c_text(const std::string* text, size_t* size) {
+  if (size != nullptr) *size = text == nullptr ? 0 : text->size();
+  return text == nullptr ? nullptr : text->c_str();
 }
 
 }  // namespace
@@ -99,6 +135,18 @@ int mxfp4_repack_api_version(void) { return MXFP4_REPACK_API_VERSION; }
 
 const char* mxfp4_repack_last_error(void) { return mxfp4::last_error.data(); }
 
+mxfp4_repack_fault mxfp4_repack_last_fault(void) { return mxfp4::last_fault; }
+
+mxfp4_repack_status mxfp4_repack_checksum(const void* data, int64_t bytes, char* text) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(text != nullptr && (data != nullptr || bytes == 0), "checksum: a null pointer");
+    mxfp4::require(bytes >= 0, "checksum: bytes is negative");
+    const std::string sum =
+        mxfp4::checksum_of({static_cast<const char*>(data), static_cast<size_t>(bytes)});
+    std::memcpy(text, sum.c_str(), sum.size() + 1);
+  });
+}
+
 mxfp4_repack_status mxfp4_repack_open(const char* directory, mxfp4_repack_blob** blob) {
   return mxfp4_repack_open_with(directory, nullptr, blob);
 }
@@ -111,28 +159,38 @@ mxfp4_repack_status mxfp4_repack_open_with(const char* directory,
     mxfp4::require(blob != nullptr && directory != nullptr, "open: a null pointer");
     mxfp4_repack_open_options known{};
     mxfp4::take(options, known);
-    *blob = new mxfp4_repack_blob{BlobLoader(directory, known.direct != 0)};
+    *blob = new mxfp4_repack_blob{BlobLoader(directory, known.direct != 0, known.lazy != 0)};
   });
 }
 
 void mxfp4_repack_close(mxfp4_repack_blob* blob) { delete blob; }
 
 const char* mxfp4_repack_manifest(const mxfp4_repack_blob* blob, size_t* size) {
-  const std::string& text = blob->loader.manifest_text();
-  if (size != nullptr) *size = text.size();
-  return text.c_str();
+  const std::string* text = nullptr;
+  mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "manifest: the blob is null");
+    text = &blob->loader.manifest_text();
+  });
+  return mxfp4::c_text(text, size);
 }
 
 const char* mxfp4_repack_header(const mxfp4_repack_blob* blob, int64_t layer, size_t* size) {
-  const auto layers = static_cast<int64_t>(blob->loader.manifest().layers.size());
-  if (layer < 0 || layer >= layers) return nullptr;
-  const std::string& text = blob->loader.header_text(static_cast<size_t>(layer));
-  if (size != nullptr) *size = text.size();
-  return text.c_str();
+  const std::string* text = nullptr;
+  mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "header: the blob is null");
+    const size_t count = blob->loader.manifest().layers.size();
+    text = &blob->loader.header_text(mxfp4::checked_index(layer, count, "layer"));
+  });
+  return mxfp4::c_text(text, size);
 }
 
 int64_t mxfp4_repack_num_layers(const mxfp4_repack_blob* blob) {
-  return static_cast<int64_t>(blob->loader.manifest().layers.size());
+  int64_t count = 0;
+  mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "num_layers: the blob is null");
+    count = static_cast<int64_t>(blob->loader.manifest().layers.size());
+  });
+  return count;
 }
 
 mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob* blob, int64_t layer,
@@ -262,6 +320,16 @@ mxfp4_repack_status mxfp4_repack_read_layer(const mxfp4_repack_blob* blob, int64
           {.layer = index, .tensor = tensor, .offset = 0, .out = all.subspan(offset, size)});
     }
     loader.read(requests, checked_options);
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_check_file(const mxfp4_repack_blob* blob, int64_t layer,
+                                            const mxfp4_repack_read_options* options) {
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr, "check_file: the blob is null");
+    const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
+    const size_t count = blob->loader.manifest().layers.size();
+    blob->loader.check_file(mxfp4::checked_index(layer, count, "layer"), checked_options);
   });
 }
 

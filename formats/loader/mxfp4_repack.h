@@ -63,6 +63,17 @@ typedef enum mxfp4_repack_status {
   MXFP4_REPACK_NO_GPU = 9      /* there is no CUDA driver or no such GPU, or the driver failed */
 } mxfp4_repack_status;
 
+/* The kind of fault behind MXFP4_REPACK_INPUT. */
+typedef enum mxfp4_repack_fault {
+  MXFP4_REPACK_FAULT_NONE = 0,       /* the last call returned another status */
+  MXFP4_REPACK_FAULT_FORM = 1,       /* a manifest, header, seek table or frame as no blob has it */
+  MXFP4_REPACK_FAULT_MISSING = 2,    /* a layer's file is not there */
+  MXFP4_REPACK_FAULT_UNREADABLE = 3, /* the system does not let us read it, or it is not a regular file */
+  MXFP4_REPACK_FAULT_SIZE = 4,       /* a file is shorter or longer than the manifest says */
+  MXFP4_REPACK_FAULT_CHECKSUM = 5,   /* bytes are not those that were written */
+  MXFP4_REPACK_FAULT_MISMATCH = 6    /* a layer's file is not the one that the manifest describes */
+} mxfp4_repack_fault;
+
 /* One rank's blob: a directory with mxfp4_repack.json. */
 typedef struct mxfp4_repack_blob mxfp4_repack_blob;
 
@@ -109,7 +120,10 @@ typedef struct mxfp4_repack_open_options {
    * error: mxfp4_repack_layer's `direct` tells. Manifest, headers and seek tables always come through
    * the cache. Each thread takes 4 MiB more memory while it reads, or as much as the largest frame. */
   int32_t direct;
-  int32_t reserved; /* 0 */
+  /* Not 0: a layer's file is opened, and compared with the manifest, when a function is first asked about
+   * that layer; that function then returns what is wrong with the file. A file that is not asked for may
+   * be missing. */
+  int32_t lazy;
 } mxfp4_repack_open_options;
 
 typedef struct mxfp4_repack_read_options {
@@ -130,11 +144,18 @@ MXFP4_REPACK_API const char *mxfp4_repack_version(void);
 /* MXFP4_REPACK_API_VERSION of the library that is loaded. */
 MXFP4_REPACK_API int mxfp4_repack_api_version(void);
 /* What went wrong in this thread's last call: the file, the tensor or key, and the cause, in one
- * line of UTF-8. Empty after a success; never null. */
+ * line of UTF-8, in which other bytes and control characters are escaped. Empty after a success; never
+ * null. */
 MXFP4_REPACK_API const char *mxfp4_repack_last_error(void);
+/* The same as a number. */
+MXFP4_REPACK_API mxfp4_repack_fault mxfp4_repack_last_fault(void);
+/* Writes the XXH3-128 of `bytes` bytes, the checksum of manifests, files and tensors, to `text`: 32
+ * hexadecimal digits and a 0. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_checksum(const void *data, int64_t bytes,
+                                                           char *text);
 
 /* Opens the blob in `directory`: reads the manifest, and the header and seek table of every layer
- * file, and compares them. *blob is null unless MXFP4_REPACK_OK is returned. Takes one file
+ * file, and compares them byte for byte. *blob is null unless MXFP4_REPACK_OK is returned. Takes one file
  * descriptor a layer. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open(const char *directory,
                                                        mxfp4_repack_blob **blob);
@@ -145,14 +166,16 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
 MXFP4_REPACK_API void mxfp4_repack_close(mxfp4_repack_blob *blob);
 
 /* The text of mxfp4_repack.json, unchanged (man mxfp4-repack-container); ends with a 0 that *size
- * does not count. `size` may be null. */
+ * does not count. `size` may be null. Null, and last_error, if the blob is null. */
 MXFP4_REPACK_API const char *mxfp4_repack_manifest(const mxfp4_repack_blob *blob, size_t *size);
 
 /* The JSON text of a layer file's safetensors header, unchanged, without the length before it; ends
- * with a 0 that *size does not count. `size` may be null. Null if there is no such layer. */
+ * with a 0 that *size does not count. `size` may be null. Null, and last_error, if there is no such layer
+ * or blob. */
 MXFP4_REPACK_API const char *mxfp4_repack_header(const mxfp4_repack_blob *blob, int64_t layer,
                                                  size_t *size);
 
+/* 0, and last_error, if the blob is null. */
 MXFP4_REPACK_API int64_t mxfp4_repack_num_layers(const mxfp4_repack_blob *blob);
 /* Fills *layer as far as its struct_size goes. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_get_layer(const mxfp4_repack_blob *blob,
@@ -172,6 +195,10 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read(const mxfp4_repack_blob *
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_read_layer(
     const mxfp4_repack_blob *blob, int64_t layer, void *memory, int64_t bytes,
     const mxfp4_repack_read_options *options);
+
+/* Reads the whole file of a layer, and compares its checksum with the manifest's. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_check_file(
+    const mxfp4_repack_blob *blob, int64_t layer, const mxfp4_repack_read_options *options);
 
 /* Reads bytes [begin, begin + bytes) of a tensor: for callers that move tensors piece by piece. A
  * compressed frame is decoded whole for each piece that has bytes of it: once, if pieces end where

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "lib/core/error.hpp"
+#include "formats/os/input_fault.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -22,11 +22,13 @@ namespace {
 // they want is as good.
 constexpr int64_t kUsualAlignment = 4096;
 
-Error system_error(std::string_view what) {
-  return Error::input(fmt::format("{}: {}", what, std::generic_category().message(errno)));
+InputFault system_error(std::string_view what) {
+  const bool missing = errno == ENOENT || errno == ENOTDIR;
+  return {missing ? Fault::kMissing : Fault::kUnreadable,
+          fmt::format("{}: {}", what, std::generic_category().message(errno))};
 }
 
-Error became_shorter() { return Error::input("became shorter while it was read"); }
+InputFault became_shorter() { return {Fault::kSize, "became shorter while it was read"}; }
 
 // Of offsets, sizes and memory of direct reads. 0: the file system says that it has none.
 int64_t direct_alignment(int descriptor) {
@@ -61,8 +63,8 @@ PositionedFile::PositionedFile(const std::filesystem::path& path)
     size_ = status.st_size;
     return;
   }
-  const Error error =
-      examined ? Error::input("is not a regular file") : system_error("cannot be examined");
+  const InputFault error = examined ? InputFault(Fault::kUnreadable, "is not a regular file")
+                                    : system_error("cannot be examined");
   ::close(descriptor_);
   throw error;
 }

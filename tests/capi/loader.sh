@@ -19,19 +19,28 @@ for backend in 'MARLIN --arch sm80' 'FLASHINFER_TRTLLM_MXFP4_MXFP8 --arch sm100'
   "$LOADER_TEST" zstd plain/layer-00000.safetensors || fail "$backend"
 done
 
+# expect_refused DIRECTORY REGEX: the number of the fault (mxfp4_repack_fault), and words.
 expect_refused() {
   "$LOADER_TEST" --refused "$1" >words || fail "$1 was opened"
-  grep -q "$2" words || { cat words >&2; fail "no word of $2"; }
+  grep -q "^$2" words || { cat words >&2; fail "no word of $2"; }
 }
-expect_refused model 'model/mxfp4_repack.json: '
-expect_refused nowhere 'nowhere/mxfp4_repack.json: '
+expect_refused model '1 model/mxfp4_repack.json: '
+expect_refused nowhere '1 nowhere/mxfp4_repack.json: '
 cp -r plain cut
 truncate -s -1 cut/layer-00000.safetensors
-expect_refused cut 'cut/layer-00000.safetensors: '
+expect_refused cut '4 cut/layer-00000.safetensors: '
 rm cut/layer-00000.safetensors
-expect_refused cut 'cut/layer-00000.safetensors: cannot be opened'
+expect_refused cut '2 cut/layer-00000.safetensors: cannot be opened'
 mkdir cut/layer-00000.safetensors
-expect_refused cut 'not a regular file'
+expect_refused cut '3 cut/layer-00000.safetensors: is not a regular file'
+# The layer of a blob with the same sizes and other facts; and a manifest that was edited.
+rm -r cut
+cp -r plain cut
+convert_quietly large -o other --backend FLASHINFER_TRTLLM_MXFP4_BF16 --arch sm100 --compress none
+cp other/layer-00000.safetensors cut/
+expect_refused cut '6 cut/layer-00000.safetensors: __metadata__: differs from the manifest'
+sed -i s/FLASHINFER_TRTLLM_MXFP4_MXFP8/FLASHINFER_TRTLLM_MXFP4_BF16/ cut/mxfp4_repack.json
+expect_refused cut '5 cut/mxfp4_repack.json: manifest_xxh3_128: '
 
 cat >flips.py <<'PY'
 import os, random, subprocess, sys
@@ -59,4 +68,4 @@ PY
 command -v nm >/dev/null || skip 'nm is not installed'
 nm -D --defined-only "$LOADER" | awk '$2 != "A" { print $3 }' | grep -v '^mxfp4_repack_' >visible &&
   { cat visible >&2; fail 'more than the C interface is visible'; }
-[ "$(nm -D --defined-only "$LOADER" | grep -c ' T mxfp4_repack_')" = 24 ] || fail 'functions are missing'
+[ "$(nm -D --defined-only "$LOADER" | grep -c ' T mxfp4_repack_')" = 27 ] || fail 'functions are missing'

@@ -196,3 +196,15 @@ done <<END
 2|--knob params_dtype: expected bfloat16 or float16, found 'int3'||explain --arch sm90 --knob params_dtype=int3
 3|.: cannot be opened: Is a directory||explain --batch .
 END
+
+# A path that no file has, however long: one error, and no stack for each of its characters.
+for length in 299 300 4000 40000 120000; do
+  long=$(head -c $length /dev/zero | tr '\0' b)
+  for path in "a/$long" "https://huggingface.co/a/$long" "hf.co/$long" "$long"; do
+    for command in inspect explain 'convert -o none'; do
+      # shellcheck disable=SC2086
+      expect_exit 3 "$BIN" $command "$path"
+      [ "$(wc -l <stderr)" -le 2 ] || fail "more than an error and a hint for a path of $length"
+    done
+  done
+done

@@ -51,12 +51,14 @@ Manifest sample(std::vector<int64_t> layers = {0, 1}) {
     layer.prefix = "layers." + std::to_string(index);
     layer.file = layer_file_name(index, true);
     layer.size = 100 + index;
-    layer.xxh3_128 = "aa";
+    layer.xxh3_128 = std::string(32, 'a');
     layer.hidden_size = 64;
     layer.loaded.dims = {2, 64, 64};
     const std::vector<int64_t> dims{2, 3};
-    layer.tensors.push_back(
-        {layer.prefix + ".w", {DType::kU8, Shape(std::span(dims))}, "bb", Storage{}});
+    layer.tensors.push_back({layer.prefix + ".w",
+                             {DType::kU8, Shape(std::span(dims))},
+                             std::string(32, 'b'),
+                             Storage{}});
     manifest.layers.push_back(layer);
   }
   return manifest;
@@ -132,10 +134,11 @@ TEST(Manifest, NamesFilesOfItsOwnDirectoryOnly) {
                 changed["layers"][0]["file"] = name;
               }).find("plain file"),
               std::string::npos);
-    EXPECT_NE(manifest_refusal([&](Json& changed) {
-                changed["rest"] = {{{"file", name}, {"size", 1}, {"xxh3_128", "cc"}}};
-              }).find("plain file"),
-              std::string::npos);
+    EXPECT_NE(
+        manifest_refusal([&](Json& changed) {
+          changed["rest"] = {{{"file", name}, {"size", 1}, {"xxh3_128", std::string(32, 'c')}}};
+        }).find("plain file"),
+        std::string::npos);
   }
 }
 
@@ -228,8 +231,8 @@ TEST(MergeShards, RefusesASourceThatChanged) {
 TEST(PlanIdentity, KnowsThePlanButNotTheData) {
   const Manifest manifest = sample();
   Manifest data = manifest;
-  data.layers[0].xxh3_128 = "dd";
-  data.layers[1].tensors[0].xxh3_128 = "dd";
+  data.layers[0].xxh3_128 = std::string(32, 'd');
+  data.layers[1].tensors[0].xxh3_128 = std::string(32, 'd');
   data.warnings.emplace_back("from the data");
   EXPECT_EQ(plan_identity({manifest}), plan_identity({data}));
   Manifest plan = manifest;
