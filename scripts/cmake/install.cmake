@@ -132,7 +132,7 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-mxfp4-repack)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
-    "mxfp4-repack (= ${PROJECT_VERSION}), python3 (>= 3.9), python3-numpy, python3-xxhash, python3-zstandard")
+    "mxfp4-repack (= ${PROJECT_VERSION}), python3 (>= 3.9), python3-numpy")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch")
 # Compiles and removes __pycache__, as Debian's own Python packages do.
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA

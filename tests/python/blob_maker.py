@@ -9,6 +9,7 @@ import numpy as np
 
 import layer_files
 import mxfp4_repack
+import witness
 
 BIN = os.environ["BIN"]
 TESTDATA = Path(os.environ["TESTDATA"])
@@ -48,12 +49,19 @@ def with_revision(flags):
     return flags if "--revision" in flags else (*flags, "--revision", SEED)
 
 
+def judged(out):
+    """`out`, whose blobs the witness found as they should be."""
+    for directory in witness.blobs_at(out):
+        witness.judge(directory)
+    return out
+
+
 def convert(source, out, backend, *flags):
     arch = ARCHES[backend]
     machine = ["--arch", arch] if arch else ["--platform", PLATFORMS[backend]]
     run("convert", source, "-o", out, "--backend", backend, "-q", "--force",
         "--allow-known-defects", *machine, *with_revision(flags))
-    return out
+    return judged(out)
 
 
 def convert_case(tensors, case, out, *flags):
@@ -75,7 +83,7 @@ def convert_case(tensors, case, out, *flags):
         arguments += ["--env", f"{name}={value}"]
     run("convert", source, "-o", out, "-q", "--force", "--allow-known-defects", "--family",
         case["family"], *arguments, *with_revision(flags))
-    return out
+    return judged(out)
 
 
 def _stream(seed, size):

@@ -213,7 +213,7 @@ class World:
         unload()
         self._stack.callback(unload)
         cleared = {k: v for k, v in os.environ.items()
-                   if not k.startswith(("MXFP4_REPACK_", "VLLM_", "AITER_"))}
+                   if not k.startswith(("MXFP4_REPACK_", "VLLM_", "AITER_")) or k == "MXFP4_REPACK_LIBRARY"}
         self._stack.enter_context(mock.patch.dict(os.environ, cleared, clear=True))
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=scratch.name)
         os.environ.update(self.environment)

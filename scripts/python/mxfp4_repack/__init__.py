@@ -11,11 +11,11 @@
 
 And runs the program: convert(), explain() and verify(), see mxfp4_repack.commands.
 
-Needs Python 3.9, numpy, and libmxfp4_repack.so.0 or in its place xxhash and zstandard; torch() and
-to_device() need torch.
+Needs Python 3.9, numpy, and libmxfp4_repack.so.0, which every wheel holds; torch() and to_device() need
+torch.
 
 Sizes, shapes, offsets and strides from a file are checked before they are used, a read gives all
-bytes or raises, and the contents of each file are compared with the manifest. Every failure is a
+bytes or raises, and every tensor that is read whole is compared with the manifest. Every failure is a
 BlobError whose text is `<file>: <tensor or key>: <what>`.
 
 The names below are imported at their first use: vLLM imports this package in every process where it
@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from mxfp4_repack.blob import BLOB_FOLDER, MANIFEST_NAME, Blob, find_blobs, open_blob
-    from mxfp4_repack.checksum import xxh3_128
     from mxfp4_repack.commands import Conversion, Explanation, Verification, convert, explain, verify
     from mxfp4_repack.errors import (
         ArgumentError, BlobError, ChecksumError, CommandError, DependencyError, FormatError, MismatchError,
         NotABlobError, NotFoundError, RankError, ReadError, SizeError)
     from mxfp4_repack.layer import Layer
+    from mxfp4_repack.native import xxh3_128
     from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __version__ = "0.2.0"
@@ -47,7 +47,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Conversion", "Explanation", "Verification", "convert", "explain", "verify"), "commands"),
-    "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob", "xxh3_128": "checksum",
+    "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob", "xxh3_128": "native",
     "Layer": "layer", "TensorInfo": "tensors", "tensor_view": "tensors",
 }
 

@@ -1,21 +1,18 @@
 """A blob of one rank: its manifest and its layers."""
 from __future__ import annotations
 
-import functools
+import hashlib
+import json
 import os
 import re
+import threading
 from types import TracebackType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
 from mxfp4_repack.errors import (
-    ArgumentError, FormatError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError,
-    SizeError)
-from mxfp4_repack.fields import Fields
-from mxfp4_repack.header import header_text
+    ArgumentError, MismatchError, NotABlobError, NotFoundError, RankError, ReadError, SizeError)
 from mxfp4_repack.layer import Layer
-from mxfp4_repack.layer_file import LayerFile, is_compressed
-from mxfp4_repack.manifest import read_manifest
-from mxfp4_repack.native import NativeBlob, NativeFile, open_native
+from mxfp4_repack.native import NativeBlob, NativeLayer
 from mxfp4_repack.tensors import TensorInfo, tensor_info, whole_number
 
 MANIFEST_NAME = "mxfp4_repack.json"
@@ -29,17 +26,17 @@ class Blob:
     `ranks`; digest: SHA-256 of the manifest's file, hexadecimal.
     """
 
-    def __init__(self, root: str, manifest: Mapping[str, Any], digest: str, check: str,
-                 native: Optional[NativeBlob] = None) -> None:
-        self.root, self.manifest, self.digest = root, manifest, digest
-        self._native = native
-        self._check = check
-        fields = Fields(os.path.join(root, MANIFEST_NAME), manifest)
+    def __init__(self, root: str, native: NativeBlob, check: str) -> None:
+        """`native`: the same directory, open in the library, which checked its manifest."""
+        self.root, self._check, self._native = root, check, native
+        self.digest: str = hashlib.sha256(native.manifest).hexdigest()
+        manifest: Mapping[str, Any] = json.loads(native.manifest)
+        self.manifest = manifest
         self._compressed = manifest["compression"]["method"] == "zstd"
         self.rank, self.ranks = manifest["rank"]["rank"], manifest["rank"]["num_ranks"]
         self._entries: Dict[str, Mapping[str, Any]] = {}
         self._infos: Dict[str, List[TensorInfo]] = {}
-        for entry in fields.objects("layers"):
+        for entry in manifest["layers"]:
             self._add(entry)
         self.layers: Tuple[str, ...] = tuple(self._entries)
 
@@ -51,21 +48,16 @@ class Blob:
         self.close()
 
     def close(self) -> None:
-        """Closes the blob; open layers stay open."""
+        """Closes the blob: layer() raises. Open layers stay open."""
         self._native = None
 
-    def _add(self, entry: Fields) -> None:
-        prefix = entry.get("prefix", str)
-        if prefix in self._entries:
-            raise FormatError(entry.file, entry.key("prefix"), f"{prefix} appears twice")
+    def _add(self, entry: Mapping[str, Any]) -> None:
         infos: List[TensorInfo] = []
         at = 0
-        for item in entry.objects("tensors"):
-            infos.append(tensor_info(item, prefix, at))
+        for tensor in entry["tensors"]:
+            infos.append(tensor_info(os.path.join(self.root, MANIFEST_NAME), tensor, entry["prefix"], at))
             at += infos[-1].nbytes
-        if len({info.name for info in infos}) != len(infos):
-            raise FormatError(entry.file, entry.key("tensors"), "a name appears twice")
-        self._entries[prefix], self._infos[prefix] = entry.value, infos
+        self._entries[entry["prefix"]], self._infos[entry["prefix"]] = entry, infos
 
     def file_of(self, prefix: str) -> str:
         """Path of a layer's file. Raises NotFoundError."""
@@ -126,25 +118,16 @@ class Blob:
                 raise NotFoundError(self.root, f"layer {prefix}", f"of {len(self.layers)} layers")
             prefix = self.layers[prefix]
         self.check_size(prefix)
-        entry, infos = self._entries[prefix], self._infos[prefix]
-        header = header_text(self.manifest, entry, infos)
-        file = self._open_file(prefix, len(header))
-        try:
-            layer = Layer(file, header, entry, infos)
-            if self._check == "checksums":
-                layer.check_file()
-        except BaseException:
-            file.close()
-            raise
+        if self._native is None:
+            raise ReadError(self.root, "", "is closed")
+        infos = self._infos[prefix]
+        layer = Layer(NativeLayer(
+            self._native, self.layers.index(prefix), self.file_of(prefix),
+            [info.full_name for info in infos], [info.nbytes for info in infos], self._compressed),
+            self._entries[prefix], infos)
+        if self._check == "checksums":
+            layer.check_file()
         return layer
-
-    def _open_file(self, prefix: str, header_bytes: int) -> "LayerFile | NativeFile":
-        path = self.file_of(prefix)
-        pure = functools.partial(LayerFile, path, self._compressed, header_bytes)
-        if self._native is None or self._compressed != is_compressed(path):
-            return pure()
-        return NativeFile(self._native, prefix, path, [info.nbytes for info in self._infos[prefix]],
-                          self._compressed, pure)
 
     def verify(self) -> None:
         """Reads everything; raises at the first file or tensor whose checksum differs."""
@@ -199,8 +182,8 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     rank: may be left out if `path` is one rank's blob. check: "none" opens no layer file; "sizes"
     compares the sizes of all files now; "checksums" also makes layer() hash the file. layer() always
     compares its file's size and header. direct: read tensors past the system's page cache, which is
-    then neither asked nor filled; Layer.direct says whether that is so, since it needs the library
-    and a file system that can. Raises a BlobError of a kind that says why.
+    then neither asked nor filled; Layer.direct says whether that is so, since it needs a file system that
+    can. Raises a BlobError of a kind that says why.
     """
     root = _text_of(path)
     if check not in ("none", "sizes", "checksums"):
@@ -221,9 +204,7 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
         directory = found[rank]
     if not _has_manifest(directory):
         raise NotABlobError(directory, "", f"no {MANIFEST_NAME}: the conversion did not finish")
-    native = open_native(directory, direct)
-    manifest = read_manifest(os.path.join(directory, MANIFEST_NAME), native is not None)
-    blob = Blob(directory, *manifest, check, native)
+    blob = Blob(directory, NativeBlob(directory, os.path.join(directory, MANIFEST_NAME), direct), check)
     if rank is not None and blob.rank != rank:
         raise RankError(directory, "rank",
                         f"the blob is rank {blob.rank} of {blob.ranks}, not {rank}")

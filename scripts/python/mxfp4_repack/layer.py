@@ -8,17 +8,13 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, T
 import numpy as np
 from numpy.typing import NDArray
 
-from mxfp4_repack.checksum import new_checksum
-from mxfp4_repack.errors import (
-    ArgumentError, ChecksumError, MismatchError, NotFoundError, ReadError, SizeError)
-from mxfp4_repack.fields import Fields, parse_json
-from mxfp4_repack.layer_file import Bytes, LayerFile
-from mxfp4_repack.native import NativeFile, NativeGpu, NativeGpuRead
-from mxfp4_repack.stream import RUNS_IN_RING, PureStream, Stream
+from mxfp4_repack.errors import ArgumentError, NotFoundError, ReadError, SizeError
+from mxfp4_repack.native import RUNS_IN_RING, Bytes, NativeGpu, NativeGpuRead, NativeLayer, NativeStream
 from mxfp4_repack.tensors import (
     DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
 
-_CHECK_PIECE = 16 << 20
+_CHECK_RUN = 8 << 20
+_CHECK_THREADS = 4
 _MOST_THREADS = 1024  # that the library takes
 
 
@@ -29,15 +25,13 @@ class Layer:
     num_experts: local experts; tensors: names without prefix, in file order.
     """
 
-    def __init__(self, file: "LayerFile | NativeFile", header: bytes, entry: Mapping[str, Any],
-                 infos: Sequence[TensorInfo]) -> None:
+    def __init__(self, file: NativeLayer, entry: Mapping[str, Any], infos: Sequence[TensorInfo]) -> None:
         self._file = file
         self.entry = entry
         self.prefix: str = entry["prefix"]
         self.num_experts: int = entry["sizes"]["num_experts"]
         self._infos = {info.name: info for info in infos}
         self.tensors: Tuple[str, ...] = tuple(self._infos)
-        self._check_header(header)
 
     def __enter__(self) -> "Layer":
         return self
@@ -73,7 +67,7 @@ class Layer:
 
     @property
     def decoded_bytes(self) -> int:
-        """Bytes that were read or decoded so far of the layer as a safetensors file, with header."""
+        """Bytes of tensors that were given so far."""
         return self._file.decoded_bytes
 
     @property
@@ -101,7 +95,7 @@ class Layer:
             flat = np.empty(size, "u1")
         except (MemoryError, ValueError) as error:
             raise ReadError(self.path, info.full_name, str(error)) from None
-        self._file.read_into(begin, flat)
+        self._file.read_into(self.tensors.index(name), begin, flat)
         array = flat.view(DTYPES[info.file_dtype][0])
         return np.lib.stride_tricks.as_strided(
             array, shape, [step * array.itemsize for step in strides])
@@ -123,7 +117,7 @@ class Layer:
             flat = torch.empty(size + info.slack_bytes, dtype=torch.uint8)
         except (MemoryError, RuntimeError) as error:
             raise ReadError(self.path, info.full_name, str(error)) from None
-        self._file.read_into(begin, flat.numpy()[:size])
+        self._file.read_into(self.tensors.index(name), begin, flat.numpy()[:size])
         flat[size:].zero_()
         flat = flat if device is None else flat.to(device)
         return tensor_view(info, flat, self.path, shape, strides)
@@ -138,40 +132,33 @@ class Layer:
                            None if names is None else list(names))
 
     def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None:
-        """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on. Thread-safe."""
+        """Fills `out`, contiguous uint8, with the tensor's bytes from `begin` on; a whole tensor is compared
+        with its checksum. Thread-safe."""
         info = self.info(name)
         begin = whole_number(begin, self.path, "begin")
         self._check_memory("out", out)
         if not 0 <= begin <= info.nbytes - out.size:
             raise SizeError(self.path, info.full_name, f"bytes {begin} to {begin + out.size} of "
                                                        f"{info.nbytes} were asked for")
-        self._file.read_into(info.offset + begin, out, self._checked_threads(threads))
+        self._file.read_into(self.tensors.index(name), begin, out, self._checked_threads(threads))
 
-    def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int, threads: int) -> Stream:
+    def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int, threads: int) -> NativeStream:
         """Reads tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring
-        holds at least RUNS_IN_RING runs. If libmxfp4_repack.so reads, its threads fill the ring and
-        compare each tensor with the manifest; LayerFile compares each frame with its checksum."""
+        holds at least RUNS_IN_RING runs. Threads fill the ring, and each tensor is compared with its
+        checksum."""
         self._check_memory("ring", ring)
         run_bytes = whole_number(run_bytes, self.path, "run_bytes")
         if ring.size < RUNS_IN_RING * run_bytes or run_bytes < 1:
             raise ArgumentError(self.path, "ring", f"{ring.size} bytes for runs of {run_bytes}")
         threads = self._checked_threads(threads)
-        infos = [self.info(name) for name in names]
-        if len(set(names)) < len(infos):
+        numbers = [self.tensors.index(self.info(name).name) for name in names]
+        if len(set(names)) < len(numbers):
             raise ArgumentError(self.path, "names", f"{list(names)} names a tensor twice")
-        if isinstance(self._file, LayerFile):
-            spans = [(info.offset, info.nbytes) for info in infos]
-            return PureStream(self._file, spans, ring, run_bytes)
-        return self._file.stream([self.tensors.index(name) for name in names], ring, run_bytes,
-                                 threads, self.check_tensors)
+        return self._file.stream(numbers, ring, run_bytes, threads)
 
-    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> Optional[NativeGpuRead]:
-        """Begins to read whole tensors to the GPU; place() of what comes back says where to. None
-        where libmxfp4_repack.so does not read this blob."""
-        if isinstance(self._file, LayerFile):
-            return None
-        return self._file.read_to_gpu(gpu, [self.tensors.index(name) for name in names],
-                                      self.check_tensors)
+    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead:
+        """Begins to read whole tensors to the GPU; place() of what comes back says where to."""
+        return self._file.read_to_gpu(gpu, [self.tensors.index(name) for name in names])
 
     def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
         """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at the
@@ -181,24 +168,21 @@ class Layer:
             raise ArgumentError(self.path, "limit", f"{limit}, expected at least 1")
         if not 0 <= whole_number(begin, self.path, "begin") <= info.nbytes:
             raise SizeError(self.path, info.full_name, f"byte {begin} of {info.nbytes}")
-        for begin, end in self._file.cuts(info.offset + begin, info.offset + info.nbytes, limit):
-            yield begin - info.offset, end - info.offset
+        yield from self._file.cuts(self.tensors.index(name), begin, limit)
 
     def check_file(self) -> None:
         """Reads the whole file; ChecksumError unless its checksum is the manifest's."""
-        if self._file.checksum() != self.entry["xxh3_128"]:
-            raise ChecksumError(self.path, "", "the file's checksum differs from the manifest's")
+        self._file.check_file(_CHECK_THREADS)
 
     def check_tensors(self) -> None:
         """Reads and decodes every tensor; ChecksumError names the first that differs."""
-        for name, info in self._infos.items():
-            checksum = new_checksum()
-            for begin, end in self.pieces(name, _CHECK_PIECE):
-                piece = np.empty(end - begin, "u1")
-                self.read_into(name, begin, piece)
-                checksum.update(piece)
-            if checksum.hexdigest() != info.xxh3_128:
-                raise ChecksumError(self.path, info.full_name, "checksum differs")
+        ring = np.empty(RUNS_IN_RING * _CHECK_RUN, "u1")
+        stream = self.stream(self.tensors, ring, _CHECK_RUN, _CHECK_THREADS)
+        try:
+            while stream.next() is not None:
+                stream.give_back()
+        finally:
+            stream.close()
 
     def _check_memory(self, name: str, memory: Any) -> None:
         """Raises ArgumentError unless threads may write to `memory` from end to end."""
@@ -214,13 +198,13 @@ class Layer:
 
     def _slice(self, name: str, expert: Optional[int], stored: bool,
                ) -> Tuple[TensorInfo, int, int, Tuple[int, ...], Tuple[int, ...]]:
-        """(info, first data byte, bytes, shape, strides) of a tensor or one expert of it."""
+        """(info, first byte, bytes, shape, strides) of a tensor or one expert of it."""
         info = self.info(name)
         shape, strides = info.shape, info.strides
         if stored:
             shape, strides = info.file_shape, row_major(info.file_shape)
         if expert is None:
-            return info, info.offset, info.nbytes, shape, strides
+            return info, 0, info.nbytes, shape, strides
         count, expert = self.num_experts, whole_number(expert, self.path, "expert")
         if not 0 <= expert < count:
             raise NotFoundError(self.path, info.full_name, f"expert {expert} of {count} local ones")
@@ -230,19 +214,4 @@ class Layer:
             raise NotFoundError(self.path, info.full_name,
                                 f"{list(shape)} has no outermost axis of {count} experts")
         size = info.nbytes // count
-        return info, info.offset + expert * size, size, shape[1:], strides[1:]
-
-    def _check_header(self, expected: bytes) -> None:
-        """Raises unless the header is `expected`; the error names the first tensor that differs."""
-        size = sum(info.nbytes for info in self._infos.values())
-        if size != self._file.data_size:
-            raise SizeError(self.path, "", f"{self._file.data_size} bytes of data, the tensors "
-                                           f"take {size}")
-        if self._file.header == expected:
-            return
-        found = Fields(self.path, parse_json(self.path, "header", self._file.header), "header").value
-        wanted = parse_json(self.path, "header", expected)
-        for name in [*wanted, *found]:
-            if found.get(name) != wanted.get(name):
-                raise MismatchError(self.path, name, "differs from the manifest in the header")
-        raise MismatchError(self.path, "header", "is not in the form that the program writes")
+        return info, expert * size, size, shape[1:], strides[1:]

@@ -5,8 +5,8 @@ is made once and used for every layer, and hand what is full to the GPU's copy e
 the tensors are allocated. The GPU sums what has arrived, and the sums are compared with the manifest's
 checksums. No thread needs the interpreter's lock.
 
-To another GPU, or without the library or CUDA's driver, the calling thread copies what the library's
-threads read, or reads itself, on a stream of the loader's own.
+To another GPU, or without CUDA's driver, the calling thread copies what the library's threads read, on a
+stream of the loader's own.
 
 The tensors are allocated once, at their final size; no other GPU memory is used, and no copy to the GPU
 starts from pageable memory. To the CPU the threads write straight into the tensors.
@@ -20,16 +20,14 @@ from typing import Any, Deque, Dict, Optional, Protocol, Sequence, Tuple
 
 import torch
 
-from mxfp4_repack.layer_file import Bytes
-from mxfp4_repack.native import NativeGpu, NativeGpuRead, open_gpu
+from mxfp4_repack.native import Bytes, NativeGpu, NativeGpuRead, NativeStream, open_gpu
 from mxfp4_repack.readers import readers_of_rank
-from mxfp4_repack.stream import Stream
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "release"]
 
 DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
-# Without the library's way to the GPU:
+# Without CUDA's driver:
 RUNS_IN_RING = 8
 RUNS_COPYING = 2  # while the next is read: a stream allows no more
 
@@ -57,9 +55,9 @@ class Readable(Protocol):
     def info(self, name: str) -> TensorInfo: ...
 
     def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int,
-               threads: int) -> Stream: ...
+               threads: int) -> NativeStream: ...
 
-    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> Optional[NativeGpuRead]: ...
+    def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead: ...
 
     def read_into(self, name: str, begin: int, out: Bytes, threads: int = 1) -> None: ...
 
@@ -140,8 +138,6 @@ class Loader:
             return None
         # The threads read already while memory is allocated.
         reading = layer.read_to_gpu(self._gpu, [info.name for info in infos])
-        if reading is None:
-            return None
         try:
             flats = _allocate(infos, self.device)
             for info in infos:
@@ -180,7 +176,7 @@ class Loader:
         return _views(layer, infos, flats)
 
     @staticmethod
-    def _copy(full: Stream, flats: Sequence[torch.Tensor], ring: torch.Tensor,
+    def _copy(full: NativeStream, flats: Sequence[torch.Tensor], ring: torch.Tensor,
               gpu: torch.cuda.Stream) -> None:
         copying: Deque[torch.cuda.Event] = deque()
         spare = [torch.cuda.Event() for _ in range(RUNS_COPYING + 1)]

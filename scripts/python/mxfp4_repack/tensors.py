@@ -9,9 +9,13 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from mxfp4_repack.errors import ArgumentError, DependencyError, FormatError
-from mxfp4_repack.fields import Fields
 
 _MAX_SLACK_BYTES = 1 << 20
+_MAX_DIMS = 8
+_MAX_COUNT = 1 << 60  # elements of a tensor
+_MAX_STRIDE = 1 << 63  # bytes
+# Attributes that layouts set on tensors: the ones that a manifest may name.
+FLAGS = ("is_shuffled",)
 
 # safetensors name -> (numpy type of the same width, torch name). Types that numpy does not have
 # come as integers of their width.
@@ -53,45 +57,62 @@ def row_major(shape: Sequence[int]) -> Tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def tensor_info(fields: Fields, prefix: str, offset: int) -> TensorInfo:
-    full_name = fields.get("name", str)
-    if not full_name.startswith(prefix + "."):
-        raise FormatError(fields.file, fields.key("name"), f"does not begin with {prefix}.")
+def tensor_info(file: str, tensor: Mapping[str, Any], prefix: str, offset: int) -> TensorInfo:
+    """What an entry of a manifest's `tensors` says, whose members have the right types. Raises FormatError,
+    which names `file`, for what numpy or torch could not hold."""
+    full_name: str = tensor["name"]
 
     def refuse(key: str, what: str) -> FormatError:
-        return FormatError(fields.file, full_name, f"{key}: {what}")
+        return FormatError(file, full_name, f"{key}: {what}")
 
-    file_dtype, file_shape = fields.get("dtype", str), fields.sizes("shape")
+    def sizes(key: str, values: Sequence[int]) -> Tuple[int, ...]:
+        if len(values) > _MAX_DIMS or any(value < 0 for value in values):
+            raise refuse(key, f"{list(values)}, expected at most {_MAX_DIMS} sizes")
+        return tuple(values)
+
+    def counted(key: str, values: Sequence[int]) -> int:
+        # As if no size were 0: numpy multiplies the others all the same.
+        if math.prod(max(value, 1) for value in values) >= _MAX_COUNT:
+            raise refuse(key, f"{list(values)} is too large")
+        return math.prod(values)
+
+    file_dtype, storage = tensor["dtype"], tensor["storage"]
     if file_dtype not in DTYPES:
         raise refuse("dtype", f"{file_dtype} is not known")
     numpy_dtype, torch_dtype = DTYPES[file_dtype]
     itemsize = np.dtype(numpy_dtype).itemsize
-    count = math.prod(file_shape)
-    if count >= 1 << 60:
-        raise refuse("shape", f"{list(file_shape)} is too large")
-    storage = fields.object("storage")
-    if "torch_dtype" in storage.value:
-        torch_dtype = storage.get("torch_dtype", str)
+    file_shape = sizes("shape", tensor["shape"])
+    count = counted("shape", file_shape)
+    torch_dtype = storage.get("torch_dtype", torch_dtype)
     if _TORCH_BYTES.get(torch_dtype) != itemsize:
         raise refuse("torch_dtype", f"{torch_dtype} cannot view {file_dtype}")
     shape, strides = file_shape, row_major(file_shape)
-    if "storage_shape" in storage.value or "storage_strides" in storage.value:
-        shape, strides = storage.sizes("storage_shape"), storage.sizes("storage_strides")
+    if "storage_shape" in storage or "storage_strides" in storage:
+        shape = sizes("storage_shape", storage.get("storage_shape", ()))
+        strides = sizes("storage_strides", storage.get("storage_strides", ()))
+        counted("storage_shape", shape)
+        if any(step * itemsize >= _MAX_STRIDE for step in strides):
+            raise refuse("storage_strides", f"{list(strides)} is too large")
         last = sum((dim - 1) * step for dim, step in zip(shape, strides))
         if len(shape) != len(strides) or (0 not in shape and last >= count):
             raise refuse("storage_strides", f"{list(shape)} by {list(strides)} does not lie in "
                                             f"{count} elements")
-    slack = storage.size("slack_bytes") if "slack_bytes" in storage.value else 0
-    if slack > _MAX_SLACK_BYTES:
+    slack = storage.get("slack_bytes", 0)
+    if not 0 <= slack <= _MAX_SLACK_BYTES:
         raise refuse("slack_bytes", f"{slack}, at most {_MAX_SLACK_BYTES} are accepted")
-    flags = storage.get("flags", list) if "flags" in storage.value else []
-    if not all(isinstance(flag, str) and flag.isidentifier() for flag in flags):
-        raise refuse("flags", "expected names")
-    return TensorInfo(
+    info = TensorInfo(
         name=full_name[len(prefix) + 1:], full_name=full_name, torch_dtype=torch_dtype,
         shape=shape, strides=strides, file_dtype=file_dtype, file_shape=file_shape,
-        nbytes=count * itemsize, offset=offset, xxh3_128=fields.get("xxh3_128", str),
-        slack_bytes=slack, flags=tuple(flags), storage=storage.value)
+        nbytes=count * itemsize, offset=offset, xxh3_128=tensor["xxh3_128"],
+        slack_bytes=slack, flags=tuple(storage.get("flags", ())), storage=storage)
+    _check_flags(info, file)
+    return info
+
+
+def _check_flags(info: TensorInfo, file: str) -> None:
+    for flag in info.flags:
+        if flag not in FLAGS:
+            raise FormatError(file, info.full_name, f"flags: {flag!r}, no layout has it")
 
 
 def import_torch(file: str) -> Any:
@@ -126,13 +147,16 @@ def tensor_view(info: TensorInfo, flat: Any, file: str = "",
                 shape: Optional[Sequence[int]] = None,
                 strides: Optional[Sequence[int]] = None) -> Any:
     """The tensor as its kernel wants it, a view of `flat`: a torch uint8 tensor with the tensor's
-    bytes, and perhaps more behind them.
+    bytes, and perhaps more behind them. Raises FormatError for a type or flag that no layout has.
 
     The type is info.torch_dtype; shape and strides are info's unless both are given; info.flags are
     set as attributes. A torch without float4_e2m1fn_x2 gives uint8, as engines do; another missing
     type is a DependencyError that names `file`.
     """
     torch = import_torch(file)
+    if info.torch_dtype not in _TORCH_BYTES:
+        raise FormatError(file, info.full_name, f"torch_dtype: {info.torch_dtype!r}, no layout has it")
+    _check_flags(info, file)
     dtype = getattr(torch, info.torch_dtype, None)
     if dtype is None and info.torch_dtype == "float4_e2m1fn_x2":
         dtype = torch.uint8

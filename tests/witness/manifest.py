@@ -5,22 +5,23 @@ tensors are not checked here: only the program knows them.
 """
 from __future__ import annotations
 
-import hashlib
 import json
-import os
+import math
+import re
 from typing import Any, Callable, FrozenSet, Mapping, Tuple
 
-from mxfp4_repack.checksum import xxh3_128
-from mxfp4_repack.errors import ChecksumError, FormatError, ReadError, SizeError
-from mxfp4_repack.fields import Fields, parse_json
-from mxfp4_repack.layer_file import open_regular
+import xxhash
 
+from witness.fields import Fields, Refused, parse_json, read_file
+
+MANIFEST_NAME = "mxfp4_repack.json"
 FORMAT_VERSION = 1
 
 _SEAL = b',\n  "manifest_xxh3_128": "'
 _MAX_BYTES = 64 << 20
 _MAX_SIZE = 1 << 22  # of H and I
 _MAX_TOTAL = 1 << 53  # bytes of all files and tensors
+_MAX_RANKS = 1 << 16
 _FRAME_BYTES = 2 << 20
 _BLOCK = 32
 
@@ -30,12 +31,20 @@ BACKENDS = frozenset(
     "CUTLASS_MXFP4_MXFP4 BATCHED_MARLIN MARLIN AITER_MXFP4_BF16 AITER_TRITON_MXFP4_BF16 "
     "AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 AITER_TRITON_MXFP4_MXFP4 TRITON TRITON_UNFUSED XPU CPU "
     "EMULATION HUMMING FLASHINFER_MOE_EP_CUTEDSL FLASHINFER_MOE_EP_DEEP_GEMM".split())
-_DTYPES = frozenset(
-    "BOOL F4 F6_E2M3 F6_E3M2 U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 "
-    "I32 U32 F32 C64 F64 I64 U64".split())
+# safetensors' types that layouts have, bits of an element.
+BITS = {"U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F16": 16, "BF16": 16, "I32": 32, "F32": 32}
+_DTYPES = frozenset(BITS)
+_TORCH_BYTES = {
+    "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1, "int4": 1,
+    "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4}
+_FLAGS = ("is_shuffled",)  # attributes that layouts set on tensors
+_MAX_DIMS = 8
+_MAX_SLACK = 1 << 20
+_STYLES = frozenset(
+    "gpt_oss gpt_oss_original deepseek_v4 quark compressed_tensors mxfp4 loaded".split())
 _LOADERS = frozenset("gpt_oss_stacked gpt_oss_per_expert quark_stacked generic loaded".split())
 
-# Checks the member `key`; raises FormatError.
+# Checks the member `key`; raises Refused.
 Rule = Callable[[Fields, str], None]
 
 
@@ -45,16 +54,26 @@ def _text(fields: Fields, key: str) -> None:
 
 def _some_text(fields: Fields, key: str) -> None:
     if not fields.get(key, str):
-        raise FormatError(fields.file, fields.key(key), "is empty")
+        raise Refused(fields.file, fields.key(key), "is empty")
+
+
+def _checksum(fields: Fields, key: str) -> None:
+    if not re.fullmatch("[0-9a-f]{32}", fields.get(key, str)):
+        raise Refused(fields.file, fields.key(key), "expected 32 hexadecimal digits")
 
 
 def _size(fields: Fields, key: str) -> None:
     fields.size(key)
 
 
+def _ranks(fields: Fields, key: str) -> None:
+    if fields.size(key) > _MAX_RANKS:
+        raise Refused(fields.file, fields.key(key), f"more than {_MAX_RANKS} ranks")
+
+
 def _some_size(fields: Fields, key: str) -> None:
     if not fields.size(key):
-        raise FormatError(fields.file, fields.key(key), "is 0")
+        raise Refused(fields.file, fields.key(key), "is 0")
 
 
 def _flag(fields: Fields, key: str) -> None:
@@ -64,7 +83,7 @@ def _flag(fields: Fields, key: str) -> None:
 def _one_of(names: FrozenSet[str]) -> Rule:
     def rule(fields: Fields, key: str) -> None:
         if fields.get(key, str) not in names:
-            raise FormatError(fields.file, fields.key(key),
+            raise Refused(fields.file, fields.key(key),
                               f"unknown value {fields.value[key]!r}")
     return rule
 
@@ -78,7 +97,7 @@ def _list_of(kind: type, least: int = 0) -> Rule:
         values = fields.get(key, list)
         wrong = any(type(v) is not kind or (kind is int and not 0 <= v < 1 << 63) for v in values)
         if wrong or len(values) < least:
-            raise FormatError(fields.file, fields.key(key), f"expected a list of {kind.__name__}")
+            raise Refused(fields.file, fields.key(key), f"expected a list of {kind.__name__}")
     return rule
 
 
@@ -88,7 +107,7 @@ def _sorted_map(rule: Rule) -> Rule:
         members = fields.object(key)
         names = list(members.value)
         if names != sorted(names, key=str.encode):
-            raise FormatError(fields.file, fields.key(key), "not in the order of its names")
+            raise Refused(fields.file, fields.key(key), "not in the order of its names")
         for name in names:
             rule(members, name)
     return check
@@ -100,7 +119,7 @@ def _trace(fields: Fields, key: str) -> None:
                 and type(step[1]) in (str, type(None)) and type(step[2]) is bool
                 and type(step[3]) is (type(None) if step[2] else str))
         if not good:
-            raise FormatError(fields.file, fields.key(key),
+            raise Refused(fields.file, fields.key(key),
                               "expected [class, key, supported, reason]")
 
 
@@ -113,7 +132,7 @@ def _object(*members: Tuple[Any, ...]) -> Rule:
         last = -1
         for name in inner.value:
             if order.get(name, -1) <= last:
-                raise FormatError(inner.file, inner.key(name), "is not known, or not in its place")
+                raise Refused(inner.file, inner.key(name), "is not known, or not in its place")
             last = order[name]
         for name, rule, *absent in members:
             if name in inner.value or not absent:
@@ -127,7 +146,7 @@ def _objects(rule: Rule, least: int = 0) -> Rule:
     def check(fields: Fields, key: str) -> None:
         items = list(fields.objects(key))
         if len(items) < least:
-            raise FormatError(fields.file, fields.key(key), "is empty")
+            raise Refused(fields.file, fields.key(key), "is empty")
         for item in items:
             rule(item, "")
     return check
@@ -136,7 +155,7 @@ def _objects(rule: Rule, least: int = 0) -> Rule:
 def _plain_name(fields: Fields, key: str) -> None:
     name = fields.get(key, str)
     if not name or name.startswith(".") or "/" in name or "\0" in name:
-        raise FormatError(fields.file, fields.key(key), "expected a plain file name")
+        raise Refused(fields.file, fields.key(key), "expected a plain file name")
 
 
 _FAMILY = _one_of(frozenset({"gpt_oss", "generic"}))
@@ -149,13 +168,13 @@ _STORAGE = _object(
     ("flags", _list_of(str, 1), None))
 _LAYER = _object(
     ("index", _size), ("prefix", _text), ("engine_prefix", _some_text, None),
-    ("file", _plain_name), ("size", _size), ("xxh3_128", _text),
+    ("file", _plain_name), ("size", _size), ("xxh3_128", _checksum),
     ("sizes", _object(
         ("num_experts", _size), ("hidden_size", _size), ("intermediate_size", _size),
         ("padded_hidden_size", _size), ("padded_intermediate_size", _size),
         ("bias", _or_null(_one_of(_DTYPES))), ("input_scales", _flag))),
     ("tensors", _objects(_object(
-        ("name", _text), ("dtype", _text), ("shape", _list_of(int)), ("xxh3_128", _text),
+        ("name", _text), ("dtype", _one_of(_DTYPES)), ("shape", _list_of(int)), ("xxh3_128", _checksum),
         ("storage", _STORAGE)))))
 _MANIFEST = _object(
     ("format", _text), ("format_version", _size), ("tool_version", _text), ("revision", _text),
@@ -166,22 +185,22 @@ _MANIFEST = _object(
     ("target", _object(
         ("backend", _one_of(BACKENDS)), ("family", _FAMILY),
         ("platform", _one_of(frozenset({"cuda", "rocm", "xpu", "cpu", "other"}))), ("arch", _text),
-        ("world_size", _size), ("activation", _some_text, None), ("knobs", _sorted_map(_text)),
+        ("world_size", _ranks), ("activation", _some_text, None), ("knobs", _sorted_map(_text)),
         ("env", _sorted_map(_text)))),
     ("deployment", _object(
         ("tp_size", _size), ("pcp_size", _size), ("dp_size", _size),
         ("enable_expert_parallel", _flag), ("all2all_backend", _text), ("enable_eplb", _flag),
         ("sequence_parallel", _flag))),
     ("rank", _object(
-        ("rank", _size), ("num_ranks", _size), ("tp_rank", _size), ("tp_size", _size),
-        ("ep_rank", _size), ("ep_size", _size), ("experts", _list_of(int)),
+        ("rank", _size), ("num_ranks", _ranks), ("tp_rank", _size), ("tp_size", _ranks),
+        ("ep_rank", _size), ("ep_size", _ranks), ("experts", _list_of(int)),
         ("intermediate_range", _list_of(int)), ("w2_bias", _flag))),
     ("model", _object(
-        ("style", _text), ("loader", _one_of(_LOADERS)),
+        ("style", _one_of(_STYLES)), ("loader", _one_of(_LOADERS)),
         ("w13_order", _one_of(frozenset({"interleaved", "halves"}))), ("scale_fill", _size),
         ("bias_dtype", _one_of(_DTYPES)), ("all_layers", _flag))),
     ("layers", _objects(_LAYER)),
-    ("rest", _objects(_object(("file", _plain_name), ("size", _size), ("xxh3_128", _text)), 1),
+    ("rest", _objects(_object(("file", _plain_name), ("size", _size), ("xxh3_128", _checksum)), 1),
      None),
     ("source", _object(
         ("kind", _text), ("model_type", _some_text, None), ("activation", _some_text, None),
@@ -190,44 +209,79 @@ _MANIFEST = _object(
     ("compression", _object(
         ("method", _one_of(frozenset({"zstd", "none"}))), ("level", _size, None),
         ("frame_bytes", _size, None), ("libzstd", _text, None))),
-    ("warnings", _list_of(str)), ("manifest_xxh3_128", _text))
+    ("warnings", _list_of(str)), ("manifest_xxh3_128", _checksum))
 
 
 def check_manifest(path: str, manifest: Any) -> None:
-    """Raises FormatError, which names the first key of the manifest whose value is impossible.
+    """Raises Refused, which names the first key of the manifest whose value is impossible.
 
     `path`: the manifest's file, for the error."""
     fields = Fields(path, manifest)
     if fields.get("format", str) != "mxfp4-repack":
-        raise FormatError(path, "format", "expected mxfp4-repack")
+        raise Refused(path, "format", "expected mxfp4-repack")
     if fields.get("format_version", int) != FORMAT_VERSION:
-        raise FormatError(path, "format_version",
+        raise Refused(path, "format_version",
                           f"{manifest['format_version']} is not known, {FORMAT_VERSION} is")
     _MANIFEST(fields, "")
     _check_compression(fields.object("compression"))
     if manifest["model"]["scale_fill"] > 0xFF:
-        raise FormatError(path, "model.scale_fill", "not a byte")
+        raise Refused(path, "model.scale_fill", "not a byte")
     _check_rank(fields.object("rank"))
     suffix = ".zst" if manifest["compression"]["method"] == "zstd" else ""
-    seen = set()
+    seen, prefixes = set(), set()
     for layer in fields.objects("layers"):
-        index = layer.value["index"]
+        index, prefix = layer.value["index"], layer.value["prefix"]
+        if prefix in prefixes:
+            raise Refused(path, layer.key("prefix"), f"{prefix} appears twice")
+        prefixes.add(prefix)
         if index in seen:
-            raise FormatError(path, layer.key("index"), f"{index} appears twice")
+            raise Refused(path, layer.key("index"), f"{index} appears twice")
         seen.add(index)
         if layer.value["file"] != f"layer-{index:05}.safetensors{suffix}":
-            raise FormatError(path, layer.key("file"), f"is not that of layer {index}")
+            raise Refused(path, layer.key("file"), f"is not that of layer {index}")
         _check_sizes(layer.object("sizes"), manifest["rank"])
         if layer.value["sizes"]["bias"] not in (None, manifest["model"]["bias_dtype"]):
-            raise FormatError(path, layer.key("sizes.bias"), "is not the model's bias_dtype")
+            raise Refused(path, layer.key("sizes.bias"), "is not the model's bias_dtype")
+        names = set()
         for tensor in layer.objects("tensors"):
+            name = tensor.value["name"]
+            if not name.startswith(prefix + ".") or name in names:
+                raise Refused(path, tensor.key("name"), f"appears twice, or does not begin with {prefix}.")
+            names.add(name)
+            shape = tensor.value["shape"]
+            if len(shape) > _MAX_DIMS or math.prod(max(size, 1) for size in shape) >= 1 << 60:
+                raise Refused(path, tensor.key("shape"), "is too large")
             storage = tensor.object("storage")
-            if ("layout" in storage.value) != ("layout_kwargs" in storage.value):
-                raise FormatError(path, storage.key("layout_kwargs"), "belong to a layout")
+            _check_storage(storage, tensor.value)
     total = sum(layer["size"] for layer in manifest["layers"])
     total += sum(file["size"] for file in manifest.get("rest", ()))
     if total > _MAX_TOTAL:
-        raise FormatError(path, "layers", "their sizes add up to more than 2^53 bytes")
+        raise Refused(path, "layers", "their sizes add up to more than 2^53 bytes")
+
+
+def _check_storage(fields: Fields, tensor: Mapping[str, Any]) -> None:
+    """What numpy and torch could not hold; whether it is the layout's, only the program knows."""
+    storage = fields.value
+    if ("layout" in storage) != ("layout_kwargs" in storage):
+        raise Refused(fields.file, fields.key("layout_kwargs"), "belong to a layout")
+    size = BITS[tensor["dtype"]] // 8
+    if "torch_dtype" in storage and _TORCH_BYTES.get(storage["torch_dtype"]) != size:
+        raise Refused(fields.file, fields.key("torch_dtype"), f"cannot view {tensor['dtype']}")
+    for flag in storage.get("flags", ()):
+        if flag not in _FLAGS:
+            raise Refused(fields.file, fields.key("flags"), "no layout has it")
+    if storage.get("slack_bytes", 0) > _MAX_SLACK:
+        raise Refused(fields.file, fields.key("slack_bytes"), f"more than {_MAX_SLACK}")
+    if "storage_shape" not in storage and "storage_strides" not in storage:
+        return
+    shape, strides = storage.get("storage_shape", []), storage.get("storage_strides", [])
+    last = sum((dim - 1) * step for dim, step in zip(shape, strides))
+    good = (0 < len(shape) == len(strides) <= _MAX_DIMS
+            and math.prod(max(dim, 1) for dim in shape) < 1 << 60
+            and all(step * size < 1 << 63 for step in strides)
+            and (0 in shape or last < math.prod(tensor["shape"])))
+    if not good:
+        raise Refused(fields.file, fields.key("storage_strides"), "do not lie in the tensor")
 
 
 def _check_compression(fields: Fields) -> None:
@@ -236,19 +290,19 @@ def _check_compression(fields: Fields) -> None:
         fields.value.get("frame_bytes", _FRAME_BYTES) == _FRAME_BYTES
         and fields.value.get("level", 0) < 1 << 31)
     if not good:
-        raise FormatError(fields.file, fields.path, "is none that the program writes")
+        raise Refused(fields.file, fields.path, "is not one that the program writes")
 
 
 def _check_rank(fields: Fields) -> None:
     rank = fields.value
     for index, count in (("rank", "num_ranks"), ("tp_rank", "tp_size"), ("ep_rank", "ep_size")):
         if rank[index] >= rank[count]:
-            raise FormatError(fields.file, fields.key(index), f"{rank[index]} of {rank[count]}")
+            raise Refused(fields.file, fields.key(index), f"{rank[index]} of {rank[count]}")
     experts, cut = rank["experts"], rank["intermediate_range"]
     if any(a >= b for a, b in zip(experts, experts[1:])):
-        raise FormatError(fields.file, fields.key("experts"), "not in ascending order")
+        raise Refused(fields.file, fields.key("experts"), "not in ascending order")
     if len(cut) != 2 or cut[0] > cut[1]:
-        raise FormatError(fields.file, fields.key("intermediate_range"), "expected [begin, end]")
+        raise Refused(fields.file, fields.key("intermediate_range"), "expected [begin, end]")
 
 
 def _check_sizes(fields: Fields, rank: Mapping[str, Any]) -> None:
@@ -258,31 +312,25 @@ def _check_sizes(fields: Fields, rank: Mapping[str, Any]) -> None:
     begin, end = rank["intermediate_range"]
     if (experts != len(rank["experts"]) or inter != end - begin or hidden > padded[0]
             or inter > padded[1]):
-        raise FormatError(fields.file, fields.path, "are not those that the rank holds")
+        raise Refused(fields.file, fields.path, "are not those that the rank holds")
     for h, i in ((hidden, inter), padded):
         if (h == 0 or h % _BLOCK or i % _BLOCK or max(h, i) > _MAX_SIZE
                 or experts * 8 * h * i * 2 >= 1 << 63):
-            raise FormatError(fields.file, fields.path, f"no layer has H {h}, I {i}")
+            raise Refused(fields.file, fields.path, f"no layer has H {h}, I {i}")
 
 
-def read_manifest(path: str, sealed: bool = False) -> Tuple[Mapping[str, Any], str]:
-    """The JSON object, checked, and the SHA-256 of its file. `sealed`: the library checked its seal."""
-    try:
-        with open_regular(path) as file:
-            text = b"".join(iter(lambda: file.read(1 << 24), b"")) if (
-                os.fstat(file.fileno()).st_size <= _MAX_BYTES) else None
-    except OSError as error:
-        raise ReadError(path, "", error.strerror or str(error)) from None
-    if text is None:
-        raise SizeError(path, "", f"more than {_MAX_BYTES} bytes")
+def read_manifest(path: str) -> Mapping[str, Any]:
+    """The JSON object, checked: its form, members, types and seal."""
+    text = read_file(path)
+    if len(text) > _MAX_BYTES:
+        raise Refused(path, "", f"more than {_MAX_BYTES} bytes")
     at = text.rfind(_SEAL)
     if at < 0:
-        raise FormatError(path, "manifest_xxh3_128", "missing; the file may be truncated")
-    if not sealed and text[at + len(_SEAL):] != xxh3_128(text[:at]).encode() + b'"\n}\n':
-        raise ChecksumError(path, "manifest_xxh3_128", "the manifest was changed after it was "
-                                                       "written")
+        raise Refused(path, "manifest_xxh3_128", "missing")
+    if text[at + len(_SEAL):] != xxhash.xxh3_128(text[:at]).hexdigest().encode() + b'"\n}\n':
+        raise Refused(path, "manifest_xxh3_128", "the manifest was changed after it was written")
     manifest: Mapping[str, Any] = Fields(path, parse_json(path, "", text)).value
     check_manifest(path, manifest)
     if json.dumps(manifest, indent=2, ensure_ascii=False).encode() + b"\n" != text:
-        raise FormatError(path, "", "is not in the form that the program writes")
-    return manifest, hashlib.sha256(text).hexdigest()
+        raise Refused(path, "", "is not in the form that the program writes")
+    return manifest
