@@ -8,7 +8,7 @@ from unittest import mock
 
 import hook_env
 from edited_blob import edit_manifest
-from hook_env import METHODS, ORACLE, PREFIX, World, golden, make_blob
+from hook_env import METHODS, ORACLE, PREFIX, World, copied, golden, make_blob
 import test_vllm_hook_verify as verify_tests
 import test_vllm_hook_skip as skip_tests
 
@@ -210,18 +210,39 @@ class Packed(unittest.TestCase):
             world.register()
             import vllm.model_executor.layers.quantization as quantization
             packed = quantization.get_quantization_config("mxfp4_repack")
-            directory = hook_env.scratch.name
+            from mxfp4_repack.vllm.names import IN_THE_MODEL
+            # What config.json says of its own place is not believed.
+            elsewhere = SimpleNamespace(name_or_path=hook_env.scratch.name)
             config = {"quant_method": "mxfp4_repack", "mxfp4_repack_quant_method": "mxfp4"}
             self.assertEqual(packed.override_quantization_method(
-                config, None, hf_config=SimpleNamespace(name_or_path=directory)), "mxfp4")
+                config, None, hf_config=elsewhere), "mxfp4")
             self.assertEqual(config, {"quant_method": "mxfp4"})
-            self.assertEqual(os.environ["MXFP4_REPACK_BLOB"], directory)
+            self.assertEqual(os.environ["MXFP4_REPACK_BLOB"], IN_THE_MODEL)
+            self.assertEqual(os.environ["MXFP4_REPACK_PACKED"], "1")
             self.assertEqual(os.environ["MXFP4_REPACK_SKIP_RAW"], "1")
             with self.assertRaisesRegex(ValueError, "is missing"):
                 packed.override_quantization_method({"quant_method": "mxfp4_repack"}, None)
             config = {"quant_method": "mxfp4_repack"}  # of a checkpoint that names none
             self.assertEqual(packed.override_quantization_method(
-                config, "mxfp4", hf_config=SimpleNamespace(name_or_path=directory)), "mxfp4")
+                config, "mxfp4", hf_config=elsewhere), "mxfp4")
+
+    def test_the_blob_is_that_of_the_model_that_vllm_was_given(self):
+        """Not of the directory that config.json names; and without a directory nothing is converted."""
+        from mxfp4_repack.vllm.names import IN_THE_MODEL
+        case = golden(CASE)
+        _, blob = copied(make_blob(case))
+        model = os.path.join(os.path.dirname(blob), "whole")
+        os.makedirs(model)
+        os.rename(blob, os.path.join(model, "mxfp4_repack"))
+        environment = {"MXFP4_REPACK_PACKED": "1", "MXFP4_REPACK_SOURCE": "trust"}
+        with World(blob=IN_THE_MODEL, model=model, **environment) as world:
+            world.start().convert(case)
+            self.assertEqual(world.hook.taken, [hook_env.PREFIX])
+        with World(blob=IN_THE_MODEL, model="s3://bucket/model", **environment) as world:
+            world.start()
+            from mxfp4_repack.vllm.hook import BlobRefused
+            with self.assertRaisesRegex(BlobRefused, "raw experts were not loaded: checkpoint: .*s3://bucket/model"):
+                world.convert(case)
 
 
 if __name__ == "__main__":

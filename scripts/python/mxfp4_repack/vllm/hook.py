@@ -19,6 +19,7 @@ from mxfp4_repack import BlobError, open_blob
 from mxfp4_repack.vllm import build, checkpoint, converter_code, facts, proofs
 from mxfp4_repack.vllm.facts import Mismatch
 from mxfp4_repack.vllm.live import CONVERTED, ORIGIN, Live, Origin, current_origin, dtype_name
+from mxfp4_repack.vllm.names import IN_THE_MODEL
 from mxfp4_repack.vllm.skip import SkippedLayers
 
 log = logging.getLogger("vllm.mxfp4_repack")
@@ -41,7 +42,7 @@ class Hook:
         self.converted: List[str] = []  # names of layers that vLLM converted
         self._skipped = SkippedLayers(self)
         self._inside = threading.local()
-        self._blobs: Dict[Optional[int], Any] = {}
+        self._blobs: Dict[Tuple[str, int], Any] = {}
         self._owners: Dict[str, str] = {}  # layer of the blob -> layer of vLLM
         self._waiting: Set[str] = set()  # layers that were made and not converted
         self._verified: Set[Tuple[Any, ...]] = set()
@@ -73,7 +74,7 @@ class Hook:
         except Exception as error:
             why = f"the arguments of {original.__name__} are not understood: {_reason(error)}"
         no_raw = any(getattr(value, "is_meta", False) for value in (*args, *kwargs.values()))
-        if no_raw or model_lacks_raw(self._origin or current_origin()):
+        if no_raw or self._lacks_raw(self._origin or current_origin()):
             raise BlobRefused(f"mxfp4-repack: not from the blob, and the raw experts were not "
                               f"loaded: {why}")
         if self.settings.strict:
@@ -106,17 +107,29 @@ class Hook:
     def blob(self, live: Live) -> Any:
         """The blob of the layer's rank, opened once. Raises Mismatch."""
         rank, ranks = live.rank
-        if rank not in self._blobs:
+        directory = self._directory(live)
+        if (directory, rank) not in self._blobs:
+            opened: Any
             try:
-                check = "none" if self.settings.check == "none" else "sizes"
-                self._blobs[rank] = open_blob(
-                    self.settings.blob, rank=rank, check=check, direct=self.settings.direct)
+                opened = open_blob(directory, rank=rank, check=self.settings.check,
+                                   direct=self.settings.direct)
             except (BlobError, OSError) as error:
-                self._blobs[rank] = str(error)  # the exception would keep its frames' tensors alive
-        blob = self._blobs[rank]
+                opened = str(error)  # the exception would keep its frames' tensors alive
+            self._blobs[directory, rank] = opened
+        blob = self._blobs[directory, rank]
         if isinstance(blob, str):
             raise Mismatch(f"rank {rank} of {ranks}", blob)
         return blob
+
+    def _directory(self, live: Live) -> str:
+        """Where the blob is. Raises Mismatch."""
+        if self.settings.blob != IN_THE_MODEL:
+            return str(self.settings.blob)
+        directory = None if live.origin is None else checkpoint.model_directory(live.origin)
+        if directory is None:
+            raise Mismatch("checkpoint", "a model directory here",
+                           "none" if live.origin is None else live.origin.model)
+        return directory
 
     def agree(self, live: Live) -> Tuple[Any, Mapping[str, Any]]:
         """The blob and its entry for the layer; raises Mismatch unless every fact agrees."""
@@ -176,8 +189,6 @@ class Hook:
         if verify_now and call.raw_missing:
             raise Mismatch("verification", "nothing to compare with", f"the mode {verify}")
         with blob.layer(entry["prefix"]) as source:
-            if self.settings.check == "checksums":
-                source.check_tensors()
             tensors = build.read(source, call.device(), live.backend)
             if not call.raw_missing:
                 build.same_scales(source, blob.manifest["target"], tensors, call.arguments)
@@ -199,8 +210,9 @@ class Hook:
             self._sum_up()
 
     def _sum_up(self) -> None:
-        log.info("mxfp4-repack: %d layers taken from %s, %d converted by vLLM", len(self.taken),
-                 self.settings.blob, len(self.converted))
+        roots = ", ".join(dict.fromkeys(directory for directory, _ in self._blobs)) or self.settings.blob
+        log.info("mxfp4-repack: %d layers taken from %s, %d converted by vLLM", len(self.taken), roots,
+                 len(self.converted))
         loader = sys.modules.get("mxfp4_repack.loader")
         if loader is not None:
             loader.release()
@@ -231,7 +243,7 @@ class Hook:
         return result
 
     def _fall_back(self, call: "_Call", why: str, reload: bool) -> Any:
-        if call.raw_missing:
+        if call.raw_missing or self._lacks_raw(call.origin):
             raise BlobRefused(f"mxfp4-repack: {call.name}: not from the blob, and its raw experts "
                               f"were not loaded: {why}")
         if self.settings.strict and not reload:
@@ -240,6 +252,12 @@ class Hook:
                 "mxfp4-repack: %s: vLLM converts it: %s", call.name, why)
         self.converted.append(call.name)
         return call({})
+
+    def _lacks_raw(self, origin: Optional[Origin]) -> bool:
+        """Whether vLLM has no raw experts to convert: its model is a directory of convert --include-rest, or
+        config.json says so of a model whose files are not here."""
+        return model_lacks_raw(origin) or (self.settings.packed and (
+            origin is None or checkpoint.model_directory(origin) is None))
 
     def _verify(self, call: "_Call", candidate: "_Candidate") -> Any:
         """Runs vLLM's own conversion, compares it with the blob, and returns vLLM's result."""
@@ -296,7 +314,7 @@ class _Call:
         self.layer = self.arguments["layer"]
         self.name = getattr(self.layer, "layer_name", "a layer")
         raw = self.arguments["w13_weight"]
-        self.raw_missing = bool(getattr(raw, "is_meta", False)) or self._model_lacks_raw()
+        self.raw_missing = bool(getattr(raw, "is_meta", False)) or model_lacks_raw(self.origin)
 
     def __call__(self, replaced: Mapping[str, Any]) -> Any:
         # Pass positional arguments by position again: the original may be another plug-in's wrapper.
@@ -314,7 +332,7 @@ class _Call:
             shapes={name: arguments[name].shape for name in RAW},
             biases={name: None if arguments.get(name) is None else
                     dtype_name(arguments[name].dtype) for name in BIASES},
-            fingerprint=converter_code.oracle_fingerprint(self._oracle), origin=self._origin(),
+            fingerprint=converter_code.oracle_fingerprint(self._oracle), origin=self.origin,
             activation=arguments.get("activation"),
             input_scales=None if scale is None else True)
 
@@ -343,11 +361,9 @@ class _Call:
             os.environ["AITER_BF16_FP8_MOE_BOUND"] = "0"  # the generic converter since 2026-08
         replace_meta_parameters(self.layer, self.device)
 
-    def _origin(self) -> Optional[Origin]:
+    @property
+    def origin(self) -> Optional[Origin]:
         return getattr(self.layer, ORIGIN, None) or current_origin()
-
-    def _model_lacks_raw(self) -> bool:
-        return model_lacks_raw(self._origin())
 
 
 def model_lacks_raw(origin: Optional[Origin]) -> bool:

@@ -24,3 +24,5 @@ LOAD_FORMAT = "mxfp4_repack"
 # no engine knows, and QUANT_METHOD_KEY holds the checkpoint's own.
 QUANT_METHOD = "mxfp4_repack"
 QUANT_METHOD_KEY = "mxfp4_repack_quant_method"
+# MXFP4_REPACK_BLOB of such a directory: the blob is inside the model that vLLM loads, whichever that is.
+IN_THE_MODEL = "model:"

@@ -14,7 +14,7 @@ from vllm.model_executor.layers.quantization import (
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 
 from mxfp4_repack.vllm.environment import register_environment
-from mxfp4_repack.vllm.names import QUANT_METHOD, QUANT_METHOD_KEY
+from mxfp4_repack.vllm.names import IN_THE_MODEL, QUANT_METHOD, QUANT_METHOD_KEY
 
 _RAY_VARIABLES = "VLLM_RAY_EXTRA_ENV_VARS_TO_COPY"
 
@@ -34,7 +34,7 @@ class PackedConfig(QuantizationConfig):  # type: ignore[misc]
             raise ValueError(f"config.json: quantization_config.{QUANT_METHOD_KEY} is missing: the "
                              "checkpoint names no quantization method, nor does --quantization")
         hf_quant_cfg["quant_method"] = own
-        _turn_on(str(getattr(hf_config, "name_or_path", "") or ""))
+        _turn_on()
         others = [name for name in QUANTIZATION_METHODS if name != QUANT_METHOD]
         for name in others:
             method = get_quantization_config(name).override_quantization_method(
@@ -44,11 +44,9 @@ class PackedConfig(QuantizationConfig):  # type: ignore[misc]
         return own
 
 
-def _turn_on(model: str) -> None:
-    variables = {"MXFP4_REPACK_BLOB": os.path.abspath(model), "MXFP4_REPACK_SKIP_RAW": "1"}
-    if not os.path.isdir(model) and "MXFP4_REPACK_BLOB" not in os.environ:
-        raise ValueError(f"mxfp4-repack: {model or 'the model'} is no directory here, and "
-                         "MXFP4_REPACK_BLOB does not name its blob")
+def _turn_on() -> None:
+    # config.json may say anything about its own place: the hook asks which model vLLM was given.
+    variables = {"MXFP4_REPACK_BLOB": IN_THE_MODEL, "MXFP4_REPACK_SKIP_RAW": "1", "MXFP4_REPACK_PACKED": "1"}
     for name, value in variables.items():
         os.environ.setdefault(name, value)
     copied = [name for name in os.environ.get(_RAY_VARIABLES, "").split(",") if name]

@@ -4,17 +4,20 @@ from __future__ import annotations
 import os
 from typing import Mapping, NamedTuple, Optional
 
+from mxfp4_repack.vllm.names import IN_THE_MODEL
+
 
 class Settings(NamedTuple):
     """What the environment says; from_environment() raises ValueError for an invalid value."""
 
-    blob: str
+    blob: str  # a directory, or IN_THE_MODEL
     verify: Optional[str] = None  # None: "none" for a known vLLM, "first" for another
     check: str = "sizes"
     strict: bool = False
     skip_raw: bool = False
     trust_source: bool = False
     direct: bool = False
+    packed: bool = False  # vLLM loads a model directory of convert --include-rest
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Optional["Settings"]:
@@ -31,10 +34,11 @@ class Settings(NamedTuple):
         def switch(name: str) -> bool:
             return choice(name, "0", "1") == "1"
 
-        return cls(blob=os.path.abspath(blob),
+        return cls(blob=blob if blob == IN_THE_MODEL else os.path.abspath(blob),
                    verify=choice("MXFP4_REPACK_VERIFY", "none", "first", "all"),
                    check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "none") or "sizes",
                    strict=switch("MXFP4_REPACK_STRICT"),
                    skip_raw=switch("MXFP4_REPACK_SKIP_RAW"),
                    trust_source=choice("MXFP4_REPACK_SOURCE", "check", "trust") == "trust",
-                   direct=switch("MXFP4_REPACK_DIRECT"))
+                   direct=switch("MXFP4_REPACK_DIRECT"),
+                   packed=switch("MXFP4_REPACK_PACKED"))
