@@ -1,13 +1,16 @@
-"""convert(), explain() and verify(): the program as functions."""
+"""The program as functions, and the commands that belong to the package."""
 import os
+import re
+import shutil
 import subprocess
 import sys
+import typing
 import unittest
 from unittest import mock
 
 import blob_maker
 import mxfp4_repack
-from mxfp4_repack import ArgumentError, CommandError, DependencyError
+from mxfp4_repack import ArgumentError, CommandError, DependencyError, flags
 
 os.environ["MXFP4_REPACK"] = os.environ["BIN"]
 
@@ -53,6 +56,92 @@ class Commands(unittest.TestCase):
         self.assertFalse(os.path.exists("commands-never"))
         with self.assertRaises(ArgumentError):
             mxfp4_repack.convert(self.model, "commands-never", json=True)
+
+    def test_paths_and_values_that_begin_with_a_dash(self):
+        """None of them is read as a flag."""
+        for name in ("--force", "-o", "--", "-", "--help", "--dry-run", "-j2"):
+            with self.subTest(name):
+                shutil.rmtree(name, ignore_errors=True)
+                shutil.copytree(self.model, name)
+                made = mxfp4_repack.convert(name, "-out" + name, arch="sm90", force=True)
+                self.assertEqual((made.complete, made.dry_run), (True, False))
+                self.assertTrue(os.path.exists(os.path.join("-out" + name, "mxfp4_repack.json")))
+                self.assertTrue(mxfp4_repack.verify("-out" + name, against=os.path.join(os.curdir, name)).holds)
+                self.assertEqual(mxfp4_repack.explain(name, arch="sm90").backend, "TRITON")
+                self.assertTrue(mxfp4_repack.verify("-out" + name, against=name).holds)
+                for flags in (dict(arch=name), dict(revision=name), dict(target=name), dict(env={"A": name}, arch=name)):
+                    with self.assertRaises(CommandError) as caught:
+                        mxfp4_repack.explain(self.model, **flags)
+                    self.assertIn(caught.exception.exit_code, (2, 3))
+
+    def test_inspect_diff_unpack_and_list(self):
+        mxfp4_repack.convert(self.model, "commands-one", arch="sm90", force=True)
+        mxfp4_repack.convert(self.model, "commands-two", arch="sm80", force=True)
+        found = mxfp4_repack.inspect(self.model, arch="sm90", tp_size=2)
+        self.assertEqual((found.kind, len(found.ranks)), ("safetensors", 1))
+        self.assertEqual(found.document["target"]["num_ranks"], 2)
+        found = mxfp4_repack.inspect("commands-one", layer=0)
+        self.assertEqual((found.kind, found.ranks[0]["backend"]), ("blob", "TRITON"))
+        self.assertTrue(mxfp4_repack.diff("commands-one", "commands-one").same)
+        other = mxfp4_repack.diff("commands-one", "commands-two", threads=1)
+        self.assertFalse(other.same)
+        self.assertIn("what", other.difference)
+        back = mxfp4_repack.unpack("commands-one", "commands-back", force=True)
+        self.assertEqual((back.output, back.num_layer_files), ("commands-back", 2))
+        rows = mxfp4_repack.list("revisions")
+        self.assertIn("vllm-0.28.0", [row["revision"] for row in rows])
+        self.assertTrue(mxfp4_repack.list("backends", revision="vllm-0.28.0"))
+        with self.assertRaises(CommandError):
+            mxfp4_repack.list("nothing")
+
+    def test_finalize(self):
+        for part in range(2):
+            made = mxfp4_repack.convert(self.model, "commands-parts", arch="sm90", shard=f"{part}/2", resume=True)
+            self.assertFalse(made.complete)
+            if part == 0:
+                with self.assertRaisesRegex(CommandError, "1 of 2 shards"):
+                    mxfp4_repack.finalize("commands-parts")
+        whole = mxfp4_repack.finalize("commands-parts")
+        self.assertEqual((whole.complete, whole.findings, whole.num_layer_files), (True, (), 2))
+        self.assertTrue(mxfp4_repack.verify("commands-parts", against=self.model).holds)
+
+    def test_keywords_are_the_programs_flags(self):
+        """mxfp4_repack.flags has each command's flags and no other; a flag without a value is a bool."""
+        groups = {"list": "ListFlags", **{name: f"{name.capitalize()}Flags" for name in (
+            "convert", "explain", "inspect", "verify", "diff", "unpack", "finalize")}}
+        # Positional in Python, or without a meaning there.
+        other = {"output", "json", "progress", "color", "quiet", "help", "batch"}
+        for command, group in groups.items():
+            text = subprocess.run([os.environ["BIN"], command, "--help"], check=True, capture_output=True, text=True).stdout
+            found = dict(re.findall(r"^ +(?:-\w, )?--([\w-]+)( \S+)?", text, re.M))
+            found = {name.replace("-", "_"): bool(value.strip()) for name, value in found.items()}
+            known = typing.get_type_hints(getattr(flags, group))
+            own = {"against"} if command == "verify" else set()
+            self.assertEqual(set(known), set(found) - other - own, command)
+            for name, kind in known.items():
+                self.assertEqual(kind is not bool, found[name], f"{command} --{name}")
+
+    def test_as_a_module(self):
+        """python -m mxfp4_repack is the program."""
+        for words, code in ((["--version"], 0), (["explain", "--arch", "sm9"], 2), (["verify", "no-such-blob"], 3)):
+            runs = [subprocess.run(command + words, capture_output=True, text=True) for command in (
+                [sys.executable, "-m", "mxfp4_repack"], [os.environ["BIN"]])]
+            self.assertEqual([(run.returncode, run.stdout, run.stderr) for run in runs], 2 * [(code, runs[1].stdout, runs[1].stderr)])
+
+    def test_a_reader_that_goes_away(self):
+        """`| head -1` of a command's help ends it without a traceback."""
+        root = os.path.join(os.environ["SOURCE_DIR"], "scripts")
+        for command in (f"{root}/probe-target --help", f"{root}/probe-target", "-m mxfp4_repack.vllm.check --help", "-m mxfp4_repack --help"):
+            done = subprocess.run(["bash", "-c", f"{sys.executable} -u {command} | true"], capture_output=True, text=True)
+            self.assertNotIn("Traceback", done.stderr, command)
+            self.assertNotIn("BrokenPipe", done.stderr, command)
+
+    def test_check_without_vllm(self):
+        done = subprocess.run([sys.executable, "-m", "mxfp4_repack.vllm.check"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (3, "", 1))
+        self.assertRegex(done.stderr, "^mxfp4-repack-check: vLLM is not installed for /.*; run this in the serving environment$")
+        help_text = subprocess.run([sys.executable, "-m", "mxfp4_repack.vllm.check", "--help"], capture_output=True, text=True).stdout
+        self.assertIn("3 nothing could be compared", " ".join(help_text.split()))
 
     def test_program_is_missing(self):
         with mock.patch.dict(os.environ, {"MXFP4_REPACK": "", "PATH": "/nonexistent"}):

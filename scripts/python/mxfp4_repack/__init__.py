@@ -9,7 +9,8 @@
             one = layer.numpy("w13_weight", expert=5)  # decodes the frames of that expert only
             tensors = layer.to_device("cuda")        # torch tensors, see mxfp4_repack.loader
 
-And runs the program: convert(), explain() and verify(), see mxfp4_repack.commands.
+And runs the program: convert(), explain(), inspect(), verify(), diff(), unpack(), finalize() and list(), see
+mxfp4_repack.commands; so does `python -m mxfp4_repack`.
 
 Needs Python 3.9, numpy, and libmxfp4_repack.so.0, which every wheel holds; torch() and to_device() need
 torch.
@@ -28,7 +29,10 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from mxfp4_repack.blob import BLOB_FOLDER, MANIFEST_NAME, Blob, find_blobs, open_blob
-    from mxfp4_repack.commands import Conversion, Explanation, Verification, convert, explain, verify
+    from mxfp4_repack.commands import (
+        Completion, Conversion, Difference, Explanation, Inspection, Restoration, Verification, convert, diff, explain,
+        finalize, inspect, unpack, verify)
+    from mxfp4_repack.commands import list_table as list
     from mxfp4_repack.errors import (
         ArgumentError, BlobError, ChecksumError, CommandError, DependencyError, FormatError, MismatchError,
         NotABlobError, NotFoundError, RankError, ReadError, SizeError)
@@ -39,31 +43,36 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "CommandError", "Conversion",
-    "DependencyError", "Explanation", "FormatError", "Layer", "MANIFEST_NAME", "MismatchError", "NotABlobError",
-    "NotFoundError", "RankError", "ReadError", "SizeError", "TensorInfo", "Verification", "convert", "explain",
-    "find_blobs", "open_blob", "tensor_view", "verify", "xxh3_128",
+    "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "CommandError", "Completion", "Conversion",
+    "DependencyError", "Difference", "Explanation", "FormatError", "Inspection", "Layer", "MANIFEST_NAME",
+    "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "Restoration", "SizeError",
+    "TensorInfo", "Verification", "convert", "diff", "explain", "finalize", "find_blobs", "inspect", "open_blob",
+    "tensor_view", "unpack", "verify", "xxh3_128",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Conversion", "Explanation", "Verification", "convert", "explain", "verify"), "commands"),
-    "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob", "xxh3_128": "native",
-    "Layer": "layer", "TensorInfo": "tensors", "tensor_view": "tensors",
+    **dict.fromkeys(("Completion", "Conversion", "Difference", "Explanation", "Inspection", "Restoration", "Verification",
+                     "convert", "diff", "explain", "finalize", "inspect", "unpack", "verify"), "commands"),
+    "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob",
+    "xxh3_128": "native", "Layer": "layer", "TensorInfo": "tensors", "tensor_view": "tensors",
 }
+# Not in __all__: `from mxfp4_repack import *` must leave Python's own list alone.
+_RENAMED = {"list": ("commands", "list_table")}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and name not in _RENAMED:
         raise AttributeError(f"module {__name__} has no attribute {name}")
+    module, attribute = _RENAMED.get(name, (_HOMES.get(name, "errors"), name))
     try:
-        home = importlib.import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
+        home = importlib.import_module(f"{__name__}.{module}")
     except ModuleNotFoundError as error:
         from mxfp4_repack.errors import DependencyError
         raise DependencyError(__name__, name, f"needs the package {error.name}") from None
-    value = getattr(home, name)
+    value = getattr(home, attribute)
     globals()[name] = value
     return value
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_RENAMED})

@@ -1,11 +1,12 @@
-"""convert(), explain() and verify() run the program, and return its JSON as typed objects.
+"""convert(), explain(), inspect(), verify(), diff(), unpack(), finalize() and list() run the program, and return
+its JSON as typed objects.
 
     made = mxfp4_repack.convert("gpt-oss-20b/", "packed/", arch="sm90", tp_size=2, progress=print)
     print(made.backend, made.stored_bytes)
 
-A keyword is the flag of the same name (man 1 mxfp4-repack): True gives the flag alone, a list or a
-mapping gives it once for each item, None and False leave it out. If the program refuses, the call
-raises CommandError.
+A keyword is the flag of the same name (man 1 mxfp4-repack; mxfp4_repack.flags has their types): True gives
+the flag alone, a list or a mapping gives it once for each item, None and False leave it out. If the program
+refuses, the call raises CommandError.
 """
 from __future__ import annotations
 
@@ -16,13 +17,18 @@ import re
 import signal
 import subprocess
 import tempfile
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union)
 
 from mxfp4_repack.errors import ArgumentError, CommandError
 from mxfp4_repack.program import find_program
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from mxfp4_repack import flags as known
+
 PathLike = Union[str, "os.PathLike[str]"]
-Flag = Union[None, bool, int, str, "os.PathLike[str]", Sequence[Union[int, str]], Mapping[str, Union[int, str]]]
 Progress = Callable[[float], object]
 Answer = TypeVar("Answer")
 
@@ -79,19 +85,68 @@ class Verification:
     document: Mapping[str, Any] = dataclasses.field(repr=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class Inspection:
+    """What is in a checkpoint or a blob."""
+
+    kind: str  # safetensors, hdf5, raw; blob
+    ranks: Tuple[Mapping[str, Any], ...]  # of a checkpoint: one
+    warnings: Tuple[str, ...]
+    document: Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Whether two blobs have the same layout and bytes."""
+
+    same: bool
+    difference: Optional[Mapping[str, Any]]  # the first: place, what, first, second
+    notes: Tuple[str, ...]  # differences without effect on the bytes
+    warnings: Tuple[str, ...]
+    document: Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Restoration:
+    """What unpack() wrote: the loaded layout."""
+
+    output: str
+    num_ranks: int
+    num_layer_files: int
+    data_bytes: int
+    elapsed_seconds: float
+    warnings: Tuple[str, ...]
+    document: Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Completion:
+    """Whether the shards in a directory are now one blob."""
+
+    output: str
+    complete: bool
+    findings: Tuple[str, ...]  # why not
+    num_ranks: Optional[int]
+    num_layer_files: Optional[int]
+    stored_bytes: Optional[int]
+    elapsed_seconds: Optional[float]
+    warnings: Tuple[str, ...]
+    document: Mapping[str, Any] = dataclasses.field(repr=False)
+
+
 def convert(checkpoint: PathLike, output: PathLike, *, progress: Optional[Progress] = None,
-            **flags: Flag) -> Conversion:
+            **flags: "Unpack[known.ConvertFlags]") -> Conversion:
     """Repacks the experts of `checkpoint` into the directory `output`.
 
     progress: called with the share that is done, 0.0 to 1.0, in this thread. If it raises, the
     conversion stops; `resume=True` continues it."""
-    document = _run("convert", [os.fspath(checkpoint), "--output", os.fspath(output)], flags, progress)
+    document = _run("convert", [_path(checkpoint), "--output=" + _path(output)], flags, progress)
     return _typed(Conversion, {"complete": False, "already_complete": False, **document})
 
 
-def explain(checkpoint: Optional[PathLike] = None, **flags: Flag) -> Explanation:
+def explain(checkpoint: Optional[PathLike] = None, **flags: "Unpack[known.ExplainFlags]") -> Explanation:
     """The engine's choice for `checkpoint`, or without one for a gpt-oss model."""
-    words = [] if checkpoint is None else [os.fspath(checkpoint)]
+    words = [] if checkpoint is None else [_path(checkpoint)]
     document = _run("explain", words, flags, accepted=(0, 4))
     error = document.get("error")
     if error and "answer" not in document:  # refused before anything was found
@@ -101,10 +156,40 @@ def explain(checkpoint: Optional[PathLike] = None, **flags: Flag) -> Explanation
 
 
 def verify(blob: PathLike, *, against: Optional[PathLike] = None, progress: Optional[Progress] = None,
-           **flags: Flag) -> Verification:
+           **flags: "Unpack[known.VerifyFlags]") -> Verification:
     """Checks each byte of `blob`; a difference is a finding, not an error."""
-    words = [os.fspath(blob)] + ([] if against is None else ["--against", os.fspath(against)])
+    words = [_path(blob)] + ([] if against is None else ["--against=" + _path(against)])
     return _typed(Verification, _run("verify", words, flags, progress, accepted=(0, 1)))
+
+
+def inspect(path: PathLike, **flags: "Unpack[known.InspectFlags]") -> Inspection:
+    """What is in the checkpoint or blob at `path`; with flags of a target, what that would get."""
+    return _typed(Inspection, _run("inspect", [_path(path)], flags, accepted=(0, 1)))
+
+
+def diff(first: PathLike, second: PathLike, *, progress: Optional[Progress] = None,
+         **flags: "Unpack[known.DiffFlags]") -> Difference:
+    """Compares two blobs; a difference is a finding, not an error."""
+    return _typed(Difference, _run("diff", [_path(first), _path(second)], flags, progress, accepted=(0, 1)))
+
+
+def unpack(blob: PathLike, output: PathLike, *, progress: Optional[Progress] = None,
+           **flags: "Unpack[known.UnpackFlags]") -> Restoration:
+    """Writes the loaded layout of `blob` into the directory `output`."""
+    return _typed(Restoration, _run("unpack", [_path(blob), "--output=" + _path(output)], flags, progress))
+
+
+def finalize(output: PathLike, *, progress: Optional[Progress] = None,
+             **flags: "Unpack[known.FinalizeFlags]") -> Completion:
+    """Completes the blob in `output` that convert(shard=...) processes wrote; a damaged file is a finding."""
+    return _typed(Completion, _run("finalize", [_path(output)], flags, progress, accepted=(0, 1)))
+
+
+def list_table(what: str, **flags: "Unpack[known.ListFlags]") -> Tuple[Mapping[str, Any], ...]:
+    """mxfp4_repack.list(): the rows of a table that the program decides by: backends, layouts, machines,
+    revisions, styles."""
+    document = _run("list", [what], flags)
+    return tuple(document[what])
 
 
 def _typed(kind: Type[Answer], document: Mapping[str, Any]) -> Answer:
@@ -115,12 +200,19 @@ def _typed(kind: Type[Answer], document: Mapping[str, Any]) -> Answer:
     return kind(**values)
 
 
-def _words(flags: Mapping[str, Flag]) -> List[str]:
-    """{"tp_size": 2, "force": True, "env": {"A": "1"}} as --tp-size 2 --force --env A=1."""
+def _path(path: PathLike) -> str:
+    """A path as an argument that is not read as a flag, whatever it begins with."""
+    text = os.fsdecode(path)
+    return "./" + text if text.startswith("-") else text
+
+
+def _words(flags: Mapping[str, Any]) -> List[str]:
+    """{"tp_size": 2, "force": True, "env": {"A": "1"}} as --tp-size=2 --force --env=A=1: a value that begins
+    with a dash is a value."""
     words: List[str] = []
     for name, value in flags.items():
         if name in _NOT_FLAGS:
-            raise ArgumentError("", name, "is no flag that can be given here")
+            raise ArgumentError("", name, "is not a flag that can be given here")
         flag = "--" + name.replace("_", "-")
         if value is None or value is False:
             continue
@@ -128,16 +220,16 @@ def _words(flags: Mapping[str, Flag]) -> List[str]:
             words.append(flag)
         elif isinstance(value, Mapping):
             for key, item in value.items():
-                words += [flag, f"{key}={item}"]
+                words.append(f"{flag}={key}={item}")
         elif isinstance(value, (list, tuple)):
             for item in value:
-                words += [flag, str(item)]
+                words.append(f"{flag}={item}")
         else:
-            words += [flag, str(value)]
+            words.append(f"{flag}={value}")
     return words
 
 
-def _run(command: str, words: Sequence[str], flags: Mapping[str, Flag],
+def _run(command: str, words: Sequence[str], flags: Mapping[str, Any],
          progress: Optional[Progress] = None, accepted: Sequence[int] = (0,)) -> Dict[str, Any]:
     """The command's JSON document. Raises CommandError if its exit code is not among `accepted`."""
     argv = [find_program(), command, *words, *_words(flags), "--json",

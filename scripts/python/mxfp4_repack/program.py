@@ -1,7 +1,7 @@
 """The command line programs that belong to this package.
 
-`pip install mxfp4-repack` puts the program into the package's folder `bin/`; main() below is the
-environment's command `mxfp4-repack`. In a source tree, MXFP4_REPACK or PATH names the program. The
+A wheel has the program in the package's folder `bin/`; main() below is the environment's command
+`mxfp4-repack`, and `python -m mxfp4_repack`. In a source tree, MXFP4_REPACK or PATH names the program. The
 command `mxfp4-repack-probe`, probe() below, prints the facts of a serving machine.
 """
 from __future__ import annotations

@@ -4,7 +4,8 @@ Run it in the serving environment. It asks vLLM's own selector about this machin
 --moe-backend takes, and its own converter to pack small random layers; then it asks the program the
 same, and compares. It also checks a release of vLLM that the program does not know.
 
-Exit status: 0 all equal, 1 something differs, 2 wrong arguments, 6 nothing could be compared.
+Exit status: 0 all equal, 1 something differs, 2 wrong arguments, 3 nothing could be compared, since vLLM or the
+program is not installed here or no selector answered, 6 vLLM or the program failed.
 """
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import itertools
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,7 @@ from mxfp4_repack.errors import DependencyError
 from mxfp4_repack.program import find_program
 from mxfp4_repack.vllm import ask, sample
 
-EQUAL, DIFFERENT, NOTHING = 0, 1, 6
+EQUAL, DIFFERENT, NOTHING, FAILED = 0, 1, 3, 6
 # Kernel packages, by the program's names for them.
 PACKAGES = {
     "flashinfer": ("flashinfer",), "aiter": ("aiter",), "humming": ("humming",),
@@ -214,7 +216,8 @@ def model_type_of(model: Optional[str]) -> str:
 
 def arguments_of(argv: Optional[Sequence[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="mxfp4-repack-check", description=(__doc__ or "").split("\n")[0].split(": ", 1)[1])
+        prog="mxfp4-repack-check", description=(__doc__ or "").split("\n")[0].split(": ", 1)[1],
+        epilog=(__doc__ or "").rpartition("\n\n")[2])
     parser.add_argument("--model", metavar="DIR", help="model whose config.json names its type")
     parser.add_argument("--revision", metavar="NAME",
                         help="rules to compare with (default: the installed release, else the newest)")
@@ -250,12 +253,21 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it quietly
     arguments = arguments_of(argv)
+    if not installed("vllm"):
+        return _complain(NOTHING, f"vLLM is not installed for {sys.executable}; run this in the serving environment")
     try:
         return check(arguments)
-    except (ImportError, OSError, RuntimeError, DependencyError) as error:
-        print(f"mxfp4-repack-check: {type(error).__name__}: {error}", file=sys.stderr)
-        return NOTHING
+    except DependencyError as error:
+        return _complain(NOTHING, str(error))
+    except (ImportError, OSError, RuntimeError) as error:
+        return _complain(FAILED, f"{type(error).__name__}: {error}")
+
+
+def _complain(status: int, what: str) -> int:
+    print(f"mxfp4-repack-check: {what}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -1,0 +1,113 @@
+"""The program's flags as keywords, for editors and type checkers: each command's are a sum of the groups that
+`--help` shows. tests/python/test_commands.py compares them with the program's own.
+
+True gives a flag alone; a list or a mapping gives it once for each item.
+"""
+from __future__ import annotations
+
+import os
+from typing import Mapping, Sequence, TypedDict, Union
+
+Path = Union[str, "os.PathLike[str]"]
+Names = Union[str, Sequence[str]]
+Settings = Union[str, Sequence[str], Mapping[str, Union[str, int]]]
+
+
+class RevisionFlags(TypedDict, total=False):
+    revision: str
+
+
+class TargetFlags(RevisionFlags, total=False):
+    """The serving machine and process, and what the engine was told."""
+
+    arch: str
+    platform: str
+    target: Path
+    moe_backend: str
+    backend: str
+    family: str
+    selector: str
+    quantization_config: Path
+    libs: str
+    no_lib: Names
+    activation: str
+    routing_method: str
+    env: Settings
+    knob: Settings
+    pad: str
+    allow_known_defects: bool
+    allow_unservable: bool
+    tp_size: int
+    dp_size: int
+    pcp_size: int
+    all2all_backend: str
+    enable_expert_parallel: bool
+    enable_eplb: bool
+    sequence_parallel: bool
+    enable_lora: bool
+    expert_placement: str
+    rank: int
+
+
+class InputFlags(TypedDict, total=False):
+    """How a checkpoint is read."""
+
+    style: str
+    model_config: Path
+
+
+class LayerFlags(TypedDict, total=False):
+    layers: str
+
+
+class RunFlags(TypedDict, total=False):
+    threads: int
+    memory: str
+
+
+class CardFlags(TypedDict, total=False):
+    model_card: bool
+
+
+class ConvertFlags(TargetFlags, InputFlags, LayerFlags, RunFlags, CardFlags, total=False):
+    compress: str
+    level: int
+    emit: str
+    include_rest: bool
+    shard: str
+    dry_run: bool
+    resume: bool
+    check: bool
+    force: bool
+
+
+class ExplainFlags(TargetFlags, InputFlags, LayerFlags, total=False):
+    against: str
+    all: bool
+    history: bool
+
+
+class InspectFlags(TargetFlags, InputFlags, LayerFlags, total=False):
+    tensors: bool
+    layer: int
+    html: Path
+
+
+class VerifyFlags(InputFlags, RunFlags, total=False):
+    pass
+
+
+class DiffFlags(RunFlags, total=False):
+    pass
+
+
+class UnpackFlags(RunFlags, total=False):
+    force: bool
+
+
+class FinalizeFlags(CardFlags, RunFlags, total=False):
+    pass
+
+
+class ListFlags(RevisionFlags, total=False):
+    pass
