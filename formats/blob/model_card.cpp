@@ -95,7 +95,9 @@ std::string commands(bool model_directory) {
                         "'{\"blob\": \"THIS_DIRECTORY\"}'\n";
   return fmt::format(
       "## Serve\n\n"
-      "```\npip install mxfp4-repack        # into vLLM's environment\n{}```\n\n"
+      "```\npip install ./mxfp4_repack-*.whl   # into vLLM's environment\n{}```\n\n"
+      "The wheel is attached to the releases of mxfp4-repack; in a clone of its source,\n"
+      "`pip install ./scripts/python` builds and installs it.\n\n"
       "{}"
       "The plug-in compares the blob with the running engine. Where they differ, vLLM converts "
       "the\n"
