@@ -1,5 +1,5 @@
 """The program's flags as keywords, for editors and type checkers: each command's are a sum of the groups that
-`--help` shows. tests/python/test_commands.py compares them with the program's own.
+`--help` shows. A test compares them with the program's own.
 
 True gives a flag alone; a list or a mapping gives it once for each item.
 """
