@@ -83,7 +83,7 @@ std::string manifest_refusal(const std::function<void(Json&)>& change) {
 
 TEST(Manifest, ReadsWhatItWrote) {
   Manifest manifest = sample();
-  manifest.rest.push_back({"config.json", 5, "cc"});
+  manifest.rest.push_back({"config.json", 5, std::string(32, 'c')});
   const std::string text = write_manifest(manifest);
   EXPECT_EQ(write_manifest(parse_manifest(text)), text);
   EXPECT_EQ(parse_manifest(text).rest.at(0).name, "config.json");
