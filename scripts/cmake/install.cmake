@@ -7,6 +7,7 @@ set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/mxfp4-repack)
 # The program.
 install(TARGETS mxfp4-repack RUNTIME COMPONENT program)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(DIRECTORY man/guide DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(FILES scripts/cmake/debian-copyright RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT program)
 # CMake takes the time from SOURCE_DATE_EPOCH if that is set, so that packages are reproducible.
@@ -20,6 +21,11 @@ install(PROGRAMS scripts/batch/convert-many scripts/batch/slurm-array
         DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)
 install(FILES scripts/batch/kubernetes-indexed-job.yaml scripts/batch/README.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)
+# Where each layout puts its values, drawn from what the program writes: packages of a release have them.
+add_custom_target(layout-pictures
+  COMMAND python3 ${PROJECT_SOURCE_DIR}/scripts/draw-layouts $<TARGET_FILE:mxfp4-repack> ${PROJECT_BINARY_DIR}/layouts
+  DEPENDS mxfp4-repack USES_TERMINAL VERBATIM)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/layouts OPTIONAL DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(FILES man/mxfp4-repack.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 install(FILES man/mxfp4-repack-container.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5
         COMPONENT program)

@@ -1,6 +1,6 @@
 # Compiles each room of a target as one file: most of a compiler's time goes into headers and into
-# templates that every file takes. A room is a folder. Tests are always compiled so, the program in the
-# sanitizer presets alone. Names that are local to a file therefore differ within a room, except in:
+# templates that every file takes. A room is a folder. Tests are always compiled so, the program only
+# in the sanitizer presets. Names that are local to a file therefore differ within a room, except in:
 set(MXFP4_FILE_BY_FILE
   lib/kernels  # Highway includes such a file once for every instruction set
 )

@@ -96,7 +96,7 @@ _mxfp4_repack() {
   values=$(_mxfp4_repack_values "$previous")
   status=$?
   if ((status == 0)); then
-    # A list keeps what stands before the last comma.
+    # A list keeps what is before the last comma.
     local head=''
     if [[ $previous == --libs && $current == *,* ]]; then
       head=${current%,*},

@@ -45,7 +45,7 @@ rm -r out/joblog out/one/mxfp4_repack.json
 batch 0
 diff -r want out/one
 
-# Failures that may pass when tried again, a full disk (5) or a kill, are told apart; with both kinds the exit code is 4.
+# Failures that may pass when tried again, a full disk (5) or a kill, are counted apart; with both kinds the exit code is 4.
 cat >sometimes <<'END'
 #!/bin/sh
 case $2 in *full) echo 'mxfp4-repack: error: disk: no space' >&2; exit 5 ;; *killed) kill -KILL $$ ;; *bad) exit 3 ;; esac

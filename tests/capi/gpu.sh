@@ -43,7 +43,7 @@ for file in large-plain/layer-00000.safetensors large-zstd/layer-00000.safetenso
   grep -q "$file: .*: checksum differs" words || { cat words >&2; fail "$file: the words"; }
 done
 
-# The Python package's way there; numpy's memory stands for the GPU's. An interpreter cannot load a
+# The Python package's way there; numpy's memory stands in for the GPU's. An interpreter cannot load a
 # library that needs a sanitizer's first.
 ! sanitized || exit 0
 export PYTHONPATH=$SOURCE_DIR/scripts/python MXFP4_REPACK_LIBRARY=$LOADER

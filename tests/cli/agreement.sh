@@ -42,7 +42,7 @@ PY
   rm -rf out OUT
   "$BIN" explain "$input" "$@" >text 2>/dev/null || true
   sed '1,/^next$/d' text >next.sh
-  [ -s next.sh ] || return 0  # a wrong flag is answered with an error alone
+  [ -s next.sh ] || return 0  # a wrong flag is answered with only an error
   bash -eu next.sh >next.out 2>&1 || { cat next.sh next.out >&2; fail "$input $*: the next command fails"; }
 }
 

@@ -3,7 +3,7 @@ model=$TESTDATA/ingest/gptoss_hf old=vllm-2026-05-18
 
 columns() { [ "$(LC_ALL=C.UTF-8 wc -L <"$1")" -le 80 ]; }
 
-# From flags alone, and with a checkpoint: a table of at most 80 columns that ends with a command.
+# From flags without a checkpoint, and with one: a table of at most 80 columns that ends with a command.
 for arch in sm80 sm90 sm100 sm103 sm120 gfx942 gfx950; do
   for input in '' "$model"; do
     # shellcheck disable=SC2086
@@ -84,7 +84,7 @@ expect_exit 4 "$BIN" convert "$model" -o OUT4 --arch sm90 --moe-backend xpu
 expect_one_error "Mxfp4 MoE backend 'XPU' does not support"
 [ ! -e OUT4 ] || fail 'a refused deployment left an output'
 
-# A comparison ends as the answer alone would.
+# A comparison ends as the answer without it would.
 for flags in '--arch sm90 --moe-backend xpu' '--arch sm9' '--arch sm90 --rank 1' '--arch sm90'; do
   want=0
   # shellcheck disable=SC2086

@@ -74,7 +74,7 @@ for options in size=16k size=1m size=64m,nr_inodes=3 size=64m,nr_inodes=4; do
   umount small
 done
 
-# /dev/full stands for it in the tables that commands print.
+# /dev/full stands in for a full disk in the tables that commands print.
 got=0
 "$BIN" list backends >/dev/full 2>stderr || got=$?
 [ "$got" = 5 ] || fail "list into a full device: exit $got"

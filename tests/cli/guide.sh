@@ -1,4 +1,4 @@
-# Every command on the pages of man/guide works as it stands, on a small model of the same name.
+# Every command on the pages of man/guide works exactly as written, on a small model of the same name.
 mkdir programs
 ln -s "$BIN" programs/mxfp4-repack
 # The serving machine's answer; tests/cli/probe_target.sh runs the real one.

@@ -92,7 +92,7 @@ for file in rest-00001.safetensors tokenizer.json model.safetensors.index.json c
   expect_exit 1 "$BIN" verify broken/mxfp4_repack
   rm -r broken
 done
-# A blob that was taken out of its model directory stands alone.
+# A blob that was taken out of its model directory is whole by itself.
 cp -r out/mxfp4_repack taken
 expect_exit 0 "$BIN" verify taken
 expect_exit 0 "$BIN" verify taken --against input
@@ -177,7 +177,7 @@ for extra in '' --dry-run; do
 done
 diff -r copy stopped
 rm -r stopped copy
-# A replacement that was cut off leaves a complete result without --include-rest alone.
+# A replacement that was cut off leaves a complete result only without --include-rest.
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}"
 limited --force
 expect_exit 0 "$BIN" convert named -o stopped "${flags[@]}" --resume

@@ -94,7 +94,7 @@ for command in 'inspect hub' 'convert hub -o no --arch sm90 -q' 'verify from-roo
   expect_one_error 'hub: a cache of 2 models: models--a--b models--a--c$'
 done
 rmdir hub/models--a--c
-# A refs/main that is no small text names no snapshot, and is not waited for.
+# A refs/main that is not a small text names no snapshot, and is not waited for.
 rm hub/models--a--b/refs/main
 mkfifo hub/models--a--b/refs/main
 expect_exit 0 timeout 60 "$BIN" inspect hub/models--a--b --tensors

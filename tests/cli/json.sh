@@ -1,5 +1,5 @@
 # --json of every command, whether it succeeds or fails: one document of one convention, and every
-# member stands in mxfp4-repack-json(7).
+# member is in mxfp4-repack-json(7).
 model=$TESTDATA/ingest/gptoss_hf
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90
 "$python" "$SOURCE_DIR/tests/cli/json_documents.py" "$BIN" "$model" "$SOURCE_DIR/man/mxfp4-repack-json.7"

@@ -119,7 +119,7 @@ fails(4, "convert", MODEL, "-o", "no", "--arch", "sm90", "--moe-backend", "xpu",
 fails(4, "explain", "--arch", "sm90", "--moe-backend", "xpu", engine_error="ValueError", command="explain")
 fails(5, "convert", MODEL, "-o", "made", "--arch", "sm90", command="convert")
 assert not os.path.exists("no")
-# "--json" behind "--" is no flag, and without the flag no error is a document.
+# "--json" behind "--" is not a flag, and without the flag no error is a document.
 for arguments in (["inspect", "nowhere"], ["inspect", "--", "--json"]):
     done = subprocess.run([BIN, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode in (2, 3) and not done.stdout, (arguments, done)

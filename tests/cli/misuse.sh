@@ -130,7 +130,7 @@ for flags in '--moe-backend bogus' '--tp-size 7' '--rank 55' '--knob x' '--pad n
   [ "$(grep error: said)" = "$(grep error: stderr)" ] || fail "inspect $flags says something else"
   [ ! -s stdout ] || fail "inspect $flags: half an answer"
 done
-# Flags about the checkpoint alone ask for no target.
+# Flags that are only about the checkpoint ask for no target.
 expect_exit 0 "$BIN" inspect "$model" --layers 0 --family gpt_oss --style gpt_oss
 ! grep -q '^target' stdout || fail 'a target that nobody asked for'
 
@@ -144,7 +144,7 @@ for command in explain "convert $model -o bad" "inspect $model"; do
     --no-lib aiter --no-lib flashinfer --libs deep_gemm,flashinfer==0.1.0
 done
 
-# Repeatable flags take one value each, and leave what follows alone.
+# Repeatable flags take one value each, and nothing of what follows.
 for flag in '--no-lib triton_kernels --revision vllm-2026-05-18' '--env VLLM_ROCM_USE_AITER=1' '--knob params_dtype=float16'; do
   # shellcheck disable=SC2086
   expect_exit 0 "$BIN" explain --arch sm90 $flag "$model"

@@ -46,7 +46,7 @@ cmp named/README.md whole/README.md || fail 'not the README of the model'
 grep -q 'vllm serve MODEL_DIRECTORY --load-format mxfp4_repack' whole/mxfp4_repack/README.md || fail 'the card of a model directory'
 expect_exit 0 "$BIN" convert named -o whole --arch sm90 --include-rest --force
 
-# Names of files come from strangers: they are no markup.
+# Names of files come from strangers: they are not markup.
 mkdir odd
 for file in "$model"/*; do cp "$file" odd/; done
 shard=$(cd odd && ls *.safetensors | head -1)

@@ -237,7 +237,7 @@ for blocks in $limits; do
   [ ! -e limited-too ] || fail 'unpack left something'
 done
 
-# OUT may be a new directory inside the checkpoint's: it is no part of the checkpoint, neither of the
+# OUT may be a new directory inside the checkpoint's: it is not part of the checkpoint, neither of the
 # next conversion nor of what --include-rest copies. The checkpoint's own directory and those above it
 # are refused.
 mkdir above

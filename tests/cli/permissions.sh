@@ -121,7 +121,7 @@ chmod 755 ranks/rank-01-of-02
 expect_exit 0 "${as_anybody[@]}" ./program convert model -o ranks $flags --tp-size 2 --resume
 diff -r want ranks
 
-# Directories that may be read alone. A dry run ends as the run would, and nothing is left behind.
+# Directories that may only be read. A dry run ends as the run would, and nothing is left behind.
 rm -f blob/.mxfp4_repack.progress
 mkdir empty fixed
 cp -r model fixed/model

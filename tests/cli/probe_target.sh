@@ -11,7 +11,7 @@ assert facts["platform"] in ("cuda", "rocm", "xpu", "cpu"), facts
 assert facts["env"] == {"VLLM_BATCH_INVARIANT": "1"}, facts
 PY
 
-# An x86-64 processor is told with what vLLM's CPU backend asks for, and vLLM's build for CPUs is found by its own name.
+# An x86-64 processor's facts include what vLLM's CPU backend asks for, and vLLM's build for CPUs is found by its own name.
 python3 - "$SOURCE_DIR/scripts/probe-target" <<'PY'
 import importlib.machinery, importlib.util, io, sys
 from unittest import mock

@@ -1,9 +1,9 @@
-# Several ranks: a directory each, what the manifests say, one rank alone, and the way back.
+# Several ranks: a directory each, what the manifests say, one rank by itself, and the way back.
 need_numpy
 model=$TESTDATA/ingest/gptoss_hf
 flags='--backend MARLIN --arch sm80 --revision vllm-2026-05-18'
 
-# $1 ranks, then flags: every rank verifies, alone and with the others; --rank gives the same bytes.
+# $1 ranks, then flags: every rank verifies, by itself and with the others; --rank gives the same bytes.
 check_ranks() {
   local ranks=$1
   shift
@@ -69,7 +69,7 @@ for layer in range(2):
         got = [part[key] for part in parts]
         if expert_parallel:
             made = numpy.concatenate(got, 0)
-        elif slot == "w2_bias":  # on the first rank alone
+        elif slot == "w2_bias":  # only on the first rank
             assert not got[1].any(), key
             made = got[0]
         else:

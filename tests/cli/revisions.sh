@@ -127,7 +127,7 @@ humming="convert $model -o no --dry-run --revision 0.33.0 --backend HUMMING --ar
   printf '{"arch": "sm120", "cuda_compiler": "new"}' >compiler.json
   expect_exit 3 "$BIN" ${humming% --arch} --target compiler.json
   expect_one_error 'compiler.json: cuda_compiler'
-  # Older releases ask for the variable alone, and older kernels have fewer types.
+  # Older releases ask only for the variable, and older kernels have fewer types.
   older="convert $model -o no --dry-run --backend HUMMING --arch"
   expect_exit 0 "$BIN" $older sm100 --revision 0.30.0
   grep -qE 'humming/mma($| )' stdout || fail '0.30.0 asks for a compiler'

@@ -45,7 +45,7 @@ for version in 0.6.11.post2 0.6.11 v0.6.11+cu129; do
   expect_exit 0 "$BIN" explain --arch sm90 --libs "flashinfer==$version,deep_gemm" --revision $old
 done
 expect_exit 0 "$BIN" explain --arch sm90 --libs 'flashinfer, deep_gemm' --revision $old
-# One that another revision looks at is no mistake.
+# A variable that another revision looks at is not a mistake.
 expect_exit 0 "$BIN" explain --arch sm90 --env VLLM_B12X_MOE_FP4_FORCE_A16=1 --revision $old
 grep -qx "mxfp4-repack: warning: --env: no rule of $old looks at VLLM_B12X_MOE_FP4_FORCE_A16" stderr ||
   fail 'no warning'

@@ -1,6 +1,6 @@
 # Compressed layer files for readers that know nothing of this program: zstd's own tools accept
 # them, what they give is a valid safetensors file, the header is a frame of its own, and any tensor
-# can be decoded alone through the seek table.
+# can be decoded by itself through the seek table.
 command -v zstd >/dev/null || skip 'zstd is not installed'
 need_numpy
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 2, 6, 320, 192)'

@@ -23,7 +23,7 @@ ARCHES = {"cuda": ("sm80", "sm90", "sm100", "sm120"), "rocm": ("gfx950", "gfx942
 # The platforms where a backend's converter is run, by the beginning of its name. XPU's looks at no device.
 HOSTS = {"XPU": "xpu", "CPU": "cpu"}  # platforms that the process of another one plays
 HOMES = {"AITER": ("rocm",), "TRITON": ("cuda", "rocm"), "NONE": (), "CPU": ("cuda",)}
-# Backends whose converter does the same on every device of a platform are run on the first alone.
+# Backends whose converter does the same on every device of a platform are run only on the first.
 BY_DEVICE = ("HUMMING", "TRITON", "TRITON_UNFUSED", "AITER_MXFP4_FP8", "AITER_TRITON_MXFP4_BF16", "AITER_MXFP4_BF16")
 # Of these, the ones that look at the size of the tensor-parallel world too.
 BY_WORLD = tuple(name for name in BY_DEVICE if name != "AITER_MXFP4_BF16")

@@ -124,7 +124,7 @@ def operator_of(root):
 
     if os.path.exists(os.path.join(root, OPERATORS)):
         torch.ops.load_library(os.path.join(root, OPERATORS))
-        init = torch.ops.deep_gemm.init.default  # at 0.32.0 it takes the first alone
+        init = torch.ops.deep_gemm.init.default  # at 0.32.0 it takes only the first
         init(*(root, "deep_gemm")[:len(init._schema.arguments)])
         return getattr(torch.ops.deep_gemm, OPERATOR)
     spec = importlib.util.spec_from_file_location("_C", os.path.join(root, MODULE))
@@ -132,7 +132,7 @@ def operator_of(root):
     spec.loader.exec_module(module)
     try:
         module.init(root, os.environ["CUDA_HOME"])
-    except TypeError:  # at 0.31.0 it takes the first alone
+    except TypeError:  # at 0.31.0 it takes only the first
         module.init(root)
     return getattr(module, OPERATOR)
 
@@ -203,7 +203,7 @@ def install(version, cache, scene, torch_folder):
         return devices[scene.capability].ask(torch, arguments, keywords)
     module = types.ModuleType("deep_gemm")
     setattr(module, OPERATOR, transform)
-    module.fp8_gemm_nt = lambda *a, **k: None  # asked for its presence alone
+    module.fp8_gemm_nt = lambda *a, **k: None  # only its presence is asked for
     sys.modules["deep_gemm"] = module
 
 

@@ -3,7 +3,7 @@ import collections
 import json
 import subprocess
 
-# What the function is told of the activation: nothing by the method of gpt-oss, the model's by the generic one.
+# The activation that the function gets: none from the method of gpt-oss, the model's from the generic method.
 FAMILY = {None: ["--selector", "gpt_oss"]}
 
 

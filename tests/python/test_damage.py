@@ -165,7 +165,7 @@ class DamagedFiles(Damaged):
             with self.assertRaises(reader.ChecksumError):
                 blob.verify()
 
-    # what is no file, no text
+    # what is neither a file nor text
 
     def test_fifos_do_not_hang(self):
         for name in (ZSTD, "mxfp4_repack.json"):

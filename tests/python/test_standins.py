@@ -12,7 +12,7 @@ import store  # noqa: E402
 
 ORACLE = "vllm/model_executor/layers/fused_moe/oracle/mxfp4.py"
 CONVERTERS = ("convert_gpt_oss_weight_to_mxfp4_moe_kernel_format", "convert_weight_to_mxfp4_moe_kernel_format")
-# Of the stand-ins alone: what builds a layer for a test and calls its converter.
+# Only the stand-ins have these: what builds a layer for a test and calls its converter.
 OWN = {"GptOssMxfp4MoEMethod.__init__", "GptOssMxfp4MoEMethod.convert", "Mxfp4MoEMethod.convert", "Mxfp4OnlineMoEMethod.convert",
        "QuarkOCP_MX_MoEMethod.convert", "make_parameters", "padded_to_fours"}
 
