@@ -9,9 +9,11 @@
 #include <set>
 
 #include "apps/commands.hpp"
+#include "apps/embedded.hpp"
 #include "apps/help_text.hpp"
 #include "apps/shared_flags.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -192,10 +194,32 @@ void declare_verify(CLI::App& app, CommandLine& line) {
   for (const char* name : {"--style", "--model-config"}) {
     command->get_option(name)->needs(command->get_option("--against"));
   }
+  command
+      ->add_flag("--some-ranks", line.verify.some_ranks,
+                 "Ranks may be missing: check those that are here")
+      ->group("What has to be there");
   add_resource_flags(*command, line.verify.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {
     line.run = [&line](const Console& console) { return run_verify(line.verify, console); };
+  });
+}
+
+void declare_fits(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "fits", "Say whether a blob fits a release and a machine: exit code 0, 1 or 7");
+  command->footer(
+      "mxfp4-repack fits packed/ --revision 0.33.0\n"
+      "mxfp4-repack fits packed/ --target facts.json");
+  command->add_option("OUT", line.fits.blob, "Blob")->required();
+  add_fit_flags(*command, line.fits.deployment);
+  add_global_flags(*command, line.global);
+  command->callback([&line, command] {
+    if (given_flags(*command).size() < 2) {
+      throw Error::usage("fits: nothing differs from the blob's own deployment")
+          .hint("--revision NAME or --target FILE says for what");
+    }
+    line.run = [&line](const Console& console) { return run_fits(line.fits, console); };
   });
 }
 
@@ -246,10 +270,12 @@ void declare_list(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("list", "Show the tables the program decides by");
   command->footer(
       "mxfp4-repack list backends\n"
-      "mxfp4-repack list layouts --json");
-  command->add_option("WHAT", line.list.what, "backends, layouts, machines, revisions or styles")
+      "mxfp4-repack list layouts flashinfer/trtllm\n"
+      "mxfp4-repack list variables --revision 0.33.0");
+  command->add_option("WHAT", line.list.what, alternatives(list_tables()))
       ->required()
-      ->check(one_of("list", {"backends", "layouts", "machines", "revisions", "styles"}));
+      ->check(one_of("list", list_tables()));
+  command->add_option("NAME", line.list.name, "With layouts: only this one, or this family");
   command
       ->add_option("--revision", line.list.revision,
                    "vLLM release (list revisions); default: the newest")
@@ -261,7 +287,46 @@ void declare_list(CLI::App& app, CommandLine& line) {
   });
 }
 
+void declare_completion(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
+  command->footer(
+      "mxfp4-repack completion bash  # source <(...) in ~/.bashrc\n"
+      "mxfp4-repack completion fish  # | source");
+  std::vector<std::string> shells;
+  for (const CompletionScript& script : completion_scripts()) shells.emplace_back(script.shell);
+  command->add_option("SHELL", line.shell, alternatives(shells))
+      ->required()
+      ->check(one_of("completion", shells));
+  command->callback([&line] {
+    line.run = [&line](const Console& console) {
+      for (const CompletionScript& script : completion_scripts()) {
+        if (script.shell == line.shell) console.result(script.text);
+      }
+      return kOk;
+    };
+  });
+}
+
 }  // namespace
+
+void apply_defaults(const Defaults& defaults, CommandLine& line) {
+  for (RequestFlags* flags :
+       {&line.convert.deployment, &line.inspect.deployment, &line.explain.deployment}) {
+    flags->revision_default = defaults.revision;
+  }
+  line.list.revision_default = defaults.revision.value;
+  line.explain.defaults = defaults.words();
+  if (line.global.color.empty()) line.global.color = defaults.color.value;
+  for (RunLimits* limits : {&line.convert.resources, &line.verify.resources, &line.diff.resources,
+                            &line.unpack.resources, &line.finalize.resources}) {
+    if (limits->threads == 0 && !defaults.threads.value.empty()) {
+      limits->threads = std::stoi(defaults.threads.value);
+    }
+    if (limits->memory == 0 && !defaults.memory.value.empty()) {
+      limits->memory = parse_size(defaults.memory.value, "--memory");
+    }
+  }
+}
 
 void refuse_empty_values(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
@@ -289,9 +354,13 @@ GlobalOptions output_options(const std::vector<std::string>& words) {
 
 void declare_commands(CLI::App& app, CommandLine& line) {
   app.require_subcommand(1);
-  app.set_version_flag("-V,--version", "mxfp4-repack " MXFP4_REPACK_VERSION);
-  app.formatter_fn([](const CLI::App* shown, const std::string&, CLI::AppFormatMode) {
-    return help_text(*shown);
+  app.set_version_flag("-V,--version", "mxfp4-repack " MXFP4_REPACK_VERSION)
+      ->description("The version; with -v also what it was built from and knows");
+  // The parser's "help for all" is our short help: both are asked for at any place.
+  app.set_help_flag("--help", "Every flag, with its meaning");
+  app.set_help_all_flag("-h", "Examples and the names of all flags");
+  app.formatter_fn([](const CLI::App* shown, const std::string&, CLI::AppFormatMode mode) {
+    return mode == CLI::AppFormatMode::All ? short_help_text(*shown) : help_text(*shown);
   });
   app.footer(
       "mxfp4-repack explain gpt-oss-120b/ --arch sm90            # which, and why\n"
@@ -301,10 +370,12 @@ void declare_commands(CLI::App& app, CommandLine& line) {
   declare_inspect(app, line);
   declare_explain(app, line);
   declare_verify(app, line);
+  declare_fits(app, line);
   declare_diff(app, line);
   declare_unpack(app, line);
   declare_finalize(app, line);
   declare_list(app, line);
+  declare_completion(app, line);
   for (CLI::App* command : app.get_subcommands({})) check_values(*command);
 }
 

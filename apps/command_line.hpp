@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/console.hpp"
+#include "apps/defaults.hpp"
 #include "apps/options.hpp"
 
 namespace CLI {
@@ -20,13 +21,18 @@ struct CommandLine {
   ConvertOptions convert;
   InspectOptions inspect;
   VerifyOptions verify;
+  FitsOptions fits;
   DiffOptions diff;
   UnpackOptions unpack;
   FinalizeOptions finalize;
   ExplainOptions explain;
   ListOptions list;
+  std::string shell;  // of completion
   std::function<int(const Console&)> run;
 };
+
+// Puts the user's defaults where no flag was given.
+void apply_defaults(const Defaults& defaults, CommandLine& line);
 
 // Declares commands and flags; parsing sets `line.run`. `line` outlives `app`.
 void declare_commands(CLI::App& app, CommandLine& line);

@@ -69,7 +69,7 @@ std::string visible_marked(std::string_view text, bool color, bool lines) {
 bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
 
 bool wants_color(const std::string& asked, int descriptor) {
-  if (asked != "auto") return asked == "always";
+  if (!asked.empty() && asked != "auto") return asked == "always";
   const auto is_set = [](const char* name, std::string_view value) {
     const char* text = std::getenv(name);
     return text != nullptr && (value.empty() ? *text != '\0' : text == value);
@@ -97,8 +97,15 @@ Console::Console(const GlobalOptions& options) : options_(options) {
 }
 
 void Console::say(std::string_view line) const {
-  if (!options_.quiet && !options_.json) answer(visible_marked(line, color_, false) + "\n");
+  if (options_.quiet || options_.json) return;
+  const std::string text = visible_marked(line, color_, false);
+  if (!is_terminal(STDOUT_FILENO)) return answer(text + "\n");
+  std::string wrapped;
+  append_wrapped(wrapped, "", 2, text);
+  answer(wrapped);
 }
+
+void Console::say_next(std::string_view what) const { say(fmt::format("next: {}", what)); }
 
 void Console::result(std::string_view text) const {
   answer(options_.json ? std::string(text) : visible_marked(text, color_, true));

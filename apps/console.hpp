@@ -20,8 +20,11 @@ class Console {
   [[nodiscard]] bool json() const { return options_.json; }
   [[nodiscard]] int verbose() const { return options_.verbose; }
 
-  // One line on stdout, unless --quiet or --json. Throws Error::output, as do the two below.
+  // One line on stdout, unless --quiet or --json; on a terminal broken at words. Throws Error::output,
+  // as do the three below.
   void say(std::string_view line) const;
+  // "next: <what>" on a line of its own, likewise: the command to type, or what to do.
+  void say_next(std::string_view what) const;
   // Text on stdout, always: a result that the user asked for.
   void result(std::string_view text) const;
   // The document of --json, with all warnings so far as its member `warnings`; once a run. Bytes of

@@ -14,6 +14,7 @@
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/output/inputs_in_output.hpp"
+#include "formats/output/unfinished.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -92,12 +93,13 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion,
                           free ? human_bytes(*free) : "an unknown number of bytes"));
   console.say(fmt::format("estimated from a sample: {} stored, {:.1f} s if the disk keeps up",
                           human_bytes(estimate.stored_bytes), estimate.seconds));
-  console.say(fmt::format(
-      "would write {}, {} before compression{}; next: the same without --dry-run",
-      count_of(static_cast<uint64_t>(plan.files()), "layer file"), human_bytes(plan.data_bytes()),
-      others == 0 ? ""
-                  : fmt::format(", and {}, {}", count_of(others, "other file"),
-                                human_bytes(plan.rest.bytes()))));
+  console.say(fmt::format("would write {}, {} before compression{}",
+                          count_of(static_cast<uint64_t>(plan.files()), "layer file"),
+                          human_bytes(plan.data_bytes()),
+                          others == 0 ? ""
+                                      : fmt::format(", and {}, {}", count_of(others, "other file"),
+                                                    human_bytes(plan.rest.bytes()))));
+  console.say_next("the same without --dry-run");
 }
 
 void print_summary(const ConvertOptions& options, const RepackPlan& plan,
@@ -122,12 +124,12 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
   }
   const std::string out = shell_word(options.output.string());
   console.detail(fmt::format("{} before compression", human_bytes(result.data_bytes)));
-  console.say(fmt::format("{}: {} for {}, {}{}; next: mxfp4-repack {} {}", out,
-                          count_of(static_cast<uint64_t>(result.files), "layer file"),
-                          backend_name(manifest.target.backend),
-                          pace(result.written_bytes, result.data_bytes, seconds),
-                          result.kept == 0 ? "" : fmt::format(", {} kept", result.kept),
-                          options.shard.empty() ? "verify" : "finalize", out));
+  console.say(fmt::format(
+      "{}: {} for {}, {}{}", out, count_of(static_cast<uint64_t>(result.files), "layer file"),
+      backend_name(manifest.target.backend), pace(result.written_bytes, result.data_bytes, seconds),
+      result.kept == 0 ? "" : fmt::format(", {} kept", result.kept)));
+  console.say_next(
+      fmt::format("mxfp4-repack {} {}", options.shard.empty() ? "verify" : "finalize", out));
 }
 
 // Says that there is nothing to do. A shard may be complete though OUT is not.
@@ -150,9 +152,33 @@ int already_complete(const ConvertOptions& options, const std::optional<Shard>& 
     what = whole ? fmt::format("complete already, the layers of shard {} included", name)
                  : fmt::format("shard {} is complete already", name);
   }
-  console.say(fmt::format("{}: {}, nothing to do; next: mxfp4-repack {} {}", out, what,
-                          whole ? "verify" : "finalize", out));
+  console.say(fmt::format("{}: {}, nothing to do", out, what));
+  console.say_next(fmt::format("mxfp4-repack {} {}", whole ? "verify" : "finalize", out));
   return kOk;
+}
+
+// Says how much of an interrupted run --resume will find.
+void report_unfinished(const std::filesystem::path& output, const Console& console) {
+  try {
+    refuse_unfinished(output);
+  } catch (const Error& error) {
+    console.note(error.what());
+  }
+}
+
+// Moves every byte, and returns how many seconds that took.
+double run_repack(Repack& repack, const std::filesystem::path& output, const Console& console) {
+  Progress progress(console, repack.bytes_to_move());
+  try {
+    repack.run({.progress = [&](int64_t bytes) { progress.advance(bytes); },
+                .check_stop = check_interrupted});
+  } catch (const Interrupted&) {
+    progress.finish();
+    report_unfinished(output, console);
+    throw;
+  }
+  progress.finish();
+  return progress.seconds();
 }
 
 }  // namespace
@@ -215,16 +241,17 @@ int run_convert(const ConvertOptions& options, const Console& console) {
 
   // Run: write every layer file that no earlier run finished.
   Repack repack(checkpoint, conversion, plan, output, repack_as);
-  Progress progress(console, repack.bytes_to_move());
-  repack.run({.progress = [&](int64_t bytes) { progress.advance(bytes); },
-              .check_stop = check_interrupted});
-  progress.finish();
+  if (options.resume) {
+    console.note(fmt::format("{}: {} of {} layer files are complete; the others are written",
+                             options.output.string(), repack.kept(), plan.files()));
+  }
+  const double seconds = run_repack(repack, options.output, console);
 
   // Commit: write the manifests last, which completes OUT.
   const RepackResult result = repack.commit();
   for (const std::string& warning : result.warnings) console.warn(warning);
   if (options.model_card) add_model_card(options.output, console);
-  print_summary(options, plan, result, progress.seconds(), console);
+  print_summary(options, plan, result, seconds, console);
   return kOk;
 }
 

@@ -40,9 +40,10 @@ int report(const FinalizeOptions& options, const Finalized& result, std::optiona
   } else {
     const std::string out = shell_word(options.output.string());
     const int64_t bytes = stored_bytes(manifests);
-    console.say(fmt::format(
-        "{}: complete, {}, {}; next: mxfp4-repack verify {}", out, count_of(files, "layer file"),
-        seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes), out));
+    console.say(
+        fmt::format("{}: complete, {}, {}", out, count_of(files, "layer file"),
+                    seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes)));
+    console.say_next(fmt::format("mxfp4-repack verify {}", out));
   }
   return complete ? kOk : kDifference;
 }

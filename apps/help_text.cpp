@@ -12,7 +12,7 @@ namespace mxfp4 {
 namespace {
 
 constexpr size_t kTextColumn = 28;
-constexpr size_t kCommandColumn = 12;
+constexpr size_t kCommandColumn = 14;
 constexpr size_t kNarrowest = 60;  // on narrower terminals, texts stand below their names
 constexpr size_t kNarrowIndent = 6;
 
@@ -63,20 +63,65 @@ std::string group_of(const CLI::Option& option) {
   return option.get_positional() || option.get_required() ? "Arguments" : option.get_group();
 }
 
-void append_options(std::string& out, const CLI::App& app) {
+// The headings in the order of --help. The flags for help come last, though they were declared first.
+std::vector<std::string> groups_of(const CLI::App& app) {
   std::vector<std::string> groups;
   for (const CLI::Option* option : app.get_options()) {
     const std::string group = group_of(*option);
     if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
   }
-  // --help itself comes last, though it was declared first.
   if (groups.size() > 1) std::rotate(groups.begin(), groups.begin() + 1, groups.end());
-  for (const std::string& group : groups) {
+  return groups;
+}
+
+void append_options(std::string& out, const CLI::App& app) {
+  for (const std::string& group : groups_of(app)) {
     out += fmt::format("\n{}:\n", group);
     for (const CLI::Option* option : app.get_options()) {
       if (group_of(*option) == group)
         append_entry(out, names_of(*option), option->get_description(), kTextColumn);
     }
+  }
+}
+
+// Appends the names only, as many on a line as it takes. A flag stays on one line with its value.
+void append_option_names(std::string& out, const CLI::App& app) {
+  for (const std::string& group : groups_of(app)) {
+    out += fmt::format("\n{}:\n", group);
+    std::string line = " ";
+    for (const CLI::Option* option : app.get_options()) {
+      if (group_of(*option) != group) continue;
+      const std::string name = names_of(*option);
+      if (line.size() > 1 && line.size() + 2 + name.size() > text_width()) {
+        out += line + "\n";
+        line = " ";
+      }
+      line += (line.size() > 1 ? "  " : " ") + name;
+    }
+    out += line + "\n";
+  }
+}
+
+// "mxfp4-repack convert"
+std::string path_of(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : parent->get_name() + " " + app.get_name();
+}
+
+// What it does, how to call it, examples, and the commands if it has some.
+void append_head(std::string& out, const CLI::App& app) {
+  append_wrapped(out, "", 0, app.get_description());
+  out += fmt::format("\nUsage: {}\n\nExamples:\n", usage(app, path_of(app)));
+  const std::string examples = app.get_footer();
+  for (std::string_view lines = examples; !lines.empty();) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+    out += fmt::format("  {}\n", line);
+  }
+  const std::vector<const CLI::App*> commands = app.get_subcommands({});
+  if (!commands.empty()) out += "\nCommands:\n";
+  for (const CLI::App* command : commands) {
+    append_entry(out, command->get_name(), command->get_description(), kCommandColumn);
   }
 }
 
@@ -103,26 +148,20 @@ std::string with_bold_headings(std::string_view help, const Console& console) {
 }
 
 std::string help_text(const CLI::App& app) {
-  const CLI::App* parent = app.get_parent();
-  const std::string path =
-      parent == nullptr ? app.get_name() : parent->get_name() + " " + app.get_name();
   std::string out;
-  append_wrapped(out, "", 0, app.get_description());
-  out += fmt::format("\nUsage: {}\n\nExamples:\n", usage(app, path));
-  const std::string examples = app.get_footer();
-  for (std::string_view lines = examples; !lines.empty();) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
-    out += fmt::format("  {}\n", line);
-  }
-  const std::vector<const CLI::App*> commands = app.get_subcommands({});
-  if (!commands.empty()) out += "\nCommands:\n";
-  for (const CLI::App* command : commands) {
-    append_entry(out, command->get_name(), command->get_description(), kCommandColumn);
-  }
+  append_head(out, app);
   append_options(out, app);
-  out += commands.empty() ? "\nman mxfp4-repack explains them all.\n"
-                          : "\nFlags: mxfp4-repack COMMAND --help. All else: man mxfp4-repack.\n";
+  out += app.get_parent() != nullptr
+             ? "\nman mxfp4-repack explains them all.\n"
+             : "\nFlags: mxfp4-repack COMMAND --help. All else: man mxfp4-repack.\n";
+  return out;
+}
+
+std::string short_help_text(const CLI::App& app) {
+  std::string out;
+  append_head(out, app);
+  append_option_names(out, app);
+  out += fmt::format("\n{} --help says what each is for.\n", path_of(app));
   return out;
 }
 

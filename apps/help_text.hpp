@@ -17,5 +17,7 @@ namespace mxfp4 {
 // The help of the program or of one command, from the flags that `app` declares. The footer of
 // `app` holds the examples, one command a line.
 [[nodiscard]] std::string help_text(const CLI::App& app);
+// The same without what the flags mean: what -h prints.
+[[nodiscard]] std::string short_help_text(const CLI::App& app);
 
 }  // namespace mxfp4

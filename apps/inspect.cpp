@@ -6,14 +6,15 @@
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/fit_words.hpp"
 #include "apps/inspect_html.hpp"
 #include "apps/inspect_layers.hpp"
 #include "apps/inspect_tensors.hpp"
 #include "apps/json_output.hpp"
-#include "apps/known_names.hpp"
 #include "apps/request.hpp"
 #include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
+#include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/fingerprint.hpp"
 #include "formats/decision/blob_revision.hpp"
@@ -259,6 +260,11 @@ void write_page(const InspectOptions& asked, const std::vector<std::filesystem::
   write_blob_page(asked.html, blob_page(asked.input.path, ranks));
 }
 
+std::string_view serves_word(Fit fit) {
+  if (fit == Fit::kNotKnown) return "not known";
+  return fit == Fit::kYes ? "yes" : "no";
+}
+
 int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectOptions& asked,
                  const Console& console) {
   const RequestFlags& options = asked.deployment;
@@ -267,45 +273,51 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
   warn_of_missing_ranks(asked.input.path, manifests, console);
   Json list = Json::array();
   Rows rows = blob_rows(blobs, manifests);
-  std::set<std::string> shown;  // reasons that an earlier rank gave
+  const bool asks = !options.revision.empty();
+  const Fits answer = asks ? fits(fit_question(options, manifests.front()), manifests) : Fits();
   std::string tensors_shown;
   for (size_t i = 0; i < blobs.size(); ++i) {
     Json item = describe_blob(blobs[i], manifests[i]);
+    std::vector<std::string> findings = check_blob_files(blobs[i], manifests[i]);
+    for (std::string& finding : check_layer_sizes(blobs[i], manifests[i])) {
+      findings.push_back(std::move(finding));
+    }
+    for (const std::string& finding : findings) console.warn(finding);
+    item["findings"] = findings;
     if (lists_tensors(asked)) {
       const std::vector<LayerTensor> tensors = blob_tensors(blobs[i], manifests[i], asked.layer);
       add_tensors(item, tensors);
       if (blobs.size() > 1) tensors_shown += "\n" + console.bold(blobs[i].filename().string());
       tensors_shown += tensors_text(console, tensors);
     }
-    if (!options.revision.empty()) {
-      const std::vector<std::string> reasons =
-          reasons_against(rules_named(options.revision), manifests[i], manifests);
+    if (asks) {
       item["asked_revision"] = options.revision;
-      item["serves"] = reasons.empty();
-      item["reasons"] = reasons;
-      shown.insert(reasons.begin(), reasons.end());
+      item["serves"] = answer.fit == Fit::kNotKnown ? Json() : Json(answer.fit == Fit::kYes);
+      item["reasons"] = answer.reasons;
     }
     list.push_back(std::move(item));
   }
-  if (!options.revision.empty()) {
-    rows.push_back(
-        {"serves", fmt::format("{}: {}", options.revision, shown.empty() ? "yes" : "no")});
-    for (const std::string& reason : shown) rows.push_back({"because", reason});
+  if (asks) {
+    rows.push_back({"serves", fmt::format("{}: {}", options.revision, serves_word(answer.fit))});
+    for (const std::string& reason : answer.reasons) rows.push_back({"because", reason});
   }
-  if (!asked.html.empty()) write_page(asked, blobs, manifests);
+  if (!asked.html.empty()) {
+    write_page(asked, blobs, manifests);
+    console.note(fmt::format("{}: page about the blob", shell_word(asked.html.string())));
+  }
   if (console.json()) {
     Json json = json_document("inspect");
     json["kind"] = "blob";
     json["ranks"] = std::move(list);
     console.result_json(std::move(json));
-    return kOk;
+    return exit_code_of(answer.fit);
   }
   std::string text = table(console, rows);
   if (blobs.size() > 1) text += "\n" + table(console, rank_rows(blobs, manifests));
   if (blobs.size() > 1) text += "\n" + console.bold(blobs.front().filename().string());
   text += "\n" + layer_sizes_text(console, layer_sizes(manifests.front()));
   console.result(text + tensors_shown);
-  return kOk;
+  return exit_code_of(answer.fit);
 }
 
 // Whether a flag asks about the machine that will serve, and not only about the checkpoint.
@@ -331,7 +343,9 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   const std::vector<std::filesystem::path> blobs = find_blobs(options.input.path);
   if (!blobs.empty()) {
     require_useful(options.given, {kInputName, "--revision", "--tensors", "--layer", "--html"},
-                   "with a blob");
+                   "with a blob",
+                   fmt::format("mxfp4-repack fits {} says whether the blob fits a deployment",
+                               shell_word(options.input.path.string())));
     return inspect_blob(blobs, options, console);
   }
   if (!options.html.empty()) throw Error::usage("--html: of no use with a checkpoint");

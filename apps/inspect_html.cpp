@@ -198,8 +198,8 @@ void write_blob_page(const fs::path& file, const std::string& page) {
     std::ifstream(file, std::ios::binary)
         .read(front.data(), static_cast<std::streamsize>(front.size()));
     if (front != kFront) {
-      throw Error::output(
-          fmt::format("{}: exists, and is not a page of this program", file.string()))
+      throw Error::output("exists, and is not a page of this program")
+          .in_file(file.string())
           .hint("name another file for --html");
     }
   }

@@ -9,6 +9,8 @@
 #include "apps/commands.hpp"
 #include "apps/json_output.hpp"
 #include "apps/known_names.hpp"
+#include "apps/list_facts.hpp"
+#include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/layout.hpp"
@@ -37,6 +39,18 @@ std::string condition_of(const LayoutRow& row) {
   return row.when.text.empty() ? "any" : std::string(row.when.text);
 }
 
+// The engine's --moe-backend names that may give the backend.
+std::vector<std::string_view> asked_by(const RuleSet& rules, Backend backend) {
+  std::vector<std::string_view> names;
+  for (const AliasRow& row : rules.aliases) {
+    const bool narrowed = std::ranges::find(row.narrowed, backend) != row.narrowed.end();
+    if (narrowed || std::ranges::find(row.candidates, backend) != row.candidates.end()) {
+      names.push_back(row.name);
+    }
+  }
+  return names;
+}
+
 // The table as text: under each backend's name, which is long, one row for each layout. A refusal,
 // which is a sentence, takes the place of layout and condition.
 std::string backends_text(const RuleSet& rules, const Console& console) {
@@ -51,7 +65,10 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
       others.push_back(backend_name(backend));
       continue;
     }
-    out += console.bold(backend_name(backend)) + "\n";
+    out += console.bold(backend_name(backend));
+    const std::vector<std::string_view> names = asked_by(rules, backend);
+    if (!names.empty()) out += fmt::format("  --moe-backend {}", fmt::join(names, ", "));
+    out += "\n";
     std::vector<std::optional<Family>> seen;  // families of earlier rows, which have precedence
     for (const LayoutRow& row : rules.layouts) {
       if (row.backend != backend) continue;
@@ -131,8 +148,25 @@ Rows machine_rows() {
   return rows;
 }
 
+// The layout of this name, or all of a family ("flashinfer"); an empty name: all layouts. Throws
+// Error::usage with the nearest names.
+std::vector<const Layout*> layouts_named(const std::string& name) {
+  std::vector<const Layout*> found;
+  std::vector<std::string> names;
+  const std::string folder = name.ends_with('/') ? name : name + "/";
+  for (const Layout* layout : all_layouts()) {
+    names.emplace_back(layout->id);
+    if (name.empty() || layout->id == name || layout->id.starts_with(folder)) {
+      found.push_back(layout);
+    }
+  }
+  if (!found.empty()) return found;
+  throw Error::usage(fmt::format("unknown layout '{}'", name))
+      .hint(nearest_names_hint(name, names, "layouts"));
+}
+
 // The table as text: one block for each layout.
-std::string layouts_text(const Console& console) {
+std::string layouts_text(const Console& console, const std::vector<const Layout*>& layouts) {
   std::string out;
   const auto field = [&](std::string_view name, std::string_view text) {
     if (text.empty()) return;
@@ -143,7 +177,7 @@ std::string layouts_text(const Console& console) {
       text = end == std::string_view::npos ? "" : text.substr(end + 1);
     }
   };
-  for (const Layout* layout : all_layouts()) {
+  for (const Layout* layout : layouts) {
     out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(layout->id));
     field("backends", layout->backends);
     field("outputs", layout->outputs_doc);
@@ -169,9 +203,9 @@ Json tested_json(const Layout* layout) {
   return json;
 }
 
-Json layouts_json() {
+Json layouts_json(const std::vector<const Layout*>& layouts) {
   Json json = Json::array();
-  for (const Layout* layout : all_layouts()) {
+  for (const Layout* layout : layouts) {
     json.push_back({{"id", layout->id},
                     {"backends", layout->backends},
                     {"outputs", layout->outputs_doc},
@@ -195,7 +229,8 @@ Json backends_json(const RuleSet& rules) {
                       {"family", row.family ? family_name(*row.family) : "both"},
                       {"condition", condition_of(row)},
                       {"layout", row.layout != nullptr ? Json(row.layout->id) : Json()},
-                      {"refusal", row.layout != nullptr ? Json() : Json(row.refusal)}});
+                      {"refusal", row.layout != nullptr ? Json() : Json(row.refusal)},
+                      {"moe_backend", asked_by(rules, backend)}});
     }
   }
   return json;
@@ -233,37 +268,78 @@ Json machines_json() {
   return json;
 }
 
-Json table_json(const ListOptions& options, const RuleSet& rules) {
-  if (options.what == "layouts") return layouts_json();
-  if (options.what == "backends") return backends_json(rules);
-  if (options.what == "machines") return machines_json();
-  return options.what == "revisions" ? revisions_json() : styles_json();
-}
+// What a table is asked for. `only` is null without --revision.
+struct ListQuestion {
+  const ListOptions& options;
+  const RuleSet& rules;
+  const RuleSet* only;
+};
 
-std::string table_text(const ListOptions& options, const RuleSet& rules, const Console& console) {
-  if (options.what == "layouts") return layouts_text(console);
-  if (options.what == "backends") return backends_text(rules, console);
-  if (options.what == "machines") return table(console, machine_rows());
-  return options.what == "revisions" ? revisions_text(console) : table(console, style_rows());
-}
+struct ListTable {
+  std::string_view name;
+  bool by_release;  // takes --revision
+  std::string (*text)(const Console& console, const ListQuestion& question);
+  Json (*json)(const ListQuestion& question);
+};
+
+const ListTable kTables[] = {
+    {"backends", true,
+     [](const Console& console, const ListQuestion& q) { return backends_text(q.rules, console); },
+     [](const ListQuestion& q) { return backends_json(q.rules); }},
+    {"knobs", false,
+     [](const Console& console, const ListQuestion&) { return knobs_text(console); },
+     [](const ListQuestion&) { return knobs_json(); }},
+    {"layouts", false,
+     [](const Console& console, const ListQuestion& q) {
+       return layouts_text(console, layouts_named(q.options.name));
+     },
+     [](const ListQuestion& q) { return layouts_json(layouts_named(q.options.name)); }},
+    {"libraries", true,
+     [](const Console& console, const ListQuestion& q) { return libraries_text(console, q.only); },
+     [](const ListQuestion& q) { return libraries_json(q.only); }},
+    {"machines", false,
+     [](const Console& console, const ListQuestion&) { return table(console, machine_rows()); },
+     [](const ListQuestion&) { return machines_json(); }},
+    {"revisions", false,
+     [](const Console& console, const ListQuestion&) { return revisions_text(console); },
+     [](const ListQuestion&) { return revisions_json(); }},
+    {"styles", false,
+     [](const Console& console, const ListQuestion&) { return table(console, style_rows()); },
+     [](const ListQuestion&) { return styles_json(); }},
+    {"variables", true,
+     [](const Console& console, const ListQuestion& q) { return variables_text(console, q.only); },
+     [](const ListQuestion& q) { return variables_json(q.only); }},
+};
 
 }  // namespace
 
+std::vector<std::string> list_tables() {
+  std::vector<std::string> names;
+  for (const ListTable& row : kTables) names.emplace_back(row.name);
+  return names;
+}
+
 int run_list(const ListOptions& options, const Console& console) {
-  if (!options.revision.empty() && options.what != "backends") {
+  const auto* asked = std::ranges::find(kTables, std::string_view(options.what), &ListTable::name);
+  if (!options.revision.empty() && !asked->by_release) {
     throw Error::usage(fmt::format("--revision: of no use with list {}", options.what));
   }
+  if (!options.name.empty() && options.what != "layouts") {
+    throw Error::usage(fmt::format("'{}': of no use with list {}", options.name, options.what));
+  }
   // Ask: find the rules, which only some tables depend on.
-  const RuleSet& rules = rules_named(options.revision);
+  const RuleSet& rules =
+      rules_named(options.revision.empty() ? options.revision_default : options.revision);
+  const ListQuestion question{options, rules, options.revision.empty() ? nullptr : &rules};
 
   // Show: as text that fits the terminal, or as one JSON document.
   if (!console.json()) {
-    console.result(table_text(options, rules, console));
+    console.result(asked->text(console, question));
     return kOk;
   }
   Json json = json_document("list");
   if (options.what == "backends") json["revision"] = rules.name;
-  json[options.what] = table_json(options, rules);
+  json[options.what] = asked->json(question);
   console.result_json(std::move(json));
   return kOk;
 }

@@ -23,7 +23,9 @@
 #include "apps/help_text.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
+#include "apps/suggest.hpp"
 #include "apps/usage_errors.hpp"
+#include "apps/version.hpp"
 #include "formats/os/available_threads.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
@@ -69,8 +71,9 @@ class Failure {
   }
 
  private:
-  int say(const Error& error) const {
+  int say(Error error) const {
     std::fflush(stdout);
+    if (error.hint_text().empty()) error.hint(mxfp4::near_path_hint(error));
     console().error(error.what(), error.hint_text());
     print(mxfp4::error_json(error));
     return mxfp4::exit_code_of(error.kind());
@@ -113,6 +116,8 @@ int show(const CLI::App& app, const CLI::Success& success, const Failure& failur
   }
   return code;
 }
+
+const char* environment_variable(const char* name) { return std::getenv(name); }
 
 void choose_instruction_set() {
   constexpr const char* kVariable = "MXFP4_REPACK_SIMD";
@@ -179,8 +184,13 @@ int main(int argc, char** argv) {
     mxfp4::declare_commands(app, line);
     failure.set_command(command_in(app, words));
     mxfp4::refuse_empty_values(words);
+    if (mxfp4::asks_for_long_version(words)) {
+      failure.console().result(mxfp4::version_text(/*verbose=*/true));
+      return mxfp4::kOk;
+    }
     words = mxfp4::with_help_flag(app, std::move(words));
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    mxfp4::apply_defaults(mxfp4::read_defaults(environment_variable), line);
     failure.set_console(console.emplace(line.global));
     choose_instruction_set();
     choose_threads(line, *console);

@@ -18,13 +18,52 @@ namespace {
 constexpr int64_t kMaxFlagFileBytes = int64_t{16} << 20;
 constexpr int64_t kMaxLayerNumber = 99999;  // five digits in a file name
 
+struct SizeUnit {
+  std::string_view name;  // lower case; a longer name comes before its end
+  int64_t bytes;
+};
+constexpr std::array kSizeUnits = {
+    SizeUnit{"kib", int64_t{1} << 10},
+    SizeUnit{"mib", int64_t{1} << 20},
+    SizeUnit{"gib", int64_t{1} << 30},
+    SizeUnit{"tib", int64_t{1} << 40},
+    SizeUnit{"kb", 1'000},
+    SizeUnit{"mb", 1'000'000},
+    SizeUnit{"gb", 1'000'000'000},
+    SizeUnit{"tb", 1'000'000'000'000},
+    SizeUnit{"k", int64_t{1} << 10},
+    SizeUnit{"m", int64_t{1} << 20},
+    SizeUnit{"g", int64_t{1} << 30},
+    SizeUnit{"t", int64_t{1} << 40},
+    SizeUnit{"b", 1},
+};
+
+// digits / scale
+struct Decimal {
+  int64_t digits = 0;
+  int64_t scale = 1;
+};
+
+// "12", "0.5", ".25"; nullopt for other texts, and for more than three digits behind the point.
+std::optional<Decimal> decimal(std::string_view text) {
+  const size_t point = text.find('.');
+  const std::string_view behind = point == std::string_view::npos ? "" : text.substr(point + 1);
+  if (behind.size() > 3 || (point != std::string_view::npos && behind.empty())) return std::nullopt;
+  const std::optional<int64_t> digits =
+      whole_number(std::string(text.substr(0, point)).append(behind));
+  if (!digits) return std::nullopt;
+  Decimal value{.digits = *digits};
+  for (size_t i = 0; i < behind.size(); ++i) value.scale *= 10;
+  return value;
+}
+
 }  // namespace
 
 void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
-                    const std::string& why) {
+                    const std::string& why, const std::string& hint) {
   for (const GivenFlag& flag : given) {
     if (!useful.contains(flag.name)) {
-      throw Error::usage(fmt::format("{}: of no use {}", flag.name, why));
+      throw Error::usage(fmt::format("{}: of no use {}", flag.name, why)).hint(hint);
     }
   }
 }
@@ -74,33 +113,27 @@ std::set<int64_t> parse_layers(const std::string& text) {
 }
 
 int64_t parse_size(const std::string& text, const std::string& flag) {
-  struct Suffix {
-    std::string_view name;
-    int shift;
-  };
-  static constexpr std::array kSuffixes = {
-      Suffix{"kib", 10}, Suffix{"mib", 20}, Suffix{"gib", 30}, Suffix{"k", 10},
-      Suffix{"m", 20},   Suffix{"g", 30},   Suffix{"b", 0},
-  };
   std::string number = text;
   std::ranges::transform(number, number.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  int shift = 0;
-  for (const Suffix& suffix : kSuffixes) {
-    if (number.ends_with(suffix.name)) {
-      number.resize(number.size() - suffix.name.size());
-      shift = suffix.shift;
-      break;
-    }
+  int64_t unit = 1;
+  for (const SizeUnit& candidate : kSizeUnits) {
+    if (!number.ends_with(candidate.name)) continue;
+    number.resize(number.size() - candidate.name.size());
+    unit = candidate.bytes;
+    break;
   }
-  const auto value = whole_number(number);
-  if (!value || *value == 0) {
-    throw Error::usage(fmt::format("{}: '{}' is not a size such as 256MiB", flag, text));
+  const std::optional<Decimal> value = decimal(number);
+  if (!value || value->digits == 0 || (unit == 1 && value->scale > 1)) {
+    throw Error::usage(fmt::format("{}: '{}' is not a size such as 256MiB", flag, text))
+        .hint("units: KiB, MiB, GiB, TiB (also K, M, G, T) and KB, MB, GB, TB; 0.5GiB and 8GB do");
   }
-  if (*value > std::numeric_limits<int64_t>::max() >> shift) {
+  if (value->digits > std::numeric_limits<int64_t>::max() / unit) {
     throw Error::usage(fmt::format("{}: {} does not fit into 64 bits", flag, text));
   }
-  return *value << shift;
+  const int64_t bytes = value->digits * unit / value->scale;
+  if (bytes == 0) throw Error::usage(fmt::format("{}: {} is less than a byte", flag, text));
+  return bytes;
 }
 
 std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,

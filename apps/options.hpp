@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/defaults.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "lib/core/deployment_facts.hpp"
 
@@ -18,7 +19,7 @@ namespace mxfp4 {
 struct GlobalOptions {
   bool json = false;
   std::string progress = "auto";  // auto, always, never
-  std::string color = "auto";
+  std::string color;              // likewise; empty: not given, auto
   int verbose = 0;
   bool quiet = false;
 };
@@ -33,7 +34,7 @@ inline constexpr const char* kInputName = "INPUT";
 
 // Throws Error::usage for an argument that is not in `useful`; `why` completes "of no use ...".
 void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
-                    const std::string& why);
+                    const std::string& why, const std::string& hint = "");
 
 // A small file that a flag names. It is read once, when its text is needed: it may be a pipe.
 class FlagFile {
@@ -84,10 +85,14 @@ struct RequestFlags {
   std::optional<int64_t> rank;
   std::string pad = "auto";
   std::string revision;
+  Default revision_default;  // where no flag and no --target file says which vLLM serves
   bool allow_known_defects = false;
   bool allow_unservable = false;
 };
 
+// "--knob tp_size": the number of serving ranks, for an input that is one rank's already. It is not a
+// knob of a layout.
+inline constexpr const char* kWorldKnob = "tp_size";
 // The value of --libs that means no package.
 inline constexpr const char* kNoLibs = "none";
 
@@ -136,15 +141,22 @@ struct ExplainOptions {
   InputOptions input;  // path empty: from flags alone
   RequestFlags deployment;
   std::string against;
-  bool history = false;  // every revision's answer
+  bool history = false;               // every revision's answer
+  std::vector<std::string> defaults;  // Defaults::words(), for -v
   std::string batch;
   bool all = false;  // every backend
 };
 
 struct VerifyOptions {
   std::filesystem::path blob;
+  bool some_ranks = false;                         // ranks may be missing
   InputOptions against;                            // path empty: checksums only
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
+};
+
+struct FitsOptions {
+  std::filesystem::path blob;
+  RequestFlags deployment;
 };
 
 struct DiffOptions {
@@ -162,14 +174,16 @@ struct UnpackOptions {
 
 struct ListOptions {
   std::string what;
+  std::string name;  // of one layout, or of a family of them; empty: all
   std::string revision;
+  std::string revision_default;  // without --revision
 };
 
 // The number, 0 or more, that the whole text is; nullopt for any other text.
 [[nodiscard]] std::optional<int64_t> whole_number(std::string_view text);
 // "0-3,7" -> {0, 1, 2, 3, 7}; empty text: empty set, meaning all. Throws Error::usage.
 [[nodiscard]] std::set<int64_t> parse_layers(const std::string& text);
-// "256MiB", "1g", "65536" -> bytes. Throws Error::usage naming the flag.
+// "256MiB", "8GB", "0.5g", "65536" -> bytes; K, M, G and T are powers of 1024. Throws Error::usage naming the flag.
 [[nodiscard]] int64_t parse_size(const std::string& text, const std::string& flag);
 // {"A=1", ...} -> map. Throws Error::usage naming the flag.
 [[nodiscard]] std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,

@@ -34,30 +34,6 @@ std::optional<std::string> given(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules) {
-  DeploymentFacts facts = flags.facts;
-  facts.platform = named_flag(flags.platform, "--platform", platform_from_name,
-                              {"cuda", "rocm", "xpu", "cpu", "other"});
-  facts.arch = given(flags.arch);
-  facts.needs_arch = flags.backend.empty();
-  take_libs(flags, rules, facts);
-  facts.env = take_env(flags.env);
-  facts.selector =
-      named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
-  require_moe_backend(rules, facts.moe_backend.value_or(""));
-  if (!flags.quantization_config.empty()) {
-    const auto config = read_quantization_config(rules, flags.quantization_config);
-    if (config) {
-      facts.activation_override = config->moe_activation();
-      facts.weight_override = config->moe_weight();
-    }
-  }
-  if (facts.arch) take_machine(flags, facts);
-  DeploymentFacts whole = merge_facts(std::move(facts), target_facts(flags, rules));
-  take_machine(flags, whole);
-  return whole;
-}
-
 // The value of --backend; nullopt if it was not given.
 std::optional<Backend> backend_from(const std::string& name) {
   if (name.empty()) return std::nullopt;
@@ -68,10 +44,6 @@ std::optional<Backend> backend_from(const std::string& name) {
   throw Error::usage(fmt::format("--backend: unknown backend '{}'", name))
       .hint(nearest_hint(name, names, "mxfp4-repack list backends shows them"));
 }
-
-// "--knob tp_size": the number of serving ranks, for an input that is one rank's already. It is not a
-// knob of a layout.
-constexpr const char* kWorldKnob = "tp_size";
 
 // Takes the number of serving ranks out of the knobs; nullopt if it was not given.
 std::optional<int64_t> take_world_size(std::map<std::string, std::string>& knobs) {
@@ -178,7 +150,38 @@ std::string size_hint(const WorkingSizes& working) {
   return fmt::format("{} could be {}", flag_of(working.size), alternatives(sizes));
 }
 
+// The engine's refusal without its list of all candidates and reasons, which explain shows better.
+std::string without_candidates(const std::string& message) {
+  std::string text = message.substr(0, message.find(" Candidate backends were: "));
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
 }  // namespace
+
+DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules) {
+  DeploymentFacts facts = flags.facts;
+  facts.platform = named_flag(flags.platform, "--platform", platform_from_name,
+                              {"cuda", "rocm", "xpu", "cpu", "other"});
+  facts.arch = given(flags.arch);
+  facts.needs_arch = flags.backend.empty();
+  take_libs(flags, rules, facts);
+  facts.env = take_env(flags.env);
+  facts.selector =
+      named_flag(flags.selector, "--selector", selector_from_name, {"gpt_oss", "deepseek_v4"});
+  require_moe_backend(rules, facts.moe_backend.value_or(""));
+  if (!flags.quantization_config.empty()) {
+    const auto config = read_quantization_config(rules, flags.quantization_config);
+    if (config) {
+      facts.activation_override = config->moe_activation();
+      facts.weight_override = config->moe_weight();
+    }
+  }
+  if (facts.arch) take_machine(flags, facts);
+  DeploymentFacts whole = merge_facts(std::move(facts), target_facts(flags, rules));
+  take_machine(flags, whole);
+  return whole;
+}
 
 std::string_view flag_of(ParallelSize size) {
   std::string_view flag;
@@ -193,7 +196,7 @@ std::string_view flag_of(ParallelSize size) {
 const RuleSet& rules_for(const RequestFlags& flags) {
   if (!flags.revision.empty()) return rules_named(flags.revision);
   const std::optional<std::string> version = flags.target_file.facts().engine_version;
-  return version ? rules_of_engine(*version) : default_revision();
+  return version ? rules_of_engine(*version) : rules_named(flags.revision_default.value);
 }
 
 ConversionRequest request_from(const RequestFlags& flags) {
@@ -203,7 +206,6 @@ ConversionRequest request_from(const RequestFlags& flags) {
 ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) {
   ConversionRequest request;
   request.rules = &rules;
-  request.rules_assumed = rules_assumed(flags);
   request.deployment = deployment_from(flags, rules);
   request.backend = backend_from(flags.backend);
   request.family = named_flag(flags.family, "--family", family_from_name, {"gpt_oss", "generic"});
@@ -245,7 +247,9 @@ DecidedConversion conversion_for(const RequestFlags& flags, const ConversionRequ
       if (unknown) {
         refusal = Error(*unknown).reference_type(refusal.reference_type_name());
       } else {
-        refusal.hint("mxfp4-repack explain shows every candidate and its reason");
+        refusal = Error::unsupported(without_candidates(refusal.message()))
+                      .reference_type(refusal.reference_type_name())
+                      .hint(kExplainHint);
       }
     } else if (refusal.hint_text().empty()) {
       refusal.hint(size_hint(decided.working));

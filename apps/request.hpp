@@ -12,8 +12,8 @@
 
 namespace mxfp4 {
 
-// The rules that --revision names, else those of the vLLM in the --target file, else
-// default_revision(). Throws Error::usage for a release that is not known.
+// The rules that --revision names, else those of the vLLM in the --target file, else those of the
+// user's default, else default_revision(). Throws Error::usage for a release that is not known.
 [[nodiscard]] const RuleSet& rules_for(const RequestFlags& flags);
 
 // The request that the flags and the --target file make. Throws Error::usage and Error::input
@@ -21,6 +21,10 @@ namespace mxfp4 {
 [[nodiscard]] ConversionRequest request_from(const RequestFlags& flags);
 // The same with another rule set than that of --revision.
 [[nodiscard]] ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules);
+
+// The facts of the deployment that the flags and the --target file give, with names looked up by
+// `rules`. Throws as request_from does.
+[[nodiscard]] DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules);
 
 // The checkpoint to open, and which of its layers. `family` is the request's.
 [[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
@@ -30,6 +34,10 @@ namespace mxfp4 {
 struct DecidedConversion : Conversion {
   WorkingSizes working{};
 };
+
+// The hint of a deployment that no backend serves.
+inline constexpr const char* kExplainHint =
+    "mxfp4-repack explain shows every candidate and its reason";
 
 // Calls decide_conversion. Errors name the flag or the --target file that is wrong. A refusal gets
 // a hint; for a refusal of sizes, it names those that work.

@@ -16,6 +16,7 @@ namespace mxfp4 {
 namespace {
 
 constexpr const char* kOutputGroup = "Output";
+constexpr const char* kTargetText = "The same facts as JSON, from scripts/probe-target";
 
 // `File` is made from a path.
 template <class File>
@@ -128,8 +129,7 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   };
   fact(FactKind::kMachine, options.arch);
   fact(FactKind::kPlatform, options.platform);
-  add_path(command, "--target", options.target_file,
-           "The same facts as JSON, from scripts/probe-target", group);
+  add_path(command, "--target", options.target_file, kTargetText, group);
   CLI::Option* asked = fact(FactKind::kMoeBackend, options.facts.moe_backend);
   add("--backend", options.backend, "Skip the oracle: this backend (list backends)", "ENUM")
       ->excludes(asked);
@@ -158,6 +158,19 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
       .add_flag("--allow-unservable", options.allow_unservable,
                 "Write for a deployment that the engine itself would not serve")
       ->group(group);
+}
+
+void add_fit_flags(CLI::App& command, RequestFlags& options) {
+  const std::string group = "What differs from the blob's own deployment";
+  add_fact(command, row_of(FactKind::kEngine), options.revision, group);
+  add_path(command, "--target", options.target_file, kTargetText, group);
+  add_fact(command, row_of(FactKind::kMachine), options.arch, group);
+  add_fact(command, row_of(FactKind::kMoeBackend), options.facts.moe_backend, group);
+  add_fact(command, row_of(FactKind::kPackage), options.libs, group);
+  add_fact(command, row_of(FactKind::kVariable), options.env, group);
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    add_fact(command, row, options.facts.*members.given, group);
+  });
 }
 
 void add_parallel_flags(CLI::App& command, RequestFlags& options) {

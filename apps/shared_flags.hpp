@@ -24,6 +24,8 @@ void add_file(CLI::App& command, const std::string& name, FlagFile& file, const 
 
 // Declare flags that fill `options`, which must live until `command` is parsed.
 void add_machine_flags(CLI::App& command, RequestFlags& options);
+// Those of a machine and process on which a blob is to fit: what may differ from its own.
+void add_fit_flags(CLI::App& command, RequestFlags& options);
 void add_parallel_flags(CLI::App& command, RequestFlags& options);
 void add_input_flags(CLI::App& command, InputOptions& options);
 void add_resource_flags(CLI::App& command, RunLimits& options);

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <numeric>
+
+#include "apps/text_layout.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -80,6 +83,24 @@ Error unknown_value(std::string_view flag, std::string_view value,
                     const std::vector<std::string>& known) {
   return Error::usage(fmt::format("{}: unknown value '{}'", flag, value))
       .hint(nearest_hint(value, known));
+}
+
+std::string near_path_hint(const Error& error) {
+  namespace fs = std::filesystem;
+  const fs::path path = error.file();
+  std::error_code code;
+  if (error.kind() != ErrorKind::kInput) return "";
+  if (path.empty() || fs::exists(fs::symlink_status(path, code)) || !path.has_filename()) return "";
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::vector<std::string> names;
+  for (fs::directory_iterator at(parent, code), end; !code && at != end; at.increment(code)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::ranges::sort(names);
+  const std::string near = nearest_word(path.filename().string(), names);
+  if (near.empty()) return "";
+  const fs::path meant = path.has_parent_path() ? path.parent_path() / near : fs::path(near);
+  return fmt::format("did you mean {}?", shell_word(meant.string()));
 }
 
 }  // namespace mxfp4

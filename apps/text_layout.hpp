@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "apps/console.hpp"
+#include "lib/core/human_bytes.hpp"
 
 namespace mxfp4 {
 
 // "1 layer", "3 layers"
 [[nodiscard]] std::string count_of(uint64_t count, std::string_view what);
-
-// "1.50 GiB"
-[[nodiscard]] std::string human_bytes(int64_t bytes);
 
 // "11.6 GiB in 10.2 s, 1.14 GiB/s": the bytes written, the time, and the rate of the `moved` bytes.
 [[nodiscard]] std::string pace(int64_t written, int64_t moved, double seconds);

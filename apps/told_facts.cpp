@@ -8,12 +8,13 @@
 
 #include "apps/engine_words.hpp"
 #include "apps/suggest.hpp"
+#include "apps/text_layout.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 #include "lib/oracle/machines.hpp"
+#include "lib/revisions/fact_uses.hpp"
 #include "lib/revisions/tested_libraries.hpp"
-#include "lib/revisions/variables.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -119,6 +120,29 @@ const Machine* machine_of(const DeploymentFacts& request) {
   return request.arch ? find_machine(*request.arch) : nullptr;
 }
 
+// Whether the text, in lower case, names an Intel GPU by its maker, family or code name.
+bool names_intel_gpu(const std::string& lower) {
+  static const std::set<std::string> kWords = {"xpu",  "arc",    "pvc",  "bmg",  "dg2",  "xe",
+                                               "xe2",  "xe-hpc", "flex", "a770", "a750", "b570",
+                                               "b580", "b60",    "1100", "1550"};
+  if (lower.find("intel") != std::string::npos) return true;
+  for (size_t begin = 0; begin < lower.size();) {
+    const size_t end = std::min(lower.find(' ', begin), lower.size());
+    if (kWords.contains(lower.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+// "RTX 4090" for "4090": the machine whose name is a word and this number; empty if there is none.
+std::string name_with_number(const std::string& number) {
+  if (!whole_number(number)) return "";
+  for (const std::string& name : machine_words()) {
+    if (name.ends_with(" " + number)) return name;
+  }
+  return "";
+}
+
 // The hint for an unknown machine: what to type for a name that means several, or the nearest
 // names.
 std::string machine_hint(const std::string& told) {
@@ -126,7 +150,7 @@ std::string machine_hint(const std::string& told) {
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (lower == "cpu") return "--arch x86_64 or --arch aarch64 is a CPU";
-  if (lower == "xpu" || lower.find("intel") != std::string::npos) {
+  if (names_intel_gpu(lower)) {
     return "Intel's GPUs are all one to the rules: --platform xpu, without --arch";
   }
   for (const std::string_view between : {",", "/", ";", " or ", " and "}) {
@@ -134,6 +158,9 @@ std::string machine_hint(const std::string& told) {
     if (first != told && find_machine(first) != nullptr) {
       return fmt::format("one machine at a time: --arch {}", first);
     }
+  }
+  if (const std::string whole = name_with_number(lower); !whole.empty()) {
+    return fmt::format("did you mean --arch {}?", shell_word(whole));
   }
   return nearest_names_hint(told, machine_words(), "machines");
 }
@@ -218,7 +245,11 @@ bool rules_assumed(const RequestFlags& options) {
 
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console) {
-  if (rules_assumed(options)) console.note(assumed_rules_text(rules));
+  if (!rules_assumed(options)) return;
+  const std::string& from = options.revision_default.from;
+  console.note(from.empty()
+                   ? fmt::format("no --revision: taking {}, the newest known release", rules.name)
+                   : fmt::format("no --revision: taking {}, by {}", rules.name, from));
 }
 
 void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {

@@ -96,6 +96,31 @@ constexpr std::array kOtherNames = {
     OtherName{"--facts", "--target"},
 };
 
+// What other programs, or this one's name, call a command.
+struct OtherCommand {
+  std::string_view word;
+  std::string_view command;
+};
+
+constexpr std::array kOtherCommands = {
+    OtherCommand{"repack", "convert"}, OtherCommand{"pack", "convert"},
+    OtherCommand{"build", "convert"},  OtherCommand{"make", "convert"},
+    OtherCommand{"info", "inspect"},   OtherCommand{"show", "inspect"},
+    OtherCommand{"ls", "inspect"},     OtherCommand{"check", "verify"},
+    OtherCommand{"test", "verify"},    OtherCommand{"compare", "diff"},
+    OtherCommand{"cmp", "diff"},       OtherCommand{"restore", "unpack"},
+    OtherCommand{"extract", "unpack"}, OtherCommand{"merge", "finalize"},
+    OtherCommand{"why", "explain"},    OtherCommand{"fit", "fits"},
+};
+
+// The hint for a word that is not a command.
+std::string command_hint(const std::string& word, const std::vector<std::string>& commands) {
+  const auto* other =
+      std::ranges::find(kOtherCommands, std::string_view(word), &OtherCommand::word);
+  if (other != kOtherCommands.end()) return fmt::format("did you mean {}?", other->command);
+  return nearest_hint(word, commands);
+}
+
 std::vector<std::string> flag_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -212,9 +237,11 @@ Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& word
     if (word == "--") break;
     if (command == nullptr && !looks_like_flag(word)) {
       if (!contains(commands, word)) {
+        const bool other = std::ranges::find(kOtherCommands, std::string_view(word),
+                                             &OtherCommand::word) != kOtherCommands.end();
         const std::string nearest = nearest_word(word, commands);
         std::error_code ignored;
-        if (nearest.empty() && std::filesystem::exists(word, ignored)) {
+        if (!other && nearest.empty() && std::filesystem::exists(word, ignored)) {
           return {fmt::format("no command before '{}'", word),
                   fmt::format("mxfp4-repack inspect {} shows what it is", shell_word(word))};
         }
@@ -222,7 +249,7 @@ Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& word
           return {fmt::format("unknown command '{}'", word),
                   fmt::format("did you mean --{}?", word)};
         }
-        return {fmt::format("unknown command '{}'", word), nearest_hint(word, commands)};
+        return {fmt::format("unknown command '{}'", word), command_hint(word, commands)};
       }
       command = app.get_subcommand(word);
     } else if (looks_like_flag(word)) {

@@ -33,8 +33,9 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
                        .check_stop = check_interrupted};
   RestoreResult all;
   for (size_t i = 0; i < blobs.size(); ++i) {
-    RestoreResult rank = restore_blob(
-        blobs[i], manifests[i], home / rank_directory(manifests[i].rank), options.resources, hooks);
+    RestoreResult rank = restore_blob(blobs[i], manifests[i],
+                                      (home / rank_directory(manifests[i].rank)).lexically_normal(),
+                                      options.resources, hooks);
     all.files += rank.files;
     all.bytes += rank.bytes;
     all.lost.merge(rank.lost);
@@ -78,11 +79,11 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
     console.result_json(json);
   } else {
     const fs::path first = options.output / rank_directory(manifests.front().rank);
-    console.say(fmt::format("{}: {} in the loaded layout, {}; next: mxfp4-repack inspect {}",
-                            shell_word(options.output.string()),
+    console.say(fmt::format("{}: {} in the loaded layout, {}", shell_word(options.output.string()),
                             count_of(static_cast<uint64_t>(restored.files), "layer file"),
-                            pace(restored.bytes, restored.bytes, progress.seconds()),
-                            shell_word(first.lexically_normal().string())));
+                            pace(restored.bytes, restored.bytes, progress.seconds())));
+    console.say_next(
+        fmt::format("mxfp4-repack inspect {}", shell_word(first.lexically_normal().string())));
   }
   return kOk;
 }

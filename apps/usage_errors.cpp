@@ -188,6 +188,16 @@ std::vector<std::string> with_help_flag(const CLI::App& app, std::vector<std::st
     if (words.empty() || std::ranges::find(commands, words.front()) != commands.end())
       words.emplace_back("--help");
   }
+  // A command line that asks for help is not looked at otherwise: "convert --help --arch".
+  const auto command =
+      std::ranges::find_if(words, [&](const std::string& word) { return !looks_like_flag(word); });
+  for (const char* help : {"--help", "-h"}) {
+    const auto end = std::ranges::find(words, "--");
+    if (std::find(words.begin(), end, help) == end) continue;
+    const std::vector<std::string> commands = command_names(app);
+    if (command == words.end()) return {help};
+    if (std::ranges::find(commands, *command) != commands.end()) return {*command, help};
+  }
   return words;
 }
 

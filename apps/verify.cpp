@@ -104,14 +104,20 @@ int report(const VerifyOptions& options, const fs::path& model,
     console.say(fmt::format(
         "{}: {}, {}, {}{}", out, console.good("ok"), count_of(layers, "layer file"),
         pace(stored_bytes(manifests), bytes_to_read(manifests, options), seconds),
-        against.empty() ? fmt::format("; next: mxfp4-repack verify {} --against INPUT", out)
+        against.empty() ? ""
                         : fmt::format(", every byte {}is the repack of {}",
                                       stands_alone(model, manifests) ? "of the experts " : "",
                                       shell_word(against))));
+    if (against.empty()) {
+      console.say_next(fmt::format("mxfp4-repack verify {} --against INPUT", out));
+    }
   } else {
     for (const std::string& finding : findings) console.result(visible(finding) + "\n");
     console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
                                console.bad(count_of(findings.size(), "difference"))));
+    if (layers > 0) {
+      console.say_next("convert again, with the same flags and --resume --check");
+    }
   }
   return findings.empty() ? kOk : kDifference;
 }
@@ -129,8 +135,8 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   std::shared_ptr<Source> source;
   const fs::path& against = options.against.path;
   if (!against.empty() && !find_blobs(against).empty()) {
-    throw Error::input(
-        fmt::format("{}: a blob, not the checkpoint that one was made from", against.string()))
+    throw Error::input("a blob, not the checkpoint that one was made from")
+        .in_file(against.string())
         .hint(fmt::format("mxfp4-repack diff {} {} compares two blobs",
                           shell_word(options.blob.string()), shell_word(against.string())));
   }
@@ -150,7 +156,12 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   progress.finish();
 
   // Report, unless a file became shorter meanwhile: then its bytes were read as zeros.
-  warn_of_missing_ranks(options.blob, manifests, console);
+  if (options.some_ranks) {
+    warn_of_missing_ranks(options.blob, manifests, console);
+  } else if (std::string missing = missing_ranks(options.blob, manifests); !missing.empty()) {
+    console.note("--some-ranks accepts that ranks are missing");
+    findings.push_back(std::move(missing));
+  }
   check_truncation();
   return report(options, model, manifests, findings, progress.seconds(), console);
 }

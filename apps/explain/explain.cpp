@@ -125,7 +125,8 @@ int run_explain(const ExplainOptions& options, const Console& console) {
     console.result(explanation_text(console, rules, options, e));
   }
 
-  // End as convert would, with the same exit code and words.
+  // End as convert would, with the same exit code and words; the candidates were shown.
+  if (e.refusal && e.refusal->hint_text() == kExplainHint) throw Error(*e.refusal).hint("");
   require_conversion(e);
   return kOk;
 }

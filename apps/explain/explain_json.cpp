@@ -143,7 +143,8 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
     auto& others = out["alternatives"] = Json::array();
     for (const Alternative& other : e.alternatives) others.push_back(alternative_json(e, other));
   }
-  out["next"] = fmt::format("{}", fmt::join(e.next, " "));
+  out["next"] = fmt::format("{}", fmt::join(e.next.parts, " "));
+  out["next_changes"] = e.next.changed;
   return out;
 }
 

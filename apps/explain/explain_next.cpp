@@ -50,30 +50,32 @@ std::vector<std::string> convert_command(const ExplainOptions& options,
 
 }  // namespace
 
-std::vector<std::string> next_command(const ExplainOptions& options,
-                                      const ConversionRequest& request,
-                                      const OpenedCheckpoint* checkpoint,
-                                      const DecidedConversion& conversion) {
+NextCommand next_command(const ExplainOptions& options, const ConversionRequest& request,
+                         const OpenedCheckpoint* checkpoint, const DecidedConversion& conversion) {
   const NextStep next = next_step(request, conversion, checkpoint, conversion.working);
   switch (next.command) {
     case NextStep::Command::kInspect:
-      return inspect_command(options);
+      return {inspect_command(options), {}};
     case NextStep::Command::kListBackends:
-      return {"mxfp4-repack list backends"};
+      return {{"mxfp4-repack list backends"}, {}};
     case NextStep::Command::kConvert:
       break;
   }
-  std::vector<std::string> parts =
-      convert_command(options, request, checkpoint, conversion, next.changes);
-  if (next.allow_known_defects) parts.emplace_back("--allow-known-defects");
+  NextCommand command{convert_command(options, request, checkpoint, conversion, next.changes), {}};
+  for (const Change& change : next.changes) command.changed.push_back(change_words(change));
   const auto replace = [&](std::string_view flag, const auto& value) {
     const std::string begin = fmt::format("{} ", flag);
-    std::erase_if(parts, [&](const std::string& part) { return part.starts_with(begin); });
-    parts.push_back(fmt::format("{}{}", begin, value));
+    std::erase_if(command.parts, [&](const std::string& part) { return part.starts_with(begin); });
+    command.parts.push_back(fmt::format("{}{}", begin, value));
+    command.changed.push_back(command.parts.back());
   };
+  if (next.allow_known_defects) {
+    command.parts.emplace_back("--allow-known-defects");
+    command.changed.push_back(command.parts.back());
+  }
   if (next.release != nullptr) replace("--revision", next.release->name);
   if (!next.sizes.values.empty()) replace(flag_of(next.sizes.size), next.sizes.values.front());
-  return parts;
+  return command;
 }
 
 }  // namespace mxfp4

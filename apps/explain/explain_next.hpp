@@ -10,10 +10,15 @@
 
 namespace mxfp4 {
 
-// The command of next_step(), in parts that each stay on one line.
-[[nodiscard]] std::vector<std::string> next_command(const ExplainOptions& options,
-                                                    const ConversionRequest& request,
-                                                    const OpenedCheckpoint* checkpoint,
-                                                    const DecidedConversion& conversion);
+struct NextCommand {
+  std::vector<std::string> parts;    // each stays on one line
+  std::vector<std::string> changed;  // what is not as it was asked for, in words
+};
+
+// The command of next_step().
+[[nodiscard]] NextCommand next_command(const ExplainOptions& options,
+                                       const ConversionRequest& request,
+                                       const OpenedCheckpoint* checkpoint,
+                                       const DecidedConversion& conversion);
 
 }  // namespace mxfp4

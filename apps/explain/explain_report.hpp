@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "apps/console.hpp"
+#include "apps/explain/explain_next.hpp"
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
 #include "apps/request.hpp"
@@ -15,8 +16,8 @@
 namespace mxfp4 {
 
 struct Explanation : DecidedConversion {
-  bool assumed_caller = false;      // `caller` is assumed: there is no checkpoint
-  std::vector<std::string> next{};  // the command to type, in parts that stay on one line
+  bool assumed_caller = false;  // `caller` is assumed: there is no checkpoint
+  NextCommand next{};           // the command to type
   std::vector<Candidate> candidates{};
   std::vector<Alternative> alternatives{};  // with --all
   // Only with a backend:

@@ -87,6 +87,7 @@ void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptio
                       const Explanation& e) {
   const Deployment& d = e.deployment;
   append_field(out, "rules", fmt::format("{} (vLLM {})", rules.name, rules.commit));
+  for (const std::string& words : options.defaults) append_field(out, "default", words);
   if (!options.input.path.empty()) append_field(out, "checkpoint", options.input.path.string());
   if (e.caller != nullptr && !e.assumed_caller) {
     append_field(out, "served by", fmt::format("{} ({})", e.caller->method, e.caller->text));
@@ -250,7 +251,9 @@ void append_next(std::string& out, const Console& console, const Explanation& e,
                              : "More: -v shows every condition, --all every backend.");
   }
   out += "\n" + console.bold("next") + "\n";
-  append_command(out, e.next);
+  append_command(out, e.next.parts);
+  if (e.next.changed.empty()) return;
+  append_wrapped(out, "  not as asked: ", 16, fmt::format("{}", fmt::join(e.next.changed, "; ")));
 }
 
 }  // namespace

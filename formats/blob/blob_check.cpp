@@ -293,8 +293,8 @@ std::vector<std::string> check_other_files(const fs::path& directory, const Mani
   std::error_code error;
   const std::vector<fs::directory_entry> entries = list_directory(directory, error);
   if (error) {
-    throw Error::input(
-        fmt::format("{}: cannot be listed: {}", directory.string(), error.message()));
+    throw Error::input(fmt::format("cannot be listed: {}", error.message()))
+        .in_file(directory.string());
   }
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
@@ -314,6 +314,24 @@ void require_layer_file(const LayerReader& reader, const Manifest& manifest,
   if (checksum_of_mapped(reader.stored()) != layer.xxh3_128) {
     throw Error::input("checksum of the file differs");
   }
+}
+
+std::vector<std::string> check_layer_sizes(const fs::path& directory, const Manifest& manifest) {
+  std::vector<std::string> findings;
+  for (const ManifestLayer& layer : manifest.layers) {
+    const fs::path path = directory / layer.file;
+    std::error_code error;
+    const auto size = static_cast<int64_t>(fs::file_size(path, error));
+    if (error) {
+      findings.push_back(
+          fmt::format("{}: {}", path.string(),
+                      error == std::errc::no_such_file_or_directory ? "missing" : error.message()));
+    } else if (size != layer.size) {
+      findings.push_back(
+          fmt::format("{}: {} bytes, {} in the manifest", path.string(), size, layer.size));
+    }
+  }
+  return findings;
 }
 
 std::vector<std::string> check_layer_headers(const fs::path& directory, const Manifest& manifest) {

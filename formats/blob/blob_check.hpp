@@ -32,6 +32,10 @@ namespace mxfp4 {
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer);
 
+// Asks the file system only: layer files that are missing, or of another size than the manifest's.
+[[nodiscard]] std::vector<std::string> check_layer_sizes(const std::filesystem::path& directory,
+                                                         const Manifest& manifest);
+
 // The part of check_layer_files that reads no data: sizes, headers and seek tables.
 [[nodiscard]] std::vector<std::string> check_layer_headers(const std::filesystem::path& directory,
                                                            const Manifest& manifest);

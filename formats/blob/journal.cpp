@@ -78,8 +78,7 @@ bool is_same_file(int descriptor, const std::filesystem::path& path) {
 }
 
 [[noreturn]] void busy(const std::filesystem::path& path) {
-  throw Error::output(
-      fmt::format("{}: another process is writing this", path.parent_path().string()));
+  throw Error::output("another process is writing this").in_file(path.parent_path().string());
 }
 
 }  // namespace
@@ -122,7 +121,7 @@ bool Journal::lock_existing() {
     struct stat found {};
     if (descriptor_ < 0 || fstat(descriptor_, &found) != 0 || !S_ISREG(found.st_mode)) {
       if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
-      throw Error::output(fmt::format("{}: not a file that this program wrote", path_.string()));
+      throw Error::output("not a file that this program wrote").in_file(path_.string());
     }
     if (!locked(descriptor_)) {
       close(std::exchange(descriptor_, -1));
@@ -138,7 +137,7 @@ bool Journal::create() {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0 && errno == EEXIST) return false;
   if (descriptor_ < 0) {
-    throw Error::output(fmt::format("{}: cannot create: {}", path_.string(), strerror(errno)));
+    throw Error::output(fmt::format("cannot create: {}", strerror(errno))).in_file(path_.string());
   }
   if (!locked(descriptor_)) {
     close(std::exchange(descriptor_, -1));
@@ -157,8 +156,8 @@ void Journal::replace(std::string_view text) {
     if (!locked(created)) busy(path_);
     append(text);
     if (rename(temporary.c_str(), path_.c_str()) != 0) {
-      throw Error::output(
-          fmt::format("{}: cannot rename into place: {}", path_.string(), strerror(errno)));
+      throw Error::output(fmt::format("cannot rename into place: {}", strerror(errno)))
+          .in_file(path_.string());
     }
   } catch (const Error&) {
     unlink(temporary.c_str());
@@ -174,12 +173,12 @@ void Journal::append(std::string_view text) {
     const ssize_t written = ::write(descriptor_, left.data(), left.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
-      throw Error::output(fmt::format("{}: cannot write: {}", path_.string(), strerror(errno)));
+      throw Error::output(fmt::format("cannot write: {}", strerror(errno))).in_file(path_.string());
     }
     left.remove_prefix(static_cast<size_t>(written));
   }
   if (fdatasync(descriptor_) != 0) {
-    throw Error::output(fmt::format("{}: cannot fsync: {}", path_.string(), strerror(errno)));
+    throw Error::output(fmt::format("cannot fsync: {}", strerror(errno))).in_file(path_.string());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/human_bytes.hpp"
 #include "lib/core/parallel_text.hpp"
 
 namespace mxfp4 {
@@ -77,10 +78,10 @@ std::string facts(const std::vector<Manifest>& manifests) {
 }
 
 std::string sources(const SourceSummary& source) {
-  std::string out = fmt::format("Made from these files ({}):\n\n| file | bytes |\n| --- | --- |\n",
+  std::string out = fmt::format("Made from these files ({}):\n\n| file | size |\n| --- | --- |\n",
                                 cell(source.kind));
   for (size_t i = 0; i < source.files.size() && i < kMostFiles; ++i) {
-    out += row(cell(source.files[i].first), fmt::format("{}", source.files[i].second));
+    out += row(cell(source.files[i].first), human_bytes(source.files[i].second));
   }
   if (source.files.size() > kMostFiles) {
     out += row(fmt::format("and {} more", source.files.size() - kMostFiles), "");
@@ -168,8 +169,8 @@ fs::path write_model_card(const std::vector<fs::path>& blobs,
   fs::path path = (ranks ? blobs.front().parent_path() : blobs.front()) / kModelCardName;
   std::error_code error;
   if (fs::exists(fs::symlink_status(path, error)) && !is_model_card_file(path)) {
-    throw Error::output(
-        fmt::format("{}: is not a model card of this program, or was edited", path.string()))
+    throw Error::output("is not a model card of this program, or was edited")
+        .in_file(path.string())
         .hint("take that file out of the directory");
   }
   write_file_atomically(path, model_card(manifests));

@@ -22,21 +22,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Throws Error::input at the first file that differs from its checksum.
-void check_files(const fs::path& blob, const std::vector<Manifest>& manifests, int threads,
+// Throws Error::input at the first file that differs from its checksum. The hint names the shard that
+// wrote the file.
+void check_shard(const fs::path& blob, const ShardManifest& shard, int threads,
                  const std::function<void(int64_t)>& progress) {
-  const auto require = [](const std::vector<std::string>& findings) {
-    if (!findings.empty()) {
-      throw Error::input(findings.front()).hint("run that shard again, with --force");
-    }
+  const auto require = [&](const std::vector<std::string>& findings) {
+    if (findings.empty()) return;
+    throw Error::input(findings.front())
+        .hint(fmt::format("run shard {}/{} again, with --force", shard.shard.index,
+                          shard.shard.count));
   };
-  for (const Manifest& manifest : manifests) {
-    const fs::path home = blob / rank_directory(manifest.rank);
+  for (const Manifest& manifest : shard.ranks) {
+    const fs::path home = (blob / rank_directory(manifest.rank)).lexically_normal();
     require(check_layer_files(home, manifest, threads, progress));
-    require(check_other_files(home, manifest));
   }
-  // Not parent_path(), which takes the last name off, also if that is "." or empty.
-  require(check_rest_files((blob / "..").lexically_normal(), manifests.front()));
+  // Shard 0 writes the other files. Not parent_path(), which takes the last name off, also if that is
+  // "." or empty.
+  if (shard.shard.index == 0) {
+    require(check_rest_files((blob / "..").lexically_normal(), shard.ranks.front()));
+  }
+}
+
+// Throws Error::input for a layer file that no shard wrote.
+void refuse_others(const fs::path& blob, const std::vector<Manifest>& manifests) {
+  for (const Manifest& manifest : manifests) {
+    const fs::path home = (blob / rank_directory(manifest.rank)).lexically_normal();
+    const std::vector<std::string> findings = check_other_files(home, manifest);
+    if (!findings.empty()) {
+      throw Error::input(findings.front()).hint("remove it: no shard of this conversion wrote it");
+    }
+  }
 }
 
 // Whether an earlier run wrote all manifests, but was stopped before it had cleaned up.
@@ -80,17 +95,19 @@ void require_shards(const fs::path& output) {
   if (!find_records(output).paths.empty() || !find_blobs(output).empty()) return;
   std::error_code ignored;
   const bool checkpoint = fs::exists(output / "config.json", ignored);
-  throw Error::input(fmt::format("{}: no shard is complete here", output.string()))
+  throw Error::input("no shard is complete here")
+      .in_file(output.string())
       .hint(checkpoint ? "a checkpoint? mxfp4-repack convert makes a blob of it"
                        : "mxfp4-repack convert INPUT -o OUT --shard I/N writes one");
 }
 
-void check_and_write(const fs::path& blob, std::vector<ShardManifest> shards, int threads,
+void check_and_write(const fs::path& blob, const std::vector<ShardManifest>& shards, int threads,
                      const FinalizeHooks& hooks) {
   const std::vector<Manifest> manifests =
-      in_context(blob.string(), [&] { return merge_shards(std::move(shards)); });
+      in_context(blob.string(), [&] { return merge_shards(shards); });
   hooks.begin(stored_bytes(manifests));
-  check_files(blob, manifests, threads, hooks.progress);
+  for (const ShardManifest& shard : shards) check_shard(blob, shard, threads, hooks.progress);
+  refuse_others(blob, manifests);
   write_manifests(blob, manifests);
 }
 
@@ -135,7 +152,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   // Check that every layer of every rank is there and whole, then write the manifests. If an earlier
   // run had written them, the records stay until everything is as the manifests say.
   if (!all_written(records.blob, shards.front())) {
-    check_and_write(records.blob, std::move(shards), threads, hooks);
+    check_and_write(records.blob, shards, threads, hooks);
   } else if (Finalized result = look_at_result(output, /*indexed=*/false);
              !result.findings.empty()) {
     return result;

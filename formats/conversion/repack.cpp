@@ -115,9 +115,6 @@ RepackPlan plan_repack(const OpenedCheckpoint& checkpoint, const Conversion& con
   out.common.rest = out.rest.planned();
   check_text(out.common);
   out.warnings = out.common.warnings;
-  if (conversion.rules_assumed) {
-    out.common.warnings.push_back(assumed_rules_text(*conversion.rules));
-  }
   out.manifests = planned_manifests(out.plan, checkpoint.model, out.common);
   out.side_files = copied_files(out.rest);
   if (options.shard && options.shard->index != 0) out.rest = {};  // one shard copies it for all

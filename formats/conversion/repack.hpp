@@ -71,6 +71,8 @@ class Repack {
   Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion, RepackPlan plan,
          ConversionOutput& output, const RepackOptions& options);
 
+  // Layer files that an earlier run finished, of plan.files().
+  [[nodiscard]] int64_t kept() const { return kept_; }
   // Bytes that run() will report as progress.
   [[nodiscard]] int64_t bytes_to_move() const { return data_bytes_ + plan_.rest.bytes(); }
   // Progress counts bytes before compression. A run that is stopped leaves complete files, which a

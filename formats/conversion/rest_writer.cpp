@@ -84,14 +84,15 @@ bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) 
   if (entry.is_directory(error)) return false;
   if (!entry.is_symlink(error)) {
     if (entry.is_regular_file(error)) return true;
-    throw Error::input(
-        fmt::format("{}: not a regular file, so it is not copied", entry.path().string()))
+    throw Error::input("not a regular file, so it is not copied")
+        .in_file(entry.path().string())
         .hint("put a regular file in its place, or remove it");
   }
   const fs::path target = fs::canonical(entry.path(), error);
   if (!error && fs::is_regular_file(target, error) && stays_inside(checkpoint, target)) return true;
-  throw Error::input(fmt::format("{}: a link to {}, which is not copied", entry.path().string(),
+  throw Error::input(fmt::format("a link to {}, which is not copied",
                                  fs::read_symlink(entry.path(), error).string()))
+      .in_file(entry.path().string())
       .hint("put the file itself in the place of the link");
 }
 
@@ -99,13 +100,14 @@ bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) 
 void refuse_name(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name == kBlobFolder || is_rank_directory(name)) {
-    throw Error::input(
-        fmt::format("{}: not copied, a folder of the blob has this name", path.string()))
+    throw Error::input("not copied, a folder of the blob has this name")
+        .in_file(path.string())
         .hint("rename or remove the file");
   }
   if (name.size() > kMaxAtomicName) {
-    throw Error::input(fmt::format("{}: not copied, its name has {} bytes, {} is the most",
-                                   path.string(), name.size(), kMaxAtomicName))
+    throw Error::input(fmt::format("not copied, its name has {} bytes, {} is the most", name.size(),
+                                   kMaxAtomicName))
+        .in_file(path.string())
         .hint("rename or remove the file");
   }
 }
@@ -240,7 +242,7 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
     refuse_name(at->path());
     files.push_back({.name = name, .from = at->path(), .text = {}, .size = file.size});
   }
-  if (error) throw Error::input(fmt::format("{}: {}", checkpoint.string(), error.message()));
+  if (error) throw Error::input(error.message()).in_file(checkpoint.string());
   std::ranges::sort(files, {}, &SideFile::name);
   return files;
 }

@@ -15,31 +15,17 @@
 namespace mxfp4 {
 namespace {
 
-// The parts of a typical config of the blob's checkpoint style that determine the method class.
-std::optional<ModelConfig> typical_config(const Manifest& rank) {
-  for (const StyleRow& row : style_rows()) {
-    if (style_name(row.style) != rank.style) continue;
-    ModelConfig config;
-    config.quantization.emplace().name = row.methods.front();
-    config.quantization->activation = rank.source.activation;
-    if (row.model == ModelRule::kGptOss) config.model_type = "gpt_oss";
-    if (row.style == Style::kDeepseekV4) config.model_type = "deepseek_v4";
-    return config;
-  }
-  return std::nullopt;  // a loaded input
-}
-
-void check_layout(const RuleSet& rules, const Manifest& rank, std::vector<std::string>& reasons) {
+void check_layout(const RuleSet& rules, const Manifest& rank, std::vector<FitReason>& reasons) {
   if (rank.layout == kLoadedLayoutId) return;
   const LayoutRow* row = find_layout_row(rules, rank.target);
   const std::string_view backend = backend_name(rank.target.backend);
   if (row == nullptr) {
-    reasons.push_back(fmt::format("{} has no layout for this target there", backend));
+    reasons.push_back({fmt::format("{} has no layout for this target there", backend)});
   } else if (row->layout == nullptr) {
-    reasons.push_back(fmt::format("{} is refused there: {}", backend, row->refusal));
+    reasons.push_back({fmt::format("{} is refused there: {}", backend, row->refusal)});
   } else if (row->layout->id != rank.layout) {
     reasons.push_back(
-        fmt::format("layout {} there, this blob has {}", row->layout->id, rank.layout));
+        {fmt::format("layout {} there, this blob has {}", row->layout->id, rank.layout)});
   }
 }
 
@@ -67,29 +53,30 @@ ModelLayers model_of(const Manifest& rank, const LayerDims& dims, const CallerRo
 }
 
 void compare_sizes(const ManifestLayer& layer, const RankSlice& there, const RankSlice& here,
-                   std::vector<std::string>& reasons) {
+                   std::vector<FitReason>& reasons) {
   const LayerDims& have = layer.loaded.dims;
   const LayerDims& want = there.padded;
   if (want.hidden_size != have.hidden_size || want.intermediate_size != have.intermediate_size) {
-    reasons.push_back(fmt::format("layer {}: padded to H {}, I {} there, this blob has H {}, I {}",
-                                  layer.index, want.hidden_size, want.intermediate_size,
-                                  have.hidden_size, have.intermediate_size));
+    reasons.push_back({fmt::format("layer {}: padded to H {}, I {} there, this blob has H {}, I {}",
+                                   layer.index, want.hidden_size, want.intermediate_size,
+                                   have.hidden_size, have.intermediate_size)});
   } else if (there.begin != here.begin || there.end != here.end) {
     reasons.push_back(
-        fmt::format("this rank holds [{}, {}) of the intermediate size there, this blob has "
-                    "[{}, {})",
-                    there.begin, there.end, here.begin, here.end));
+        {fmt::format("this rank holds [{}, {}) of the intermediate size there, this blob has "
+                     "[{}, {})",
+                     there.begin, there.end, here.begin, here.end)});
   }
 }
 
 void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<Manifest>& ranks,
-                 const CallerRow* caller, std::vector<std::string>& reasons) {
+                 const CallerRow* caller, std::vector<FitReason>& reasons) {
   int64_t intermediate = 0;
   for (const Manifest& each : ranks) intermediate = std::max(intermediate, each.rank.end);
   const auto tp_ranks = static_cast<int64_t>(ranks.size());
   if (rank.rank.tp_size > 1 && tp_ranks < rank.rank.num_ranks) {
-    reasons.push_back(fmt::format("not known: the sizes there follow from all {} ranks' blobs",
-                                  rank.rank.num_ranks));
+    reasons.push_back({fmt::format("not known: the sizes there follow from all {} ranks' blobs",
+                                   rank.rank.num_ranks),
+                       /*certain=*/false});
     return;
   }
   const Deployment deployment = deployment_of(rank);
@@ -108,23 +95,36 @@ void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<M
 
 }  // namespace
 
-std::vector<std::string> reasons_against(const RuleSet& rules, const Manifest& rank,
-                                         const std::vector<Manifest>& ranks) {
-  std::vector<std::string> reasons;
+std::optional<ModelConfig> typical_config(const Manifest& rank) {
+  for (const StyleRow& row : style_rows()) {
+    if (style_name(row.style) != rank.style) continue;
+    ModelConfig config;
+    config.quantization.emplace().name = row.methods.front();
+    config.quantization->activation = rank.source.activation;
+    if (row.model == ModelRule::kGptOss) config.model_type = "gpt_oss";
+    if (row.style == Style::kDeepseekV4) config.model_type = "deepseek_v4";
+    return config;
+  }
+  return std::nullopt;  // a loaded input
+}
+
+std::vector<FitReason> reasons_against(const RuleSet& rules, const Manifest& rank,
+                                       const std::vector<Manifest>& ranks) {
+  std::vector<FitReason> reasons;
   check_layout(rules, rank, reasons);
   const std::optional<ModelConfig> config = typical_config(rank);
   if (!config) return reasons;  // a loaded input, whose maker chose family and sizes
   try {
     const CallerRow* caller = find_caller(rules, *config);
     if (caller != nullptr && caller->family != rank.target.family) {
-      reasons.push_back(fmt::format(
+      reasons.push_back({fmt::format(
           "{} serves such a checkpoint there, with the {} converter; "
           "this blob is of the {} one",
-          caller->method, family_name(caller->family), family_name(rank.target.family)));
+          caller->method, family_name(caller->family), family_name(rank.target.family))});
     }
     check_sizes(rules, rank, ranks, caller, reasons);
   } catch (const Error& error) {
-    reasons.emplace_back(error.what());
+    reasons.push_back({error.what()});
   }
   return reasons;
 }

@@ -279,7 +279,6 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
   const ModelFacts facts = facts_of(request, checkpoint);
   Conversion conversion;
   conversion.rules = &rules;
-  conversion.rules_assumed = request.rules_assumed;
   conversion.caller = facts.caller;
   conversion.deployment =
       resolve_deployment(rules, request.deployment, facts.caller, config_of(checkpoint));
@@ -302,10 +301,6 @@ Conversion decide_conversion(const ConversionRequest& request, const OpenedCheck
     conversion.refusal = error;
   }
   return conversion;
-}
-
-std::string assumed_rules_text(const RuleSet& rules) {
-  return fmt::format("no --revision: taking {}, the newest known release", rules.name);
 }
 
 void require_conversion(const Conversion& conversion) {

@@ -27,7 +27,6 @@ namespace mxfp4 {
 // The question that every command asks. An empty member was not given.
 struct ConversionRequest {
   const RuleSet* rules = nullptr;              // the engine revision; never null
-  bool rules_assumed = false;                  // no revision was named; the manifest says so
   DeploymentFacts deployment{};                // the machine and process that will serve
   std::optional<Backend> backend{};            // forced: the oracle is not asked
   std::optional<Family> family{};              // of the converter; empty: the checkpoint's
@@ -44,7 +43,6 @@ struct ConversionRequest {
 // The answer. A refusal is a member, beside all that was decided before it.
 struct Conversion {
   const RuleSet* rules = nullptr;
-  bool rules_assumed = false;
   const CallerRow* caller = nullptr;  // the method class that serves the checkpoint
   Deployment deployment;
   Family family = Family::kGptOss;
@@ -76,9 +74,6 @@ void require_conversion(const Conversion& conversion);
 
 // The options of make_plan. Requires a conversion without a refusal.
 [[nodiscard]] PlanOptions plan_options(const Conversion& conversion);
-
-// A text that says that no revision was named, and which one was taken.
-[[nodiscard]] std::string assumed_rules_text(const RuleSet& rules);
 
 // How a model is cut among ranks.
 struct SliceRequest {

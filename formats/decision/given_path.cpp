@@ -20,16 +20,16 @@ Error no_blob(const fs::path& path) {
   std::error_code ignored;
   const std::string name = path.string();
   if (!fs::exists(path, ignored)) {
-    return Error::input(fmt::format("{}: cannot be opened: No such file or directory", name));
+    return Error::input("cannot be opened: No such file or directory").in_file(name);
   }
   if (!fs::is_directory(path, ignored)) {
-    Error error = Error::input(fmt::format("{}: not a directory; a blob is one", name));
+    Error error = Error::input("not a directory; a blob is one").in_file(name);
     const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
     if (!find_blobs(parent).empty()) error.hint(fmt::format("give {}", parent.string()));
     return error;
   }
   Error error =
-      Error::input(fmt::format("{}: no {} here, so no complete blob", name, kManifestName));
+      Error::input(fmt::format("no {} here, so no complete blob", kManifestName)).in_file(name);
   if (fs::exists(path / "config.json", ignored)) {
     error.hint("a checkpoint? mxfp4-repack convert makes a blob of it");
   }

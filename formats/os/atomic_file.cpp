@@ -26,7 +26,7 @@ constexpr size_t kMaxSpans = 64;
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view action) {
   const int code = errno;
-  throw Error::output(fmt::format("{}: {}: {}", path.string(), action, std::strerror(code)));
+  throw Error::output(fmt::format("{}: {}", action, std::strerror(code))).in_file(path.string());
 }
 
 // A system call that meets missing pages of a truncated map fails, but raises no signal. Reading
@@ -149,7 +149,8 @@ void make_directories(const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) {
-    throw Error::output(fmt::format("{}: cannot create: {}", directory.string(), error.message()));
+    throw Error::output(fmt::format("cannot create: {}", error.message()))
+        .in_file(directory.string());
   }
 }
 

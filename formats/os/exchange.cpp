@@ -13,8 +13,8 @@ namespace mxfp4 {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path, int code) {
-  throw Error::output(
-      fmt::format("{}: cannot be replaced: {}", path.string(), std::strerror(code)));
+  throw Error::output(fmt::format("cannot be replaced: {}", std::strerror(code)))
+      .in_file(path.string());
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "formats/os/directory.hpp"
 #include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/human_bytes.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -175,14 +176,16 @@ void OutputDirectory::reserve(int64_t bytes) const {
   const std::optional<int64_t> available = free_bytes();
   if (!available || *available >= bytes) return;  // if it is not known, writing will fail
   if (!replaces() && !would_replace_) {
-    throw Error::output(fmt::format("{}: needs up to {} bytes, the file system has {} free",
-                                    path_.string(), bytes, *available));
+    throw Error::output(fmt::format("needs up to {}, the file system has {} free",
+                                    human_bytes(bytes), human_bytes(*available)))
+        .in_file(path_.string())
+        .hint("choose a directory on another file system, or fewer layers at a time: --shard I/N");
   }
   throw Error::output(
-      fmt::format(
-          "{}: needs up to {} bytes beside the old result, which stays until the new one is "
-          "complete; the file system has {} free",
-          path_.string(), bytes, *available))
+      fmt::format("needs up to {} beside the old result, which stays until the new one is "
+                  "complete; the file system has {} free",
+                  human_bytes(bytes), human_bytes(*available)))
+      .in_file(path_.string())
       .hint("remove the old result first, or choose a directory on another file system");
 }
 

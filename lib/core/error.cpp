@@ -2,8 +2,20 @@
 
 namespace mxfp4 {
 
+namespace {
+
+// The flag that a message begins with, "--level: ...", "--rank 3: ..."; empty for other messages.
+std::string_view leading_flag(std::string_view message) {
+  if (!message.starts_with("--")) return "";
+  return message.substr(0, message.find_first_of(":, "));
+}
+
+}  // namespace
+
 Error::Error(ErrorKind kind, std::string message)
-    : kind_(kind), message_(std::move(message)), text_(message_) {}
+    : kind_(kind), message_(std::move(message)), text_(message_) {
+  if (kind_ == ErrorKind::kUsage) key_ = leading_flag(message_);
+}
 
 Error& Error::add_context(std::string_view place) {
   text_.insert(0, ": ").insert(0, place);

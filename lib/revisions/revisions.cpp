@@ -106,10 +106,12 @@ const Release& newest_release() {
 
 const Release* find_release(std::string_view name) {
   std::string_view version = release_number(name);
-  version = version.substr(0, version.find('+'));  // "+cu129" names a build
+  version = version.substr(0, version.find('+'));         // "+cu129" names a build
+  const std::string first = std::string(version) + ".0";  // "0.33" means "0.33.0"
   for (const Release* release : kVllm) {
     if (release->name == name) return release;
-    if (!release->version.empty() && release->version == version) return release;
+    if (release->version.empty()) continue;
+    if (release->version == version || release->version == first) return release;
   }
   return nullptr;
 }

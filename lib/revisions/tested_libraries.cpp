@@ -40,11 +40,6 @@ std::string_view distribution_of(std::string_view package) {
   return package;
 }
 
-const LibraryPin* find_pin(std::span<const LibraryPin> pins, std::string_view package) {
-  const auto found = std::ranges::find(pins, distribution_of(package), &LibraryPin::library);
-  return found == pins.end() ? nullptr : &*found;
-}
-
 std::string_view plain_version(std::string_view version) {
   if (version.starts_with('v')) version.remove_prefix(1);
   version = version.substr(0, version.find('+'));
@@ -65,7 +60,7 @@ bool holds(std::span<const std::string_view> versions, std::string_view plain) {
 const Release* newest_with(std::string_view package, std::string_view plain) {
   const Release* newest = nullptr;
   for (const Release* release : all_releases()) {
-    const LibraryPin* pin = find_pin(release->pins, package);
+    const LibraryPin* pin = pin_of(release->pins, package);
     if (pin != nullptr && plain == plain_version(pin->version)) newest = release;
   }
   return newest;
@@ -87,6 +82,19 @@ std::vector<std::string_view> versions_named(std::string_view text, std::string_
 
 }  // namespace
 
+const LibraryPin* pin_of(std::span<const LibraryPin> pins, std::string_view package) {
+  const auto found = std::ranges::find(pins, distribution_of(package), &LibraryPin::library);
+  return found == pins.end() ? nullptr : &*found;
+}
+
+std::vector<TestedLibrary> tested_with(std::string_view package) {
+  std::vector<TestedLibrary> rows;
+  for (const TestedLibrary& row : tested_libraries()) {
+    if (row.library == distribution_of(package)) rows.push_back(row);
+  }
+  return rows;
+}
+
 std::span<const TestedLibrary> tested_libraries() {
   static const std::vector<TestedLibrary> kTable = table();
   return kTable;
@@ -102,7 +110,7 @@ std::optional<UntestedVersion> untested_version(const RuleSet& rules, const Layo
   if (tested.empty()) return std::nullopt;
   const std::string_view told = plain_version(version);
   if (holds(tested, told)) return std::nullopt;
-  const LibraryPin* pin = find_pin(rules.pins, package);
+  const LibraryPin* pin = pin_of(rules.pins, package);
   const bool counts =
       pin != nullptr && (!pin->platform || !platform || *pin->platform == *platform);
   if (counts && told == plain_version(pin->version)) return std::nullopt;

@@ -21,6 +21,12 @@ struct TestedLibrary {
 
 [[nodiscard]] std::span<const TestedLibrary> tested_libraries();
 
+// The version that a revision pins of a package's library; null if it pins none.
+[[nodiscard]] const LibraryPin* pin_of(std::span<const LibraryPin> pins, std::string_view package);
+
+// The rows of a package's library.
+[[nodiscard]] std::vector<TestedLibrary> tested_with(std::string_view package);
+
 // A version of a library that the layout's bytes depend on, with which the layout was not tested.
 struct UntestedVersion {
   std::string_view library;              // as distributions spell it: "humming-kernels"

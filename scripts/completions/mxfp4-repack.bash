@@ -4,7 +4,7 @@
 # files, 3 when it takes none.
 _mxfp4_repack_values() {
   case $1 in
-    --arch) echo sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 ;;
+    --arch) echo sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 A100 L40S H100 H200 B200 B300 GB200 MI300X MI325X MI355X ;;
     --platform) echo cuda rocm xpu cpu other ;;
     --moe-backend)
       echo auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass \
@@ -39,8 +39,9 @@ _mxfp4_repack_values() {
     --emit) echo packed loaded ;;
     --shard) echo auto ;;
     --progress | --color) echo auto always never ;;
-    --memory) echo 256MiB 1GiB 4GiB ;;
-    --env | --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
+    --memory) echo 256MiB 1GiB 4GiB 0.5GiB 8GB ;;
+    --env) echo VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS= ;;
+    --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
     --target | --quantization-config | --model-config | --against | --batch | --html | -o | --output)
       return 2 ;;
     *) return 3 ;;
@@ -62,11 +63,15 @@ _mxfp4_repack_flags() {
         --include-rest --model-card --dry-run --shard --resume --check --force ;;
     inspect) echo $every $machine --tensors --layer --html ;;
     explain) echo $every $machine --against --all --batch --history ;;
-    verify) echo $every $resources --against --style --model-config ;;
+    verify) echo $every $resources --against --style --model-config --some-ranks ;;
+    fits)
+      echo $every --revision --target --arch --moe-backend --libs --env --tp-size --pcp-size --dp-size \
+        --enable-expert-parallel --all2all-backend --enable-eplb --sequence-parallel ;;
     diff) echo $every $resources ;;
     unpack) echo $every $resources --output --force ;;
     finalize) echo $every $resources --model-card ;;
     list) echo $every --revision ;;
+    completion) echo --help ;;
     *) echo --help --version ;;
   esac
 }
@@ -79,7 +84,7 @@ _mxfp4_repack_propose() {
 
 _mxfp4_repack() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands='convert inspect explain verify diff unpack finalize list' command='' i values status
+  local commands='convert inspect explain verify fits diff unpack finalize list completion' command='' i values status
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; ++i)); do
     if [[ " $commands " == *" ${COMP_WORDS[i]} "* ]]; then
@@ -93,6 +98,8 @@ _mxfp4_repack() {
   elif [[ $previous == '=' ]]; then
     previous=${COMP_WORDS[COMP_CWORD - 2]}
   fi
+  # What explain compares is another release; what verify compares is a checkpoint.
+  if [[ $command == explain && $previous == --against ]]; then previous=--revision; fi
   values=$(_mxfp4_repack_values "$previous")
   status=$?
   if ((status == 0)); then
@@ -103,7 +110,7 @@ _mxfp4_repack() {
       current=${current##*,}
     fi
     _mxfp4_repack_propose -P "$head" -W "$values" -- "$current"
-    if [[ $previous == --knob ]]; then compopt -o nospace 2>/dev/null; fi
+    if [[ $previous == --knob || $previous == --env ]]; then compopt -o nospace 2>/dev/null; fi
   elif ((status == 1)); then
     return
   elif ((status == 3)) && [[ $current == -* ]]; then
@@ -111,7 +118,9 @@ _mxfp4_repack() {
   elif ((status == 3)) && [[ -z $command ]]; then
     _mxfp4_repack_propose -W "$commands" -- "$current"
   elif ((status == 3)) && [[ $command == list ]]; then
-    _mxfp4_repack_propose -W 'backends layouts machines revisions styles' -- "$current"
+    _mxfp4_repack_propose -W 'backends knobs layouts libraries machines revisions styles variables' -- "$current"
+  elif ((status == 3)) && [[ $command == completion ]]; then
+    _mxfp4_repack_propose -W 'bash fish zsh' -- "$current"
   else
     compopt -o filenames 2>/dev/null
     _mxfp4_repack_propose -f -- "$current"

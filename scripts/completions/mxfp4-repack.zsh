@@ -2,51 +2,56 @@
 # zsh completion for mxfp4-repack(1). tests/cli/flags.sh compares it with --help and the man page.
 
 _mxfp4_repack() {
-  local -a every machine resources commands
+  local -a every deployment machine resources commands
   commands=(
     'convert:repack a checkpoint for one backend'
     'inspect:show what is in a checkpoint or a blob'
     'explain:say which backend a deployment gets, and why'
     'verify:check a blob'
+    'fits:say whether a blob fits a release and a machine'
     'diff:compare two blobs'
     'unpack:give back the loaded layout'
     'finalize:finish a blob made in shards'
     'list:show the tables'
+    'completion:print a completion script'
   )
   every=(
-    '(-h --help)'{-h,--help}'[show help]'
+    '-h[show examples and flags]'
+    '--help[show help]'
     '--json[one JSON document on stdout]'
     '--progress=[when to draw a progress bar]:when:(auto always never)'
     '--color=[when to use colour]:when:(auto always never)'
     '-v[say more]'
     '(-q --quiet)'{-q,--quiet}'[say only what goes wrong]'
   )
-  machine=(
-    '--arch=[GPU or CPU architecture]:architecture:(sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64)'
-    '--platform=[follows from --arch where it can]:platform:(cuda rocm xpu cpu other)'
+  deployment=(
+    '--revision=[vLLM release that serves]:revision: '
     '--target=[facts of the machine as JSON]:file:_files'
+    '--arch=[GPU or CPU architecture]:architecture:(sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 A100 L40S H100 H200 B200 B300 GB200 MI300X MI325X MI355X)'
     '--moe-backend=[the option of the engine]:backend:(auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation)'
+    '--libs=[kernel packages there]:packages:_values -s , package aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels'
+    '*--env=[NAME=VALUE of the serving process]:variable:(VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS=)'
+    '--tp-size=[tensor parallel size]:size: '
+    '--pcp-size=[prefill context parallel size]:size: '
+    '--dp-size=[data parallel size]:size: '
+    '--enable-expert-parallel[split by experts]'
+    '--all2all-backend=[all-to-all kernels]:backend:(allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided)'
+    '--enable-eplb[expert load balancing]'
+    '--sequence-parallel[sequence parallel MoE]'
+  )
+  machine=(
+    '--platform=[follows from --arch where it can]:platform:(cuda rocm xpu cpu other)'
     '--backend=[skip the oracle]:backend:(AITER_TRITON_MXFP4_BF16 AITER_TRITON_MXFP4_MXFP4 B12X_MXFP4_BF16 B12X_MXFP4_MXFP8 CUTLASS_MXFP4_MXFP4 FLASHINFER_MOE_EP_CUTEDSL FLASHINFER_MOE_EP_DEEP_GEMM AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_TRTLLM_MXFP4_MXFP8 HUMMING MARLIN NONE TRITON TRITON_UNFUSED XPU)'
     '--family=[converter family]:family:(gpt_oss generic)'
     '--selector=[selection function]:selector:(gpt_oss deepseek_v4)'
     '--quantization-config=[override object, or its file]:file:_files'
-    '--libs=[kernel packages there]:packages:_values -s , package aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels'
     '*--no-lib=[this package is not there]:package:(aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels)'
     '--activation=[activation of the experts]:activation:(silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul)'
     '--routing-method=[routing method]:method:(Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Unspecified DeepseekV4 Custom Simulated)'
-    '*--env=[NAME=VALUE of the serving process]:variable: '
     '*--knob=[layout parameter]:parameter:(params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size=)'
     '--pad=[round sizes, or not]:padding:(auto none)'
-    '--revision=[vLLM release that serves]:revision: '
     '--allow-known-defects[accept bytes known to be wrong]'
     '--allow-unservable[write what the engine would not serve]'
-    '--tp-size=[tensor parallel size]:size: '
-    '--dp-size=[data parallel size]:size: '
-    '--pcp-size=[prefill context parallel size]:size: '
-    '--all2all-backend=[all-to-all kernels]:backend:(allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided)'
-    '--enable-expert-parallel[split by experts]'
-    '--enable-eplb[expert load balancing]'
-    '--sequence-parallel[sequence parallel MoE]'
     '--enable-lora[LoRA adapters]'
     '--expert-placement=[which experts a rank holds]:placement:(linear round_robin)'
     '--rank=[only the blob of this rank]:rank: '
@@ -56,12 +61,13 @@ _mxfp4_repack() {
   )
   resources=(
     '(-j --threads)'{-j,--threads=}'[workers]:number: '
-    '--memory=[budget for buffers]:size:(256MiB 1GiB 4GiB)'
+    '--memory=[budget for buffers]:size:(256MiB 1GiB 4GiB 0.5GiB 8GB)'
   )
 
   local curcontext=$curcontext state line
   _arguments -C \
-    '(-h --help)'{-h,--help}'[show help]' \
+    '-h[show examples and flags]' \
+    '--help[show help]' \
     '(-V --version)'{-V,--version}'[show the version]' \
     '1:command:->command' '*::argument:->argument'
   case $state in
@@ -70,7 +76,7 @@ _mxfp4_repack() {
       curcontext=${curcontext%:*:*}:mxfp4-repack-$line[1]:
       case $line[1] in
         convert)
-          _arguments $every $machine $resources \
+          _arguments $every $deployment $machine $resources \
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \
             '--compress=[seekable zstd, or plain]:method:(zstd none)' \
             '--level=[how hard to compress]:level: ' \
@@ -84,13 +90,13 @@ _mxfp4_repack() {
             '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:checkpoint:_files' ;;
         inspect)
-          _arguments $every $machine \
+          _arguments $every $deployment $machine \
             '--tensors[list the tensors of all layers]' \
             '--layer=[list the tensors of this layer]:layer: ' \
             '--html=[page to write]:file:_files' \
             '1:checkpoint or blob:_files' ;;
         explain)
-          _arguments $every $machine \
+          _arguments $every $deployment $machine \
             '--against=[what another revision decides differently]:revision:' \
             '--history[every release: backend, sizes, blobs]' \
             '--all[every backend and how to get it]' \
@@ -101,7 +107,9 @@ _mxfp4_repack() {
             '--against=[checkpoint to compare with]:checkpoint:_files' \
             '--style=[naming style]:style:(gpt_oss gpt_oss_original deepseek_v4 quark compressed_tensors mxfp4 loaded)' \
             '--model-config=[config.json of the checkpoint]:file:_files' \
+            '--some-ranks[ranks may be missing]' \
             '1:blob:_directories' ;;
+        fits) _arguments $every $deployment '1:blob:_directories' ;;
         diff) _arguments $every $resources '1:blob:_directories' '2:blob:_directories' ;;
         unpack)
           _arguments $every $resources \
@@ -112,7 +120,10 @@ _mxfp4_repack() {
         list)
           _arguments $every \
             '--revision=[vLLM release that serves]:revision: ' \
-            '1:table:(backends layouts machines revisions styles)' ;;
+            '1:table:(backends knobs layouts libraries machines revisions styles variables)' \
+            '2:layout: ' ;;
+        completion)
+          _arguments '-h[show examples and flags]' '--help[show help]' '1:shell:(bash fish zsh)' ;;
       esac ;;
   esac
 }

@@ -93,7 +93,7 @@ def from_zsh():
         found = set(re.findall(r"'\*?(--?[\w-]+)=?\[", body))
         for several in re.findall(r"\{([^}]*)\}", body):
             found |= {flag.rstrip("=") for flag in several.split(",")}
-        for name in re.findall(r"\$(every|machine|resources)\b", body):
+        for name in re.findall(r"\$(every|deployment|machine|resources)\b", body):
             found |= flags(arrays[name])
         return found
 
@@ -139,7 +139,9 @@ def names_in_hint(flag):
 def compare_values():
     """The closed lists that completions carry, against the program's tables."""
     known = {"--backend": rows("backends", "backend"), "--style": rows("styles", "style"),
-             "--moe-backend": names_in_hint("--moe-backend"), "--no-lib": names_in_hint("--no-lib")}
+             "--moe-backend": names_in_hint("--moe-backend"), "--no-lib": names_in_hint("--no-lib"),
+             "--env": {name + "=" for name in rows("variables", "variable")},
+             "--knob": {name + "=" for name in rows("knobs", "knob")}}
     texts = {name: read("scripts", "completions", "mxfp4-repack." + name) for name in
              ("bash", "fish", "zsh")}
     differences = []

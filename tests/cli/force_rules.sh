@@ -236,7 +236,7 @@ clean 'a mount point'
 mount -t tmpfs -o size=$(($(du -sk old | cut -f1) + 40))k none small
 cp -r old small/out
 expect_exit 5 "$BIN" convert "$model" -o small/out --arch sm90 --force
-expect_one_error 'small/out: needs up to [0-9]* bytes beside the old result, which stays until the new one is complete; the file system has [0-9]* free$'
+expect_one_error 'small/out: needs up to [0-9.]* [KMG]iB beside the old result, which stays until the new one is complete; the file system has [0-9.]* [KMG]iB free$'
 diff -r old small/out
 clean 'a full disk'
 MOUNTS

@@ -31,6 +31,24 @@ END
 expect_exit 2 "$BIN" inspect out --layer 7
 expect_one_error '--layer: there is no MoE layer 7; the MoE layers are 0 to 1$'
 
+# A layer file that is missing, short or not the blob's: a warning, and a finding in JSON.
+cp -r out broken
+rm broken/layer-00000.safetensors.zst
+truncate -s -1 broken/layer-00001.safetensors.zst
+cp out/layer-00001.safetensors.zst broken/layer-00007.safetensors.zst
+expect_exit 0 "$BIN" inspect broken --json
+"$python" - <<'END'
+import json
+document = json.load(open("stdout"))
+findings = document["ranks"][0]["findings"]
+for text in "00000.safetensors.zst: missing", " in the manifest", "00007.safetensors.zst: not in the manifest":
+    assert any(text in finding for finding in findings), (text, findings)
+assert len(findings) == 3 and set(findings) <= set(document["warnings"]), document
+END
+[ "$(grep -c '^mxfp4-repack: warning: broken/layer-0000' stderr)" = 3 ] || { cat stderr >&2; fail 'three faults are not seen'; }
+expect_exit 0 "$BIN" inspect out --json
+grep -q '"findings": \[\]' stdout || fail 'a whole blob has findings'
+
 # One shape for a checkpoint and a blob; the source and its fingerprint; the sizes of layers.
 expect_exit 0 "$BIN" inspect "$model" --tensors --json
 mv stdout checkpoint.json
@@ -43,6 +61,7 @@ def keys(value):
 checkpoint, blob = (json.load(open(name))["ranks"][0] for name in ("checkpoint.json", "stdout"))
 parallel = blob.pop("parallel")
 assert parallel and checkpoint.pop("parallel") is None
+assert blob.pop("findings") == []
 a, b = keys(checkpoint), keys(blob)
 assert a == b, (a, b)
 assert checkpoint["source"] == blob["source"] and len(blob["source"]["fingerprint"]) == 32, blob["source"]

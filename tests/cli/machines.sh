@@ -68,6 +68,10 @@ while IFS='|' read -r name hint; do
   grep -qxF "hint: $hint" stderr || { cat stderr >&2; fail "no hint for $name"; }
 done <<'END'
 cpu|--arch x86_64 or --arch aarch64 is a CPU
+4090|did you mean --arch 'RTX 4090'?
+5090|did you mean --arch 'RTX 5090'?
+Arc B580|Intel's GPUs are all one to the rules: --platform xpu, without --arch
+Max 1550|Intel's GPUs are all one to the rules: --platform xpu, without --arch
 Intel Arc B580|Intel's GPUs are all one to the rules: --platform xpu, without --arch
 H100,B200|one machine at a time: --arch H100
 MI300X or H100|one machine at a time: --arch MI300X

@@ -172,10 +172,16 @@ mixed 'rank-01-of-02: layout: not that of '
 expect_exit 0 "$BIN" inspect two
 [ ! -s stderr ] || fail 'inspect warns of ranks that belong together'
 rm -r two/rank-01-of-02
-for command in verify inspect; do
+expect_exit 1 "$BIN" verify two
+grep -qx 'two: 1 of 2 ranks is here; rank 1 is not' stdout || fail 'half a blob holds'
+expect_exit 1 "$BIN" verify two --json
+grep -q '"holds": false' stdout || fail 'half a blob holds'
+for command in 'verify --some-ranks' inspect; do
+  # shellcheck disable=SC2086
   expect_exit 0 "$BIN" $command two
   grep -q 'warning: two: 1 of 2 ranks is here; rank 1 is not$' stderr || fail "$command: a missing rank is not told"
-  expect_exit 0 "$BIN" $command two/rank-00-of-02
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" ${command%% *} two/rank-00-of-02
   [ ! -s stderr ] || fail "$command: one rank by its name is all that was asked for"
 done
 expect_exit 0 "$BIN" unpack two -o loaded

@@ -10,7 +10,9 @@ while IFS= read -r command; do
   read -r -a words <<<"$command"
   expect_exit 0 "$BIN" "${words[@]}"
   masked <stdout >printed
-  sed -n "/^    \$ mxfp4-repack ${words[0]} /{n;s/^    //p}" screen | masked | diff - printed ||
+  awk -v command="    \$ mxfp4-repack ${words[0]} " '
+    /^    \$ / || !NF { on = 0 } on { print substr($0, 5) } index($0, command) == 1 { on = 1 }' screen |
+    masked | diff - printed ||
     fail "README.md shows something else: $command"
   count=$((count + 1))
 done < <(sed -n 's/^    \$ mxfp4-repack //p' screen)

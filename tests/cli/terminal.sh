@@ -10,7 +10,7 @@ on_terminal() {
 fits() { [ "$(LC_ALL=C.UTF-8 wc -L <"$1")" -le 80 ] || { cat "$1" >&2; fail "$2: wider than 80"; }; }
 
 # Help: examples before flags, every command, nothing wider than the terminal.
-for command in '' convert inspect explain verify diff unpack finalize list; do
+for command in '' convert inspect explain verify fits diff unpack finalize list completion; do
   # shellcheck disable=SC2086
   expect_exit 0 "$BIN" $command --help
   fits stdout "$command --help"
@@ -19,7 +19,7 @@ for command in '' convert inspect explain verify diff unpack finalize list; do
   grep -qE "^  mxfp4-repack ${command:-explain} " stdout || fail "$command --help: no example of itself"
 done
 # The examples are ones that parse: none is a usage error.
-for command in convert inspect explain verify diff unpack finalize list; do
+for command in convert inspect explain verify fits diff unpack finalize list completion; do
   "$BIN" "$command" --help | sed -n '/^Examples:/,/^$/s/^  mxfp4-repack //p' | sed 's/ *#.*//' >examples
   while read -r -a words; do
     got=0
@@ -31,7 +31,8 @@ done
 # Tables.
 expect_exit 0 "$BIN" convert "$model" -o out --arch sm90
 expect_exit 0 "$BIN" convert "$model" -o ranks --arch sm90 --tp-size 2 --backend MARLIN
-for command in 'list backends' 'list layouts' 'list machines' 'list revisions' 'list styles' 'inspect out' \
+for command in 'list backends' 'list layouts' 'list machines' 'list revisions' 'list styles' 'list variables' \
+  'list libraries' 'list knobs' 'list layouts triton' 'fits out --revision 0.30' '--version -v' 'convert -h' 'inspect out' \
   'inspect ranks' "explain --arch sm90" "explain --arch sm100 --moe-backend triton"; do
   # shellcheck disable=SC2086
   "$BIN" $command >stdout 2>/dev/null || true

@@ -55,12 +55,12 @@ TEST(RuleSet, LayoutRowsEqualTheSnapshot) {
 }
 
 TEST(RuleSet, ReleasesAreFoundByNumber) {
-  for (const std::string_view name : {"0.33.0", "v0.33.0", "vllm-0.33.0"}) {
+  for (const std::string_view name : {"0.33.0", "v0.33.0", "vllm-0.33.0", "0.33"}) {
     const Release* release = find_release(name);
     ASSERT_NE(release, nullptr) << name;
     EXPECT_EQ(release->version, "0.33.0");
   }
-  EXPECT_EQ(find_release("0.33"), nullptr);
+  EXPECT_EQ(find_release("0.3"), nullptr);
   EXPECT_EQ(find_release(""), nullptr);
   EXPECT_EQ(find_release("v2026-05-18"), nullptr);
   EXPECT_EQ(nearest_release("0.31.7").version, "0.31.0");

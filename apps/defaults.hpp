@@ -1,0 +1,38 @@
+// Defaults of the person who runs the program every day: variables MXFP4_REPACK_REVISION, _THREADS,
+// _MEMORY and _COLOR, and behind them a JSON file with the members revision, threads, memory, color.
+// A flag wins over both; for the release, the --target file's vLLM does too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mxfp4 {
+
+// A default and the variable or file that gives it; an empty value: none.
+struct Default {
+  std::string value;
+  std::string from;
+};
+
+struct Defaults {
+  Default revision;
+  Default threads;  // 1 to 1024
+  Default memory;   // a size, as --memory takes it
+  Default color;    // auto, always, never
+
+  // Those that are there, as explain -v shows them: "threads 8 (MXFP4_REPACK_THREADS)".
+  [[nodiscard]] std::vector<std::string> words() const;
+};
+
+// Returns the value of an environment variable, or null.
+using GetVariable = const char* (*)(const char* name);
+
+// Reads variables and file: MXFP4_REPACK_DEFAULTS names it, else it is mxfp4-repack/defaults.json in
+// XDG_CONFIG_HOME or ~/.config, where it may be missing. Throws Error::usage naming the variable,
+// Error::input naming the file and its member.
+[[nodiscard]] Defaults read_defaults(GetVariable get);
+
+}  // namespace mxfp4

@@ -1,0 +1,200 @@
+#include "apps/list_facts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "apps/options.hpp"
+#include "apps/text_layout.hpp"
+#include "lib/layouts/knob_table.hpp"
+#include "lib/revisions/fact_uses.hpp"
+#include "lib/revisions/revisions.hpp"
+#include "lib/revisions/tested_libraries.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using UsesOf = FactUses (*)(const RuleSet& rules);
+
+// A name with all that any of the releases decides by it.
+struct ListedFact {
+  Decides decides;
+  std::vector<const Release*> releases;  // oldest first
+};
+
+std::map<std::string, ListedFact> listed(UsesOf uses_of, const RuleSet* only) {
+  std::map<std::string, ListedFact> facts;
+  for (const Release* release : all_releases()) {
+    if (only != nullptr && release->name != only->name) continue;
+    for (const auto& [name, decides] : uses_of(rules_of(*release))) {
+      ListedFact& fact = facts[name];
+      fact.releases.push_back(release);
+      for (const auto& [what, about] : decides)
+        fact.decides[what].insert(about.begin(), about.end());
+    }
+  }
+  return facts;
+}
+
+// "the layout of MARLIN"
+std::vector<std::string> decides_words(const Decides& decides) {
+  std::vector<std::string> words;
+  for (const auto& [what, about] : decides) {
+    words.push_back(about.empty() ? what : fmt::format("{}: {}", what, fmt::join(about, ", ")));
+  }
+  return words;
+}
+
+std::string_view number_of(const Release& release) {
+  return release.version.empty() ? release.name : release.version;
+}
+
+// "all", "0.21.0 to 0.26.0, 0.33.0"
+std::string releases_words(const std::vector<const Release*>& releases) {
+  const auto all = all_releases();
+  if (releases.size() == all.size()) return "all";
+  std::vector<std::string> runs;
+  for (size_t at = 0; at < all.size();) {
+    const auto has = [&](size_t i) {
+      return std::ranges::find(releases, all[i]) != releases.end();
+    };
+    if (!has(at)) {
+      ++at;
+      continue;
+    }
+    size_t last = at;
+    while (last + 1 < all.size() && has(last + 1)) ++last;
+    runs.push_back(last == at
+                       ? std::string(number_of(*all[at]))
+                       : fmt::format("{} to {}", number_of(*all[at]), number_of(*all[last])));
+    at = last + 1;
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
+}
+
+std::vector<std::string_view> release_names(const std::vector<const Release*>& releases) {
+  std::vector<std::string_view> names;
+  for (const Release* release : releases) names.push_back(release->name);
+  return names;
+}
+
+// The lines that say what a name decides, and in which releases.
+void append_fact(std::string& out, const ListedFact& fact) {
+  std::string first = "  decides   ";
+  for (const std::string& words : decides_words(fact.decides)) {
+    append_wrapped(out, first, 12, words);
+    first = std::string(12, ' ');
+  }
+  append_wrapped(out, "  releases  ", 12, releases_words(fact.releases));
+}
+
+// The platforms whose usual installation has the package.
+std::vector<std::string_view> stock_on(const RuleSet& rules, std::string_view package) {
+  std::vector<std::string_view> platforms;
+  for (const StockRow& row : rules.stock_packages) {
+    if (std::ranges::find(row.packages, package) != row.packages.end()) {
+      platforms.push_back(platform_name(row.platform));
+    }
+  }
+  return platforms;
+}
+
+constexpr const char* kWorldDecides =
+    "the size of the serving world, for an input that is one rank's already";
+
+const RuleSet& newest_of(const ListedFact& fact) { return rules_of(*fact.releases.back()); }
+
+}  // namespace
+
+std::string variables_text(const Console& console, const RuleSet* only) {
+  std::string out;
+  for (const auto& [name, fact] : listed(variable_uses, only)) {
+    out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(name));
+    append_fact(out, fact);
+  }
+  return out;
+}
+
+Json variables_json(const RuleSet* only) {
+  Json json = Json::array();
+  for (const auto& [name, fact] : listed(variable_uses, only)) {
+    json.push_back({{"variable", name},
+                    {"decides", decides_words(fact.decides)},
+                    {"revisions", release_names(fact.releases)}});
+  }
+  return json;
+}
+
+std::string libraries_text(const Console& console, const RuleSet* only) {
+  std::string out;
+  for (const auto& [name, fact] : listed(package_uses, only)) {
+    out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(name));
+    const RuleSet& newest = newest_of(fact);
+    if (const LibraryPin* pin = pin_of(newest.pins, name)) {
+      append_wrapped(out, "  version   ", 12,
+                     fmt::format("{} {} in {}", pin->library, pin->version, newest.name));
+    }
+    const auto platforms = stock_on(newest, name);
+    append_wrapped(
+        out, "  stock     ", 12,
+        platforms.empty() ? "on no platform" : fmt::format("on {}", fmt::join(platforms, ", ")));
+    append_fact(out, fact);
+    for (const TestedLibrary& row : tested_with(name)) {
+      append_wrapped(out, "  tested    ", 12,
+                     fmt::format("{}: {}", row.layout->id, fmt::join(row.versions, ", ")));
+    }
+  }
+  return out;
+}
+
+Json libraries_json(const RuleSet* only) {
+  Json json = Json::array();
+  for (const auto& [name, fact] : listed(package_uses, only)) {
+    const RuleSet& newest = newest_of(fact);
+    const LibraryPin* pin = pin_of(newest.pins, name);
+    Json tested = Json::array();
+    for (const TestedLibrary& row : tested_with(name)) {
+      tested.push_back({{"layout", row.layout->id}, {"versions", row.versions}});
+    }
+    json.push_back({{"library", name},
+                    {"version", pin == nullptr ? Json() : Json(pin->version)},
+                    {"stock_on", stock_on(newest, name)},
+                    {"decides", decides_words(fact.decides)},
+                    {"revisions", release_names(fact.releases)},
+                    {"tested_with", std::move(tested)}});
+  }
+  return json;
+}
+
+std::string knobs_text(const Console& console) {
+  std::string out;
+  const auto append = [&](std::string_view name, std::string values, std::string_view decides) {
+    out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(name));
+    std::ranges::replace(values, '|', ' ');
+    append_wrapped(out, "  values    ", 12, values);
+    append_wrapped(out, "  decides   ", 12, decides);
+  };
+  for (const Knob& knob : kKnobs) {
+    append(knob.name, std::string(knob.values), knob.decides);
+    if (!knob.variable.empty()) append_wrapped(out, "  variable  ", 12, knob.variable);
+  }
+  append(kWorldKnob, "N", kWorldDecides);
+  return out;
+}
+
+Json knobs_json() {
+  Json json = Json::array();
+  for (const Knob& knob : kKnobs) {
+    json.push_back({{"knob", knob.name},
+                    {"values", knob.values},
+                    {"decides", knob.decides},
+                    {"variable", text_or_null(knob.variable)}});
+  }
+  json.push_back(
+      {{"knob", kWorldKnob}, {"values", "N"}, {"decides", kWorldDecides}, {"variable", Json()}});
+  return json;
+}
+
+}  // namespace mxfp4

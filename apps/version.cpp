@@ -1,0 +1,53 @@
+#include "apps/version.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/Version.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+
+#include "apps/embedded.hpp"
+#include "apps/text_layout.hpp"
+#include "formats/blob/seekable_zstd.hpp"
+#include "lib/kernels/instruction_sets.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+
+std::string version_text(bool verbose) {
+  std::string out = "mxfp4-repack " MXFP4_REPACK_VERSION "\n";
+  if (!verbose) return out;
+  const auto field = [&](std::string_view name, std::string_view text) {
+    append_wrapped(out, fmt::format("  {:<14}", name), 16, text);
+  };
+  if (!built_from_commit().empty()) field("commit", built_from_commit());
+  const std::span<const Release* const> releases = all_releases();
+  field("vLLM",
+        fmt::format("{} to {} ({}), the newest release known; list revisions shows all",
+                    releases.front()->version, newest_release().version, newest_release().date));
+  field("layouts", fmt::format("{}", all_layouts().size()));
+  field("libraries",
+        fmt::format("zstd {}, fmt {}.{}.{}, nlohmann-json {}.{}.{}, CLI11 {}",
+                    zstd_library_version(), FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
+                    FMT_VERSION % 100, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                    NLOHMANN_JSON_VERSION_PATCH, CLI11_VERSION));
+  const std::vector<std::string> sets = kernels::instruction_sets();
+  field("instructions", fmt::format("{}; here: {}", sets.front(), fmt::join(sets, ", ")));
+  return out;
+}
+
+bool asks_for_long_version(const std::vector<std::string>& words) {
+  static const std::set<std::string> kVersion = {"--version", "-V", "-vV", "-Vv"};
+  static const std::set<std::string> kVerbose = {"-v", "--verbose", "-vV", "-Vv"};
+  const auto any = [&](const std::set<std::string>& names) {
+    return std::ranges::any_of(words, [&](const auto& word) { return names.contains(word); });
+  };
+  return any(kVersion) && any(kVerbose) && std::ranges::all_of(words, [](const auto& word) {
+           return kVersion.contains(word) || kVerbose.contains(word);
+         });
+}
+
+}  // namespace mxfp4

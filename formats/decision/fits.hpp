@@ -1,0 +1,42 @@
+// Answers "does it still fit?": whether an engine of some release, on some machine, would read a blob
+// as it is. The first fact that differs is the first reason.
+//
+// Usage:
+//   const Fits answer = fits({.rules = &rules, .release = "vllm-0.33.0"}, manifests);
+//   if (answer.fit == Fit::kNo) print(answer.reasons.front());
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+#include "lib/core/deployment_facts.hpp"
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4 {
+
+struct FitQuestion {
+  const RuleSet* rules = nullptr;  // of the release that serves; null: newer than all known ones
+  std::string release{};           // its name, for words
+  DeploymentFacts
+      facts{};  // of the serving machine and process; what is empty is as the blob has it
+};
+
+enum class Fit : uint8_t {
+  kYes,
+  kNo,
+  kNotKnown,  // the plug-in proves it when the engine starts
+};
+
+struct Fits {
+  Fit fit = Fit::kYes;
+  std::vector<std::string> differs{};  // facts that are not as the blob was made for, as flags
+  std::vector<std::string> reasons{};  // why it does not fit, or why that is not known
+};
+
+// `ranks` are the manifests of all ranks at hand. Facts of a machine that this program does not know
+// are Error::usage, as in every command.
+[[nodiscard]] Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks);
+
+}  // namespace mxfp4

@@ -1,0 +1,38 @@
+# Defaults by variable and by file: a flag wins over both, a variable over the file; explain -v shows them.
+model=$TESTDATA/ingest/gptoss_hf
+export XDG_CONFIG_HOME=$PWD/config
+mkdir -p config/mxfp4-repack
+printf '{"revision": "0.31.0", "threads": 2, "memory": "0.5GiB"}' >config/mxfp4-repack/defaults.json
+expect_exit 0 "$BIN" explain "$model" --arch sm90 -v
+grep -qE '^  rules +vllm-0\.31\.0 ' stdout || fail 'the file has no effect'
+for word in revision:0.31.0 threads:2 memory:0.5GiB; do
+  grep -qE "^  default +${word%:*} ${word#*:} \\(" stdout || { cat stdout; fail "explain -v does not show $word"; }
+done
+grep -q 'no --revision: taking vllm-0.31.0, by .*defaults.json$' stderr || { cat stderr; fail 'a default without a word'; }
+MXFP4_REPACK_REVISION=0.30 expect_exit 0 "$BIN" explain "$model" --arch sm90 -v
+grep -qE '^  rules +vllm-0\.30\.0 ' stdout || fail 'the variable does not win over the file'
+expect_exit 0 "$BIN" explain "$model" --arch sm90 -v --revision 0.29.0
+grep -qE '^  rules +vllm-0\.29\.0 ' stdout || fail 'the flag does not win'
+expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 -q
+grep -q '"revision": "vllm-0.31.0"' out/mxfp4_repack.json || fail 'convert has another default'
+# A blob is asked for a release only by a flag.
+expect_exit 0 "$BIN" inspect out
+! grep -q '^serves' stdout || fail 'a default asks a question'
+expect_exit 0 "$BIN" list styles
+
+# Wrong ones are named by their place.
+MXFP4_REPACK_THREADS=many expect_exit 2 "$BIN" verify out
+expect_one_error "MXFP4_REPACK_THREADS: 'many' is not a number from 1 to 1024\$"
+MXFP4_REPACK_REVISION=9.9.9 expect_exit 2 "$BIN" explain --arch sm90
+expect_one_error 'MXFP4_REPACK_REVISION: 9.9.9 is newer than vllm-[0-9.]*, the newest release that this program knows$'
+printf '{"thread": 2}' >config/mxfp4-repack/defaults.json
+expect_exit 3 "$BIN" verify out
+expect_one_error 'defaults.json: thread: unknown key, expected revision, threads, memory, color$'
+MXFP4_REPACK_DEFAULTS=nowhere.json expect_exit 3 "$BIN" verify out
+expect_one_error 'nowhere.json: cannot be opened: No such file or directory$'
+expect_exit 0 "$BIN" --help
+rm config/mxfp4-repack/defaults.json
+MXFP4_REPACK_COLOR=always expect_exit 0 "$BIN" list styles
+grep -q $'\033' stdout || fail 'no colour'
+MXFP4_REPACK_COLOR=always expect_exit 0 "$BIN" list styles --color never
+! grep -q $'\033' stdout || fail 'the flag does not win'

@@ -1,0 +1,67 @@
+# fits: whether a blob fits a release and a machine, by exit code: 0 yes, 1 no, 7 not known.
+model=$TESTDATA/ingest/gptoss_hf
+convert_quietly "$model" -o new --arch sm90 --revision 0.33.0
+convert_quietly "$model" -o old --arch sm90 --revision 0.25.1
+convert_quietly "$model" -o two --arch sm90 --revision 0.33.0 --tp-size 2
+convert_quietly "$model" -o forced --arch sm90 --revision 0.33.0 --backend MARLIN
+convert_quietly "$model" -o named --arch sm90 --revision 0.33.0 --moe-backend marlin
+printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm90"}' >same.json
+printf '{"vllm": "0.33.0", "platform": "cuda", "arch": "sm100"}' >other.json
+printf '{"vllm": "0.99.0", "platform": "cuda", "arch": "sm90"}' >newer.json
+printf '{"arch": "MI300X"}' >amd.json
+
+# EXIT|first reason|arguments
+while IFS='|' read -r code reason arguments; do
+  # shellcheck disable=SC2086
+  expect_exit "$code" "$BIN" fits $arguments
+  # Long reasons are broken at words.
+  [ -z "$reason" ] || tr -s '\n ' '  ' <stdout | grep -qE " because $reason" || { cat stdout >&2; fail "fits $arguments: not the reason"; }
+  [ -n "$reason" ] || ! grep -q '^  because' stdout || { cat stdout >&2; fail "fits $arguments: a reason for yes"; }
+  # shellcheck disable=SC2086
+  expect_exit "$code" "$BIN" fits $arguments --json
+  "$python" -c 'import json,sys; assert json.load(open("stdout"))["fits"] is {"0": True, "1": False, "7": None}[sys.argv[1]]' "$code"
+done <<'END'
+0||new --revision 0.33.0
+0||new --revision 0.30
+0||new --target same.json
+0||two --revision 0.33.0
+0||two --tp-size 2
+0||forced --revision 0.33.0
+0||named --revision 0.33.0
+0||named --revision 0.33.0 --moe-backend marlin
+1|layout triton/hopper-s4 there, this blob has triton/hopper|old --revision 0.33.0
+1|layout triton/hopper there, this blob has triton/hopper-s4|new --revision 0.25.1
+1|the engine chooses .* there, this blob is for TRITON|new --target other.json
+1|the engine chooses .* there, this blob is for TRITON|new --arch B200
+1|.* there, this blob has |new --target amd.json
+1|the engine chooses MARLIN there, this blob is for TRITON|new --moe-backend marlin --revision 0.33.0
+1|the engine chooses TRITON there, this blob is for MARLIN|named --moe-backend auto --revision 0.33.0
+1|4 ranks there, this blob is of 2 ranks|two --tp-size 4
+1|1 rank there, this blob is of 2 ranks|two --tp-size 1
+7|0.99.0 is newer than vllm-|new --revision 0.99.0
+7|0.99.0 is newer than vllm-|new --target newer.json
+END
+expect_exit 1 "$BIN" fits new --target other.json
+grep -qx '  differs  --arch: sm90, now sm100' stdout || { cat stdout >&2; fail 'not the fact that differs'; }
+
+# Of some of the ranks the answer is not known; inspect ends with the same code, for the same reasons.
+mkdir part
+cp -r two/rank-01-of-02 part/
+expect_exit 7 "$BIN" fits part --revision 0.33.0
+grep -q "^  because  not known: the sizes there follow from all 2 ranks' blobs" stdout || fail 'not why'
+for arguments in '0 new --revision 0.33.0' '1 old --revision 0.33.0' '7 new --revision 0.99.0' '7 part --revision 0.33.0'; do
+  # shellcheck disable=SC2086
+  expect_exit ${arguments%% *} "$BIN" inspect ${arguments#* }
+  grep -q "^serves " stdout || fail "inspect $arguments has no answer"
+done
+expect_exit 0 "$BIN" inspect new
+
+# Misuse.
+expect_exit 2 "$BIN" fits new
+expect_one_error "fits: nothing differs from the blob's own deployment$"
+expect_exit 2 "$BIN" fits new --revision yesterday
+expect_exit 3 "$BIN" fits "$model" --revision 0.33.0
+expect_exit 3 "$BIN" fits nothing --revision 0.33.0
+expect_exit 2 "$BIN" fits new --arch sm999
+expect_exit 2 "$BIN" inspect new --arch sm90
+grep -qx 'hint: mxfp4-repack fits new says whether the blob fits a deployment' stderr || fail 'no hint'

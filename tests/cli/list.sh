@@ -1,0 +1,105 @@
+# list: what can be said to --env, --libs, --knob and --moe-backend, with what each decides and where; one
+# layout by name. --version -v, completion and -h.
+expect_exit 0 "$BIN" list variables
+grep -qx 'VLLM_MARLIN_INPUT_DTYPE' stdout || fail 'no variable'
+expect_exit 0 "$BIN" list variables --json
+mv stdout variables.json
+expect_exit 0 "$BIN" list libraries --json
+mv stdout libraries.json
+expect_exit 0 "$BIN" list knobs --json
+mv stdout knobs.json
+expect_exit 0 "$BIN" list backends --json
+mv stdout backends.json
+"$BIN" list revisions --json >revisions.json
+"$python" - "$BIN" <<'PY'
+import json, subprocess, sys
+BIN = sys.argv[1]
+load = lambda name: json.load(open(name + ".json"))[name]
+releases = [row["revision"] for row in load("revisions")]
+def accepted(*flags):
+    return subprocess.run([BIN, "explain", "--arch", "sm90", *flags], capture_output=True).returncode != 2
+for row in load("variables"):
+    assert row["decides"] and row["revisions"], row
+    assert set(row["revisions"]) <= set(releases), row
+    assert accepted("--env", row["variable"] + "=1", "--backend", "XPU") or row["variable"].startswith("VLLM_HUMMING"), row
+    # A release that is not named has no rule that looks at it, and says so.
+    for release in set(releases[-1:]) - set(row["revisions"]):
+        got = subprocess.run([BIN, "explain", "--arch", "sm90", "--env", row["variable"] + "=1", "--revision", release],
+                             capture_output=True, text=True)
+        assert f"no rule of {release} looks at" in got.stderr, (row, got.stderr)
+for row in load("libraries"):
+    assert row["revisions"], row
+    assert accepted("--libs", row["library"], "--revision", row["revisions"][-1]), row
+names = {row["library"]: row for row in load("libraries")}
+assert names["flashinfer"]["version"] and names["flashinfer"]["tested_with"], names["flashinfer"]
+assert "cuda" in names["triton_kernels"]["stock_on"], names["triton_kernels"]
+for row in load("knobs"):
+    value = {"VERSION": "12.9", "N": "2"}.get(row["values"], row["values"].split("|")[0])
+    assert accepted("--knob", f"{row['knob']}={value}"), row
+    if "|" in row["values"]:
+        assert not accepted("--knob", row["knob"] + "=bogus"), row
+for name in {name for row in load("backends") for name in row["moe_backend"]}:
+    assert accepted("--moe-backend", name), name
+assert any("triton" in row["moe_backend"] for row in load("backends") if row["backend"] == "TRITON")
+PY
+expect_exit 0 "$BIN" list variables --revision 0.21.0
+expect_exit 0 "$BIN" list backends
+grep -qE '^TRITON  --moe-backend .*triton' stdout || fail 'no names of --moe-backend'
+
+# One layout, or a family.
+expect_exit 0 "$BIN" list layouts triton/hopper-s4
+[ "$(grep -c '^[a-z]' stdout)" = 1 ] || fail 'not one layout'
+expect_exit 0 "$BIN" list layouts triton --json
+"$python" -c 'import json; ids = [row["id"] for row in json.load(open("stdout"))["layouts"]]; assert len(ids) > 1 and all(i.startswith("triton/") for i in ids), ids'
+expect_exit 2 "$BIN" list layouts triton/hoper-s4
+grep -q '^hint: the nearest names: triton/hopper-s4' stderr || { cat stderr >&2; fail 'no near name'; }
+expect_exit 2 "$BIN" list styles triton
+expect_one_error "'triton': of no use with list styles$"
+
+# What a bug report needs.
+for words in '--version -v' '-V -v' '-v --version' '-vV'; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" $words
+  for line in 'mxfp4-repack [0-9.]+' '  vLLM +0\.21\.0 to [0-9.]+ ' '  libraries +zstd [0-9.]+, ' '  instructions +[A-Z]'; do
+    grep -qE "^$line" stdout || { cat stdout >&2; fail "$words: no line $line"; }
+  done
+done
+expect_exit 0 "$BIN" --version
+[ "$(wc -l <stdout)" = 1 ] || fail '--version is more than a line'
+
+# The completion scripts are the files; the short help is short and names every flag.
+for shell in bash fish zsh; do
+  expect_exit 0 "$BIN" completion $shell
+  cmp stdout "$SOURCE_DIR/scripts/completions/mxfp4-repack.$shell" || fail "completion $shell"
+done
+expect_exit 2 "$BIN" completion csh
+for command in convert explain list; do
+  expect_exit 0 "$BIN" $command -h
+  [ "$(wc -l <stdout)" -lt 50 ] || fail "$command -h is long"
+  "$BIN" $command --help | grep -oE '^  (-., )?--[a-z0-9-]+' | grep -oE -- '--.*' | while read -r flag; do
+    grep -qF -- "$flag" stdout || fail "$command -h: no $flag"
+  done
+done
+expect_exit 0 "$BIN" convert --help --arch
+grep -q '^Usage: mxfp4-repack convert' stdout || fail 'a question for help is refused'
+
+# Words that others use for commands, and paths with a letter too few.
+while IFS='|' read -r hint words; do
+  got=0
+  # shellcheck disable=SC2086
+  "$BIN" $words >/dev/null 2>stderr || got=$?
+  [ "$got" != 0 ] || fail "accepted: $words"
+  grep -qx "hint: $hint" stderr || { cat stderr >&2; fail "no such hint: $words"; }
+done <<'END'
+did you mean convert?|repack small
+did you mean verify?|check small
+did you mean variables.json?|explain --arch sm90 --target variable.json
+did you mean variables.json?|inspect varables.json
+END
+
+# A size as people write it.
+model=$TESTDATA/ingest/gptoss_hf
+for size in 8GB 1T 0.5GiB 512m 300MB .5g 1tb; do expect_exit 0 "$BIN" convert "$model" -o out --arch sm90 --memory $size -q --force; done
+for size in 8XB 0.0001GiB 1.5 GB -1 0 1.GiB; do
+  expect_exit 2 "$BIN" convert "$model" -o out --arch sm90 --memory "$size" -q --force
+done
