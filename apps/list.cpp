@@ -65,10 +65,13 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
       others.push_back(backend_name(backend));
       continue;
     }
-    out += console.bold(backend_name(backend));
     const std::vector<std::string_view> names = asked_by(rules, backend);
-    if (!names.empty()) out += fmt::format("  --moe-backend {}", fmt::join(names, ", "));
-    out += "\n";
+    if (names.empty()) {
+      out += console.bold(backend_name(backend)) + "\n";
+    } else {
+      append_wrapped(out, console.bold(backend_name(backend)) + "  ", 4,
+                     fmt::format("--moe-backend {}", fmt::join(names, ", ")));
+    }
     std::vector<std::optional<Family>> seen;  // families of earlier rows, which have precedence
     for (const LayoutRow& row : rules.layouts) {
       if (row.backend != backend) continue;
