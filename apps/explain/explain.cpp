@@ -116,7 +116,9 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   report_told_facts(options.deployment, rules, console);
 
   // Open and decide as convert does; without a checkpoint, assume the usual method class.
-  const Explanation e = explain(request, asked);
+  Explanation e = explain(request, asked);
+  // The hint to ask explain is of no use here: it shows the candidates.
+  if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");
   report_told_versions(options.deployment, e, console);
   report_assumed_rules(options.deployment, rules, console);
   if (console.json()) {
@@ -125,8 +127,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
     console.result(explanation_text(console, rules, options, e));
   }
 
-  // End as convert would, with the same exit code and words; the candidates were shown.
-  if (e.refusal && e.refusal->hint_text() == kExplainHint) throw Error(*e.refusal).hint("");
+  // End as convert would, with the same exit code and words.
   require_conversion(e);
   return kOk;
 }

@@ -6,7 +6,7 @@ printf '{"revision": "0.31.0", "threads": 2, "memory": "0.5GiB"}' >config/mxfp4-
 expect_exit 0 "$BIN" explain "$model" --arch sm90 -v
 grep -qE '^  rules +vllm-0\.31\.0 ' stdout || fail 'the file has no effect'
 for word in revision:0.31.0 threads:2 memory:0.5GiB; do
-  grep -qE "^  default +${word%:*} ${word#*:} \\(" stdout || { cat stdout; fail "explain -v does not show $word"; }
+  grep -qE "^  default +${word%:*} ${word#*:}( |\$)" stdout || { cat stdout; fail "explain -v does not show $word"; }
 done
 grep -q 'no --revision: taking vllm-0.31.0, by .*defaults.json$' stderr || { cat stderr; fail 'a default without a word'; }
 MXFP4_REPACK_REVISION=0.30 expect_exit 0 "$BIN" explain "$model" --arch sm90 -v
