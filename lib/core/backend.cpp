@@ -31,6 +31,8 @@ constexpr std::array kBackends = {
     Backend::HUMMING,
     Backend::FLASHINFER_MOE_EP_CUTEDSL,
     Backend::FLASHINFER_MOE_EP_DEEP_GEMM,
+    Backend::DEEP_GEMM_MEGA_MOE,
+    Backend::AITER_MEGA_MOE,
 };
 
 constexpr std::array<std::string_view, kBackends.size()> kBackendNames = {
@@ -58,6 +60,8 @@ constexpr std::array<std::string_view, kBackends.size()> kBackendNames = {
     "HUMMING",
     "FLASHINFER_MOE_EP_CUTEDSL",
     "FLASHINFER_MOE_EP_DEEP_GEMM",
+    "DEEP_GEMM_MEGA_MOE",
+    "AITER_MEGA_MOE",
 };
 
 constexpr std::array<std::string_view, 2> kFamilyNames = {"gpt_oss", "generic"};

@@ -1,6 +1,7 @@
 // The backends and the two converter families of vLLM's MXFP4 MoE oracle
 // (vllm/model_executor/layers/fused_moe/oracle/mxfp4.py), spelled as there so that a grep finds
-// both sides. A revision has a row for those that it knows.
+// both sides. A revision has a row for those that it knows. The last two are not the oracle's: a
+// model asks for them by itself, and they are spelled as the engine's --moe-backend in capitals.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,11 @@ enum class Backend : uint8_t {
   HUMMING,
   FLASHINFER_MOE_EP_CUTEDSL,
   FLASHINFER_MOE_EP_DEEP_GEMM,
+  DEEP_GEMM_MEGA_MOE,
+  AITER_MEGA_MOE,
 };
 
-// Every enumerator, in upstream's declaration order.
+// Every enumerator, in upstream's declaration order, then the two of models.
 [[nodiscard]] std::span<const Backend> all_backends();
 [[nodiscard]] std::string_view backend_name(Backend backend);
 // By enumerator name, exact spelling; "AITER" is upstream's alias of AITER_MXFP4_BF16.

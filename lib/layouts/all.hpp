@@ -9,6 +9,7 @@ extern const Layout kIdentityLayout;
 extern const Layout kIdentityInputMaximumLayout;
 extern const Layout kDeepgemmF32Layout;
 extern const Layout kDeepgemmPackedLayout;
+extern const Layout kDeepgemmMegaMoeLayout;
 extern const Layout kFlashinferTrtllmLayout;
 extern const Layout kFlashinferCutlassMxfp8Layout;
 extern const Layout kFlashinferCutlassSm90Layout;

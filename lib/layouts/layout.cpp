@@ -10,8 +10,7 @@ namespace mxfp4 {
 void require_multiple(std::string_view layout_id, std::string_view what, int64_t value, int64_t m) {
   if (value % m != 0) {
     throw Error::unsupported(
-        fmt::format("layout {}: {} must be a multiple of {}, found {}", layout_id, what, m, value))
-        .hint("--pad auto rounds the sizes as the backend wants them");
+        fmt::format("layout {}: {} must be a multiple of {}, found {}", layout_id, what, m, value));
   }
 }
 
