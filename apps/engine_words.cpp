@@ -50,6 +50,9 @@ constexpr std::array kFlags = {
     EngineWord{"--master-port", kPlaces, true},
     EngineWord{"--distributed-executor-backend", kPlaces, true},
     EngineWord{"--kernel-config", "its member moe_backend is --moe-backend here"},
+    EngineWord{"--eplb-config",
+               "its member num_redundant_experts is --num-redundant-experts here; the others have "
+               "no influence on the first state"},
     EngineWord{"--dtype",
                "--knob params_dtype=float16 says it where it matters; bfloat16 is the default"},
     EngineWord{"--quantization",

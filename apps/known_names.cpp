@@ -1,6 +1,7 @@
 #include "apps/known_names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -8,6 +9,7 @@
 #include "apps/engine_words.hpp"
 #include "apps/suggest.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "lib/oracle/model_backends.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -89,6 +91,12 @@ void require_moe_backend(const RuleSet& rules, const std::string& text) {
 
 std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& name) {
   if (name == "auto" || is_alias(rules, name)) return std::nullopt;
+  if (const auto models = models_that_ask(rules, name); !models.empty()) {
+    return Error::unsupported(fmt::format("--moe-backend {}: outside the oracle, for models that "
+                                          "take it themselves: {}",
+                                          name, fmt::join(models, ", ")))
+        .hint("the checkpoint's model_type and the platform decide whether this one does");
+  }
   std::string hint = "mxfp4-repack explain --all shows how to get each backend";
   for (const Release* release : all_releases()) {  // the newest is the last
     if (is_alias(rules_of(*release), name))

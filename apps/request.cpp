@@ -243,6 +243,7 @@ DecidedConversion conversion_for(const RequestFlags& flags, const ConversionRequ
     decided.working = sizes_that_work(request, decided, checkpoint);
     Error& refusal = *decided.refusal;
     if (!decided.decision.backend) {
+      if (decided.decision.direct) return decided;  // the engine's own words say what to do
       const auto unknown = no_moe_backend(*decided.rules, decided.deployment.moe_backend);
       if (unknown) {
         refusal = Error(*unknown).reference_type(refusal.reference_type_name());

@@ -107,6 +107,7 @@ Target read_target(const JsonFields& object) {
 ParallelConfig read_parallel(const JsonFields& object) {
   ParallelConfig parallel;
   for_each_parallel_fact([&](const FactRow& row, auto members) {
+    if (row.absent_if_zero && !object.has(row.manifest_key())) return;
     object.read(row.manifest_key(), parallel.*members.known);
   });
   return parallel;
@@ -213,6 +214,8 @@ void check_rank(const Manifest& manifest) {
   one_of("ep_rank", rank.ep_rank, rank.ep_size);
   for (size_t i = 0; i < rank.experts.size(); ++i) {
     if (rank.experts[i] > (i == 0 ? -1 : rank.experts[i - 1])) continue;
+    // Redundant experts begin again with the first one.
+    if (rank.experts[i] == 0 && manifest.parallel.num_redundant_experts > 0) continue;
     throw Error::input("rank: experts: not in ascending order");
   }
   if (rank.begin < 0) throw Error::input("rank: intermediate_range: negative");

@@ -56,7 +56,9 @@ Json to_json(const Target& target) {
 Json to_json(const ParallelConfig& parallel) {
   Json json;
   for_each_parallel_fact([&](const FactRow& row, auto members) {
-    json[row.manifest_key()] = parallel.*members.known;
+    const auto& value = parallel.*members.known;
+    if (row.absent_if_zero && value == std::remove_cvref_t<decltype(value)>()) return;
+    json[row.manifest_key()] = value;
   });
   return json;
 }

@@ -61,6 +61,13 @@ class Fields {
     return value->get<std::string>();
   }
 
+  // Anything but true and false counts as absent.
+  [[nodiscard]] std::optional<bool> truth(std::string_view key) const {
+    const Json* value = find(key);
+    if (value == nullptr || !value->is_boolean()) return std::nullopt;
+    return value->get<bool>();
+  }
+
   [[nodiscard]] static int64_t to_size(const Json& value, std::string_view key) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > kMax) {
       throw Error::input(
@@ -88,6 +95,15 @@ std::optional<int64_t> first_size(const Fields& fields, const std::array<std::st
   return std::nullopt;
 }
 
+// Some models state the one shared expert by its size only.
+int64_t shared_experts(const Fields& fields) {
+  const int64_t size = fields.size("shared_expert_intermediate_size").value_or(0);
+  for (const std::string_view key : {"n_shared_experts", "num_shared_experts"}) {
+    if (const auto number = fields.size(key)) return *number;
+  }
+  return size > 0 ? 1 : 0;
+}
+
 void read_fields(const Fields& fields, ModelConfig& config) {
   config.hidden_size = fields.size("hidden_size");
   config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
@@ -104,16 +120,19 @@ void read_fields(const Fields& fields, ModelConfig& config) {
   }
   config.num_experts_per_tok = fields.size("num_experts_per_tok");
   if (!config.num_experts_per_tok) config.num_experts_per_tok = fields.size("experts_per_token");
+  config.num_shared_experts = shared_experts(fields);
   config.n_group = fields.size("n_group");
   config.num_hash_layers = fields.size("num_hash_layers");
-  if (const Json* norm = fields.find("norm_topk_prob"); norm != nullptr && norm->is_boolean()) {
-    config.norm_topk_prob = norm->get<bool>();
-  }
+  config.norm_topk_prob = fields.truth("norm_topk_prob");
+  config.use_grouped_topk = fields.truth("use_grouped_topk");
+  config.num_expert_group = fields.size("num_expert_group");
+  config.topk_group = fields.size("topk_group");
   if (const Json* factor = fields.find("routed_scaling_factor");
       factor != nullptr && factor->is_number()) {
     config.routed_scaling_factor = factor->get<double>();
   }
   config.hidden_act = fields.text("hidden_act");
+  config.latent_experts = fields.find("routed_expert_hidden_size") != nullptr;
   config.situ_linear_beta = fields.find("activation_situ_linear_beta") != nullptr;
   config.scoring_func = fields.text("scoring_func");
   config.topk_method = fields.text("topk_method");

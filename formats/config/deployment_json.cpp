@@ -74,8 +74,9 @@ ParallelConfig parse_parallel(const JsonFields& object) {
   ParallelConfig config;
   std::vector<std::string_view> known;
   for_each_parallel_fact([&](const FactRow& row, auto members) {
-    object.read(row.batch, config.*members.known);
     known.push_back(row.batch);
+    if (row.absent_if_zero && !object.has(row.batch)) return;
+    object.read(row.batch, config.*members.known);
   });
   object.only(known);
   return config;

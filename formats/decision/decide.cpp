@@ -136,7 +136,8 @@ const Layout* require_layout(const Conversion& conversion) {
 }
 
 // Throws unless the layout accepts every layer of every rank. Each distinct size is checked once.
-void check_preconditions(const Conversion& conversion, const ModelLayers& model) {
+// `padded`: sizes are rounded where the backend asks for it.
+void check_preconditions(const Conversion& conversion, const ModelLayers& model, bool padded) {
   using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
   std::set<Key> asked;
   for (const ExpertLayer& layer : model.layers) {
@@ -151,8 +152,12 @@ void check_preconditions(const Conversion& conversion, const ModelLayers& model)
       }
       in_context(layer.prefix, [&] {
         loaded.check();
-        if (conversion.layout != nullptr) {
+        if (conversion.layout == nullptr) return;
+        try {
           (void)conversion.layout->outputs({loaded, conversion.target});
+        } catch (Error& error) {
+          if (!padded) error.hint("--pad auto rounds the sizes as the backend wants them");
+          throw;
         }
       });
     }
@@ -176,7 +181,8 @@ void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoi
   for (size_t expert = 0; expert < experts.size(); ++expert) {
     std::vector<std::byte> stored;
     for (const RankSlice& rank : conversion.ranks) {
-      if (!std::ranges::binary_search(rank.experts, static_cast<int64_t>(expert))) continue;
+      const auto wanted = static_cast<int64_t>(expert);
+      if (std::ranges::find(rank.experts, wanted) == rank.experts.end()) continue;
       const Assembly assembly = make_assembly(checkpoint.model, layer, slot, rank);
       if (stored.empty()) {
         stored.resize(static_cast<size_t>(assembly.stored.bytes()));
@@ -248,8 +254,52 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   cut(conversion, request, *checkpoint);
   check_rank(request.rank, static_cast<int64_t>(conversion.ranks.size()));
   if (request.rank) conversion.ranks = {conversion.ranks[static_cast<size_t>(*request.rank)]};
-  check_preconditions(conversion, checkpoint->model);
+  check_preconditions(conversion, checkpoint->model, request.pad);
   check_scales(conversion, *checkpoint);
+}
+
+// The engine checks EPLB's experts when it starts (config/parallel.py).
+void check_redundant_experts(const ParallelConfig& parallel) {
+  const int64_t redundant = parallel.num_redundant_experts;
+  if (redundant == 0) return;
+  if (!parallel.enable_eplb) {
+    throw Error::unsupported(
+        fmt::format(
+            "num_redundant_experts is set to {} but EPLB is not enabled. Either enable EPLB "
+            "or unset num_redundant_experts.",
+            redundant))
+        .reference_type("ValueError");
+  }
+  if (!parallel.enable_expert_parallel) {
+    throw Error::unsupported("enable_expert_parallel must be True to use EPLB.")
+        .reference_type("ValueError");
+  }
+}
+
+// Whether the checkpoint holds its shared experts as MXFP4; empty without a checkpoint.
+std::optional<bool> shared_experts_are_mxfp4(const OpenedCheckpoint* checkpoint) {
+  if (checkpoint == nullptr) return std::nullopt;
+  return std::ranges::any_of(checkpoint->source->tensors(), [](const SourceTensor& tensor) {
+    return tensor.spec.dtype == DType::kU8 && !tensor.name.ends_with("scale") &&
+           tensor.name.find("shared_expert") != std::string::npos;
+  });
+}
+
+// Refuses a deployment in which a rank holds more slots than the routed experts.
+void check_shared_experts(const Conversion& conversion, const OpenedCheckpoint* checkpoint) {
+  const ModelConfig* config = config_of(checkpoint);
+  const int64_t shared = config == nullptr ? 0 : config->num_shared_experts;
+  if (shared == 0 || conversion.decision.forced) return;
+  if (!fuses_shared_experts(*conversion.rules, conversion.deployment,
+                            shared_experts_are_mxfp4(checkpoint))) {
+    return;
+  }
+  throw Error::unsupported(
+      fmt::format(
+          "VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS: the engine puts {} shared expert{} behind "
+          "the {} routed ones of every rank, and a blob holds the routed ones only",
+          shared, shared == 1 ? "" : "s", config->num_experts.value_or(0)))
+      .hint("without the variable the shared experts stay apart, and the blob fits");
 }
 
 // Completes the conversion after the oracle's answer: layout, slices, preconditions, defects.
@@ -259,6 +309,8 @@ void complete(Conversion& conversion, const ConversionRequest& request,
     throw Error::unsupported(conversion.decision.error_message)
         .reference_type(conversion.decision.error_type);
   }
+  check_redundant_experts(conversion.deployment.parallel);
+  check_shared_experts(conversion, checkpoint);
   if (!request.stop_at_loaded) conversion.layout = require_layout(conversion);
   complete_ranks(conversion, request, checkpoint);
   if (request.stop_at_loaded) return;
@@ -320,6 +372,11 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
   options.round = request.pad;
   options.backend = request.target.backend;
   options.n_group = request.n_group;
+  const ModelBackendRow* own = find_model_backend(rules, request.target.backend);
+  const ParallelConfig& parallel = request.deployment.parallel;
+  options.redundant_experts =
+      own != nullptr && !own->redundant_experts ? 0 : parallel.num_redundant_experts;
+  options.even_experts = own != nullptr || parallel.enable_eplb;
   if (rules.loader.strides_by_checkpoint) options.generic_stride = GenericStride::kCheckpoint;
   if (request.padded) {
     options.round_hidden = [&](int64_t) { return request.padded->hidden_size; };

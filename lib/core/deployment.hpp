@@ -22,6 +22,7 @@ struct ParallelConfig {
   bool enable_expert_parallel = false;
   std::string all2all_backend = "allgather_reducescatter";
   bool enable_eplb = false;
+  int64_t num_redundant_experts = 0;  // EPLB's, of all ranks together
   bool sequence_parallel = false;
 };
 
@@ -63,6 +64,12 @@ struct Deployment {
   std::optional<int64_t> intermediate_size;  // of the whole model
   bool hash_routing = false;                 // experts by a table of token numbers
   bool situ_linear_beta = false;             // SiTU has a parameter for its linear part
+  std::string scoring_func = "softmax";      // of the router
+  bool norm_topk_prob = true;                // the router's weights add up to 1
+  bool latent_experts = false;               // the experts work in a smaller space than the model
+  bool grouped_topk = false;
+  int64_t expert_groups = 1;  // of grouped top-k, and how many of them are taken
+  int64_t taken_groups = 1;
   std::string model_type = "gpt_oss";
   ParallelConfig parallel;
 };

@@ -42,6 +42,7 @@ struct DeploymentFacts {
   std::optional<bool> enable_expert_parallel;
   std::optional<std::string> all2all_backend;
   std::optional<bool> enable_eplb;
+  std::optional<int64_t> num_redundant_experts;
   std::optional<bool> sequence_parallel;
 };
 
@@ -63,6 +64,7 @@ enum class FactKind : uint8_t {
   kExpertParallel,
   kAll2AllBackend,
   kEplb,
+  kRedundantExperts,
   kSequenceParallel,
   kLora,
   kGemmType,  // the variable of the rule set's gemm_type: no row, as for the next three
@@ -96,6 +98,8 @@ struct FactRow {
   std::string_view help{};
   std::string_view words{};  // on the screen, behind the parallel sizes
   FactStorage members{};
+  // Younger than batches and manifests: absent there is 0, and 0 is not written.
+  bool absent_if_zero = false;
 
   [[nodiscard]] bool is_switch() const { return value.empty(); }
   // "tp_size", the last part of the JSON pointer.

@@ -47,12 +47,17 @@ struct ModelConfig {
   std::optional<int64_t> decoder_sparse_step;
   std::vector<int64_t> mlp_only_layers;
   std::optional<int64_t> num_experts_per_tok;
+  int64_t num_shared_experts = 0;
   std::optional<int64_t> n_group;
+  std::optional<bool> use_grouped_topk;  // Kimi's router: groups, and how many of them are taken
+  std::optional<int64_t> num_expert_group;
+  std::optional<int64_t> topk_group;
   std::optional<int64_t> num_hash_layers;
   std::optional<bool> norm_topk_prob;
   std::optional<double> routed_scaling_factor;
   std::string hidden_act;
   bool situ_linear_beta = false;  // activation_situ_linear_beta is told
+  bool latent_experts = false;    // routed_expert_hidden_size is told
   std::string scoring_func;
   std::string topk_method;
   bool original_gpt_oss = false;   // the original (not hub) form of gpt-oss

@@ -38,13 +38,20 @@ bool needs_even_experts(const ModelLayers& model) {
 
 // DeepSeek-V4's model file also asserts that its experts divide by the tensor parallel size. Its
 // loader, which this code follows, loads any number.
-void check_experts(const ModelLayers& model, const LayerDims& dims, const World& world) {
+void check_experts(const ModelLayers& model, const LayerDims& dims, const World& world,
+                   const SliceOptions& options) {
   const int64_t experts = dims.num_experts;
   if (world.ep == 1) return;
+  const int64_t slots = checked_add(experts, options.redundant_experts);
+  if (options.even_experts && slots % world.ep != 0) {
+    refuse(fmt::format("{} experts{} are not divisible by {} expert-parallel ranks", slots,
+                       options.redundant_experts > 0 ? ", redundant ones too," : "", world.ep),
+           "ValueError");
+  }
   if (!model.splits_experts) {
     refuse("the input is one expert-parallel rank's already", "");
   }
-  if (world.ep > experts) {
+  if (world.ep > slots) {
     refuse(fmt::format("{} expert-parallel ranks for {} experts", world.ep, experts), "");
   }
   if (model.loader == Loader::kGptOssPerExpert) {
@@ -114,15 +121,19 @@ bool round_robin_works(const ParallelConfig& parallel, const SliceOptions& optio
           parallel.all2all_backend == "nixl_ep");
 }
 
-// Global ids of the experts on a rank; the first E mod ep ranks hold one more.
-std::vector<int64_t> experts_of(int64_t experts, int64_t ep, int64_t rank, bool round_robin) {
-  const int64_t base = experts / ep;
-  const int64_t more = experts % ep;
+// Global ids of the experts on a rank; the first (E + redundant) mod ep ranks hold one more.
+std::vector<int64_t> experts_of(int64_t experts, int64_t redundant, int64_t ep, int64_t rank,
+                                bool round_robin) {
+  const int64_t slots = checked_add(experts, redundant);
+  const int64_t base = slots / ep;
+  const int64_t more = slots % ep;
   const int64_t count = base + (rank < more ? 1 : 0);
   const int64_t first = round_robin ? rank : rank * base + std::min(rank, more);
   std::vector<int64_t> out;
   out.reserve(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) out.push_back(first + i * (round_robin ? ep : 1));
+  for (int64_t i = 0; i < count; ++i) {
+    out.push_back((first + i * (round_robin ? ep : 1)) % experts);
+  }
   return out;
 }
 
@@ -131,7 +142,7 @@ std::vector<int64_t> experts_of(int64_t experts, int64_t ep, int64_t rank, bool 
 std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
                                    const SliceOptions& options) {
   const World world = world_of(options.parallel);
-  check_experts(model, dims, world);
+  check_experts(model, dims, world, options);
   check_intermediate(model, dims, world);
   check_biases(model, world);
 
@@ -157,7 +168,8 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
     slice.tp_size = world.tp;
     slice.ep_size = world.ep;
     (world.ep > 1 ? slice.ep_rank : slice.tp_rank) = rank;
-    slice.experts = experts_of(dims.num_experts, world.ep, slice.ep_rank, round_robin);
+    slice.experts = experts_of(dims.num_experts, options.redundant_experts, world.ep, slice.ep_rank,
+                               round_robin);
     slice.padded = padded;
     slice.padded.num_experts = static_cast<int64_t>(slice.experts.size());
     slice.begin = std::min(checked_mul(slice.tp_rank, stride), dims.intermediate_size);

@@ -21,10 +21,11 @@ struct RankSlice {
   int64_t rank = 0;
   int64_t num_ranks = 1;
   int64_t tp_rank = 0, tp_size = 1, ep_rank = 0, ep_size = 1;
-  std::vector<int64_t> experts;  // global ids, ascending
-  int64_t begin = 0, end = 0;    // range of the intermediate dimension
-  LayerDims padded;              // local experts, padded H, padded I of this rank
-  bool w2_bias = true;           // false: the rank's w2_bias is zero
+  // Global ids, ascending; redundant experts go on from 0 again behind the last one.
+  std::vector<int64_t> experts;
+  int64_t begin = 0, end = 0;  // range of the intermediate dimension
+  LayerDims padded;            // local experts, padded H, padded I of this rank
+  bool w2_bias = true;         // false: the rank's w2_bias is zero
 };
 
 // Copies rows [from_row, from_row + rows) columns [from_col, from_col + col_bytes) of the
@@ -61,6 +62,9 @@ struct SliceOptions {
   RoundSizes round_sizes;  // the backend's rule; not asked where the style's method rounds nothing
   std::function<int64_t(int64_t)> round_hidden;  // the all-to-all kernel's rule on H, asked first
   Backend backend = Backend::NONE;
+  // EPLB's experts beyond the model's own: slot p of all ranks together holds expert p % E.
+  int64_t redundant_experts = 0;
+  bool even_experts = false;       // every rank must hold as many as any other
   std::optional<int64_t> n_group;  // of the model: round-robin needs more than one expert group
   GenericStride generic_stride = GenericStride::kPadded;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lib/core/error.hpp"
+#include "lib/oracle/model_backends.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -26,24 +27,38 @@ const DirectRow* find_direct_row(const Question& question, const CallerRow* call
   return nullptr;
 }
 
-// What a caller chooses without the oracle.
-Decision decide_directly(const RuleSet& rules, const CallerRow& caller, const DirectRow& row) {
+// What a caller chooses without the oracle, or the reason why the engine then stops.
+Decision decide_directly(const Question& question, const CallerRow& caller, const DirectRow& row) {
   Decision decision;
-  decision.revision = rules.name;
+  decision.revision = question.rules.name;
   decision.direct = true;
   decision.notes.emplace_back(row.note);
   TraceStep step;
   step.candidate = row.experts_class;
   step.supported = row.backend.has_value();
-  if (row.backend) {
-    decision.backend = row.backend;
-    decision.experts_class = row.experts_class;
-    if (!row.knob.empty()) decision.knobs.emplace(row.knob, row.knob_value);
-  } else {
+  if (!row.backend && row.refusal.text.empty()) {
     step.reason = "no layout is known for these kernels";
     decision.error_type = "NotImplementedError";
     decision.error_message = fmt::format("{} runs {} experts here, for which no layout is known",
                                          caller.method, row.experts_class);
+  } else if (!row.backend) {
+    step.reason = fill_text(row.refusal.text, question);
+    decision.error_type = row.refusal.type;
+    decision.error_message = step.reason;
+  } else if (row.asked_key) {
+    Question asked = question;
+    if (!row.asked_key->empty()) asked.key = *row.asked_key;
+    step = ask_class(asked, row.experts_class);
+    if (!step.supported) {
+      decision.error_type = "ValueError";
+      decision.error_message = fmt::format("{} does not support this MoE deployment since {}.",
+                                           row.experts_class, step.reason);
+    }
+  }
+  if (step.supported) {
+    decision.backend = row.backend;
+    decision.experts_class = row.experts_class;
+    if (!row.knob.empty()) decision.knobs.emplace(row.knob, row.knob_value);
   }
   decision.trace.push_back(std::move(step));
   return decision;
@@ -73,6 +88,18 @@ void emulate(const RuleSet& rules, const Question& question, const CallerRow& ca
                                        caller.method, backend_name(*decision.backend), when.text));
   decision.backend = Backend::EMULATION;
   decision.experts_class = row->classes.front();
+}
+
+// The answer of the first that takes the question: the model's file, the method class, the oracle.
+Decision decide_unforced(const RuleSet& rules, const Question& question,
+                         const Deployment& deployment, const CallerRow* caller) {
+  if (const ModelBackendRow* row = asked_by_model(question)) return decide_by_model(question, *row);
+  const DirectRow* direct = find_direct_row(question, caller);
+  const bool asks = direct == nullptr || direct->asks_oracle;
+  Decision decision =
+      asks ? select_backend(rules, deployment) : decide_directly(question, *caller, *direct);
+  if (caller != nullptr) emulate(rules, question, *caller, decision);
+  return decision;
 }
 
 bool rounds(const CallerRow* caller, Backend backend) {
@@ -115,20 +142,29 @@ Decision decide(const RuleSet& rules, const Deployment& deployment, const ModelF
                 std::optional<Backend> forced) {
   const Question question = make_question(rules, deployment);
   const CallerRow* caller = model.caller;
-  const DirectRow* direct = forced ? nullptr : find_direct_row(question, caller);
-  Decision decision = forced              ? force(rules, *forced)
-                      : direct != nullptr ? decide_directly(rules, *caller, *direct)
-                                          : select_backend(rules, deployment);
-  if (caller != nullptr && !forced) emulate(rules, question, *caller, decision);
+  Decision decision =
+      forced ? force(rules, *forced) : decide_unforced(rules, question, deployment, caller);
   for (LoadNote& note : load_notes(rules, deployment, model, decision)) {
     decision.notes.push_back(std::move(note.text));
   }
   return decision;
 }
 
+bool fuses_shared_experts(const RuleSet& rules, const Deployment& deployment,
+                          std::optional<bool> mxfp4) {
+  const Question question = make_question(rules, deployment);
+  return std::ranges::any_of(rules.fused_shared, [&](const FusedSharedRow& row) {
+    const bool named =
+        std::ranges::find(row.model_types, deployment.model_type) != row.model_types.end();
+    return named && (!row.if_mxfp4 || mxfp4.value_or(true)) && row.when.holds(question);
+  });
+}
+
 std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deployment,
                                  const ModelFacts& model, const Decision& decision) {
   std::vector<LoadNote> notes;
+  // Where the model's own file took a kernel, there is no method class whose loading could stop.
+  if (decision.backend && find_model_backend(rules, *decision.backend) != nullptr) return notes;
   const CallerRow* caller = model.caller;
   if (caller != nullptr && !caller->note.empty()) {
     notes.push_back({with_fix(std::string(caller->note), caller->note_fixed_in)});

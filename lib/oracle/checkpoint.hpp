@@ -45,6 +45,11 @@ struct ModelFacts {
 [[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
                               const ModelFacts& model, std::optional<Backend> forced = {});
 
+// Whether the engine puts the model's shared experts behind the routed ones of every rank. `mxfp4`: the
+// checkpoint holds them as MXFP4; empty: not known, and taken for so.
+[[nodiscard]] bool fuses_shared_experts(const RuleSet& rules, const Deployment& deployment,
+                                        std::optional<bool> mxfp4);
+
 // A warning, in words, about loading a checkpoint with the backend that was selected.
 struct LoadNote {
   std::string text;

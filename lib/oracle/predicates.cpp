@@ -8,7 +8,6 @@
 #include <cctype>
 #include <string>
 
-#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/oracle/rule_set.hpp"
@@ -18,8 +17,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// The sizes that the executed tables took where none were told.
-constexpr int64_t kAssumedHidden = 2880;
+// The size that the executed tables took where none was told.
 constexpr int64_t kAssumedIntermediate = 23040;
 
 bool contains(const Names& names, std::string_view name) {
@@ -262,6 +260,19 @@ Condition expert_parallel() {
                       {"expert parallel", [](const Question& q) { return q.parallel.use_ep; }});
 }
 
+Condition expert_parallel_enabled() {
+  return about_switch(FactKind::kExpertParallel, "on",
+                      {"expert parallel enabled", [](const Question& q) {
+                         return q.deployment.parallel.enable_expert_parallel;
+                       }});
+}
+
+Condition tp_is(int64_t size) {
+  return about({fmt::format("tp {}", size),
+                [size](const Question& q) { return q.deployment.parallel.tp_size == size; }},
+               {FactKind::kTpSize, "", {std::nullopt, "2", "4", "8"}});
+}
+
 Condition dp_above_one() {
   return about_switch(FactKind::kDpSize, "2",
                       {"dp > 1", [](const Question& q) { return q.parallel.dp_size > 1; }});
@@ -304,20 +315,6 @@ Condition lora() {
                       {"LoRA", [](const Question& q) { return q.deployment.lora; }});
 }
 
-Condition padded_experts_below(int64_t multiple, int64_t limit) {
-  return {fmt::format("experts rounded up to {} < {}", multiple, limit),
-          [multiple, limit](const Question& q) {
-            const auto& experts = q.deployment.num_experts;
-            return !experts || round_up(*experts, multiple) < limit;
-          }};
-}
-
-Condition hidden_multiple_of(int64_t multiple) {
-  return {fmt::format("hidden size a multiple of {}", multiple), [multiple](const Question& q) {
-            return q.deployment.hidden_size.value_or(kAssumedHidden) % multiple == 0;
-          }};
-}
-
 Condition intermediate_multiple_of(int64_t multiple) {
   return about({fmt::format("intermediate size of a rank a multiple of {}", multiple),
                 [multiple](const Question& q) {
@@ -326,33 +323,6 @@ Condition intermediate_multiple_of(int64_t multiple) {
                   return size / q.parallel.tp_size % multiple == 0;
                 }},
                {FactKind::kTpSize, "", {std::nullopt, "2", "4", "8"}});
-}
-
-Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts, int64_t hidden_size,
-                                int64_t intermediate_size) {
-  return {fmt::format("{} experts over {} ranks, hidden size {}, intermediate size {}", num_experts,
-                      ep_size, hidden_size, intermediate_size),
-          [=](const Question& q) {
-            const Deployment& d = q.deployment;
-            const int64_t share = num_experts / ep_size;
-            return q.parallel.use_ep && q.parallel.ep_size == ep_size &&
-                   d.num_experts == num_experts && d.local_experts.value_or(share) == share &&
-                   d.hidden_size == hidden_size && d.intermediate_size == intermediate_size;
-          }};
-}
-
-Condition hash_routing() {
-  return {"hash routing", [](const Question& q) { return q.deployment.hash_routing; }};
-}
-
-Condition situ_linear_beta() {
-  return {"activation_situ_linear_beta in config.json",
-          [](const Question& q) { return q.deployment.situ_linear_beta; }};
-}
-
-Condition weight_override_is(std::string_view name) {
-  return {fmt::format("quantization_config.moe.weight {}", name),
-          [name](const Question& q) { return q.deployment.weight_override == name; }};
 }
 
 Condition model_type_in(Names names) {

@@ -51,6 +51,12 @@ namespace mxfp4 {
 [[nodiscard]] Condition moe_backend_is(std::string_view name);
 [[nodiscard]] Condition routing_in(std::vector<std::string_view> names);
 [[nodiscard]] Condition expert_parallel();
+// The flag itself, also with one rank.
+[[nodiscard]] Condition expert_parallel_enabled();
+[[nodiscard]] Condition tp_is(int64_t size);
+// The experts of the model, with EPLB's redundant ones where the kernel holds them, divide evenly
+// among the expert-parallel ranks. True when their number was not told.
+[[nodiscard]] Condition experts_divide(bool with_redundant);
 [[nodiscard]] Condition dp_above_one();
 [[nodiscard]] Condition pcp_above_one();
 [[nodiscard]] Condition sp_above_one();
@@ -70,6 +76,15 @@ namespace mxfp4 {
 // The model's sizes are exactly these, split over ep_size expert-parallel ranks.
 [[nodiscard]] Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts,
                                               int64_t hidden_size, int64_t intermediate_size);
+// The router's facts, as the model's config says them.
+[[nodiscard]] Condition scoring_is(std::string_view name);
+[[nodiscard]] Condition normalizes_weights();
+[[nodiscard]] Condition grouped_topk();
+[[nodiscard]] Condition one_expert_group();
+[[nodiscard]] Condition latent_experts();
+// The model's sizes are exactly these.
+[[nodiscard]] Condition model_shape(int64_t num_experts, int64_t hidden_size,
+                                    int64_t intermediate_size);
 [[nodiscard]] Condition hash_routing();
 [[nodiscard]] Condition situ_linear_beta();
 // The user's quantization_config names this type for the weights of experts.

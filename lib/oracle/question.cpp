@@ -133,6 +133,14 @@ const TextSource kTextSources[] = {
     {"moe_backend", [](const Question& q) { return q.deployment.moe_backend; }},
     {"aliases", alias_list},
     {"gemm_type", preferred_gemm_type},
+    {"num_experts",
+     [](const Question& q) { return std::to_string(q.deployment.num_experts.value_or(0)); }},
+    {"physical_experts",
+     [](const Question& q) {
+       const Deployment& d = q.deployment;
+       return std::to_string(d.num_experts.value_or(0) + d.parallel.num_redundant_experts);
+     }},
+    {"ep_size", [](const Question& q) { return std::to_string(q.parallel.ep_size); }},
     {"model_type", [](const Question& q) { return python_repr(q.deployment.model_type); }},
 };
 

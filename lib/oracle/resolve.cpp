@@ -95,7 +95,7 @@ RoutingFacts routing_facts(const ModelConfig& config) {
   RoutingFacts facts;
   facts.scoring = config.scoring_func;
   if (facts.scoring.empty()) {
-    facts.scoring = config.model_type == "deepseek_v4" ? "sqrtsoftplus" : "softmax";
+    facts.scoring = config.model_type.starts_with("deepseek_v4") ? "sqrtsoftplus" : "softmax";
   }
   facts.top_k = config.num_experts_per_tok.value_or(1);
   facts.renormalize = config.norm_topk_prob.value_or(true);
@@ -178,6 +178,12 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
     out.intermediate_size = config->intermediate_size;
     out.model_type = config->model_type;
     out.situ_linear_beta = config->situ_linear_beta;
+    out.scoring_func = routing_facts(*config).scoring;
+    out.norm_topk_prob = config->norm_topk_prob.value_or(true);
+    out.latent_experts = config->latent_experts;
+    out.grouped_topk = config->use_grouped_topk.value_or(true);  // as the engine's class of configs
+    out.expert_groups = config->num_expert_group.value_or(1);
+    out.taken_groups = config->topk_group.value_or(1);
   }
   for_each_fact([&](const FactRow&, auto members) {
     if (facts.*members.given) fact_in(out, members) = *(facts.*members.given);

@@ -60,6 +60,11 @@ const BackendRow* find_backend_row(const RuleSet& rules, Backend backend) {
   return row == rules.backends.end() ? nullptr : &*row;
 }
 
+const ModelBackendRow* find_model_backend(const RuleSet& rules, Backend backend) {
+  const auto row = std::ranges::find(rules.model_backends, backend, &ModelBackendRow::backend);
+  return row == rules.model_backends.end() ? nullptr : &*row;
+}
+
 const ExpertClass* find_class(const RuleSet& rules, std::string_view name) {
   const auto found = std::ranges::find(rules.classes, name, &ExpertClass::name);
   return found == rules.classes.end() ? nullptr : &*found;

@@ -46,6 +46,7 @@ struct RuleSet {
   std::vector<std::string_view> option_names;  // moe_backend strings that the engine's own
                                                // command line accepts
   std::vector<SelectorRow> selectors;
+  std::vector<ModelBackendRow> model_backends{};
   Messages messages;
 
   // From a checkpoint.
@@ -61,6 +62,7 @@ struct RuleSet {
   std::vector<KernelSettingsRow> kernel_settings;
   std::vector<InputDtypeRow> input_dtypes{};  // of releases that ask more than the variable
   std::vector<LoadNoteRow> load_notes;
+  std::vector<FusedSharedRow> fused_shared{};
 
   // Sizes and bytes.
   LoaderRules loader{};
@@ -87,6 +89,8 @@ struct RuleSet {
 
 // Null when the rule set has no such row.
 [[nodiscard]] const BackendRow* find_backend_row(const RuleSet& rules, Backend backend);
+// Any row of a backend that models ask for by themselves; null for the oracle's backends.
+[[nodiscard]] const ModelBackendRow* find_model_backend(const RuleSet& rules, Backend backend);
 [[nodiscard]] const ExpertClass* find_class(const RuleSet& rules, std::string_view name);
 [[nodiscard]] const ActivationKeyRow* find_key_row(const RuleSet& rules, std::string_view name);
 [[nodiscard]] bool is_package(const RuleSet& rules, std::string_view name);

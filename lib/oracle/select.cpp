@@ -207,31 +207,13 @@ class Selection {
     if (!package.empty() && !deployment_.libs.contains(package)) refuse(row.import_failure);
     question_.key = key;
     for (const std::string_view name : row.classes) {
-      if (!supports(class_named(rules_, name))) continue;
+      decision_.trace.push_back(ask_class(question_, name));
+      if (!decision_.trace.back().supported) continue;
       decision_.backend = row.backend;
       decision_.experts_class = name;
       return true;
     }
     return false;
-  }
-
-  bool supports(const ExpertClass& candidate) {
-    TraceStep step;
-    step.candidate = candidate.name;
-    step.supported = true;
-    if (question_.key) step.key = std::string(*question_.key);
-    for (const Check& check : candidate.checks) {
-      if (check.passes.holds(question_)) continue;
-      step.supported = false;
-      step.needs = check.passes.text;
-      step.reason = fill_text(check.reason, question_);
-      if (candidate.suffix && candidate.suffix->when.holds(question_)) {
-        step.reason += candidate.suffix->text;
-      }
-      break;
-    }
-    decision_.trace.push_back(step);
-    return step.supported;
   }
 
   Backends replace(Backends backends) const {
@@ -267,6 +249,25 @@ class Selection {
 };
 
 }  // namespace
+
+TraceStep ask_class(const Question& question, std::string_view expert_class) {
+  const ExpertClass& candidate = class_named(question.rules, expert_class);
+  TraceStep step;
+  step.candidate = candidate.name;
+  step.supported = true;
+  if (question.key) step.key = std::string(*question.key);
+  for (const Check& check : candidate.checks) {
+    if (check.passes.holds(question)) continue;
+    step.supported = false;
+    step.needs = check.passes.text;
+    step.reason = fill_text(check.reason, question);
+    if (candidate.suffix && candidate.suffix->when.holds(question)) {
+      step.reason += candidate.suffix->text;
+    }
+    break;
+  }
+  return step;
+}
 
 Decision select_backend(const RuleSet& rules, const Deployment& deployment) {
   return Selection(rules, deployment).run();

@@ -21,6 +21,10 @@ namespace mxfp4 {
 // checks the same, and says it in words.
 [[nodiscard]] Decision construct_layer(const RuleSet& rules, const Deployment& deployment);
 
+// Asks one class, as for any backend of the oracle, with the key of `question`. Throws Error::internal
+// for a class that the rules do not know.
+[[nodiscard]] TraceStep ask_class(const Question& question, std::string_view expert_class);
+
 // The backends that are left for a key, in their order. With a key: those whose own key it is and
 // those that survive any key; then, where the revision falls back, those without a key. Without a
 // key: those without a key of their own, or all when that leaves nothing.

@@ -165,6 +165,20 @@ struct RequirementRow {
   Refusal refusal;
 };
 
+// A kernel that a model's own file takes for a value of moe_backend, before the quantization method
+// is made: the oracle is not asked. First match wins; where none matches, the oracle gets the name.
+struct ModelBackendRow {
+  std::string_view moe_backend;
+  std::vector<std::string_view> model_types;
+  Condition when;  // where the engine has such a file for the model
+  Backend backend;
+  std::string_view experts_class;
+  // What file and kernel ask for, in their order.
+  std::vector<RequirementRow> requirements;
+  // EPLB's redundant experts repeat the first ones; false: the model's class holds none.
+  bool redundant_experts = false;
+};
+
 // The kind of grouped kernel that a package prefers: the variable names it, else the deployment
 // decides.
 struct GemmTypeRule {

@@ -14,6 +14,7 @@
 #include "lib/core/deployment.hpp"
 #include "lib/core/layer.hpp"
 #include "lib/oracle/condition.hpp"
+#include "lib/oracle/selection_rows.hpp"
 
 namespace mxfp4 {
 
@@ -67,11 +68,23 @@ struct LoadNoteRow {
 // Selection by the method class itself: first match wins.
 struct DirectRow {
   Condition when;
-  std::optional<Backend> backend;  // empty: kernels that have no layout here
+  std::optional<Backend> backend;  // empty: it refuses, or asks the oracle
   std::string_view experts_class;
   std::string_view note;
   // A knob that the layout then has, where the method converts otherwise than the oracle's converter.
   std::string_view knob{}, knob_value{};
+  bool asks_oracle = false;  // here it does, with the oracle's selector
+  Refusal refusal{};         // where there is no backend; empty: no layout is known
+  // The engine asks the class afterwards, with this activation key (empty: none), whether it supports
+  // the deployment, and stops where it does not.
+  std::optional<std::string_view> asked_key{};
+};
+
+// A model whose shared experts become the last slots of every rank's stack under a condition.
+struct FusedSharedRow {
+  std::vector<std::string_view> model_types;
+  Condition when;
+  bool if_mxfp4 = true;  // only where the checkpoint holds them as MXFP4, too
 };
 
 // The engine's method class that serves a checkpoint, and its requests; first match wins.

@@ -98,6 +98,14 @@ void add_classes(const RuleSet& rules, Collector& uses) {
       uses.add(row.when, "the choice that a method makes itself", caller.method);
     }
   }
+  for (const ModelBackendRow& row : rules.model_backends) {
+    for (const RequirementRow& requirement : row.requirements) {
+      uses.add(requirement.must_hold, kSupport, backend_name(row.backend));
+    }
+  }
+  for (const FusedSharedRow& row : rules.fused_shared) {
+    uses.add(row.when, "whether a rank also holds the shared experts");
+  }
 }
 
 // What the conditions of the deployment, of the selection and of the classes look at.

@@ -40,8 +40,8 @@ _mxfp4_repack_values() {
     --shard) echo auto ;;
     --progress | --color) echo auto always never ;;
     --memory) echo 256MiB 1GiB 4GiB 0.5GiB 8GB ;;
-    --env) echo VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS= ;;
-    --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
+    --env) echo VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS= ;;
+    --num-redundant-experts | --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
     --target | --quantization-config | --model-config | --against | --batch | --html | -o | --output)
       return 2 ;;
     *) return 3 ;;
@@ -54,7 +54,7 @@ _mxfp4_repack_flags() {
   local machine='--arch --platform --target --moe-backend --backend --family --selector
     --quantization-config --libs --no-lib --activation --routing-method --env --knob --pad
     --revision --tp-size --dp-size --pcp-size --all2all-backend --enable-expert-parallel
-    --enable-eplb --sequence-parallel --enable-lora --expert-placement --rank --style
+    --enable-eplb --num-redundant-experts --sequence-parallel --enable-lora --expert-placement --rank --style
     --model-config --layers --allow-known-defects --allow-unservable'
   local resources='--threads --memory'
   case $1 in

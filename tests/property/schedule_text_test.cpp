@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr LayerDims kSizes = {1, 2880, 2880};
+constexpr LayerDims kWholeTiles = {1, 2944, 2944};
 const fs::path kFolder = test::testdata("schedules");
 
 std::string text_of(const Layout& layout, const LayoutInput& input) {
@@ -59,7 +60,10 @@ std::map<const Layout*, LayoutInput> inputs_of(const LayerDims& sizes) {
 // By file name.
 std::map<std::string, std::string> texts() {
   std::map<std::string, std::string> texts;
-  for (const auto& [layout, input] : inputs_of(kSizes)) {
+  // What rounds nothing takes no sizes of gpt-oss's kind.
+  std::map<const Layout*, LayoutInput> inputs = inputs_of(kSizes);
+  inputs.merge(inputs_of(kWholeTiles));
+  for (const auto& [layout, input] : inputs) {
     std::string name(layout->id);
     std::ranges::replace(name, '/', '-');
     texts[name + ".txt"] = text_of(*layout, input);

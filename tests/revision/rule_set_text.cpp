@@ -197,12 +197,31 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
     if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
     const auto add_direct = [&](std::string_view kind, const DirectRow& direct) {
       line(out, "  {}, {}: {} {}{}; {}", kind, direct.when.text,
-           direct.backend ? backend_name(*direct.backend) : "no layout", direct.experts_class,
+           direct.backend       ? backend_name(*direct.backend)
+           : direct.asks_oracle ? "asks the oracle"
+                                : "no layout",
+           direct.experts_class,
            direct.knob.empty() ? "" : fmt::format(", {}={}", direct.knob, direct.knob_value),
            direct.note);
+      if (direct.asked_key) line(out, "    asked afterwards, key {}", or_none(*direct.asked_key));
+      if (!direct.refusal.text.empty()) line(out, "    else {}", refusal(direct.refusal));
     };
     for (const DirectRow& direct : row.direct) add_direct("direct", direct);
     for (const DirectRow& exception : row.exceptions) add_direct("exception", exception);
+  }
+  out += "\n[models that choose by themselves]\n";
+  for (const ModelBackendRow& row : rules.model_backends) {
+    line(out, "{} of {} when {}: {} {}{}", row.moe_backend, fmt::join(row.model_types, "|"),
+         row.when.text, backend_name(row.backend), row.experts_class,
+         row.redundant_experts ? ", redundant experts" : "");
+    for (const RequirementRow& requirement : row.requirements) {
+      line(out, "  require {}, else {}", requirement.must_hold.text, refusal(requirement.refusal));
+    }
+  }
+  out += "\n[fused shared experts]\n";
+  for (const FusedSharedRow& row : rules.fused_shared) {
+    line(out, "{} when {}{}", fmt::join(row.model_types, "|"), row.when.text,
+         row.if_mxfp4 ? ", if they are MXFP4" : "");
   }
   out += "\n[converters]\n";
   for (const Family family : {Family::kGptOss, Family::kGeneric}) {

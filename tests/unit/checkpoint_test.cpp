@@ -136,8 +136,8 @@ TEST(Checkpoint, CallersThatDoNotAskTheOracle) {
   EXPECT_EQ(decision.backend, Backend::MARLIN);
   EXPECT_EQ(decision.trace.size(), 1);
   decision = decide_case({.config = compressed, .arch = "sm100"});
-  EXPECT_FALSE(decision.backend);
-  EXPECT_FALSE(decision.error_message.empty());
+  EXPECT_EQ(decision.backend, Backend::CUTLASS_MXFP4_MXFP4);
+  EXPECT_EQ(decision.experts_class, "CutlassExpertsMxfp4");
   EXPECT_EQ(decision.notes.size(), 1);
 }
 

@@ -102,7 +102,7 @@ TEST(DeploymentJson, RefusesNamingTheKey) {
             "parallel.tp: expected a non-negative integer of 63 bits, found number");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"]["rank"] = 0; }),
             "parallel.rank: unknown key, expected tp, pcp, dp, enable_expert_parallel, "
-            "all2all_backend, enable_eplb, sequence_parallel");
+            "all2all_backend, enable_eplb, num_redundant_experts, sequence_parallel");
   EXPECT_EQ(refused_line([](json& j) { j["parallel"] = json::array(); }),
             "parallel: expected a JSON object, found array");
   EXPECT_EQ(refused_line([](json& j) { j = 3; }), "expected a JSON object, found number");

@@ -30,7 +30,8 @@ BACKENDS = frozenset(
     "FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 FLASHINFER_CUTLASS_MXFP4_BF16 "
     "CUTLASS_MXFP4_MXFP4 BATCHED_MARLIN MARLIN AITER_MXFP4_BF16 AITER_TRITON_MXFP4_BF16 "
     "AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 AITER_TRITON_MXFP4_MXFP4 TRITON TRITON_UNFUSED XPU CPU "
-    "EMULATION HUMMING FLASHINFER_MOE_EP_CUTEDSL FLASHINFER_MOE_EP_DEEP_GEMM".split())
+    "EMULATION HUMMING FLASHINFER_MOE_EP_CUTEDSL FLASHINFER_MOE_EP_DEEP_GEMM "
+    "DEEP_GEMM_MEGA_MOE AITER_MEGA_MOE".split())
 # safetensors' types that layouts have, bits of an element.
 BITS = {"U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F16": 16, "BF16": 16, "I32": 32, "F32": 32}
 _DTYPES = frozenset(BITS)
@@ -190,7 +191,7 @@ _MANIFEST = _object(
     ("deployment", _object(
         ("tp_size", _size), ("pcp_size", _size), ("dp_size", _size),
         ("enable_expert_parallel", _flag), ("all2all_backend", _text), ("enable_eplb", _flag),
-        ("sequence_parallel", _flag))),
+        ("num_redundant_experts", _some_size, None), ("sequence_parallel", _flag))),
     ("rank", _object(
         ("rank", _size), ("num_ranks", _ranks), ("tp_rank", _size), ("tp_size", _ranks),
         ("ep_rank", _size), ("ep_size", _ranks), ("experts", _list_of(int)),
@@ -226,7 +227,7 @@ def check_manifest(path: str, manifest: Any) -> None:
     _check_compression(fields.object("compression"))
     if manifest["model"]["scale_fill"] > 0xFF:
         raise Refused(path, "model.scale_fill", "not a byte")
-    _check_rank(fields.object("rank"))
+    _check_rank(fields.object("rank"), "num_redundant_experts" in manifest["deployment"])
     suffix = ".zst" if manifest["compression"]["method"] == "zstd" else ""
     seen, prefixes = set(), set()
     for layer in fields.objects("layers"):
@@ -293,13 +294,14 @@ def _check_compression(fields: Fields) -> None:
         raise Refused(fields.file, fields.path, "is not one that the program writes")
 
 
-def _check_rank(fields: Fields) -> None:
+def _check_rank(fields: Fields, redundant: bool) -> None:
+    """Redundant experts begin again with expert 0 behind the last one."""
     rank = fields.value
     for index, count in (("rank", "num_ranks"), ("tp_rank", "tp_size"), ("ep_rank", "ep_size")):
         if rank[index] >= rank[count]:
             raise Refused(fields.file, fields.key(index), f"{rank[index]} of {rank[count]}")
     experts, cut = rank["experts"], rank["intermediate_range"]
-    if any(a >= b for a, b in zip(experts, experts[1:])):
+    if any(a >= b and not (redundant and b == 0) for a, b in zip(experts, experts[1:])):
         raise Refused(fields.file, fields.key("experts"), "not in ascending order")
     if len(cut) != 2 or cut[0] > cut[1]:
         raise Refused(fields.file, fields.key("intermediate_range"), "expected [begin, end]")

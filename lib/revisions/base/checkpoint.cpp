@@ -7,6 +7,7 @@
 #include "lib/core/model_config.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/base/tables.hpp"
+#include "lib/revisions/method_choices.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
 namespace mxfp4::base {
@@ -125,10 +126,10 @@ CallerRow compressed_tensors_caller() {
           .method = "CompressedTensorsW4A4Mxfp4MoEMethod",
           .family = Family::kGeneric,
           .direct = {{all_of({platform_is(Platform::kCuda), capability_family(10)}),
-                      {},
-                      "CUTLASS MXFP4xMXFP4",
+                      CUTLASS_MXFP4_MXFP4, "CutlassExpertsMxfp4",
                       "compressed-tensors bypasses the oracle: on capability 10.x it runs CUTLASS "
                       "MXFP4xMXFP4 experts with their own preparation"},
+                     no_marlin_repack(),
                      {always(), MARLIN, "MarlinExperts",
                       "compressed-tensors bypasses the oracle: Marlin's own preparation, no "
                       "rounding; moe_backend, override and environment are ignored"}},

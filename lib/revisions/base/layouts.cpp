@@ -45,6 +45,8 @@ std::vector<LayoutRow> layouts() {
       {BATCHED_MARLIN, {}, kMarlinFp8, &kMarlinW4A8Fp8Layout},
       {BATCHED_MARLIN, {}, {}, &kMarlinW4A16Layout},
       {HUMMING, {}, {}, nullptr, kHummingRefusal},
+      // Not the oracle's yet, but compressed-tensors' own choice.
+      {CUTLASS_MXFP4_MXFP4, kGeneric, {}, &kCutlassMxfp4Layout},
 
       {TRITON, kGptOss, kHopper, &kTritonHopper64Layout},
       {TRITON, kGptOss, kBlackwellUp, &kTritonBlackwellLayout},

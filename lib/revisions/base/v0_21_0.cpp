@@ -2,7 +2,9 @@
 // and no backend is left out for its key. releases/ holds what each later release changed.
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/base/tables.hpp"
+#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
+#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -59,7 +61,12 @@ const Release kRelease0210 = {
     .pins = {{"flashinfer", "0.6.8.post1"}},
     .changes = "the oldest known here: no user's activation key, no CPU",
     .executed = "9,620 of 9,620 decisions with traces; on a CPU, bytes of layouts",
-    .apply = [](RuleSet& rules) { rules = rules_of_0_21_0(); },
+    .apply =
+        [](RuleSet& rules) {
+          rules = rules_of_0_21_0();
+          add_deepseek_mega_moe(rules);
+          add_fused_shared_experts(rules);
+        },
 };
 
 }  // namespace mxfp4

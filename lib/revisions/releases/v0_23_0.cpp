@@ -4,6 +4,8 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"
+#include "lib/revisions/mega_moe.hpp"
+#include "lib/revisions/method_choices.hpp"
 #include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
@@ -63,6 +65,11 @@ const Release kRelease0230 = {
           edit::add_layouts(rules,
                             {{AITER_MXFP4_BF16, Family::kGptOss, {}, &kAiterW4a16Layout},
                              {AITER_MXFP4_BF16, Family::kGeneric, {}, &kAiterBf16SeparatedLayout}});
+          repeat_mega_moe_experts(rules);
+          std::vector<DirectRow>& direct =
+              edit::row(rules.callers, "compressed-tensors, 4-bit float, group 32, symmetric")
+                  .direct;
+          direct.insert(direct.begin(), xpu_as_loaded());
         },
 };
 

@@ -5,6 +5,7 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/method_choices.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -91,12 +92,11 @@ void serve_checkpoints_0_24(RuleSet& rules) {
   }
   edit::row(rules.callers, "compressed-tensors, 4-bit float, group 32, symmetric").direct = {
       {all_of({platform_is(Platform::kCuda), capability_at_least(10, 0), capability_below(12, 0)}),
-       {},
-       "CUTLASS MXFP4xMXFP4",
+       CUTLASS_MXFP4_MXFP4, "CutlassExpertsMxfp4",
        "this method bypasses the oracle: from capability 10.0 to below 12.0 it runs CUTLASS "
        "MXFP4xMXFP4 experts with their own preparation"},
-      {platform_is(Platform::kXpu), XPU, "XPUExpertsMxFp4",
-       "this method bypasses the oracle: on xpu the tensors stay as they are loaded"},
+      xpu_as_loaded(),
+      no_marlin_repack(),
       {always(), MARLIN, "MarlinExperts",
        "this method bypasses the oracle: Marlin's own preparation, no rounding; moe_backend and "
        "override are ignored"}};

@@ -6,8 +6,10 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
+#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -140,6 +142,8 @@ const Release kRelease0270 = {
                           "flashinfer_cutlass", "flashinfer_situ");
           edit::add_after(rules.option_names, "triton", "batched_triton");
           edit::row(rules.rounding, "FLASHINFER_TRTLLM_*").intermediate_multiple = 128;
+          add_kimi_mega_moe(rules);
+          fuse_more_shared_experts(rules);
         },
 };
 

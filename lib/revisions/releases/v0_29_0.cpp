@@ -4,8 +4,10 @@
 #include "lib/layouts/all.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
+#include "lib/revisions/method_choices.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
+#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -118,6 +120,8 @@ const Release kRelease0290 = {
             edit::condition(rules, name, "scheme") =
                 none_or({"mxfp4", "mxfp8", "fp8_per_token", "fp8_per_block_dynamic"});
           }
+          ask_oracle_for_b12x(rules);
+          fuse_equal_shared_experts(rules);
         },
 };
 

@@ -4,8 +4,10 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
+#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -85,6 +87,8 @@ const Release kRelease0300 = {
           rules.gemm_type.grouped_with_expert_parallel = true;
           rules.quantization_config_anywhere = true;
           edit::add(rules.option_names, "rdna3");
+          add_deepseek_v41_mega_moe(rules);
+          fuse_fp8_shared_expert(rules);
         },
 };
 

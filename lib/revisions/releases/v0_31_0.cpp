@@ -9,6 +9,7 @@
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -112,6 +113,9 @@ const Release kRelease0310 = {
               {{"TRITON_UNFUSED on rocm before CDNA4, generic, silu or situ", unfused_before_cdna4},
                128,
                128});
+          require_normalized_mega_moe(rules);
+          // models/deepseek_v4/quant_config.py: Quark's checkpoints are Quark's again.
+          edit::remove(rules.callers, "Quark fp4 weights, model_type deepseek_v4");
         },
 };
 

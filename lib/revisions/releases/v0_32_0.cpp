@@ -12,6 +12,8 @@
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/mega_moe.hpp"
+#include "lib/revisions/method_choices.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -103,8 +105,7 @@ void change_layouts_0_32(RuleSet& rules) {
        {CUTLASS_MXFP4_MXFP4, FLASHINFER_MOE_EP_CUTEDSL, FLASHINFER_MOE_EP_DEEP_GEMM}) {
     edit::add_layouts(rules, {{backend, Family::kGptOss, {}, nullptr, kGptOss, "ValueError"}});
   }
-  edit::add_layouts(rules, {{CUTLASS_MXFP4_MXFP4, kGeneric, {}, &kCutlassMxfp4Layout},
-                            {FLASHINFER_MOE_EP_DEEP_GEMM, kGeneric, {}, &kIdentityLayout},
+  edit::add_layouts(rules, {{FLASHINFER_MOE_EP_DEEP_GEMM, kGeneric, {}, &kIdentityLayout},
                             {FLASHINFER_MOE_EP_CUTEDSL, kGeneric, {}, nullptr, kBf16}});
   edit::add_layouts(
       rules, {{AITER_MXFP4_BF16,
@@ -226,11 +227,6 @@ void round_sizes(RuleSet& rules) {
                      }},
                     1,
                     1});
-  edit::add_before(
-      rules.rounding, "MARLIN or BATCHED_MARLIN on xpu",
-      {{"CUTLASS_MXFP4_MXFP4", [](const Target& t) { return t.backend == CUTLASS_MXFP4_MXFP4; }},
-       128,
-       128});
   edit::add_before(rules.rounding, "rocm",
                    {{"AITER_MXFP4_MXFP4 on rocm",
                      [](const Target& t) {
@@ -301,6 +297,9 @@ const Release kRelease0320 = {
               routing_in({"Renormalize", "RenormalizeNaive", "DeepseekV4", "DeepSeekV3"});
           require_deepseek_v41(rules);
           add_names_0_32(rules);
+          add_aiter_mega_moe(rules);
+          ask_for_moe_ep(rules);
+          ask_classes_afterwards(rules);
         },
 };
 

@@ -6,6 +6,7 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -151,6 +152,7 @@ const Release kRelease0330 = {
           edit::add_before(rules.keys, "int4_per_group_32",
                            {"int8_per_group_32",
                             "QuantKey(i8,scale(f32,dynamic,GroupShape(row=1, col=32)),symmetric)"});
+          refuse_lora_with_mega_moe(rules);
         },
 };
 
