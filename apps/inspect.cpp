@@ -21,6 +21,7 @@
 #include "formats/output/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/parallel_text.hpp"
+#include "lib/core/text.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
@@ -106,7 +107,7 @@ Rows input_rows(const OpenedCheckpoint& input, const std::string& fingerprint) {
   rows.push_back({"family", fmt::format("{}, w13 rows {}", family_name(model.family),
                                         w13_order_name(model.order))});
   rows.push_back(
-      {"MoE layers", fmt::format("{} ({})", layers.size(), ranges(layer_numbers(layers)))});
+      {"MoE layers", fmt::format("{} ({})", layers.size(), number_ranges(layer_numbers(layers)))});
   rows.push_back({"experts", fmt::format("{}", dims.num_experts)});
   rows.push_back({"hidden size H", fmt::format("{}", dims.hidden_size)});
   rows.push_back({"intermediate I", fmt::format("{}", dims.intermediate_size)});
@@ -219,7 +220,8 @@ Rows blob_rows(const std::vector<std::filesystem::path>& blobs,
                              source.model_type.empty() ? source.kind : ", " + source.kind,
                              count_of(source.files.size(), "file"))});
   if (!source.fingerprint.empty()) rows.push_back({"fingerprint", source.fingerprint});
-  rows.push_back({"layers", fmt::format("{} ({})", layers.size(), ranges(layer_numbers(layers)))});
+  rows.push_back(
+      {"layers", fmt::format("{} ({})", layers.size(), number_ranges(layer_numbers(layers)))});
   if (ranks == 1) {
     rows.push_back({"rank", fmt::format("{} of {}, {} experts", first.rank.rank,
                                         first.rank.num_ranks, first.rank.experts.size())});

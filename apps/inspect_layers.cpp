@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/text_layout.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -41,7 +42,7 @@ std::string layer_sizes_text(const Console& console, const std::vector<LayerSize
     });
     const std::vector<LayerSize> alike(begin, end);
     const auto [least, most] = std::ranges::minmax_element(alike, {}, &LayerSize::stored_bytes);
-    rows.push_back({ranges(layer_numbers(alike)), fmt::format("{}", begin->dims.num_experts),
+    rows.push_back({number_ranges(layer_numbers(alike)), fmt::format("{}", begin->dims.num_experts),
                     fmt::format("{}", begin->dims.hidden_size),
                     fmt::format("{}", begin->dims.intermediate_size),
                     human_bytes(begin->data_bytes),
@@ -49,18 +50,6 @@ std::string layer_sizes_text(const Console& console, const std::vector<LayerSize
     begin = end;
   }
   return table(console, rows);
-}
-
-std::string ranges(const std::vector<int64_t>& numbers) {
-  std::string out;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
-    if (last > i) out += fmt::format("-{}", numbers[last]);
-    i = last + 1;
-  }
-  return out;
 }
 
 }  // namespace mxfp4

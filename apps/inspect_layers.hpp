@@ -17,7 +17,4 @@ namespace mxfp4 {
 [[nodiscard]] std::string layer_sizes_text(const Console& console,
                                            const std::vector<LayerSize>& layers);
 
-// "0-35" or "0-3, 7".
-[[nodiscard]] std::string ranges(const std::vector<int64_t>& numbers);
-
 }  // namespace mxfp4

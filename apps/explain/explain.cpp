@@ -11,6 +11,8 @@
 #include "apps/request.hpp"
 #include "apps/told_facts.hpp"
 #include "formats/checkpoint/open_source.hpp"
+#include "formats/decision/config_only.hpp"
+#include "formats/decision/given_path.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -23,18 +25,35 @@ struct Asked {
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
 };
 
+// Weights, or where there are none the config alone.
+std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
+  if (input.path.empty()) return open_config(*input.config_text, input.config_path);
+  std::optional<int64_t> layer;
+  std::error_code ignored;
+  const bool whole =
+      input.path.filename() == kConfigName || std::filesystem::is_directory(input.path, ignored);
+  const std::filesystem::path path = whole ? whole_of(input.path, layer) : input.path;
+  const auto config = config_without_weights(path);
+  if (!config) return open_source(path);
+  return open_config(input.config_text.value_or(read_text_file(*config, kMaxConfigBytes)), *config);
+}
+
 Explanation explain(const ConversionRequest& request, Asked& asked) {
   const RequestFlags& flags = asked.options.deployment;
   const RuleSet& rules = *request.rules;
   std::optional<OpenedCheckpoint> checkpoint;
-  if (!asked.options.input.path.empty()) {
+  if (!asked.options.input.path.empty() || !asked.options.input.model_config.empty()) {
     const CheckpointOptions input = checkpoint_from(asked.options.input, request.family);
-    if (!asked.source) asked.source = open_source(input.path);
+    if (!asked.source) asked.source = open_input(input);
     checkpoint = open_checkpoint(asked.source, input, rules);
   }
   const OpenedCheckpoint* input = checkpoint ? &*checkpoint : nullptr;
   Explanation e{conversion_for(flags, request, input)};
   e.assumed_caller = !checkpoint;
+  if (checkpoint) {
+    e.imagined = checkpoint->imagined;
+    e.warnings = checkpoint->model.warnings;
+  }
   if (asked.options.against.empty() && !asked.options.history) {
     e.candidates = examine_trace(asker_of(request, e, input), e.decision);
     if (asked.options.all) e.alternatives = find_alternatives(request, e, input);
@@ -121,6 +140,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");
   report_told_versions(options.deployment, e, console);
   report_assumed_rules(options.deployment, rules, console);
+  for (const std::string& warning : e.warnings) console.warn(warning);
   if (console.json()) {
     console.result_json(explanation_json(rules, options, e));
   } else {

@@ -125,6 +125,7 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
   Json out = json_document("explain");
   out["answer"] = answer_text(rules, e);
   out["revision"] = rules.name;
+  if (e.imagined) out["config_only"] = std::string(kOnlyWeights);
   out["checkpoint"] = text_or_null(options.input.path.string());
   if (e.caller != nullptr) out[e.assumed_caller ? "assumed_method" : "method"] = e.caller->method;
   out["deployment"] = deployment_json(e.deployment);

@@ -6,6 +6,7 @@
 
 #include "apps/change_words.hpp"
 #include "apps/text_layout.hpp"
+#include "formats/decision/config_only.hpp"
 #include "formats/decision/next_step.hpp"
 
 namespace mxfp4 {
@@ -14,7 +15,9 @@ namespace {
 const std::set<std::string> kOfExplain = {kInputName, "--against", "--all", "--history"};
 
 std::string input_word(const ExplainOptions& options) {
-  return options.input.path.empty() ? "CHECKPOINT" : shell_word(options.input.path.string());
+  const std::filesystem::path& path = options.input.path;
+  return path.empty() || config_without_weights(path) ? "CHECKPOINT"
+                                                      : shell_word(options.input.path.string());
 }
 
 // The command that shows the sizes because of which the conversion is refused.

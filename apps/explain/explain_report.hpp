@@ -16,8 +16,10 @@
 namespace mxfp4 {
 
 struct Explanation : DecidedConversion {
-  bool assumed_caller = false;  // `caller` is assumed: there is no checkpoint
-  NextCommand next{};           // the command to type
+  bool assumed_caller = false;          // `caller` is assumed: there is no checkpoint
+  bool imagined = false;                // from a config alone: there are no weights
+  std::vector<std::string> warnings{};  // about the checkpoint
+  NextCommand next{};                   // the command to type
   std::vector<Candidate> candidates{};
   std::vector<Alternative> alternatives{};  // with --all
   // Only with a backend:
@@ -37,6 +39,11 @@ struct Explanation : DecidedConversion {
 [[nodiscard]] std::string answer_text(const RuleSet& rules, const Explanation& explanation);
 // Whether the deployment gets `other` without any change.
 [[nodiscard]] bool is_chosen(const Explanation& explanation, const Alternative& other);
+// What only the weights could tell, in one line.
+inline constexpr std::string_view kOnlyWeights =
+    "from the config alone; only the weights can tell whether layers differ from it, have biases, "
+    "or "
+    "hold scales that a layout cannot keep";
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);
 [[nodiscard]] std::string settings_text(const KernelSettings& settings);

@@ -269,6 +269,7 @@ std::string explanation_text(const Console& console, const RuleSet& rules,
   out += (refused ? console.bad(answer) : console.good(answer)) + "\n\n";
   out += console.bold("asked") + "\n";
   append_asked(out, rules, options, e, verbose);
+  if (e.imagined) append_wrapped(out, "  ", 4, std::string(kOnlyWeights));
   if (verbose) {
     append_all_asked(out, rules, options, e);
     append_all_tried(out, console, e);

@@ -68,6 +68,9 @@ ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t 
   layer.engine_prefix = source.engine_prefix;
   layer.file = layer_file_name(source.index, zstd);
   layer.hidden_size = source.dims.hidden_size;
+  const RankSlice& rank = plan.ranks[planned.rank];
+  const auto& experts = rank.experts_of(source.dims.num_experts);
+  if (experts != rank.experts) layer.experts = experts;
   layer.loaded = planned.loaded;
   for (const PlannedTensor& tensor : planned.tensors) {
     layer.tensors.push_back(

@@ -51,7 +51,9 @@ struct ManifestLayer {
   int64_t size = 0;           // bytes of the file
   std::string xxh3_128;       // of the file
   int64_t hidden_size = 0;    // unpadded
-  LoadedSpec loaded;          // padded, this rank
+  // The rank's experts, global ids, where they are others than RankSlice::experts.
+  std::optional<std::vector<int64_t>> experts;
+  LoadedSpec loaded;  // padded, this rank
   std::vector<ManifestTensor> tensors;
 };
 

@@ -152,6 +152,7 @@ ManifestLayer read_layer(const JsonFields& object) {
   in_context(object.path("file"), [&] { check_plain_name(layer.file); });
   layer.size = object.integer("size");
   layer.xxh3_128 = read_checksum(object);
+  if (object.has("experts")) layer.experts = object.integers("experts");
   const JsonFields sizes = object.object("sizes");
   layer.hidden_size = sizes.integer("hidden_size");
   layer.loaded.dims = {sizes.integer("num_experts"), sizes.integer("padded_hidden_size"),
@@ -201,6 +202,15 @@ void check_layer_names(const Manifest& manifest) {
   }
 }
 
+void check_ascending(const std::vector<int64_t>& experts, bool redundant,
+                     const std::string& where) {
+  for (size_t i = 0; i < experts.size(); ++i) {
+    if (experts[i] > (i == 0 ? -1 : experts[i - 1])) continue;
+    if (experts[i] == 0 && redundant) continue;  // redundant experts begin again with the first one
+    throw Error::input(where + ": experts: not in ascending order");
+  }
+}
+
 // Checks that a rank's numbers are below their counts, and that its share of the model fits into
 // the padded sizes of its layers.
 void check_rank(const Manifest& manifest) {
@@ -212,16 +222,15 @@ void check_rank(const Manifest& manifest) {
   one_of("rank", rank.rank, rank.num_ranks);
   one_of("tp_rank", rank.tp_rank, rank.tp_size);
   one_of("ep_rank", rank.ep_rank, rank.ep_size);
-  for (size_t i = 0; i < rank.experts.size(); ++i) {
-    if (rank.experts[i] > (i == 0 ? -1 : rank.experts[i - 1])) continue;
-    // Redundant experts begin again with the first one.
-    if (rank.experts[i] == 0 && manifest.parallel.num_redundant_experts > 0) continue;
-    throw Error::input("rank: experts: not in ascending order");
-  }
+  const bool redundant = manifest.parallel.num_redundant_experts > 0;
+  check_ascending(rank.experts, redundant, "rank");
   if (rank.begin < 0) throw Error::input("rank: intermediate_range: negative");
   for (const ManifestLayer& layer : manifest.layers) {
     const LayerDims& padded = layer.loaded.dims;
-    const LayerDims held{static_cast<int64_t>(rank.experts.size()), layer.hidden_size,
+    if (layer.experts) {
+      check_ascending(*layer.experts, redundant, fmt::format("layers: layer {}", layer.index));
+    }
+    const LayerDims held{std::ssize(layer.experts.value_or(rank.experts)), layer.hidden_size,
                          rank.end - rank.begin};
     const bool fits = held.num_experts == padded.num_experts &&
                       held.hidden_size <= padded.hidden_size &&

@@ -98,6 +98,7 @@ Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
   json["file"] = layer.file;
   json["size"] = layer.size;
   json["xxh3_128"] = layer.xxh3_128;
+  if (layer.experts) json["experts"] = *layer.experts;
   json["sizes"] = sizes_to_json(layer, rank);
   Json& tensors = json["tensors"] = Json::array();
   for (const ManifestTensor& tensor : layer.tensors) {

@@ -26,6 +26,7 @@ struct MappedTensors {
   std::vector<std::optional<Sha256Digest>> checksums;  // of each tensor; empty if none has one
   std::map<std::string, std::string> attributes;
   std::optional<std::string> config_json;
+  std::vector<std::string> warnings;
 };
 
 class MappedSource final : public Source {
@@ -48,6 +49,7 @@ class MappedSource final : public Source {
     return content_.config_json;
   }
   [[nodiscard]] const std::vector<FileStatus>& files() const override { return content_.files; }
+  [[nodiscard]] std::vector<std::string> warnings() const override { return content_.warnings; }
 
  private:
   // std::call_once would not do: after an exception some implementations wait forever (GCC bug

@@ -52,10 +52,16 @@ bool is_file_name(const fs::path& path) {
 }  // namespace
 
 void refuse_other_file(const fs::path& path, ConstBytes first_bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(first_bytes.data()),
-                              first_bytes.size());
+  in_file(path.string(), [&] {
+    refuse_other_text({reinterpret_cast<const char*>(first_bytes.data()), first_bytes.size()});
+  });
+}
+
+void refuse_other_text(std::string_view text) {
   for (const OtherKind& kind : kOtherKinds) {
-    if (text.starts_with(kind.begins)) refuse(path, kind.what, kind.hint);
+    if (text.starts_with(kind.begins)) {
+      throw Error::input(std::string(kind.what)).hint(std::string(kind.hint));
+    }
   }
 }
 
@@ -75,6 +81,29 @@ void refuse_other_directory(const fs::path& directory) {
   if (std::ranges::any_of(files, [](const fs::path& p) { return p.filename() == "config.json"; })) {
     refuse(directory, "a config.json, but no *.safetensors beside it",
            "is the download complete? `hf download MODEL --local-dir DIR` goes on with it");
+  }
+}
+
+void refuse_other_weights(const fs::path& directory, const std::vector<std::string>& names) {
+  std::error_code error;
+  const auto all = [&](const std::regex& form) {
+    return !names.empty() && std::ranges::all_of(names, [&](const std::string& name) {
+      return std::regex_match(name, form);
+    });
+  };
+  static const std::regex kAdapter(R"(adapter_model.*\.safetensors)");
+  if (all(kAdapter)) {
+    refuse(directory, "a LoRA adapter, not a model",
+           "merge it into its base model first, in BF16, and quantize the result; or convert the "
+           "base model and serve the adapter beside it");
+  }
+  // vLLM, model_loader/sharded_state_loader.py, DEFAULT_PATTERN.
+  static const std::regex kState(R"(model-rank-\d+-part-\d+\.safetensors)");
+  if (all(kState)) {
+    refuse(directory,
+           "a state that vLLM saved (sharded_state), a file a rank: its weights are already "
+           "processed for one backend",
+           "give the checkpoint that was loaded");
   }
 }
 

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "lib/core/tensor.hpp"
 
@@ -13,9 +16,17 @@ namespace mxfp4 {
 // pointer, a GGUF file or an archive as PyTorch writes it.
 void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes);
 
+// The same for the text of a file whose path is the error's context.
+void refuse_other_text(std::string_view text);
+
 // The same for a directory that holds no checkpoint but GGUF files, PyTorch's, or a config.json
 // alone.
 void refuse_other_directory(const std::filesystem::path& directory);
+
+// The same for a directory with weights that are no checkpoint: a LoRA adapter, or the state that an
+// engine saved after its backends had changed the weights. `names`: of its *.safetensors.
+void refuse_other_weights(const std::filesystem::path& directory,
+                          const std::vector<std::string>& names);
 
 // Throws Error::input, with a hint, if nothing is at the path and it reads like a model's name on a
 // hub ("openai/gpt-oss-120b") or like an address.

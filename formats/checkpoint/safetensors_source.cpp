@@ -18,6 +18,7 @@
 #include "formats/safetensors/weight_map.hpp"
 #include "formats/source/natural_order.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/expert_name.hpp"
 #include "lib/core/text.hpp"
 #include "lib/load/loaded_style.hpp"
 
@@ -80,18 +81,22 @@ void check_unique_across_files(const std::vector<SourceTensor>& tensors) {
   }
 }
 
-// The files of a weight map, each once. Throws if one is not there.
+// The files of a weight map, each once. Throws if one is not there: a download that stopped.
 std::vector<std::string> indexed_files(const fs::path& dir, const TensorFiles& weight_map) {
   std::set<std::string> names;
+  std::vector<std::string> missing;
   for (const auto& [tensor, file] : weight_map) {
     if (!names.insert(file).second) continue;
     std::error_code error;
-    if (!fs::exists(dir / file, error)) {
-      throw Error::input(fmt::format("weight_map: {}: names {}, which is not there", shown(tensor),
-                                     in_quotes(file)));
-    }
+    if (!fs::exists(dir / file, error)) missing.push_back(file);
   }
-  return {names.begin(), names.end()};
+  if (missing.empty()) return {names.begin(), names.end()};
+  const std::string first = in_quotes(*std::ranges::min_element(missing, natural_less));
+  throw Error::input(fmt::format("weight_map: {} of {} files {} not there{} {}", missing.size(),
+                                 names.size(), missing.size() == 1 ? "is" : "are",
+                                 missing.size() == 1 ? ":" : ", first of all", first))
+      .hint(
+          "is the download complete? `hf download MODEL --local-dir DIR` fetches what is missing");
 }
 
 std::vector<std::string> list_safetensors(const fs::path& dir) {
@@ -110,24 +115,32 @@ fs::path index_path(const fs::path& dir, bool consolidated) {
          (consolidated ? "consolidated.safetensors.index.json" : "model.safetensors.index.json");
 }
 
-// Each tensor of the map must be in the file that the map names for it.
-void check_against_index(const MappedTensors& content, const fs::path& dir,
+// Each tensor of an expert must be in the file that the map names for it. Other tensors need not:
+// the engine takes only the names of files from the map, and a tied head, for example, may still be
+// listed.
+void check_against_index(MappedTensors& content, const fs::path& dir,
                          const TensorFiles& weight_map) {
   std::unordered_map<std::string_view, std::string_view> found;
   found.reserve(content.tensors.size());
   for (const SourceTensor& tensor : content.tensors) found.emplace(tensor.name, tensor.file);
+  std::string first;
+  size_t others = 0;
   for (const auto& [name, file] : weight_map) {
     const std::string expected = (dir / file).string();
     const auto at = found.find(name);
-    if (at == found.end()) {
-      throw Error::input(fmt::format("{}: {}: the index says that it is here, but it is not",
-                                     expected, shown(name)));
-    }
-    if (at->second != expected) {
-      throw Error::input(fmt::format("{}: {}: the index says that it is here, but it is in {}",
-                                     expected, shown(name), at->second));
+    if (at != found.end() && at->second == expected) continue;
+    std::string fault =
+        fmt::format("{}: {}: the index says that it is here, but it is ", expected, shown(name));
+    fault += at == found.end() ? std::string("not") : fmt::format("in {}", at->second);
+    if (names_expert(name)) throw Error::input(fault);
+    if (first.empty()) {
+      first = std::move(fault);
+    } else {
+      ++others;
     }
   }
+  if (first.empty()) return;
+  content.warnings.push_back(others == 0 ? first : fmt::format("{}; {} more such", first, others));
 }
 
 // Whether the directory of `path` lists it, even as a link that leads nowhere: a broken download
@@ -144,6 +157,7 @@ void add_config(MappedTensors& content, const fs::path& dir) {
   in_file(config.string(), [&] {
     content.files.push_back(describe_file(config));
     content.config_json = read_text_file(config, kMaxConfigBytes);
+    refuse_other_text(*content.config_json);
   });
 }
 
@@ -164,6 +178,7 @@ std::unique_ptr<Source> open_safetensors_file(const fs::path& path) {
 
 std::unique_ptr<Source> open_checkpoint_directory(const fs::path& dir) {
   std::vector<std::string> names = list_safetensors(dir);
+  refuse_other_weights(dir, names);
   const bool consolidated = std::ranges::any_of(
       names, [](const std::string& name) { return name.starts_with(kConsolidated); });
   if (consolidated) {

@@ -10,9 +10,11 @@
 
 #include "formats/config/packed_config.hpp"
 #include "formats/config/quantization_rules.hpp"
+#include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/oracle/model_classes.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -23,6 +25,8 @@ constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
 // The keys under which models state a size, in the order of preference.
 constexpr std::array<std::string_view, 3> kExperts = {"num_local_experts", "n_routed_experts",
                                                       "num_experts"};
+// Kimi-K3's routed experts lie between two latent projections.
+constexpr std::array<std::string_view, 2> kHidden = {"routed_expert_hidden_size", "hidden_size"};
 constexpr std::array<std::string_view, 2> kIntermediate = {"moe_intermediate_size",
                                                            "intermediate_size"};
 
@@ -34,6 +38,8 @@ class Fields {
     const auto nested = root.find("text_config");
     if (nested != root.end() && nested->is_object()) nested_ = &*nested;
   }
+
+  [[nodiscard]] const Json& root() const { return *root_; }
 
   // Null when the key is absent or null on both levels.
   [[nodiscard]] const Json* find(std::string_view key) const {
@@ -104,12 +110,49 @@ int64_t shared_experts(const Fields& fields) {
   return size > 0 ? 1 : 0;
 }
 
+// The first of `architectures`; empty if there is none.
+std::string architecture_of(const Json& root) {
+  const auto found = root.find("architectures");
+  const bool named = found != root.end() && found->is_array() && !found->empty();
+  return named && found->front().is_string() ? found->front().get<std::string>() : "";
+}
+
+std::string stated_activation(const Fields& fields) {
+  std::string text = fields.text("hidden_act");
+  return text.empty() ? fields.text("hidden_activation") : text;
+}
+
+// The model's class decides; the config, where the class asks it or is not known.
+std::string experts_activation(const Fields& fields) {
+  const ModelClasses* row = find_model_class(architecture_of(fields.root()));
+  if (row == nullptr || row->activation.empty()) return stated_activation(fields);
+  return std::string(row->activation);
+}
+
+// The layers that have a limit above 0: those run another activation.
+std::vector<int64_t> limited_layers(const Fields& fields) {
+  std::vector<int64_t> layers;
+  const Json* limits = fields.find("swiglu_limits");
+  if (limits == nullptr || !limits->is_array()) return layers;
+  for (size_t i = 0; i < limits->size(); ++i) {
+    const Json& limit = (*limits)[i];
+    if (limit.is_number() && limit.get<double>() != 0) layers.push_back(static_cast<int64_t>(i));
+  }
+  return layers;
+}
+
 void read_fields(const Fields& fields, ModelConfig& config) {
-  config.hidden_size = fields.size("hidden_size");
+  config.hidden_size = first_size(fields, kHidden, config.hidden_size_key);
   config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
   config.num_experts = first_size(fields, kExperts, config.num_experts_key);
+  config.draft_experts = fields.size("dspark_n_routed_experts");
+  if (config.draft_experts == 0) config.draft_experts.reset();  // as the rest
+  config.least_slice = fields.size("min_moe_intermediate_per_partition");
   config.num_hidden_layers = fields.size("num_hidden_layers");
   config.num_nextn_predict_layers = fields.size("num_nextn_predict_layers");
+  if (fields.find("dspark_block_size") != nullptr || config.draft_experts) {
+    config.draft_stages = fields.size("n_mtp_layers").value_or(3);
+  }
   config.first_k_dense_replace = fields.size("first_k_dense_replace");
   config.moe_layer_freq = fields.size("moe_layer_freq");
   config.decoder_sparse_step = fields.size("decoder_sparse_step");
@@ -131,7 +174,7 @@ void read_fields(const Fields& fields, ModelConfig& config) {
       factor != nullptr && factor->is_number()) {
     config.routed_scaling_factor = factor->get<double>();
   }
-  config.hidden_act = fields.text("hidden_act");
+  config.hidden_act = experts_activation(fields);
   config.latent_experts = fields.find("routed_expert_hidden_size") != nullptr;
   config.situ_linear_beta = fields.find("activation_situ_linear_beta") != nullptr;
   config.scoring_func = fields.text("scoring_func");
@@ -146,7 +189,7 @@ std::string read_model_type(const Json& root, const Fields& fields) {
 }
 
 ModelConfig read(std::string_view text) {
-  Json root = parse_strict_ordered_json(text);
+  Json root = parse_strict_ordered_json(quote_python_constants(text));
   if (!root.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", root.type_name()));
   }
@@ -170,6 +213,29 @@ ModelConfig read(std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::string> model_class_warnings(std::string_view text) {
+  const Json root = parse_strict_ordered_json(quote_python_constants(text));
+  if (!root.is_object() || root.contains("quant_method")) return {};
+  const Fields fields(root);
+  const std::string architecture = architecture_of(root);
+  if (architecture.empty()) return {};
+  const ModelClasses* row = find_model_class(architecture);
+  if (row == nullptr) {
+    const std::string activation = stated_activation(fields);
+    return {
+        fmt::format("{}: a model class that this program does not know; its experts are taken to "
+                    "run {}, {}",
+                    shown(architecture), activation.empty() ? "silu" : shown(activation),
+                    activation.empty() ? "the engine's default" : "as the config says")};
+  }
+  const std::vector<int64_t> limited = limited_layers(fields);
+  if (!row->by_layer || limited.empty()) return {};
+  return {
+      fmt::format("{} runs swiglustep in layers {} and silu in the others, for which this is "
+                  "decided; convert those layers apart, with --layers and --activation swiglustep",
+                  shown(architecture), number_ranges(limited))};
+}
 
 ModelConfig parse_model_config(std::string_view text, std::string_view file) {
   ModelConfig config = in_context(file, [&] { return read(text); });

@@ -2,7 +2,9 @@
 // loads them (vLLM a2c8fc6657, layers/quantization/{mxfp4,fp8,quark/quark,compressed_tensors}.py).
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/core/model_config.hpp"
 
@@ -17,5 +19,9 @@ namespace mxfp4 {
 //
 // A config without a quantization is legal here: find_expert_layers decides.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, std::string_view file);
+
+// What is assumed of the model's experts because of its class: one sentence each. `text` as above, of
+// a config that parse_model_config has read.
+[[nodiscard]] std::vector<std::string> model_class_warnings(std::string_view text);
 
 }  // namespace mxfp4

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
 
@@ -41,7 +42,9 @@ Json* find_quantization(Json& config, std::string& where) {
 }
 
 std::string packed_config_text(std::string_view text) {
-  Json config = parse_strict_ordered_json(text);
+  std::string mark = "python ";
+  while (text.find(mark) != std::string_view::npos) mark += ' ';
+  Json config = parse_strict_ordered_json(quote_python_constants(text, mark));
   if (!config.is_object()) {
     throw Error::input(fmt::format("expected a JSON object, found {}", config.type_name()));
   }
@@ -56,7 +59,7 @@ std::string packed_config_text(std::string_view text) {
     Json own = std::exchange(method, kPackedQuantMethod);
     if (!own.is_null()) (*quantization)[std::string(kOwnQuantMethodKey)] = std::move(own);
   }
-  return config.dump(2) + "\n";
+  return unquote_python_constants(config.dump(2), mark) + "\n";
 }
 
 void restore_quantization(Json& config) {

@@ -49,8 +49,14 @@ const Json& require_object(const Json& parent, std::string_view where, std::stri
 
 // ---- Quark: one config object of a group of modules ----
 
+// A tensor's specification: what stands for it may be a list of one.
+const Json& only_one(const Json& value) {
+  return value.is_array() && value.size() == 1 ? value.front() : value;
+}
+
 // Empty when the weight is MXFP4: fp4, in groups of 32, with e8m0 scales.
-std::string weight_refusal(const Json& weight, const std::string& where) {
+std::string weight_refusal(const Json& given, const std::string& where) {
+  const Json& weight = only_one(given);
   if (!weight.is_object()) return refuse(where, "", weight, "an object of one fp4 weight");
   if (!is_text(member(weight, "dtype"), "fp4")) {
     return refuse(where, "dtype", member(weight, "dtype"), "fp4");
@@ -94,7 +100,7 @@ ModuleQuantization quark_rule(const Json& config, std::string pattern, const std
       rule.refusal = refuse(where, key, value, "null");
     }
   }
-  const Json& input = member(config, "input_tensors");
+  const Json& input = only_one(member(config, "input_tensors"));
   if (!rule.refusal.empty() || input.is_null()) return rule;
   if (input.is_object()) {
     const Json& dtype = member(input, "dtype");
@@ -109,7 +115,7 @@ ModuleQuantization quark_rule(const Json& config, std::string pattern, const std
       return rule;
     }
   }
-  rule.refusal = refuse(where, "input_tensors", input,
+  rule.refusal = refuse(where, "input_tensors", member(config, "input_tensors"),
                         "null, dynamic fp4 or fp6, or static fp8_e4m3 activations");
   return rule;
 }
@@ -215,22 +221,49 @@ std::string group_activation(const Json& group, const std::string& where) {
   return size == 32 ? "fp8_per_group_32" : "fp8_per_group";
 }
 
-// Every group whose targets name experts must be MXFP4. If no group's targets do, one MXFP4 group
-// is enough, and the tensors' shapes decide.
+// One rule for each target of a group. Names come before the classes of modules, as the engine asks
+// them: "Linear" stands for the experts, too.
+void add_rules(const Json& group, ModuleQuantization rule, std::vector<ModuleQuantization>& named,
+               std::vector<ModuleQuantization>& classes) {
+  const Json& targets = member(group, "targets");
+  if (!targets.is_array()) return;
+  for (const Json& target : targets) {
+    if (!target.is_string()) continue;
+    rule.pattern = target.get<std::string>();
+    rule.kind = PatternKind::kName;
+    if (rule.pattern.starts_with("re:")) {
+      rule.pattern.erase(0, 3);
+      rule.kind = PatternKind::kRegex;
+    }
+    const bool every = rule.pattern == "Linear";
+    if (every) rule.kind = PatternKind::kAny;
+    (every ? classes : named).push_back(rule);
+  }
+}
+
+// One MXFP4 group is enough; which layers it holds for, the targets say.
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {
   const Json& groups = require_object(*text.quantization, text.where, "config_groups");
+  const Json& format = member(*text.quantization, "format");
+  if (format.is_string()) method.format = format.get<std::string>();
   std::string first_refusal;
   std::set<std::string> activations;  // of the groups whose targets name experts
   std::set<std::string> of_others;
+  std::vector<ModuleQuantization> classes;
   for (const auto& [name, group] : groups.items()) {
     const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
     if (!group.is_object()) throw Error::input(refuse(where, "", group, "an object"));
     const std::string refusal = group_refusal(group, where);
-    if (!refusal.empty() && targets_experts(group)) throw Error::input(refusal);
     if (first_refusal.empty()) first_refusal = refusal;
-    if (!refusal.empty()) continue;
-    (targets_experts(group) ? activations : of_others).insert(group_activation(group, where));
+    ModuleQuantization rule;
+    rule.refusal = refusal;
+    if (refusal.empty()) {
+      rule.activation = group_activation(group, where);
+      (targets_experts(group) ? activations : of_others).insert(rule.activation);
+    }
+    add_rules(group, std::move(rule), method.rules, classes);
   }
+  method.rules.insert(method.rules.end(), classes.begin(), classes.end());
   if (activations.empty()) activations = std::move(of_others);
   if (!activations.empty()) {
     method.activation = activations.size() == 1 ? *activations.begin() : "several";
@@ -242,8 +275,23 @@ void read_compressed_tensors(const QuantizationJson& text, Quantization& method)
 
 // ---- DeepSeek-V4's block FP8, whose experts are FP4 ----
 
+// Ling 3: FP8 for all but the routed experts. Other models do not ask for this key.
+bool reads_routed_experts(const QuantizationJson& text, Quantization& method) {
+  if (text.model == nullptr || text.model_type != "bailing_moe_v3") return false;
+  const Json& routed = member(*text.quantization, "routed_experts_quant_method");
+  if (routed.is_null()) return false;
+  if (!is_text(routed, "mxfp4")) {
+    throw Error::input(refuse(text.where, "routed_experts_quant_method", routed, "mxfp4"));
+  }
+  method.routed_experts = "mxfp4";
+  return true;
+}
+
 void read_fp8(const QuantizationJson& text, Quantization& method) {
-  if (text.model != nullptr && text.model_type != "deepseek_v4") {
+  if (reads_routed_experts(text, method)) return;
+  constexpr std::array<std::string_view, 4> kTypes = {"deepseek_v4", "deepseek_v4_text",
+                                                      "deepseek_v41", "deepseek_v41_text"};
+  if (text.model != nullptr && std::ranges::find(kTypes, text.model_type) == kTypes.end()) {
     throw Error::input(
         fmt::format("{}.quant_method: {}: a model of type {} is quantized as FP8; {}", text.where,
                     method.name, shown(text.model_type), kOnlyMxfp4));
@@ -257,9 +305,10 @@ void read_fp8(const QuantizationJson& text, Quantization& method) {
   if (!said_dtype.is_null() && !is_text(said_dtype, "fp4")) {
     throw Error::input(refuse("expert_dtype", "", said_dtype, "fp4: other experts are not MXFP4"));
   }
-  if (is_text(member(*text.quantization, "moe_quant_algo"), "NVFP4")) {
-    throw Error::input(
-        fmt::format("{}.moe_quant_algo: NVFP4: the experts are NVFP4; {}", text.where, kOnlyMxfp4));
+  const Json& algorithm = member(*text.quantization, "moe_quant_algo");
+  if (lower_text(*text.quantization, "moe_quant_algo", "") == "nvfp4") {
+    throw Error::input(fmt::format("{}.moe_quant_algo: {}: the experts are NVFP4; {}", text.where,
+                                   said(algorithm), kOnlyMxfp4));
   }
   method.expert_dtype = "fp4";
 }
@@ -318,6 +367,13 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
+// MLX writes its settings under `quantization`, and again where others look for them.
+bool is_mlx(const QuantizationJson& text) {
+  const Json& own =
+      text.model == nullptr ? *text.quantization : member(*text.model, "quantization");
+  return own.is_object() && own.contains("bits") && own.contains("group_size");
+}
+
 void refuse_other_quantization(const QuantizationJson& text) {
   for (const OtherQuantization& other : kOtherQuantizations) {
     const Json& value = member(*text.quantization, other.key);
@@ -351,6 +407,12 @@ constexpr std::array kMethods = {
 Quantization read_quantization(const QuantizationJson& text) {
   const Json& name = member(*text.quantization, "quant_method");
   Quantization method;
+  if (name.is_null() && is_mlx(text)) {
+    throw Error::input(text.where +
+                       ": MLX's format, which names no quant_method; this program reads what vLLM "
+                       "loads")
+        .hint("convert the checkpoint that it was made from");
+  }
   if (name.is_null() && text.where == "compression_config") {
     method.name = "compressed-tensors";  // older exports leave it out there
   } else if (name.is_string()) {

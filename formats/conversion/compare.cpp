@@ -93,7 +93,7 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
                        .target = manifest.target,
                        .placement = placement,
                        .padded = manifest.layers.front().loaded.dims};
-  if (input.config) request.n_group = input.config->n_group;
+  if (input.config) request.config = &*input.config;
   const std::vector<RankSlice> ranks = cut_ranks(input.model, common_dims(input.model), request);
   if (manifest.rank.rank >= static_cast<int64_t>(ranks.size())) {
     throw Error::unsupported(
@@ -145,6 +145,9 @@ void compare_tensors(const ManifestLayer& planned, const ManifestLayer& stored,
     return fmt::format("{} {} {}", tensor.name, dtype_name(tensor.spec.dtype),
                        tensor.spec.shape.to_string());
   };
+  differences.check(fmt::format("layer {}: experts", stored.index),
+                    experts_text(stored.experts.value_or(std::vector<int64_t>{})),
+                    experts_text(planned.experts.value_or(std::vector<int64_t>{})));
   for (size_t i = 0; i < std::max(planned.tensors.size(), stored.tensors.size()); ++i) {
     differences.check(fmt::format("layer {}: tensor {}", stored.index, i), key(stored, i),
                       key(planned, i));

@@ -67,6 +67,8 @@ std::optional<BlobDifference> compare_layer(const ManifestLayer& a, const Manife
   layer.check("padded intermediate size", a.loaded.dims.intermediate_size,
               b.loaded.dims.intermediate_size);
   layer.check("experts", a.loaded.dims.num_experts, b.loaded.dims.num_experts);
+  layer.check("its own experts", a.experts.value_or(std::vector<int64_t>{}),
+              b.experts.value_or(std::vector<int64_t>{}));
   for (size_t i = 0; i < std::max(a.tensors.size(), b.tensors.size()); ++i) {
     layer.check(fmt::format("tensor {}", i), name_of(a.tensors, i), name_of(b.tensors, i));
   }

@@ -120,12 +120,14 @@ ConstBytes Repacker::unchanged(const Piece& piece, const JobBuffers& buffers) {
 
 std::vector<Extent> Repacker::extents_of(const PlannedFile& file, Slot slot,
                                          ExpertRange range) const {
-  const auto& experts = model_.layers[file.layer].slot(slot).experts;
+  const ExpertLayer& layer = model_.layers[file.layer];
+  const auto& experts = layer.slot(slot).experts;
+  const auto& of_rank = plan_.ranks[file.rank].experts_of(layer.dims.num_experts);
   std::vector<Extent> extents;
   if (experts.empty()) return extents;  // the slot is absent
   for (int64_t e = range.first; e < range.first + range.count; ++e) {
-    const int64_t global = plan_.ranks[file.rank].experts[static_cast<size_t>(e)];
-    const auto& parts = experts[static_cast<size_t>(global)];
+    const auto global = static_cast<size_t>(of_rank[static_cast<size_t>(e)]);
+    const auto& parts = experts[global];
     extents.insert(extents.end(), parts.begin(), parts.end());
   }
   return extents;
@@ -190,9 +192,10 @@ ConstBytes Repacker::stored_expert(const Piece& piece, int64_t local, Slot slot,
     const int64_t first = experts_of(piece, output).first;
     return buffers.read[slot_index].subspan(static_cast<size_t>(local - first) * bytes, bytes);
   }
-  const auto global =
-      static_cast<size_t>(plan_.ranks[file.rank].experts[static_cast<size_t>(local)]);
-  const auto& extents = model_.layers[file.layer].slot(slot).experts[global];
+  const ExpertLayer& layer = model_.layers[file.layer];
+  const auto& of_rank = plan_.ranks[file.rank].experts_of(layer.dims.num_experts);
+  const auto global = static_cast<size_t>(of_rank[static_cast<size_t>(local)]);
+  const auto& extents = layer.slot(slot).experts[global];
   if (extents.size() == 1) {
     return mapped(extents[0]);
   }

@@ -69,7 +69,8 @@ void compare_sizes(const ManifestLayer& layer, const RankSlice& there, const Ran
 }
 
 void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<Manifest>& ranks,
-                 const CallerRow* caller, std::vector<FitReason>& reasons) {
+                 const ModelConfig& config, const CallerRow* caller,
+                 std::vector<FitReason>& reasons) {
   int64_t intermediate = 0;
   for (const Manifest& each : ranks) intermediate = std::max(intermediate, each.rank.end);
   const auto tp_ranks = static_cast<int64_t>(ranks.size());
@@ -83,9 +84,9 @@ void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<M
   for (const ManifestLayer& layer : rank.layers) {
     const auto experts = std::max<int64_t>(1, layer.loaded.dims.num_experts);
     const LayerDims dims{checked_mul(experts, rank.rank.ep_size), layer.hidden_size, intermediate};
-    const std::vector<RankSlice> slices =
-        cut_ranks(model_of(rank, dims, caller), dims,
-                  {.rules = rules, .deployment = deployment, .target = rank.target});
+    const std::vector<RankSlice> slices = cut_ranks(
+        model_of(rank, dims, caller), dims,
+        {.rules = rules, .deployment = deployment, .target = rank.target, .config = &config});
     const auto index = static_cast<size_t>(rank.rank.rank);
     if (index >= slices.size()) throw Error::input("its rank does not fit its own parallel sizes");
     compare_sizes(layer, slices[index], rank.rank, reasons);
@@ -101,8 +102,14 @@ std::optional<ModelConfig> typical_config(const Manifest& rank) {
     ModelConfig config;
     config.quantization.emplace().name = row.methods.front();
     config.quantization->activation = rank.source.activation;
+    config.quantization->format = "mxfp4-pack-quantized";
+    config.quantization->expert_dtype = "fp4";
+    config.model_type = rank.source.model_type;
     if (row.model == ModelRule::kGptOss) config.model_type = "gpt_oss";
-    if (row.style == Style::kDeepseekV4) config.model_type = "deepseek_v4";
+    // Older blobs do not name their model.
+    if (row.style == Style::kDeepseekV4 && config.model_type.empty()) {
+      config.model_type = "deepseek_v4";
+    }
     return config;
   }
   return std::nullopt;  // a loaded input
@@ -122,7 +129,7 @@ std::vector<FitReason> reasons_against(const RuleSet& rules, const Manifest& ran
           "this blob is of the {} one",
           caller->method, family_name(caller->family), family_name(rank.target.family))});
     }
-    check_sizes(rules, rank, ranks, caller, reasons);
+    check_sizes(rules, rank, ranks, *config, caller, reasons);
   } catch (const Error& error) {
     reasons.push_back({error.what()});
   }

@@ -135,9 +135,22 @@ const Layout* require_layout(const Conversion& conversion) {
   return conversion.row->layout;
 }
 
+// Asks the layout for its outputs. Where --pad none left sizes that it cannot take, the hint says so.
+void require_outputs(const Conversion& conversion, const ConversionRequest& request,
+                     const LoadedSpec& loaded) {
+  try {
+    (void)conversion.layout->outputs({loaded, conversion.target});
+  } catch (Error& error) {
+    if (!request.pad && error.kind() == ErrorKind::kUnsupported && error.hint_text().empty()) {
+      error.hint("--pad auto rounds the sizes as the backend wants them");
+    }
+    throw;
+  }
+}
+
 // Throws unless the layout accepts every layer of every rank. Each distinct size is checked once.
-// `padded`: sizes are rounded where the backend asks for it.
-void check_preconditions(const Conversion& conversion, const ModelLayers& model, bool padded) {
+void check_preconditions(const Conversion& conversion, const ConversionRequest& request,
+                         const ModelLayers& model) {
   using Key = std::tuple<int64_t, int64_t, int64_t, std::optional<DType>, bool>;
   std::set<Key> asked;
   for (const ExpertLayer& layer : model.layers) {
@@ -152,13 +165,7 @@ void check_preconditions(const Conversion& conversion, const ModelLayers& model,
       }
       in_context(layer.prefix, [&] {
         loaded.check();
-        if (conversion.layout == nullptr) return;
-        try {
-          (void)conversion.layout->outputs({loaded, conversion.target});
-        } catch (Error& error) {
-          if (!padded) error.hint("--pad auto rounds the sizes as the backend wants them");
-          throw;
-        }
+        if (conversion.layout != nullptr) require_outputs(conversion, request, loaded);
       });
     }
   }
@@ -181,8 +188,9 @@ void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoi
   for (size_t expert = 0; expert < experts.size(); ++expert) {
     std::vector<std::byte> stored;
     for (const RankSlice& rank : conversion.ranks) {
+      const auto& of_rank = rank.experts_of(layer.dims.num_experts);
       const auto wanted = static_cast<int64_t>(expert);
-      if (std::ranges::find(rank.experts, wanted) == rank.experts.end()) continue;
+      if (std::ranges::find(of_rank, wanted) == of_rank.end()) continue;
       const Assembly assembly = make_assembly(checkpoint.model, layer, slot, rank);
       if (stored.empty()) {
         stored.resize(static_cast<size_t>(assembly.stored.bytes()));
@@ -200,6 +208,7 @@ void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoi
 
 // Checks the scales before anything is written, so that no conversion fails halfway.
 void check_scales(const Conversion& conversion, const OpenedCheckpoint& checkpoint) {
+  if (checkpoint.imagined) return;  // only the weights can tell
   if (conversion.layout == nullptr || !conversion.layout->refuses_scales) return;
   for (const ExpertLayer& layer : checkpoint.model.layers) {
     check_scales(conversion, checkpoint, layer, Slot::kW13WeightScale);
@@ -232,7 +241,7 @@ void cut(Conversion& conversion, const ConversionRequest& request,
   conversion.model = common_dims(checkpoint.model);
   SliceRequest slice{*conversion.rules, conversion.deployment, conversion.target, request.placement,
                      request.pad};
-  if (checkpoint.config) slice.n_group = checkpoint.config->n_group;
+  slice.config = config_of(&checkpoint);
   conversion.ranks = in_file(checkpoint.path.string(),
                              [&] { return cut_ranks(checkpoint.model, conversion.model, slice); });
 }
@@ -254,7 +263,7 @@ void complete_ranks(Conversion& conversion, const ConversionRequest& request,
   cut(conversion, request, *checkpoint);
   check_rank(request.rank, static_cast<int64_t>(conversion.ranks.size()));
   if (request.rank) conversion.ranks = {conversion.ranks[static_cast<size_t>(*request.rank)]};
-  check_preconditions(conversion, checkpoint->model, request.pad);
+  check_preconditions(conversion, request, checkpoint->model);
   check_scales(conversion, *checkpoint);
 }
 
@@ -371,7 +380,7 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
   options.placement = request.placement;
   options.round = request.pad;
   options.backend = request.target.backend;
-  options.n_group = request.n_group;
+  if (request.config != nullptr) options.n_group = request.config->n_group;
   const ModelBackendRow* own = find_model_backend(rules, request.target.backend);
   const ParallelConfig& parallel = request.deployment.parallel;
   options.redundant_experts =
@@ -385,6 +394,14 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
                        request.padded->intermediate_size};
     };
     return slice_ranks(model, dims, options);
+  }
+  const LeastSliceRow* least =
+      request.config == nullptr
+          ? nullptr
+          : find_least_slice(rules, request.deployment.platform, *request.config);
+  if (least != nullptr) {
+    options.least_slice = request.config->least_slice.value_or(least->rows);
+    options.least_slice_with_experts = least->with_expert_parallel;
   }
   const Question question = make_question(rules, request.deployment);
   if (question.uses_all2all) {

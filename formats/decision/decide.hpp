@@ -85,7 +85,7 @@ struct SliceRequest {
   // The sizes to which a blob is padded, in place of what the rules say. They count only where the
   // checkpoint's loader pads at all.
   std::optional<LayerDims> padded{};
-  std::optional<int64_t> n_group{};  // as SliceOptions
+  const ModelConfig* config = nullptr;  // of the checkpoint, if it has one
 };
 
 // Every rank's slice of a model of these sizes. Throws as slice_ranks does.

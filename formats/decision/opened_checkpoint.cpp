@@ -11,6 +11,7 @@
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/config/config_json.hpp"
+#include "formats/decision/config_only.hpp"
 #include "formats/output/unfinished.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
@@ -50,6 +51,9 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
         throw Error::input(
             fmt::format("no MXFP4 expert layers among its {} tensors", tensors.size()));
       }
+      for (std::string& warning : checkpoint.source->warnings()) {
+        model.warnings.push_back(std::move(warning));
+      }
       return model;
     });
   } catch (const Error& error) {
@@ -78,6 +82,7 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
   OpenedCheckpoint checkpoint;
   checkpoint.path = hub_snapshot(options.path);
   checkpoint.source = std::move(source);
+  checkpoint.imagined = checkpoint.source->kind() == kConfigKind;
   checkpoint.config_text =
       options.config_text ? options.config_text : checkpoint.source->config_json();
   if (checkpoint.config_text) {
@@ -88,6 +93,13 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
   }
   checkpoint.model = find_layers(checkpoint, options, rules);
   if (checkpoint.config && checkpoint.model.style != Style::kLoaded) {
+    for (std::string& warning : model_class_warnings(*checkpoint.config_text)) {
+      checkpoint.model.warnings.push_back(std::move(warning));
+    }
+    // The rule for the experts may differ from the one that holds for the rest of the model.
+    if (checkpoint.config->quantization) {
+      checkpoint.config->quantization->activation = checkpoint.model.activation;
+    }
     apply_caller(checkpoint.model, find_caller(rules, *checkpoint.config), options.family);
   }
   const size_t all_layers = checkpoint.model.layers.size();
@@ -128,15 +140,17 @@ void select_layers(ModelLayers& model, const std::set<int64_t>& layers) {
 LayerDims common_dims(const ModelLayers& model) {
   const ExpertLayer& first = model.layers.front();
   for (const ExpertLayer& layer : model.layers) {
-    if (layer.dims == first.dims) continue;
-    throw Error::input(
-        fmt::format("{} experts, H {}, I {}, but {} has {}, {}, {}", layer.dims.num_experts,
-                    layer.dims.hidden_size, layer.dims.intermediate_size, first.prefix,
-                    first.dims.num_experts, first.dims.hidden_size, first.dims.intermediate_size))
+    if (layer.dims.hidden_size == first.dims.hidden_size &&
+        layer.dims.intermediate_size == first.dims.intermediate_size) {
+      continue;
+    }
+    throw Error::input(fmt::format("H {}, I {}, but {} has {}, {}", layer.dims.hidden_size,
+                                   layer.dims.intermediate_size, first.prefix,
+                                   first.dims.hidden_size, first.dims.intermediate_size))
         .at_key(layer.prefix)
         .hint("convert layers of different sizes separately, with --layers");
   }
-  return first.dims;
+  return {model.num_experts, first.dims.hidden_size, first.dims.intermediate_size};
 }
 
 }  // namespace mxfp4

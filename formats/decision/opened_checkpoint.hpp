@@ -34,6 +34,7 @@ struct OpenedCheckpoint {
   std::optional<ModelConfig> config;
   ModelLayers model;
   bool layers_chosen = false;  // CheckpointOptions::layers was not empty
+  bool imagined = false;       // from a config alone: there are no weights
   size_t layers_left_out = 0;  // because CheckpointOptions::layers does not name them
 };
 
@@ -53,7 +54,8 @@ struct OpenedCheckpoint {
 // Keeps the layers with these numbers. Throws Error::usage when one does not exist.
 void select_layers(ModelLayers& model, const std::set<int64_t>& layers);
 
-// The sizes that all layers share. Throws Error::input when they differ.
+// The sizes of the model: ModelLayers::num_experts, and H and I, which all layers share. Throws
+// Error::input when H or I differ.
 [[nodiscard]] LayerDims common_dims(const ModelLayers& model);
 
 }  // namespace mxfp4

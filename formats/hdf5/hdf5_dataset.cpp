@@ -305,6 +305,12 @@ std::optional<std::string> read_hdf5_string(hid_t object, const char* name) {
   return text;
 }
 
+bool hdf5_holds_numbers(hid_t dataset) {
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose, "element type cannot be read");
+  const H5T_class_t type_class = H5Tget_class(type.get());
+  return type_class == H5T_INTEGER || type_class == H5T_FLOAT;
+}
+
 Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const Hdf5ChunkFinder& finder,
                                   const std::function<void()>& alive) {
   Hdf5Dataset out;

@@ -18,6 +18,9 @@ namespace mxfp4 {
 [[nodiscard]] Hdf5Dataset describe_hdf5_dataset(hid_t dataset, const Hdf5ChunkFinder& finder,
                                                 const std::function<void()>& alive);
 
+// Whether the dataset's elements are integers or floats.
+[[nodiscard]] bool hdf5_holds_numbers(hid_t dataset);
+
 // A string attribute of one element; empty if there is none. Throws Error::input when it has
 // another type.
 [[nodiscard]] std::optional<std::string> read_hdf5_string(hid_t object, const char* name);

@@ -12,6 +12,7 @@
 #include "formats/hdf5/hdf5_handle.hpp"
 #include "formats/hdf5/hdf5_index.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/expert_name.hpp"
 #include "lib/core/text.hpp"
 
 namespace mxfp4 {
@@ -90,6 +91,7 @@ class Walker {
     } else if (object.type == H5G_DATASET) {
       const Hdf5Handle dataset(H5Dopen2(parent, link.name.c_str(), H5P_DEFAULT), H5Dclose,
                                "dataset cannot be opened");
+      if (!hdf5_holds_numbers(dataset.get()) && !names_expert(here.name)) return;
       Hdf5Dataset description = describe_hdf5_dataset(dataset.get(), finder_, [&] { emit_({}); });
       if (has_user_block_ && description.chunked()) {
         throw Error::input("chunks behind a user block are not supported");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "formats/json/strict_json.hpp"
@@ -9,6 +11,9 @@
 
 namespace mxfp4 {
 namespace {
+
+// A name that begins with another one comes first.
+constexpr std::array<std::string_view, 3> kConstants = {"-Infinity", "Infinity", "NaN"};
 
 // The parser does not recurse, but callers walk its result recursively.
 void check_depth(std::string_view text) {
@@ -43,6 +48,37 @@ nlohmann::json parse_python_json(std::string_view text) {
     check_json_text(text);
     throw not_json(text);
   }
+}
+
+std::string quote_python_constants(std::string_view text, std::string_view mark) {
+  std::string out;
+  out.reserve(text.size());
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    const std::string_view rest = text.substr(i);
+    const auto constant = std::ranges::find_if(
+        kConstants, [&](std::string_view name) { return rest.starts_with(name); });
+    if (!in_string && constant != kConstants.end()) {
+      out += fmt::format("\"{}{}\"", mark, *constant);
+      i += constant->size();
+      continue;
+    }
+    const bool escape = in_string && text[i] == '\\' && rest.size() > 1;
+    if (text[i] == '"') in_string = !in_string;
+    out += rest.substr(0, escape ? 2 : 1);
+    i += escape ? 2 : 1;
+  }
+  return out;
+}
+
+std::string unquote_python_constants(std::string text, std::string_view mark) {
+  for (const std::string_view name : kConstants) {
+    const std::string quoted = fmt::format("\"{}{}\"", mark, name);
+    for (size_t at = text.find(quoted); at != std::string::npos; at = text.find(quoted, at)) {
+      text.replace(at, quoted.size(), name);
+    }
+  }
+  return text;
 }
 
 std::string_view python_type_name(const nlohmann::json& value) {

@@ -3,12 +3,19 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace mxfp4 {
 
 // Throws Error::input for malformed text or nesting deeper than kMaxJsonDepth.
 [[nodiscard]] nlohmann::json parse_python_json(std::string_view text);
+
+// JSON as Python's json module writes it may hold Infinity, -Infinity and NaN, which are not JSON.
+// This is the text with each of them as a string of this name, `mark` in front.
+[[nodiscard]] std::string quote_python_constants(std::string_view text, std::string_view mark = "");
+// The inverse, for JSON that was written with the mark.
+[[nodiscard]] std::string unquote_python_constants(std::string text, std::string_view mark);
 
 // Python's name for the value's type: "str", "int", "list", ...
 [[nodiscard]] std::string_view python_type_name(const nlohmann::json& value);

@@ -70,6 +70,9 @@ class Source {
   // Every file that was opened, configuration included.
   [[nodiscard]] virtual const std::vector<FileStatus>& files() const = 0;
 
+  // What the user should know of the container although it can be read.
+  [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
+
   // Throws Error::input if one of files() no longer has the size and mtime that it had when the
   // source was opened: bytes read since then cannot be trusted.
   void check_unchanged() const;

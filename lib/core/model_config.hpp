@@ -8,12 +8,18 @@
 
 namespace mxfp4 {
 
+// How the pattern of a rule is read. kGlob: Quark's, a glob on the module path; without a star, a
+// part of the path. kName: the whole name of one linear layer. kRegex: a regular expression that
+// matches the beginning of that name. kAny: every module.
+enum class PatternKind : uint8_t { kGlob, kName, kRegex, kAny };
+
 // How the modules that match a pattern are quantized. `refusal` says why that is not MXFP4 as the
 // reference supports it; it matters only where experts match the pattern.
 struct ModuleQuantization {
-  std::string pattern;     // a glob on the module path; without a star, a part of the path
+  std::string pattern;
   std::string activation;  // as Quantization::activation
   std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
+  PatternKind kind = PatternKind::kGlob;
 };
 
 // What config.json says of the weights' quantization.
@@ -25,8 +31,10 @@ struct Quantization {
   // 128), "fp8_per_group_32" or "fp8_per_group" (others); anything else is ""; "several" where it is
   // not known which group of modules the experts are in.
   std::string activation;
-  std::vector<ModuleQuantization>
-      rules{};  // Quark: the first whose pattern matches a module decides
+  std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
+  std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
+  // The routed experts' own method, where they have another one: "mxfp4" in Ling.
+  std::string routed_experts{};
 };
 
 // Fields absent from the file are empty. Sizes are those of the whole model, unsharded.
@@ -34,13 +42,17 @@ struct ModelConfig {
   std::string file;  // for messages
   std::string model_type;
   std::optional<Quantization> quantization;
+  // Of the routed experts, which may work in a smaller space than the rest of the model.
   std::optional<int64_t> hidden_size;
   std::optional<int64_t> intermediate_size;  // of one expert
   std::optional<int64_t> num_experts;
-  std::string intermediate_size_key = "intermediate_size";  // the keys that gave these two
+  std::optional<int64_t> draft_experts;  // of a draft stage, where they have their own number
+  std::string hidden_size_key = "hidden_size";  // the keys that gave these three
+  std::string intermediate_size_key = "intermediate_size";
   std::string num_experts_key = "num_experts";
   std::optional<int64_t> num_hidden_layers;
   std::optional<int64_t> num_nextn_predict_layers;
+  std::optional<int64_t> draft_stages;  // that the engine loads, where they are not these layers
   // Which layers have no experts: DeepSeek's and Qwen's keys.
   std::optional<int64_t> first_k_dense_replace;
   std::optional<int64_t> moe_layer_freq;
@@ -48,6 +60,8 @@ struct ModelConfig {
   std::vector<int64_t> mlp_only_layers;
   std::optional<int64_t> num_experts_per_tok;
   int64_t num_shared_experts = 0;
+  // The fewest rows of the intermediate dimension that a rank of the model is given.
+  std::optional<int64_t> least_slice;
   std::optional<int64_t> n_group;
   std::optional<bool> use_grouped_topk;  // Kimi's router: groups, and how many of them are taken
   std::optional<int64_t> num_expert_group;

@@ -63,6 +63,18 @@ std::string alternatives(const std::vector<std::string>& words) {
   return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
 }
 
+std::string number_ranges(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
+    if (last > i) out += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
 void check_choice(std::string_view what, std::string_view value,
                   std::initializer_list<std::string_view> choices) {
   if (std::ranges::find(choices, value) != choices.end()) return;

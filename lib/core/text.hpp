@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ void check_tensor_name(std::string_view name);
 
 // "a", "a or b", "a, b or c".
 [[nodiscard]] std::string alternatives(const std::vector<std::string>& words);
+
+// Ascending numbers: "0-35" or "0-3, 7".
+[[nodiscard]] std::string number_ranges(const std::vector<int64_t>& numbers);
 
 // Throws Error::input "<what>: <value>, expected <choices>" unless it is one of them.
 void check_choice(std::string_view what, std::string_view value,

@@ -14,6 +14,9 @@
 // Preconditions: H and I multiples of 256 (the reference pads other scales with uninitialised
 // memory). Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py (AITER_MXFP4_MXFP4 branch), AITER
 // 0.1.13 aiter/ops/shuffle.py and aiter/utility/fp4_utils.py.
+#include <fmt/format.h>
+
+#include "lib/core/error.hpp"
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
 
@@ -22,6 +25,13 @@ namespace {
 
 std::vector<Output> aiter_w4a4_outputs(const LayoutInput& input) {
   const LoadedSpec& loaded = input.loaded;
+  const int64_t intermediate = loaded.dims.intermediate_size;
+  if (intermediate % 256 != 0) {
+    throw Error::unsupported(
+        fmt::format("layout {}: intermediate size must be a multiple of 256, found {}: the engine "
+                    "serves it, but AITER pads its scales with memory that it does not set",
+                    kAiterW4a4Layout.id, intermediate));
+  }
   require_cdna4_sizes(kAiterW4a4Layout.id, loaded);
   std::vector<Output> result;
   for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight}) {

@@ -126,8 +126,7 @@ std::vector<Output> marlin_outputs(const LayoutInput& input, Activation activati
     if (m.n % 64 != 0) {
       throw Error::unsupported(fmt::format("{}: size_n = {} is not divisible by tile_n_size = 64",
                                            slot_name(m.weight), m.n))
-          .reference_type("RuntimeError")
-          .hint("--pad auto rounds the sizes as the backend wants them");
+          .reference_type("RuntimeError");
     }
     require_multiple("marlin", fmt::format("columns of {}", slot_name(m.weight)), m.k, kBlock);
   }

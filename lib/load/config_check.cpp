@@ -6,6 +6,7 @@
 #include <map>
 
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -17,20 +18,6 @@ void check_size(const ModelConfig& config, std::string_view key, std::optional<i
       fmt::format("{}, but {} in {} makes it {}", *said, witness.name, witness.file, held))
       .at_key(key)
       .in_file(config.file);
-}
-
-// Whether the config's keys for dense layers make layer `index` one with experts; empty when the
-// config has none of those keys.
-std::optional<bool> config_has_experts(const ModelConfig& config, int64_t index) {
-  if (!config.first_k_dense_replace && !config.moe_layer_freq && !config.decoder_sparse_step &&
-      config.mlp_only_layers.empty()) {
-    return std::nullopt;
-  }
-  const auto& only = config.mlp_only_layers;
-  const int64_t frequency = std::max<int64_t>(config.moe_layer_freq.value_or(1), 1);
-  const int64_t step = std::max<int64_t>(config.decoder_sparse_step.value_or(1), 1);
-  return index >= config.first_k_dense_replace.value_or(0) && index % frequency == 0 &&
-         (index + 1) % step == 0 && std::find(only.begin(), only.end(), index) == only.end();
 }
 
 constexpr std::string_view kLayers = "layers.";
@@ -58,37 +45,35 @@ std::map<int64_t, OtherTensors> survey(const std::vector<NamedTensor>& tensors,
   return out;
 }
 
-// Matches one [...] of a glob. `at` is the place after '['; returns the place after ']', or npos if
-// there is none.
-size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
-  const bool negated = at < pattern.size() && pattern[at] == '!';
-  if (negated) ++at;
-  hit = false;
-  for (size_t i = at; i < pattern.size(); ++i) {
-    if (pattern[i] == ']' && i > at) {
-      hit = hit != negated;
-      return i + 1;
-    }
-    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-      hit = hit || (pattern[i] <= c && c <= pattern[i + 2]);
-      i += 2;
-    } else {
-      hit = hit || pattern[i] == c;
-    }
-  }
-  return std::string_view::npos;
-}
-
 }  // namespace
 
-void check_sizes(const ModelConfig& config, const LayerDims& dims, const NamedTensor& witness) {
+std::optional<bool> config_has_experts(const ModelConfig& config, int64_t index) {
+  if (!config.first_k_dense_replace && !config.moe_layer_freq && !config.decoder_sparse_step &&
+      config.mlp_only_layers.empty()) {
+    return std::nullopt;
+  }
+  const auto& only = config.mlp_only_layers;
+  const int64_t frequency = std::max<int64_t>(config.moe_layer_freq.value_or(1), 1);
+  const int64_t step = std::max<int64_t>(config.decoder_sparse_step.value_or(1), 1);
+  return index >= config.first_k_dense_replace.value_or(0) && index % frequency == 0 &&
+         (index + 1) % step == 0 && std::find(only.begin(), only.end(), index) == only.end();
+}
+
+std::optional<int64_t> experts_stated(const ModelConfig& config, bool draft) {
+  return draft && config.draft_experts ? config.draft_experts : config.num_experts;
+}
+
+void check_sizes(const ModelConfig& config, const LayerDims& dims, bool draft,
+                 const NamedTensor& witness) {
   if (!config.quantization_only && !config.hidden_size) {
     throw Error::input("missing").at_key("hidden_size").in_file(config.file);
   }
-  check_size(config, "hidden_size", config.hidden_size, dims.hidden_size, witness);
+  check_size(config, config.hidden_size_key, config.hidden_size, dims.hidden_size, witness);
   check_size(config, config.intermediate_size_key, config.intermediate_size, dims.intermediate_size,
              witness);
-  check_size(config, config.num_experts_key, config.num_experts, dims.num_experts, witness);
+  const bool own = draft && config.draft_experts;
+  check_size(config, own ? "dspark_n_routed_experts" : std::string_view(config.num_experts_key),
+             experts_stated(config, draft), dims.num_experts, witness);
 }
 
 void check_layers(const ModelConfig& config, const LayerCheck& check,
@@ -128,65 +113,23 @@ void check_layers(const ModelConfig& config, const LayerCheck& check,
                                    config.file, count, absent));
   }
   for (; found != layers.end(); ++found) {
-    const bool named_draft = found->prefix.starts_with("mtp.") && !config.num_nextn_predict_layers;
-    if (named_draft || found->index - count < more) continue;  // count + more may overflow
+    if (found->draft || found->index - count < more) continue;  // count + more may overflow
     throw Error::input(fmt::format("{}{}, but there are tensors of {}", count,
                                    more > 0 ? fmt::format(" and {} more", more) : "",
                                    found->prefix))
         .at_key("num_hidden_layers")
         .in_file(config.file);
   }
+  std::vector<int64_t> other_experts;
   for (const auto& [index, seen] : others) {
-    const bool ours = std::any_of(layers.begin(), layers.end(),
-                                  [at = index](const ExpertLayer& l) { return l.index == at; });
-    if (seen.experts && !ours) {
-      warnings.push_back(fmt::format("layer {} has experts that are not MXFP4; they stay", index));
-    }
+    const bool ours = std::ranges::find(layers, index, &ExpertLayer::index) != layers.end();
+    if (seen.experts && !ours) other_experts.push_back(index);
   }
-}
-
-const ModuleQuantization* find_rule(const Quantization& quantization, std::string_view module) {
-  // Quark's own rule: a pattern without a star applies to the modules whose names it contains.
-  const auto matches = [&](const ModuleQuantization& rule) {
-    const bool glob = rule.pattern.find('*') != std::string::npos;
-    return glob ? glob_match(rule.pattern, module) : rule.pattern.find(module) != std::string::npos;
-  };
-  const auto hit = std::find_if(quantization.rules.begin(), quantization.rules.end(), matches);
-  return hit == quantization.rules.end() ? nullptr : &*hit;
-}
-
-bool glob_match(std::string_view pattern, std::string_view name) {
-  size_t p = 0;
-  size_t n = 0;
-  size_t star = std::string_view::npos;
-  size_t star_name = 0;
-  while (n < name.size()) {
-    bool hit = false;
-    size_t next = p + 1;
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      star_name = n;
-      continue;
-    }
-    if (p < pattern.size() && pattern[p] == '[') next = match_set(pattern, p + 1, name[n], hit);
-    if (next == std::string_view::npos) {  // an unclosed set is a plain bracket
-      next = p + 1;
-      hit = name[n] == '[';
-    } else if (p < pattern.size() && pattern[p] != '[') {
-      hit = pattern[p] == '?' || pattern[p] == name[n];
-    }
-    if (hit) {
-      p = next;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++star_name;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  if (other_experts.empty()) return;
+  const bool one = other_experts.size() == 1;
+  warnings.push_back(fmt::format("layer{} {} {} experts that are not MXFP4; they stay",
+                                 one ? "" : "s", number_ranges(other_experts),
+                                 one ? "has" : "have"));
 }
 
 }  // namespace mxfp4

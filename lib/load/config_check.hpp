@@ -11,9 +11,11 @@
 
 namespace mxfp4 {
 
-// Hidden size, intermediate size and number of experts. `witness` is a tensor the sizes came from.
+// Hidden size, intermediate size and number of experts of a layer, which may be a draft stage.
+// `witness` is a tensor the sizes came from.
 // Throws Error::input naming the config's file and key.
-void check_sizes(const ModelConfig& config, const LayerDims& dims, const NamedTensor& witness);
+void check_sizes(const ModelConfig& config, const LayerDims& dims, bool draft,
+                 const NamedTensor& witness);
 
 // Arguments of check_layers beside the layers themselves.
 struct LayerCheck {
@@ -28,11 +30,11 @@ struct LayerCheck {
 void check_layers(const ModelConfig& config, const LayerCheck& check,
                   const std::vector<ExpertLayer>& layers, std::vector<std::string>& warnings);
 
-// The rule that a quantization config has for a module; null when it has none.
-[[nodiscard]] const ModuleQuantization* find_rule(const Quantization& quantization,
-                                                  std::string_view module);
+// Whether the config's keys for dense layers make layer `index` one with experts; empty when the
+// config has none of those keys.
+[[nodiscard]] std::optional<bool> config_has_experts(const ModelConfig& config, int64_t index);
 
-// Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
-[[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);
+// The number of experts that the config states for a layer; empty: none.
+[[nodiscard]] std::optional<int64_t> experts_stated(const ModelConfig& config, bool draft);
 
 }  // namespace mxfp4

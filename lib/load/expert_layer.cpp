@@ -13,6 +13,7 @@
 #include "lib/load/config_check.hpp"
 #include "lib/load/layer_table.hpp"
 #include "lib/load/loaded_style.hpp"
+#include "lib/load/module_rules.hpp"
 #include "lib/load/other_models.hpp"
 #include "lib/load/style_rows.hpp"
 
@@ -28,19 +29,6 @@ constexpr std::array<std::string_view, kAllStyles.size()> kStyleNames = {
 constexpr std::array<std::string_view, 5> kLoaderNames = {
     "gpt_oss_stacked", "gpt_oss_per_expert", "quark_stacked", "generic", "loaded",
 };
-
-bool is_gpt_oss(const ModelConfig& config) {
-  return config.model_type == "gpt_oss" || config.original_gpt_oss;
-}
-
-bool row_allowed(const StyleRow& row, const ModelConfig& config) {
-  const bool told = !config.quantization_only;  // else the names decide
-  if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
-  if (told && row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
-  const std::string_view method =
-      config.quantization ? std::string_view{config.quantization->name} : row.methods.front();
-  return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();
-}
 
 // The first tensor that is of the row's form; null when none is.
 const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>& tensors) {
@@ -66,6 +54,31 @@ Error no_names(const std::vector<const StyleRow*>& rows) {
   return Error::input(fmt::format("no expert tensors, such as {}", alternatives(examples)));
 }
 
+// A tensor that holds codes of all experts of a layer; null when there is none.
+const NamedTensor* fused_experts(const std::vector<NamedTensor>& tensors) {
+  constexpr std::string_view kMarker = ".experts.";
+  const auto fused = [&](const NamedTensor& tensor) {
+    const size_t at = tensor.name.rfind(kMarker);
+    if (at == std::string::npos || tensor.spec.shape.rank() < 3) return false;
+    const std::string_view tail = std::string_view(tensor.name).substr(at + kMarker.size());
+    const DType dtype = tensor.spec.dtype;
+    return !parse_index(tail.substr(0, tail.find('.'))) &&
+           (dtype == DType::kU8 || dtype == DType::kI8 || dtype == DType::kF4);
+  };
+  const auto found = std::ranges::find_if(tensors, fused);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse_fused(const NamedTensor& fused, const std::vector<const StyleRow*>& rows) {
+  std::vector<std::string> examples;
+  for (const StyleRow* row : rows) examples.push_back(example(*row));
+  const std::string expected =
+      examples.empty() ? "" : fmt::format("; expected tensors such as {}", alternatives(examples));
+  refuse_tensor(fused, fmt::format("all experts of a layer fused in one tensor, a form that the "
+                                   "engine does not load for this quantization{}",
+                                   expected));
+}
+
 // Throws if the tensors show that the model is of another known kind.
 void refuse_other_model(const std::vector<NamedTensor>& tensors, const ModelConfig* config) {
   const auto other = describe_other_model(tensors);
@@ -87,6 +100,7 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
   if (found == rows.end()) {
     if (style) throw no_names(rows).add_context(fmt::format("style {}", style_name(*style)));
     refuse_other_model(tensors, config);
+    if (const NamedTensor* fused = fused_experts(tensors)) refuse_fused(*fused, rows);
     if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
     if (rows.empty()) {
       throw Error::input(fmt::format("{}: no style of MXFP4 experts for model_type {}",
@@ -183,25 +197,57 @@ std::string engine_path(Style style, int64_t index) {
 }
 
 // The reason why a layer's experts are not MXFP4, from its config or its tensors; empty if they are.
-std::optional<Error> refusal_of(const LayerTable& table, const StyleRow& row,
-                                const ModelConfig* config) {
-  const ModuleQuantization* rule = config != nullptr && config->quantization
-                                       ? find_rule(*config->quantization, table.module())
-                                       : nullptr;
-  if (rule != nullptr && !rule->refusal.empty()) {
+std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* config) {
+  const ModuleQuantization* rule =
+      config != nullptr && config->quantization
+          ? find_rule(*config->quantization, table.module(), table.linear())
+          : nullptr;
+  // A rule for every linear layer may be meant for others, where names in patterns are the engine's
+  // own: the tensors decide.
+  const bool meant = rule != nullptr && (rule->kind != PatternKind::kAny || !table.looks_mxfp4());
+  if (meant && !rule->refusal.empty()) {
     return Error::input(rule->refusal).in_file(config->file);
   }
-  if (row.every_layer || !table.unquantized()) return std::nullopt;
+  if (!table.unquantized()) return std::nullopt;
   return Error::input("not quantized").at_key(table.module());
+}
+
+// A tensor of the layer's experts that holds weights as they were trained; null when there is none.
+const NamedTensor* plain_weight(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
+  const auto plain = [&](const NamedTensor& tensor) {
+    const DType dtype = tensor.spec.dtype;
+    return (dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32) &&
+           tensor.name.starts_with(table.module() + ".") && !tensor.name.ends_with("bias") &&
+           tensor.name.find("scale") == std::string::npos;
+  };
+  const auto found = std::ranges::find_if(tensors, plain);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+// In a style whose every layer has MXFP4 experts, the engine cannot load a layer that has others.
+// One that lacks its tensors altogether is found later.
+void refuse_merged(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
+  const NamedTensor* plain = plain_weight(tensors, table);
+  if (plain == nullptr) return;
+  throw Error::input(fmt::format("{}: the experts of layer {} are not quantized, those of others "
+                                 "are: a model that was merged in part",
+                                 dtype_name(plain->spec.dtype), table.layer()))
+      .at_key(plain->name)
+      .in_file(plain->file);
 }
 
 // Moves the layers of a mixed model that are not MXFP4 to the rest. Throws Error::input when no
 // layer is left.
-void set_aside(Collected& found, const StyleRow& row, const ModelConfig* config) {
+void set_aside(Collected& found, const std::vector<NamedTensor>& tensors, const StyleRow& row,
+               const ModelConfig* config) {
   std::vector<LayerTable> ours;
   std::optional<Error> first_refusal;
   for (LayerTable& table : found.tables) {
-    const std::optional<Error> refusal = refusal_of(table, row, config);
+    std::optional<Error> refusal = refusal_of(table, config);
+    if (refusal && row.every_layer && table.unquantized()) {
+      refuse_merged(tensors, table);
+      refusal.reset();
+    }
     if (!refusal) {
       ours.push_back(std::move(table));
       continue;
@@ -222,7 +268,7 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
   for (const NamedTensor& tensor : tensors) {
     const auto name = parse_expert_name(row, tensor.name);
     const ModuleQuantization* rule =
-        name ? find_rule(*config->quantization, name->module) : nullptr;
+        name ? find_rule(*config->quantization, name->module, linear_name(row, *name)) : nullptr;
     if (rule != nullptr && rule->refusal.empty()) return rule->activation;
   }
   return config->quantization->activation;
@@ -230,14 +276,17 @@ std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRo
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
                                       const ModelConfig* config, LayerTable::Wanted wanted) {
-  if (config != nullptr) wanted.num_experts = config->num_experts;
   std::vector<ExpertLayer> layers;
   for (LayerTable& table : found.tables) {
+    if (config != nullptr) wanted.num_experts = experts_stated(*config, table.draft());
     ExpertLayer layer = table.build(wanted);
     layer.index = layer_index(table, config);
+    layer.draft = table.draft();
     layer.engine_prefix = engine_path(row.style, layer.index);
-    if (config != nullptr) check_sizes(*config, layer.dims, table.sizes_from());
-    if (!layers.empty() && layer.dims != layers.front().dims) {
+    if (config != nullptr) check_sizes(*config, layer.dims, layer.draft, table.sizes_from());
+    LayerDims wanted_dims = layers.empty() ? layer.dims : layers.front().dims;
+    if (wanted.num_experts) wanted_dims.num_experts = *wanted.num_experts;
+    if (layer.dims != wanted_dims) {
       const auto [e, h, i] = layers.front().dims;
       throw Error::input(fmt::format("{} experts, hidden size {}, intermediate size {}, but {} has "
                                      "{}, {} and {}",
@@ -299,7 +348,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   }
   const bool biases = row.bias == BiasRule::kRequired || options.generic_biases;
   Collected found = collect(tensors, row, input_scales, biases);
-  set_aside(found, row, config);
+  set_aside(found, tensors, row, config);
 
   model.style = row.style;
   model.loader = row.loader;
@@ -314,6 +363,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
                                .input_scales = input_scales,
                                .biases = biases,
                                .unfilled_biases = options.unfilled_biases});
+  model.num_experts = model.layers.front().dims.num_experts;
   model.rest = std::move(found.rest);
   model.warnings = std::move(found.warnings);
   if (config != nullptr) {

@@ -45,7 +45,8 @@ struct ExpertLayer {
   int64_t index = 0;          // layer number in the engine
   std::string prefix;         // module path in the checkpoint, "model.layers.3.mlp.experts"
   std::string engine_prefix;  // module path in the engine where it differs, else empty
-  LayerDims dims;             // of the whole model, as stored
+  bool draft = false;         // a draft stage, by its name: numbered after the model's layers
+  LayerDims dims;             // of the whole layer, as stored; E is the layer's own
   std::array<SlotSource, kAllSlots.size()> slots;
 
   [[nodiscard]] const SlotSource& slot(Slot s) const { return slots[static_cast<size_t>(s)]; }
@@ -96,7 +97,8 @@ struct ModelLayers {
   bool rounds_emulation = true;     // false: it does not for the EMULATION backend
   bool splits_experts = true;       // false: the input is one expert-parallel rank's already
   bool splits_intermediate = true;  // false: I may hold padding or be one rank's already
-  std::vector<ExpertLayer> layers;  // ascending index
+  int64_t num_experts = 0;          // of the first layer, and of most; others have their own
+  std::vector<ExpertLayer> layers;  // ascending index; perhaps some of the model's only
   std::vector<size_t> rest;         // indices of all tensors that are not ours
   std::vector<std::string> warnings;
 };
@@ -114,7 +116,7 @@ struct FindOptions {
 
 // Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks
 // names, dtypes and shapes against each other and against the config. All layers have the same
-// sizes except in `loaded` inputs. Throws Error::input naming file and tensor or key, Error::usage
+// H and I except in `loaded` inputs, and the same E unless the config gives draft stages their own. Throws Error::input naming file and tensor or key, Error::usage
 // when nothing says the family of a `loaded` input.
 [[nodiscard]] ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors,
                                              const ModelConfig* config, const FindOptions& options);

@@ -60,6 +60,7 @@ LayerTable::LayerTable(const std::vector<NamedTensor>& tensors, const StyleRow& 
     : tensors_(&tensors),
       row_(&row),
       module_(first.module),
+      linear_(linear_name(row, first)),
       layer_(first.layer),
       draft_(first.draft),
       numbered_words_(first.word.starts_with('w')) {}
@@ -85,6 +86,17 @@ bool LayerTable::unquantized() const {
         std::find(kFloatTypes.begin(), kFloatTypes.end(), dtype) != kFloatTypes.end();
     return entry.field != Field::kScales && (entry.field != Field::kCodes || floats);
   });
+}
+
+bool LayerTable::looks_mxfp4() const {
+  std::array<bool, kFields> seen{};
+  for (const Entry& entry : entries_) {
+    const auto& legal = rule(entry.field).dtypes;
+    const DType dtype = (*tensors_)[entry.tensor].spec.dtype;
+    if (std::find(legal.begin(), legal.end(), dtype) == legal.end()) return false;
+    seen[static_cast<size_t>(entry.field)] = true;
+  }
+  return seen[static_cast<size_t>(Field::kCodes)] && seen[static_cast<size_t>(Field::kScales)];
 }
 
 std::vector<size_t> LayerTable::members() const {
@@ -117,6 +129,19 @@ void LayerTable::arrange() {
     }
     place = entry.tensor;
   }
+}
+
+void LayerTable::require_gated() const {
+  if (fused()) return;
+  const auto some = [&](Projection projection) {
+    return std::ranges::find(entries_, projection, &Entry::projection) != entries_.end();
+  };
+  if (some(Projection::kGate) == some(Projection::kUp) || !some(Projection::kDown)) return;
+  throw Error::input(fmt::format("its experts are ungated, with two projections such as {}; this "
+                                 "program repacks gated experts only",
+                                 witness().name))
+      .at_key(module_)
+      .in_file(witness().file);
 }
 
 size_t LayerTable::require(int64_t expert, Projection projection, Field field) const {
@@ -261,6 +286,7 @@ SlotSource LayerTable::gather_input_scales(std::span<const Projection> parts,
 
 ExpertLayer LayerTable::build(const Wanted& wanted) {
   arrange();
+  require_gated();
   const Sizes sizes = read_sizes(count_experts(wanted));
   const std::span<const Projection> w13 =
       fused() ? std::span<const Projection>(kFusedParts) : std::span<const Projection>(kSplitParts);

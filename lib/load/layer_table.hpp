@@ -34,10 +34,14 @@ class LayerTable {
 
   // Whether the layer's experts are plain floating-point weights: no scales, no codes.
   [[nodiscard]] bool unquantized() const;
+  // Whether the layer has codes and scales, all of the dtypes that MXFP4 has.
+  [[nodiscard]] bool looks_mxfp4() const;
   // The indices of its tensors.
   [[nodiscard]] std::vector<size_t> members() const;
 
   [[nodiscard]] const std::string& module() const { return module_; }
+  // The linear layer of one of its tensors, as linear_name says.
+  [[nodiscard]] const std::string& linear() const { return linear_; }
   [[nodiscard]] int64_t layer() const { return layer_; }
   [[nodiscard]] bool draft() const { return draft_; }
   // The tensor that the sizes were read from, for messages after build.
@@ -58,6 +62,8 @@ class LayerTable {
     size_t tensor;
   };
   void arrange();
+  // Throws Error::input if no expert has a gate, or none an up projection.
+  void require_gated() const;
   [[nodiscard]] size_t find(int64_t expert, Projection projection, Field field) const;
   [[nodiscard]] size_t require(int64_t expert, Projection projection, Field field) const;
   [[nodiscard]] int64_t count_experts(const Wanted& wanted) const;
@@ -72,6 +78,7 @@ class LayerTable {
   const std::vector<NamedTensor>* tensors_;
   const StyleRow* row_;
   std::string module_;
+  std::string linear_;
   int64_t layer_;
   bool draft_;
   bool numbered_words_;  // projections are called w1, w2, w3

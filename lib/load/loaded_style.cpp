@@ -10,6 +10,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/config_check.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -253,12 +254,12 @@ void check_config(const ModelLayers& model, const ModelConfig& config) {
     if (config.hidden_size.value_or(0) > hidden) {
       throw Error::input(
           fmt::format("{}, but {} holds {}", *config.hidden_size, layer.prefix, hidden))
-          .at_key("hidden_size")
+          .at_key(config.hidden_size_key)
           .in_file(config.file);
     }
-    if (config.num_experts.value_or(experts) < experts) {
-      throw Error::input(
-          fmt::format("{}, but {} holds {}", *config.num_experts, layer.prefix, experts))
+    const auto stated = experts_stated(config, is_draft(layer.prefix));
+    if (stated.value_or(experts) < experts) {
+      throw Error::input(fmt::format("{}, but {} holds {}", *stated, layer.prefix, experts))
           .at_key(config.num_experts_key)
           .in_file(config.file);
     }
@@ -281,7 +282,8 @@ void number_layers(ModelLayers& model, const ModelConfig* config) {
   std::set<int64_t> taken;
   for (ExpertLayer& layer : model.layers) {
     auto index = layer_number(layer.prefix);
-    if (index && is_draft(layer.prefix)) index = checked_add(first_draft, *index);
+    layer.draft = is_draft(layer.prefix);
+    if (index && layer.draft) index = checked_add(first_draft, *index);
     layer.index = index.value_or(-1);
     if (index && !taken.insert(*index).second) {
       throw Error::input(
@@ -349,6 +351,7 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
   if (groups.empty()) throw Error::input("no tensors named <prefix>.w13_weight");
   for (const Group& group : groups) model.layers.push_back(read_layer(tensors, group));
   number_layers(model, config);
+  model.num_experts = model.layers.front().dims.num_experts;
   read_traits(model, options);
   read_bias_dtype(model, config, options);
   read_scale_fill(model, options);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/core/expert_name.hpp"
+
 namespace mxfp4 {
 namespace {
 
@@ -16,16 +18,6 @@ struct Seen {
   bool bytes = false;   // codes or scales in bytes, as MXFP4 has them
   bool floats = false;  // weights as they were trained
 };
-
-// By the words that models use for their routed experts.
-bool of_an_expert(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kWords = {"expert", "mlp1_weight", "mlp2_weight",
-                                                      "w13_weight", "w2_weight"};
-  return name.find("shared_expert") == std::string_view::npos &&
-         std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
-           return name.find(word) != std::string_view::npos;
-         });
-}
 
 void look_at(const NamedTensor& tensor, Seen& seen) {
   const std::string_view name = tensor.name;
@@ -47,7 +39,7 @@ std::optional<std::string_view> describe_other_model(const std::vector<NamedTens
   if (tensors.empty()) return std::nullopt;
   Seen seen;
   for (const NamedTensor& tensor : tensors) {
-    if (of_an_expert(tensor.name)) look_at(tensor, seen);
+    if (names_expert(tensor.name)) look_at(tensor, seen);
   }
   if (!seen.experts) {
     return "no tensor of an expert: a dense model; this program repacks the experts of MoE models "

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
@@ -38,9 +39,8 @@ bool needs_even_experts(const ModelLayers& model) {
 
 // DeepSeek-V4's model file also asserts that its experts divide by the tensor parallel size. Its
 // loader, which this code follows, loads any number.
-void check_experts(const ModelLayers& model, const LayerDims& dims, const World& world,
+void check_experts(const ModelLayers& model, int64_t experts, const World& world,
                    const SliceOptions& options) {
-  const int64_t experts = dims.num_experts;
   if (world.ep == 1) return;
   const int64_t slots = checked_add(experts, options.redundant_experts);
   if (options.even_experts && slots % world.ep != 0) {
@@ -95,6 +95,15 @@ void check_intermediate(const ModelLayers& model, const LayerDims& dims, const W
   }
 }
 
+// The rows that a rank's parameters have before they are rounded.
+int64_t rank_intermediate(int64_t intermediate, const World& world, const SliceOptions& options) {
+  const int64_t tp = options.parallel.tp_size;
+  const bool asked = options.round && tp > 1 &&
+                     (options.least_slice_with_experts || !options.parallel.enable_expert_parallel);
+  if (!asked || intermediate / tp >= options.least_slice) return intermediate / world.tp;
+  return checked_mul(options.least_slice, tp) / world.tp;
+}
+
 LayerDims pad_sizes(const ModelLayers& model, LayerDims sizes, const SliceOptions& options) {
   if (!options.round) return sizes;
   if (options.round_hidden) sizes.hidden_size = options.round_hidden(sizes.hidden_size);
@@ -139,15 +148,25 @@ std::vector<int64_t> experts_of(int64_t experts, int64_t redundant, int64_t ep, 
 
 }  // namespace
 
+const std::vector<int64_t>& RankSlice::experts_of(int64_t num_experts) const {
+  const auto other = other_experts.find(num_experts);
+  return other == other_experts.end() ? experts : other->second;
+}
+
 std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
                                    const SliceOptions& options) {
   const World world = world_of(options.parallel);
-  check_experts(model, dims, world, options);
+  std::set<int64_t> other_numbers;
+  for (const ExpertLayer& layer : model.layers) other_numbers.insert(layer.dims.num_experts);
+  other_numbers.erase(dims.num_experts);
+  other_numbers.erase(0);  // a layer whose size is not known has the model's
+  check_experts(model, dims.num_experts, world, options);
+  for (const int64_t experts : other_numbers) check_experts(model, experts, world, options);
   check_intermediate(model, dims, world);
   check_biases(model, world);
 
   LayerDims padded = dims;
-  padded.intermediate_size /= world.tp;
+  padded.intermediate_size = rank_intermediate(dims.intermediate_size, world, options);
   padded = pad_sizes(model, padded, options);
   const int64_t stride = stride_of(model, dims, padded, world, options.generic_stride);
   if (padded.intermediate_size % kBlock != 0 || stride % kBlock != 0) {
@@ -168,8 +187,11 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
     slice.tp_size = world.tp;
     slice.ep_size = world.ep;
     (world.ep > 1 ? slice.ep_rank : slice.tp_rank) = rank;
-    slice.experts = experts_of(dims.num_experts, options.redundant_experts, world.ep, slice.ep_rank,
-                               round_robin);
+    const auto share = [&](int64_t experts) {
+      return experts_of(experts, options.redundant_experts, world.ep, slice.ep_rank, round_robin);
+    };
+    slice.experts = share(dims.num_experts);
+    for (const int64_t experts : other_numbers) slice.other_experts[experts] = share(experts);
     slice.padded = padded;
     slice.padded.num_experts = static_cast<int64_t>(slice.experts.size());
     slice.begin = std::min(checked_mul(slice.tp_rank, stride), dims.intermediate_size);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,17 @@ struct RankSlice {
   int64_t rank = 0;
   int64_t num_ranks = 1;
   int64_t tp_rank = 0, tp_size = 1, ep_rank = 0, ep_size = 1;
-  // Global ids, ascending; redundant experts go on from 0 again behind the last one.
+  // Of a layer with the model's number of experts: global ids, ascending; redundant experts go on
+  // from 0 again behind the last one.
   std::vector<int64_t> experts;
+  // The same for the layers with other numbers of experts, by that number.
+  std::map<int64_t, std::vector<int64_t>> other_experts;
   int64_t begin = 0, end = 0;  // range of the intermediate dimension
-  LayerDims padded;            // local experts, padded H, padded I of this rank
+  LayerDims padded;            // `experts`, padded H, padded I of this rank
   bool w2_bias = true;         // false: the rank's w2_bias is zero
+
+  // The rank's experts of a layer that has `num_experts` in all.
+  [[nodiscard]] const std::vector<int64_t>& experts_of(int64_t num_experts) const;
 };
 
 // Copies rows [from_row, from_row + rows) columns [from_col, from_col + col_bytes) of the
@@ -64,13 +71,17 @@ struct SliceOptions {
   Backend backend = Backend::NONE;
   // EPLB's experts beyond the model's own: slot p of all ranks together holds expert p % E.
   int64_t redundant_experts = 0;
-  bool even_experts = false;       // every rank must hold as many as any other
+  bool even_experts = false;  // every rank must hold as many as any other
+  // The fewest rows of I / tp_size, before they are divided among other ranks and rounded: what is
+  // missing is padding. 0: no such rule.
+  int64_t least_slice = 0;
+  bool least_slice_with_experts = false;  // the rule holds with expert parallelism, too
   std::optional<int64_t> n_group;  // of the model: round-robin needs more than one expert group
   GenericStride generic_stride = GenericStride::kPadded;
 };
 
 // Every rank's slice; without expert parallelism rank r is TP rank r of tp * pcp * dp, with it EP
-// rank r. `dims` are the model's. Throws Error::unsupported for what the reference cannot load or
+// rank r. `dims` are the model's; layers with another number of experts are divided apart. Throws Error::unsupported for what the reference cannot load or
 // gets wrong: ranks that do not divide I, more EP ranks than experts, shards of partial scale
 // blocks, uneven expert parallelism of gpt-oss, expert parallelism of its per-expert form, padding
 // of stacked tensors under Quark. Error::usage for sizes below 1.

@@ -142,9 +142,21 @@ constexpr StyleRow mxfp4_row() {
   return row;
 }
 
+// Ling 3 (vLLM 0.33.0, models/bailing_moe_v3.py): MXFP4 experts in a model of FP8 blocks, with the
+// names of those.
+constexpr StyleRow mxfp4_in_fp8_row() {
+  StyleRow row = mxfp4_row();
+  row.suffixes = {".weight", ".weight_scale_inv", "", ""};
+  row.methods = kFp8Methods;
+  row.model = ModelRule::kMxfp4InFp8;
+  row.bias = BiasRule::kIgnored;
+  return row;
+}
+
 constexpr std::array kRows = {
     kGptOssRow,          original_row(), deepseek_v4_row(),        quark_per_expert_row(),
     quark_stacked_row(), kQuarkRow,      compressed_tensors_row(), mxfp4_row(),
+    mxfp4_in_fp8_row(),
 };
 
 // The number after the first "layers", "block" or "mtp" of a module path, and whether the path is
@@ -167,9 +179,24 @@ bool parse_layer(ExpertTensorName& out) {
   return false;
 }
 
+bool is_gpt_oss(const ModelConfig& config) {
+  return config.model_type == "gpt_oss" || config.original_gpt_oss;
+}
+
 }  // namespace
 
 std::span<const StyleRow> style_rows() { return kRows; }
+
+bool row_allowed(const StyleRow& row, const ModelConfig& config) {
+  const bool told = !config.quantization_only;  // else the names decide
+  const bool mixed = config.quantization && config.quantization->routed_experts == "mxfp4";
+  if ((row.model == ModelRule::kMxfp4InFp8) != mixed) return false;
+  if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
+  if (told && row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
+  const std::string_view method =
+      config.quantization ? std::string_view{config.quantization->name} : row.methods.front();
+  return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();
+}
 
 std::optional<int64_t> parse_index(std::string_view text) {
   if (text.empty() || text.size() > 9) return std::nullopt;
@@ -215,6 +242,11 @@ std::string expert_tensor_name(const StyleRow& row, std::string_view module, int
   const std::string_view suffix = row.suffixes[static_cast<size_t>(field)];
   if (row.stacked) return fmt::format("{}.{}{}", module, word, suffix);
   return fmt::format("{}.{}.{}{}", module, expert, word, suffix);
+}
+
+std::string linear_name(const StyleRow& row, const ExpertTensorName& name) {
+  return row.stacked ? fmt::format("{}.{}", name.module, name.word)
+                     : fmt::format("{}.0.{}", name.module, name.word);
 }
 
 }  // namespace mxfp4

@@ -34,7 +34,8 @@ struct ProjectionWord {
 enum class BiasRule : uint8_t { kRequired, kIgnored, kNeverFilled };
 
 // The models of a quantization method that have their experts in a style.
-enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss };
+// kMxfp4InFp8: those whose routed experts have a method of their own (Quantization::routed_experts).
+enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss, kMxfp4InFp8 };
 
 struct StyleRow {
   Style style;
@@ -58,6 +59,9 @@ struct StyleRow {
 
 [[nodiscard]] std::span<const StyleRow> style_rows();
 
+// Whether a model of this config may have its experts in the style, by its quantization and type.
+[[nodiscard]] bool row_allowed(const StyleRow& row, const ModelConfig& config);
+
 // A tensor name taken apart. Views point into the name.
 struct ExpertTensorName {
   std::string_view module;  // "model.layers.3.mlp.experts"
@@ -75,6 +79,9 @@ struct ExpertTensorName {
 // The inverse; `word` is the projection's name.
 [[nodiscard]] std::string expert_tensor_name(const StyleRow& row, std::string_view module,
                                              int64_t expert, std::string_view word, Field field);
+
+// The name of the linear layer that a tensor belongs to: expert 0's of the same projection.
+[[nodiscard]] std::string linear_name(const StyleRow& row, const ExpertTensorName& name);
 
 // A non-negative decimal number of at most nine digits, the whole of `text`.
 [[nodiscard]] std::optional<int64_t> parse_index(std::string_view text);

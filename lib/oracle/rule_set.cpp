@@ -46,6 +46,14 @@ int64_t round_up_all2all_hidden(const RuleSet& rules, std::string_view all2all_b
   return hidden;
 }
 
+const LeastSliceRow* find_least_slice(const RuleSet& rules, Platform platform,
+                                      const ModelConfig& config) {
+  for (const LeastSliceRow& row : rules.least_slices) {
+    if (row.platform.value_or(platform) == platform && row.holds(config)) return &row;
+  }
+  return nullptr;
+}
+
 const LayoutRow* find_layout_row(const RuleSet& rules, const Target& target) {
   for (const LayoutRow& row : rules.layouts) {
     if (row.backend != target.backend) continue;

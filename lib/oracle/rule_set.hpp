@@ -70,6 +70,7 @@ struct RuleSet {
   Refusal all2all_hidden_refusal;     // {hidden}, {largest}
   std::vector<RoundingRow> rounding;  // first match wins; oracle/mxfp4.py,
                                       // mxfp4_round_up_hidden_size_and_intermediate_size
+  std::vector<LeastSliceRow> least_slices{};
   std::vector<LayoutRow> layouts;
   std::vector<DefectRow> defects;
 };
@@ -83,6 +84,10 @@ struct RuleSet {
 // Error::input on overflow.
 [[nodiscard]] int64_t round_up_all2all_hidden(const RuleSet& rules,
                                               std::string_view all2all_backend, int64_t hidden);
+
+// The row for a model on a platform; null when its class has no such rule.
+[[nodiscard]] const LeastSliceRow* find_least_slice(const RuleSet& rules, Platform platform,
+                                                    const ModelConfig& config);
 
 // The row for a target; null when no row matches.
 [[nodiscard]] const LayoutRow* find_layout_row(const RuleSet& rules, const Target& target);

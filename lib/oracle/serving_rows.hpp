@@ -130,6 +130,16 @@ struct InputDtypeRow {
   std::span<const KeyTypeRow> types{};  // the knob's value for the override; others by their keys
 };
 
+// The fewest rows of the intermediate dimension that a model's own class gives a tensor-parallel
+// rank, before they are rounded; first match wins.
+struct LeastSliceRow {
+  std::string_view text;  // the condition in words
+  bool (*holds)(const ModelConfig&);
+  std::optional<Platform> platform{};  // empty: any
+  int64_t rows = 0;                    // unless the config says another number
+  bool with_expert_parallel = false;   // the rule holds with expert parallelism, too
+};
+
 // A kernel library whose version a revision asks for.
 struct LibraryPin {
   std::string_view library;  // the distribution's name: "flashinfer", "humming-kernels"

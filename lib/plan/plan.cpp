@@ -78,7 +78,7 @@ PlannedFile plan_file(const ModelLayers& model, size_t layer, const RankSlice& r
       file.assemblies[static_cast<size_t>(slot)] = make_assembly(model, source, slot, rank);
     }
   }
-  file.tensors = arrange_tensors(source.prefix, *file.outputs, rank.padded.num_experts);
+  file.tensors = arrange_tensors(source.prefix, *file.outputs, file.loaded.dims.num_experts);
   for (const PlannedTensor& tensor : file.tensors) {
     file.data_bytes = checked_add(file.data_bytes, tensor.bytes);
   }
@@ -162,8 +162,10 @@ void add_jobs(Plan& plan, const std::vector<size_t>& files, int64_t job_bytes) {
 }
 
 bool same_experts(const std::vector<RankSlice>& ranks) {
-  return std::ranges::all_of(
-      ranks, [&](const RankSlice& rank) { return rank.experts == ranks.front().experts; });
+  return std::ranges::all_of(ranks, [&](const RankSlice& rank) {
+    return rank.experts == ranks.front().experts &&
+           rank.other_experts == ranks.front().other_experts;
+  });
 }
 
 }  // namespace
@@ -171,6 +173,7 @@ bool same_experts(const std::vector<RankSlice>& ranks) {
 LoadedSpec loaded_spec(const ModelLayers& model, const ExpertLayer& layer, const RankSlice& rank) {
   LoadedSpec loaded;
   loaded.dims = rank.padded;
+  loaded.dims.num_experts = std::ssize(rank.experts_of(layer.dims.num_experts));
   if (layer.has(Slot::kW13Bias)) loaded.bias = model.bias_dtype;
   loaded.input_scales = layer.has(Slot::kW13InputScale);
   return loaded;

@@ -17,6 +17,7 @@ const CallerRow& caller_of(std::string model_type, std::string method,
   ModelConfig config;
   config.model_type = std::move(model_type);
   config.quantization = Quantization{std::move(method), "", std::move(activation)};
+  config.quantization->format = "mxfp4-pack-quantized";
   return *find_caller(rules(), config);
 }
 
@@ -132,6 +133,7 @@ class SituCallers : public ::testing::TestWithParam<std::string_view> {
     ModelConfig config;
     config.model_type = "kimi_k3";
     config.quantization = Quantization{"compressed-tensors", "", ""};
+    config.quantization->format = "mxfp4-pack-quantized";
     caller_ = find_caller(rules_, config);
     deployment_.platform = Platform::kRocm;
     deployment_.arch = "gfx950";

@@ -269,6 +269,11 @@ void add_sizes(std::string& out, const RuleSet& rules) {
     line(out, "{}: H {}, I {}", row.when.text.empty() ? "otherwise" : row.when.text,
          row.hidden_multiple, row.intermediate_multiple);
   }
+  for (const LeastSliceRow& row : rules.least_slices) {
+    line(out, "{}{}: at least {} rows of I a rank{}", row.text,
+         row.platform ? fmt::format(" on {}", platform_name(*row.platform)) : "", row.rows,
+         row.with_expert_parallel ? ", with expert parallelism too" : "");
+  }
 }
 
 }  // namespace

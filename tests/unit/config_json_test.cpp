@@ -264,8 +264,16 @@ TEST(ModelConfig, CompressedTensorsGroups) {
   json& groups = config["quantization_config"]["config_groups"];
   groups["group_1"] = with("num_bits", 8)["quantization_config"]["config_groups"]["group_0"];
   EXPECT_EQ(config_refusal(config.dump()), "accepted");
-  groups["group_1"]["targets"] = {"re:.*experts.*"};
-  expect_refusal(config, "group_1.weights.num_bits: 8");
+  // Names come before classes of modules, in the order of the file.
+  groups["group_1"]["targets"] = {"re:.*layers.0.mlp.experts.*", "lm_head"};
+  const auto rules = parse_model_config(config.dump(), "c.json").quantization->rules;
+  ASSERT_EQ(rules.size(), 3U);
+  EXPECT_EQ(rules[0].pattern, ".*layers.0.mlp.experts.*");
+  EXPECT_EQ(rules[0].kind, PatternKind::kRegex);
+  EXPECT_NE(rules[0].refusal.find("group_1.weights.num_bits: 8"), std::string::npos);
+  EXPECT_EQ(rules[1].kind, PatternKind::kName);
+  EXPECT_EQ(rules[2].kind, PatternKind::kAny);
+  EXPECT_EQ(rules[2].refusal, "");
   groups = json::object();
   expect_refusal(config, "config_groups: {}");
 }

@@ -175,21 +175,33 @@ TEST_F(SafetensorsSource, IndexSelectsFilesNotTensors) {
   EXPECT_EQ(names(), (Names{"a", "b"}));
 }
 
+// The engine takes only the names of files from the index.
+TEST_F(SafetensorsSource, WarnsOfOtherTensorsThatOnlyTheIndexLists) {
+  write_tensors("one.safetensors", {"a", "experts.a"});
+  write_tensors("two.safetensors", {"b"});
+  write_index(R"({"a":"two.safetensors","b":"two.safetensors","head":"one.safetensors"})");
+  const auto warnings = open_source(dir_)->warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("a: the index says that it is here, but it is in"), std::string::npos);
+  EXPECT_NE(warnings[0].find("; 1 more such"), std::string::npos);
+}
+
 TEST_F(SafetensorsSource, RefusesFaultyIndexes) {
   const std::string index = "model.safetensors.index.json: ";
-  write_tensors("one.safetensors", {"a"});
-  write_tensors("two.safetensors", {"b"});
-  write_index(R"({"a":"one.safetensors","b":"two.safetensors"})");
+  write_tensors("one.safetensors", {"experts.a"});
+  write_tensors("two.safetensors", {"experts.b"});
+  write_index(R"({"experts.a":"one.safetensors","experts.b":"two.safetensors"})");
   EXPECT_EQ(refusal(), "accepted");
-  write_index(R"({"a":"one.safetensors","b":"three.safetensors"})");
-  EXPECT_EQ(refusal(), index + "weight_map: b: names \"three.safetensors\", which is not there");
-  write_index(R"({"a":"two.safetensors","b":"two.safetensors"})");
-  EXPECT_EQ(refusal(), "two.safetensors: a: the index says that it is here, but it is not");
-  write_index(R"({"a":"two.safetensors","b":"one.safetensors"})");
-  EXPECT_EQ(refusal(),
-            "two.safetensors: a: the index says that it is here, but it is in one.safetensors");
-  write_index(R"({"a":"one.safetensors","a":"two.safetensors"})");
-  EXPECT_EQ(refusal(), index + "key \"a\" appears twice in one object");
+  write_index(R"({"experts.a":"one.safetensors","experts.b":"three.safetensors"})");
+  EXPECT_EQ(refusal(), index + "weight_map: 1 of 2 files is not there: \"three.safetensors\"");
+  write_index(R"({"experts.a":"two.safetensors","experts.b":"two.safetensors"})");
+  EXPECT_EQ(refusal(), "two.safetensors: experts.a: the index says that it is here, but it is not");
+  write_index(R"({"experts.a":"two.safetensors","experts.b":"one.safetensors"})");
+  EXPECT_EQ(
+      refusal(),
+      "two.safetensors: experts.a: the index says that it is here, but it is in one.safetensors");
+  write_index(R"({"experts.a":"one.safetensors","experts.a":"two.safetensors"})");
+  EXPECT_EQ(refusal(), index + "key \"experts.a\" appears twice in one object");
   for (const char* escape :
        {"../one.safetensors", "/one.safetensors", "..", ".", "", "a/b", "one.safetensors\\u0000"}) {
     write_index(std::string(R"({"a":")") + escape + "\"}");

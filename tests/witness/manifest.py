@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Callable, FrozenSet, Mapping, Tuple
+from typing import Any, Callable, FrozenSet, List, Mapping, Tuple
 
 import xxhash
 
@@ -170,6 +170,7 @@ _STORAGE = _object(
 _LAYER = _object(
     ("index", _size), ("prefix", _text), ("engine_prefix", _some_text, None),
     ("file", _plain_name), ("size", _size), ("xxh3_128", _checksum),
+    ("experts", _list_of(int), None),
     ("sizes", _object(
         ("num_experts", _size), ("hidden_size", _size), ("intermediate_size", _size),
         ("padded_hidden_size", _size), ("padded_intermediate_size", _size),
@@ -227,7 +228,8 @@ def check_manifest(path: str, manifest: Any) -> None:
     _check_compression(fields.object("compression"))
     if manifest["model"]["scale_fill"] > 0xFF:
         raise Refused(path, "model.scale_fill", "not a byte")
-    _check_rank(fields.object("rank"), "num_redundant_experts" in manifest["deployment"])
+    redundant = "num_redundant_experts" in manifest["deployment"]
+    _check_rank(fields.object("rank"), redundant)
     suffix = ".zst" if manifest["compression"]["method"] == "zstd" else ""
     seen, prefixes = set(), set()
     for layer in fields.objects("layers"):
@@ -240,7 +242,9 @@ def check_manifest(path: str, manifest: Any) -> None:
         seen.add(index)
         if layer.value["file"] != f"layer-{index:05}.safetensors{suffix}":
             raise Refused(path, layer.key("file"), f"is not that of layer {index}")
-        _check_sizes(layer.object("sizes"), manifest["rank"])
+        held = layer.value.get("experts", manifest["rank"]["experts"])
+        _check_ascending(layer, held, redundant)
+        _check_sizes(layer.object("sizes"), manifest["rank"], held)
         if layer.value["sizes"]["bias"] not in (None, manifest["model"]["bias_dtype"]):
             raise Refused(path, layer.key("sizes.bias"), "is not the model's bias_dtype")
         names = set()
@@ -294,25 +298,29 @@ def _check_compression(fields: Fields) -> None:
         raise Refused(fields.file, fields.path, "is not one that the program writes")
 
 
-def _check_rank(fields: Fields, redundant: bool) -> None:
+def _check_ascending(fields: Fields, experts: List[int], redundant: bool) -> None:
     """Redundant experts begin again with expert 0 behind the last one."""
+    if any(a >= b and not (redundant and b == 0) for a, b in zip(experts, experts[1:])):
+        raise Refused(fields.file, fields.key("experts"), "not in ascending order")
+
+
+def _check_rank(fields: Fields, redundant: bool) -> None:
     rank = fields.value
     for index, count in (("rank", "num_ranks"), ("tp_rank", "tp_size"), ("ep_rank", "ep_size")):
         if rank[index] >= rank[count]:
             raise Refused(fields.file, fields.key(index), f"{rank[index]} of {rank[count]}")
     experts, cut = rank["experts"], rank["intermediate_range"]
-    if any(a >= b and not (redundant and b == 0) for a, b in zip(experts, experts[1:])):
-        raise Refused(fields.file, fields.key("experts"), "not in ascending order")
+    _check_ascending(fields, experts, redundant)
     if len(cut) != 2 or cut[0] > cut[1]:
         raise Refused(fields.file, fields.key("intermediate_range"), "expected [begin, end]")
 
 
-def _check_sizes(fields: Fields, rank: Mapping[str, Any]) -> None:
+def _check_sizes(fields: Fields, rank: Mapping[str, Any], held: List[int]) -> None:
     sizes = fields.value
     experts, hidden, inter = sizes["num_experts"], sizes["hidden_size"], sizes["intermediate_size"]
     padded = sizes["padded_hidden_size"], sizes["padded_intermediate_size"]
     begin, end = rank["intermediate_range"]
-    if (experts != len(rank["experts"]) or inter != end - begin or hidden > padded[0]
+    if (experts != len(held) or inter != end - begin or hidden > padded[0]
             or inter > padded[1]):
         raise Refused(fields.file, fields.path, "are not those that the rank holds")
     for h, i in ((hidden, inter), padded):

@@ -7,6 +7,7 @@
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/mega_moe.hpp"
+#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 #include "lib/revisions/shared_experts.hpp"
@@ -92,7 +93,8 @@ void serve_with_generic_method(RuleSet& rules) {
   CallerRow kimi = other;
   kimi.text = "compressed-tensors mxfp4-pack-quantized, model_type kimi_k3";
   kimi.holds = [](const ModelConfig& c) {
-    return is_method(c, "compressed-tensors") && c.model_type.starts_with("kimi_k3");
+    return is_method(c, "compressed-tensors") && c.model_type.starts_with("kimi_k3") &&
+           c.quantization->format == "mxfp4-pack-quantized";
   };
   edit::add_before(rules.callers, kCompressed, std::move(kimi));
 
@@ -132,6 +134,7 @@ const Release kRelease0270 = {
           emulate_on_rocm(rules);
           convert_for_emulation(rules);
           serve_with_generic_method(rules);
+          cut_kimi_k3(rules);
           edit::add_layouts(rules, {kNoDeepgemmOn12});
           // fused_moe/routed_experts.py, weight_loader: biases of generic models.
           rules.loader.loads_biases = true;

@@ -5,6 +5,7 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/method_choices.hpp"
+#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 #include "lib/revisions/shared_experts.hpp"
@@ -104,6 +105,7 @@ const Release kRelease0290 = {
         [](RuleSet& rules) {
           add_b12x(rules);
           fold_cutlass(rules);
+          serve_ling_3(rules);
           edit::add_after(rules.option_names, "b12x", "flashinfer_moe_ep_mega_deep_gemm");
           edit::add_after(rules.option_names, "flashinfer_moe_ep_mega_deep_gemm",
                           "flashinfer_moe_ep_mega_cutedsl");

@@ -5,6 +5,7 @@
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/mega_moe.hpp"
+#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 #include "lib/revisions/shared_experts.hpp"
@@ -82,6 +83,7 @@ const Release kRelease0300 = {
           split_aiter(rules);
           list_cpu(rules);
           change_layouts_0_30(rules);
+          serve_deepseek_v41(rules);
           edit::row(rules.selectors, Selector::kDeepseekV4).filters_named = false;
           rules.gemm_type.any_value = true;
           rules.gemm_type.grouped_with_expert_parallel = true;

@@ -1,0 +1,25 @@
+// Which of a config's rules for modules holds for a layer's experts. Patterns come from files: a
+// regular expression is matched in polynomial time, and one that could grow large is not matched.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/core/model_config.hpp"
+
+namespace mxfp4 {
+
+// The rule that a quantization config has for the experts `module`, one of whose tensors belongs to
+// the module `linear`; null when it has none. Names are the checkpoint's.
+[[nodiscard]] const ModuleQuantization* find_rule(const Quantization& quantization,
+                                                  std::string_view module,
+                                                  const std::string& linear);
+
+// Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
+[[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);
+
+// Whether a regular expression of Python's matches a beginning of the name. False for one that is
+// too long, counts repetitions, or is none.
+[[nodiscard]] bool regex_match_start(const std::string& pattern, const std::string& name);
+
+}  // namespace mxfp4

@@ -1,0 +1,14 @@
+// Rules of single models: what a model's own class in the engine does beside the methods and tables
+// that all models share. A release that brings the model calls its function.
+#pragma once
+
+#include "lib/oracle/rule_set.hpp"
+
+namespace mxfp4 {
+
+// Kimi-K3's smallest slices.
+void cut_kimi_k3(RuleSet& rules);
+void serve_deepseek_v41(RuleSet& rules);
+void serve_ling_3(RuleSet& rules);
+
+}  // namespace mxfp4
