@@ -64,12 +64,10 @@ std::map<std::string, std::string> knobs_from(std::map<std::string, std::string>
     throw Error::usage(fmt::format("--knob: unknown knob '{}'", name))
         .hint(nearest_hint(name, names));
   }
-  // A wrong value is refused even if the layout does not use the knob.
   Target any;
   any.knobs = knobs;
   try {
-    (void)params_dtype(any), (void)marlin_input_dtype(any), (void)humming_input_type(any);
-    (void)cuda_compiler(any), (void)aiter_weight(any);
+    check_knobs(any);
   } catch (const Error& error) {
     throw Error::usage("--" + error.message());  // "knob NAME: ..."
   }

@@ -86,6 +86,11 @@ void append_pairs(const std::vector<Change>& first, const std::vector<Change>& s
   }
 }
 
+bool emulates(const RuleSet& rules, const Decision& decision) {
+  const BackendRow* row = decision.backend ? find_backend_row(rules, *decision.backend) : nullptr;
+  return row != nullptr && row->emulates;
+}
+
 // What a user of the engine could set, the fewest settings first.
 std::vector<Changes> all_ways(const RuleSet& rules) {
   const std::vector<Change> backends = named_backends(rules);
@@ -212,7 +217,7 @@ std::vector<Change> ways_out(const ConversionRequest& request, const Conversion&
   }
   for (const Changes& way : ways) {
     const std::optional<Conversion> there = decide_after(search, way);
-    if (!there || there->refusal || there->decision.backend == Backend::EMULATION) continue;
+    if (!there || there->refusal || emulates(search.rules(), there->decision)) continue;
     return way;
   }
   return {};

@@ -42,8 +42,7 @@ struct Alternative {
                                                          const OpenedCheckpoint* checkpoint);
 
 // The fewest changes of flags and variables after which the conversion is not refused; empty if
-// none were found. The backend EMULATION does not count: it computes without MXFP4, many times
-// slower.
+// none were found. A backend that emulates does not count.
 [[nodiscard]] std::vector<Change> ways_out(const ConversionRequest& request,
                                            const Conversion& conversion,
                                            const OpenedCheckpoint* checkpoint);

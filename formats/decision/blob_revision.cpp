@@ -46,7 +46,7 @@ ModelLayers model_of(const Manifest& rank, const LayerDims& dims, const CallerRo
   model.order = rank.order;
   if (caller != nullptr) {
     model.rounds = caller->rounds;
-    model.rounds_emulation = caller->never_rounds != Backend::EMULATION;
+    model.never_rounds = caller->never_rounds;
   }
   model.layers.emplace_back().dims = dims;
   return model;

@@ -39,15 +39,16 @@ ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* ch
   return facts;
 }
 
-// Sets the knob of AITER's weights where the method class decides it. A knob that says something else
-// is Error::usage, since the engine would make other bytes; where the backend is forced, or an input
-// without the model's config, it is the knob that tells.
-void complete_weight_knob(Conversion& conversion, const OpenedCheckpoint* checkpoint) {
-  const std::string knob = "aiter_weight";
+// Sets a knob that the method class decides. A knob that says something else is Error::usage, since the
+// engine would make other bytes. With a forced backend, or without the model's config, the user's knob
+// decides.
+void complete_method_knob(const MethodKnobRow& row, const OpenedCheckpoint* checkpoint,
+                          Conversion& conversion) {
+  const std::string knob(row.knob);
   const Decision& decision = conversion.decision;
   if (decision.forced || conversion.caller == nullptr || config_of(checkpoint) == nullptr) return;
   const auto known = decision.knobs.find(knob);
-  const std::string value = known == decision.knobs.end() ? "mxfp4" : known->second;
+  const std::string value = known == decision.knobs.end() ? std::string(row.usual) : known->second;
   const auto told = conversion.target.knobs.find(knob);
   if (told == conversion.target.knobs.end()) {
     if (known != decision.knobs.end()) conversion.target.knobs.emplace(knob, value);
@@ -59,18 +60,22 @@ void complete_weight_knob(Conversion& conversion, const OpenedCheckpoint* checkp
       .at_key(fmt::format("--knob {}", knob));
 }
 
-// Sets the knobs that follow from other facts: the CUDA compiler from the target file, for HUMMING,
-// which alone asks for it, and the type of activations. A type "none" that contradicts those facts is
-// Error::usage, since the engine would make other bytes. A knob that names another type stays: it
-// stands for the process's variable, which wins in the engine, too.
+// Sets the knobs that follow from other facts: the CUDA compiler from the target file, for a backend
+// that asks for it, what the method class decides, and the type of activations. A type "none" that
+// contradicts those facts is Error::usage, since the engine would make other bytes. A knob that names
+// another type stays: it means the process's variable, which wins in the engine, too.
 void complete_knobs(Conversion& conversion, const OpenedCheckpoint* checkpoint) {
+  const RuleSet& rules = *conversion.rules;
   const std::string& compiler = conversion.deployment.cuda_compiler;
-  if (!compiler.empty() && conversion.target.backend == Backend::HUMMING) {
+  const BackendRow* backend = find_backend_row(rules, conversion.target.backend);
+  if (!compiler.empty() && backend != nullptr && backend->asks_compiler) {
     conversion.target.knobs.try_emplace("cuda_compiler", compiler);
   }
-  complete_weight_knob(conversion, checkpoint);
+  for (const MethodKnobRow& row : rules.method_knobs) {
+    complete_method_knob(row, checkpoint, conversion);
+  }
   const std::optional<InputDtype> known =
-      input_dtype(*conversion.rules, conversion.deployment, conversion.caller, conversion.target);
+      input_dtype(rules, conversion.deployment, conversion.caller, conversion.target);
   if (!known || !known->value) return;
   const auto [told, added] =
       conversion.target.knobs.try_emplace(std::string(known->knob), *known->value);

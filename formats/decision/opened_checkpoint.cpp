@@ -27,7 +27,7 @@ void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Fam
   model.family = told.value_or(caller->family);
   model.rounds = caller->rounds;
   model.scale_fill = caller->scale_fill.value_or(model.scale_fill);
-  model.rounds_emulation = caller->never_rounds != Backend::EMULATION;
+  model.never_rounds = caller->never_rounds;
 }
 
 ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOptions& options,

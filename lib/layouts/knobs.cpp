@@ -85,4 +85,12 @@ std::optional<CompilerVersion> cuda_compiler(const Target& target) {
       fmt::format("knob cuda_compiler: expected a version such as 12.9, found '{}'", text));
 }
 
+void check_knobs(const Target& target) {
+  static_cast<void>(params_dtype(target));
+  static_cast<void>(marlin_input_dtype(target));
+  static_cast<void>(humming_input_type(target));
+  static_cast<void>(cuda_compiler(target));
+  static_cast<void>(aiter_weight(target));
+}
+
 }  // namespace mxfp4

@@ -45,4 +45,8 @@ struct CompilerVersion {
 // where it was not given. Throws Error::usage for what is no version.
 [[nodiscard]] std::optional<CompilerVersion> cuda_compiler(const Target& target);
 
+// Throws Error::usage for a knob of the target whose value is wrong, also where its layout does not ask
+// for the knob.
+void check_knobs(const Target& target);
+
 }  // namespace mxfp4

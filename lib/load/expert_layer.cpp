@@ -357,7 +357,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.scale_fill = row.scale_fill;
   model.bias_dtype = row.bias_dtype;
   model.rounds = row.rounds;
-  model.rounds_emulation = row.rounds_emulation;
+  model.never_rounds = row.never_rounds;
   model.layers = build_layers(found, row, config,
                               {.num_experts = {},
                                .input_scales = input_scales,

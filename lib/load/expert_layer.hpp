@@ -91,15 +91,15 @@ struct ModelLayers {
   W13Order order = W13Order::kInterleaved;
   // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
-  std::byte scale_fill{0};          // padding of scales; 1 for Quark
-  DType bias_dtype = DType::kBF16;  // in the loaded layout
-  bool rounds = true;               // false: the style's method never rounds sizes
-  bool rounds_emulation = true;     // false: it does not for the EMULATION backend
-  bool splits_experts = true;       // false: the input is one expert-parallel rank's already
-  bool splits_intermediate = true;  // false: I may hold padding or be one rank's already
-  int64_t num_experts = 0;          // of the first layer, and of most; others have their own
-  std::vector<ExpertLayer> layers;  // ascending index; perhaps some of the model's only
-  std::vector<size_t> rest;         // indices of all tensors that are not ours
+  std::byte scale_fill{0};                // padding of scales; 1 for Quark
+  DType bias_dtype = DType::kBF16;        // in the loaded layout
+  bool rounds = true;                     // false: the style's method never rounds sizes
+  std::optional<Backend> never_rounds{};  // a backend for which it does not
+  bool splits_experts = true;             // false: the input is one expert-parallel rank's already
+  bool splits_intermediate = true;        // false: I may hold padding or be one rank's already
+  int64_t num_experts = 0;                // of the first layer, and of most; others have their own
+  std::vector<ExpertLayer> layers;        // ascending index; perhaps some of the model's only
+  std::vector<size_t> rest;               // indices of all tensors that are not ours
   std::vector<std::string> warnings;
 };
 

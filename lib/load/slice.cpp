@@ -107,8 +107,7 @@ int64_t rank_intermediate(int64_t intermediate, const World& world, const SliceO
 LayerDims pad_sizes(const ModelLayers& model, LayerDims sizes, const SliceOptions& options) {
   if (!options.round) return sizes;
   if (options.round_hidden) sizes.hidden_size = options.round_hidden(sizes.hidden_size);
-  const bool rounds =
-      model.rounds && (model.rounds_emulation || options.backend != Backend::EMULATION);
+  const bool rounds = model.rounds && model.never_rounds != options.backend;
   if (rounds && options.round_sizes) sizes = options.round_sizes(sizes);
   return sizes;
 }

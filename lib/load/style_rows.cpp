@@ -52,7 +52,7 @@ constexpr StyleRow kGptOssRow = {
     .scale_fill = kZero,
     .bias_dtype = DType::kBF16,
     .rounds = true,
-    .rounds_emulation = true,
+    .never_rounds = {},
 };
 
 constexpr StyleRow original_row() {
@@ -80,7 +80,7 @@ constexpr StyleRow kQuarkRow = {
     .scale_fill = kOne,
     .bias_dtype = DType::kF32,
     .rounds = true,
-    .rounds_emulation = false,
+    .never_rounds = Backend::EMULATION,
 };
 
 constexpr StyleRow quark_per_expert_row() {
@@ -126,7 +126,7 @@ constexpr StyleRow deepseek_v4_row() {
   row.family = Family::kGeneric;
   row.scale_fill = kZero;
   row.bias_dtype = DType::kBF16;
-  row.rounds_emulation = true;
+  row.never_rounds.reset();
   return row;
 }
 
@@ -138,7 +138,7 @@ constexpr StyleRow mxfp4_row() {
   row.bias = BiasRule::kNeverFilled;
   row.scale_fill = kZero;
   row.bias_dtype = DType::kBF16;
-  row.rounds_emulation = true;
+  row.never_rounds.reset();
   return row;
 }
 

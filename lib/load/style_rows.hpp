@@ -54,7 +54,7 @@ struct StyleRow {
   std::byte scale_fill;
   DType bias_dtype;
   bool rounds;
-  bool rounds_emulation;
+  std::optional<Backend> never_rounds{};
 };
 
 [[nodiscard]] std::span<const StyleRow> style_rows();

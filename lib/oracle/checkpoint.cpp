@@ -76,17 +76,18 @@ Decision force(const RuleSet& rules, Backend backend) {
   return decision;
 }
 
-// Puts EMULATION in place of the oracle's choice where the caller does.
-void emulate(const RuleSet& rules, const Question& question, const CallerRow& caller,
-             Decision& decision) {
-  const Condition& when = caller.emulates_when;
+// Puts another backend in place of the oracle's choice where the caller does.
+void replace_choice(const RuleSet& rules, const Question& question, const CallerRow& caller,
+                    Decision& decision) {
+  const Condition& when = caller.replaced_when;
   if (!decision.backend || !when.holds || !when.holds(question)) return;
-  if (decision.backend == Backend::EMULATION) return;
-  const BackendRow* row = find_backend_row(rules, Backend::EMULATION);
-  if (row == nullptr) throw Error::internal("a caller emulates, but no row says how");
-  decision.notes.push_back(fmt::format("{} runs EMULATION in place of {}, which was chosen: {}",
-                                       caller.method, backend_name(*decision.backend), when.text));
-  decision.backend = Backend::EMULATION;
+  if (decision.backend == caller.replacement) return;
+  const BackendRow* row = find_backend_row(rules, caller.replacement);
+  if (row == nullptr) throw Error::internal("a caller runs a backend that has no row");
+  decision.notes.push_back(fmt::format("{} runs {} in place of {}, which was chosen: {}",
+                                       caller.method, backend_name(caller.replacement),
+                                       backend_name(*decision.backend), when.text));
+  decision.backend = caller.replacement;
   decision.experts_class = row->classes.front();
 }
 
@@ -98,14 +99,13 @@ Decision decide_unforced(const RuleSet& rules, const Question& question,
   const bool asks = direct == nullptr || direct->asks_oracle;
   Decision decision =
       asks ? select_backend(rules, deployment) : decide_directly(question, *caller, *direct);
-  if (caller != nullptr) emulate(rules, question, *caller, decision);
+  if (caller != nullptr) replace_choice(rules, question, *caller, decision);
   return decision;
 }
 
 bool rounds(const CallerRow* caller, Backend backend) {
   if (caller == nullptr) return true;
-  return caller->rounds &&
-         (caller->never_rounds == Backend::NONE || caller->never_rounds != backend);
+  return caller->rounds && caller->never_rounds != backend;
 }
 
 }  // namespace

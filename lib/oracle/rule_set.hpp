@@ -60,6 +60,7 @@ struct RuleSet {
   bool takes_override = true;
   std::vector<ConverterRow> converters;
   std::vector<KernelSettingsRow> kernel_settings;
+  std::vector<MethodKnobRow> method_knobs{};
   std::vector<InputDtypeRow> input_dtypes{};  // of releases that ask more than the variable
   std::vector<LoadNoteRow> load_notes;
   std::vector<FusedSharedRow> fused_shared{};

@@ -89,6 +89,9 @@ struct BackendRow {
   std::string_view key;                   // own activation key; empty: none
   std::vector<std::string_view> classes;  // names of RuleSet::classes
   bool survives_any_key = false;          // kept by the filter whatever key is asked for
+  bool emulates = false;                  // computes without MXFP4 kernels, many times slower
+  // Its layout depends on the CUDA compiler that its package finds on the serving machine.
+  bool asks_compiler = false;
   // Importing the classes fails when this package is absent; the refusal passes every selector.
   std::string_view required_package{};
   Refusal import_failure{};

@@ -100,18 +100,24 @@ struct CallerRow {
   std::vector<DirectRow> direct{};        // not empty: the oracle is not asked
   std::vector<DirectRow> exceptions{};    // the oracle is asked where none of these holds
   bool rounds = true;                     // sizes are rounded
-  Backend never_rounds = Backend::NONE;   // except for this backend; NONE: no exception
+  std::optional<Backend> never_rounds{};  // but not for this backend
   std::optional<std::byte> scale_fill{};  // padding of scales; empty: the style's usual one
   bool first_class_only = false;          // the backend's first class replaces the chosen one
-  Condition emulates_when{};              // EMULATION replaces what the oracle chose
-  bool gives_layer = true;                // the converter gets permute cache and layer
-  int minimum_capability = 0;             // on CUDA, major * 10 + minor
+  Condition replaced_when{};              // `replacement` runs in place of what the oracle chose
+  Backend replacement = Backend::NONE;
+  bool gives_layer = true;     // the converter gets permute cache and layer
+  int minimum_capability = 0;  // on CUDA, major * 10 + minor
   std::optional<double> alpha{};
   std::optional<double> beta{};
   std::optional<double> clamp_limit{};
   bool model_clamp_limit = false;  // the limit is the model's own
   std::string_view note{};         // about any checkpoint of this kind
   std::string_view note_fixed_in{};
+};
+
+// A knob that the method class decides where it is known: `usual`, unless a DirectRow says otherwise.
+struct MethodKnobRow {
+  std::string_view knob, usual;
 };
 
 // What a knob calls the activations of a key.

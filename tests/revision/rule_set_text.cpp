@@ -106,8 +106,9 @@ void add_classes(std::string& out, const RuleSet& rules) {
   }
   out += "\n[backends]\n";
   for (const BackendRow& row : rules.backends) {
-    line(out, "{} ('{}') key {}{}", backend_name(row.backend), row.value, or_none(row.key),
-         row.survives_any_key ? ", survives any key" : "");
+    line(out, "{} ('{}') key {}{}{}{}", backend_name(row.backend), row.value, or_none(row.key),
+         row.survives_any_key ? ", survives any key" : "", row.emulates ? ", emulates" : "",
+         row.asks_compiler ? ", asks for the CUDA compiler" : "");
     for (const std::string_view name : row.classes) line(out, "  {}", name);
     for (const std::string_view name : row.lora_classes) line(out, "  named, with LoRA: {}", name);
     if (!row.lora_refusal.type.empty()) {
@@ -188,12 +189,15 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
     line(out, "  selector {}, converter {}, key {}, capability {}", selector_name(row.selector),
          family_name(row.family), or_none(row.model_activation), row.minimum_capability);
     line(out, "  rounds {} (never for {}), first class only {}, gives layer {}", row.rounds,
-         backend_name(row.never_rounds), row.first_class_only, row.gives_layer);
+         backend_name(row.never_rounds.value_or(Backend::NONE)), row.first_class_only,
+         row.gives_layer);
     line(out, "  alpha {}, beta {}, limit {}{}", number(row.alpha), number(row.beta),
          number(row.clamp_limit), row.model_clamp_limit ? ", the model's limit" : "");
     if (!row.input_dtype.empty()) line(out, "  activations for the converter {}", row.input_dtype);
     if (row.scale_fill) line(out, "  padding of scales {}", std::to_integer<int>(*row.scale_fill));
-    if (row.emulates_when.holds) line(out, "  EMULATION when {}", row.emulates_when.text);
+    if (row.replaced_when.holds) {
+      line(out, "  {} when {}", backend_name(row.replacement), row.replaced_when.text);
+    }
     if (!row.note.empty()) line(out, "  note: {} (fixed in {})", row.note, row.note_fixed_in);
     const auto add_direct = [&](std::string_view kind, const DirectRow& direct) {
       line(out, "  {}, {}: {} {}{}; {}", kind, direct.when.text,
@@ -231,6 +235,9 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
            row.supported ? "yes" : "no", row.needs_biases ? ", needs biases" : "",
            row.needs_input_scales ? ", needs input scales" : "");
     }
+  }
+  for (const MethodKnobRow& row : rules.method_knobs) {
+    line(out, "{} is {} unless the method says otherwise", row.knob, row.usual);
   }
   for (const InputDtypeRow& row : rules.input_dtypes) {
     line(out, "{} {}: {} is by {} alone where set{}{}", family_name(row.family),

@@ -175,7 +175,7 @@ TEST(Slice, RoundsHiddenByTheAllToAllKernelFirst) {
 
 TEST(Slice, QuarkDoesNotRoundForEmulation) {
   ModelLayers model = model_of(Loader::kGeneric);
-  model.rounds_emulation = false;
+  model.never_rounds = Backend::EMULATION;
   SliceOptions options = tp(1, 256);
   EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.intermediate_size, 256);
   options.backend = Backend::EMULATION;

@@ -79,7 +79,8 @@ CallerRow quark_caller() {
           .method = "QuarkOCP_MX_MoEMethod",
           .never_rounds = EMULATION,
           .first_class_only = true,
-          .emulates_when = none_of({any_of({mx_device(), aiter_moe_enabled(kAiterDevices)})}),
+          .replaced_when = none_of({any_of({mx_device(), aiter_moe_enabled(kAiterDevices)})}),
+          .replacement = EMULATION,
           .gives_layer = false};
 }
 
@@ -95,7 +96,7 @@ CallerRow quark_mxfp4_caller() {
   CallerRow row = quark_caller();
   row.text = "Quark fp4 weights, dynamic fp4 activations";
   row.holds = [](const ModelConfig& c) { return is_quark(c, "mxfp4"); };
-  row.emulates_when = {};
+  row.replaced_when = {};
   row.direct = {
       {mx_device(),
        {},
@@ -111,7 +112,7 @@ CallerRow quark_fp6_caller() {
   CallerRow row = quark_caller();
   row.text = "Quark fp4 weights, fp6 activations";
   row.holds = [](const ModelConfig& c) { return is_quark(c, "fp6"); };
-  row.emulates_when = {};
+  row.replaced_when = {};
   row.direct = {{always(), EMULATION, "OCP_MXQuantizationEmulationTritonExperts",
                  "fp6 activations: the engine emulates without asking the oracle"}};
   return row;

@@ -38,6 +38,7 @@ RuleSet rules_of_0_21_0() {
       .takes_override = false,
       .converters = base::converters(),
       .kernel_settings = base::kernel_settings(),
+      .method_knobs = {{"aiter_weight", "mxfp4"}},
       .load_notes = base::load_notes(),
       .loader = {.creates_biases = false},
       .all2all_hidden = base::all2all_hidden(),

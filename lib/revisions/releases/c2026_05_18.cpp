@@ -80,7 +80,7 @@ void add_cpu(RuleSet& rules) {
 void ask_for_quark(RuleSet& rules) {
   for (const std::string_view text :
        {"Quark fp4 weights, bf16 activations", "Quark fp4 weights, static fp8 activations"}) {
-    edit::row(rules.callers, text).emulates_when = {};
+    edit::row(rules.callers, text).replaced_when = {};
   }
   CallerRow& quantized = edit::row(rules.callers, "Quark fp4 weights, dynamic fp4 activations");
   quantized.model_activation = "mxfp4";
