@@ -141,6 +141,13 @@ std::vector<int64_t> limited_layers(const Fields& fields) {
   return layers;
 }
 
+// A number of heads. Configs whose layers differ have a list there, from which nothing is taken.
+std::optional<int64_t> read_heads(const Fields& fields, const char* key) {
+  const Json* value = fields.find(key);
+  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
+  return fields.size(key);
+}
+
 void read_fields(const Fields& fields, ModelConfig& config) {
   config.hidden_size = first_size(fields, kHidden, config.hidden_size_key);
   config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
@@ -149,6 +156,10 @@ void read_fields(const Fields& fields, ModelConfig& config) {
   if (config.draft_experts == 0) config.draft_experts.reset();  // as the rest
   config.least_slice = fields.size("min_moe_intermediate_per_partition");
   config.num_hidden_layers = fields.size("num_hidden_layers");
+  config.num_attention_heads = read_heads(fields, "num_attention_heads");
+  if (fields.find("kv_lora_rank") == nullptr) {
+    config.num_key_value_heads = read_heads(fields, "num_key_value_heads");
+  }
   config.num_nextn_predict_layers = fields.size("num_nextn_predict_layers");
   if (fields.find("dspark_block_size") != nullptr || config.draft_experts) {
     config.draft_stages = fields.size("n_mtp_layers").value_or(3);

@@ -62,11 +62,13 @@ struct Deployment {
   std::optional<int64_t> local_experts;      // of one rank
   std::optional<int64_t> hidden_size;        // before rounding
   std::optional<int64_t> intermediate_size;  // of the whole model
-  bool hash_routing = false;                 // experts by a table of token numbers
-  bool situ_linear_beta = false;             // SiTU has a parameter for its linear part
-  std::string scoring_func = "softmax";      // of the router
-  bool norm_topk_prob = true;                // the router's weights add up to 1
-  bool latent_experts = false;               // the experts work in a smaller space than the model
+  std::optional<int64_t> attention_heads;    // of the whole model
+  std::optional<int64_t> kv_heads;
+  bool hash_routing = false;             // experts by a table of token numbers
+  bool situ_linear_beta = false;         // SiTU has a parameter for its linear part
+  std::string scoring_func = "softmax";  // of the router
+  bool norm_topk_prob = true;            // the router's weights add up to 1
+  bool latent_experts = false;           // the experts work in a smaller space than the model
   bool grouped_topk = false;
   int64_t expert_groups = 1;  // of grouped top-k, and how many of them are taken
   int64_t taken_groups = 1;

@@ -51,6 +51,8 @@ struct ModelConfig {
   std::string intermediate_size_key = "intermediate_size";
   std::string num_experts_key = "num_experts";
   std::optional<int64_t> num_hidden_layers;
+  std::optional<int64_t> num_attention_heads;
+  std::optional<int64_t> num_key_value_heads;  // empty too where all heads share a latent space
   std::optional<int64_t> num_nextn_predict_layers;
   std::optional<int64_t> draft_stages;  // that the engine loads, where they are not these layers
   // Which layers have no experts: DeepSeek's and Qwen's keys.

@@ -181,6 +181,12 @@ std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deploym
                         .input_scales = model.input_scales};
   const BackendRow* row = find_backend_row(rules, *decision.backend);
   const bool has_class = row != nullptr && !row->classes.empty();
+  const auto number = [](const std::optional<int64_t>& value) {
+    return value ? std::to_string(*value) : "";
+  };
+  const std::string heads = number(deployment.attention_heads);
+  const std::string kv_heads = number(deployment.kv_heads);
+  const std::string ranks = std::to_string(deployment.parallel.tp_size);
   const std::string capability =
       caller == nullptr ? "" : std::to_string(caller->minimum_capability);
   for (const LoadNoteRow& note : rules.load_notes) {
@@ -190,6 +196,9 @@ std::vector<LoadNote> load_notes(const RuleSet& rules, const Deployment& deploym
                                   {"family", family_name(family)},
                                   {"method", caller == nullptr ? "" : caller->method},
                                   {"minimum_capability", capability},
+                                  {"attention_heads", heads},
+                                  {"kv_heads", kv_heads},
+                                  {"tp_size", ranks},
                                   {"first_class", has_class ? row->classes.front() : ""}});
     notes.push_back({with_fix(std::move(text), note.fixed_in), note.stops});
   }

@@ -176,6 +176,8 @@ Deployment resolve_deployment(const RuleSet& rules, const DeploymentFacts& facts
     out.num_experts = config->num_experts;
     out.hidden_size = config->hidden_size;
     out.intermediate_size = config->intermediate_size;
+    out.attention_heads = config->num_attention_heads;
+    out.kv_heads = config->num_key_value_heads;
     out.model_type = config->model_type;
     out.situ_linear_beta = config->situ_linear_beta;
     out.scoring_func = routing_facts(*config).scoring;

@@ -59,7 +59,8 @@ struct LoadFacts {
 struct LoadNoteRow {
   std::string_view name;  // for releases that change the row
   bool (*holds)(const LoadFacts&);
-  // Filled by fill_text and with {value}, {family}, {method}, {minimum_capability}, {first_class}.
+  // Filled by fill_text and with {value}, {family}, {method}, {minimum_capability}, {first_class},
+  // {attention_heads}, {kv_heads}, {tp_size}.
   std::string_view text;
   std::string_view fixed_in;
   bool stops = false;  // the engine does not serve: it ends at its start or while it loads

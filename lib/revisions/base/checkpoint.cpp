@@ -1,6 +1,7 @@
 // The method classes of vLLM 0.21.0 by checkpoint, the backends that their converters take, and
 // the faults after a successful selection: quantization/{mxfp4,quark/quark_moe}.py,
-// quantization/compressed_tensors/, oracle/mxfp4.py (convert_*_weight_to_mxfp4_moe_kernel_format).
+// quantization/compressed_tensors/, oracle/mxfp4.py (convert_*_weight_to_mxfp4_moe_kernel_format),
+// config/model.py (verify_with_parallel_config).
 #include <algorithm>
 #include <vector>
 
@@ -151,6 +152,12 @@ bool refused_by_converter(const LoadFacts& f) {
          !f.converter->supported;
 }
 
+// model_executor/layers/linear.py, QKVParallelLinear.
+bool kv_heads_fit(const std::optional<int64_t>& heads, int64_t ranks) {
+  if (heads.value_or(0) == 0) return true;
+  return ranks >= *heads ? ranks % *heads == 0 : *heads % ranks == 0;
+}
+
 bool from_quark(const LoadFacts& f) { return f.caller != nullptr && !f.caller->gives_layer; }
 
 }  // namespace
@@ -231,6 +238,22 @@ std::vector<LoadNoteRow> load_notes() {
        },
        "{method} needs capability {minimum_capability} or more: start-up stops before "
        "the oracle is asked",
+       "", /*stops=*/true},
+      {"attention heads",
+       [](const Facts& f) {
+         const Deployment& d = f.question.deployment;
+         return d.attention_heads.value_or(0) % d.parallel.tp_size != 0;
+       },
+       "{attention_heads} attention heads are not divisible by {tp_size} tensor parallel ranks: "
+       "start-up stops with ValueError",
+       "", /*stops=*/true},
+      {"KV heads",
+       [](const Facts& f) {
+         return !kv_heads_fit(f.question.deployment.kv_heads,
+                              f.question.deployment.parallel.tp_size);
+       },
+       "{kv_heads} KV heads and {tp_size} tensor parallel ranks: neither divides the other, and "
+       "loading stops with AssertionError",
        "", /*stops=*/true},
       {"EPLB",
        [](const Facts& f) { return f.caller != nullptr && f.question.parallel.enable_eplb; },
