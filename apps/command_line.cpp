@@ -166,9 +166,8 @@ void declare_explain(CLI::App& app, CommandLine& line) {
   add_machine_flags(*command, options.deployment);
   add_parallel_flags(*command, options.deployment);
   add_input_flags(*command, options.input);
-  for (const char* name : {"--style", "--model-config", "--layers"}) {
-    command->get_option(name)->needs(input);
-  }
+  // A config says enough to explain, so --model-config needs no INPUT.
+  for (const char* name : {"--style", "--layers"}) command->get_option(name)->needs(input);
   add_global_flags(*command, line.global);
   command->callback([&line, command] {
     line.explain.given = given_flags(*command);

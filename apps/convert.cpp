@@ -102,6 +102,12 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion,
   console.say_next("the same without --dry-run");
 }
 
+// What checks the result. Where --rank made one rank of several, the others are not there yet.
+std::string check_command(const ConvertOptions& options, bool whole, const std::string& out) {
+  return fmt::format("mxfp4-repack {} {}{}", whole ? "verify" : "finalize", out,
+                     whole && options.deployment.rank ? " --some-ranks" : "");
+}
+
 void print_summary(const ConvertOptions& options, const RepackPlan& plan,
                    const RepackResult& result, double seconds, const Console& console) {
   const Manifest& manifest = plan.common;
@@ -128,8 +134,7 @@ void print_summary(const ConvertOptions& options, const RepackPlan& plan,
       "{}: {} for {}, {}{}", out, count_of(static_cast<uint64_t>(result.files), "layer file"),
       backend_name(manifest.target.backend), pace(result.written_bytes, result.data_bytes, seconds),
       result.kept == 0 ? "" : fmt::format(", {} kept", result.kept)));
-  console.say_next(
-      fmt::format("mxfp4-repack {} {}", options.shard.empty() ? "verify" : "finalize", out));
+  console.say_next(check_command(options, options.shard.empty(), out));
 }
 
 // Says that there is nothing to do. A shard may be complete though OUT is not.
@@ -153,7 +158,7 @@ int already_complete(const ConvertOptions& options, const std::optional<Shard>& 
                  : fmt::format("shard {} is complete already", name);
   }
   console.say(fmt::format("{}: {}, nothing to do", out, what));
-  console.say_next(fmt::format("mxfp4-repack {} {}", whole ? "verify" : "finalize", out));
+  console.say_next(check_command(options, whole, out));
   return kOk;
 }
 

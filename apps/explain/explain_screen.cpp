@@ -253,7 +253,8 @@ void append_next(std::string& out, const Console& console, const Explanation& e,
   out += "\n" + console.bold("next") + "\n";
   append_command(out, e.next.parts);
   if (e.next.changed.empty()) return;
-  append_wrapped(out, "  not as asked: ", 16, fmt::format("{}", fmt::join(e.next.changed, "; ")));
+  // A comment, for those who paste what follows "next" into a shell.
+  out += fmt::format("  # not as asked: {}\n", fmt::join(e.next.changed, "; "));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "formats/decision/config_only.hpp"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -47,6 +49,17 @@ class ConfigSource final : public Source {
   std::vector<FileStatus> files_;
 };
 
+// Whether the directory has weights in any format: those of other programs are refused in their own words.
+bool holds_weights(const fs::path& dir) {
+  if (holds_safetensors(dir)) return true;
+  constexpr std::array<std::string_view, 8> kSuffixes = {".bin", ".pt",   ".pth", ".gguf",
+                                                         ".h5",  ".hdf5", ".npz", ".ckpt"};
+  std::error_code ignored;
+  return std::ranges::any_of(fs::directory_iterator(dir, ignored), [&](const auto& entry) {
+    return std::ranges::find(kSuffixes, entry.path().extension().string()) != kSuffixes.end();
+  });
+}
+
 // Whether the file's text is a model's config: an object that is neither a raw dump's manifest nor a
 // checkpoint's index.
 bool is_config(const fs::path& file) {
@@ -68,7 +81,7 @@ std::optional<fs::path> config_without_weights(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     const fs::path config = path / kConfigName;
-    const bool alone = fs::is_regular_file(config, ignored) && !holds_safetensors(path) &&
+    const bool alone = fs::is_regular_file(config, ignored) && !holds_weights(path) &&
                        !fs::exists(path / "manifest.json", ignored);
     if (alone) return config;
     return std::nullopt;

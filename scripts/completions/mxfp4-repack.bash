@@ -12,7 +12,7 @@ _mxfp4_repack_values() {
         aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x \
         flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation ;;
     --backend)
-      echo AITER_TRITON_MXFP4_BF16 AITER_TRITON_MXFP4_MXFP4 B12X_MXFP4_BF16 B12X_MXFP4_MXFP8 CUTLASS_MXFP4_MXFP4 FLASHINFER_MOE_EP_CUTEDSL FLASHINFER_MOE_EP_DEEP_GEMM AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 \
+      echo AITER_MEGA_MOE AITER_TRITON_MXFP4_BF16 AITER_TRITON_MXFP4_MXFP4 B12X_MXFP4_BF16 B12X_MXFP4_MXFP8 CUTLASS_MXFP4_MXFP4 DEEP_GEMM_MEGA_MOE FLASHINFER_MOE_EP_CUTEDSL FLASHINFER_MOE_EP_DEEP_GEMM AITER_MXFP4_BF16 AITER_MXFP4_FP8 AITER_MXFP4_MXFP4 BATCHED_MARLIN CPU DEEPGEMM_MXFP4 \
         EMULATION FLASHINFER_CUTLASS_MXFP4_BF16 FLASHINFER_CUTLASS_MXFP4_MXFP8 \
         FLASHINFER_TRTLLM_MXFP4_BF16 FLASHINFER_TRTLLM_MXFP4_MXFP8 HUMMING MARLIN NONE TRITON \
         TRITON_UNFUSED XPU ;;
@@ -66,7 +66,7 @@ _mxfp4_repack_flags() {
     verify) echo $every $resources --against --style --model-config --some-ranks ;;
     fits)
       echo $every --revision --target --arch --moe-backend --libs --env --tp-size --pcp-size --dp-size \
-        --enable-expert-parallel --all2all-backend --enable-eplb --sequence-parallel ;;
+        --enable-expert-parallel --all2all-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
     diff) echo $every $resources ;;
     unpack) echo $every $resources --output --force ;;
     finalize) echo $every $resources --model-card ;;

@@ -55,7 +55,7 @@ while read -r want flags; do
   count=$((count + 1))
 done <<'EOF'
 0 --arch sm90
-0 --arch sm90 --tp-size 3
+4 --arch sm90 --tp-size 3
 4 --arch sm90 --tp-size 3 --enable-expert-parallel
 4 --arch sm90 --tp-size 8 --enable-expert-parallel
 4 --arch sm90 --tp-size 2 --pad none

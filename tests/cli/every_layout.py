@@ -26,6 +26,8 @@ KNOBS = {"MARLIN": (["--knob", "marlin_input_dtype=fp8"],),
                               ["--env", "VLLM_ROCM_USE_AITER=1", "--env", "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4=1"],
                               ["--activation", "situ", "--knob", "aiter_weight=int4"]),
          "AITER_TRITON_MXFP4_MXFP4": (["--activation", "silu"], ["--activation", "swigluoai"])}
+# Backends that take no padding and no biases.
+WHOLE = ("DEEP_GEMM_MEGA_MOE", "AITER_MEGA_MOE")
 
 
 def run(*arguments):
@@ -36,9 +38,9 @@ def listed(what, *flags):
     return json.loads(run("list", what, "--json", *flags).stdout)[what]
 
 
-def make_input(path, family, input_scales=False, biases=True):
+def make_input(path, family, input_scales=False, biases=True, hidden=320, inter=160):
     """Sizes that most layouts pad, so that cropping is seen too."""
-    experts, hidden, inter = 2, 320, 160
+    experts = 2
     random = numpy.random.default_rng(5)
     codes = lambda *shape: ("U8", random.integers(0, 256, shape, dtype="u1"))
     scales = lambda *shape: ("U8", random.integers(118, 126, shape, dtype="u1"))
@@ -92,6 +94,7 @@ def main():
         make_input(family + ".safetensors", family)
         make_input(family + "_scales.safetensors", family, input_scales=True)
         make_input(family + "_plain.safetensors", family, biases=False)
+        make_input(family + "_whole.safetensors", family, biases=False, hidden=384, inter=256)
     rows, made, known, lossy, missing = set(), set(), set(), 0, {row["id"] for row in listed("layouts")}
     revisions = [row["revision"] for row in listed("revisions")]
     whole = [name for name in revisions if name.startswith("vllm-20")] + revisions[-1:]
@@ -103,7 +106,7 @@ def main():
         pairs = sorted({(backend, family) for backend, family, _ in served})
         for (backend, family), machine in itertools.product(pairs, MACHINES):
             for knobs in ([], *KNOBS.get(backend, ())):
-                variant = "_scales" if backend == "AITER_MXFP4_FP8" else "_plain" if knobs[:2] == FP16[:2] else ""
+                variant = "_whole" if backend in WHOLE else "_scales" if backend == "AITER_MXFP4_FP8" else "_plain" if knobs[:2] == FP16[:2] else ""
                 source = family + variant + ".safetensors"
                 flags = ["--revision", revision, "--backend", backend, *machine, *knobs]
                 planned = run("convert", source, "-o", "planned", "--dry-run", "--json", *flags)

@@ -28,7 +28,9 @@ while read -r flags; do
     sed '1,/^next$/d' stdout >next.sh
     rm -rf OUT
     expect_exit 0 bash -eu next.sh
-    expect_exit 0 "$BIN" verify OUT
+    some=()
+    [[ $flags == *--rank* ]] && some=(--some-ranks)
+    expect_exit 0 "$BIN" verify OUT "${some[@]}"
   done
 done <<'EOF'
 --arch sm90

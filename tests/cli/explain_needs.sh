@@ -66,7 +66,7 @@ expect_exit 0 "$BIN" explain "$model" --arch sm90 --all --revision $old
 grep -qx 'this deployment can use (layout, padded sizes, blob before compression)' stdout || fail 'no list'
 grep -A1 -E '^  MARLIN +by --moe-backend marlin$' stdout | grep -qE '^ +marlin/w4a16, H 256, I 128, 416 KiB$' || fail 'no MARLIN'
 [ "$(grep -v "$model" stdout | LC_ALL=C.UTF-8 wc -L)" -le 80 ] || fail 'wider than 80 columns'
-for arch in sm90 sm100 gfx942 gfx950 x86_64; do
+for arch in sm90 sm100 gfx942 gfx950 x86_64-amx; do
   expect_exit 0 "$BIN" explain "$model" --arch "$arch" --all
   [ "$(wc -l <stdout)" -le 60 ] || fail "explain --all fills more than a screen: $arch"
 done

@@ -304,7 +304,7 @@ def run(case):
         return "not one line\n" + text[:2000]
     if code == 1 and not said:
         return "no finding"
-    told = [errors[0].removeprefix("mxfp4-repack: error: ")] if errors else said.splitlines()[:-1] if code else []
+    told = [errors[0].removeprefix("mxfp4-repack: error: ")] if errors else [line for line in said.splitlines() if not line.startswith("next: ")][:-1] if code else []
     if not all(line.startswith(case.begins) and ": " in line for line in told):
         return "not every message names its file\n" + text[:2000]
     if case.named not in (errors[0] if errors else said):

@@ -1,7 +1,11 @@
 # Names that are not UTF-8, which JSON cannot hold: an error, before anything is written, for files and
 # values that belong into a manifest; no obstacle for paths on the command line.
 need_numpy
-model=$TESTDATA/ingest/gptoss_hf
+# A model whose config states no heads, so that other reasons decide which rank counts work.
+cp -r "$TESTDATA/ingest/gptoss_hf" .
+chmod -R u+w gptoss_hf
+sed -i '/num_attention_heads\|num_key_value_heads/d' gptoss_hf/config.json
+model=gptoss_hf
 odd=$'odd\xe8name'
 
 mkdir "$odd"

@@ -85,7 +85,7 @@ refused 5 'blob/[^ ]*: cannot create: Permission denied$' convert model -o blob 
 for last in '' --dry-run; do
   # shellcheck disable=SC2086
   expect_exit 0 "${as_anybody[@]}" ./program convert model -o blob $flags --resume $last
-  grep -q '^blob: complete already, nothing to do; ' stdout || fail "complete: $(cat stdout)"
+  grep -qx 'blob: complete already, nothing to do' stdout || fail "complete: $(cat stdout)"
   [ "$(grep -c 'warning: ' stderr)" = 1 ] || fail "not one warning: $(cat stderr)"
   grep -q 'warning: blob/.mxfp4_repack.progress: cannot remove: Permission denied; the result is complete' \
     stderr || fail "leftover: $(cat stderr)"

@@ -17,7 +17,7 @@ while IFS= read -r command; do
   count=$((count + 1))
 done < <(sed -n 's/^    \$ mxfp4-repack //p' screen)
 [ "$count" = 2 ] || fail 'not two commands on the first screen'
-for words in '^Use it if ' '^Do not use it for ' 'mxfp4-repack explain' '^    pip install ./scripts/python ' 'man/guide/README.md' 'CHANGELOG' 'scripts/completions'; do
+for words in '^Use it if ' '^Do not use it for ' 'mxfp4-repack explain' '^    pip install ./scripts/python ' 'man/guide/README.md' 'CHANGELOG' 'mxfp4-repack completion'; do
   grep -q "$words" screen || fail "not on the first screen: $words"
 done
 

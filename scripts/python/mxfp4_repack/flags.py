@@ -43,6 +43,7 @@ class TargetFlags(RevisionFlags, total=False):
     all2all_backend: str
     enable_expert_parallel: bool
     enable_eplb: bool
+    num_redundant_experts: int
     sequence_parallel: bool
     enable_lora: bool
     expert_placement: str
