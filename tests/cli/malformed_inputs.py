@@ -128,7 +128,8 @@ def index_cases():
                         ("long", "m" * 300), ("itself", "model.safetensors.index.json"), ("config", "config.json"),
                         ("number", 1), ("null", None), ("list", ["model.safetensors"])):
         index("place_" + name, {"weight_map": dict(names, **{BIAS: place})}, "")
-    index("unknown_tensor", {"weight_map": dict(names, more="model.safetensors")})
+    # A tensor of no expert that only the index lists is a warning.
+    index("unknown_tensor", {"weight_map": dict(names, **{PREFIX + "more": "model.safetensors"})})
     index("not_object", [])
     index("no_map", {"metadata": {}})
     index("map_list", {"weight_map": []})
