@@ -12,7 +12,7 @@ namespace mxfp4 {
 namespace {
 
 // How a fact is put into words; `say` gives one side's, or an empty text if it has none.
-struct FactRow {
+struct ScreenRow {
   RevisionFact fact;
   std::string_view what;
   std::string (*say)(const Side&);
@@ -55,7 +55,7 @@ std::string notes(const Side& side) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
-constexpr FactRow kFacts[] = {
+constexpr ScreenRow kFacts[] = {
     {RevisionFact::kCaller, "served by", served_by},
     {RevisionFact::kConverter, "converter",
      [](const Side& s) { return std::string(family_name(s.explanation.family)); }},
@@ -88,7 +88,7 @@ std::vector<RevisionChange> changes_of(const Side& here, const Side& there,
                                        const RevisionDifference& difference) {
   std::vector<RevisionChange> changes;
   for (const RevisionFact fact : difference.facts) {
-    const FactRow& words = *std::ranges::find(kFacts, fact, &FactRow::fact);
+    const ScreenRow& words = *std::ranges::find(kFacts, fact, &ScreenRow::fact);
     changes.push_back({words.what, words.say(here), words.say(there)});
   }
   return changes;

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMostRanks = 65536;  // as many as --tp-size takes
 
 std::string read_checksum(const JsonFields& object) {
-  const std::string sum = object.string("xxh3_128");
+  std::string sum = object.string("xxh3_128");
   if (sum.size() == 32 && sum.find_first_not_of("0123456789abcdef") == std::string::npos)
     return sum;
   throw Error::input(fmt::format("{}: {}, expected 32 hexadecimal digits", object.path("xxh3_128"),

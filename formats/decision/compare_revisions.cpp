@@ -8,19 +8,17 @@
 namespace mxfp4 {
 namespace {
 
-using Answer = RevisionAnswer;
-
 template <class Value>
-bool same(const Answer& here, const Answer& there, const Value& value) {
+bool same(const RevisionAnswer& here, const RevisionAnswer& there, const Value& value) {
   return value(here) == value(there);
 }
 
-std::string_view caller_of(const Answer& a) {
+std::string_view caller_of(const RevisionAnswer& a) {
   return a.conversion.caller == nullptr ? std::string_view() : a.conversion.caller->method;
 }
 
 // The backend, or the reason why there is none.
-auto outcome_of(const Answer& a) {
+auto outcome_of(const RevisionAnswer& a) {
   std::optional<Backend> backend;
   std::string reason;
   if (a.error) {
@@ -37,7 +35,7 @@ auto outcome_of(const Answer& a) {
 
 // Rank 0's experts and sizes, before and after rounding; without a checkpoint, the multiples to
 // which sizes are rounded.
-std::vector<int64_t> sizes_of(const Answer& a) {
+std::vector<int64_t> sizes_of(const RevisionAnswer& a) {
   if (!a.decided()) return {};
   const Conversion& c = a.conversion;
   if (c.ranks.empty()) {
@@ -49,7 +47,7 @@ std::vector<int64_t> sizes_of(const Answer& a) {
           c.model.intermediate_size / rank.tp_size, rank.padded.intermediate_size};
 }
 
-auto settings_of(const Answer& a) {
+auto settings_of(const RevisionAnswer& a) {
   KernelSettings s;
   if (a.decided()) {
     const Conversion& c = a.conversion;
@@ -60,19 +58,19 @@ auto settings_of(const Answer& a) {
                     s.mx_alignment, s.scale_swizzled, s.alpha, s.beta, s.clamp_limit);
 }
 
-const Layout* layout_of(const Answer& a) {
+const Layout* layout_of(const RevisionAnswer& a) {
   const LayoutRow* row = a.decided() ? a.conversion.row : nullptr;
   return row == nullptr ? nullptr : row->layout;
 }
 
-std::vector<std::string> notes_of(const Answer& a) {
+std::vector<std::string> notes_of(const RevisionAnswer& a) {
   if (!a.decided()) return {};
   std::vector<std::string> notes = a.conversion.decision.notes;
   notes.insert(notes.end(), a.conversion.defects.begin(), a.conversion.defects.end());
   return notes;
 }
 
-bool equal(RevisionFact fact, const Answer& here, const Answer& there) {
+bool equal(RevisionFact fact, const RevisionAnswer& here, const RevisionAnswer& there) {
   switch (fact) {
     case RevisionFact::kCaller:
       return same(here, there, caller_of);
@@ -86,7 +84,7 @@ bool equal(RevisionFact fact, const Answer& here, const Answer& there) {
     case RevisionFact::kBackend:
       return same(here, there, outcome_of);
     case RevisionFact::kClass:
-      return same(here, there, [](const Answer& a) {
+      return same(here, there, [](const RevisionAnswer& a) {
         return a.decided() ? a.conversion.decision.experts_class : std::string();
       });
     case RevisionFact::kSizes:

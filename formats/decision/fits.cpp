@@ -63,8 +63,8 @@ std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts
 // Whether the engine chooses another backend. A manifest does not tell every fact of its decision, so
 // the question is asked only if the same question about the blob's own deployment has the blob's own
 // answer.
-void check_choice(const FitQuestion& question, const Manifest& rank,
-                  std::vector<FitReason>& reasons) {
+void check_engines_choice(const FitQuestion& question, const Manifest& rank,
+                          std::vector<FitReason>& reasons) {
   const Backend made_for = rank.target.backend;
   if (rank.decision.forced || rank.layout == kLoadedLayoutId) return;
   const DeploymentFacts own = facts_of_blob(rank);
@@ -126,14 +126,15 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   }
   std::vector<FitReason> reasons;
   check_world(ranks.front(), asked.front(), reasons);
-  if (reasons.empty()) check_choice(question, ranks.front(), reasons);
+  if (reasons.empty()) check_engines_choice(question, ranks.front(), reasons);
   if (reasons.empty()) {
     for (const Manifest& rank : asked)
       append(reasons, reasons_against(*question.rules, rank, asked));
   }
   if (reasons.empty()) check_libraries(question, asked.front(), reasons);
   // What is certain comes first: then "no" is the answer, whatever else is not known.
-  std::ranges::stable_partition(reasons, &FitReason::certain);
+  std::stable_partition(reasons.begin(), reasons.end(),
+                        [](const FitReason& r) { return r.certain; });
   for (const FitReason& reason : reasons) answer.reasons.push_back(reason.text);
   if (!reasons.empty()) answer.fit = reasons.front().certain ? Fit::kNo : Fit::kNotKnown;
   return answer;

@@ -47,9 +47,9 @@ bool is_piece_of_blob(const fs::path& path) {
   return path.filename() == kIndexName ? is_blob_index(path) : is_packed_layer(path);
 }
 
-class Look {
+class Observer {
  public:
-  Look(const OutputDirectory& directory, const Wanted& wanted)
+  Observer(const OutputDirectory& directory, const Wanted& wanted)
       : directory_(directory),
         wanted_(wanted),
         out_(directory.path()),
@@ -297,13 +297,13 @@ class Look {
 }  // namespace
 
 Seen observe(const OutputDirectory& directory, const Wanted& wanted) {
-  Seen seen = Look(directory, wanted).look();
+  Seen seen = Observer(directory, wanted).look();
   // Another shard may begin or end between two look-ups: then its file was there before its record.
   for (int again = 0; again < 2; ++again) {
     const bool settled = seen.there != There::kForeign && seen.there != There::kNoRecord &&
                          seen.there != There::kStray;
     if (!wanted.shard || settled) break;
-    seen = Look(directory, wanted).look();
+    seen = Observer(directory, wanted).look();
   }
   return seen;
 }

@@ -93,42 +93,43 @@ constexpr Answer kStray =
 constexpr Answer kStrayShard =
     output("{out}: holds {what}, which this conversion does not write", "choose another directory");
 
-struct Row {
+struct StateRow {
   There there;
   std::string_view text;
   std::array<const Answer*, kAskeds> answers;
 };
 
-constexpr Row all(There there, std::string_view text, const Answer& answer) {
-  Row row{there, text, {}};
+constexpr StateRow all(There there, std::string_view text, const Answer& answer) {
+  StateRow row{there, text, {}};
   row.answers.fill(&answer);
   return row;
 }
 
 // What shards do not change: unpack makes no difference between the things that this program wrote.
-constexpr Row whole(There there, std::string_view text, const Answer& plain, const Answer& resume,
-                    const Answer& shard) {
+constexpr StateRow whole(There there, std::string_view text, const Answer& plain,
+                         const Answer& resume, const Answer& shard) {
   return {
       there, text, {&plain, &resume, &kReplace, &shard, &shard, &shard, &kFullOther, &kReplace}};
 }
 
-constexpr Row shards(There there, std::string_view text, const Answer& resume, const Answer& shard,
-                     const Answer& shard_resume, const Answer& shard_force) {
+constexpr StateRow shards(There there, std::string_view text, const Answer& resume,
+                          const Answer& shard, const Answer& shard_resume,
+                          const Answer& shard_force) {
   return {there,
           text,
           {&kFullShards, &resume, &kReplace, &shard, &shard_resume, &shard_force, &kFullOther,
            &kReplace}};
 }
 
-constexpr Row begun_shard(There there, std::string_view text, const Answer& shard,
-                          const Answer& shard_resume) {
+constexpr StateRow begun_shard(There there, std::string_view text, const Answer& shard,
+                               const Answer& shard_resume) {
   return {there,
           text,
           {&kFullShard, &kShardBegun, &kReplace, &shard, &shard_resume, &kBegin, &kFullOther,
            &kReplace}};
 }
 
-constexpr std::array<Row, kTheres> kTable{{
+constexpr std::array<StateRow, kTheres> kTable{{
     all(There::kNothing, "nothing", kBegin),
     all(There::kEmpty, "an empty directory", kBegin),
     all(There::kNotDirectory, "a file that is not a directory", kNoDirectory),

@@ -29,14 +29,14 @@ namespace mxfp4 {
 namespace {
 
 constexpr std::string_view kMegaMoeId = "deepgemm/mega-moe";
-constexpr int64_t kRowGroup = 8;                      // rows of gate, then as many of up
-constexpr int64_t kTileRows = 128;                    // of a tile of scales
-constexpr int64_t kTileSpan = 4;                      // its columns: one word
-constexpr int64_t kTileColumns = kTileSpan * kBlock;  // codes of a row that its scales cover
+constexpr int64_t kEight = 8;                            // rows of gate, then as many of up
+constexpr int64_t kScaleTileRows = 128;                  // of a tile of scales
+constexpr int64_t kTileSpan = 4;                         // its columns: one word
+constexpr int64_t kScaleTileCodes = kTileSpan * kBlock;  // codes of a row that its scales cover
 
 // Axes: g, i / 8, i % 8, bytes of a row.
 Permute rows_by_eights(int64_t rows, int64_t row_bytes) {
-  return {Unit::kByte, {2, rows / (2 * kRowGroup), kRowGroup, row_bytes}, {1, 0, 2, 3}};
+  return {Unit::kByte, {2, rows / (2 * kEight), kEight, row_bytes}, {1, 0, 2, 3}};
 }
 
 Output mega_weight_output(const LoadedSpec& loaded, Slot slot) {
@@ -52,10 +52,10 @@ Output mega_weight_output(const LoadedSpec& loaded, Slot slot) {
 Permute scale_tiles(Slot slot, int64_t rows, int64_t words) {
   if (slot_is_w13(slot)) {
     // Rows: g, R/128, R%128/32, R%32/16, R%8; R%16/8 is g.
-    return {Unit::kWord32, {2, rows / kTileRows, 4, 2, kRowGroup, words}, {5, 1, 3, 0, 4, 2}};
+    return {Unit::kWord32, {2, rows / kScaleTileRows, 4, 2, kEight, words}, {5, 1, 3, 0, 4, 2}};
   }
   // Rows: r/128, r%128/32, r%32.
-  return {Unit::kWord32, {rows / kTileRows, 4, 32, words}, {3, 0, 2, 1}};
+  return {Unit::kWord32, {rows / kScaleTileRows, 4, 32, words}, {3, 0, 2, 1}};
 }
 
 Output mega_scale_output(const LoadedSpec& loaded, Slot slot) {
@@ -73,8 +73,8 @@ Output mega_scale_output(const LoadedSpec& loaded, Slot slot) {
 
 std::vector<Output> mega_outputs(const LayoutInput& input) {
   const LoadedSpec& loaded = input.loaded;
-  require_multiple(kMegaMoeId, "hidden size", loaded.dims.hidden_size, kTileColumns);
-  require_multiple(kMegaMoeId, "intermediate size", loaded.dims.intermediate_size, kTileColumns);
+  require_multiple(kMegaMoeId, "hidden size", loaded.dims.hidden_size, kScaleTileCodes);
+  require_multiple(kMegaMoeId, "intermediate size", loaded.dims.intermediate_size, kScaleTileCodes);
   if (loaded.bias) {
     throw Error::unsupported(
         fmt::format("layout {}: the kernel adds no biases, and the input has some", kMegaMoeId));

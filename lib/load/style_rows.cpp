@@ -153,7 +153,8 @@ constexpr StyleRow mxfp4_in_fp8_row() {
   return row;
 }
 
-constexpr std::array kRows = {
+// Not constexpr: Clang 14 copies no empty std::optional in a constant expression.
+const std::array kRows = {
     kGptOssRow,          original_row(), deepseek_v4_row(),        quark_per_expert_row(),
     quark_stacked_row(), kQuarkRow,      compressed_tensors_row(), mxfp4_row(),
     mxfp4_in_fp8_row(),
