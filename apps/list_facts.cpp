@@ -76,6 +76,7 @@ std::string releases_words(const std::vector<const Release*>& releases) {
 
 std::vector<std::string_view> release_names(const std::vector<const Release*>& releases) {
   std::vector<std::string_view> names;
+  names.reserve(releases.size());
   for (const Release* release : releases) names.push_back(release->name);
   return names;
 }

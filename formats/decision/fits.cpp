@@ -114,6 +114,7 @@ void append(std::vector<FitReason>& reasons, const std::vector<FitReason>& more)
 
 Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   std::vector<Manifest> asked;
+  asked.reserve(ranks.size());
   for (const Manifest& rank : ranks) asked.push_back(as_if_made_for(question, rank));
   Fits answer{.differs = differing_flags(ranks.front(), asked.front())};
   if (question.rules == nullptr) {

@@ -71,6 +71,7 @@ const NamedTensor* fused_experts(const std::vector<NamedTensor>& tensors) {
 
 [[noreturn]] void refuse_fused(const NamedTensor& fused, const std::vector<const StyleRow*>& rows) {
   std::vector<std::string> examples;
+  examples.reserve(rows.size());
   for (const StyleRow* row : rows) examples.push_back(example(*row));
   const std::string expected =
       examples.empty() ? "" : fmt::format("; expected tensors such as {}", alternatives(examples));

@@ -246,6 +246,7 @@ TEST_F(SafetensorsSource, FilesOfALoadedInputMustAgreeOnWhatIsReadOfThem) {
     int layer = 0;
     for (const std::string& value : {one, two}) {
       std::vector<std::string> names;
+      names.reserve(tensors.size());
       for (const auto& tensor : tensors) names.push_back(std::to_string(layer) + "." + tensor);
       const std::map<std::string, std::string> stated{{key, value}};
       write_tensors(std::to_string(layer++) + ".safetensors", names, 'x',

@@ -135,7 +135,7 @@ TEST(Slice, ExpertParallelismOfOneRankIsNone) {
 
 TEST(Slice, RoundRobinFallsBackToLinear) {
   const LayerDims dims{4, 64, 64};
-  const auto first = [&](SliceOptions options) {
+  const auto first = [&](const SliceOptions& options) {
     return slice_ranks(model_of(Loader::kGeneric), dims, options)[0].experts;
   };
   const std::vector<int64_t> linear{0, 1};

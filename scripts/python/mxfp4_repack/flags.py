@@ -95,7 +95,7 @@ class InspectFlags(TargetFlags, InputFlags, LayerFlags, total=False):
 
 
 class VerifyFlags(InputFlags, RunFlags, total=False):
-    pass
+    some_ranks: bool
 
 
 class DiffFlags(RunFlags, total=False):
