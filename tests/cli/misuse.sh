@@ -99,7 +99,6 @@ misused --memory convert "$model" -o bad --arch sm90 --memory lots
 
 # Flags that cannot matter.
 misused --check convert "$model" -o bad --arch sm90 --check
-misused --model-config explain --arch sm90 --model-config missing.json
 misused --style explain --arch sm90 --style gpt_oss
 misused --layers explain --arch sm90 --layers zzz
 : >lines.jsonl
