@@ -22,6 +22,7 @@
 #include "lib/core/error.hpp"
 #include "lib/core/parallel_text.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
@@ -147,7 +148,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
   if (console.json()) {
     Json& target = json["target"];
     target["backend"] = backend_name(conversion.target.backend);
-    target["layout"] = conversion.layout->id;
+    target["layout"] = id_of(*conversion.layout);
     target["num_ranks"] = ranks.size();
     target["padded_hidden_size"] = padded.hidden_size;
     target["padded_intermediate_size"] = padded.intermediate_size;
@@ -166,7 +167,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
   }
   Rows rows{{"target", "value"}};
   rows.push_back({"backend", std::string(backend_name(conversion.target.backend))});
-  rows.push_back({"layout", std::string(conversion.layout->id)});
+  rows.push_back({"layout", std::string(id_of(*conversion.layout))});
   rows.push_back({"padded sizes",
                   fmt::format("H {}, I {} a rank", padded.hidden_size, padded.intermediate_size)});
   rows.push_back({"ranks", fmt::format("{}", ranks.size())});

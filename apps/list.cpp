@@ -16,6 +16,7 @@
 #include "lib/layouts/layout.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/machines.hpp"
+#include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
@@ -72,21 +73,17 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
       append_wrapped(out, console.bold(backend_name(backend)) + "  ", 4,
                      fmt::format("--moe-backend {}", fmt::join(names, ", ")));
     }
-    std::vector<std::optional<Family>> seen;  // families of earlier rows, which have precedence
     for (const LayoutRow& row : rules.layouts) {
       if (row.backend != backend) continue;
       const std::string_view family = row.family ? family_name(*row.family) : "both";
-      const bool first = std::ranges::find(seen, row.family) == seen.end();
-      seen.push_back(row.family);
+      const std::string_view when = condition_words(rules, row);
       if (row.layout != nullptr) {
         append_wrapped(out, cells(family, row.layout->id), 2 + kFamily + layouts,
-                       !row.when.text.empty() ? row.when.text
-                       : first                ? "always"
-                                              : "otherwise");
+                       when.empty() ? "always" : when);
       } else {
-        const std::string when = row.when.text.empty() ? "" : fmt::format(" ({})", row.when.text);
+        const std::string words = row.when.text.empty() ? "" : fmt::format(" ({})", row.when.text);
         append_wrapped(out, fmt::format("  {:<{}}", family, kFamily), 2 + kFamily,
-                       fmt::format("none{}: {}", when, row.refusal));
+                       fmt::format("none{}: {}", words, row.refusal));
       }
     }
   }
@@ -168,6 +165,15 @@ std::vector<const Layout*> layouts_named(const std::string& name) {
       .hint(nearest_names_hint(name, names, "layouts"));
 }
 
+// A line for each way in which a backend comes to the layout.
+std::string uses_text(const Layout& layout) {
+  std::string text;
+  for (const LayoutUse& use : layout_uses(layout)) {
+    text += (text.empty() ? "" : "\n") + layout_use_text(use);
+  }
+  return text;
+}
+
 // The table as text: one block for each layout.
 std::string layouts_text(const Console& console, const std::vector<const Layout*>& layouts) {
   std::string out;
@@ -182,7 +188,7 @@ std::string layouts_text(const Console& console, const std::vector<const Layout*
   };
   for (const Layout* layout : layouts) {
     out += fmt::format("{}{}\n", out.empty() ? "" : "\n", console.bold(layout->id));
-    field("backends", layout->backends);
+    field("backends", uses_text(*layout));
     field("outputs", layout->outputs_doc);
     field("formula", layout->formula);
     field("preconditions", layout->preconditions);
@@ -210,7 +216,7 @@ Json layouts_json(const std::vector<const Layout*>& layouts) {
   Json json = Json::array();
   for (const Layout* layout : layouts) {
     json.push_back({{"id", layout->id},
-                    {"backends", layout->backends},
+                    {"backends", uses_text(*layout)},
                     {"outputs", layout->outputs_doc},
                     {"formula", layout->formula},
                     {"preconditions", layout->preconditions},

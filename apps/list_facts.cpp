@@ -9,6 +9,7 @@
 #include "apps/options.hpp"
 #include "apps/text_layout.hpp"
 #include "lib/layouts/knob_table.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/revisions/fact_uses.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"

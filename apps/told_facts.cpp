@@ -12,6 +12,7 @@
 #include "formats/decision/decide.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/oracle/machines.hpp"
 #include "lib/revisions/fact_uses.hpp"
 #include "lib/revisions/tested_libraries.hpp"
@@ -44,7 +45,7 @@ std::optional<VersionFault> version_fault(const Conversion& conversion, const st
                                          conversion.deployment.platform);
   if (!untested) return std::nullopt;
   VersionFault fault{
-      fmt::format("{} {}: {} was not tested with it", package, version, conversion.layout->id),
+      fmt::format("{} {}: {} was not tested with it", package, version, id_of(*conversion.layout)),
       fmt::format("tested with {} {}", untested->library, fmt::join(untested->tested, ", "))};
   if (!untested->pinned.empty()) {
     fault.hint += fmt::format("; {} alone means {}", package, untested->pinned);

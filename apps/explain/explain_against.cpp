@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "apps/text_layout.hpp"
-#include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "apps/text_layout.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -94,7 +94,7 @@ Json history_json(std::span<const HistoryRow> rows) {
     item["backend"] = text_or_null(backend);
     const bool packed = refusal_of(row.side).empty();
     const Layout* layout = packed ? row.side.explanation.layout : nullptr;
-    item["layout"] = text_or_null(layout == nullptr ? std::string_view() : layout->id);
+    item["layout"] = text_or_null(layout == nullptr ? std::string_view() : id_of(*layout));
     item["padded_hidden_size"] = padded == nullptr ? Json() : Json(padded->hidden_size);
     item["padded_intermediate_size"] = padded == nullptr ? Json() : Json(padded->intermediate_size);
     auto& takes = item["takes_blobs_of"] = Json::array();

@@ -5,7 +5,7 @@
 #include "apps/change_words.hpp"
 #include "apps/explain/explain_report.hpp"
 #include "lib/core/deployment_facts.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -67,7 +67,7 @@ void add_choice(Json& out, const Explanation& e) {
   }
   out["quant_config"] = e.settings ? settings_json(*e.settings) : Json();
   const bool has_layout = e.row != nullptr && e.row->layout != nullptr;
-  out["layout"] = has_layout ? Json(e.row->layout->id) : Json();
+  out["layout"] = has_layout ? Json(id_of(*e.row->layout)) : Json();
 }
 
 // {"kind": "variable", "name": "VLLM_X", "value": "1", "words": "--env VLLM_X=1"}
@@ -111,7 +111,7 @@ Json alternative_json(const Explanation& e, const Alternative& other) {
               {"needs", changes_json(other.needs)},
               {"how", changes_json(other.how)}};
   if (!other.conversion) return out;
-  out["layout"] = other.conversion->layout->id;
+  out["layout"] = id_of(*other.conversion->layout);
   if (other.conversion->ranks.empty()) return out;
   out["num_ranks"] = other.conversion->ranks.size();
   out["padded"] = dims_json(other.conversion->ranks.front().padded);

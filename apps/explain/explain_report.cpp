@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -59,7 +59,7 @@ std::string settings_text(const KernelSettings& s) {
 std::string layout_text(const LayoutRow* row) {
   if (row == nullptr) return "none known";
   if (row->layout == nullptr) return fmt::format("none: {}", row->refusal);
-  return std::string(row->layout->id);
+  return std::string(id_of(*row->layout));
 }
 
 std::string answer_text(const RuleSet& rules, const Explanation& e) {
@@ -76,7 +76,7 @@ std::string answer_text(const RuleSet& rules, const Explanation& e) {
                        rules.name);
   }
   return fmt::format("{}{}, layout {}: {}, {}", backend, e.decision.forced ? " (forced)" : "",
-                     e.layout->id, machine, rules.name);
+                     id_of(*e.layout), machine, rules.name);
 }
 
 }  // namespace mxfp4

@@ -11,7 +11,6 @@
 #include "apps/told_facts.hpp"
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/parallel_text.hpp"
-#include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -10,6 +10,7 @@
 #include "formats/blob/written_form.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/plan/plan.hpp"
 #include "lib/revisions/revisions.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/storage.hpp"
 
 namespace mxfp4 {
 

@@ -9,6 +9,7 @@
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/plan/frames.hpp"
 #include "lib/plan/job_order.hpp"
 

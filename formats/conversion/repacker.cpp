@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/run_output.hpp"
 
 namespace mxfp4 {

@@ -11,7 +11,7 @@
 #include "formats/source/source.hpp"
 #include "lib/exec/buffer.hpp"
 #include "lib/exec/pool.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {

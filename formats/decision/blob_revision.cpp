@@ -7,7 +7,7 @@
 #include "formats/decision/decide.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/load/style_rows.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -23,9 +23,9 @@ void check_layout(const RuleSet& rules, const Manifest& rank, std::vector<FitRea
     reasons.push_back({fmt::format("{} has no layout for this target there", backend)});
   } else if (row->layout == nullptr) {
     reasons.push_back({fmt::format("{} is refused there: {}", backend, row->refusal)});
-  } else if (row->layout->id != rank.layout) {
+  } else if (id_of(*row->layout) != rank.layout) {
     reasons.push_back(
-        {fmt::format("layout {} there, this blob has {}", row->layout->id, rank.layout)});
+        {fmt::format("layout {} there, this blob has {}", id_of(*row->layout), rank.layout)});
   }
 }
 

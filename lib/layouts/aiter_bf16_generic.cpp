@@ -1,28 +1,14 @@
-// AITER_MXFP4_BF16, w13 loaded as gate and up halves: four layouts that differ in whether w13's
-// halves are mixed in blocks of 16 rows, and in how scales are padded. Maps W and S:
-// aiter_common.hpp. Map H puts source row g I + i at r = 32(i / 16) + 16g + i % 16.
+// AITER_MXFP4_BF16, w13 loaded as gate and up halves: four layouts. They differ in whether w13's halves
+// are mixed in blocks of 16 rows, and in which scales are one matrix of all experts' rows, padded at
+// its end. Older AITER leaves that padding uninitialised; newer AITER writes 0x7F, and so does this
+// program.
 //
-//                      bf16-halves      bf16-situ-a8w4  bf16-situ        bf16-separated
-//   w13_weight         H, W             H, W            W                W
-//   w13_weight_scale   H, padded, S     H, padded, S    padded, S        as one matrix
-//   w2_weight          W                W               W                W
-//   w2_weight_scale    padded, S        as one matrix   as one matrix    as one matrix
-//   w13_bias, w2_bias  F32, order kept  same            same             same
-//
-// Biases are optional. Weights are torch float4_e2m1fn_x2 and is_shuffled, scales of the two situ
-// layouts torch float8_e8m0fnu. Weights keep their shapes. Scales are U8 [E 2I, up(H/32, 8)] and
-// [E H, up(I/32, 8)]: their columns are padded to a multiple of 8 with 0x7F (1.0) before S. "As one
-// matrix": the rows of all experts together, E 2I or E H, padded to a multiple of 256; older AITER
-// leaves that padding uninitialised, newer and here it is 0x7F.
-//
-// Example: I = 128, H: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
-//
-// Preconditions: H and I multiples of 128.
-// Source: vLLM 017e9f4448 and 0.24.0 fused_moe/oracle/mxfp4.py (generic converter),
-// vllm/_aiter_ops.py; AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py.
+// Example: I = 128, mixed: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
 #include "lib/core/checked.hpp"
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -117,31 +103,30 @@ constexpr std::string_view kMixedTiles =
     "scale (r,c), columns padded to S = up(columns,8) with 0x7F: offset (r/32)*32S + (c/8)*256 + "
     "(c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + (r/16)%2";
 constexpr std::string_view kAiterBf16Outputs =
-    "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
+    "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
     "w13_weight_scale: U8 [E*2I, up(H/32,8)]\n"
     "w2_weight_scale: U8 [E*H, up(I/32,8)]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+    "w13_bias, w2_bias: F32 [E, N], when loaded";
 constexpr std::string_view kSituOutputs =
-    "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
+    "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
     "w13_weight_scale: U8 [E*2I, up(H/32,8)] (float8_e8m0fnu)\n"
     "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)] (float8_e8m0fnu)\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+    "w13_bias, w2_bias: F32 [E, N], when loaded";
 constexpr std::string_view kSeparatedOutputs =
-    "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
+    "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
     "w13_weight_scale: U8 [up(E*2I,256), up(H/32,8)]\n"
     "w2_weight_scale: U8 [up(E*H,256), up(I/32,8)]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+    "w13_bias, w2_bias: F32 [E, N], when loaded";
 constexpr std::string_view kPreconditions = "H and I multiples of 128";
 constexpr std::string_view kAiterBf16Source =
     "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 017e9f4448 "
-    "fused_moe/oracle/mxfp4.py";
+    "fused_moe/oracle/mxfp4.py, generic converter, vllm/_aiter_ops.py";
 constexpr std::string_view kAiterBf16Library = "AITER 0.1.19";
 
 }  // namespace
 
 const Layout kAiterBf16HalvesLayout = {
     .id = "aiter/bf16-halves",
-    .backends = "AITER_MXFP4_BF16 (generic)",
     .outputs_doc = kAiterBf16Outputs,
     .formula = kMixedTiles,
     .preconditions = kPreconditions,
@@ -152,12 +137,10 @@ const Layout kAiterBf16HalvesLayout = {
           return aiter_bf16_outputs_with(kAiterBf16HalvesLayout.id, input.loaded, HalfRows::kMixed,
                                          Joined::kNone);
         },
-    .check_data = nullptr,
 };
 
 const Layout kAiterBf16SituA8w4Layout = {
     .id = "aiter/bf16-situ-a8w4",
-    .backends = "AITER_MXFP4_BF16 (generic, situ, a8w4 switch on)",
     .outputs_doc = kSituOutputs,
     .formula = kMixedTiles,
     .preconditions = kPreconditions,
@@ -168,12 +151,10 @@ const Layout kAiterBf16SituA8w4Layout = {
           return aiter_bf16_outputs_with(kAiterBf16SituA8w4Layout.id, input.loaded,
                                          HalfRows::kMixed, Joined::kW2);
         },
-    .check_data = nullptr,
 };
 
 const Layout kAiterBf16SituLayout = {
     .id = "aiter/bf16-situ",
-    .backends = "AITER_MXFP4_BF16 (generic, situ)",
     .outputs_doc = kSituOutputs,
     .formula = kTiles,
     .preconditions = kPreconditions,
@@ -184,14 +165,10 @@ const Layout kAiterBf16SituLayout = {
           return aiter_bf16_outputs_with(kAiterBf16SituLayout.id, input.loaded, HalfRows::kKept,
                                          Joined::kW2);
         },
-    .check_data = nullptr,
 };
 
 const Layout kAiterBf16SeparatedLayout = {
     .id = "aiter/bf16-separated",
-    .backends =
-        "AITER_MXFP4_BF16 (generic), vLLM 0.23 and 0.24; 0.32 and later with "
-        "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4",
     .outputs_doc = kSeparatedOutputs,
     .formula = kTiles,
     .preconditions = kPreconditions,
@@ -204,7 +181,6 @@ const Layout kAiterBf16SeparatedLayout = {
           return aiter_bf16_outputs_with(kAiterBf16SeparatedLayout.id, input.loaded,
                                          HalfRows::kKept, Joined::kBoth);
         },
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

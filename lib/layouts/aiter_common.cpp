@@ -2,6 +2,8 @@
 // the axes of the tile map behind it.
 #include "lib/layouts/aiter_common.hpp"
 
+#include "lib/layouts/slot_outputs.hpp"
+
 namespace mxfp4 {
 
 Permute aiter_weight_tiles(int64_t rows, int64_t row_bytes, RowPairs pairs) {

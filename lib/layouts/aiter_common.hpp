@@ -9,7 +9,7 @@
 // CDNA4MXScaleLayout.
 #pragma once
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 

@@ -1,27 +1,11 @@
 // AITER_MXFP4_BF16 on gfx942 for SiTU's experts, where the user asks for int4: the method class turns
 // each group of 32 codes into integers from -7 to 7 with a BF16 scale, with loss.
 //
-//   w13_weight, w2_weight              U8 [E, N, K/2]  torch int4, is_shuffled
-//   w13_weight_scale, w2_weight_scale  BF16 [E K/32 N]
-//   w13_bias, w2_bias                  as loaded; optional
-//
-// w13: N = 2I, K = H; w2: N = H, K = I. Of a group with scale byte s and values v = code * 2^(s - 127),
-// each step rounded to BF16:
-//   scale   max(largest |v|, 1e-6) / 7
-//   number  v / scale, to the nearest integer, ties to even, at most 7; two's complement of 4 bits
-// Number (n, k), j = k % 8: nibble j / 4 of byte
-//   128 (n/16 * K/16 + k/16) + 8 (n % 16) + 4 (k % 16 / 8) + j % 4
-// Scale (n, g) = word (g/2 N + n) 2 + g % 2 of the expert's.
-//
 // Example: a group with s = 127 and largest code 6.0: scale 0x3F5B (6/7), code 1.5 -> 1.5 / 0.8555 =
 // 1.7578 -> 2.
 //
 // Only scale bytes from 101 to 108 give other numbers than larger ones: below, all is 0. From 253 on
-// values may be infinite in BF16, whose integer no CPU or GPU promises.
-//
-// Preconditions: H and I multiples of 64; scale bytes at most 252.
-// Source: vLLM 0.33.0 quantization/mxfp4.py, _setup_kernel_k3_situ_gfx942; ROCm/aiter 0122c48149c1
-// aiter/ops/shuffle.py, 0164c2ff67d6 aiter/ops/quant.py (per_1x32_i4_quant).
+// values may be infinite in BF16, and no CPU or GPU promises an integer for infinity.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,6 +17,8 @@
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -211,13 +197,9 @@ std::string check_int4_scales(const LayoutInput&, Slot slot, ConstBytes granule)
 
 const Layout kAiterInt4Layout = {
     .id = "aiter/int4",
-    .backends =
-        "AITER_MXFP4_BF16 (generic, situ) on gfx942 from vLLM 0.32.0 on, moe.weight "
-        "int4_per_group_32",
     .outputs_doc =
-        "w13: N = 2I, K = H; w2: N = H, K = I\n"
         "w13_weight, w2_weight: U8 [E, N, K/2] (int4, is_shuffled)\n"
-        "w13_weight_scale, w2_weight_scale: BF16 [E*K/32*N]\n"
+        "w13_weight_scale, w2_weight_scale: BF16 [E*(K/32)*N]\n"
         "w13_bias, w2_bias: as loaded, when loaded",
     .formula =
         "of a group of 32 values v = code * 2^(s-127), each step rounded to BF16:\n"
@@ -228,8 +210,8 @@ const Layout kAiterInt4Layout = {
         "scale (n,g): word 2*((g/2)*N + n) + g%2 of the expert's",
     .preconditions = "H and I multiples of 64; scale bytes at most 252",
     .source =
-        "vLLM 0.33.0 quantization/mxfp4.py; ROCm/aiter 0122c48149c1 aiter/ops/shuffle.py, "
-        "0164c2ff67d6 aiter/ops/quant.py",
+        "vLLM 0.33.0 quantization/mxfp4.py, _setup_kernel_k3_situ_gfx942; ROCm/aiter 0122c48149c1 "
+        "aiter/ops/shuffle.py, 0164c2ff67d6 aiter/ops/quant.py, per_1x32_i4_quant",
     .kernel_library = "AITER 0122c48149c1",
     .outputs = aiter_int4_outputs,
     .check_data = check_int4_scales,

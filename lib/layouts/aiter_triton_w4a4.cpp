@@ -1,22 +1,13 @@
 // AITER_TRITON_MXFP4_MXFP4 (AITER's Triton kernel for gfx1250, weights and activations of 4 bits):
-// weights as loaded, scales in tiles of 32 rows and 4 columns.
+// weights as loaded, scales in tiles of 32 rows and 4 columns. The shapes are the memory's; the
+// engine's views exchange the last two axes. With gpt-oss's activations w13's rows are interleaved
+// first: weights and scales, not the bias. The converter does so for gpt-oss checkpoints too.
 //
-//   w13_weight, w2_weight              U8 [E, N, C]         as loaded
-//   w13_weight_scale, w2_weight_scale  U8 [E, N/32, 32 S]
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]  order kept; optional
-//
-// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Scale (n, s) -> row n / 32,
-//   column 128(s / 4) + 4(n % 32) + s % 4
-// The shapes are those of the memory; the engine's views exchange the last two axes. With the
-// activations of gpt-oss w13's rows are interleaved first, weights and scales, not the bias: row
-// 2i + g takes row g I + i, as the converter does for gpt-oss checkpoints too.
-// Example: (n, s) = (53, 13) -> row 1, column 128*3 + 4*21 + 1 = 469.
-//
-// Preconditions: H and I multiples of 128.
-// Source: vLLM 0.33.0 fused_moe/oracle/mxfp4.py (AITER_TRITON_MXFP4_MXFP4 branch); ROCm/aiter
-// 73d928d61b9b aiter/ops/triton/utils/shuffle.py, shuffle_scale_moe.
+// Example: scale (n, s) = (53, 13) -> row 1, column 128*3 + 4*21 + 1 = 469.
 #include "lib/core/checked.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -71,16 +62,15 @@ constexpr std::string_view kAiterTritonW4a4Library = "AITER 73d928d61b9b";
 constexpr std::string_view kAiterTritonW4a4Outputs =
     "w13_weight, w2_weight: U8 [E, N, C]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+    "w13_bias, w2_bias: F32 [E, N], when loaded";
 constexpr std::string_view kAiterTritonW4a4Source =
-    "ROCm/aiter 73d928d61b9b aiter/ops/triton/utils/shuffle.py; vLLM 0.33.0 "
+    "ROCm/aiter 73d928d61b9b aiter/ops/triton/utils/shuffle.py, shuffle_scale_moe; vLLM 0.33.0 "
     "fused_moe/oracle/mxfp4.py";
 
 }  // namespace
 
 const Layout kAiterTritonW4a4Layout = {
     .id = "aiter/triton-w4a4",
-    .backends = "AITER_TRITON_MXFP4_MXFP4",
     .outputs_doc = kAiterTritonW4a4Outputs,
     .formula =
         "value byte (n,c): as loaded\n"
@@ -93,12 +83,10 @@ const Layout kAiterTritonW4a4Layout = {
           return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4Layout.id, input.loaded,
                                                 W13Rows::kKept);
         },
-    .check_data = nullptr,
 };
 
 const Layout kAiterTritonW4a4RowInterleavedLayout = {
     .id = "aiter/triton-w4a4-row-interleaved",
-    .backends = "AITER_TRITON_MXFP4_MXFP4, activations swigluoai and swigluoai_uninterleave",
     .outputs_doc = kAiterTritonW4a4Outputs,
     .formula = "w13 first: row 2i+g takes row g*I+i, not in the bias; then as aiter/triton-w4a4",
     .preconditions = kAiterTritonW4a4Preconditions,
@@ -109,7 +97,6 @@ const Layout kAiterTritonW4a4RowInterleavedLayout = {
           return aiter_triton_w4a4_outputs_with(kAiterTritonW4a4RowInterleavedLayout.id,
                                                 input.loaded, W13Rows::kInterleaved);
         },
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,23 +1,13 @@
 // AITER_MXFP4_BF16 (weights of 4 bits, activations of 16): interleaved gate/up rows are put apart
-// in blocks of 16, then both weights and scales are tiled. Maps W, S, G: aiter_common.hpp.
-//
-//   w13_weight        U8 [E, 2I, H/2]   G on the rows, then W   torch float4_e2m1fn_x2, is_shuffled
-//   w2_weight         U8 [E, H, I/2]    W                       torch float4_e2m1fn_x2, is_shuffled
-//   w13_weight_scale  U8 [E 2I, H/32]   G on the rows, then S   two dimensions
-//   w2_weight_scale   U8 [E H, I/32]    S                       two dimensions
-//   w13_bias          F32 [E, 2I]       out[e, g I + i] = in[e, 2i + g]: all gates, then all ups
-//   w2_bias           F32 [E, H]        order kept
-//
-// Biases are optional.
+// in blocks of 16 (map G), then weights (map W) and scales (map S) are tiled: aiter_common.hpp. Both
+// families get these bytes at this commit.
 //
 // Example: H = 256, w13 byte (row 3, column 17): G puts row 3 (i = 1, g = 1) at r = 17, W gives
 // 1*2048 + 1*256 + 1*16 + 1 = 2321; the scale (3, 5) goes to 0 + 1*64 + 1*4 + 1*2 + 1 = 71.
-//
-// Preconditions: H and I multiples of 256. Both families get these bytes at this commit.
-// Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py (AITER branches), AITER 0.1.13
-// aiter/ops/shuffle.py.
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -49,24 +39,20 @@ std::vector<Output> aiter_w4a16_outputs(const LayoutInput& input) {
 
 const Layout kAiterW4a16Layout = {
     .id = "aiter/w4a16",
-    .backends = "AITER_MXFP4_BF16",
     .outputs_doc =
-        "w13_weight: U8 [E, 2I, H/2] (float4_e2m1fn_x2, is_shuffled)\n"
-        "w2_weight: U8 [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
-        "w13_weight_scale: U8 [E*2I, H/32]\n"
-        "w2_weight_scale: U8 [E*H, I/32]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+        "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E*N, S]\n"
+        "w13_bias, w2_bias: F32 [E, N], when loaded",
     .formula =
         "w13 row 2i+g -> r = 32*(i/16) + 16*g + i%16; w2 row r stays\n"
         "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
         "scale (r,c): offset (r/32)*32S + (c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + "
         "(r/16)%2\n"
-        "w13_bias: out[g*I+i] = in[2i+g]",
+        "w13_bias: out[g*I+i] = in[2i+g]; w2_bias: order kept",
     .preconditions = "H and I multiples of 256",
     .source = "AITER 0.1.13 aiter/ops/shuffle.py; vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py",
     .kernel_library = "AITER 0.1.13",
     .outputs = aiter_w4a16_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,24 +1,16 @@
-// AITER_MXFP4_MXFP4 (weights and activations of 4 bits): weights and scales are tiled, every row
-// order is kept. Maps W and S: aiter_common.hpp.
-//
-//   w13_weight        U8 [E, 2I, H/2]    W    torch float4_e2m1fn_x2, is_shuffled
-//   w2_weight         U8 [E, H, I/2]     W    torch float4_e2m1fn_x2, is_shuffled
-//   w13_weight_scale  U8 [E, 2I, H/32]   S
-//   w2_weight_scale   U8 [E, H, I/32]    S
-//   w13_bias          F32 [E, 2I]        order kept; optional
-//   w2_bias           F32 [E, H]         order kept; optional
+// AITER_MXFP4_MXFP4 (weights and activations of 4 bits): weights (map W) and scales (map S) are
+// tiled, every row order is kept: aiter_common.hpp. The sizes must be multiples of 256 because the
+// reference pads other scales with uninitialised memory.
 //
 // Example: H = 256, w13 byte (row 17, column 17): W gives 1*2048 + 1*256 + 1*16 + 1 = 2321; the
 // scale (17, 5) goes to 0 + 1*64 + 1*4 + 1*2 + 1 = 71.
-//
-// Preconditions: H and I multiples of 256 (the reference pads other scales with uninitialised
-// memory). Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py (AITER_MXFP4_MXFP4 branch), AITER
-// 0.1.13 aiter/ops/shuffle.py and aiter/utility/fp4_utils.py.
 #include <fmt/format.h>
 
 #include "lib/core/error.hpp"
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -50,12 +42,10 @@ std::vector<Output> aiter_w4a4_outputs(const LayoutInput& input) {
 
 const Layout kAiterW4a4Layout = {
     .id = "aiter/w4a4",
-    .backends = "AITER_MXFP4_MXFP4",
     .outputs_doc =
-        "w13_weight: U8 [E, 2I, H/2] (float4_e2m1fn_x2, is_shuffled)\n"
-        "w2_weight: U8 [E, H, I/2] (float4_e2m1fn_x2, is_shuffled)\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, 2I, H/32], [E, H, I/32]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded",
+        "w13_weight, w2_weight: U8 [E, N, C] (float4_e2m1fn_x2, is_shuffled)\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
+        "w13_bias, w2_bias: F32 [E, N], when loaded",
     .formula =
         "weight byte (r,c): offset (r/16)*16C + (c/16)*256 + (r%16)*16 + c%16\n"
         "scale (r,c): offset (r/32)*32S + (c/8)*256 + (c%4)*64 + (r%16)*4 + ((c/4)%2)*2 + "
@@ -66,7 +56,6 @@ const Layout kAiterW4a4Layout = {
         "fused_moe/oracle/mxfp4.py",
     .kernel_library = "AITER 0.1.13",
     .outputs = aiter_w4a4_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,20 +1,10 @@
 // AITER_MXFP4_FP8 on gfx950 (weights of 4 bits, activations FP8 with static scales): the tensors of
-// triton/cdna4, and each projection's input scales reduced to one.
-//
-//   w13_weight, w2_weight              U8 [E, 2I, H/2], [E, H, I/2]           as loaded
-//   w13_weight_scale, w2_weight_scale  U8 [E, 2I/32, H], [E, H/32, I]         CDNA4 order
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]                    optional
-//   w13_input_scale, w2_input_scale    F32 []                                 from F32 [E]
-//
-// Scale (n, s): as triton/cdna4. Input scale: the maximum over the experts, NaN if any is NaN; the
-// reference warns when they are not uniform. Example: 0.25, 0.5, 0.25 -> 0.5, with the warning.
-//
-// Preconditions: input scales present; at least one expert; H and I multiples of 256.
-// Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py (AITER_MXFP4_FP8 branch of the gpt_oss
-// converter), with triton_kernels 3.6.0.
+// triton/cdna4, and each projection's input scales reduced to one. The reference warns when the input
+// scales differ. Example: 0.25, 0.5, 0.25 -> 0.5, with the warning.
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/input_scales.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 
 namespace mxfp4 {
@@ -32,17 +22,15 @@ std::vector<Output> aiter_w4a8_outputs(const LayoutInput& input) {
 
 const Layout kAiterW4a8Fp8Layout = {
     .id = "aiter/w4a8-fp8",
-    .backends = "AITER_MXFP4_FP8",
     .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, 2I/32, H], [E, H/32, I]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
+        "w13_bias, w2_bias: F32 [E, N], when loaded\n"
         "w13_input_scale, w2_input_scale: F32 []",
     .formula =
         "value byte (n,c): as loaded\n"
-        "scale (n,s): row n>>5, column 256*(s>>3) + 64*(s&3) + 4*(n&15) + 2*((s>>2)&1) + "
-        "((n>>4)&1)\n"
-        "input scale: maximum over the experts",
+        "scale (n,s): as triton/cdna4\n"
+        "input scale: maximum over the experts, NaN if any is NaN",
     .preconditions = "input scales present; at least one expert; H and I multiples of 256",
     .source =
         "triton_kernels 3.6.0 layout_details/strided.py, cdna4_scale.py; vLLM a2c8fc6657 "

@@ -1,18 +1,9 @@
 // AITER_MXFP4_FP8 where scales are not swizzled (world sizes above 2 on gfx950, other ROCm
 // architectures): the tensors of triton/strided, and each projection's input scales reduced to one.
-//
-//   w13_weight, w2_weight              U8 [E, 2I, H/2], [E, H, I/2]           as loaded
-//   w13_weight_scale, w2_weight_scale  U8 [E, 2I, H/32], [E, H, I/32]         as loaded
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]                    optional
-//   w13_input_scale, w2_input_scale    F32 []                                 from F32 [E]
-//
-// Input scale: the maximum over the experts, NaN if any is NaN. Example: 0.25, 0.5 -> 0.5.
-//
-// Preconditions: input scales present; at least one expert.
-// Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py (AITER_MXFP4_FP8 branch) and
-// quantization/utils/mxfp4_utils.py, _swizzle_mxfp4.
+// Example: input scales 0.25, 0.5 -> 0.5.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/input_scales.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 
 namespace mxfp4 {
@@ -29,18 +20,18 @@ std::vector<Output> aiter_w4a8_strided_outputs(const LayoutInput& input) {
 
 const Layout kAiterW4a8Fp8StridedLayout = {
     .id = "aiter/w4a8-fp8-strided",
-    .backends = "AITER_MXFP4_FP8",
     .outputs_doc =
-        "w13_weight, w2_weight: U8 [E, 2I, H/2], [E, H, I/2]\n"
-        "w13_weight_scale, w2_weight_scale: U8 [E, 2I, H/32], [E, H, I/32]\n"
-        "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
+        "w13_bias, w2_bias: F32 [E, N], when loaded\n"
         "w13_input_scale, w2_input_scale: F32 []",
     .formula =
         "values and scales as loaded\n"
-        "input scale: maximum over the experts",
+        "input scale: maximum over the experts, NaN if any is NaN",
     .preconditions = "input scales present; at least one expert",
-    .source = "triton_kernels layout_details/strided.py; vLLM 017e9f4448 fused_moe/oracle/mxfp4.py",
-    .kernel_library = "",
+    .source =
+        "triton_kernels layout_details/strided.py; vLLM 017e9f4448 fused_moe/oracle/mxfp4.py, "
+        "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4",
     .outputs = aiter_w4a8_strided_outputs,
     .check_data = check_input_scales,
 };

@@ -1,9 +1,9 @@
 // Every layout value, each defined in the file of its name.
 #pragma once
 
-#include "lib/layouts/layout.hpp"
-
 namespace mxfp4 {
+
+struct Layout;
 
 extern const Layout kIdentityLayout;
 extern const Layout kIdentityInputMaximumLayout;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kTileRows = 128;
 constexpr int64_t kTileColumns = 4;
-constexpr int64_t kRowGroup = 32;  // rows 32 apart stand side by side
+constexpr int64_t kRowGroup = 32;  // rows 32 apart lie side by side
 
 }  // namespace
 

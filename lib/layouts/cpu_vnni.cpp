@@ -1,16 +1,12 @@
-// CPU (x86 with AVX-512 BF16 or AMX, W4A16), gpt_oss family; gate/up rows stay interleaved.
+// CPU (x86 with AVX-512 BF16 or AMX, W4A16), gpt_oss family; gate/up rows stay interleaved. Blocks of 32
+// rows. With fewer rows the reference would read uninitialised stack bytes. The reference's code is
+// scalar with a fixed block, so every build of it makes the same bytes.
 //
-// Per expert and matrix: N rows of C bytes and G scales, in blocks of 32 rows; `/` is integer
-// division.
-//   weights U8 [E, N, C]: row n, element j -> byte (n/32)*32C + 32*(j/2) + 2*(n%16) + j%2,
-//     its high nibble if n % 32 >= 16, else its low one   (C = 16, n = 17, j = 5: byte 67, high)
-//   scales U8 [E, N, G]: (n, g) -> (n/32)*32G + 32*g + n%32      (G = 4, n = 33, g = 2: byte 193)
-//   biases F32 [E, N]: widened, order kept; optional
-// Preconditions: N % 32 == 0 (fewer rows would let the reference read uninitialised stack bytes).
-// Source: vLLM a2c8fc6657 fused_moe/experts/cpu_moe.py (prepare_mxfp4_moe_layer_for_cpu),
-// csrc/cpu/sgl-kernels/gemm.cpp. Scalar code with a fixed block: the same bytes on every build.
+// Example: C = 16, byte (n, j) = (17, 5): byte 67, high nibble. S = 4, scale (33, 2): byte 193.
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/mma_tiles.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -52,18 +48,19 @@ std::vector<Output> cpu_vnni_outputs(const LayoutInput& input) {
 
 const Layout kCpuVnni32Layout = {
     .id = "cpu/vnni32",
-    .backends = "CPU",
-    .outputs_doc = "weights and scales U8, shapes as loaded; biases F32",
+    .outputs_doc =
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
+        "w13_bias, w2_bias: F32 [E, N], when loaded",
     .formula =
-        "N rows of C bytes and G scales; / is integer division\n"
         "code (n, j) -> byte (n/32)*32C + 32*(j/2) + 2*(n%16) + j%2, high nibble if n%32 >= 16\n"
-        "scale (n, g) -> (n/32)*32G + 32*g + n%32\n"
+        "scale (n, s) -> (n/32)*32S + 32*s + n%32\n"
         "bias: order kept",
     .preconditions = "H a multiple of 32, I of 32",
-    .source = "vLLM a2c8fc6657 fused_moe/experts/cpu_moe.py, prepare_mxfp4_moe_layer_for_cpu",
-    .kernel_library = "",
+    .source =
+        "vLLM a2c8fc6657 fused_moe/experts/cpu_moe.py, prepare_mxfp4_moe_layer_for_cpu; "
+        "csrc/cpu/sgl-kernels/gemm.cpp",
     .outputs = cpu_vnni_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,18 +1,12 @@
 // CUTLASS_MXFP4_MXFP4 (vLLM's own CUTLASS kernels, compute capability 10.x and 11.x), generic family:
 // weights and biases as loaded, scales in the 128 x 4 tile order of block_scale_swizzle.hpp.
 //
-//   w13_weight         U8 [E, 2I, H/2]    w2_weight         U8 [E, H, I/2]
-//   w13_weight_scale   U8 [E, 2I, H/32]   w2_weight_scale   U8 [E, H, I/32]
-//   w13_bias, w2_bias  as loaded; optional
-//
 // Example, H = 256: w13's scale (33, 5) goes to byte 1*512 + 1*16 + 1*4 + 1 = 533 of its expert.
-//
-// Preconditions: H % 128 == 0, I % 128 == 0.
-// Source: vLLM 0.32.0 fused_moe/oracle/mxfp4.py, generic converter, and experts/cutlass_moe.py
-// (swizzle_mxfp4_scales).
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -35,19 +29,18 @@ std::vector<Output> cutlass_mxfp4_outputs(const LayoutInput& input) {
 
 const Layout kCutlassMxfp4Layout = {
     .id = kCutlassMxfp4Id,
-    .backends = "CUTLASS_MXFP4_MXFP4 (generic)",
     .outputs_doc =
-        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
-        "w13_weight_scale U8 [E, 2I, H/32], w2_weight_scale U8 [E, H, I/32]\n"
-        "w13_bias, w2_bias as loaded",
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
+        "w13_bias, w2_bias: as loaded, when loaded",
     .formula =
         "weights and biases: out = in\n"
-        "scale (r, c) goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
+        "scale (r, c) goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
     .preconditions = "H % 128 == 0, I % 128 == 0",
-    .source = "vLLM 0.32.0 fused_moe/oracle/mxfp4.py, fused_moe/experts/cutlass_moe.py",
-    .kernel_library = "",
+    .source =
+        "vLLM 0.32.0 fused_moe/oracle/mxfp4.py, generic converter; "
+        "fused_moe/experts/cutlass_moe.py, swizzle_mxfp4_scales",
     .outputs = cutlass_mxfp4_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

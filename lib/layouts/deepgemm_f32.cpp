@@ -1,15 +1,10 @@
 // DEEPGEMM_MXFP4: scales widened to F32, everything else as loaded, both families alike.
 //
-//   w13_weight, w2_weight, w13_bias, w2_bias   as loaded; biases optional
-//   w13_weight_scale   F32 [E, 2I, H/32]       word n = e8m0 code n << 23, little-endian
-//   w2_weight_scale    F32 [E, H, I/32]        the same
-//
 // Example: code 127 (1.0) -> 0x3F800000 -> bytes 00 00 80 3F. Code 0 gives +0.0 and code 255 +inf,
 // as in the reference; the shift is injective, so the inverse v = word >> 23 is exact.
-//
-// Preconditions: none. Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py (both converters) and
-// quantization/utils/fp8_utils.py (_upcast_e8m0_to_fp32).
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/recodings.hpp"
 
 namespace mxfp4 {
@@ -32,17 +27,16 @@ std::vector<Output> deepgemm_f32_outputs(const LayoutInput& input) {
 
 const Layout kDeepgemmF32Layout = {
     .id = "deepgemm/scale-f32",
-    .backends = "DEEPGEMM_MXFP4",
     .outputs_doc =
-        "weights and biases as loaded\n"
-        "w13_weight_scale F32 [E, 2I, H/32]\n"
-        "w2_weight_scale F32 [E, H, I/32]",
-    .formula = "scale word n = code n << 23",
+        "w13_weight, w2_weight: as loaded\n"
+        "w13_weight_scale, w2_weight_scale: F32 [E, N, S]\n"
+        "w13_bias, w2_bias: as loaded, when loaded",
+    .formula = "scale word n = code n << 23, little-endian",
     .preconditions = "none",
-    .source = "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py, quantization/utils/fp8_utils.py",
-    .kernel_library = "",
+    .source =
+        "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py, quantization/utils/fp8_utils.py, "
+        "_upcast_e8m0_to_fp32",
     .outputs = deepgemm_f32_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

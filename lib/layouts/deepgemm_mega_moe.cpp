@@ -3,27 +3,19 @@
 // tile of the product holds both sides of an activation; scales lie in the 128 x 4 tiles of the tensor
 // cores, as in block_scale_swizzle.hpp, but the tiles of a column of tiles lie together.
 //
-//   w13_weight         I8  [E, 2I, H/2]     w2_weight         I8  [E, H, I/2]
-//   w13_weight_scale   I32 [E, H/128, 2I]   w2_weight_scale   I32 [E, I/128, H]
-//
-// The shapes are the memory's; the engine views scales as [E, N, K/128] with strides (N*K/128, 1, N).
-//
-//   w13's loaded row r = g*I + i goes to row R(r) = 16*(i/8) + 8*g + i%8   (g = 0 gate, 1 up)
-//   w2's row r stays: R(r) = r
-//   the scale (r, c) goes to byte ((c/4)*(N/128) + R/128)*512 + (R%32)*16 + ((R%128)/32)*4 + c%4
+// The shapes are the memory's; the engine views a scale tensor as [E, N, K/128] with strides
+// (N*K/128, 1, N).
 //
 // Example, H = I = 256: w13's up row 9 is loaded row 265, i = 9, so it becomes row 25; its scale of
 // column 5 goes to byte (1*4 + 0)*512 + 25*16 + 0*4 + 1 = 2449 of its expert.
 //
 // The permutation loses nothing: every byte of a scale passes, 0 and 255, too.
-//
-// Preconditions: H % 128 == 0, I % 128 == 0; no biases.
-// Source: vLLM 0.33.0 fused_moe/deep_gemm_mega_moe.py (DeepGemmMegaMoEExperts: _load_weight, _pack_scale,
-// _kernel_layout_shard) and DeepGEMM 2.8.1 (transform_weights_for_mega_moe) before it.
 #include <fmt/format.h>
 
 #include "lib/core/error.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -88,20 +80,19 @@ std::vector<Output> mega_outputs(const LayoutInput& input) {
 
 const Layout kDeepgemmMegaMoeLayout = {
     .id = kMegaMoeId,
-    .backends = "DEEP_GEMM_MEGA_MOE, for which the model asks, not the oracle",
     .outputs_doc =
-        "w13_weight I8 [E, 2I, H/2], w2_weight I8 [E, H, I/2]\n"
-        "w13_weight_scale I32 [E, H/128, 2I], w2_weight_scale I32 [E, I/128, H]",
+        "w13_weight, w2_weight: I8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: I32 [E, S/4, N]",
     .formula =
         "w13 row g*I + i (g = 0 gate, 1 up) goes to row R = 16*(i/8) + 8*g + i%8; of w2, R = r\n"
         "scale (r, c) of N rows goes to byte ((c/4)*(N/128) + R/128)*512 + (R%32)*16 + "
         "((R%128)/32)*4 + c%4",
     .preconditions = "H % 128 == 0, I % 128 == 0; no biases",
     .source =
-        "vLLM 0.33.0 fused_moe/deep_gemm_mega_moe.py; DeepGEMM 2.8.1 (its transform for mega MoE)",
-    .kernel_library = "",
+        "vLLM 0.33.0 fused_moe/deep_gemm_mega_moe.py (DeepGemmMegaMoEExperts: _load_weight, "
+        "_pack_scale, _kernel_layout_shard); DeepGEMM 2.8.1 (transform_weights_for_mega_moe) "
+        "before it",
     .outputs = mega_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {

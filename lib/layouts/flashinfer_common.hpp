@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 

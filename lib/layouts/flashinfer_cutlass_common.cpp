@@ -6,6 +6,7 @@
 #include "lib/core/float_bits.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/element_map.hpp"
 #include "lib/steps/float_recodings.hpp"
 

@@ -3,7 +3,7 @@
 // a2c8fc6657 fused_moe/oracle/mxfp4.py, gpt_oss converter.
 #pragma once
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 

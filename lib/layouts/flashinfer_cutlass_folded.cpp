@@ -1,27 +1,12 @@
 // FLASHINFER_CUTLASS_MXFP4_BF16 (compute capability 9.0) with flashinfer 0.6.18 and later, gpt_oss
 // family: the mixed-input interleave by words, with folded scales.
 //
-//   w13_weight         U8 [E, 2I, H/2]                w2_weight         U8 [E, H, I/2]
-//   w13_weight_scale   U8 [E, I/32, H/128, 16, 16]    w2_weight_scale   U8 [E, H/64, I/128, 16, 16]
-//   w13_bias           BF16 [E, 2I]                   w2_bias           BF16 [E, H]
-//
-// w13 rows become all up, then all gate: row r < I is loaded row 2r+1, row r >= I loaded row
-// 2(r-I). Weights: byte (r, c), two codes (x[i] = bit i of x), goes to a 32-bit word (little-endian)
-// and a slot of it:
-//   row d = r with bit 3 replaced by c[3]     word q = 8(c/32) + 4*c[4] + c%4     slot = 2*c[2] + r[3]
-// The bits of a word's codes then mix as in lib/layouts/triton_hopper.cpp. Scales, in blocks of 64
-// rows and 4 columns:
-//   out[e, r/64, c/4, r%16, 4*((r%64)/16) + c%4] = in[e, r, c]
-// w2_bias is as loaded. In w13_bias a NaN becomes 0x7FFF; loaded as F32, it is rounded.
-//
 // Example: a lone byte 0xB4 at (r, c) = (9, 45) goes to row 9 (bit 3 = c[3] = 1), word 8 + 0 + 1 = 9,
 // slot 3, and gives the word the value 0x64000800. Scale (85, 6) goes to [1, 1, 5, 6].
-//
-// Preconditions: H % 128 == 0, I % 128 == 0; both biases.
-// Source: vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py
-// (interleave_moe_{weights,scales}_for_sm90_mixed_gemm), moe_gemm_mixed_utils.cu.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
 namespace mxfp4 {
@@ -68,25 +53,22 @@ Output folded_scale_output(const LoadedSpec& loaded, Slot slot, Program rows) {
 
 const Layout kFlashinferCutlassSm90FoldedLayout = {
     .id = kCutlassFoldedId,
-    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16, vLLM 0.29 and later",
     .outputs_doc =
-        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
-        "w13_weight_scale U8 [E, I/32, H/128, 16, 16], w2_weight_scale U8 [E, H/64, I/128, 16, "
-        "16]\n"
-        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H]",
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N/64, K/128, 16, 16]\n"
+        "w13_bias, w2_bias: BF16 [E, N]",
     .formula =
         "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
         "weight byte (r, c) goes to row r with bit 3 = c[3], word 8*(c/32) + 4*c[4] + c%4, slot "
         "2*c[2] + r[3]; the word's code bits then mix as in triton/hopper\n"
         "scale (r, c) goes to (r/64, c/4, r%16, 4*((r%64)/16) + c%4)\n"
-        "w13_bias: NaN becomes 0x7FFF",
+        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded; w2_bias: as loaded",
     .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
     .source =
-        "vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py, "
-        "moe_gemm_mixed_utils.cu",
+        "vLLM 0.29.0 fused_moe/oracle/mxfp4.py; flashinfer 0.6.18 fused_moe/prepare.py "
+        "(interleave_moe_{weights,scales}_for_sm90_mixed_gemm), moe_gemm_mixed_utils.cu",
     .kernel_library = "flashinfer 0.6.18",
     .outputs = cutlass_folded_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,23 +1,14 @@
 // FLASHINFER_CUTLASS_* of a w13 that is loaded as gate and up halves: the halves change places, and
 // then everything is as in flashinfer/cutlass-sm90 or, from flashinfer 0.6.18 on,
 // flashinfer/cutlass-sm90-folded (capability 9.0), and flashinfer/cutlass-mxfp8 (10.x and 12.x).
+// Biases stay BF16: copied, NaN payloads too; an F32 bias is rounded to nearest even.
 //
-//   w13_weight, w2_weight              U8 [E, 2I, H/2], [E, H, I/2]
-//   w13_weight_scale, w2_weight_scale  U8 [E, H/128, 8I], [E, I/128, 4H]     sm90-halves
-//                                      U8 [E, I/32, H/128, 16, 16],
-//                                         [E, H/64, I/128, 16, 16]           sm90-folded-halves
-//                                      U8 [E, 2I, H/32], [E, H, I/32]        mxfp8-halves
-//   w13_bias, w2_bias                  BF16 [E, 2I], [E, H]; optional
-//
-// w13 rows, scales and bias: output row r is loaded row (r + I) % 2I. Biases are BF16: copied, NaN
-// payloads too; an F32 bias is rounded to nearest even. Example, I = 128: row 5 is loaded row 133.
-//
-// Preconditions: H % 128 == 0, I % 128 == 0.
-// Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py, generic converter; flashinfer 0.6.16.post3,
-// whose interleave is that of 0.6.11.post2; vLLM 0.29.0, flashinfer 0.6.18 for sm90-folded-halves.
+// Example, I = 128: row 5 is loaded row 133.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/float_recodings.hpp"
 
 namespace mxfp4 {
@@ -65,11 +56,10 @@ constexpr std::string_view kMxfp8Id = "flashinfer/cutlass-mxfp8-halves";
 
 const Layout kFlashinferCutlassSm90HalvesLayout = {
     .id = kSm90Id,
-    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16 (generic)",
     .outputs_doc =
-        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
-        "w13_weight_scale U8 [E, H/128, 8I], w2_weight_scale U8 [E, I/128, 4H]\n"
-        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H], when loaded",
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, K/128, 4N]\n"
+        "w13_bias, w2_bias: BF16 [E, N], when loaded",
     .formula =
         "w13 row r takes loaded row (r+I)%2I\n"
         "weight nibble (r, k) goes to row r with bit 3 = k[4], column (k - k%64) + 32*k[5] + "
@@ -85,17 +75,14 @@ const Layout kFlashinferCutlassSm90HalvesLayout = {
           return cutlass_halves_outputs_with(kSm90Id, input.loaded, sm90_weight_output,
                                              sm90_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kFlashinferCutlassSm90FoldedHalvesLayout = {
     .id = kFoldedId,
-    .backends = "FLASHINFER_CUTLASS_MXFP4_BF16 (generic), vLLM 0.29 and later",
     .outputs_doc =
-        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
-        "w13_weight_scale U8 [E, I/32, H/128, 16, 16], w2_weight_scale U8 [E, H/64, I/128, 16, "
-        "16]\n"
-        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H], when loaded",
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N/64, K/128, 16, 16]\n"
+        "w13_bias, w2_bias: BF16 [E, N], when loaded",
     .formula =
         "w13 row r takes loaded row (r+I)%2I\n"
         "weight byte (r, c) and scale (r, c): as flashinfer/cutlass-sm90-folded",
@@ -109,30 +96,26 @@ const Layout kFlashinferCutlassSm90FoldedHalvesLayout = {
           return cutlass_halves_outputs_with(kFoldedId, input.loaded, folded_weight_output,
                                              folded_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kFlashinferCutlassMxfp8HalvesLayout = {
     .id = kMxfp8Id,
-    .backends = "FLASHINFER_CUTLASS_MXFP4_MXFP8 (generic)",
     .outputs_doc =
-        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
-        "w13_weight_scale U8 [E, 2I, H/32], w2_weight_scale U8 [E, H, I/32]\n"
-        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H], when loaded",
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
+        "w13_bias, w2_bias: BF16 [E, N], when loaded",
     .formula =
         "w13 row r takes loaded row (r+I)%2I\n"
-        "scale (r, c) then goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
+        "scale (r, c) then goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4",
     .preconditions = "H % 128 == 0, I % 128 == 0",
     .source =
         "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py; flashinfer 0.6.16.post3 "
         "quantization/fp4_quantization.py, quantization.cu",
-    .kernel_library = "",
     .outputs =
         [](const LayoutInput& input) {
           return cutlass_halves_outputs_with(kMxfp8Id, input.loaded, rows_output,
                                              swizzled_scale_output);
         },
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

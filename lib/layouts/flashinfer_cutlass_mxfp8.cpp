@@ -1,21 +1,11 @@
-// FLASHINFER_CUTLASS_MXFP4_MXFP8 (compute capability 10.x, 12.x), gpt_oss family.
-//
-//   w13_weight         U8 [E, 2I, H/2]    w2_weight         U8 [E, H, I/2]
-//   w13_weight_scale   U8 [E, 2I, H/32]   w2_weight_scale   U8 [E, H, I/32]
-//   w13_bias           BF16 [E, 2I]       w2_bias           BF16 [E, H]
-//
-// w13 rows become all up, then all gate: row r < I is loaded row 2r+1, row r >= I loaded row
-// 2(r-I). Scales are then put in the 128 x 4 tile order of block_scale_swizzle.hpp. w2_weight and
-// w2_bias are as loaded. In w13_bias a NaN becomes 0x7FFF; loaded as F32, it is rounded.
+// FLASHINFER_CUTLASS_MXFP4_MXFP8 (compute capability 10.x, 12.x), gpt_oss family: up rows, then gate
+// rows, and scales in the 128 x 4 tile order of block_scale_swizzle.hpp.
 //
 // Example, I = 128: w13 row 0 is loaded row 1 (up 0), row 128 is loaded row 0 (gate 0); its scale
-// column 5 goes to byte ((128/128)*(C/4) + 1)*512 + 1 of the expert.
-//
-// Preconditions: H % 128 == 0, I % 128 == 0; both biases.
-// Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2
-// quantization/fp4_quantization.py, quantization.cu (block_scale_interleave_kernel).
+// column 5 goes to byte ((128/128)*(S/4) + 1)*512 + 1 of the expert.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -30,23 +20,20 @@ std::vector<Output> cutlass_mxfp8_outputs(const LayoutInput& input) {
 
 const Layout kFlashinferCutlassMxfp8Layout = {
     .id = kCutlassMxfp8Id,
-    .backends = "FLASHINFER_CUTLASS_MXFP4_MXFP8",
     .outputs_doc =
-        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
-        "w13_weight_scale U8 [E, 2I, H/32], w2_weight_scale U8 [E, H, I/32]\n"
-        "w13_bias BF16 [E, 2I], w2_bias BF16 [E, H]",
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
+        "w13_bias, w2_bias: BF16 [E, N]",
     .formula =
         "w13 row r < I takes loaded row 2r+1, row r >= I loaded row 2(r-I)\n"
-        "scale (r, c) then goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + "
+        "scale (r, c) then goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + "
         "((r%128)/32)*4 + c%4\n"
-        "w13_bias: NaN becomes 0x7FFF",
+        "w13_bias: a NaN becomes 0x7FFF, F32 is rounded; w2_weight and w2_bias: as loaded",
     .preconditions = "H % 128 == 0, I % 128 == 0; both biases; gpt_oss family",
     .source =
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
-        "quantization/fp4_quantization.py, quantization.cu",
-    .kernel_library = "",
+        "quantization/fp4_quantization.py, quantization.cu (block_scale_interleave_kernel)",
     .outputs = cutlass_mxfp8_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

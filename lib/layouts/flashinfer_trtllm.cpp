@@ -1,23 +1,12 @@
-// FLASHINFER_TRTLLM_MXFP4_BF16 and _MXFP8: one weight format, both families.
-//
-//   w13_weight         U8 [E, 2I, H/2]         w2_weight         U8 [E, H, I/2]
-//   w13_weight_scale   F8_E4M3 [E, 2I, H/32]   w2_weight_scale   F8_E4M3 [E, H, I/32]
-//   w13_bias           F32 [E, 2I]             w2_bias           F32 [E, H]
-//
-// Output row d of every tensor takes row s(d) = 32*(d/32) + 4*(d%8) + (d%32)/8, where the rows of
-// w13 were first brought to the order up 0, gate 0, up 1, gate 1, ...: row s is loaded row s^1
-// (gpt_oss), I + s/2 for even and s/2 for odd s (generic). Scales are then put in the 128 x 4 tile
-// order of block_scale_swizzle.hpp; they keep their e8m0 bytes under the type float8_e4m3fn. Biases
-// widen to F32 by bits << 16.
+// FLASHINFER_TRTLLM_MXFP4_BF16 and _MXFP8: one weight format, both families. Rows are shuffled for
+// tiles of 128, scales put in the 128 x 4 tile order of block_scale_swizzle.hpp.
 //
 // Example: w13 rows 0..9 come from loaded rows 1 5 9 13 17 21 25 29 0 4 (gpt_oss).
-//
-// Preconditions: H % 128 == 0, I % 128 == 0; gpt_oss needs both biases.
-// Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 fused_moe/core.py,
-// utils.py, quantization.cu.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/recodings.hpp"
 
 namespace mxfp4 {
@@ -80,24 +69,23 @@ std::vector<Output> trtllm_outputs(const LayoutInput& input) {
 
 const Layout kFlashinferTrtllmLayout = {
     .id = kTrtllmId,
-    .backends = "FLASHINFER_TRTLLM_MXFP4_BF16, FLASHINFER_TRTLLM_MXFP4_MXFP8",
     .outputs_doc =
-        "w13_weight U8 [E, 2I, H/2], w2_weight U8 [E, H, I/2]\n"
-        "w13_weight_scale F8_E4M3 [E, 2I, H/32], w2_weight_scale F8_E4M3 [E, H, I/32] "
-        "(e8m0 bytes)\n"
-        "w13_bias F32 [E, 2I], w2_bias F32 [E, H]",
+        "w13_weight, w2_weight: U8 [E, N, C]\n"
+        "w13_weight_scale, w2_weight_scale: F8_E4M3 [E, N, S] (e8m0 bytes)\n"
+        "w13_bias, w2_bias: F32 [E, N], when loaded",
     .formula =
-        "output row d takes row 32*(d/32) + 4*(d%8) + (d%32)/8 of up 0, gate 0, up 1, ...\n"
-        "scale (r, c) then goes to ((r/128)*(C/4) + c/4)*512 + (r%32)*16 + "
+        "every tensor: output row d takes row s = 32*(d/32) + 4*(d%8) + (d%32)/8, w13's rows "
+        "counted as\n"
+        "up 0, gate 0, up 1, ...: loaded row s^1 (gpt_oss), I + s/2 for even s and s/2 for odd s "
+        "(generic)\n"
+        "scale (r, c) then goes to ((r/128)*(S/4) + c/4)*512 + (r%32)*16 + "
         "((r%128)/32)*4 + c%4\n"
         "bias word = BF16 bits << 16",
     .preconditions = "H % 128 == 0, I % 128 == 0; gpt_oss: both biases",
     .source =
         "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py; flashinfer 0.6.11.post2 "
         "fused_moe/core.py, utils.py, quantization.cu",
-    .kernel_library = "",
     .outputs = trtllm_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

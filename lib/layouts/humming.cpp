@@ -1,28 +1,17 @@
-// HUMMING, both families alike; rows keep their loaded order. The layout itself pads each matrix,
-// at the end: rows N to N' = up(N, 256), columns K to K' = up(K, 128), where w13 has N = 2I, K = H
-// and w2 N = H, K = I. New codes are 0, scale bytes 127 (1.0), biases 0. `/` is integer division.
+// HUMMING, both families alike; rows keep their loaded order. The layout itself pads each matrix at the
+// end. The words of a tile are in mma_tiles.hpp's orders:
+//   mma_weight_tiles         activations of 16 bits
+//   wgmma_weight_tiles       on capability 9.x, as long as humming-kernels is older than 0.1.17
+//   mma_native_weight_tiles  from capability 10.0 on, where humming-kernels 0.1.16 or later finds a
+//                            CUDA compiler that converts e2m1 itself: 13.2, for FP16 12.7
+//   w8_activation_weight_tiles  activations of 8 bits, which requantise first: humming_requantize.hpp
+// With FP16 and humming-kernels 0.1.17 or later scales are as kE8m0ToE5m0 (recodings.hpp) makes them.
 //
-//   weight   I32 [E, K'/16, 2N']       mma_weight_tiles (mma_tiles.hpp)
-//                                      wgmma_weight_tiles on compute capability 9.x, as long as
-//                                      humming-kernels is older than 0.1.17
-//                                      mma_native_weight_tiles from capability 10.0 on, where
-//                                      humming-kernels 0.1.16 or later finds a CUDA compiler that
-//                                      converts e2m1 itself: 13.2, for FP16 12.7
-//            I32 [E, K'/32, 4N']       w8_activation_weight_tiles with 8-bit activations
-//   scale    U8 (e8m0) [E, K'/32, N']  (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8]   (n = 10: 17)
-//                                      with FP16 and humming-kernels 0.1.17 or later as kE8m0ToE5m0
-//                                      (recodings.hpp) makes them
-//   bias     params dtype [E, N']      mma_bias_order; optional
-//   w13_global_scale, w2_global_scale  F32 [E], with 8-bit activations, which requantise first:
-//                                      humming_requantize.hpp
-//
-// Preconditions: H and I multiples of 32; biases in params dtype; 8-bit: scale bytes of one expert
-// at most 127 + span apart.
-// Source: vLLM a2c8fc6657 quantization/utils/humming_utils.py with humming-kernels 0.1.0a1
-// (a6455de) schema/mxfp4.py, ops/weight.py, include/humming/kernel/process.cuh, process_mxfp4.cuh.
+// Example: the scale (n, g) = (10, g) goes to [g][17].
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/humming_common.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/steps/recodings.hpp"
 
 namespace mxfp4 {
@@ -59,24 +48,26 @@ std::string check_8bit_scales(const LayoutInput& input, Slot slot, ConstBytes gr
   return check_humming_granule(input, slot, granule, rounding_of(input));
 }
 
+constexpr std::string_view kMmaOutputs =
+    "N' = up(N,256), K' = up(K,128)\n"
+    "w13_weight, w2_weight: I32 [E, K'/16, 2N']\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, K'/32, N'] (e8m0)\n"
+    "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded";
 constexpr std::string_view kMmaPreconditions =
     "H and I multiples of 32; biases in the params dtype";
 constexpr std::string_view kFp16Preconditions = "H and I multiples of 32; no biases";
 constexpr std::string_view kHummingSource =
     "vLLM a2c8fc6657 quantization/utils/humming_utils.py; humming-kernels a6455de "
-    "schema/mxfp4.py, include/humming/kernel/process.cuh";
+    "schema/mxfp4.py, ops/weight.py, include/humming/kernel/process.cuh, process_mxfp4.cuh";
 constexpr std::string_view kHummingLibrary = "humming-kernels 0.1.0a1 (a6455de)";
 
 }  // namespace
 
 const Layout kHummingMmaLayout = {
     .id = "humming/mma",
-    .backends = "HUMMING; on compute capability 9.x with humming-kernels 0.1.17 or later",
-    .outputs_doc =
-        "N' = N up to a multiple of 256, K' = K up to a multiple of 128\n"
-        "weights I32 [E, K'/16, 2N']; scales U8 (e8m0) [E, K'/32, N']; biases [E, N']",
+    .outputs_doc = kMmaOutputs,
     .formula =
-        "padded with codes 0, scale bytes 127, biases 0; w13 N = 2I, K = H; w2 N = H, K = I\n"
+        "padded with codes 0, scale bytes 127, biases 0\n"
         "code (n, k) = nibble P of word [k/16][c], c = 128*(n/64) + 16*(n%8) + 4*((k%8)/2) + "
         "(n%64)/16, P = 4*(k%2) + 2*((n/8)%2) + (k/8)%2\n"
         "scale (n, g) -> [g][64*(n/64) + 8*(n%8) + (n%64)/8]\n"
@@ -88,15 +79,11 @@ const Layout kHummingMmaLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, mma_weight, humming_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kHummingMmaNativeLayout = {
     .id = "humming/mma-native",
-    .backends =
-        "HUMMING from vLLM 0.31.0 on, compute capability 10.0 or above, cuda_compiler 13.2 or "
-        "later; in 0.31.0 with float16 12.7 or later",
-    .outputs_doc = "as humming/mma",
+    .outputs_doc = kMmaOutputs,
     .formula = "as humming/mma with P = 4*((n/8)%2) + 2*((k/8)%2) + k%2",
     .preconditions = kMmaPreconditions,
     .source = kHummingNewerSource,
@@ -105,41 +92,33 @@ const Layout kHummingMmaNativeLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, native_weight, humming_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kHummingMmaFp16Layout = {
     .id = "humming/mma-fp16",
-    .backends = "HUMMING from vLLM 0.32.0 on, params_dtype=float16",
-    .outputs_doc = "as humming/mma",
+    .outputs_doc = kMmaOutputs,
     .formula = "as humming/mma; a scale byte s becomes 8*max(0, min(s - 112, 30))",
     .preconditions = kFp16Preconditions,
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
     .outputs =
         [](const LayoutInput& input) { return humming_outputs(input, mma_weight, fp16_scale); },
-    .check_data = nullptr,
 };
 
 const Layout kHummingMmaNativeFp16Layout = {
     .id = "humming/mma-native-fp16",
-    .backends =
-        "HUMMING from vLLM 0.32.0 on, params_dtype=float16, compute capability 10.0 or above, "
-        "cuda_compiler 12.7 or later",
-    .outputs_doc = "as humming/mma",
+    .outputs_doc = kMmaOutputs,
     .formula = "weights as humming/mma-native, scales as humming/mma-fp16",
     .preconditions = kFp16Preconditions,
     .source = kHummingNewerSource,
     .kernel_library = kHummingNewerLibrary,
     .outputs =
         [](const LayoutInput& input) { return humming_outputs(input, native_weight, fp16_scale); },
-    .check_data = nullptr,
 };
 
 const Layout kHummingWgmmaLayout = {
     .id = "humming/wgmma",
-    .backends = "HUMMING, compute capability 9.x, with older humming-kernels",
-    .outputs_doc = "as humming/mma",
+    .outputs_doc = kMmaOutputs,
     .formula = "as humming/mma with P = 4*(k%2) + 2*((k/8)%2) + (n/8)%2",
     .preconditions = kMmaPreconditions,
     .source = kHummingSource,
@@ -148,15 +127,16 @@ const Layout kHummingWgmmaLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, wgmma_weight, humming_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kHummingW4A8Layout = {
     .id = "humming/w4a8",
-    .backends = "HUMMING with humming_input_dtype=float8e4m3 or int8, with older humming-kernels",
     .outputs_doc =
-        "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
-        "w13_global_scale, w2_global_scale F32 [E]",
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, K'/32, 4N']\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, K'/32, N'] (e8m0)\n"
+        "w13_bias, w2_bias: BF16 [E, N'], when loaded\n"
+        "w13_global_scale, w2_global_scale: F32 [E]",
     .formula =
         "span = 12 (float8e4m3) or 3 (int8); max, min over the expert's padded scale bytes s\n"
         "base = max - min(max - min, span); d = max(s, base) - s\n"

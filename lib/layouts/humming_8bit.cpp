@@ -1,23 +1,12 @@
 // HUMMING with 8-bit activations and humming-kernels 0.1.4 or later, both families alike, padded as
-// humming.cpp pads, but from 0.1.12 on for new columns of scales, which repeat the row's largest byte.
-// Codes and scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8.
-//
-//   weight          I32 [E, K'/32, 4N']      w8_activation_weight_tiles (mma_tiles.hpp)
-//                   I32 [E, K'/64, 8N']      w8_activation_packed_k_tiles: FP8 in groups of 128
-//                   with FP8 the kernel takes a word's magnitudes in another order than its signs:
-//                   kMagnitudesApart (recodings.hpp)
-//   weight_scale    U8 (e8m0) [E, K'/32, N'] humming_scale_order
-//   weight_scale_2  F32 [E] with FP8, named global_scale before 0.1.12; params dtype [E, N'] in
-//                   mma_bias_order with INT8, 0 for new rows
-//   bias            BF16 [E, N']             mma_bias_order; optional
-//
-// Preconditions: H and I multiples of 32; scale bytes of an expert (FP8) at most 138, of a row (INT8)
-// at most 130 apart.
-// Source: vLLM 0.33.0 quantization/utils/humming/moe.py with humming-kernels 0.1.19 transform.py,
-// config/config.py, include/humming/kernel/process.cuh, process_mxfp4.cuh.
+// humming.cpp pads. From 0.1.12 on new columns of scales repeat the row's largest byte instead. Codes
+// and scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8. With FP8
+// the kernel takes a word's magnitudes in another order than its signs: kMagnitudesApart
+// (recodings.hpp).
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/humming_common.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/steps/recodings.hpp"
 
 namespace mxfp4 {
@@ -44,10 +33,12 @@ std::string check_fp8_rounding(const LayoutInput& input, Slot slot, ConstBytes g
 
 const Layout kHummingInt8Layout = {
     .id = "humming/int8",
-    .backends = "HUMMING from vLLM 0.28.0 on, humming_input_dtype=int8",
     .outputs_doc =
-        "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
-        "w13_weight_scale_2, w2_weight_scale_2 params dtype [E, N']",
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, K'/32, 4N']\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, K'/32, N'] (e8m0)\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
+        "w13_weight_scale_2, w2_weight_scale_2: BF16 or F16 [E, N'] (params_dtype)",
     .formula =
         "max, min over a row's scale bytes s; base = max - min(max - min, 3); "
         "d = max(s, base) - s\n"
@@ -74,12 +65,12 @@ const Layout kHummingInt8Layout = {
 
 const Layout kHummingFp8Layout = {
     .id = "humming/fp8",
-    .backends =
-        "HUMMING from vLLM 0.28.0 on, humming_input_dtype=float8e4m3 on capability 8.9 and 9.x, "
-        "before 0.32.0 to 11.x; float8e4m3-group32 on 8.9 to 11.x",
     .outputs_doc =
-        "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
-        "w13_weight_scale_2, w2_weight_scale_2 F32 [E]",
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, K'/32, 4N']\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, K'/32, N'] (e8m0)\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
+        "w13_weight_scale_2, w2_weight_scale_2: F32 [E]",
     .formula =
         "max, min over the expert's scale bytes s, 127 among them where rows are padded; new "
         "columns as the row's largest s\n"
@@ -99,10 +90,12 @@ const Layout kHummingFp8Layout = {
 
 const Layout kHummingFp8GlobalLayout = {
     .id = "humming/fp8-global",
-    .backends = "HUMMING in vLLM 0.23.0 to 0.27.1, humming_input_dtype=float8e4m3",
     .outputs_doc =
-        "weights I32 [E, K'/32, 4N']; scales and biases as humming/mma\n"
-        "w13_global_scale, w2_global_scale F32 [E]",
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, K'/32, 4N']\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, K'/32, N'] (e8m0)\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
+        "w13_global_scale, w2_global_scale: F32 [E]",
     .formula = "as humming/fp8, but new columns of scales are 127, which counts as one of them",
     .preconditions = "as humming/fp8",
     .source =
@@ -120,9 +113,12 @@ const Layout kHummingFp8GlobalLayout = {
 
 const Layout kHummingFp8PackedKLayout = {
     .id = "humming/fp8-packed-k",
-    .backends =
-        "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3-group128 on capability 9.0",
-    .outputs_doc = "weights I32 [E, K'/64, 8N']; the others as humming/fp8",
+    .outputs_doc =
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, K'/64, 8N']\n"
+        "w13_weight_scale, w2_weight_scale: U8 [E, K'/32, N'] (e8m0)\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded\n"
+        "w13_weight_scale_2, w2_weight_scale_2: F32 [E]",
     .formula =
         "as humming/fp8, but code (n, k) is in word [k/64][c], c = 128*(n/16) + 16*(n%8) + "
         "4*((k%16)/4) + 2*((k%64)/32) + (n%16)/8",

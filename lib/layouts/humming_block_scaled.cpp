@@ -2,21 +2,13 @@
 // humming-kernels 0.1.12 or later. Both families alike, padded as humming.cpp pads; nothing is
 // rounded. Scale words hold four bytes, the first lowest.
 //
-//   weight  I32 [E, N', K'/8]    as loaded (capability 10.x and 11.x)
-//           I32 [E, K'/32, 4N']  w8_activation_weight_tiles (12.x, FP8)
-//           I32 [E, N', K'/8]    blocks (n, k/32) of 16 bytes in the order k/32, n (12.x, MXFP4)
-//           I32 [E, K'/64, 8N']  w4_activation_weight_tiles (12.x, MXFP4, before 0.1.17)
-//   scale   I32 [E, K'/128, N']  (n, g) = byte g%4 of word [g/4][c]: 10.x and 11.x
-//                                c = 128*(n/128) + 4*(n%32) + (n%128)/32; 12.x, MXFP4 c = n
-//           I32 [E, K'/64, N'/2] (n, g) = byte 2*((n%16)/8) + g%2 of word [g/2][8*(n/16) + n%8]:
-//                                12.x, FP8
-//   bias    BF16 [E, N']         mma_bias_order; optional
-//
-// Preconditions: H and I multiples of 32.
-// Source: vLLM 0.33.0 quantization/utils/humming/moe.py with humming-kernels 0.1.19 transform.py,
-// config/config.py, include/humming/kernel/process.cuh.
+//   umma             capability 10.x and 11.x
+//   mxmma-fp8        12.x, FP8 activations
+//   mxmma-fp4        12.x, MXFP4 activations; mxmma-fp4-tiles before humming-kernels 0.1.17
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/humming_common.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -80,14 +72,13 @@ constexpr std::string_view kBlockScaledPreconditions =
 
 const Layout kHummingUmmaLayout = {
     .id = "humming/umma",
-    .backends =
-        "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float8e4m3 or float4e2m1 on capability "
-        "10.x and 11.x",
     .outputs_doc =
-        "N' = N up to a multiple of 256, K' = K up to a multiple of 128\n"
-        "weights I32 [E, N', K'/8]; scales I32 [E, K'/128, N']; biases as humming/mma",
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, N', K'/8]\n"
+        "w13_weight_scale, w2_weight_scale: I32 [E, K'/128, N']\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded with codes 0, scale bytes 127, biases 0; weights as loaded\n"
+        "padded with codes 0, scale bytes 127, biases 0; weights as loaded; biases as humming/mma\n"
         "scale (n, g) = byte g%4 of word [g/4][c], c = 128*(n/128) + 4*(n%32) + (n%128)/32",
     .preconditions = kBlockScaledPreconditions,
     .source = kHummingNewerSource,
@@ -96,18 +87,17 @@ const Layout kHummingUmmaLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, padded_weight_output, umma_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kHummingMxmmaFp8Layout = {
     .id = "humming/mxmma-fp8",
-    .backends =
-        "HUMMING from vLLM 0.28.0 on, humming_input_dtype=float8e4m3 on capability 12.x, before "
-        "0.31.0 float8e4m3-group32, too",
     .outputs_doc =
-        "weights I32 [E, K'/32, 4N']; scales I32 [E, K'/64, N'/2]; biases as humming/mma",
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, K'/32, 4N']\n"
+        "w13_weight_scale, w2_weight_scale: I32 [E, K'/64, N'/2]\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded as humming/umma\n"
+        "padded as humming/umma; biases as humming/mma\n"
         "code (n, k) = nibble P of word [k/32][c], c = 128*(n/32) + 16*(n%8) + 4*((k%16)/4) + "
         "(n%32)/8, P = 2*(k%4) + (k/16)%2\n"
         "scale (n, g) = byte 2*((n%16)/8) + g%2 of word [g/2][8*(n/16) + n%8]",
@@ -118,15 +108,17 @@ const Layout kHummingMxmmaFp8Layout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, tiled_weight_output, mxmma_fp8_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kHummingMxmmaFp4Layout = {
     .id = "humming/mxmma-fp4",
-    .backends = "HUMMING from vLLM 0.32.0 on, humming_input_dtype=float4e2m1 on capability 12.x",
-    .outputs_doc = "shapes as humming/umma",
+    .outputs_doc =
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, N', K'/8]\n"
+        "w13_weight_scale, w2_weight_scale: I32 [E, K'/128, N']\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded as humming/umma\n"
+        "padded as humming/umma; biases as humming/mma\n"
         "code (n, k) = nibble k%8 of word 4*((k/32)*N' + n) + (k%32)/8 of the expert's\n"
         "scale (n, g) = byte g%4 of word [g/4][n]",
     .preconditions = kBlockScaledPreconditions,
@@ -136,16 +128,17 @@ const Layout kHummingMxmmaFp4Layout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, flat_weight_output, mxmma_fp4_scale_output);
         },
-    .check_data = nullptr,
 };
 
 const Layout kHummingMxmmaFp4TilesLayout = {
     .id = "humming/mxmma-fp4-tiles",
-    .backends =
-        "HUMMING in vLLM 0.28.0 to 0.31.0, humming_input_dtype=float4e2m1 on capability 12.x",
-    .outputs_doc = "weights I32 [E, K'/64, 8N']; scales I32 [E, K'/128, N']; biases as humming/mma",
+    .outputs_doc =
+        "N' = up(N,256), K' = up(K,128)\n"
+        "w13_weight, w2_weight: I32 [E, K'/64, 8N']\n"
+        "w13_weight_scale, w2_weight_scale: I32 [E, K'/128, N']\n"
+        "w13_bias, w2_bias: BF16 or F16 [E, N'], when loaded",
     .formula =
-        "padded as humming/umma\n"
+        "padded as humming/umma; biases as humming/mma\n"
         "code (n, k) = nibble k%8 of word [k/64][c], c = 128*(n/16) + 16*(n%8) + 4*((k%32)/8) + "
         "2*((n%16)/8) + (k%64)/32\n"
         "scale (n, g) = byte g%4 of word [g/4][n]",
@@ -158,7 +151,6 @@ const Layout kHummingMxmmaFp4TilesLayout = {
         [](const LayoutInput& input) {
           return humming_outputs(input, fp4_tiled_weight_output, mxmma_fp4_scale_output);
         },
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -5,6 +5,7 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/layouts/humming_requantize.hpp"
-#include "lib/layouts/layout.hpp"
 #include "lib/layouts/mma_tiles.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 
@@ -27,8 +27,8 @@ struct HummingMatrix : MoeMatrix {
   [[nodiscard]] PadMatrix pad_codes() const;
   [[nodiscard]] PadMatrix pad_scales() const;  // with 127
 };
-// w13 and w2. Throws Error::unsupported for columns that are no whole blocks, or biases whose type
-// is not the params dtype: the loader keeps biases in their own, and the engine checks it.
+// w13 and w2. Throws Error::unsupported for columns that are not whole blocks, or biases whose type is
+// not the params dtype: the loader keeps the biases' own type, and the engine checks it.
 [[nodiscard]] std::array<HummingMatrix, 2> humming_matrices(const LayoutInput& input);
 
 // The steps that pad, if there is anything to pad.

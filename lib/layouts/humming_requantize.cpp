@@ -140,7 +140,7 @@ int stored_base(ConstBytes stored, HummingRounding rounding, size_t row) {
   return base_from(std::bit_cast<float>(half ? f32_from_f16(bits) : f32_from_bf16(bits)), rounding);
 }
 
-// As step_forward(pad), with new columns that repeat the row's largest byte.
+// Like step_forward(pad), but new columns repeat the row's largest byte.
 void pad_with_largest(const PadMatrix& pad, ConstBytes in, MutableBytes out) {
   const auto row_bytes = static_cast<size_t>(pad.row_bytes);
   const auto out_row_bytes = static_cast<size_t>(pad.out_row_bytes);

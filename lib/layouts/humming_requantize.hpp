@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 
@@ -20,18 +20,18 @@ inline constexpr int kHummingLargestShift = 127;
 struct HummingRounding {
   std::string_view second_scale;  // its tensor, behind "w13_" or "w2_"
   int span;                       // scale bytes above the base
-  int halvings;                   // of the second scale
+  int halvings;                   // how often the second scale is halved
   int lift = 0;                   // added to every scale byte
   bool by_row = false;            // each row has a base of its own, not each expert
   bool repeats_largest = false;   // new columns of scales repeat the row's largest byte, not 127
   DType row_type = DType::kBF16;  // of second scales by row: the params dtype, kBF16 or kF16
 };
-// Of humming-kernels 0.1.0a1. For "float8e4m3" and "int8"; throws Error::usage for others.
+// The rounding of humming-kernels 0.1.0a1: "float8e4m3" or "int8". Throws Error::usage for others.
 [[nodiscard]] HummingRounding humming_rounding(std::string_view input_dtype);
-// Of humming-kernels 0.1.4 to 0.1.10.
+// The rounding of humming-kernels 0.1.4 to 0.1.10.
 inline constexpr HummingRounding kHummingFp8GlobalRounding{
     .second_scale = "global_scale", .span = 11, .halvings = 1, .lift = 1};
-// Of humming-kernels 0.1.12 to 0.1.19.
+// The roundings of humming-kernels 0.1.12 to 0.1.19.
 inline constexpr HummingRounding kHummingFp8Rounding{.second_scale = "weight_scale_2",
                                                      .span = 11,
                                                      .halvings = 1,
@@ -51,9 +51,9 @@ inline constexpr HummingRounding kHummingInt8Rounding{.second_scale = "weight_sc
 [[nodiscard]] Combination requantize_scales(Slot scale, const PadMatrix& pad,
                                             HummingRounding rounding,
                                             std::string second_scale_name);
-// Scales -> one F32, 2^(base - 127) halved `halvings` times; base 255 gives infinity. By row: as
-// many elements of row_type as there are padded rows, 0 for new ones; requantize_scales() expects
-// them in mma_bias_order.
+// Scales -> one F32, 2^(base - 127) halved `halvings` times; base 255 gives infinity. By row: an
+// element of row_type for each padded row, 0 for a new row. requantize_scales() expects the elements
+// in mma_bias_order.
 [[nodiscard]] Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding rounding);
 
 // Throws Error::unsupported for scales that lie so far apart that the reference's factor wraps

@@ -1,10 +1,8 @@
-// XPU, EMULATION, B12X_* and FLASHINFER_MOE_EP_DEEP_GEMM: the loaded tensors as they are.
-//
-//   every slot -> the same dtype, shape and bytes; biases optional; input scales are not outputs
-//
-// Preconditions: none. Source: vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py,
-// convert_gpt_oss_weight_to_mxfp4_moe_kernel_format (pass-through branches).
+// XPU, EMULATION, B12X_* and FLASHINFER_MOE_EP_DEEP_GEMM: the loaded tensors as they are. Input scales
+// are not outputs.
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -22,14 +20,15 @@ std::vector<Output> identity_outputs(const LayoutInput& input) {
 
 const Layout kIdentityLayout = {
     .id = "identity",
-    .backends = "XPU, EMULATION; B12X_*, FLASHINFER_MOE_EP_DEEP_GEMM (generic)",
-    .outputs_doc = "every tensor as loaded",
+    .outputs_doc =
+        "w13_weight, w2_weight, w13_weight_scale, w2_weight_scale: as loaded\n"
+        "w13_bias, w2_bias: as loaded, when loaded",
     .formula = "out = in",
     .preconditions = "none",
-    .source = "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py",
-    .kernel_library = "",
+    .source =
+        "vLLM a2c8fc6657 fused_moe/oracle/mxfp4.py, "
+        "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format (pass-through branches)",
     .outputs = identity_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,15 +1,8 @@
 // EMULATION with static activation scales: the loaded tensors as they are, and each projection's
-// input scales, where there are some, reduced to one.
-//
-//   weights, scales, biases            the same dtype, shape and bytes; biases optional
-//   w13_input_scale, w2_input_scale    F32 []   from F32 [E]; optional
-//
-// Input scale: the maximum over the experts, NaN if any is NaN. Example: 0.25, 0.5 -> 0.5.
-//
-// Preconditions: with input scales at least one expert.
-// Source: vLLM 017e9f4448 fused_moe/oracle/mxfp4.py (EMULATION branch of the gpt_oss converter).
+// input scales, where there are some, reduced to one. Example: 0.25, 0.5 -> 0.5.
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/input_scales.hpp"
+#include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -26,14 +19,14 @@ std::vector<Output> input_maximum_outputs(const LayoutInput& input) {
 
 const Layout kIdentityInputMaximumLayout = {
     .id = "identity/input-scale-maximum",
-    .backends = "EMULATION (gpt_oss)",
     .outputs_doc =
-        "weights, scales and biases as loaded\n"
+        "w13_weight, w2_weight, w13_weight_scale, w2_weight_scale: as loaded\n"
+        "w13_bias, w2_bias: as loaded, when loaded\n"
         "w13_input_scale, w2_input_scale: F32 [], when loaded",
-    .formula = "out = in\ninput scale: maximum over the experts",
+    .formula = "out = in\ninput scale: maximum over the experts, NaN if any is NaN",
     .preconditions = "with input scales at least one expert",
-    .source = "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py",
-    .kernel_library = "",
+    .source =
+        "vLLM 017e9f4448 fused_moe/oracle/mxfp4.py, EMULATION branch of the gpt_oss converter",
     .outputs = input_maximum_outputs,
     .check_data = check_input_scales,
 };

@@ -1,4 +1,4 @@
-// Variables of the serving process that stand for a knob that was not given.
+// Variables of the serving process that count where a knob was not given.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Layout parameters by name. A variable of the serving process stands for some of those that were
-// not given. The tables of revisions choose rows by knobs; layouts check the rest.
+// Layout parameters by name. Where some of them were not given, a variable of the serving process
+// counts. The tables of revisions choose rows by knobs; layouts check the rest.
 #pragma once
 
 #include <array>
@@ -41,8 +41,8 @@ struct CompilerVersion {
 };
 // "12.9" -> {12, 9}; empty for other texts.
 [[nodiscard]] std::optional<CompilerVersion> compiler_version(std::string_view text);
-// Of the CUDA compiler that humming-kernels finds on the serving machine: knob cuda_compiler; empty
-// where it was not given. Throws Error::usage for what is no version.
+// The CUDA compiler that humming-kernels finds on the serving machine: knob cuda_compiler. Empty where
+// the knob was not given. Throws Error::usage for a text that is not a version.
 [[nodiscard]] std::optional<CompilerVersion> cuda_compiler(const Target& target);
 
 // Throws Error::usage for a knob of the target whose value is wrong, also where its layout does not ask

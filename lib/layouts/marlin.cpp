@@ -1,21 +1,8 @@
-// MARLIN and BATCHED_MARLIN, both families alike, any architecture; rows keep their loaded order.
+// MARLIN and BATCHED_MARLIN, both families alike, any architecture; rows keep their loaded order. The
+// tiles are mma_tiles.hpp's: mma_weight_tiles, with fp8 activations w8_activation_weight_tiles. With
+// the params dtype float16 scale bytes and biases pass through float16, which loses values.
 //
-// Per expert and matrix, N = rows, K = columns: w13 N = 2I, K = H; w2 N = H, K = I. `/` is integer
-// division.
-//
-//   weight  I32 [E, K/16, 2N]        mma_weight_tiles (mma_tiles.hpp)
-//                                    w8_activation_weight_tiles with fp8 activations
-//   scale   U8 (e8m0) [E, K/32, N]   (n, g) -> [g][c], stated below
-//   bias    params dtype [E, N]      mma_bias_order; optional
-//
-//   c = 64*(n/64) + 8*(n%8) + 4*((n/32)%2) + 2*((n/8)%2) + (n/16)%2                  (n = 9: 10)
-//   with fp8 activations c is the bias order of n, and 6 is added to the byte
-//
-// Params dtype float16: scale bytes and biases pass through float16, which loses values.
-// Preconditions: N % 64 == 0, K % 32 == 0; fp8: no scale byte above 249.
-// Source: vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py
-// (prepare_moe_mxfp4_layer_for_marlin), marlin_utils.py,
-// csrc/quantization/marlin/gptq_marlin_repack.cu.
+// Example: the scale of row n = 9 goes to column 10.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +10,9 @@
 #include "lib/core/error.hpp"
 #include "lib/layouts/all.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/mma_tiles.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/element_map.hpp"
 #include "lib/steps/float_recodings.hpp"
 
@@ -156,45 +145,39 @@ std::string check_fp8_scales(const LayoutInput& input, Slot slot, ConstBytes gra
       .reference_type("AssertionError");
 }
 
+constexpr std::string_view kMarlinOutputs =
+    "w13_weight, w2_weight: I32 [E, K/16, 2N]\n"
+    "w13_weight_scale, w2_weight_scale: U8 [E, S, N] (e8m0)\n"
+    "w13_bias, w2_bias: BF16 or F16 [E, N] (params_dtype), when loaded";
+constexpr std::string_view kMarlinSource =
+    "vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py (prepare_moe_mxfp4_layer_for_marlin), "
+    "marlin_utils.py, csrc/quantization/marlin/gptq_marlin_repack.cu";
+
 }  // namespace
 
 const Layout kMarlinW4A16Layout = {
     .id = "marlin/w4a16",
-    .backends = "MARLIN, BATCHED_MARLIN",
-    .outputs_doc =
-        "w13_weight I32 [E, H/16, 4I]; w2_weight I32 [E, I/16, 2H]\n"
-        "w13_weight_scale U8 (e8m0) [E, H/32, 2I]; w2_weight_scale [E, I/32, H]\n"
-        "w13_bias BF16 or F16 (params_dtype) [E, 2I]; w2_bias [E, H]",
+    .outputs_doc = kMarlinOutputs,
     .formula =
-        "N rows, K columns: w13 N = 2I, K = H; w2 N = H, K = I; / is integer division\n"
         "code (n, k) = nibble P of word [k/16][c], c = 128*(n/64) + 16*(n%8) + 4*((k%8)/2) + "
         "(n%64)/16, P = 4*(k%2) + 2*((n/8)%2) + (k/8)%2\n"
         "scale (n, g) -> [g][64*(n/64) + 8*(n%8) + 4*((n/32)%2) + 2*((n/8)%2) + (n/16)%2]\n"
         "bias n -> 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
     .preconditions = "H a multiple of 64, I of 32",
-    .source =
-        "vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py, "
-        "prepare_moe_mxfp4_layer_for_marlin",
-    .kernel_library = "",
+    .source = kMarlinSource,
     .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::k16Bit); },
-    .check_data = nullptr,
 };
 
 const Layout kMarlinW4A8Fp8Layout = {
     .id = "marlin/w4a8-fp8",
-    .backends = "MARLIN, BATCHED_MARLIN with marlin_input_dtype=fp8",
-    .outputs_doc = "as marlin/w4a16",
+    .outputs_doc = kMarlinOutputs,
     .formula =
-        "N rows, K columns: w13 N = 2I, K = H; w2 N = H, K = I; / is integer division\n"
         "code (n, k) = nibble P of the expert's word W = 128*((k/32)*(N/32) + n/32) + 16*(n%8) + "
         "4*((k%16)/4) + (n%32)/8, P = 2*(k%4) + (k/16)%2\n"
         "scale (n, g) + 6 -> [g][32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2]\n"
         "bias n -> 32*(n/32) + 8*((n%8)/2) + 2*((n%32)/8) + n%2",
     .preconditions = "H a multiple of 64, I of 32; no scale byte above 249",
-    .source =
-        "vLLM a2c8fc6657 quantization/utils/marlin_utils_fp4.py, "
-        "prepare_moe_mxfp4_layer_for_marlin",
-    .kernel_library = "",
+    .source = kMarlinSource,
     .outputs = [](const LayoutInput& input) { return marlin_outputs(input, Activation::kFp8); },
     .check_data = check_fp8_scales,
 };

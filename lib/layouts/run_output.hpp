@@ -8,7 +8,7 @@
 #include <limits>
 #include <span>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/steps/schedule.hpp"
 
 namespace mxfp4 {
@@ -53,7 +53,7 @@ struct ScheduleBytes {
 // No member of schedule_bytes() is larger; found without making a schedule.
 [[nodiscard]] ScheduleBytes most_schedule_bytes(std::span<const Output* const> outputs);
 
-// Writes one granule of the output: exactly program.out_bytes() bytes, every one of them. `granule`
+// Writes one granule of the output: exactly program.out_bytes() bytes, each of which is set. `granule`
 // holds one granule of each slot of slots_read(). `scratch` has at least scratch_bytes(output,
 // Direction::kForward) bytes; no buffer overlaps another. Throws Error::internal when a size is not
 // the planned one.

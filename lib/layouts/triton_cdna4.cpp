@@ -1,18 +1,11 @@
-// TRITON, TRITON_UNFUSED and AITER_TRITON_MXFP4_BF16 on gfx950: values as loaded, scales in CDNA4 order.
+// TRITON, TRITON_UNFUSED and AITER_TRITON_MXFP4_BF16 on gfx950: values as loaded, scales in CDNA4
+// order, which older packages call GFX950MXScaleLayout. The reference scrambles sizes that are not
+// multiples of 256, and does not check.
 //
-//   w13_weight, w2_weight              U8 [E, N, C]            as loaded
-//   w13_weight_scale, w2_weight_scale  U8 [E, N/32, 32 S]
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]     optional
-//
-// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Scale (n, s) -> row R = n >> 5,
-//   col = 256(s >> 3) + 64(s & 3) + 4(n & 15) + 2((s >> 2) & 1) + ((n >> 4) & 1)
-// Example: (n, s) = (53, 13) -> R = 1, col = 343.
-//
-// Preconditions: H and I multiples of 256 (the reference does not check, and scrambles other
-// sizes). Source: triton_kernels 3.6.0 tensor_details/layout_details/cdna4_scale.py; older packages
-// call the same permutation GFX950MXScaleLayout.
+// Example: scale (n, s) = (53, 13) -> row 1, column 343.
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 
 namespace mxfp4 {
@@ -42,7 +35,7 @@ std::vector<Output> triton_cdna4_row_interleaved_outputs(const LayoutInput& inpu
 constexpr std::string_view kTritonCdna4Outputs =
     "w13_weight, w2_weight: U8 [E, N, C]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, N/32, 32*S]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+    "w13_bias, w2_bias: F32 [E, N], when loaded";
 constexpr std::string_view kTritonCdna4Formula =
     "value byte (n,c): as loaded\n"
     "scale (n,s): row n>>5, column 256*(s>>3) + 64*(s&3) + 4*(n&15) + 2*((s>>2)&1) + ((n>>4)&1)";
@@ -63,31 +56,26 @@ const TritonSwizzle kCdna4ScaleSwizzle = {
 
 const Layout kTritonCdna4Layout = {
     .id = "triton/cdna4",
-    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on gfx950",
     .outputs_doc = kTritonCdna4Outputs,
     .formula = kTritonCdna4Formula,
     .preconditions = "H and I multiples of 256",
     .source = kTritonCdna4Source,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_cdna4_outputs,
-    .check_data = nullptr,
 };
 
 const Layout kTritonCdna4KInterleavedLayout = {
     .id = "triton/cdna4-k-interleaved",
-    .backends = "TRITON (generic), on gfx950",
     .outputs_doc = kTritonCdna4Outputs,
     .formula = kTritonCdna4KFormula,
     .preconditions = "H and I multiples of 256",
     .source = kTritonCdna4Source,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_cdna4_k_interleaved_outputs,
-    .check_data = nullptr,
 };
 
 const Layout kTritonCdna4RowInterleavedLayout = {
     .id = "triton/cdna4-row-interleaved",
-    .backends = "AITER_TRITON_MXFP4_BF16 (generic), on gfx950",
     .outputs_doc = kTritonCdna4Outputs,
     .formula = kRowFormula,
     .preconditions = "H and I multiples of 256",
@@ -96,7 +84,6 @@ const Layout kTritonCdna4RowInterleavedLayout = {
         "fused_moe/oracle/mxfp4.py",
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_cdna4_row_interleaved_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

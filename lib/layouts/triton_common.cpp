@@ -3,6 +3,7 @@
 #include "lib/layouts/triton_common.hpp"
 
 #include "lib/core/checked.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {

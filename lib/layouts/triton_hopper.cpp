@@ -1,27 +1,12 @@
 // TRITON and TRITON_UNFUSED on capability 9.0: Hopper value and scale layouts (mma version 3, 8
-// warps).
+// warps). Value bytes move into 32-bit words, little-endian, and the bits of a word then mix, so that
+// the kernel can widen codes without shifts. Padding bytes are 0.
 //
-//   w13_weight, w2_weight              U8 [E, Np/4, 4 Cp]     Np = up(N, 16), Cp = up(C, 32)
-//   w13_weight_scale, w2_weight_scale  U8 [E, Np/32, 32 Sp]   Np = up(N, 256), Sp = up(S, 2)
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]    optional
-//
-// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32. Padding bytes are 0.
-// Value byte (n, c) -> row R, 32-bit word q (little-endian) of that row, slot of the word:
-//   R = 4(n >> 4) + ((n >> 1) & 3)      q = 32(c >> 5) + 16(n & 1) + 4(c & 3) + ((c >> 3) & 3)
-//   slot = 2((c >> 2) & 1) + ((n >> 3) & 1)
-// The four bytes b0..b3 of a word then mix: half(low nibbles) | half(high nibbles) << 16, where
-// half puts the bits of the codes a, b, c, d of slots 0..3 as
-//   bit 15  14  13  12  11  10  9   8..6  5..3  2..0
-//       a.3 d.3 d.0 b.3 d.2 d.1 c.3 a.210 b.210 c.210
-// Scale (n, s) -> R = 8(n / 256) + ((n >> 4) & 7),
-//   col = 64(s >> 1) + 32((n >> 7) & 1) + 4(n & 7) + 2(s & 1) + ((n >> 3) & 1)
 // Example: a lone byte 0xB4 at (n, c) = (13, 45) of N = 16, C = 64 gives word 53 of row 2 the value
-// 0x64000800; the scale (n, s) = (413, 3) goes to R = 9, col = 119.
-//
-// Preconditions: none (H % 64 == 0 for the k-interleaved variant).
-// Source: triton_kernels 3.6.0 tensor_details/layout_details/hopper_value.py and hopper_scale.py.
+// 0x64000800; the scale (n, s) = (413, 3) goes to row 9, column 119.
 #include "lib/core/checked.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
@@ -67,11 +52,15 @@ std::vector<Output> triton_hopper_k_interleaved_outputs(const LayoutInput& input
 constexpr std::string_view kTritonHopperOutputs =
     "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,2)]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
     "kernel option to set: split_k=1";
 constexpr std::string_view kTritonHopperFormula =
     "value byte (n,c): row 4*(n>>4) + ((n>>1)&3), word 32*(c>>5) + 16*(n&1) + 4*(c&3) + "
-    "((c>>3)&3), slot 2*((c>>2)&1) + ((n>>3)&1); the word's code bits then mix\n"
+    "((c>>3)&3), slot 2*((c>>2)&1) + ((n>>3)&1)\n"
+    "the four bytes of a word then mix: half(low nibbles) | half(high nibbles) << 16, where half "
+    "puts the bits of the codes a, b, c, d of slots 0..3 as\n"
+    "  bit 15  14  13  12  11  10  9   8..6  5..3  2..0\n"
+    "      a.3 d.3 d.0 b.3 d.2 d.1 c.3 a.210 b.210 c.210\n"
     "scale (n,s): row 8*(n/256) + ((n>>4)&7), column 64*(s>>1) + 32*((n>>7)&1) + 4*(n&7) + "
     "2*(s&1) + ((n>>3)&1)";
 constexpr std::string_view kTritonHopperKFormula =
@@ -106,26 +95,22 @@ const TritonSwizzle kHopperScaleSwizzle = {"HopperMXScaleLayout",
 
 const Layout kTritonHopperLayout = {
     .id = "triton/hopper",
-    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0",
     .outputs_doc = kTritonHopperOutputs,
     .formula = kTritonHopperFormula,
     .preconditions = "none",
     .source = kTritonHopperSource,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_hopper_outputs,
-    .check_data = nullptr,
 };
 
 const Layout kTritonHopperKInterleavedLayout = {
     .id = "triton/hopper-k-interleaved",
-    .backends = "TRITON (generic), on capability 9.0",
     .outputs_doc = kTritonHopperOutputs,
     .formula = kTritonHopperKFormula,
     .preconditions = "H a multiple of 64",
     .source = kTritonHopperSource,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_hopper_k_interleaved_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,17 +1,10 @@
 // TRITON and TRITON_UNFUSED on capability 9.0, with the values first padded to multiples of 64 both
-// ways: the layouts of triton_hopper.cpp for N64 = up(N, 64) rows of C64 = up(C, 64) bytes.
+// ways: otherwise the layouts of triton_hopper.cpp.
 //
-//   w13_weight, w2_weight              U8 [E, N64/4, 4 C64]
-//   w13_weight_scale, w2_weight_scale  as triton/hopper
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]    optional
-//
-// Example: H = 2880 has C = 1440 and C64 = 1472, so a row of w13's output has 5888 bytes.
-//
-// Preconditions: none (H % 64 == 0 for the k-interleaved variant).
-// Source: vLLM 0.21.0 quantization/utils/mxfp4_utils.py, _swizzle_mxfp4, and the triton_kernels in
-// its wheel, tensor_details/layout_details/hopper_value.py and hopper_scale.py.
+// Example: H = 2880 has C = 1440, padded 1472, so a row of w13's output has 5888 bytes.
 #include "lib/core/checked.hpp"
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
@@ -49,7 +42,7 @@ std::vector<Output> triton_hopper_64_k_interleaved_outputs(const LayoutInput& in
 constexpr std::string_view kTritonHopper64Outputs =
     "w13_weight, w2_weight: U8 [E, up(N,64)/4, 4*up(C,64)]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,2)]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
     "kernel option to set: split_k=1";
 constexpr std::string_view kTritonHopper64Formula =
     "value byte (n,c), rows and columns padded to multiples of 64 with 0: as triton/hopper\n"
@@ -66,26 +59,22 @@ constexpr std::string_view kTritonHopper64Library = "triton_kernels in the wheel
 
 const Layout kTritonHopper64Layout = {
     .id = "triton/hopper-64",
-    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0, vLLM 0.21.0",
     .outputs_doc = kTritonHopper64Outputs,
     .formula = kTritonHopper64Formula,
     .preconditions = "none",
     .source = kTritonHopper64Source,
     .kernel_library = kTritonHopper64Library,
     .outputs = triton_hopper_64_outputs,
-    .check_data = nullptr,
 };
 
 const Layout kTritonHopper64KInterleavedLayout = {
     .id = "triton/hopper-64-k-interleaved",
-    .backends = "TRITON (generic), on capability 9.0, vLLM 0.21.0",
     .outputs_doc = kTritonHopper64Outputs,
     .formula = kTritonHopper64KFormula,
     .preconditions = "H a multiple of 64",
     .source = kTritonHopper64Source,
     .kernel_library = kTritonHopper64Library,
     .outputs = triton_hopper_64_k_interleaved_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,18 +1,9 @@
 // TRITON and TRITON_UNFUSED on capability 9.0, with the scale columns first padded to a multiple of
-// 4: the layouts of triton_hopper.cpp for S4 = up(S, 4) columns instead of S.
+// 4: otherwise the layouts of triton_hopper.cpp.
 //
-//   w13_weight, w2_weight              as triton/hopper
-//   w13_weight_scale, w2_weight_scale  U8 [E, Np/32, 32 S4]   Np = up(N, 256)
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]    optional
-//
-// Scale (n, s) -> R = 8(n / 256) + ((n >> 4) & 7),
-//   col = 64(s >> 1) + 32((n >> 7) & 1) + 4(n & 7) + 2(s & 1) + ((n >> 3) & 1); other bytes are 0.
-// Example: H = 2880 has S = 90 and S4 = 92; the scale (n, s) = (413, 3) goes to R = 9, col = 119.
-//
-// Preconditions: none (H % 64 == 0 for the k-interleaved variant).
-// Source: vLLM 017e9f4448 quantization/utils/mxfp4_utils.py, _swizzle_mxfp4; triton_kernels 3.5.1
-// tensor_details/layout_details/hopper_value.py and hopper_scale.py.
+// Example: H = 2880 has S = 90, padded 92; the scale (n, s) = (413, 3) goes to row 9, column 119.
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 
 namespace mxfp4 {
@@ -41,7 +32,7 @@ std::vector<Output> triton_hopper_s4_k_interleaved_outputs(const LayoutInput& in
 constexpr std::string_view kTritonHopperS4Outputs =
     "w13_weight, w2_weight: U8 [E, up(N,16)/4, 4*up(C,32)]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, up(N,256)/32, 32*up(S,4)]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded\n"
+    "w13_bias, w2_bias: F32 [E, N], when loaded\n"
     "kernel option to set: split_k=1";
 constexpr std::string_view kTritonHopperS4Formula =
     "value byte (n,c): as triton/hopper\n"
@@ -59,26 +50,22 @@ constexpr std::string_view kTritonHopperS4Library = "triton_kernels 3.5.1";
 
 const Layout kTritonHopperS4Layout = {
     .id = "triton/hopper-s4",
-    .backends = "TRITON (gpt_oss), TRITON_UNFUSED, on capability 9.0",
     .outputs_doc = kTritonHopperS4Outputs,
     .formula = kTritonHopperS4Formula,
     .preconditions = "none",
     .source = kTritonHopperS4Source,
     .kernel_library = kTritonHopperS4Library,
     .outputs = triton_hopper_s4_outputs,
-    .check_data = nullptr,
 };
 
 const Layout kTritonHopperS4KInterleavedLayout = {
     .id = "triton/hopper-s4-k-interleaved",
-    .backends = "TRITON (generic), on capability 9.0",
     .outputs_doc = kTritonHopperS4Outputs,
     .formula = kTritonHopperS4KFormula,
     .preconditions = "H a multiple of 64",
     .source = kTritonHopperS4Source,
     .kernel_library = kTritonHopperS4Library,
     .outputs = triton_hopper_s4_k_interleaved_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

@@ -1,18 +1,10 @@
 // TRITON and TRITON_UNFUSED where no swizzle exists (CUDA below 9.0, ROCm other than gfx950, XPU):
-// values and scales as loaded, viewed transposed.
+// values and scales as loaded. The engine's view is [E, C, N] with strides (N C, 1, C).
 //
-//   w13_weight, w2_weight              U8 [E, N, C]            as loaded
-//   w13_weight_scale, w2_weight_scale  U8 [E, N, S]            as loaded
-//   w13_bias, w2_bias                  F32 [E, 2I], [E, H]     optional
-//
-// w13: N = 2I, C = H/2, S = H/32; w2: N = H, C = I/2, S = I/32.
-//   out[e][n][c] = in[e][n][c]; the engine's view is [E, C, N] with strides (N C, 1, C)
 // Example: k-interleaved, the scales 0 1 2 3 of a w13 row (H = 128) become 0 2 1 3. Row-interleaved,
 // the rows 0 1 2 3 of w13 (I = 2: gate, gate, up, up) become 0 2 1 3.
-//
-// Preconditions: none (H % 64 == 0 for the k-interleaved variant).
-// Source: triton_kernels 3.6.0 tensor_details/layout_details/strided.py.
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 
 namespace mxfp4 {
@@ -36,7 +28,7 @@ std::vector<Output> triton_strided_row_interleaved_outputs(const LayoutInput& in
 constexpr std::string_view kTritonStridedOutputs =
     "w13_weight, w2_weight: U8 [E, N, C]\n"
     "w13_weight_scale, w2_weight_scale: U8 [E, N, S]\n"
-    "w13_bias, w2_bias: F32 [E, 2I], [E, H], when loaded";
+    "w13_bias, w2_bias: F32 [E, N], when loaded";
 constexpr std::string_view kTritonStridedSource =
     "triton_kernels 3.6.0 layout_details/strided.py; vLLM a2c8fc6657 "
     "quantization/utils/mxfp4_utils.py, _swizzle_mxfp4";
@@ -47,33 +39,26 @@ const TritonSwizzle kStridedSwizzle = {"StridedLayout", "None", {}, append_nothi
 
 const Layout kTritonStridedLayout = {
     .id = "triton/strided",
-    .backends =
-        "TRITON (gpt_oss), TRITON_UNFUSED, AITER_TRITON_MXFP4_BF16 (gpt_oss), on targets without a "
-        "swizzle; AITER_MXFP4_BF16 (generic) on gfx1250",
     .outputs_doc = kTritonStridedOutputs,
     .formula = "values and scales as loaded",
     .preconditions = "none",
     .source = kTritonStridedSource,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_strided_outputs,
-    .check_data = nullptr,
 };
 
 const Layout kTritonStridedKInterleavedLayout = {
     .id = "triton/strided-k-interleaved",
-    .backends = "TRITON (generic), on targets without a swizzle",
     .outputs_doc = kTritonStridedOutputs,
     .formula = "w13: index d of the last axis takes (d>>1) + (d&1)*(n/2)\nw2: as loaded",
     .preconditions = "H a multiple of 64",
     .source = kTritonStridedSource,
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_strided_k_interleaved_outputs,
-    .check_data = nullptr,
 };
 
 const Layout kTritonStridedRowInterleavedLayout = {
     .id = "triton/strided-row-interleaved",
-    .backends = "AITER_TRITON_MXFP4_BF16 (generic), on targets without a swizzle",
     .outputs_doc = kTritonStridedOutputs,
     .formula = "w13: row 2i+g takes row g*I+i, biases too\nw2: as loaded",
     .preconditions = "none",
@@ -81,7 +66,6 @@ const Layout kTritonStridedRowInterleavedLayout = {
         "triton_kernels 3.6.0 layout_details/strided.py; vLLM 0.30.0 fused_moe/oracle/mxfp4.py",
     .kernel_library = "triton_kernels 3.6.0",
     .outputs = triton_strided_row_interleaved_outputs,
-    .check_data = nullptr,
 };
 
 }  // namespace mxfp4

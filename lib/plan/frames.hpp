@@ -1,5 +1,5 @@
 // How a tensor is cut into frames. Only the tensor decides, never threads or memory, so the same
-// input gives the same file; frames end at granule ends, so one expert decodes alone.
+// input gives the same file; frames end at granule ends, so one expert can be decoded by itself.
 #pragma once
 
 #include <algorithm>

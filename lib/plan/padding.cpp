@@ -16,8 +16,8 @@ bool pads(const Output& output, const Assembly& assembly) {
   return copied < assembly.loaded.bytes() || output.program.out_bytes() > output.program.in_bytes();
 }
 
-// Memory for find_padding(): fresh pages cost more than what is done with them, so it is taken in
-// large ones, and the granule takes that of the weights.
+// Memory for find_padding(). Fresh pages cost more than the work on them, so the memory is taken in
+// large pages, and the granule reuses the memory of the weights.
 struct Memory {
   Buffer weights_and_granule;
   Buffer loaded;

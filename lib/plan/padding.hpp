@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/load/slice.hpp"
 
 namespace mxfp4 {
@@ -25,7 +25,7 @@ struct PaddingRun {
 // that they save.
 inline constexpr int64_t kLeastPadding = 1024;
 
-// The runs in one granule of `output`, ascending; `assembly` is that of its slot. None for outputs
+// The runs in one granule of `output`, ascending; `assembly` belongs to its slot. None for outputs
 // that compute (a combination). Takes the time and the buffers of making one granule.
 [[nodiscard]] std::vector<PaddingRun> find_padding(const Output& output, const Assembly& assembly);
 

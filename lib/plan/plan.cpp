@@ -9,7 +9,9 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/run_output.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/plan/cut.hpp"
 #include "lib/plan/frames.hpp"
 
@@ -219,7 +221,7 @@ Plan make_plan(const ModelLayers& model, std::vector<RankSlice> ranks, const Pla
   Plan plan;
   plan.ranks = std::move(ranks);
   OutputCache cache(options);
-  // Tensor-parallel ranks cut the same experts, so one read serves all of them; expert-parallel
+  // Tensor-parallel ranks cut the same experts, so one read serves all ranks; expert-parallel
   // ranks share nothing, and each is written on its own.
   const bool shared = same_experts(plan.ranks);
   std::vector<std::vector<size_t>> files_of_layers;

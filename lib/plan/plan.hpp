@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/cut.hpp"

@@ -9,6 +9,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 namespace {

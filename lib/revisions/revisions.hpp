@@ -6,11 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
 #include "lib/oracle/rule_set.hpp"
 #include "lib/revisions/releases.hpp"
 
 namespace mxfp4 {
+
+struct Layout;
 
 // All revisions, oldest first.
 [[nodiscard]] std::span<const Release* const> all_releases();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
 #include "lib/oracle/rule_set.hpp"
 #include "lib/revisions/releases.hpp"
 

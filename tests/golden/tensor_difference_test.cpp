@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/recodings.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 

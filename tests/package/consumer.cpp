@@ -8,6 +8,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/conversion/restore.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace {
@@ -40,7 +41,7 @@ std::vector<std::byte> round_trip(const fs::path& model, mxfp4::Backend backend,
         plan.manifests, *checkpoint.source);
     mxfp4::Repack repack(checkpoint, conversion, plan, output, {});
     repack.run({});
-    std::printf("%s: %lld bytes\n", std::string(conversion.layout->id).c_str(),
+    std::printf("%s: %lld bytes\n", std::string(mxfp4::id_of(*conversion.layout)).c_str(),
                 static_cast<long long>(repack.commit().data_bytes));
   }
   const mxfp4::Manifest manifest = mxfp4::read_manifest(scratch / "packed");

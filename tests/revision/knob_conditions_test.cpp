@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {

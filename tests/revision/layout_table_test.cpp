@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/layouts/layout.hpp"
+#include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/property/target_space.hpp"
 
@@ -60,21 +62,45 @@ TEST(LayoutTable, LayoutsDescribeThemselves) {
     EXPECT_FALSE(layout->id.empty());
     EXPECT_TRUE(ids.insert(layout->id).second) << "two layouts have this id";
     EXPECT_EQ(layout_by_id(layout->id), layout);
-    for (std::string_view text : {layout->backends, layout->outputs_doc, layout->formula,
-                                  layout->preconditions, layout->source}) {
+    for (std::string_view text :
+         {layout->outputs_doc, layout->formula, layout->preconditions, layout->source}) {
       EXPECT_FALSE(text.empty());
     }
     EXPECT_NE(layout->outputs, nullptr);
   }
 }
 
-// The documentation of a layout names every backend whose row points at it.
-TEST(LayoutTable, LayoutsNameTheirBackends) {
-  for (const LayoutRow& row : revision_by_name("vllm-2026-05-18").layouts) {
-    if (row.layout == nullptr) continue;
-    EXPECT_NE(row.layout->backends.find(backend_name(row.backend)), std::string_view::npos)
-        << row.layout->id << " does not name " << backend_name(row.backend);
+// "CPU: vllm-2026-05-18 to 0.31.0" of a layout that the rows do not name before or after.
+TEST(LayoutUses, SayWhichReleasesHaveTheRow) {
+  for (const Layout* layout : all_layouts()) {
+    const auto uses = layout_uses(*layout);
+    EXPECT_FALSE(uses.empty()) << layout->id;
+    for (const LayoutUse& use : uses) {
+      SCOPED_TRACE(std::string(layout->id) + ": " + layout_use_text(use));
+      std::vector<bool> has;
+      for (const RuleSet* rules : all_revisions()) {
+        has.push_back(std::ranges::any_of(rules->layouts, [&](const LayoutRow& row) {
+          return row.layout == layout && row.backend == use.backends.front() &&
+                 row.family == use.family && condition_words(*rules, row) == use.when;
+        }));
+      }
+      EXPECT_EQ(use.releases.empty(), std::ranges::all_of(has, std::identity()));
+      EXPECT_EQ(use.releases.ends_with(" on"), has.back() && !use.releases.empty());
+    }
   }
+}
+
+TEST(LayoutUses, AreLinesForPeople) {
+  const auto lines = [](std::string_view id) {
+    std::vector<std::string> lines;
+    for (const LayoutUse& use : layout_uses(*layout_by_id(id)))
+      lines.push_back(layout_use_text(use));
+    return lines;
+  };
+  EXPECT_EQ(lines("flashinfer/cutlass-sm90-scales"),
+            std::vector<std::string>{"FLASHINFER_CUTLASS_MXFP4_BF16 (gpt_oss): 0.21.0"});
+  EXPECT_EQ(lines("deepgemm/mega-moe"),
+            std::vector<std::string>{"DEEP_GEMM_MEGA_MOE (generic), chosen by the model"});
 }
 
 TEST(LayoutTable, GenericRefusalsUseTheReferenceWords) {

@@ -6,6 +6,7 @@
 
 #include "formats/decision/compare_revisions.hpp"
 #include "formats/decision/next_step.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 #include "tests/unit/rules.hpp"

@@ -7,7 +7,9 @@
 #include <random>
 
 #include "lib/layouts/all.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/layouts/run_output.hpp"
+#include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {
 namespace {
