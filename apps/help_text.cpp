@@ -153,7 +153,9 @@ std::string help_text(const CLI::App& app) {
   append_options(out, app);
   out += app.get_parent() != nullptr
              ? "\nman mxfp4-repack explains them all.\n"
-             : "\nFlags: mxfp4-repack COMMAND --help. All else: man mxfp4-repack.\n";
+             : "\nFlags: mxfp4-repack COMMAND --help. All else: man mxfp4-repack.\n"
+               "Guides: tutorial, how to, Kubernetes, Python: man/guide of the source tree, or\n"
+               "/usr/share/doc/mxfp4-repack/guide.\n";
   return out;
 }
 
