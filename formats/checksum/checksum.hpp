@@ -28,10 +28,10 @@ class ChecksumBlocks {
   // Calls sink(sums of some whole blocks) for the blocks that `bytes` completes.
   template <class Sink>
   void feed(ConstBytes bytes, Sink&& sink);
-  // As feed(), from a block's start on, for bytes whose whole blocks are summed elsewhere.
+  // Like feed(), from a block's start on, for bytes whose whole blocks are summed elsewhere.
   void feed_summed(ConstBytes bytes);
   // Takes over the last whole block of `last`, whose blocks followed this stream's. This stream
-  // must have no open bytes; those of `last` are not taken over.
+  // must have no open bytes. The open bytes of `last` are not taken over.
   void continue_from(const ChecksumBlocks& last) { tail_ = last.tail_; }
   void clear() { open_bytes_ = 0; }
 

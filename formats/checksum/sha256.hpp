@@ -1,6 +1,6 @@
 // SHA-256 (FIPS 180-4), for the optional "sha256" of a tensor in a raw manifest. Written here
 // because no package that the build uses has it, and a cryptographic library would be a dependency
-// for this field alone.
+// for only this field.
 #pragma once
 
 #include <array>

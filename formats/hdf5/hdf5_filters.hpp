@@ -17,7 +17,7 @@
 
 namespace mxfp4 {
 
-// As many as the library allows; Hdf5Chunk::skipped has a bit for each.
+// The most filters that the library allows; Hdf5Chunk::skipped has a bit for each.
 inline constexpr size_t kMaxHdf5Filters = 32;
 
 struct Hdf5Filter {

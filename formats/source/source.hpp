@@ -1,5 +1,5 @@
-// The interface that every container of tensors implements. checkpoint/open_source.hpp tells by a
-// file's content which container it is.
+// The interface that every container of tensors implements. checkpoint/open_source.hpp recognises
+// the container by a file's content.
 //
 // Every source can read(). A source whose container stores plain bytes also gives a view() of its
 // map, which saves a copy into a buffer. Measured with one thread, five pairs of runs: read()

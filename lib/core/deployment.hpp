@@ -45,7 +45,7 @@ struct Deployment {
   Platform platform = Platform::kOther;
   std::string arch;                        // "sm90", "gfx950", "x86_64" or empty
   std::set<std::string> libs;              // kernel packages present on the serving machine
-  std::string cuda_compiler;               // version of humming-kernels' there; empty: not told
+  std::string cuda_compiler;               // version of humming-kernels' there; empty: not known
   std::map<std::string, std::string> env;  // the serving process's environment, nothing else
   Selector selector = Selector::kGptOss;
   std::string moe_backend = "auto";
@@ -53,11 +53,11 @@ struct Deployment {
   std::optional<std::string> model_activation;     // the checkpoint's own activation key, by name
   std::optional<std::string> weight_override;      // quantization_config.moe.weight, by name
   std::string activation = "swigluoai";
-  bool activation_assumed = false;  // neither a flag nor a config told it
+  bool activation_assumed = false;  // neither a flag nor a config has it
   bool is_act_and_mul = true;
   std::string routing_method = "Renormalize";
   bool lora = false;
-  // Facts of the model that some revisions test; a fact that was not told is as in gpt-oss.
+  // Facts of the model that some revisions test; a fact that nobody gave is as in gpt-oss.
   std::optional<int64_t> num_experts;        // of the whole model
   std::optional<int64_t> local_experts;      // of one rank
   std::optional<int64_t> hidden_size;        // before rounding
@@ -83,7 +83,7 @@ struct Target {
   Platform platform = Platform::kOther;
   std::string arch;
   int64_t world_size = 1;                    // tensor parallel size of the serving process
-  std::string activation;                    // "silu", ...; empty: not told
+  std::string activation;                    // "silu", ...; empty: not known
   std::map<std::string, std::string> knobs;  // params_dtype, marlin_input_dtype, ...
   std::map<std::string, std::string> env;
 

@@ -19,8 +19,8 @@ enum class ErrorKind {
 };
 
 // Usage:  throw Error::input("[3] does not match 16 bytes").at_key("shape").in_file(path);
-// what() is "<outermost place>: ...: <innermost place>: <message>". Code that tells errors
-// apart asks kind(), key() and file(), never the text.
+// what() is "<outermost place>: ...: <innermost place>: <message>". Code that treats
+// errors differently asks kind(), key() and file(), never the text.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message);
@@ -39,7 +39,7 @@ class Error : public std::exception {
   Error& at_key(std::string_view key);
   // The same for the file; file() is the innermost.
   Error& in_file(std::string_view file);
-  // One line that tells the obvious next step; printed after the error.
+  // The obvious next step in one line, printed after the error.
   Error& hint(std::string text);
   // Marks a file that exists and that the system does not let us read; its content may be good.
   Error& unreadable();

@@ -1,6 +1,6 @@
 // Conversions between the bit patterns of F32, BF16 and F16, rounding to nearest even. Widening is
 // exact and keeps NaN payloads. Rounding makes any NaN 0x7FFF, as the GPU's conversion instructions
-// do, unless it is told otherwise.
+// do, except where a function says otherwise.
 #pragma once
 
 #include <bit>

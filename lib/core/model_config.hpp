@@ -27,7 +27,7 @@ struct Quantization {
   std::string name;  // quant_method as written: "mxfp4", "quark", "compressed-tensors", "fp8", ...
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
   // How activations are quantized. Quark: one of "", "fp8_per_tensor_static", "mxfp4", "fp6".
-  // compressed-tensors: dynamic FP8 alone, as "fp8_per_token", "fp8_per_block_dynamic" (groups of
+  // compressed-tensors: only dynamic FP8, as "fp8_per_token", "fp8_per_block_dynamic" (groups of
   // 128), "fp8_per_group_32" or "fp8_per_group" (others); anything else is ""; "several" where it is
   // not known which group of modules the experts are in.
   std::string activation;
@@ -37,7 +37,7 @@ struct Quantization {
   std::string routed_experts{};
 };
 
-// Fields absent from the file are empty. Sizes are those of the whole model, unsharded.
+// Fields absent from the file are empty. Sizes belong to the whole model, unsharded.
 struct ModelConfig {
   std::string file;  // for messages
   std::string model_type;
@@ -72,8 +72,8 @@ struct ModelConfig {
   std::optional<bool> norm_topk_prob;
   std::optional<double> routed_scaling_factor;
   std::string hidden_act;
-  bool situ_linear_beta = false;  // activation_situ_linear_beta is told
-  bool latent_experts = false;    // routed_expert_hidden_size is told
+  bool situ_linear_beta = false;  // activation_situ_linear_beta is there
+  bool latent_experts = false;    // routed_expert_hidden_size is there
   std::string scoring_func;
   std::string topk_method;
   bool original_gpt_oss = false;   // the original (not hub) form of gpt-oss

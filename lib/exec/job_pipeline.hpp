@@ -25,7 +25,7 @@ struct JobStages {
   std::function<void(const Job&, Buffers&)> finish{};
 };
 
-// As many jobs of at most `job_cost` bytes in flight as `memory` bytes hold, at least one.
+// The number of jobs in flight: as many of `job_cost` bytes as `memory` holds, at least one.
 [[nodiscard]] inline PipelineLimits limits_for(int64_t memory, int64_t job_cost, int threads) {
   return {threads, tokens_for(memory, job_cost, threads)};
 }

@@ -14,7 +14,7 @@ namespace mxfp4::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-// `out` is aligned to a line and `bytes` is a multiple of it.
+// `out` is aligned to a line and `bytes` is whole lines.
 void stream_lines(const uint8_t* in, size_t bytes, uint8_t* out) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<uint8_t, 64> d;

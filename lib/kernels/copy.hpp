@@ -7,7 +7,7 @@
 
 namespace mxfp4::kernels {
 
-// As memcpy. With `streaming`, whole lines of `out` go past the caches; call finish_streaming()
+// Like memcpy. With `streaming`, whole lines of `out` go past the caches; call finish_streaming()
 // before another thread may look.
 void copy_bytes(const std::byte* in, int64_t bytes, bool streaming, std::byte* out) noexcept;
 

@@ -34,7 +34,7 @@ HWY_INLINE bool is_line(const uint8_t* at) { return reinterpret_cast<uintptr_t>(
 
 #if HWY_TARGET == HWY_SCALAR
 
-// The word whose bytes of row n begin at `row`, those of row n + 8 at `row8`.
+// The word made of the bytes of row n, from `row` on, and of row n + 8, from `row8` on.
 uint32_t packed_word(const uint8_t* row, const uint8_t* row8) {
   const auto half = [&](int shift) {
     const auto code = [shift](uint8_t byte) { return uint32_t{byte} >> shift; };
@@ -75,7 +75,7 @@ constexpr int64_t kBlocks =
     hn::MaxLanes(kBytes) / 16;  // rows n and n + 1 at once, or one after another
 
 // Byte orders of a block as it is loaded, 16 bytes of a row, which are two values of j. kByThread
-// puts the bytes of code a first, by (t, j), then those of c; kByColumn does so by (j, t).
+// puts the bytes of code a first, by (t, j), then the bytes of c; kByColumn orders them by (j, t).
 constexpr Table kByThread = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
 constexpr Table kByColumn = {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15};
 // Puts the 16 bytes of a code from order (t, j) into order (j, t), and back.
@@ -127,7 +127,7 @@ HWY_INLINE Bytes upper(D d, Bytes x, Bytes y) {
 }
 
 // The words of a patch, four a block. q0 to q3 hold t = 0 to 3, each by j, with kThreadFirst, and
-// j = 0 to 3, each by t, with kColumnFirst. A second block is that of the next row.
+// j = 0 to 3, each by t, with kColumnFirst. A second block belongs to the next row.
 struct Packed {
   Bytes q0, q1, q2, q3;
 };

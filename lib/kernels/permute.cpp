@@ -17,7 +17,7 @@ constexpr int64_t kShortAxis = 32;
 struct Block {
   static constexpr int64_t kMaxUnits = 1024;
   size_t outer = 0;   // axes that are left to walk
-  int64_t units = 1;  // 1: the innermost axis alone is too long
+  int64_t units = 1;  // 1: even the innermost axis is too long
   std::array<int64_t, kMaxUnits> offset;
 };
 

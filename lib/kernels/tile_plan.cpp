@@ -189,7 +189,7 @@ LoopNest tile_loops(std::vector<Loop> loops) {
 struct Group {
   std::vector<Label> before;  // register bits
   std::vector<Label> after;
-  Label block = 0;  // tells a register's second block from its first
+  Label block = 0;  // 1 in a register's second block, 0 in its first
   Label stored_block = 0;
   std::optional<int> block_exchange;
   std::vector<Label> others;  // the bits of the group's number
@@ -202,7 +202,7 @@ std::optional<Label> with_out_bit(const std::vector<Bit>& bits, size_t bit) {
   return static_cast<Label>(found - bits.begin());
 }
 
-// Lets output bit 5 tell the two blocks of a register apart, so that a stored register is half a
+// Lets output bit 5 be the two blocks of a register, so that a stored register is half a
 // line. Empty when no bit is left for the second block of a register.
 std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
                                 const Network& network) {
@@ -224,7 +224,7 @@ std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
   }
   std::erase(others, group.block);
 
-  // All registers or the fewest: the runner has code for these two numbers alone.
+  // All registers or the fewest: the runner has code only for these two numbers.
   if (group.before.size() + others.size() >= TilePlan::kRegisterBits) {
     while (group.before.size() < TilePlan::kRegisterBits) {
       group.before.push_back(others.front());

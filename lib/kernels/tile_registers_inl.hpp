@@ -1,5 +1,5 @@
-// Registers of tiles.cpp, which alone includes this: one or two 16-byte blocks, how they are loaded
-// and stored, and the steps of a TileNetwork (tile_plan.hpp) on a pair of them.
+// Register types for tiles.cpp, the only file that includes this: one or two 16-byte blocks, loads and
+// stores, and the steps of a TileNetwork (tile_plan.hpp) on two registers.
 //
 // Highway's own guard: the text is compiled once for each instruction set.
 #if defined(LIB_KERNELS_TILE_REGISTERS_INL_HPP_) == defined(HWY_TARGET_TOGGLE)

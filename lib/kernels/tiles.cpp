@@ -27,7 +27,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // Vectors that Highway emulates byte by byte gain nothing here. A compiler with sanitizers takes
-// minutes for an unrolled group of them.
+// minutes for an unrolled group of such vectors.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 void run(const TilePlan& plan, const uint8_t* in, const Upcoming&, bool, uint8_t* out) {
@@ -87,7 +87,7 @@ struct Tables {
 };
 
 #ifdef __clang__
-// As for the steps in tile_registers_inl.hpp.
+// The reason is the one in tile_registers_inl.hpp.
 #pragma clang attribute push(__attribute__((no_sanitize("undefined"))), apply_to = function)
 #endif
 

@@ -1,4 +1,4 @@
-// The part of XXH3 that reads every byte, cut so that any thread can do any of it. XXH3 (xxHash
+// The part of XXH3 that reads every byte, cut so that any thread can do any block. XXH3 (xxHash
 // 0.8, doc/xxhash_spec.md) takes long inputs in blocks of 1024 bytes: what a block adds to the
 // eight accumulators does not depend on what they hold. So blocks are summed apart, in any order,
 // and the sums, a sixteenth of the bytes, are folded in order; two streams that contain the same

@@ -51,7 +51,7 @@ bool is_input_scale(Slot slot) {
 }
 bool is_scale(Slot slot) { return slot == Slot::kW13WeightScale || slot == Slot::kW2WeightScale; }
 
-// Elements of the contraction dimension that one byte of a row stands for; 0: the rows are single
+// Elements of the contraction dimension that one byte of a row covers; 0: the rows are single
 // elements.
 int64_t elements_per_byte(Slot slot) {
   if (slot == Slot::kW13Weight || slot == Slot::kW2Weight) return kCodesPerByte;

@@ -1,7 +1,7 @@
 // The naming styles of checkpoints as a table: how a tensor name is taken apart and what the
 // style's loader does (vLLM a2c8fc6657, models/gpt_oss.py, models/deepseek_v4.py,
 // layers/quantization/{mxfp4,quark,compressed_tensors}). Names are parsed by hand: a model has 140
-// thousand of them.
+// thousand names.
 //
 //   <module>.experts.<expert>.<projection><field>   one tensor an expert
 //   <module>.experts.<projection><field>            stacked, experts in dimension 0

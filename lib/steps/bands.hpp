@@ -11,7 +11,7 @@ namespace mxfp4 {
 
 struct Bands {
   int64_t count = 1;        // equal parts of the input, which give equal parts of the output
-  std::vector<Step> steps;  // of one of them
+  std::vector<Step> steps;  // of one part
 };
 
 // Each of `steps` takes the output of the one before. One band when no number of bands gives small

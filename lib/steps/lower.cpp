@@ -14,7 +14,7 @@ namespace mxfp4 {
 namespace {
 
 // One pass over memory: rows are moved, then a step takes them; one of the two may be absent. Sizes
-// and order are those of the forward direction.
+// and order are the forward direction's.
 struct Pass {
   std::optional<RowMap> rows;
   std::optional<StripCut> cut;

@@ -11,7 +11,7 @@
 namespace mxfp4 {
 
 struct LowerOptions {
-  // Outputs of so many bytes go past the caches: they would not stay there until they are used.
+  // Outputs at least this large are streamed past the caches, which could not hold them.
   int64_t stream_from = int64_t{4} << 20;
 };
 

@@ -20,7 +20,7 @@ namespace mxfp4 {
 
 enum class Direction : uint8_t { kForward, kInverse };
 
-// The buffers. The input and the output are one band's part of them; the others are scratch.
+// The buffers: one band's part of the input and of the output; the others are scratch.
 enum class Place : uint8_t { kInput, kOutput, kStrip, kFirstBetween, kSecondBetween };
 
 struct Address {
