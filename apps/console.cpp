@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kWidestBar = 40;
 constexpr size_t kNarrowestBar = 10;
-// Sets the seconds between lines of progress if stderr is no terminal; for logs and for tests.
+// Sets the seconds between lines of progress if stderr is not a terminal; for logs and for tests.
 constexpr const char* kSecondsVariable = "MXFP4_REPACK_PROGRESS_SECONDS";
 constexpr std::chrono::milliseconds kBlink{300};
 

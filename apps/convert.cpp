@@ -198,7 +198,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   // Open: read headers; names, sizes and places of the experts agree.
   const OpenedCheckpoint checkpoint =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
-  // The directory of an HDF5 file is no checkpoint that a blob's folder could spoil.
+  // The directory of an HDF5 file is not a checkpoint that a blob's folder could spoil.
   if (checkpoint.source->kind() != "hdf5") {
     refuse_blob_folder_in(checkpoint.path, options.output);
   }

@@ -29,7 +29,7 @@ inline constexpr int kJsonSchemaVersion = 1;
 // exception that the engine itself would raise, and the exit code.
 [[nodiscard]] Json error_json(const Error& error);
 
-// The same for something that is no Error, such as an interruption. `hint` may be empty.
+// The same for something that is not an Error, such as an interruption. `hint` may be empty.
 [[nodiscard]] Json error_json(std::string_view kind, std::string_view message,
                               std::string_view hint, int exit_code);
 

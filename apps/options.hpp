@@ -138,7 +138,7 @@ struct InspectOptions {
 
 struct ExplainOptions {
   std::vector<GivenFlag> given;
-  InputOptions input;  // path empty: from flags alone
+  InputOptions input;  // path empty: only flags
   RequestFlags deployment;
   std::string against;
   bool history = false;               // every revision's answer

@@ -39,9 +39,8 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request);
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console);
 
-// Says on stderr which architecture a machine's name was taken for, and warns of facts in flags and
-// the
-// --target file that have no effect.
+// Says on stderr which architecture a machine's name was taken for, and warns of facts in flags and in
+// the --target file that have no effect.
 void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);
 
 // Versions of kernel libraries with which the conversion's layout was not tested: Error::usage if

@@ -1,5 +1,5 @@
-// Finds the first word of a command line that is no command and no flag, and what was most likely
-// meant.
+// Finds the first word of a command line that is neither a command nor a flag, and what was most
+// likely meant.
 #pragma once
 
 #include <string>

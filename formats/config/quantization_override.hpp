@@ -36,8 +36,7 @@ struct QuantizationOverride {
 // the engine's --quantization, empty if not given: a shorthand there fills the members that the
 // object does not set. The result is empty without a configuration. Throws Error::input for
 // malformed JSON, and for what the engine refuses, then with the reference's exception type and the
-// message
-// "<key>: <value>: <the engine's message>".
+// message "<key>: <value>: <the engine's message>".
 [[nodiscard]] std::optional<QuantizationOverride> parse_quantization_config(
     const RuleSet& rules, std::string_view json, std::string_view quantization = {});
 

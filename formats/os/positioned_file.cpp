@@ -117,7 +117,7 @@ ConstBytes PositionedFile::read_direct(int64_t offset, int64_t bytes, MutableByt
     if (got < 0) throw system_error("cannot be read");
     const int64_t behind = done + got;
     const int64_t next = behind < needed ? round_down(behind) : needed;
-    if (next == done) throw became_shorter();  // only the file's end is no multiple
+    if (next == done) throw became_shorter();  // only the file's end is not a multiple
     done = next;
   }
   return {to + (offset - begin), static_cast<size_t>(bytes)};

@@ -23,7 +23,7 @@ install(FILES scripts/batch/kubernetes-indexed-job.yaml scripts/batch/README.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)
 # Where each layout puts its values, drawn from what the program writes: packages of a release have them.
 add_custom_target(layout-pictures
-  COMMAND python3 ${PROJECT_SOURCE_DIR}/scripts/draw-layouts $<TARGET_FILE:mxfp4-repack> ${PROJECT_BINARY_DIR}/layouts
+  COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/scripts/draw-layouts $<TARGET_FILE:mxfp4-repack> ${PROJECT_BINARY_DIR}/layouts
   DEPENDS mxfp4-repack USES_TERMINAL VERBATIM)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/layouts OPTIONAL DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(FILES man/mxfp4-repack.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)

@@ -1,5 +1,5 @@
 // Reads the JSON of a manifest from standard input and writes it with the checksum that ends a
-// manifest, so that tests can lie in what stands before it.
+// manifest, so that tests can lie in what comes before it.
 #include <cstdio>
 #include <iostream>
 #include <iterator>

@@ -23,7 +23,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* told, int) {
   return cudaSuccess;
 }
 
-// Of matrix products, which nobody asks for, a handle alone.
+// Nobody asks for matrix products: only a handle for them.
 int cublasLtCreate(void** handle) { return *handle = handle, 0; }
 int cublasLtDestroy(void*) { return 0; }
 

@@ -1,5 +1,5 @@
-// libFuzzer target: any text as each of the JSON files beside a checkpoint: config.json, its
-// quantization_config alone, the engine's override of it, the index of safetensors files.
+// libFuzzer target: any text as each of the JSON files beside a checkpoint: config.json, only its
+// quantization_config, the engine's override of it, the index of safetensors files.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -19,7 +19,7 @@ namespace mxfp4::test {
 [[nodiscard]] std::string difference_text(const nlohmann::json& found,
                                           const nlohmann::json& expected);
 
-// Where an expected answer stands: "row 17 of testdata/oracle/decisions.jsonl", counted from 0.
+// Where an expected answer is: "row 17 of testdata/oracle/decisions.jsonl", counted from 0.
 [[nodiscard]] std::string place_text(const std::string& table, size_t row);
 
 template <class Value>

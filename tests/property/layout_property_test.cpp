@@ -1,5 +1,5 @@
 // Laws that hold for every layout of every revision, on drawn inputs: all output bytes are written,
-// the inverse gives the inputs back, an expert's bytes depend on that expert alone (granules of
+// the inverse gives the inputs back, an expert's bytes depend only on that expert (granules of
 // one), and pure permutations neither lose nor invent a unit. One test a row of a revision's layout
 // table.
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ std::string row(Backend backend, Family family, const char* arch,
   return row_text(find_layout_row(revision_by_name("vllm-2026-05-18"), target));
 }
 
-// The same of HUMMING in a release; the type of activations is told.
+// The same for HUMMING in a release; the type of activations is given.
 std::string humming_row(const char* release, const char* arch, const char* type,
                         const std::vector<Knob>& knobs = {}) {
   Target target;

@@ -149,7 +149,7 @@ TEST(RuleSet, AliasesLeadToTheirOwnCandidates) {
   }
 }
 
-// A deployment has these packages where nothing but the machine is told.
+// A deployment has these packages where only the machine is known.
 TEST(RuleSet, StockPackagesAreKnown) {
   for (const RuleSet* rules : all_revisions()) {
     for (const StockRow& row : rules->stock_packages) {

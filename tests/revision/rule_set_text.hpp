@@ -12,7 +12,7 @@ namespace mxfp4 {
 // Layout and defect rows.
 [[nodiscard]] std::string layout_rows_text(const RuleSet& rules);
 
-// What `text` changes in `base`, a line each ("-" gone, "+" new) under the section it stands in.
+// What `text` changes in `base`, a line each ("-" gone, "+" new) under the section that has it.
 [[nodiscard]] std::string changed_lines(const std::string& base, const std::string& text);
 
 }  // namespace mxfp4

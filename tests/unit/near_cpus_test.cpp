@@ -1,4 +1,4 @@
-// CPUs near a PCI device, in a made-up /sys; and a thread that runs on some of its CPUs alone.
+// CPUs near a PCI device, in a made-up /sys; and a thread that runs only on some of its CPUs.
 #include "formats/os/near_cpus.hpp"
 
 #include <gtest/gtest.h>

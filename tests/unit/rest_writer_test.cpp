@@ -1,4 +1,4 @@
-// The rest of a checkpoint: how it is cut into files, and what stands in them.
+// The rest of a checkpoint: how it is cut into files, and what they hold.
 #include "formats/conversion/rest_writer.hpp"
 
 #include <gtest/gtest.h>

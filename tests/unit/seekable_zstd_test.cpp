@@ -1,4 +1,4 @@
-// Frames and the seek table: what is written decodes, alone and whole; what lies is refused.
+// Frames and the seek table: what is written decodes, in parts and whole; what lies is refused.
 #include "formats/blob/seekable_zstd.hpp"
 
 #include <gtest/gtest.h>
