@@ -47,7 +47,7 @@ const std::array<DefaultRow, 4> kRows = {{
     {"color", "MXFP4_REPACK_COLOR", &Defaults::color, check_color},
 }};
 
-// A wrong default is no flag that was typed: the error names the variable or member instead.
+// A wrong default is not a typed flag: the error names the variable or member instead.
 void check(const DefaultRow& row, const std::string& value, const std::string& place) {
   try {
     row.check(value);

@@ -9,7 +9,7 @@ namespace mxfp4 {
 class Interrupted : public std::exception {
  public:
   Interrupted(int signal, const char* afterwards) : signal_(signal), afterwards_(afterwards) {}
-  // As a shell reports a process that died of the signal: 129, 130, 143.
+  // The code with which a shell reports a process that died of the signal: 129, 130, 143.
   [[nodiscard]] int exit_code() const { return 128 + signal_; }
   // Tells the user in which state the output is left.
   [[nodiscard]] const char* what() const noexcept override { return afterwards_; }

@@ -12,14 +12,15 @@
 
 namespace mxfp4 {
 
-// The rules that --revision names, else those of the vLLM in the --target file, else those of the
-// user's default, else default_revision(). Throws Error::usage for a release that is not known.
+// The rules that --revision names, else the rules of the vLLM in the --target file, else the rules
+// of the user's default, else default_revision(). Throws Error::usage for a release that is not
+// known.
 [[nodiscard]] const RuleSet& rules_for(const RequestFlags& flags);
 
 // The request that the flags and the --target file make. Throws Error::usage and Error::input
 // naming the flag or the file.
 [[nodiscard]] ConversionRequest request_from(const RequestFlags& flags);
-// The same with another rule set than that of --revision.
+// The same with another rule set than --revision names.
 [[nodiscard]] ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules);
 
 // The facts of the deployment that the flags and the --target file give, with names looked up by

@@ -31,7 +31,7 @@ void add_input_flags(CLI::App& command, InputOptions& options);
 void add_resource_flags(CLI::App& command, RunLimits& options);
 void add_global_flags(CLI::App& command, GlobalOptions& options);
 
-// The flags that were typed, in the order of --help, without those of the group "Output".
+// The flags that were typed, in the order of --help, without the group "Output".
 [[nodiscard]] std::vector<GivenFlag> given_flags(const CLI::App& command);
 
 // Makes all flags and arguments that `command` has by now take exactly one value that is not empty:

@@ -216,7 +216,7 @@ std::string unknown_letter(const CLI::App& command, std::string_view word) {
   return "";
 }
 
-// The flag in `word` that `command` does not know; empty if it knows all of them.
+// The flag in `word` that `command` does not know; empty if it knows every flag.
 std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
   const std::vector<std::string> flags = flag_names(command);
   std::string name = word.substr(0, word.find('='));

@@ -122,7 +122,7 @@ std::string reworded(const CLI::App& command, const CLI::Error& error,
   if (is<CLI::ExcludesError>(error)) return contradiction_words(command);
   if (is<CLI::RequiresError>(error)) return needs_words(command);
   if (is<CLI::ExtrasError>(error)) return too_many(surplus);
-  return error.what();  // ValidationError: the text is that of number_in()
+  return error.what();  // ValidationError: the text comes from number_in()
 }
 
 // The flag for which a surplus word was most likely meant, as a hint; empty if none is likely.

@@ -25,7 +25,7 @@ struct Asked {
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
 };
 
-// Weights, or where there are none the config alone.
+// Weights, or where there are none only the config.
 std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
   if (input.path.empty()) return open_config(*input.config_text, input.config_path);
   std::optional<int64_t> layer;
@@ -74,7 +74,7 @@ Side explain_side(const RuleSet& rules, Asked& asked) {
   }
 }
 
-// The exit code is that of explain without --against.
+// The exit code is the one of explain without --against.
 int explain_against(const RuleSet& rules, Asked& asked, const Console& console) {
   const Side here = explain_side(rules, asked);
   const Side there = explain_side(rules_named(asked.options.against), asked);

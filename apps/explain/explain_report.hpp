@@ -17,7 +17,7 @@ namespace mxfp4 {
 
 struct Explanation : DecidedConversion {
   bool assumed_caller = false;          // `caller` is assumed: there is no checkpoint
-  bool imagined = false;                // from a config alone: there are no weights
+  bool imagined = false;                // from a config without weights
   std::vector<std::string> warnings{};  // about the checkpoint
   NextCommand next{};                   // the command to type
   std::vector<Candidate> candidates{};

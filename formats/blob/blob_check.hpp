@@ -19,7 +19,7 @@ namespace mxfp4 {
 // Whether the file is an index that names only layer files.
 [[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
 
-// Whether the file can be read, but is no index of any files.
+// Whether the file can be read, but is not an index of any files.
 [[nodiscard]] bool is_damaged_index(const std::filesystem::path& path);
 
 // The second half of check_blob_files: the directory holds no layer files but the manifest's.

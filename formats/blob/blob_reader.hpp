@@ -15,7 +15,7 @@
 namespace mxfp4 {
 
 // The rank directories of the blob at `path`, or the blob itself if it has one rank. `path` may
-// also be the model directory around the blob (its mxfp4_repack folder). Empty if `path` is no
+// also be the model directory around the blob (its mxfp4_repack folder). Empty if `path` is not a
 // blob.
 [[nodiscard]] std::vector<std::filesystem::path> find_blobs(const std::filesystem::path& path);
 

@@ -208,7 +208,7 @@ void write_manifests(const std::filesystem::path& directory,
       written.push_back(home / kManifestName);
     }
   } catch (...) {
-    // The manifests of some ranks alone would make the result look complete.
+    // The manifests of only some ranks would make the result look complete.
     std::error_code ignored;
     for (const std::filesystem::path& path : written) std::filesystem::remove(path, ignored);
     throw;

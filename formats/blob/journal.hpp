@@ -47,7 +47,7 @@ class Journal {
  public:
   // Creates the file if it is not there, and locks it. A file that is there is never written to,
   // only replaced, because its name may be a link. Throws Error::output if another process holds
-  // the lock, or if it is no regular file.
+  // the lock, or if it is not a regular file.
   explicit Journal(std::filesystem::path path);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;

@@ -33,7 +33,7 @@ void check_rules(const Manifest& manifest, const Layout* layout) {
                   manifest.layout);
   }
   const Release* release = find_release(manifest.revision);
-  if (release == nullptr) return;  // of a newer program; the layout alone determines the bytes
+  if (release == nullptr) return;  // of a newer program; only the layout determines the bytes
   const RuleSet& rules = rules_of(*release);
   require_equal("vllm_commit", manifest.vllm_commit, rules.commit, manifest.revision);
   if (layout == nullptr) return;

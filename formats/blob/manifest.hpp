@@ -95,7 +95,7 @@ struct Manifest {
   DType bias_dtype = DType::kBF16;
   bool all_layers = true;  // false: --layers or --shard chose some
   std::vector<ManifestLayer> layers;
-  // The same in every rank's manifest; empty: the blob stands alone.
+  // The same in every rank's manifest; empty: the blob is whole by itself.
   std::vector<ManifestFile> rest;
   SourceSummary source;
   Compression compression;

@@ -14,7 +14,7 @@ namespace mxfp4 {
 inline constexpr std::string_view kModelCardName = "README.md";
 
 // Markdown, which begins with the hub's metadata and ends with a checksum of itself. `manifests`
-// are those of the blob's ranks, at least one.
+// belong to the blob's ranks, at least one.
 [[nodiscard]] std::string model_card(const std::vector<Manifest>& manifests);
 
 // Whether model_card() made the text, and it was not edited since.

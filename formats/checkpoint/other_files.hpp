@@ -1,6 +1,6 @@
-// Recognises inputs that are no checkpoint but are often given for one: by their first bytes, by
-// the names in a directory, or by the path alone. The message says what they are and what to do
-// instead.
+// Recognises inputs that are not checkpoints but are often given for one: by their first bytes, by
+// the names in a directory, or by nothing but the path. The message says what they are and what to
+// do instead.
 #pragma once
 
 #include <filesystem>
@@ -19,11 +19,11 @@ void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes
 // The same for the text of a file whose path is the error's context.
 void refuse_other_text(std::string_view text);
 
-// The same for a directory that holds no checkpoint but GGUF files, PyTorch's, or a config.json
-// alone.
+// The same for a directory that holds no checkpoint but GGUF files, PyTorch's, or only a
+// config.json.
 void refuse_other_directory(const std::filesystem::path& directory);
 
-// The same for a directory with weights that are no checkpoint: a LoRA adapter, or the state that an
+// The same for a directory whose weights are not a checkpoint: a LoRA adapter, or the state that an
 // engine saved after its backends had changed the weights. `names`: of its *.safetensors.
 void refuse_other_weights(const std::filesystem::path& directory,
                           const std::vector<std::string>& names);

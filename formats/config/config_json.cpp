@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 2> kHidden = {"routed_expert_hidden_size"
 constexpr std::array<std::string_view, 2> kIntermediate = {"moe_intermediate_size",
                                                            "intermediate_size"};
 
-// The fields of a model. Those of text_config, if there is one, come before those of the outer
+// The fields of a model. The fields of text_config, if there is one, come before the outer
 // object.
 class Fields {
  public:

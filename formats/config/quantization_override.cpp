@@ -36,7 +36,7 @@ std::string located(std::string_view where, const json& value, std::string_view 
                      shown(value.dump(-1, ' ', true, json::error_handler_t::replace)), message);
 }
 
-// Collects everything that is wrong, as the reference's validation does. Only a name that is no
+// Collects everything that is wrong, as the reference's validation does. Only a name that is not a
 // string is refused at once.
 class Validation {
  public:

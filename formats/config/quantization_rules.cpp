@@ -173,7 +173,7 @@ bool targets_experts(const Json& group) {
 }
 
 // A member's text in lower case, as the package compressed-tensors reads it; `otherwise` if the
-// member is no string.
+// member is not a string.
 std::string lower_text(const Json& object, std::string_view key, std::string_view otherwise) {
   const Json& value = member(object, key);
   std::string text(value.is_string() ? value.get_ref<const std::string&>() : otherwise);

@@ -136,7 +136,7 @@ void compare_slice(const RankSlice& slice, const Manifest& manifest, Differences
                     slice.padded.intermediate_size);
 }
 
-// Compares the planned tensors of a layer with those of the manifest.
+// Compares the planned tensors of a layer with the manifest's.
 void compare_tensors(const ManifestLayer& planned, const ManifestLayer& stored,
                      Differences differences) {
   const auto key = [](const ManifestLayer& layer, size_t i) {

@@ -32,7 +32,7 @@ struct BlobComparison {
 [[nodiscard]] BlobComparison compare_blobs(const BlobRanks& first, const BlobRanks& second,
                                            const RunLimits& limits, const RunHooks& hooks);
 
-// Bytes that compare_blobs reads if the blobs are equal: those of all tensors of both.
+// Bytes that compare_blobs reads if the blobs are equal: all tensors of both.
 [[nodiscard]] int64_t bytes_to_compare(const BlobRanks& first, const BlobRanks& second);
 
 }  // namespace mxfp4

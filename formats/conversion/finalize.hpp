@@ -14,8 +14,8 @@
 namespace mxfp4 {
 
 struct FinalizeHooks {
-  std::function<void(int64_t bytes)> begin;     // so many bytes are to be checked
-  std::function<void(int64_t bytes)> progress;  // so many more bytes are checked
+  std::function<void(int64_t bytes)> begin;     // the bytes that are to be checked
+  std::function<void(int64_t bytes)> progress;  // how many more bytes are checked
 };
 
 struct Finalized {

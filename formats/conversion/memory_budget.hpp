@@ -10,7 +10,7 @@
 
 namespace mxfp4 {
 
-// A job of so many bytes runs under every budget.
+// A job of this many bytes runs under every budget.
 inline constexpr int64_t kLeastMemory = int64_t{64} << 20;
 
 // What determines the memory of a run. Every job in flight has buffers, and scratch for its
@@ -22,7 +22,7 @@ struct RunMemory {
 };
 
 // Throws Error::usage if one job exceeds the budget of --memory; under the default budget, such a
-// job runs alone. Call it before anything is written. It makes the programs' schedules, but none
+// job runs by itself. Call it before anything is written. It makes the programs' schedules, but none
 // that exceed the budget.
 void require_memory(const RunLimits& limits, const RunMemory& memory);
 

@@ -33,7 +33,7 @@ struct RepackOptions {
 
 // Every file that will be written, and where.
 struct RepackPlan {
-  Plan plan;                        // of all files; the jobs are those of this shard
+  Plan plan;                        // of all files; the jobs belong to this shard
   std::vector<bool> wanted;         // by file of the plan: whether this shard writes it
   RestPlan rest;                    // what this shard copies
   Manifest common;                  // what all ranks' manifests share, without what data decides

@@ -77,7 +77,7 @@ bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
   return !error && !inside.empty() && *inside.begin() != "..";
 }
 
-// Whether the entry is a file to copy; false for directories. Throws for anything else that is no
+// Whether the entry is a file to copy; false for directories. Throws for anything else that is not a
 // regular file, and for a link to a file that is not the checkpoint's.
 bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) {
   std::error_code error;

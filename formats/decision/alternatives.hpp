@@ -30,7 +30,7 @@ struct Alternative {
 [[nodiscard]] Asker asker_of(const ConversionRequest& request, const Conversion& conversion,
                              const OpenedCheckpoint* checkpoint);
 
-// The request after the changes. The oracle chooses the backend: one that was forced is not forced.
+// The request after the changes. The oracle chooses the backend, even where it was forced before.
 [[nodiscard]] ConversionRequest changed_request(const ConversionRequest& request,
                                                 const Conversion& conversion,
                                                 const OpenedCheckpoint* checkpoint,

@@ -10,7 +10,7 @@
 
 namespace mxfp4 {
 
-// A revision's answer. If the revision does not know a name in the question, `error` says so, and
+// A revision's answer. If the revision does not know a name in the question, `error` names it, and
 // `conversion` is empty.
 struct RevisionAnswer {
   const RuleSet& rules;

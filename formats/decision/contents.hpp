@@ -25,7 +25,7 @@ struct ByteSizes {
   ByteSizes& operator+=(const ByteSizes& other);
 };
 
-// One MoE layer. A blob's stored_bytes are those of the layer's whole file.
+// One MoE layer. A blob's stored_bytes count the layer's whole file.
 struct LayerSize : ByteSizes {
   int64_t layer = 0;
   LayerDims dims;  // without padding

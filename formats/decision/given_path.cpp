@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The error for a path that is no blob; says what it seems to be instead.
+// The error for a path that is not a blob, with what it seems to be instead.
 Error no_blob(const fs::path& path) {
   std::error_code ignored;
   const std::string name = path.string();

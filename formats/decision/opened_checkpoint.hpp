@@ -34,7 +34,7 @@ struct OpenedCheckpoint {
   std::optional<ModelConfig> config;
   ModelLayers model;
   bool layers_chosen = false;  // CheckpointOptions::layers was not empty
-  bool imagined = false;       // from a config alone: there are no weights
+  bool imagined = false;       // from a config without weights
   size_t layers_left_out = 0;  // because CheckpointOptions::layers does not name them
 };
 

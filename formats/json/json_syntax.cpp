@@ -184,7 +184,7 @@ class SyntaxReader {
                  : fmt::format("column {}", column);
   }
 
-  // What stands at the fault: a whole word, else one character.
+  // The text at the fault: a whole word, else one character.
   [[nodiscard]] std::string found() const {
     if (at_ == begin_ && text_.size() == begin_) return ", found nothing";
     if (at_ >= text_.size()) return ", found the end of the text";

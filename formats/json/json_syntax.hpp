@@ -1,4 +1,4 @@
-// Finds where a text stops being JSON, and says so to the person who wrote it.
+// Finds where a text stops being JSON, and words the error for the person who wrote it.
 #pragma once
 
 #include <string>

@@ -80,7 +80,7 @@ void compare_header(ConstBytes front, const SafetensorsHeader& header, const Man
 }
 
 // Every tensor, which begins at one of `offsets` from `data_start` on, begins a frame, so that each can be
-// decoded alone. The last offset is the data's end.
+// decoded by itself. The last offset is the data's end.
 void check_frames(std::span<const SeekEntry> frames, int64_t data_start,
                   std::span<const int64_t> offsets) {
   for (const int64_t offset : offsets.first(offsets.size() - 1)) {

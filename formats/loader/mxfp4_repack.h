@@ -115,9 +115,9 @@ typedef struct mxfp4_repack_request {
 typedef struct mxfp4_repack_open_options {
   size_t struct_size; /* set by the caller: sizeof(mxfp4_repack_open_options) */
   /* Not 0: read the tensors' bytes past the system's page cache (O_DIRECT), which is neither asked
-   * nor filled. Mostly a blob that is not in the cache comes faster so, but not from every disk; one
-   * that is comes slower. Files whose file system has no such reads are read as usual, without an
-   * error: mxfp4_repack_layer's `direct` tells. Manifest, headers and seek tables always come through
+   * nor filled. Usually faster when the blob is not cached (not on every disk), slower when it
+   * is. Files whose file system has no such reads are read as usual, without an
+   * error: see mxfp4_repack_layer's `direct`. Manifest, headers and seek tables always come through
    * the cache. Each thread takes 4 MiB more memory while it reads, or as much as the largest frame. */
   int32_t direct;
   /* Not 0: a layer's file is opened, and compared with the manifest, when a function is first asked about

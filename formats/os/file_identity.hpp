@@ -21,7 +21,7 @@ struct FileIdentity {
 // The identity of what `path` leads to, symbolic links followed; nullopt if it cannot be reached.
 [[nodiscard]] std::optional<FileIdentity> identity_of(const std::filesystem::path& path);
 
-// Shows whether a file is still the one that was looked at. Links are not followed.
+// Shows whether a path still names the file that was looked at. Links are not followed.
 struct FileState {
   FileIdentity identity;
   int64_t size = 0;

@@ -58,7 +58,7 @@ class ConversionOutput {
   // The free bytes of the file system, and a text that says what OUT held at first.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return directory_.free_bytes(); }
   [[nodiscard]] const std::string& holds() const { return seen_.holds; }
-  // Whether an earlier run finished the file, by its record alone: the file may have changed since.
+  // Whether an earlier run recorded the file as finished. The file itself may have changed since.
   [[nodiscard]] bool recorded(const std::string& name) const {
     return earlier_.files.contains(name);
   }

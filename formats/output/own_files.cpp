@@ -103,7 +103,7 @@ class Records {
       try {
         read_record(blob, entry.path(), name);
       } catch (const Error&) {
-        // A damaged record is no evidence.
+        // A damaged record proves nothing.
       }
     }
   }

@@ -50,7 +50,7 @@ void refuse_foreign(const std::filesystem::path& directory, const OwnFiles& own)
 // that are empty. Throws Error::output.
 void remove_own_files(const std::filesystem::path& directory, const OwnFiles& own);
 
-// Whether the name is that of a temporary. If no process writes the directory, its run is over.
+// Whether a temporary has this name. If no process writes the directory, its run is over.
 [[nodiscard]] bool is_temporary(const std::string& file_name);
 
 }  // namespace mxfp4

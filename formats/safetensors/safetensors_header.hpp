@@ -46,7 +46,7 @@ struct SafetensorsHeader {
 // Error::input; the message names the tensor or key, not the file.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size);
 
-// Appends a tensor whose data follows that of the last one.
+// Appends a tensor whose data follows the last tensor's.
 void append_tensor(std::vector<SafetensorsTensor>& tensors, std::string name, TensorSpec spec);
 
 // The length and the JSON, which ends in spaces so that the data starts at a multiple of `align`.

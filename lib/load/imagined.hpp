@@ -1,4 +1,4 @@
-// The expert tensors that a model has by its config alone: an answer before the weights are there.
+// The expert tensors that a model has by its config: an answer before the weights are there.
 #pragma once
 
 #include <vector>

@@ -23,7 +23,7 @@ namespace mxfp4 {
 [[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
 
 // The caller to assume when no checkpoint is at hand: the first that asks the oracle with this
-// selector and converts for this family, if one is told; null when there is none.
+// selector and converts for this family, if one is given; null when there is none.
 [[nodiscard]] const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
                                             std::optional<Family> family);
 

@@ -25,7 +25,7 @@ struct Fact {
 struct Condition {
   std::string text;  // "platform cuda and package flashinfer"
   std::function<bool(const Question&)> holds;
-  std::vector<Fact> facts{};  // empty: facts of the model alone
+  std::vector<Fact> facts{};  // empty: only facts of the model
   // The conditions that a conjunction joins; null for any other condition.
   std::shared_ptr<const std::vector<Condition>> parts{};
   bool always_holds = false;

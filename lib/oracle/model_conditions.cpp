@@ -8,7 +8,7 @@
 namespace mxfp4 {
 namespace {
 
-// The size that the executed tables took where none was told.
+// The size that the executed tables took where none was given.
 constexpr int64_t kAssumedHidden = 2880;
 
 }  // namespace

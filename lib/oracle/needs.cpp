@@ -240,8 +240,8 @@ void apply_change(const Asker& asker, const Change& change, DeploymentFacts& req
   }
 }
 
-// One of the changes that the whole class needs, if that alone meets the condition; else the changes
-// that meet it.
+// One of the changes that the whole class needs, if this one is enough for the condition; else the
+// changes that meet it.
 std::vector<Change> needs_of(const Asker& asker, const Condition& condition,
                              std::optional<std::string_view> key,
                              const std::vector<Change>& whole) {
@@ -268,7 +268,7 @@ std::optional<Backend> backend_of(const RuleSet& rules, const TraceStep& step) {
 
 DeploymentFacts with_changes(const Asker& asker, const std::vector<Change>& changes) {
   DeploymentFacts request = asker.request;
-  // The machine comes first, because packages that were not told follow from it.
+  // The machine comes first, because packages that were not given follow from it.
   for (const bool machine : {true, false}) {
     for (const Change& change : changes) {
       if ((change.kind == FactKind::kMachine) == machine) apply_change(asker, change, request);

@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// The size that the executed tables took where none was told.
+// The size that the executed tables took where none was given.
 constexpr int64_t kAssumedIntermediate = 23040;
 
 bool contains(const Names& names, std::string_view name) {

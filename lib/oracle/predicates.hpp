@@ -55,7 +55,7 @@ namespace mxfp4 {
 [[nodiscard]] Condition expert_parallel_enabled();
 [[nodiscard]] Condition tp_is(int64_t size);
 // The experts of the model, with EPLB's redundant ones where the kernel holds them, divide evenly
-// among the expert-parallel ranks. True when their number was not told.
+// among the expert-parallel ranks. True when their number is not given.
 [[nodiscard]] Condition experts_divide(bool with_redundant);
 [[nodiscard]] Condition dp_above_one();
 [[nodiscard]] Condition pcp_above_one();
@@ -68,10 +68,10 @@ namespace mxfp4 {
 // The number of experts, rounded up to `multiple`, is below `limit`. True when not told.
 [[nodiscard]] Condition padded_experts_below(int64_t multiple, int64_t limit);
 
-// The hidden size is a multiple of `multiple`; one that was not told counts as 2880.
+// The hidden size is a multiple of `multiple`; an unknown size counts as 2880.
 [[nodiscard]] Condition hidden_multiple_of(int64_t multiple);
-// A rank's share of the intermediate size is a multiple of `multiple`; one that was not told counts
-// as 23040 for the whole model.
+// A rank's share of the intermediate size is a multiple of `multiple`; an unknown size
+// counts as 23040 for the whole model.
 [[nodiscard]] Condition intermediate_multiple_of(int64_t multiple);
 // The model's sizes are exactly these, split over ep_size expert-parallel ranks.
 [[nodiscard]] Condition expert_parallel_shape(int64_t ep_size, int64_t num_experts,

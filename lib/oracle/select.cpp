@@ -112,7 +112,7 @@ class Selection {
     return key_ ? key_ : own_key(row);
   }
 
-  // Tries every candidate alone; the user sees the ValueError of the last one.
+  // Tries every candidate by itself; the user sees the ValueError of the last one.
   void try_each(const SelectorRow& selector, const Backends& candidates) {
     for (size_t i = 0; i < candidates.size(); ++i) {
       const BackendRow& row = row_of(rules_, candidates[i]);

@@ -122,7 +122,7 @@ struct PriorityRow {  // first match wins
   std::vector<Backend> backends;
 };
 
-// A backend that is asked alone, with this key; its answer is final.
+// The only backend that is asked, with this key; its answer is final.
 struct ForcedTry {
   Condition when;
   Backend backend;
@@ -186,7 +186,7 @@ struct ModelBackendRow {
 // decides.
 struct GemmTypeRule {
   std::string_view variable;
-  bool any_value = false;  // a value that is no known type is taken as it is, "auto" as unset
+  bool any_value = false;  // a value that is not a known type is taken as it is, "auto" as unset
   bool grouped_with_expert_parallel = false;
 };
 

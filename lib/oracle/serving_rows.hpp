@@ -167,7 +167,7 @@ struct LoaderRules {
       false;                  // ranks begin at multiples of I / tp, not of their padded size
   bool loads_biases = false;  // where a checkpoint has them; false: they stay unread
   // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
-  // first (quantization/mxfp4.py, create_weights), which gpt-oss alone has.
+  // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.
   bool creates_biases = true;
 };
 

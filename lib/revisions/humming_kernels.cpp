@@ -32,7 +32,7 @@ bool fp16_params(const Target& t) { return params_dtype(t) == "float16"; }
 bool is_fp16(const Target& t) { return is_none(t) && fp16_params(t); }
 bool is_bf16(const Target& t) { return is_none(t) && !fp16_params(t); }
 
-// False where the arch is not told.
+// False where the arch is not known.
 bool arch_from(const Target& t, int least) { return cuda_capability(t.arch).value_or(0) >= least; }
 bool arch_below(const Target& t, int bound) {
   return cuda_capability(t.arch).value_or(bound) < bound;

@@ -9,7 +9,7 @@ namespace mxfp4 {
 
 [[nodiscard]] bool marlin_int8_activations(const Target& target);
 [[nodiscard]] bool marlin_fp8_activations(const Target& target);
-// marlin_utils.py, get_marlin_input_dtype. False for an arch that was not told: the bytes are the
+// marlin_utils.py, get_marlin_input_dtype. False for an unknown arch: the bytes are the
 // same on all.
 [[nodiscard]] bool marlin_fp8_on_other_arch(const Target& target);
 [[nodiscard]] bool humming_8bit_activations(const Target& target);

@@ -38,7 +38,7 @@ struct Layout;
 // Every layout that any revision's table names, each once, ordered by id; also those that only
 // older revisions use.
 [[nodiscard]] std::span<const Layout* const> all_layouts();
-// Null when there is none. Blobs are read by this id alone.
+// Null when there is none. Blobs are read by nothing but this id.
 [[nodiscard]] const Layout* layout_by_id(std::string_view id);
 
 }  // namespace mxfp4

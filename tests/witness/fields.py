@@ -41,7 +41,7 @@ class Fields:
 
     def get(self, key: str, kind: type) -> Any:
         value = self.value.get(key)
-        if type(value) is not kind:  # a bool is no integer here
+        if type(value) is not kind:  # a bool is not an integer here
             found = "nothing" if key not in self.value else type(value).__name__
             raise Refused(self.file, self.key(key), f"expected {kind.__name__}, found {found}")
         return value

@@ -12,7 +12,7 @@ void find_if_any(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-// As find_if_any. Throws GpuError where it has none.
+// Like find_if_any, but throws GpuError where there is none.
 template <class Function>
 void find_function(void* library, const char* name, Function& function) {
   find_if_any(library, name, function);

@@ -28,7 +28,7 @@ class GpuDevice {
   [[nodiscard]] const std::vector<int>& near_cpus() const { return near_cpus_; }
 
   // Calls `action` in the context. For destructors: without the context nothing is called, and
-  // nobody is told what fails.
+  // nobody hears what fails.
   template <class Action>
   void give_back(const Action& action) const noexcept {
     if (cuda_.push_context(context_) != 0) return;

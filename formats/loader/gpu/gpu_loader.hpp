@@ -1,4 +1,4 @@
-// Moves tensors of a blob to the memory of an NVIDIA GPU: what stands behind mxfp4_repack_gpu_read.
+// Moves tensors of a blob to the memory of an NVIDIA GPU: mxfp4_repack_gpu_read.
 //
 // Every thread has some slots of a ring of pinned memory. It reads a piece of a tensor into one, and
 // goes on with the next; it waits only when all of its slots are still to be copied. So one that the
@@ -8,7 +8,7 @@
 // stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not between
 // the pieces of one. Drivers before CUDA 12.8 get them one by one.
 //
-// While the CPUs read, the engine is some 4 % slower than alone: it reads what lies in their caches. No
+// While the CPUs read, the engine is some 4 % slower than by itself: it reads what lies in their caches. No
 // way around them was faster (measured on H100 hosts): not past the caches, where the memory has twice
 // the traffic; not with the file's own pages, which the driver takes longer to pin than to copy; not with
 // two streams of copies at once; not with write-combined memory, which a virtual machine keeps cached.

@@ -55,7 +55,7 @@ class GpuReading {
   // After all threads: waits until the GPU is done with the ring and the requests' memory, too. Throws
   // what a thread met, and Error::input for a checksum that differs.
   void finish();
-  // As finish(), for what is not wanted any more.
+  // Like finish(), for an abandoned read.
   void await_gpu() noexcept;
 
  private:

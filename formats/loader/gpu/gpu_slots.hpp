@@ -1,4 +1,4 @@
-// The ring: slots of pinned memory. Each belongs to one thread, which alone fills it, so a thread that
+// The ring: slots of pinned memory. Each belongs to one thread, the only one that fills it, so a thread that
 // the system stops for a while holds up nothing but its own slots.
 #pragma once
 

@@ -71,7 +71,7 @@ class GpuSums {
   size_t places_;
   std::vector<Checksum> sums_;               // by request; guarded by append_mutex_
   std::vector<CudaDriver::Event> event_of_;  // by place: the sums are there when it is over
-  // By piece: its event is recorded and stands in event_of_. Release and acquire hand that over from
+  // By piece: its event is recorded and is in event_of_. Release and acquire hand that over from
   // the thread that sends to the thread that appends, which share no mutex.
   std::unique_ptr<std::atomic<bool>[]> sent_;
   std::mutex append_mutex_;

@@ -35,7 +35,7 @@ void check_more(RuleSet& rules) {
              any_of({none_of({platform_is(Platform::kCuda), platform_is(Platform::kRocm)}),
                      padded_experts_below(32, 1024)}),
              "kernel's moe_align_block_size requires fewer than 1024 padded experts"});
-  // A CPU whose features were not told is taken for one with AMX.
+  // A CPU whose features are not known is taken for one with AMX.
   edit::condition(rules, "CPUExpertsMxfp4", "device") =
       all_of({platform_is(Platform::kCpu), arch_in({"", "x86_64", "x86_64-amx", "amd64"})});
 }

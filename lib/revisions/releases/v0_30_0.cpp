@@ -15,7 +15,7 @@ namespace {
 
 using enum Backend;
 
-// AITER's kernel is for ROCm alone. Only gfx950 has a swizzle, in a small world.
+// AITER's kernel is only for ROCm. Of its machines only gfx950 has a swizzle, in a small world.
 bool rocm_without_swizzle(const Target& t) {
   return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
 }

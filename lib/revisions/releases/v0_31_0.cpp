@@ -18,7 +18,7 @@ namespace {
 
 using enum Backend;
 
-// Only the generic method tells the rounding function its activation. gfx950 alone is CDNA4.
+// Only the generic method tells the rounding function its activation. Only gfx950 is CDNA4.
 bool unfused_before_cdna4(const Target& t) {
   return t.backend == TRITON_UNFUSED && t.platform == Platform::kRocm &&
          t.family == Family::kGeneric && (t.activation == "silu" || t.activation == "situ") &&
@@ -40,7 +40,7 @@ void rename_situ_switch(RuleSet& rules) {
                           {"activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4", situ_a8w4});
 }
 
-// AITER's Triton kernel serves ROCm alone; of it, gfx950 has an order of scales in small worlds.
+// AITER's Triton kernel is ROCm only. On gfx950 with up to two ranks, scales have their own order.
 bool rocm_without_order(const Target& t) {
   return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
 }

@@ -82,7 +82,7 @@ void add_backends(RuleSet& rules) {
 }
 
 // fused_moe/config.py: the callers pass this switch to the converter, which then keeps gate and up
-// apart. It counts with AITER's fused MoE alone, and for activations other than SiTU.
+// apart. Only AITER's fused MoE honours it, and not for SiTU.
 bool aiter_a4w4(const Target& t) {
   const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4");
   return found != t.env.end() && python_int_is_nonzero(found->second) && arch_told(t) &&
@@ -138,8 +138,8 @@ std::string_view activation_of(const ModelConfig& config) {
 }
 
 // compressed_tensors_moe.py: dynamic FP8 activations in the checkpoint take it to a method that
-// derives from the generic one and differs in its name for the tensors alone. Humming's converter is
-// told of the activations; the selector is not.
+// derives from the generic one and differs only in its name for the tensors. Humming's converter gets
+// the activations; the selector does not.
 void serve_fp8_activations(RuleSet& rules) {
   CallerRow row = edit::row(rules.callers, "quant_method mxfp4, any other model_type");
   row.method = "CompressedTensorsW4A8Mxfp4MoEMethod";
@@ -194,7 +194,7 @@ void serve_situ_directly(RuleSet& rules) {
   }
 }
 
-// On capability 9.0 Humming stands in front of Marlin, on 12.x Marlin in front of Triton.
+// On capability 9.0 Humming comes before Marlin, on 12.x Marlin before Triton.
 void order_lists(RuleSet& rules) {
   const Condition on_hopper = all_of({platform_is(Platform::kCuda), capability_is(9, 0)});
   const Condition on_12 = all_of({platform_is(Platform::kCuda), capability_family(12)});

@@ -56,7 +56,7 @@ _HOMES = {
     "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob",
     "xxh3_128": "native", "Layer": "layer", "TensorInfo": "tensors", "tensor_view": "tensors",
 }
-# Not in __all__: `from mxfp4_repack import *` must leave Python's own list alone.
+# Not in __all__: `from mxfp4_repack import *` must not hide Python's own list.
 _RENAMED = {"list": ("commands", "list_table")}
 
 

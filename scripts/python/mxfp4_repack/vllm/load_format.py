@@ -22,7 +22,7 @@ from mxfp4_repack.vllm.settings import Settings
 
 log = logging.getLogger("vllm.mxfp4_repack")
 
-# Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are no experts.
+# Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are not experts.
 OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "load_format")
 
 

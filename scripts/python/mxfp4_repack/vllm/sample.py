@@ -35,7 +35,7 @@ TYPES = {"uint8": "U8", "int32": "I32", "bfloat16": "BF16", "float16": "F16", "f
 SCALED_INPUTS = ("EMULATION", "AITER_MXFP4_FP8")
 
 # platform, arch, backend, family, seed, E, H, I, bias; and variants, among them "checkpoint" and
-# "user", the keys of activations that each of them states, and "told", what the converter is told
+# "user", the keys of activations that each of them states, and "told", what the converter gets
 # beside them.
 Row = Mapping[str, Any]
 Digest = List[Any]       # [type, shape, SHA-256]
