@@ -141,6 +141,7 @@ class PassLowering {
 
   void add_strips() {
     const Strips strips = strips_of(pass_);
+    stride_ = strips.stride;
     add_kernels(strips);
     std::vector<Fetch> reads;
     for (const Strip& strip : strips.in_order) reads.push_back(read_of(strip));
@@ -193,6 +194,13 @@ class PassLowering {
   // Whether the strip's rows go through the strip buffer.
   [[nodiscard]] bool is_gathered(const Strip& strip) const {
     return pass_.rows && !is_spread(strip);
+  }
+
+  // From the first byte of a strip to behind its last one, where the kernel reads it forward.
+  [[nodiscard]] int64_t loaded_span(const Strip& strip) const {
+    if (!is_spread(strip)) return strip.bytes;
+    const int64_t row_bytes = pass_.rows->out_row_bytes();
+    return (strip.bytes / row_bytes - 1) * stride_ + row_bytes;
   }
 
   // Where a strip's bytes lie on the loaded side and on the other.
@@ -270,6 +278,7 @@ class PassLowering {
                                     .to = to,
                                     .in_bytes = forward_ ? strip.bytes : laid_out,
                                     .out_bytes = forward_ ? laid_out : strip.bytes,
+                                    .in_span = forward_ ? loaded_span(strip) : laid_out,
                                     .streaming = streaming,
                                     .next = kernel.tiles ? next : std::nullopt});
   }
@@ -279,6 +288,7 @@ class PassLowering {
   Direction direction_;
   Ends ends_;
   Schedule& schedule_;
+  int64_t stride_ = 0;  // of spread strips' rows
   std::optional<Added> plain_;
   std::optional<Added> spread_;
 };
