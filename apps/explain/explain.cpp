@@ -7,6 +7,7 @@
 #include "apps/explain/explain_history.hpp"
 #include "apps/explain/explain_next.hpp"
 #include "apps/explain/explain_report.hpp"
+#include "apps/explain/planned_manifest.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
 #include "apps/told_facts.hpp"
@@ -22,6 +23,7 @@ namespace {
 // The part of the question that does not depend on the rules.
 struct Asked {
   const ExplainOptions& options;
+  bool plans = false;                // show one rank's planned manifest
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
 };
 
@@ -58,6 +60,9 @@ Explanation explain(const ConversionRequest& request, Asked& asked) {
     e.candidates = examine_trace(asker_of(request, e, input), e.decision);
     if (asked.options.all) e.alternatives = find_alternatives(request, e, input);
     e.next = next_command(asked.options, request, input, e);
+  }
+  if (asked.plans && input != nullptr && !input->imagined && request.rank && !e.refusal) {
+    e.planned = planned_manifest(*input, e);
   }
   if (!e.decision.backend) return e;
   e.settings = kernel_settings(rules, e.deployment, *e.decision.backend, e.caller, std::nullopt);
@@ -135,6 +140,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   report_told_facts(options.deployment, rules, console);
 
   // Open and decide as convert does; without a checkpoint, assume the usual method class.
+  asked.plans = console.json();
   Explanation e = explain(request, asked);
   // The hint to ask explain is of no use here: it shows the candidates.
   if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");

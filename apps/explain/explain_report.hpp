@@ -10,6 +10,7 @@
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
 #include "apps/request.hpp"
+#include "formats/blob/manifest.hpp"
 #include "formats/decision/alternatives.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
@@ -22,6 +23,7 @@ struct Explanation : DecidedConversion {
   NextCommand next{};                   // the command to type
   std::vector<Candidate> candidates{};
   std::vector<Alternative> alternatives{};  // with --all
+  std::optional<Manifest> planned{};        // with --rank and --json: what convert would write
   // Only with a backend:
   std::optional<KernelSettings> settings{};
   LayerDims multiples{};  // sizes are rounded up to these

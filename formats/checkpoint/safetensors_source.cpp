@@ -14,6 +14,7 @@
 #include "formats/checkpoint/mapped_source.hpp"
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/os/file.hpp"
+#include "formats/os/positioned_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "formats/source/natural_order.hpp"
@@ -29,6 +30,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kConsolidated = "consolidated";
+// More than any kind of other files needs to be recognised by its first bytes.
+constexpr int64_t kTellingBytes = 64;
 
 using Attributes = std::map<std::string, std::string>;
 
@@ -50,18 +53,40 @@ void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
   }
 }
 
+// The first bytes of a file of `size` bytes, as far as its header goes. They are read, not mapped: who opens
+// a checkpoint in a library may have no handler for the signal that a truncated map raises.
+std::vector<std::byte> read_front(const fs::path& path, int64_t size) {
+  const PositionedFile file(path);
+  std::vector<std::byte> front(static_cast<size_t>(std::min(size, kTellingBytes)));
+  file.read(0, front);
+  if (size < kSafetensorsLengthBytes) return front;
+  uint64_t length = 0;
+  for (size_t i = 0; i < static_cast<size_t>(kSafetensorsLengthBytes); ++i) {
+    length |= std::to_integer<uint64_t>(front[i]) << (8 * i);
+  }
+  const int64_t most = std::min(kMaxSafetensorsHeader, size - kSafetensorsLengthBytes);
+  if (length > static_cast<uint64_t>(most)) return front;  // refused by who parses them
+  const int64_t end = kSafetensorsLengthBytes + static_cast<int64_t>(length);
+  front.resize(static_cast<size_t>(std::max(end, std::ssize(front))));
+  file.read(0, front);
+  return front;
+}
+
 void add_file(MappedTensors& content, Attributes& agreed, const fs::path& path) {
   MappedFile map = in_file(path.string(), [&] { return MappedFile(path); });
   const ConstBytes bytes = map.bytes();
-  refuse_other_file(path, bytes);
+  const auto front = in_file(path.string(), [&] { return read_front(path, map.file().size); });
+  refuse_other_file(path, front);
   in_file(path.string(), [&] {
-    SafetensorsHeader header = parse_safetensors_header(bytes, map.file().size);
+    SafetensorsHeader header = parse_safetensors_header(front, map.file().size);
     check_metadata(header, agreed);
     content.attributes.insert(header.metadata.begin(), header.metadata.end());
     const ConstBytes data = bytes.subspan(static_cast<size_t>(header.data_start));
     for (SafetensorsTensor& tensor : header.tensors) {
-      content.tensors.push_back(
-          {.name = std::move(tensor.name), .spec = tensor.spec, .file = path.string()});
+      content.tensors.push_back({.name = std::move(tensor.name),
+                                 .spec = tensor.spec,
+                                 .file = path.string(),
+                                 .file_offset = header.data_start + tensor.begin});
       content.data.push_back(data.subspan(static_cast<size_t>(tensor.begin),
                                           static_cast<size_t>(tensor.end - tensor.begin)));
     }

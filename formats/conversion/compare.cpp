@@ -217,38 +217,47 @@ void compare_bytes(Repacker& repacker, const Plan& plan, const std::vector<Layer
 
 }  // namespace
 
+ManifestPlan plan_of_manifest(const std::shared_ptr<Source>& source, CheckpointOptions options,
+                              const fs::path& directory, const Manifest& manifest) {
+  ManifestPlan out;
+  out.layout = layout_of(manifest);
+  options.family = manifest.target.family;
+  out.input = open_checkpoint(source, options, rules_of_blob(manifest));
+  const std::string place = (directory / kManifestName).string();
+  const Differences differences(place, out.findings);
+  keep_layers(out.input.model, manifest);
+  compare_model(out.input.model, manifest, differences);
+  compare_layers(out.input.model, manifest, differences);
+  if (!out.findings.empty()) return out;
+  const std::optional<RankSlice> slice = find_slice(out.input, manifest, place, out.findings);
+  if (!slice) return out;
+  compare_slice(*slice, manifest, differences);
+  if (!out.findings.empty()) return out;
+  out.plan =
+      make_plan(out.input.model, {*slice}, {.layout = out.layout, .target = manifest.target});
+  for (size_t file = 0; file < out.plan.files.size(); ++file) {
+    compare_tensors(describe_layer(out.plan, out.input.model, file, manifest.compression.zstd),
+                    manifest.layers[file], differences);
+  }
+  return out;
+}
+
 Findings compare_with_checkpoint(const std::shared_ptr<Source>& source, CheckpointOptions options,
                                  const fs::path& directory, const Manifest& manifest,
                                  const RunLimits& limits, const RunHooks& hooks) {
-  Findings findings;
-  if (manifest.layers.empty()) return findings;
-  const std::string place = (directory / kManifestName).string();
-  const Differences differences(place, findings);
-  const Layout* layout = layout_of(manifest);
-  options.family = manifest.target.family;
-  OpenedCheckpoint input = open_checkpoint(source, options, rules_of_blob(manifest));
-  keep_layers(input.model, manifest);
-  compare_model(input.model, manifest, differences);
-  compare_layers(input.model, manifest, differences);
+  if (manifest.layers.empty()) return {};
+  const ManifestPlan made = plan_of_manifest(source, std::move(options), directory, manifest);
+  Findings findings = made.findings;
   if (!findings.empty()) return findings;
-  const std::optional<RankSlice> slice = find_slice(input, manifest, place, findings);
-  if (!slice) return findings;
-  compare_slice(*slice, manifest, differences);
-  if (!findings.empty()) return findings;
-
-  const Plan plan = make_plan(input.model, {*slice}, {.layout = layout, .target = manifest.target});
   std::vector<LayerReader> readers;
   std::vector<std::string> paths;
-  for (size_t file = 0; file < plan.files.size(); ++file) {
-    compare_tensors(describe_layer(plan, input.model, file, manifest.compression.zstd),
-                    manifest.layers[file], differences);
-    paths.push_back((directory / manifest.layers[file].file).string());
+  for (const ManifestLayer& layer : manifest.layers) {
+    paths.push_back((directory / layer.file).string());
     readers.emplace_back(paths.back());
   }
-  if (!findings.empty()) return findings;
-  Repacker repacker(*input.source, input.model, plan, layout, manifest.target);
-  compare_bytes(repacker, plan, readers, paths, limits, hooks, findings);
-  input.source->check_unchanged();
+  Repacker repacker(*source, made.input.model, made.plan, made.layout, manifest.target);
+  compare_bytes(repacker, made.plan, readers, paths, limits, hooks, findings);
+  source->check_unchanged();
   return findings;
 }
 

@@ -10,8 +10,25 @@
 #include "formats/blob/manifest.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
+#include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
+
+// What one rank's manifest and an input give together.
+struct ManifestPlan {
+  OpenedCheckpoint input;             // with the manifest's layers only
+  const Layout* layout = nullptr;     // null: the blob stops at the loaded layout
+  Plan plan;                          // of the manifest's rank only: a file for each of its layers
+  std::vector<std::string> findings;  // why the manifest is not one of this input; then no plan
+};
+
+// Plans again what `manifest`, of at least one layer, describes: from `source`, which was opened for
+// options.path. `directory` is the manifest's, for messages. The family is the manifest's, not that of
+// `options`. Throws Error::input if the input itself is damaged.
+[[nodiscard]] ManifestPlan plan_of_manifest(const std::shared_ptr<Source>& source,
+                                            CheckpointOptions options,
+                                            const std::filesystem::path& directory,
+                                            const Manifest& manifest);
 
 // Compares one rank's blob in `directory` with the repack of `source`, which was opened for
 // options.path: model facts, slice and tensors first, and if they are equal, every byte. The family

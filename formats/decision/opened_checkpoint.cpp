@@ -9,10 +9,8 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/hub_cache.hpp"
-#include "formats/checkpoint/open_source.hpp"
 #include "formats/config/config_json.hpp"
 #include "formats/decision/config_only.hpp"
-#include "formats/output/unfinished.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -71,11 +69,6 @@ std::filesystem::path config_path(const Source& source, const std::filesystem::p
 }
 
 }  // namespace
-
-OpenedCheckpoint open_checkpoint(const CheckpointOptions& options, const RuleSet& rules) {
-  refuse_unfinished(options.path);
-  return open_checkpoint(open_source(options.path), options, rules);
-}
 
 OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const CheckpointOptions& options,
                                  const RuleSet& rules) {

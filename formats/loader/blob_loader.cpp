@@ -3,60 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/raw_frames.hpp"
 #include "formats/loader/arriving_sum.hpp"
+#include "formats/loader/run_on_threads.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/input_fault.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/error.hpp"
+#include "lib/plan/frames.hpp"
 
 namespace mxfp4 {
 namespace {
 
 constexpr int64_t kMaxLoadedManifestBytes = int64_t{64} << 20;
-// Bytes of a plain file that a thread takes at a time.
+// A frame that convert makes fits into a piece, so it is decoded once. A file without frames is read in
+// smaller pieces: a GPU's copy engine waits less for the first ones.
+constexpr int64_t kPlainBytes = int64_t{1} << 20;
+// Bytes of a file that a thread sums at a time.
 constexpr int64_t kCheckedBytes = int64_t{4} << 20;
 // Bytes of a plain file that one direct read gives: about a frame, as `convert` writes them.
 constexpr size_t kDirectBytes = size_t{2} << 20;
-
-// Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on `threads` threads at most,
-// this one included. After an exception no further job starts; the first one is thrown.
-template <class Body>
-void run_on_threads(int threads, size_t count, const Body& body) {
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      LoadBuffers buffers;
-      for (size_t job = next++; job < count; job = next++) body(job, buffers);
-    } catch (...) {
-      next = count;
-      const std::scoped_lock lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  const size_t helpers = std::min(static_cast<size_t>(threads), std::max<size_t>(count, 1)) - 1;
-  std::vector<std::jthread> running;
-  running.reserve(helpers);
-  try {
-    while (running.size() < helpers) running.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that run do the work.
-  }
-  work();
-  running.clear();
-  if (failure) std::rethrow_exception(failure);
-}
 
 // Throws InputFault, which names the first tensor that differs, unless `front`, the bytes before a layer
 // file's data, is what follows from the manifest.
@@ -130,70 +100,6 @@ void read_plain(const PositionedFile& file, int64_t offset, MutableBytes out, Bu
 
 }  // namespace
 
-void throw_if_cancelled(const int32_t* cancel) {
-  if (cancel != nullptr && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0) throw Cancelled();
-}
-
-// One call of read().
-class BlobLoader::Reading {
- public:
-  Reading(const BlobLoader& blob, std::span<const LoadRequest> requests, const LoadOptions& options)
-      : blob_(blob), requests_(requests), options_(options), sums_(requests.size()) {
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const LoadRequest& request = requests[i];
-      if (options.verify) blob.check_verifiable(request);
-      const auto cut = blob.pieces(request.layer, request.tensor, request.offset,
-                                   static_cast<int64_t>(request.out.size()), kCheckedBytes);
-      for (size_t number = 0; number < cut.size(); ++number)
-        jobs_.push_back({i, number, cut[number]});
-    }
-  }
-
-  void run() {
-    run_on_threads(options_.threads, jobs_.size(), [this](size_t job, LoadBuffers& buffers) {
-      throw_if_cancelled(options_.cancel);
-      read(jobs_[job], buffers);
-    });
-    for (size_t i = 0; i < requests_.size(); ++i) {
-      const LoadRequest& request = requests_[i];
-      if (options_.verify && blob_.is_whole(request)) {
-        blob_.compare(request.layer, request.tensor, sums_[i].hex());
-      }
-    }
-  }
-
- private:
-  struct Job {
-    size_t request;
-    size_t number;  // of the request's pieces
-    LoadPiece piece;
-  };
-
-  // Whole tensors are compared with the manifest, parts with the checksums of their frames.
-  void read(const Job& job, LoadBuffers& buffers) {
-    const LoadRequest& request = requests_[job.request];
-    const LoadPiece& piece = job.piece;
-    const MutableBytes out = request.out.subspan(static_cast<size_t>(piece.begin - request.offset),
-                                                 static_cast<size_t>(piece.bytes));
-    const bool summed = options_.verify && blob_.is_whole(request);
-    const bool checked = options_.verify && !summed;
-    ChecksumPart sum;
-    if (summed) sum.begin(piece.begin);
-    in_context(blob_.place(request.layer, request.tensor), [&] {
-      blob_.read_piece(request.layer, piece, out, buffers,
-                       checked ? FrameCheck::kChecksums : FrameCheck::kSizes,
-                       summed ? &sum : nullptr);
-    });
-    if (summed) sums_[job.request].add(job.number, std::move(sum));
-  }
-
-  const BlobLoader& blob_;
-  std::span<const LoadRequest> requests_;
-  const LoadOptions& options_;
-  std::vector<Job> jobs_;
-  std::vector<ArrivingSum> sums_;  // by request
-};
-
 BlobLoader::BlobLoader(const std::filesystem::path& directory, bool direct, bool lazy)
     : directory_(directory), direct_(direct) {
   const std::filesystem::path path = directory / kManifestName;
@@ -261,13 +167,8 @@ BlobLoader::Layer BlobLoader::open_layer(const ManifestLayer& stated) const {
   return layer;
 }
 
-bool BlobLoader::is_whole(const LoadRequest& request) const {
-  const ManifestLayer& layer = manifest_.layers[request.layer];
-  return static_cast<int64_t>(request.out.size()) == layer.tensors[request.tensor].spec.bytes();
-}
-
 void BlobLoader::check_verifiable(const LoadRequest& request) const {
-  if (is_whole(request) || is_compressed(request.layer)) return;
+  if (has_checksum(request) || manifest_.compression.zstd) return;
   throw Error::usage(fmt::format("{}: a part of a tensor in a plain file has no checksum to verify",
                                  place(request.layer, request.tensor)));
 }
@@ -294,9 +195,12 @@ std::string BlobLoader::place(size_t layer, size_t tensor) const {
                      manifest_.layers[layer].tensors[tensor].name);
 }
 
-void BlobLoader::compare(size_t layer, size_t tensor, const std::string& checksum) const {
-  if (checksum == manifest_.layers[layer].tensors[tensor].xxh3_128) return;
-  throw InputFault(Fault::kChecksum, fmt::format("{}: checksum differs", place(layer, tensor)));
+int64_t BlobLoader::best_piece(size_t layer, size_t tensor) const {
+  return cuts_anywhere(layer, tensor) ? kPlainBytes : kFrameBytes;
+}
+
+bool BlobLoader::cuts_anywhere(size_t layer, size_t /*tensor*/) const {
+  return opened(layer).frames.empty();
 }
 
 std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t begin, int64_t bytes,
@@ -389,10 +293,6 @@ void BlobLoader::check_file(size_t layer, const LoadOptions& options) const {
       throw InputFault(Fault::kChecksum, "checksum of the file differs");
     }
   });
-}
-
-void BlobLoader::read(std::span<const LoadRequest> requests, const LoadOptions& options) const {
-  Reading(*this, requests, options).run();
 }
 
 }  // namespace mxfp4

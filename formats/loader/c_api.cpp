@@ -1,4 +1,4 @@
-// mxfp4_repack.h on top of BlobLoader: turns exceptions into statuses.
+// mxfp4_repack.h on top of LoadSource: turns exceptions into statuses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/loader/blob_loader.hpp"
 #include "formats/loader/c_api_arguments.hpp"
+#include "formats/loader/checkpoint_loader.hpp"
 #include "formats/loader/gpu/gpu_loader.hpp"
 #include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
@@ -21,7 +22,8 @@
 #include "lib/core/visible.hpp"
 
 struct mxfp4_repack_blob {
-  mxfp4::BlobLoader loader;
+  std::unique_ptr<mxfp4::LoadSource> source;
+  const mxfp4::LoadSource& loader = *source;
 };
 
 struct mxfp4_repack_gpu {
@@ -159,7 +161,19 @@ mxfp4_repack_status mxfp4_repack_open_with(const char* directory,
     mxfp4::require(blob != nullptr && directory != nullptr, "open: a null pointer");
     mxfp4_repack_open_options known{};
     mxfp4::take(options, known);
-    *blob = new mxfp4_repack_blob{BlobLoader(directory, known.direct != 0, known.lazy != 0)};
+    *blob = new mxfp4_repack_blob{
+        std::make_unique<BlobLoader>(directory, known.direct != 0, known.lazy != 0)};
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_open_checkpoint(const char* checkpoint, const char* conversion,
+                                                 mxfp4_repack_blob** blob) {
+  if (blob != nullptr) *blob = nullptr;
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr && checkpoint != nullptr && conversion != nullptr,
+                   "open_checkpoint: a null pointer");
+    *blob =
+        new mxfp4_repack_blob{std::make_unique<mxfp4::CheckpointLoader>(checkpoint, conversion)};
   });
 }
 
@@ -302,7 +316,7 @@ mxfp4_repack_status mxfp4_repack_read_layer(const mxfp4_repack_blob* blob, int64
   return mxfp4::guarded([&] {
     mxfp4::require(blob != nullptr, "read_layer: the blob is null");
     const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    const BlobLoader& loader = blob->loader;
+    const mxfp4::LoadSource& loader = blob->loader;
     const auto& layers = loader.manifest().layers;
     const size_t index = mxfp4::checked_index(layer, layers.size(), "layer");
     const int64_t expected = loader.data_bytes(index);

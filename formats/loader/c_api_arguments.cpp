@@ -45,7 +45,7 @@ int64_t expert_bytes(const ManifestLayer& layer, const ManifestTensor& tensor) {
   return by_expert ? tensor.spec.bytes() / experts : 0;
 }
 
-TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tensor) {
+TensorPlace checked_tensor(const LoadSource& loader, int64_t layer, int64_t tensor) {
   const auto& layers = loader.manifest().layers;
   const size_t in = checked_index(layer, layers.size(), "layer");
   const size_t index = checked_index(tensor, layers[in].tensors.size(), "tensor");
@@ -54,7 +54,7 @@ TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tens
 
 namespace {
 
-LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request& request,
+LoadRequest checked_request(const LoadSource& loader, const mxfp4_repack_request& request,
                             RequestMemory memory) {
   const auto& layers = loader.manifest().layers;
   LoadRequest checked;
@@ -91,7 +91,7 @@ LoadRequest checked_request(const BlobLoader& loader, const mxfp4_repack_request
 
 }  // namespace
 
-std::vector<LoadRequest> checked_requests(const BlobLoader& loader,
+std::vector<LoadRequest> checked_requests(const LoadSource& loader,
                                           const mxfp4_repack_request* requests, size_t count,
                                           RequestMemory memory) {
   require(requests != nullptr || count == 0, "requests is null");

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/loader/blob_loader.hpp"
+#include "formats/loader/load_source.hpp"
 #include "formats/loader/mxfp4_repack.h"
 
 namespace mxfp4 {
@@ -52,11 +52,11 @@ struct TensorPlace {
   size_t tensor;
   int64_t bytes;
 };
-[[nodiscard]] TensorPlace checked_tensor(const BlobLoader& loader, int64_t layer, int64_t tensor);
+[[nodiscard]] TensorPlace checked_tensor(const LoadSource& loader, int64_t layer, int64_t tensor);
 
 // Whether a request's memory must be there, or is not looked at.
 enum class RequestMemory : uint8_t { kNow, kLater };
-[[nodiscard]] std::vector<LoadRequest> checked_requests(const BlobLoader& loader,
+[[nodiscard]] std::vector<LoadRequest> checked_requests(const LoadSource& loader,
                                                         const mxfp4_repack_request* requests,
                                                         size_t count,
                                                         RequestMemory memory = RequestMemory::kNow);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "formats/blob/planned_checksums.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/wait.hpp"
 
@@ -16,7 +17,7 @@ constexpr int64_t kRunsInRing = 4;
 
 }  // namespace
 
-LayerStream::LayerStream(const BlobLoader& blob, size_t layer, std::span<const size_t> tensors,
+LayerStream::LayerStream(const LoadSource& blob, size_t layer, std::span<const size_t> tensors,
                          MutableBytes ring, int64_t run_bytes, const LoadOptions& options)
     : blob_(blob), layer_(layer), ring_(ring), options_(options), sums_(tensors.size()) {
   if (run_bytes < 1 || static_cast<int64_t>(ring.size()) / kRunsInRing < run_bytes) {
@@ -72,6 +73,10 @@ MutableBytes LayerStream::place(const Job& job) const {
                        static_cast<size_t>(job.piece.bytes));
 }
 
+bool LayerStream::is_summed(size_t tensor) const {
+  return options_.verify && blob_.manifest().layers[layer_].tensors[tensor].xxh3_128 != kNoChecksum;
+}
+
 bool LayerStream::can_start() const {
   return next_job_ < jobs_.size() &&
          end_of(jobs_[next_job_]) - free_from_ <= static_cast<int64_t>(ring_.size());
@@ -86,7 +91,10 @@ bool LayerStream::is_done(const Jobs& run) const {
 std::optional<LayerStream::Run> LayerStream::next() {
   std::unique_lock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
-  if (next_run_ == runs_.size()) return std::nullopt;
+  if (next_run_ == runs_.size()) {
+    blob_.check_unchanged();
+    return std::nullopt;
+  }
   const Jobs run = runs_[next_run_];
   const Job& first = jobs_[run.first];
   const Job& last = jobs_[run.end - 1];
@@ -102,7 +110,7 @@ std::optional<LayerStream::Run> LayerStream::next() {
   }
   if (failure_) std::rethrow_exception(failure_);
   const bool ends_tensor = run.end == jobs_.size() || jobs_[run.end].tensor != last.tensor;
-  if (options_.verify && ends_tensor) {
+  if (ends_tensor && is_summed(last.piece.tensor)) {
     blob_.compare(layer_, last.piece.tensor, sums_[last.tensor].hex());
   }
   ++next_run_;  // after the comparison: every later call reports a tensor that differs, too
@@ -153,13 +161,14 @@ void LayerStream::work_once(std::unique_lock<std::mutex>& lock, LoadBuffers& buf
 
 void LayerStream::read(Job& job, LoadBuffers& buffers) {
   throw_if_cancelled(options_.cancel);
+  const bool summed = is_summed(job.piece.tensor);
   ChecksumPart sum;
-  if (options_.verify) sum.begin(job.piece.begin);
+  if (summed) sum.begin(job.piece.begin);
   in_context(blob_.place(layer_, job.piece.tensor), [&] {
     blob_.read_piece(layer_, job.piece, place(job), buffers, FrameCheck::kSizes,
-                     options_.verify ? &sum : nullptr);
+                     summed ? &sum : nullptr);
   });
-  if (options_.verify) sums_[job.tensor].add(job.number, std::move(sum));
+  if (summed) sums_[job.tensor].add(job.number, std::move(sum));
 }
 
 }  // namespace mxfp4

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "formats/loader/arriving_sum.hpp"
-#include "formats/loader/blob_loader.hpp"
+#include "formats/loader/load_source.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -32,7 +32,7 @@ class LayerStream {
   // stream. Threads start to read at once. With options.verify each tensor is compared with its
   // checksum in the manifest, which takes less time than the frames' checksums. Throws
   // Error::usage.
-  LayerStream(const BlobLoader& blob, size_t layer, std::span<const size_t> tensors,
+  LayerStream(const LoadSource& blob, size_t layer, std::span<const size_t> tensors,
               MutableBytes ring, int64_t run_bytes, const LoadOptions& options);
   LayerStream(const LayerStream&) = delete;
   LayerStream& operator=(const LayerStream&) = delete;
@@ -64,6 +64,8 @@ class LayerStream {
   void plan(std::span<const size_t> tensors, int64_t run_bytes);
   [[nodiscard]] MutableBytes place(const Job& job) const;
   [[nodiscard]] int64_t end_of(const Job& job) const { return job.position + job.piece.bytes; }
+  // Whether a tensor of the layer is compared with its checksum.
+  [[nodiscard]] bool is_summed(size_t tensor) const;
   // Whether there is a job whose place is free.
   [[nodiscard]] bool can_start() const;
   [[nodiscard]] bool is_done(const Jobs& run) const;
@@ -72,7 +74,7 @@ class LayerStream {
   void read(Job& job, LoadBuffers& buffers);
   void work();
 
-  const BlobLoader& blob_;
+  const LoadSource& blob_;
   size_t layer_;
   MutableBytes ring_;
   LoadOptions options_;

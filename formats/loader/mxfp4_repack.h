@@ -1,4 +1,5 @@
-/* Reads blobs that `mxfp4-repack convert` wrote into the caller's memory, with many threads.
+/* Reads blobs that `mxfp4-repack convert` wrote into the caller's memory, with many threads, or makes the
+ * same bytes from a checkpoint on the way there.
  * C99, Linux; link with -lmxfp4_repack (pkg-config mxfp4-repack-loader).
  *
  *     mxfp4_repack_blob *blob;
@@ -74,7 +75,7 @@ typedef enum mxfp4_repack_fault {
   MXFP4_REPACK_FAULT_MISMATCH = 6    /* a layer's file is not the one that the manifest describes */
 } mxfp4_repack_fault;
 
-/* One rank's blob: a directory with mxfp4_repack.json. */
+/* One rank's layers: of a blob, a directory with mxfp4_repack.json, or of a checkpoint. */
 typedef struct mxfp4_repack_blob mxfp4_repack_blob;
 
 typedef struct mxfp4_repack_layer {
@@ -162,6 +163,29 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open(const char *directory,
 /* The same with options, which may be null. */
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
     const char *directory, const mxfp4_repack_open_options *options, mxfp4_repack_blob **blob);
+/* Opens a checkpoint of safetensors files in place of a blob: a directory, a model in a hub cache, or one
+ * file. Every function takes *blob as it takes a blob's; the bytes are those that `convert` would write,
+ * and are made each time that they are read. No file is written.
+ *
+ * `conversion`: JSON text, the manifest of one rank. `mxfp4-repack explain CHECKPOINT --rank R ... --json`
+ * has it as member "manifest"; a blob's mxfp4_repack.json is one, too. It says release, backend, layout,
+ * target and slice; what does not follow from this checkpoint is MXFP4_REPACK_INPUT, with the first
+ * difference. The text is not kept.
+ *
+ * What differs from a blob:
+ *   - `verify` compares whole tensors for which the conversion states a checksum (a blob's manifest does),
+ *     and nothing else; parts are not refused.
+ *   - mxfp4_repack_manifest and mxfp4_repack_header say what `convert --compress none` would write, without
+ *     checksums of files; those of tensors are as in the conversion. 32 zeros: it is not known. mxfp4_repack_check_file is
+ *     MXFP4_REPACK_USAGE.
+ *   - A read whose bytes come from a file that was cut short, made longer or replaced since it was opened is
+ *     MXFP4_REPACK_INPUT, and names the file.
+ *   - mxfp4_repack_cut gives ends of granules (mostly experts): a part of one costs as much as all of it.
+ *   - The pinned ring of gpu_open grows to two granules a thread, 256 MiB at most.
+ * Takes a file descriptor for each file that it reads from. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_checkpoint(const char *checkpoint,
+                                                                  const char *conversion,
+                                                                  mxfp4_repack_blob **blob);
 /* Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_close(mxfp4_repack_blob *blob);
 
@@ -234,7 +258,7 @@ typedef struct mxfp4_repack_gpu_options {
    * use. */
   int32_t threads;
   int32_t reserved;   /* 0 */
-  int64_t ring_bytes; /* of pinned memory, at most: 4 MiB or more; 0: 64 MiB */
+  int64_t ring_bytes; /* of pinned memory, at most, for blobs: 4 MiB or more; 0: 64 MiB */
 } mxfp4_repack_gpu_options;
 
 /* `device`: the GPU as the driver counts, which heeds CUDA_VISIBLE_DEVICES. `options` may be null. *gpu

@@ -26,6 +26,8 @@ struct SourceTensor {
   std::string name;  // dotted, as in the checkpoint
   TensorSpec spec;
   std::string file;  // for messages
+  // Where the bytes begin in `file`, if they lie there one behind another, as they are.
+  std::optional<int64_t> file_offset{};
 };
 
 // Everything about the tensors (names, dtypes, shapes, that their bytes lie inside the files) is

@@ -22,12 +22,12 @@ size_t ring_parts(int64_t ring_bytes, int64_t part_bytes, int64_t threads) {
 }
 
 // What the GPU sums has to lie so that it can load words. Throws Error::usage.
-void check_addresses(const BlobLoader& blob, std::span<const LoadRequest> requests) {
+void check_addresses(const LoadSource& source, std::span<const LoadRequest> requests) {
   for (const LoadRequest& request : requests) {
-    if (blob.is_whole(request) &&
+    if (source.has_checksum(request) &&
         std::bit_cast<uintptr_t>(request.out.data()) % sizeof(uint64_t) != 0) {
       throw Error::usage(fmt::format("{}: memory on the GPU does not lie at a multiple of 8",
-                                     blob.place(request.layer, request.tensor)));
+                                     source.place(request.layer, request.tensor)));
     }
   }
 }
@@ -36,23 +36,25 @@ void check_addresses(const BlobLoader& blob, std::span<const LoadRequest> reques
 
 GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes)
     : gpu_(device),
-      ring_threads_(ring_parts(ring_bytes, kThreadBytes, threads)),
-      ring_(gpu_,
-            GpuLoader::ring_bytes() + GpuSums::sum_bytes(kRingsAhead * GpuLoader::ring_bytes())),
+      threads_(ring_parts(ring_bytes, kThreadBytes, threads)),
+      sum_memory_(gpu_, GpuSums::sum_bytes(bytes_ahead())),
       copied_(gpu_, GpuSender::kUnderWay),
-      summed_(gpu_, sum_places(kPlainSlot)),
+      summed_(gpu_, static_cast<size_t>(bytes_ahead() / kLeastPiece)),
       parts_(summed_.count()),
-      team_(threads, [near = gpu_.near_cpus()] { run_on(near); }) {}
+      buffers_(threads_),
+      team_(threads, [near = gpu_.near_cpus()] { run_on(near); }) {
+  fit_ring(static_cast<int64_t>(threads_) * kThreadBytes);
+}
 
 GpuLoader::~GpuLoader() { stop(); }
 
-void GpuLoader::read(const BlobLoader& blob, std::span<const LoadRequest> requests,
+void GpuLoader::read(const LoadSource& source, std::span<const LoadRequest> requests,
                      const LoadOptions& options) {
   const std::scoped_lock lock(busy_);
   throw_if_cancelled(options.cancel);
-  if (options.verify) check_addresses(blob, requests);
-  if (begun_ == nullptr || !begun_->is_of(blob, requests, options.verify)) {
-    start(blob, requests, options.verify);
+  if (options.verify) check_addresses(source, requests);
+  if (begun_ == nullptr || !begun_->is_of(source, requests, options.verify)) {
+    start(source, requests, options.verify);
   }
   const std::unique_ptr<GpuReading> reading = std::move(begun_);
   reading->send_to(requests, options.cancel);
@@ -62,15 +64,15 @@ void GpuLoader::read(const BlobLoader& blob, std::span<const LoadRequest> reques
   reading->finish();
 }
 
-void GpuLoader::begin(const BlobLoader& blob, std::span<const LoadRequest> requests,
+void GpuLoader::begin(const LoadSource& source, std::span<const LoadRequest> requests,
                       const LoadOptions& options) {
   const std::scoped_lock lock(busy_);
   const bool placed = std::ranges::none_of(requests, [](const LoadRequest& request) {
     return request.out.data() == nullptr && !request.out.empty();
   });
-  if (placed && options.verify) check_addresses(blob, requests);
-  if (begun_ == nullptr || !begun_->is_of(blob, requests, options.verify)) {
-    start(blob, requests, options.verify);
+  if (placed && options.verify) check_addresses(source, requests);
+  if (begun_ == nullptr || !begun_->is_of(source, requests, options.verify)) {
+    start(source, requests, options.verify);
   }
   if (placed) begun_->send_to(requests, nullptr);
 }
@@ -80,15 +82,38 @@ void GpuLoader::discard() {
   stop();
 }
 
-void GpuLoader::start(const BlobLoader& blob, std::span<const LoadRequest> requests, bool verify) {
+GpuLoader::Parts GpuLoader::parts_of(int64_t slot_bytes) const {
+  const auto fit = [&](int64_t bytes) { return static_cast<size_t>(bytes / slot_bytes); };
+  const size_t slots = std::max(fit(kThreadBytes), kLeastSlots);
+  if (threads_ * slots <= fit(kMostRing)) return {threads_, slots};
+  return {std::min(threads_, fit(kMostRing)), 1};
+}
+
+void GpuLoader::fit_ring(int64_t bytes) {
+  if (ring_ != nullptr && ring_bytes_ >= bytes) return;
+  ring_.reset();
+  ring_ = std::make_unique<PinnedMemory>(gpu_, bytes);
+  ring_bytes_ = bytes;
+}
+
+size_t GpuLoader::sum_places(const GpuPlan& plan) const {
+  const int64_t least = plan.sums_any() ? plan.slot_bytes() : kLeastPiece;
+  return std::clamp(static_cast<size_t>(bytes_ahead() / least), size_t{1}, summed_.count());
+}
+
+void GpuLoader::start(const LoadSource& source, std::span<const LoadRequest> requests,
+                      bool verify) {
   stop();
-  GpuPlan plan(blob, requests, verify, ring_threads_, kPlainSlot, kFrameSlot);
-  const size_t places = sum_places(plan.slot_bytes());
-  const GpuSumRoom sums = {.memory = ring_.data() + ring_bytes(),
-                           .address = ring_.address() + static_cast<uint64_t>(ring_bytes()),
+  GpuPlan plan(source, requests, verify, threads_, std::min(kMostSlot, bytes_ahead()));
+  const Parts parts = parts_of(plan.slot_bytes());
+  fit_ring(static_cast<int64_t>(parts.threads * parts.slots) * plan.slot_bytes());
+  const GpuSumRoom sums = {.memory = sum_memory_.data(),
+                           .address = sum_memory_.address(),
                            .summed = &summed_,
                            .parts = &parts_};
-  const GpuRing ring = {gpu_, ring_.data(), ring_threads_, kThreadBytes, copied_, sums, places};
+  const size_t places = sum_places(plan);
+  const GpuRing ring = {gpu_,     ring_->data(), parts.threads, parts.slots,
+                        buffers_, copied_,       sums,          places};
   begun_ = std::make_unique<GpuReading>(ring, std::move(plan));
   team_.start([reading = begun_.get()] { reading->work(); });
 }

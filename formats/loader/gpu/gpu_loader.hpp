@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "formats/checksum/checksum.hpp"
-#include "formats/loader/blob_loader.hpp"
 #include "formats/loader/gpu/gpu_device.hpp"
 #include "formats/loader/gpu/gpu_reading.hpp"
+#include "formats/loader/load_source.hpp"
 #include "lib/exec/team.hpp"
 
 namespace mxfp4 {
@@ -39,56 +39,68 @@ class GpuLoader {
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
   // used. threads: readers, the caller of read() included; those for whom the ring has no part do
   // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken, and a
-  // quarter more for sums. Memory and threads are placed near the GPU where the system says what is
+  // quarter more for sums. What is made from a checkpoint needs room for two granules a thread, experts
+  // mostly: for that the ring grows to kMostRing at most, and stays so. Memory and threads are placed near the GPU where the system says what is
   // near. Throws GpuError, and Error::usage for what is too little.
   GpuLoader(int device, int threads, int64_t ring_bytes);
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;
   ~GpuLoader();
 
-  // As BlobLoader::read, but `out` of a request is memory of the GPU, which no work of the GPU uses
+  // As LoadSource::read, but `out` of a request is memory of the GPU, which no work of the GPU uses
   // meanwhile. All bytes have arrived when it returns; when it throws, nothing is written any more.
   // With options.verify whole tensors lie at multiples of 8. options.threads is not heeded. One call
-  // runs at a time, others wait. Throws what BlobLoader::read throws, and GpuError.
-  void read(const BlobLoader& blob, std::span<const LoadRequest> requests,
+  // runs at a time, others wait. Throws what LoadSource::read throws, and GpuError.
+  void read(const LoadSource& source, std::span<const LoadRequest> requests,
             const LoadOptions& options);
   // Lets the threads begin what the next read() wants, and returns at once. While `out` of a request is
   // null but for its size, they fill the ring only, so memory can be allocated meanwhile; begin() again
-  // with all memory lets them go on. Of the options only verify is heeded. `blob` and the memory live
+  // with all memory lets them go on. Of the options only verify is heeded. `source` and the memory live
   // until that read(), another begin(), or discard(). What differs from what read() wants is thrown
   // away. Throws Error::usage for requests that cannot be read.
-  void begin(const BlobLoader& blob, std::span<const LoadRequest> requests,
+  void begin(const LoadSource& source, std::span<const LoadRequest> requests,
              const LoadOptions& options);
   // Ends what begin() began: nothing is written any more when it returns.
   void discard();
 
  private:
+  static constexpr int64_t kMostRing = int64_t{256} << 20;
+  // A larger piece is cut, though its parts then cost more to make.
+  static constexpr int64_t kMostSlot = int64_t{64} << 20;
   // Of the ring, for one thread. More was slower: it fits less well into the caches.
   static constexpr int64_t kThreadBytes = kLeastRing;
-  // Of a slot. A frame that convert makes fits into one, so it is decoded once. A file without frames
-  // is read in smaller pieces: the copy engine waits less for the first ones.
-  static constexpr int64_t kFrameSlot = int64_t{2} << 20;
-  static constexpr int64_t kPlainSlot = int64_t{1} << 20;
+  static constexpr size_t kLeastSlots = 2;  // of a thread: one is filled while the other is copied
+  static constexpr int64_t kLeastPiece = int64_t{1} << 20;  // of a blob, mostly
   // That the other threads may be ahead of one.
   static constexpr int64_t kRingsAhead = 4;
 
   // With busy_ held.
-  void start(const BlobLoader& blob, std::span<const LoadRequest> requests, bool verify);
+  void start(const LoadSource& source, std::span<const LoadRequest> requests, bool verify);
   void stop();
-  [[nodiscard]] int64_t ring_bytes() const {
-    return static_cast<int64_t>(ring_threads_) * kThreadBytes;
+  // How many threads have slots, and how many each, of `slot_bytes` bytes.
+  struct Parts {
+    size_t threads;
+    size_t slots;
+  };
+  [[nodiscard]] Parts parts_of(int64_t slot_bytes) const;
+  // Makes a larger ring unless there is one of `bytes` bytes.
+  void fit_ring(int64_t bytes);
+  // Bytes that may be on their way at once, and whose sums are kept.
+  [[nodiscard]] int64_t bytes_ahead() const {
+    return kRingsAhead * static_cast<int64_t>(threads_) * kThreadBytes;
   }
-  // Pieces of `slot_bytes` bytes whose sums are kept.
-  [[nodiscard]] size_t sum_places(int64_t slot_bytes) const {
-    return static_cast<size_t>(kRingsAhead * ring_bytes() / slot_bytes);
-  }
+  // Pieces whose sums are kept. The events limit them where nothing is summed.
+  [[nodiscard]] size_t sum_places(const GpuPlan& plan) const;
 
   GpuDevice gpu_;
-  size_t ring_threads_;              // that have a part of the ring
-  PinnedMemory ring_;                // behind it lie the sums that the GPU makes
-  GpuEvents copied_;                 // by copy, modulo their number
-  GpuEvents summed_;                 // by piece, modulo their number
-  std::vector<ChecksumPart> parts_;  // likewise: of the last pieces
+  size_t threads_;                      // that have slots of the ring
+  PinnedMemory sum_memory_;             // where the GPU puts the sums
+  std::unique_ptr<PinnedMemory> ring_;  // null after it could not be made
+  int64_t ring_bytes_ = 0;
+  GpuEvents copied_;                  // by copy, modulo their number
+  GpuEvents summed_;                  // by piece, modulo their number
+  std::vector<ChecksumPart> parts_;   // likewise: of the last pieces
+  std::vector<LoadBuffers> buffers_;  // by thread
   std::mutex busy_;
   std::unique_ptr<GpuReading> begun_;
   Team team_;

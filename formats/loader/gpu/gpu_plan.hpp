@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/checksum/checksum.hpp"
-#include "formats/loader/blob_loader.hpp"
+#include "formats/loader/load_source.hpp"
 
 namespace mxfp4 {
 
@@ -20,38 +20,39 @@ class GpuPlan {
     size_t request;
   };
 
-  // `threads` take the first pieces at once. A reading of a blob with frames has slots of
-  // `frame_slot` bytes, any other of `plain_slot`. Throws Error::usage for what cannot be read, as
-  // GpuLoader::read().
-  GpuPlan(const BlobLoader& blob, std::span<const LoadRequest> requests, bool verify,
-          size_t threads, int64_t plain_slot, int64_t frame_slot);
+  // `threads` take the first pieces at once; no piece is larger than `most_bytes`. Throws Error::usage
+  // for what cannot be read, as GpuLoader::read().
+  GpuPlan(const LoadSource& source, std::span<const LoadRequest> requests, bool verify,
+          size_t threads, int64_t most_bytes);
 
   // Whether these arguments of GpuLoader::read() ask for the same bytes.
-  [[nodiscard]] bool is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
+  [[nodiscard]] bool is_of(const LoadSource& source, std::span<const LoadRequest> requests,
                            bool verify) const;
 
-  [[nodiscard]] const BlobLoader& blob() const { return blob_; }
+  [[nodiscard]] const LoadSource& source() const { return source_; }
+  // Bytes of the requests' best pieces, of the largest one: those of a slot.
   [[nodiscard]] int64_t slot_bytes() const { return slot_bytes_; }
+  // Whether any request is summed.
+  [[nodiscard]] bool sums_any() const;
   // Of `out` only the size counts.
   [[nodiscard]] const std::vector<LoadRequest>& requests() const { return requests_; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   // A request's file and tensor.
   [[nodiscard]] const std::string& place(size_t request) const { return places_[request]; }
-  // Whether the GPU sums a request, and the blob has the checksum.
+  // Whether the GPU sums a request, and the manifest has the checksum.
   [[nodiscard]] bool summed(size_t request) const {
-    return verify_ && blob_.is_whole(requests_[request]);
+    return verify_ && source_.has_checksum(requests_[request]);
   }
   // Whether a request's frames are compared with their own checksums, in place of that.
   [[nodiscard]] bool checked(size_t request) const { return verify_ && !summed(request); }
 
  private:
-  void cut(size_t request, size_t threads);
+  void cut(size_t request, size_t threads, int64_t most_bytes);
 
-  const BlobLoader& blob_;
+  const LoadSource& source_;
   std::vector<LoadRequest> requests_;
   bool verify_;
-  bool plain_;
-  int64_t slot_bytes_;
+  int64_t slot_bytes_ = int64_t{1} << 20;  // at least
   std::vector<std::string> places_;
   std::vector<Piece> pieces_;
 };

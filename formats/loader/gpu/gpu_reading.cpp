@@ -21,14 +21,13 @@ CudaDriver::Address address_of(const LoadRequest& request) {
 GpuReading::GpuReading(const GpuRing& ring, GpuPlan plan)
     : ring_(ring),
       plan_(std::move(plan)),
-      slots_(ring.memory, ring.threads, static_cast<size_t>(ring.thread_bytes / plan_.slot_bytes()),
-             plan_.slot_bytes()),
+      slots_(ring.memory, ring.threads, ring.slots_of_thread, plan_.slot_bytes()),
       sums_(ring.gpu, plan_, ring.sums, ring.sum_places),
       sender_(ring.gpu, plan_, ring.copied, slots_, sums_) {}
 
-bool GpuReading::is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
+bool GpuReading::is_of(const LoadSource& source, std::span<const LoadRequest> requests,
                        bool verify) const {
-  return plan_.is_of(blob, requests, verify) &&
+  return plan_.is_of(source, requests, verify) &&
          (targets_.empty() || std::ranges::equal(requests, targets_, {}, address_of));
 }
 
@@ -78,7 +77,7 @@ void GpuReading::work() noexcept {
 void GpuReading::work_in(size_t thread) {
   const InContext current(ring_.gpu.cuda(), ring_.gpu.context());
   const auto next = [this] { return next_.fetch_add(1, std::memory_order_relaxed); };
-  LoadBuffers buffers;
+  LoadBuffers& buffers = ring_.buffers[thread];
   size_t taken = 0;
   for (size_t i = next(); i < plan_.pieces().size() && !failed(); i = next(), ++taken) {
     const size_t slot = slots_.slot_of(thread, taken);
@@ -113,6 +112,7 @@ void GpuReading::finish() {
   if (failure_) std::rethrow_exception(failure_);
   cuda.check(copies, "cuStreamSynchronize");
   cuda.check(sums, "cuStreamSynchronize");
+  plan_.source().check_unchanged();
   sums_.compare();
 }
 
@@ -123,9 +123,9 @@ void GpuReading::take(size_t index, size_t slot, LoadBuffers& buffers) {
   const auto& [piece, request] = plan_.pieces()[index];
   const MutableBytes bytes(slots_.memory_of(slot), static_cast<size_t>(piece.bytes));
   in_context(plan_.place(request), [&, &piece = piece, request = request] {
-    plan_.blob().read_piece(plan_.requests()[request].layer, piece, bytes, buffers,
-                            plan_.checked(request) ? FrameCheck::kChecksums : FrameCheck::kSizes,
-                            nullptr);
+    plan_.source().read_piece(plan_.requests()[request].layer, piece, bytes, buffers,
+                              plan_.checked(request) ? FrameCheck::kChecksums : FrameCheck::kSizes,
+                              nullptr);
   });
   sums_.start(index, bytes);
   sender_.add({index, slot});

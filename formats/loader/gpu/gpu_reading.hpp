@@ -29,8 +29,9 @@ namespace mxfp4 {
 struct GpuRing {
   const GpuDevice& gpu;
   std::byte* memory;
-  size_t threads;        // that have a part of the ring
-  int64_t thread_bytes;  // of each part
+  size_t threads;                  // that have slots of the ring
+  size_t slots_of_thread;          // of the plan's slot_bytes()
+  std::span<LoadBuffers> buffers;  // by thread
   const GpuEvents& copied;
   GpuSumRoom sums;
   size_t sum_places;
@@ -41,7 +42,7 @@ class GpuReading {
   GpuReading(const GpuRing& ring, GpuPlan plan);
 
   // Whether these arguments of GpuLoader::read() ask for the same bytes, and for no other place.
-  [[nodiscard]] bool is_of(const BlobLoader& blob, std::span<const LoadRequest> requests,
+  [[nodiscard]] bool is_of(const LoadSource& source, std::span<const LoadRequest> requests,
                            bool verify) const;
   // Where the bytes go, if that is not known yet, and where the caller may ask to cancel, or null.
   void send_to(std::span<const LoadRequest> requests, const int32_t* cancel);

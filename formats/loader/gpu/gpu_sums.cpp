@@ -90,7 +90,7 @@ void GpuSums::compare() const {
   const std::vector<LoadRequest>& requests = plan_.requests();
   for (size_t i = 0; i < requests.size(); ++i) {
     if (plan_.summed(i)) {
-      plan_.blob().compare(requests[i].layer, requests[i].tensor, sums_[i].hex());
+      plan_.source().compare(requests[i].layer, requests[i].tensor, sums_[i].hex());
     }
   }
 }

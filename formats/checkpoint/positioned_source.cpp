@@ -1,0 +1,99 @@
+#include "formats/checkpoint/positioned_source.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "formats/checkpoint/hub_cache.hpp"
+#include "formats/checkpoint/other_files.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
+#include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<Source> open_safetensors(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    refuse_hub_name(path);
+    return open_safetensors_file(path);
+  }
+  const fs::path directory = hub_snapshot(path);
+  if (!holds_safetensors(directory)) {
+    refuse_other_directory(directory);
+    throw Error::input(fmt::format("{}: no *.safetensors here", directory.string()));
+  }
+  return open_checkpoint_directory(directory);
+}
+
+}  // namespace
+
+struct PositionedSource::OpenedFile {
+  explicit OpenedFile(const FileStatus& then) : status(then) {}
+
+  FileStatus status;  // when its header was read
+  // Null until the file is open. Release and acquire hand over what was opened.
+  std::atomic<const PositionedFile*> ready{nullptr};
+  std::mutex mutex;
+  std::optional<PositionedFile> file;  // guarded by mutex until it is there, and then immutable
+};
+
+PositionedSource::PositionedSource(const fs::path& path) {
+  const std::unique_ptr<Source> mapped = open_safetensors(path);
+  tensors_ = mapped->tensors();
+  attributes_ = mapped->attributes();
+  config_ = mapped->config_json();
+  files_ = mapped->files();
+  warnings_ = mapped->warnings();
+  for (const FileStatus& file : files_) {
+    opened_.emplace(file.path.string(), std::make_unique<OpenedFile>(file));
+  }
+  for (const SourceTensor& tensor : tensors_) {
+    const auto at = opened_.find(tensor.file);
+    if (at == opened_.end() || !tensor.file_offset) {
+      throw Error::internal(fmt::format("{}: it is not known where its bytes lie", tensor.name));
+    }
+    file_of_.push_back(at->second.get());
+  }
+}
+
+PositionedSource::~PositionedSource() = default;
+
+void PositionedSource::read(size_t index, int64_t offset, MutableBytes out) {
+  const SourceTensor& tensor = tensors_.at(index);
+  const auto size = static_cast<int64_t>(out.size());
+  const int64_t total = tensor.spec.bytes();
+  if (offset < 0 || offset > total || size > total - offset) {
+    throw Error::internal(fmt::format("{}: read of {} bytes at {} of a tensor of {}",
+                                      shown(tensor.name), size, offset, total));
+  }
+  const Place place = place_of(index);
+  in_context(tensor.file, [&] { place.file->read(place.offset + offset, out); });
+}
+
+PositionedSource::Place PositionedSource::place_of(size_t index) const {
+  OpenedFile& opened = *file_of_[index];
+  const int64_t offset = *tensors_[index].file_offset;
+  if (const auto* file = opened.ready.load(std::memory_order_acquire)) return {file, offset};
+  const std::scoped_lock lock(opened.mutex);
+  if (!opened.file) {
+    in_context(opened.status.path.string(), [&] {
+      PositionedFile file(opened.status.path);
+      if (file.size() != opened.status.size) {
+        throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
+                                       file.size(), opened.status.size));
+      }
+      opened.file = std::move(file);
+    });
+    opened.ready.store(&*opened.file, std::memory_order_release);
+  }
+  return {&*opened.file, offset};
+}
+
+}  // namespace mxfp4

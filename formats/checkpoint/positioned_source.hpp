@@ -1,0 +1,58 @@
+// A safetensors checkpoint that is read, not mapped: for a library in somebody else's process, where a map
+// of a file that is cut short would end the process, and which must not install a handler for that.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/os/positioned_file.hpp"
+#include "formats/source/source.hpp"
+
+namespace mxfp4 {
+
+class PositionedSource final : public Source {
+ public:
+  // Where a tensor's bytes lie.
+  struct Place {
+    const PositionedFile* file;  // lives as long as the source
+    int64_t offset;
+  };
+
+  // `path` as open_source() takes it: a directory, a model in a hub cache, or one file. Throws
+  // Error::input, also for a container of another kind. Headers are read, and no byte of a map is touched.
+  explicit PositionedSource(const std::filesystem::path& path);
+  ~PositionedSource() override;
+
+  [[nodiscard]] std::string_view kind() const override { return "safetensors"; }
+  [[nodiscard]] const std::vector<SourceTensor>& tensors() const override { return tensors_; }
+  // Thread-safe.
+  void read(size_t index, int64_t offset, MutableBytes out) override;
+  [[nodiscard]] const std::map<std::string, std::string>& attributes() const override {
+    return attributes_;
+  }
+  [[nodiscard]] std::optional<std::string> config_json() const override { return config_; }
+  [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
+  [[nodiscard]] std::vector<std::string> warnings() const override { return warnings_; }
+
+  // Opens the tensor's file if that was not done before: a file of which nothing is asked takes no
+  // descriptor. Thread-safe. Throws Error::input naming the file, also if its size is no longer that
+  // of the headers' reading.
+  [[nodiscard]] Place place_of(size_t index) const;
+
+ private:
+  struct OpenedFile;
+
+  std::vector<SourceTensor> tensors_;
+  std::vector<OpenedFile*> file_of_;                           // by tensor
+  std::map<std::string, std::unique_ptr<OpenedFile>> opened_;  // by path
+  std::map<std::string, std::string> attributes_;
+  std::optional<std::string> config_;
+  std::vector<FileStatus> files_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,332 @@
+#include "formats/loader/checkpoint_loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "formats/blob/blob_writer.hpp"
+#include "formats/blob/planned_checksums.hpp"
+#include "formats/conversion/fingerprint.hpp"
+#include "formats/json/json_fields.hpp"
+#include "formats/json/strict_json.hpp"
+#include "formats/loader/stored_bytes.hpp"
+#include "formats/safetensors/safetensors_header.hpp"
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+#include "lib/layouts/run_output.hpp"
+#include "lib/steps/run_schedule.hpp"
+
+namespace mxfp4 {
+
+// What one thread makes granules with.
+struct MakeBuffers {
+  StoredBytes stored;
+  Buffer window;  // bytes of one expert's loaded matrix
+  Buffer scratch;
+  JobBuffers job;
+  Buffer granule;                                              // of which a part was wanted
+  std::tuple<uint64_t, size_t, size_t, int64_t> granule_of{};  // serial, layer, tensor, granule
+};
+
+namespace {
+
+// The least bytes that are made at once, and of which a plain read consists.
+constexpr int64_t kUsualPiece = int64_t{1} << 20;
+// Of the loaded matrix, at least, in the window: so much stays in the second-level cache until it is used.
+constexpr int64_t kWindowBytes = int64_t{128} << 10;
+// Behind what is asked for: interleaved rows ask for nearly the same bytes twice.
+constexpr int64_t kReadAhead = int64_t{16} << 10;
+// A matrix up to this size is read at once.
+constexpr int64_t kSmallMatrix = int64_t{1} << 20;
+
+// The part of an expert's loaded matrix that a schedule reads. It goes on from front to back mostly; where
+// it jumps about, so that bytes come again and again, the whole matrix is kept.
+class Window {
+ public:
+  using Fill = std::function<void(int64_t begin, int64_t end, std::byte* to)>;
+
+  Window(Buffer& buffer, int64_t size, Fill fill)
+      : buffer_(buffer), size_(size), fill_(std::move(fill)) {}
+
+  // As BringInput.
+  const std::byte* bring(int64_t begin, int64_t end) {
+    if (begin < begin_ || end > end_ || data_ == nullptr) move_to(begin, end);
+    return data_ + (begin - begin_);
+  }
+
+ private:
+  void move_to(int64_t begin, int64_t end) {
+    int64_t last = std::min(size_, std::max(end, begin + kWindowBytes) + kReadAhead);
+    int64_t first = begin;
+    if (size_ <= kSmallMatrix || filled_ > 2 * size_) {
+      first = 0;
+      last = size_;
+    }
+    int64_t kept = 0;  // that go on, from `first`
+    if (data_ != nullptr && first >= begin_ && first < end_ && last > end_) kept = end_ - first;
+    if (room_ < last - first) {
+      kept = 0;
+      room_ = last - first;
+      data_ = buffer_.get(room_).data();
+    }
+    if (kept > 0) std::memmove(data_, data_ + (first - begin_), static_cast<size_t>(kept));
+    begin_ = end_ = first;  // in case of an exception
+    fill_(first + kept, last, data_ + kept);
+    filled_ += last - first - kept;
+    end_ = last;
+  }
+
+  Buffer& buffer_;
+  int64_t size_;
+  Fill fill_;
+  std::byte* data_ = nullptr;
+  int64_t room_ = 0;
+  int64_t begin_ = 0;
+  int64_t end_ = 0;
+  int64_t filled_ = 0;  // bytes so far
+};
+
+uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Manifest read_conversion(std::string_view text) {
+  const nlohmann::json json = parse_strict_json(text);
+  Manifest manifest = manifest_from_json(JsonFields(json));
+  if (manifest.layers.empty()) throw Error::input("layers: none is named");
+  return manifest;
+}
+
+// A manifest of plain files: what is made is not compressed.
+void describe_plain(Manifest& manifest) {
+  manifest.compression.zstd = false;
+  manifest.libzstd.clear();
+  for (ManifestLayer& layer : manifest.layers) {
+    layer.file = layer_file_name(layer.index, false);
+    layer.xxh3_128 = kNoChecksum;
+  }
+  manifest.rest.clear();
+}
+
+// The manifest's plan for a checkpoint whose style is found as `convert` finds it. Where that gives another
+// style than the manifest's, or none, a flag gave the manifest's.
+ManifestPlan plan_for(const std::shared_ptr<PositionedSource>& source,
+                      const std::filesystem::path& path, const Manifest& manifest) {
+  CheckpointOptions options;
+  options.path = path;
+  try {
+    ManifestPlan found = plan_of_manifest(source, options, "conversion", manifest);
+    if (style_name(found.input.model.style) == manifest.style) return found;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage) throw;
+  }
+  options.style = style_from_name(manifest.style);
+  return plan_of_manifest(source, options, "conversion", manifest);
+}
+
+}  // namespace
+
+CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
+                                   std::string_view conversion)
+    : path_(checkpoint), serial_(next_serial()) {
+  manifest_ = in_context("conversion", [&] { return read_conversion(conversion); });
+  describe_plain(manifest_);
+  source_ = std::make_shared<PositionedSource>(checkpoint);
+  in_context(checkpoint.string(), [&] {
+    const std::string& fingerprint = manifest_.source.fingerprint;
+    if (!fingerprint.empty() && fingerprint != fingerprint_of(*source_)) {
+      throw Error::input("is not the checkpoint for which the conversion was planned");
+    }
+  });
+  made_ = plan_for(source_, checkpoint, manifest_);
+  if (!made_.findings.empty()) {
+    throw Error::input(fmt::format("{}: {}", checkpoint.string(), made_.findings.front()));
+  }
+  repacker_ = std::make_unique<Repacker>(*source_, made_.input.model, made_.plan, made_.layout,
+                                         manifest_.target);
+  for (size_t i = 0; i < manifest_.layers.size(); ++i) {
+    const PlannedFile& file = made_.plan.files[i];
+    std::vector<Way>& ways = ways_.emplace_back();
+    for (const PlannedTensor& tensor : file.tensors) ways.push_back(way_of(file, tensor));
+    const std::string header = layer_header(manifest_, manifest_.layers[i]);
+    manifest_.layers[i].size = static_cast<int64_t>(header.size()) + file.data_bytes;
+    headers_.push_back(header.substr(static_cast<size_t>(kSafetensorsLengthBytes)));
+  }
+  manifest_text_ = write_manifest(manifest_);
+}
+
+CheckpointLoader::~CheckpointLoader() = default;
+
+CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
+                                               const PlannedTensor& tensor) const {
+  const Output& output = (*file.outputs)[tensor.output];
+  if (output.combination || output.experts_per_granule != 1) return Way::kWhole;
+  const Assembly& assembly = *file.assemblies[static_cast<size_t>(output.slot)];
+  if (assembly.from != assembly.to || assembly.loaded.row_bytes == 0) return Way::kWhole;
+  const bool checked = made_.layout != nullptr && made_.layout->check_data != nullptr;
+  return output.program.is_identity() && !checked ? Way::kRead : Way::kStream;
+}
+
+int64_t CheckpointLoader::tensor_offset(size_t layer, size_t tensor) const {
+  return planned(layer, tensor).offset;
+}
+
+int64_t CheckpointLoader::data_bytes(size_t layer) const {
+  return made_.plan.files[layer].data_bytes;
+}
+
+std::string CheckpointLoader::place(size_t layer, size_t tensor) const {
+  return fmt::format("{}: {}", path_.string(), planned(layer, tensor).name);
+}
+
+void CheckpointLoader::check_unchanged() const { source_->check_unchanged(); }
+
+void CheckpointLoader::check_file(size_t layer, const LoadOptions& /*options*/) const {
+  throw Error::usage(fmt::format("{}: {} is made, and has no file to check", path_.string(),
+                                 manifest_.layers[layer].prefix));
+}
+
+bool CheckpointLoader::cuts_anywhere(size_t layer, size_t tensor) const {
+  return ways_[layer][tensor] == Way::kRead;
+}
+
+int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor) const {
+  if (cuts_anywhere(layer, tensor)) return kUsualPiece;
+  return std::max(kUsualPiece, planned(layer, tensor).granule_bytes);
+}
+
+int64_t CheckpointLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const {
+  const PlannedTensor& of = planned(layer, tensor);
+  if (limit >= of.bytes - begin) return of.bytes;
+  if (cuts_anywhere(layer, tensor)) return begin + limit;
+  const int64_t end = (begin + limit) / of.granule_bytes * of.granule_bytes;
+  return end > begin ? end : begin + limit;
+}
+
+std::vector<LoadPiece> CheckpointLoader::pieces(size_t layer, size_t tensor, int64_t begin,
+                                                int64_t bytes, int64_t limit) const {
+  const int64_t granule = planned(layer, tensor).granule_bytes;
+  const bool anywhere = cuts_anywhere(layer, tensor);
+  std::vector<LoadPiece> pieces;
+  for (const int64_t end = begin + bytes; begin < end;) {
+    int64_t size = std::min(limit, end - begin);
+    if (!anywhere) {
+      const int64_t to_next = granule - begin % granule;
+      // Whole granules, as many as there are; else no more than the rest of one.
+      size =
+          to_next < granule || size < granule ? std::min(size, to_next) : size / granule * granule;
+    }
+    pieces.push_back({.tensor = tensor, .begin = begin, .bytes = size});
+    begin += size;
+  }
+  return pieces;
+}
+
+void CheckpointLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
+                                  LoadBuffers& buffers, FrameCheck /*check*/,
+                                  ChecksumPart* sum) const {
+  if (buffers.make == nullptr) buffers.make = std::make_shared<MakeBuffers>();
+  if (cuts_anywhere(layer, piece.tensor)) {
+    read_bytes(layer, piece, out, *buffers.make);
+  } else {
+    make_granules(layer, piece, out, *buffers.make);
+  }
+  if (sum != nullptr) sum->update(out);
+}
+
+void CheckpointLoader::read_loaded(const PlannedFile& file, Slot slot, int64_t expert,
+                                   int64_t begin, int64_t end, std::byte* to,
+                                   MakeBuffers& buffers) const {
+  const ExpertLayer& layer = made_.input.model.layers[file.layer];
+  const auto& of_rank = made_.plan.ranks[file.rank].experts_of(layer.dims.num_experts);
+  const int64_t global = of_rank[static_cast<size_t>(expert)];
+  const auto& experts = layer.slot(slot).experts;
+  buffers.stored.read(*source_, *file.assemblies[static_cast<size_t>(slot)],
+                      experts[static_cast<size_t>(global)], begin, end, to);
+}
+
+// A tensor that holds the loaded bytes.
+void CheckpointLoader::read_bytes(size_t layer, const LoadPiece& piece, MutableBytes out,
+                                  MakeBuffers& buffers) const {
+  const PlannedFile& file = made_.plan.files[layer];
+  const PlannedTensor& tensor = file.tensors[piece.tensor];
+  const Slot slot = (*file.outputs)[tensor.output].slot;
+  const int64_t end = piece.begin + piece.bytes;
+  for (int64_t at = piece.begin; at < end;) {
+    const int64_t expert = at / tensor.granule_bytes;
+    const int64_t first = expert * tensor.granule_bytes;
+    const int64_t until = std::min(end, first + tensor.granule_bytes);
+    read_loaded(file, slot, expert, at - first, until - first, out.data() + (at - piece.begin),
+                buffers);
+    at = until;
+  }
+}
+
+void CheckpointLoader::make_granules(size_t layer, const LoadPiece& piece, MutableBytes out,
+                                     MakeBuffers& buffers) const {
+  const int64_t size = planned(layer, piece.tensor).granule_bytes;
+  const int64_t granule = piece.begin / size;
+  const int64_t skip = piece.begin % size;
+  if (skip == 0 && piece.bytes % size == 0) {
+    for (int64_t i = 0; i < piece.bytes / size; ++i) {
+      make_granule(layer, piece.tensor, granule + i,
+                   out.subspan(static_cast<size_t>(i * size), static_cast<size_t>(size)), buffers);
+    }
+    return;
+  }
+  // A part of one: mostly the next part is asked for next.
+  const MutableBytes whole = buffers.granule.get(size);
+  const auto wanted = std::tuple(serial_, layer, piece.tensor, granule);
+  if (buffers.granule_of != wanted) {
+    buffers.granule_of = {};
+    make_granule(layer, piece.tensor, granule, whole, buffers);
+    buffers.granule_of = wanted;
+  }
+  std::memcpy(out.data(), whole.data() + skip, out.size());
+}
+
+void CheckpointLoader::make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
+                                    MakeBuffers& buffers) const {
+  const PlannedFile& file = made_.plan.files[layer];
+  if (ways_[layer][tensor] == Way::kStream) {
+    stream_granule(file, file.tensors[tensor], granule, out, buffers);
+  } else {
+    repack_granule({layer, tensor, granule, 1}, out, buffers);
+  }
+}
+
+void CheckpointLoader::stream_granule(const PlannedFile& file, const PlannedTensor& tensor,
+                                      int64_t granule, MutableBytes out,
+                                      MakeBuffers& buffers) const {
+  const Output& output = (*file.outputs)[tensor.output];
+  const int64_t size = file.assemblies[static_cast<size_t>(output.slot)]->loaded.bytes();
+  const MutableBytes scratch =
+      buffers.scratch.get(output.program.scratch_bytes(Direction::kForward));
+  Window window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {
+    read_loaded(file, output.slot, granule, begin, end, to, buffers);
+  });
+  const BringInput bring = [&](int64_t begin, int64_t end) { return window.bring(begin, end); };
+  const ConstBytes nowhere(static_cast<const std::byte*>(nullptr), static_cast<size_t>(size));
+  run_schedule(output.program.schedule(Direction::kForward), nowhere, out, scratch, &bring);
+  if (made_.layout != nullptr && made_.layout->check_data != nullptr) {
+    const ConstBytes loaded(window.bring(0, size), static_cast<size_t>(size));
+    (void)made_.layout->check_data({file.loaded, manifest_.target}, output.slot, loaded);
+  }
+}
+
+void CheckpointLoader::repack_granule(const Piece& piece, MutableBytes out,
+                                      MakeBuffers& buffers) const {
+  const Job job{{piece}, 0};
+  repacker_->read(job, buffers.job);
+  repacker_->work(job, buffers.job);
+  const ConstBytes made = buffers.job.pieces.front();
+  std::memcpy(out.data(), made.data(), made.size());
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,92 @@
+// Makes the layers of a blob from a checkpoint, on the way to whoever loads them: the bytes that `convert`
+// would write, from the same plan, by the same passes. Nothing is written to disk, and no blob is needed.
+//
+// A piece is some granules of a tensor, experts mostly. A thread makes one granule at a time: the layout's
+// schedule runs, and the bytes that its next operation takes are read when it comes to them, so each byte
+// is used while it is in the thread's cache. A layout that changes nothing is only read. What is made from
+// several slots, or from all experts at once, goes through Repacker, as in `convert`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/checkpoint/positioned_source.hpp"
+#include "formats/conversion/compare.hpp"
+#include "formats/conversion/repacker.hpp"
+#include "formats/loader/load_source.hpp"
+
+namespace mxfp4 {
+
+class CheckpointLoader final : public LoadSource {
+ public:
+  // `conversion`: the text of one rank's manifest, as `explain --json` plans it or as a blob has it;
+  // the text need not have a seal. Checksums of tensors that it states are those that verify compares.
+  // Throws Error::input naming file and key; for a checkpoint from which the manifest's layers do not
+  // follow, with the first difference.
+  CheckpointLoader(const std::filesystem::path& checkpoint, std::string_view conversion);
+  ~CheckpointLoader() override;
+
+  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  [[nodiscard]] const std::string& manifest_text() const override { return manifest_text_; }
+  [[nodiscard]] const std::string& header_text(size_t layer) const override {
+    return headers_[layer];
+  }
+  [[nodiscard]] bool is_direct(size_t /*layer*/) const override { return false; }
+  [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
+  [[nodiscard]] int64_t data_bytes(size_t layer) const override;
+  // Nothing is refused: where no checksum is known nothing is compared.
+  void check_verifiable(const LoadRequest& /*request*/) const override {}
+  [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
+                                int64_t limit) const override;
+  [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor) const override;
+  [[nodiscard]] bool cuts_anywhere(size_t layer, size_t tensor) const override;
+  [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
+                                              int64_t bytes, int64_t limit) const override;
+  void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
+                  FrameCheck check, ChecksumPart* sum) const override;
+  [[nodiscard]] std::string place(size_t layer, size_t tensor) const override;
+  void check_unchanged() const override;
+  [[noreturn]] void check_file(size_t layer, const LoadOptions& options) const override;
+
+ private:
+  // How granules of a tensor are made.
+  enum class Way : uint8_t {
+    kRead,    // they are the loaded bytes
+    kStream,  // by the schedule, which brings its input
+    kWhole,   // by Repacker
+  };
+
+  [[nodiscard]] Way way_of(const PlannedFile& file, const PlannedTensor& tensor) const;
+  [[nodiscard]] const PlannedTensor& planned(size_t layer, size_t tensor) const {
+    return made_.plan.files[layer].tensors[tensor];
+  }
+  // Parts of the loaded matrix of an expert of this rank.
+  void read_loaded(const PlannedFile& file, Slot slot, int64_t expert, int64_t begin, int64_t end,
+                   std::byte* to, MakeBuffers& buffers) const;
+  void read_bytes(size_t layer, const LoadPiece& piece, MutableBytes out,
+                  MakeBuffers& buffers) const;
+  void make_granules(size_t layer, const LoadPiece& piece, MutableBytes out,
+                     MakeBuffers& buffers) const;
+  void make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
+                    MakeBuffers& buffers) const;
+  void stream_granule(const PlannedFile& file, const PlannedTensor& tensor, int64_t granule,
+                      MutableBytes out, MakeBuffers& buffers) const;
+  void repack_granule(const Piece& piece, MutableBytes out, MakeBuffers& buffers) const;
+
+  std::filesystem::path path_;
+  std::shared_ptr<PositionedSource> source_;
+  Manifest manifest_;
+  std::string manifest_text_;
+  std::vector<std::string> headers_;
+  ManifestPlan made_;                   // a file of its plan for each layer
+  std::vector<std::vector<Way>> ways_;  // by layer and tensor
+  // Thread-safe, since the source is.
+  mutable std::unique_ptr<Repacker> repacker_;
+  uint64_t serial_;  // of all that this process opens: by it buffers know whose bytes they hold
+};
+
+}  // namespace mxfp4

@@ -1,0 +1,130 @@
+// Where the loader's bytes come from. The loader asks for a piece of a final tensor, bytes [begin, end) of
+// it, and does not know whether the piece is read from a blob (BlobLoader) or made from a checkpoint
+// (CheckpointLoader):
+//
+//     pieces(tensor) -- from a blob: file, frame ----------------+
+//                    \- from a checkpoint: read, assemble,       +-> the caller's memory, or a slot of
+//                       slice, pad, layout ----------------------/   the GPU's ring
+//
+// What is common to both, reading requests with many threads into the caller's memory, is here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+#include "formats/blob/seekable_zstd.hpp"
+#include "formats/checksum/checksum.hpp"
+#include "formats/os/uninitialized_bytes.hpp"
+#include "lib/core/tensor.hpp"
+#include "lib/exec/buffer.hpp"
+
+namespace mxfp4 {
+
+// Thrown when the caller cancelled a read.
+struct Cancelled {};
+// Throws it if `cancel`, which may be null, points to another number than 0.
+void throw_if_cancelled(const int32_t* cancel);
+
+// Consecutive bytes of one tensor.
+struct LoadRequest {
+  size_t layer = 0;
+  size_t tensor = 0;
+  int64_t offset = 0;  // in the tensor
+  MutableBytes out;
+};
+
+// Bytes of one tensor that one thread reads, or makes, at a time.
+struct LoadPiece {
+  size_t tensor = 0;
+  int64_t begin = 0;  // in the tensor
+  int64_t bytes = 0;
+  int64_t offset = 0;                // of a blob's plain file
+  const SeekEntry* frame = nullptr;  // of a blob's compressed file
+  size_t in_frame = 0;
+};
+
+struct MakeBuffers;  // of checkpoint_loader.cpp
+
+// What a thread needs beside the caller's memory. Good for every source; kept, it is faster.
+struct LoadBuffers {
+  UninitializedBytes encoded;
+  UninitializedBytes decoded;
+  Buffer direct;                      // what direct reads fill
+  std::shared_ptr<MakeBuffers> make;  // of a checkpoint
+};
+
+struct LoadOptions {
+  int threads = 1;
+  bool verify = false;
+  const int32_t* cancel = nullptr;
+};
+
+// One rank's layers. Immutable once it is open, so thread-safe.
+class LoadSource {
+ public:
+  LoadSource() = default;
+  LoadSource(const LoadSource&) = delete;
+  LoadSource& operator=(const LoadSource&) = delete;
+  virtual ~LoadSource() = default;
+
+  // Names, types, shapes, and what an engine needs to build its objects around the bytes. Where no
+  // checksum is known it is kNoChecksum.
+  [[nodiscard]] virtual const Manifest& manifest() const = 0;
+  [[nodiscard]] virtual const std::string& manifest_text() const = 0;
+  // The JSON text of the header of a layer's safetensors file.
+  [[nodiscard]] virtual const std::string& header_text(size_t layer) const = 0;
+  // Whether bytes of a layer's tensors are read past the page cache.
+  [[nodiscard]] virtual bool is_direct(size_t layer) const = 0;
+  // Where a tensor begins in its layer's data.
+  [[nodiscard]] virtual int64_t tensor_offset(size_t layer, size_t tensor) const = 0;
+  // Bytes of all tensors of a layer.
+  [[nodiscard]] virtual int64_t data_bytes(size_t layer) const = 0;
+
+  // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify.
+  virtual void check_verifiable(const LoadRequest& request) const = 0;
+  // Where a piece of a tensor that starts at byte `begin` and has at most `limit` bytes best ends: at
+  // the tensor's end or the last end of a frame or granule that `limit` reaches, else at begin + limit.
+  // Needs 0 <= begin < the tensor's bytes and limit > 0.
+  [[nodiscard]] virtual int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
+                                        int64_t limit) const = 0;
+  // Bytes of pieces that cost least: a frame's, a granule's, or those of a plain read.
+  [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor) const = 0;
+  // Whether a smaller piece costs no more than its share.
+  [[nodiscard]] virtual bool cuts_anywhere(size_t layer, size_t tensor) const = 0;
+  // Cuts bytes [begin, begin + bytes) of a tensor into pieces of at most `limit` bytes, none of which
+  // lies in two frames or in parts of two granules. What a piece points to lives as long as this.
+  [[nodiscard]] virtual std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
+                                                      int64_t bytes, int64_t limit) const = 0;
+  // Reads or makes a piece of `layer` to `out`. `sum`, if not null, has begun at the piece and is
+  // updated with its bytes. `check` applies to a compressed file's frame. Throws Error::input, which
+  // names neither a blob's file nor the tensor.
+  virtual void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
+                          LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const = 0;
+  // "packed/layer-00003.safetensors: model.layers.3.mlp.experts.w13_weight": for messages.
+  [[nodiscard]] virtual std::string place(size_t layer, size_t tensor) const = 0;
+  // After all pieces of a read: throws Error::input, naming the file, if bytes that were read may be
+  // another version's than those that were opened.
+  virtual void check_unchanged() const = 0;
+
+  // Reads a layer's whole file. Throws InputFault, naming it, unless its checksum is the manifest's, and
+  // Error::usage where there is no file.
+  virtual void check_file(size_t layer, const LoadOptions& options) const = 0;
+
+  [[nodiscard]] int64_t tensor_bytes(size_t layer, size_t tensor) const {
+    return manifest().layers[layer].tensors[tensor].spec.bytes();
+  }
+  // Whether a request is a whole tensor with a checksum in the manifest.
+  [[nodiscard]] bool has_checksum(const LoadRequest& request) const;
+  // Throws InputFault unless `checksum`, of a whole tensor, is the manifest's.
+  void compare(size_t layer, size_t tensor, const std::string& checksum) const;
+
+  // Requests must lie within their tensors. Throws Error::input naming file and tensor, Error::usage
+  // when a part that has no checksum is to be verified, and Cancelled.
+  void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
+};
+
+}  // namespace mxfp4
