@@ -46,8 +46,9 @@ done
 # The Python package's way there; numpy's memory stands in for the GPU's. An interpreter cannot load a
 # library that needs a sanitizer's first.
 ! sanitized || exit 0
-export PYTHONPATH=$SOURCE_DIR/scripts/python MXFP4_REPACK_LIBRARY=$LOADER
+export PYTHONPATH=$SOURCE_DIR/scripts/python MXFP4_REPACK_LIBRARY=$LOADER MXFP4_REPACK=$BIN
 "$python" - <<'PY' || fail 'from Python'
+import os
 import time
 
 import numpy as np
@@ -57,21 +58,29 @@ from mxfp4_repack.native import open_gpu
 gpu = open_gpu(0, threads=3, ring_bytes=16 << 20)
 
 
+def opened(blob):
+    """"made": what "plain" holds, from the checkpoint itself."""
+    if blob != "made":
+        return mxfp4_repack.open_blob(blob)
+    return mxfp4_repack.open_checkpoint("model", backend="TRITON", arch="sm90")
+
+
 def begin(blob):
-    layer = mxfp4_repack.open_blob(blob).layer(0)
+    layer = opened(blob).layer(0)
     names = list(layer.tensors)
     memory = [np.zeros(layer.info(name).nbytes, "u1") for name in names]
     return layer, names, memory, layer.read_to_gpu(gpu, names)
 
 
-for blob in ("plain", "zstd"):
+stored = mxfp4_repack.open_blob("plain").layer(0)
+for blob in ("plain", "zstd", "made"):
     for wanted in (True, False, True):
         layer, names, memory, reading = begin(blob)
         if wanted:
             reading.place([flat.ctypes.data for flat in memory])
             reading.finish()
         reading.close()
-        equal = all(np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1"))
+        equal = all(np.array_equal(flat, stored.numpy(name, stored=True).reshape(-1).view("u1"))
                     for name, flat in zip(names, memory))
         assert equal == wanted, blob
     layer, names, memory, reading = begin(blob)
@@ -89,5 +98,15 @@ for blob in ("large-plain", "large-zstd"):  # damaged above
     except mxfp4_repack.ChecksumError as error:
         assert "checksum" in str(error), error
     reading.close()
+layer, names, memory, reading = begin("made")
+shard = next(path for path in sorted(os.listdir("model")) if path.endswith(".safetensors"))
+os.truncate(os.path.join("model", shard), 4096)
+reading.place([flat.ctypes.data for flat in memory])
+try:
+    reading.finish()
+    raise SystemExit("made: the truncation was not found")
+except mxfp4_repack.BlobError as error:
+    assert shard in str(error), error
+reading.close()
 gpu.close()
 PY

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ArgumentError, BlobError, ChecksumError, CommandError, DependencyError, FormatError, MismatchError,
         NotABlobError, NotFoundError, RankError, ReadError, SizeError)
     from mxfp4_repack.layer import Layer
+    from mxfp4_repack.made import open_checkpoint
     from mxfp4_repack.native import xxh3_128
     from mxfp4_repack.tensors import TensorInfo, tensor_view
 
@@ -46,7 +47,7 @@ __all__ = [
     "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "CommandError", "Completion", "Conversion",
     "DependencyError", "Difference", "Explanation", "FormatError", "Inspection", "Layer", "MANIFEST_NAME",
     "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "Restoration", "SizeError",
-    "TensorInfo", "Verification", "convert", "diff", "explain", "finalize", "find_blobs", "inspect", "open_blob",
+    "TensorInfo", "Verification", "convert", "diff", "explain", "finalize", "find_blobs", "inspect", "open_blob", "open_checkpoint",
     "tensor_view", "unpack", "verify", "xxh3_128",
 ]
 
@@ -54,7 +55,7 @@ _HOMES = {
     **dict.fromkeys(("Completion", "Conversion", "Difference", "Explanation", "Inspection", "Restoration", "Verification",
                      "convert", "diff", "explain", "finalize", "inspect", "unpack", "verify"), "commands"),
     "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob",
-    "xxh3_128": "native", "Layer": "layer", "TensorInfo": "tensors", "tensor_view": "tensors",
+    "xxh3_128": "native", "Layer": "layer", "open_checkpoint": "made", "TensorInfo": "tensors", "tensor_view": "tensors",
 }
 # Not in __all__: `from mxfp4_repack import *` must not hide Python's own list.
 _RENAMED = {"list": ("commands", "list_table")}

@@ -89,6 +89,7 @@ def _declared(found: Any) -> Any:
             ("last_fault", ctypes.c_int, []),
             ("checksum", status, [_POINTER, _SIZE, text]),
             ("open_with", status, [text, options, handle]),
+            ("open_checkpoint", status, [text, text, handle]),
             ("close", None, [_POINTER]),
             ("manifest", text, [_POINTER, sizes]),
             ("get_layer", status, [_POINTER, _SIZE, ctypes.POINTER(_Layer)]),
@@ -142,8 +143,11 @@ class NativeBlob:
         options = _OpenOptions(ctypes.sizeof(_OpenOptions), direct=direct, lazy=1)
         status = self.functions.mxfp4_repack_open_with(
             os.fsencode(root), ctypes.byref(options), ctypes.byref(self.handle))
+        self._opened(status, manifest_path)
+
+    def _opened(self, status: int, file: str) -> None:
         if status != _OK:
-            raise _error(self.functions, status, [manifest_path])
+            raise _error(self.functions, status, [file])
         size = ctypes.c_size_t()
         text = self.functions.mxfp4_repack_manifest(self.handle, ctypes.byref(size))
         self.manifest: bytes = ctypes.string_at(text, size.value)
@@ -151,6 +155,16 @@ class NativeBlob:
     def __del__(self) -> None:
         if self.handle:
             self.functions.mxfp4_repack_close(self.handle)
+
+
+class NativeCheckpoint(NativeBlob):
+    """A checkpoint in place of a blob: its layers are made when they are read."""
+
+    def __init__(self, path: str, conversion: bytes) -> None:
+        self.handle = _POINTER()
+        self.functions = library()
+        self._opened(self.functions.mxfp4_repack_open_checkpoint(
+            os.fsencode(path), conversion, ctypes.byref(self.handle)), path)
 
 
 class Run(NamedTuple):

@@ -1,0 +1,61 @@
+"""open_checkpoint(): the layers that a blob would have, made from a checkpoint whenever they are read."""
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Mapping, Optional
+
+from mxfp4_repack.blob import Blob
+from mxfp4_repack.errors import ArgumentError, RankError
+from mxfp4_repack.native import NativeCheckpoint
+from mxfp4_repack.tensors import whole_number
+
+if TYPE_CHECKING:
+    from mxfp4_repack.commands import Flag
+
+
+class MadeBlob(Blob):
+    """One rank's layers of a checkpoint. root: the checkpoint; manifest: as convert(compress="none") would
+    write it, but for checksums and sizes of files."""
+
+    def file_of(self, prefix: str) -> str:
+        """The checkpoint, in place of a layer's file. Raises NotFoundError."""
+        super().file_of(prefix)
+        return self.root
+
+    def check_size(self, prefix: str) -> None:
+        self.file_of(prefix)
+
+    def verify(self) -> None:
+        raise ArgumentError(self.root, "", "is made from a checkpoint: there is no file to verify")
+
+    def __repr__(self) -> str:
+        return (f"<layers of {self.root!r}: {self.manifest['layout']}, {len(self.layers)} layers, rank "
+                f"{self.rank} of {self.ranks}>")
+
+
+def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
+                    conversion: Optional[Mapping[str, Any]] = None, **flags: "Flag") -> Blob:
+    """Opens a safetensors checkpoint as open_blob() opens a blob that was made from it: the same names,
+    types, shapes, strides and bytes, which are made each time that they are read. Nothing is written.
+
+    rank: may be left out if there is one. flags: those of convert() that say what serves (arch, tp_size,
+    backend, ...) and which layers; the program decides, as explain() does. conversion: in place of flags, one
+    rank's manifest, such as that of a blob; its checksums are then compared with what is made. Raises
+    CommandError if convert() would refuse, and a BlobError where the checkpoint cannot be read or is not
+    that of `conversion`. A file of the checkpoint that changes while it is read is a BlobError, too.
+    """
+    root = os.fsdecode(path)
+    asked = 0 if rank is None else whole_number(rank, root, "rank")
+    if conversion is None:
+        from mxfp4_repack import commands
+        document = commands.explain(root, rank=asked, **flags).document
+        if document.get("error"):
+            raise commands._error(document)
+        conversion = document["manifest"]
+    elif flags:
+        raise ArgumentError(root, "conversion", f"says it all: {', '.join(flags)} cannot be given beside it")
+    blob = MadeBlob(root, NativeCheckpoint(root, json.dumps(conversion).encode()), "none")
+    if rank is None and blob.ranks > 1:
+        raise RankError(root, "", f"{blob.ranks} ranks serve it; say which one this is")
+    return blob

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Measure on a GPU how fast experts are made from a checkpoint on the way there, and how fast blobs load.
+
+    made_check.py --build build/release [--work /dev/shm/made-check] [--layers 3] [--report FILE]
+
+Draws a gpt-oss checkpoint of random bytes with the sizes of gpt-oss-120b (three layers, 5.3 GB) into --work,
+which should lie in memory, and prints a table: for each layout and 4, 8 and 14 threads, GB/s of the tensors as
+they lie on the GPU, and the share of a pinned copy that was measured just before, medians of 3 loads after one
+that does not count. Then the blobs of TRITON on sm90, plain and compressed, and the same layers without a blob:
+the first load of a fresh process, opening and allocation counted, and its later ones. What is made is compared
+with the plain blob, byte for byte. Exits 1 if a byte differs. Takes about 4 minutes on 16 cores; needs a GPU,
+torch and numpy. --build is a build directory with mxfp4-repack and libmxfp4_repack.so.0; --program and --library
+name them elsewhere.
+"""
+import argparse
+import gc
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts" / "python"), str(ROOT / "tests" / "cli")]
+
+EXPERTS, HIDDEN, INTER = 128, 2880, 2880
+THREADS = (4, 8, 14)
+LOADS = 3
+LAYOUTS = {
+    "TRTLLM": {"backend": "FLASHINFER_TRTLLM_MXFP4_MXFP8", "arch": "sm100"},
+    "CUTLASS_MXFP8": {"backend": "FLASHINFER_CUTLASS_MXFP4_MXFP8", "arch": "sm100"},
+    "DEEPGEMM": {"backend": "DEEPGEMM_MXFP4", "arch": "sm100"},
+    "identity": {"backend": "EMULATION", "arch": "sm90"},
+    "TRITON sm90": {"backend": "TRITON", "arch": "sm90"},
+    "MARLIN": {"backend": "MARLIN", "arch": "sm90"},
+    "CUTLASS sm90": {"backend": "FLASHINFER_CUTLASS_MXFP4_BF16", "arch": "sm90"},
+}
+BLOB = LAYOUTS["TRITON sm90"]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
+    parser.add_argument("--program", type=Path)
+    parser.add_argument("--library", type=Path)
+    parser.add_argument("--work", type=Path, default=Path("/dev/shm/made-check"))
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--experts", type=int, default=EXPERTS)
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--first", type=Path, help=argparse.SUPPRESS)  # a fresh process: a blob
+    parser.add_argument("--conversion", type=Path, help=argparse.SUPPRESS)  # then --first is a checkpoint
+    found = parser.parse_args()
+    found.program = (found.program or found.build / "mxfp4-repack").resolve()
+    found.library = (found.library or found.build / "libmxfp4_repack.so.0").resolve()
+    os.environ["MXFP4_REPACK_LIBRARY"] = str(found.library)
+    os.environ["MXFP4_REPACK"] = str(found.program)
+    return found
+
+
+ARGUMENTS = parse_arguments()
+
+import numpy as np
+import torch
+
+import layer_files
+import mxfp4_repack
+from mxfp4_repack import loader
+
+report = {"gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+          "cores": len(os.sched_getaffinity(0)), "rows": []}
+
+
+def make_checkpoint(directory):
+    """The same bytes in each layer: only their places differ."""
+    directory.mkdir(parents=True)
+    draw, first = np.random.default_rng(1), "model.layers.0."
+    tensors = layer_files.gpt_oss_layer(0, ARGUMENTS.experts, HIDDEN, INTER, draw)
+    for number in range(ARGUMENTS.layers):
+        named = {name.replace(first, f"model.layers.{number}."): tensor for name, tensor in tensors.items()}
+        layer_files.write(directory / f"model-{number:05}.safetensors", named)
+    (directory / "config.json").write_text(json.dumps(layer_files.gpt_oss_config(
+        ARGUMENTS.layers, ARGUMENTS.experts, HIDDEN, INTER)))
+
+
+def seconds_of(action):
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    action()
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+class Pinned:
+    """Rate of a pinned copy, the ceiling."""
+
+    def __init__(self):
+        self.host = torch.empty(1 << 30, dtype=torch.uint8, pin_memory=True)
+        self.device = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+
+    def rate(self):
+        copy = lambda: self.device.copy_(self.host, non_blocking=True)
+        copy()
+        return self.host.numel() / min(seconds_of(copy) for _ in range(3)) / 1e9
+
+
+def load_all(by, layers):
+    for layer in layers:
+        by.load(layer)
+
+
+def measure(name, flags, pinned):
+    try:
+        with mxfp4_repack.open_checkpoint(ARGUMENTS.work / "model", **flags) as made:
+            layers = [made.layer(prefix) for prefix in made.layers]
+            size = sum(layer.info(tensor).nbytes for layer in layers for tensor in layer.tensors)
+            for threads in THREADS:
+                by = loader.Loader("cuda", threads=threads)
+                load_all(by, layers)
+                ceiling = pinned.rate()
+                got = size / statistics.median(seconds_of(lambda: load_all(by, layers)) for _ in range(LOADS)) / 1e9
+                by.close()
+                report["rows"].append({"layout": name, "threads": threads, "rate": got, "pinned": ceiling})
+                print(f"{name:15} {threads:2} threads {got:6.1f} GB/s  {got / ceiling:5.2f} of {ceiling:.1f}", flush=True)
+            for layer in layers:
+                layer.close()
+    except mxfp4_repack.BlobError as error:
+        print(f"{name:15} not run: {error}", flush=True)
+
+
+def fresh_process(what, path, *more):
+    """First and later loads of a process whose CUDA context exists."""
+    done = subprocess.run([sys.executable, __file__, "--program", ARGUMENTS.program, "--library", ARGUMENTS.library,
+                           "--first", path, *more], stdout=subprocess.PIPE, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    report["rows"].append({"layout": what, **found})
+    print(f"{what:15} first {found['first']:6.1f} GB/s  {found['first'] / found['pinned']:5.2f}, later "
+          f"{found['later']:6.1f} GB/s  {found['later'] / found['pinned']:5.2f} of {found['pinned']:.1f}", flush=True)
+
+
+def run_first():
+    pinned = Pinned()
+    ceiling = pinned.rate()
+    del pinned
+    torch.cuda.empty_cache()
+    conversion = json.loads(ARGUMENTS.conversion.read_text()) if ARGUMENTS.conversion else None
+    sizes = []
+
+    def load():
+        with (mxfp4_repack.open_blob(ARGUMENTS.first) if conversion is None else
+              mxfp4_repack.open_checkpoint(ARGUMENTS.first, conversion=conversion)) as blob:
+            kept = []
+            for prefix in blob.layers:
+                with blob.layer(prefix) as layer:
+                    kept.append(layer.to_device("cuda"))
+                    sizes.append(sum(layer.info(name).nbytes for name in layer.tensors))
+
+    times = []
+    for _ in range(1 + LOADS):
+        sizes.clear()
+        times.append(seconds_of(load))
+        gc.collect()
+        torch.cuda.empty_cache()
+    rates = [sum(sizes) / taken / 1e9 for taken in times]
+    print(json.dumps({"first": rates[0], "later": statistics.median(rates[1:]), "pinned": ceiling}))
+
+
+def check_bytes(plain):
+    """Whether what is made lies on the GPU as the plain blob's files have it."""
+    wrong = []
+    with mxfp4_repack.open_blob(plain) as blob, mxfp4_repack.open_checkpoint(ARGUMENTS.work / "model", **BLOB) as made:
+        with blob.layer(0) as one, made.layer(0) as other:
+            tensors = other.to_device("cuda")
+            for name, tensor in tensors.items():
+                flat = torch.as_strided(tensor, (one.info(name).nbytes // tensor.element_size(),), (1,))
+                want = torch.from_numpy(one.numpy(name, stored=True).reshape(-1).view("u1")).cuda()
+                if not torch.equal(flat.view(torch.uint8), want):
+                    wrong.append(name)
+    print(f"bytes: {'equal' if not wrong else 'DIFFER: ' + ', '.join(wrong)}", flush=True)
+    report["wrong"] = wrong
+
+
+def main():
+    if not torch.cuda.is_available():
+        sys.exit("needs a GPU")
+    if ARGUMENTS.first:
+        return run_first()
+    shutil.rmtree(ARGUMENTS.work, ignore_errors=True)
+    begin = time.perf_counter()
+    make_checkpoint(ARGUMENTS.work / "model")
+    print(f"{report['gpu']}, {report['cores']} cores; a checkpoint in {time.perf_counter() - begin:.0f} s", flush=True)
+    pinned = Pinned()
+    for name, flags in LAYOUTS.items():
+        measure(name, flags, pinned)
+    loader.release()
+    for method in ("none", "zstd"):
+        mxfp4_repack.convert(ARGUMENTS.work / "model", ARGUMENTS.work / method, compress=method, **BLOB)
+    check_bytes(ARGUMENTS.work / "none")
+    loader.release()
+    del pinned
+    torch.cuda.empty_cache()
+    manifest = mxfp4_repack.explain(ARGUMENTS.work / "model", rank=0, **BLOB).document["manifest"]
+    (ARGUMENTS.work / "conversion.json").write_text(json.dumps(manifest))
+    fresh_process("blob, plain", ARGUMENTS.work / "none")
+    fresh_process("blob, zstd", ARGUMENTS.work / "zstd")
+    fresh_process("no blob", ARGUMENTS.work / "model", "--conversion", ARGUMENTS.work / "conversion.json")
+    if ARGUMENTS.report:
+        ARGUMENTS.report.write_text(json.dumps(report, indent=2) + "\n")
+    shutil.rmtree(ARGUMENTS.work, ignore_errors=True)
+    return 1 if report["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
