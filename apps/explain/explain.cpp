@@ -21,7 +21,7 @@ namespace mxfp4 {
 namespace {
 
 // The part of the question that does not depend on the rules.
-struct Asked {
+struct ExplainCall {
   const ExplainOptions& options;
   bool plans = false;                // show one rank's planned manifest
   std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
@@ -40,14 +40,14 @@ std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
   return open_config(input.config_text.value_or(read_text_file(*config, kMaxConfigBytes)), *config);
 }
 
-Explanation explain(const ConversionRequest& request, Asked& asked) {
-  const RequestFlags& flags = asked.options.deployment;
+Explanation explain(const ConversionRequest& request, ExplainCall& call) {
+  const RequestFlags& flags = call.options.deployment;
   const RuleSet& rules = *request.rules;
   std::optional<OpenedCheckpoint> checkpoint;
-  if (!asked.options.input.path.empty() || !asked.options.input.model_config.empty()) {
-    const CheckpointOptions input = checkpoint_from(asked.options.input, request.family);
-    if (!asked.source) asked.source = open_input(input);
-    checkpoint = open_checkpoint(asked.source, input, rules);
+  if (!call.options.input.path.empty() || !call.options.input.model_config.empty()) {
+    const CheckpointOptions input = checkpoint_from(call.options.input, request.family);
+    if (!call.source) call.source = open_input(input);
+    checkpoint = open_checkpoint(call.source, input, rules);
   }
   const OpenedCheckpoint* input = checkpoint ? &*checkpoint : nullptr;
   Explanation e{conversion_for(flags, request, input)};
@@ -56,12 +56,12 @@ Explanation explain(const ConversionRequest& request, Asked& asked) {
     e.imagined = checkpoint->imagined;
     e.warnings = checkpoint->model.warnings;
   }
-  if (asked.options.against.empty() && !asked.options.history) {
+  if (call.options.against.empty() && !call.options.history) {
     e.candidates = examine_trace(asker_of(request, e, input), e.decision);
-    if (asked.options.all) e.alternatives = find_alternatives(request, e, input);
-    e.next = next_command(asked.options, request, input, e);
+    if (call.options.all) e.alternatives = find_alternatives(request, e, input);
+    e.next = next_command(call.options, request, input, e);
   }
-  if (asked.plans && input != nullptr && !input->imagined && request.rank && !e.refusal) {
+  if (call.plans && input != nullptr && !input->imagined && request.rank && !e.refusal) {
     e.planned = planned_manifest(*input, e);
   }
   if (!e.decision.backend) return e;
@@ -71,21 +71,21 @@ Explanation explain(const ConversionRequest& request, Asked& asked) {
 }
 
 // An error is part of the answer: the question may have a name that only the other revision knows.
-Side explain_side(const RuleSet& rules, Asked& asked) {
+Side explain_side(const RuleSet& rules, ExplainCall& call) {
   try {
-    return {rules, explain(request_from(asked.options.deployment, rules), asked)};
+    return {rules, explain(request_from(call.options.deployment, rules), call)};
   } catch (const Error& error) {
     return {rules, Explanation(), error};
   }
 }
 
 // The exit code is the one of explain without --against.
-int explain_against(const RuleSet& rules, Asked& asked, const Console& console) {
-  const Side here = explain_side(rules, asked);
-  const Side there = explain_side(rules_named(asked.options.against), asked);
+int explain_against(const RuleSet& rules, ExplainCall& call, const Console& console) {
+  const Side here = explain_side(rules, call);
+  const Side there = explain_side(rules_named(call.options.against), call);
   if (here.error && there.error) throw Error(*here.error);
-  report_told_facts(asked.options.deployment, rules, console);
-  report_assumed_rules(asked.options.deployment, rules, console);
+  report_told_facts(call.options.deployment, rules, console);
+  report_assumed_rules(call.options.deployment, rules, console);
   if (console.json()) {
     console.result_json(comparison_json(here, there));
   } else {
@@ -97,10 +97,10 @@ int explain_against(const RuleSet& rules, Asked& asked, const Console& console) 
 }
 
 // Shows every revision's answer. Throws if no revision understands the question.
-int explain_history(Asked& asked, const Console& console) {
+int explain_history(ExplainCall& call, const Console& console) {
   std::vector<HistoryRow> rows;
   for (const Release* release : all_releases()) {
-    rows.push_back({release, explain_side(rules_of(*release), asked)});
+    rows.push_back({release, explain_side(rules_of(*release), call)});
   }
   if (std::ranges::all_of(rows, [](const HistoryRow& row) { return row.side.error.has_value(); })) {
     throw Error(*rows.back().side.error);
@@ -121,8 +121,8 @@ int run_explain(const ExplainOptions& options, const Console& console) {
     if (!options.deployment.revision.empty()) {
       throw Error::usage("--revision: of no use with --history, which shows every revision");
     }
-    Asked asked{options};
-    return explain_history(asked, console);
+    ExplainCall call{options};
+    return explain_history(call, console);
   }
   // Ask: find the rules.
   const RuleSet& rules = rules_for(options.deployment);
@@ -131,8 +131,8 @@ int run_explain(const ExplainOptions& options, const Console& console) {
     report_assumed_rules(options.deployment, rules, console);
     return explain_batch(rules, options.batch, console.verbose() > 0);
   }
-  Asked asked{options};
-  if (!options.against.empty()) return explain_against(rules, asked, console);
+  ExplainCall call{options};
+  if (!options.against.empty()) return explain_against(rules, call, console);
 
   // Look up the flags before the input is opened, so that errors come in the same order as in
   // convert.
@@ -140,8 +140,8 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   report_told_facts(options.deployment, rules, console);
 
   // Open and decide as convert does; without a checkpoint, assume the usual method class.
-  asked.plans = console.json();
-  Explanation e = explain(request, asked);
+  call.plans = console.json();
+  Explanation e = explain(request, call);
   // The hint to ask explain is of no use here: it shows the candidates.
   if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");
   report_told_versions(options.deployment, e, console);

@@ -18,7 +18,7 @@
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
-#include "lib/layouts/run_output.hpp"
+#include "lib/layouts/layout.hpp"
 #include "lib/steps/run_schedule.hpp"
 
 namespace mxfp4 {
