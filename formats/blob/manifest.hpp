@@ -113,7 +113,8 @@ struct Manifest {
 
 // JSON text, two-space indent, ends with a newline. Deterministic.
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);
-// Throws Error::input naming the key, or the line that is not, byte for byte, as it was written.
+// A blob's manifest. Throws Error::input naming the key, the tensor whose checksum is not known, or the line
+// that is not, byte for byte, as it was written.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
 
 // The manifest without its seal, as a part of another document, and back. Throws Error::input

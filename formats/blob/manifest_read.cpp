@@ -4,6 +4,7 @@
 #include <set>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/blob/planned_checksums.hpp"
 #include "formats/blob/written_form.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/json/json_fields.hpp"
@@ -300,10 +301,24 @@ void check_written_form(std::string_view found, std::string_view expected) {
   }
 }
 
+// A blob states every checksum: a reader compares nothing where none is known.
+void check_checksums_known(const Manifest& manifest) {
+  const auto check = [](const std::string& of, std::string_view checksum) {
+    if (checksum == kNoChecksum) {
+      throw Error::input(fmt::format("{}: xxh3_128: is not known, as in a plan", of));
+    }
+  };
+  for (const ManifestLayer& layer : manifest.layers) {
+    check(layer.file, layer.xxh3_128);
+    for (const ManifestTensor& tensor : layer.tensors) check(tensor.name, tensor.xxh3_128);
+  }
+}
+
 Manifest parse_manifest(std::string_view text) {
   check_seal(text);
   const nlohmann::json json = parse_strict_json(text);
   Manifest manifest = manifest_from_json(JsonFields(json));
+  check_checksums_known(manifest);
   check_written_form(text, write_manifest(manifest));
   return manifest;
 }
