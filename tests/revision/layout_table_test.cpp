@@ -92,10 +92,10 @@ TEST(LayoutUses, SayWhichReleasesHaveTheRow) {
 
 TEST(LayoutUses, AreLinesForPeople) {
   const auto lines = [](std::string_view id) {
-    std::vector<std::string> lines;
+    std::vector<std::string> texts;
     for (const LayoutUse& use : layout_uses(*layout_by_id(id)))
-      lines.push_back(layout_use_text(use));
-    return lines;
+      texts.push_back(layout_use_text(use));
+    return texts;
   };
   EXPECT_EQ(lines("flashinfer/cutlass-sm90-scales"),
             std::vector<std::string>{"FLASHINFER_CUTLASS_MXFP4_BF16 (gpt_oss): 0.21.0"});
