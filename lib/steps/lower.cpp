@@ -82,6 +82,16 @@ struct Strips {
   int64_t stride = 0;           // of evenly spaced rows
 };
 
+// Where the first row that a strip reads lies; behind all others for a strip of filling.
+int64_t first_source(const Pass& pass, const Strip& strip) {
+  if (!pass.rows) return strip.at;
+  const int64_t row_bytes = pass.rows->out_row_bytes();
+  for (const int64_t source : pass.rows->sources(strip.at / row_bytes, strip.bytes / row_bytes)) {
+    if (source >= 0) return source;
+  }
+  return std::numeric_limits<int64_t>::max();
+}
+
 Strips strips_of(const Pass& pass) {
   const StripCut& cut = *pass.cut;
   const int64_t middle = pass.rows ? pass.rows->out_bytes() : pass.in_bytes;
@@ -99,9 +109,8 @@ Strips strips_of(const Pass& pass) {
     if (even && even->stride == strips.stride) strip.begin = even->begin;
   }
   // Halves of interleaved rows run in turn: each brings the rows between its own into the caches.
-  std::ranges::stable_sort(strips.in_order, {}, [](const Strip& strip) {
-    return strip.begin.value_or(std::numeric_limits<int64_t>::max());
-  });
+  std::ranges::stable_sort(strips.in_order, {},
+                           [&](const Strip& strip) { return first_source(pass, strip); });
   return strips;
 }
 

@@ -45,18 +45,6 @@ std::string text_of(const Layout& layout, const LayoutInput& input) {
   return text;
 }
 
-// Each layout with its first input of these sizes, rounded up as it wants them.
-std::map<const Layout*, LayoutInput> inputs_of(const LayerDims& sizes) {
-  std::map<const Layout*, LayoutInput> inputs;
-  for (const RuleSet* rules : all_revisions()) {
-    for (const LayoutRow& row : rules->layouts) {
-      if (row.layout == nullptr || inputs.contains(row.layout)) continue;
-      if (const auto input = first_input_of(*rules, row, sizes)) inputs.emplace(row.layout, *input);
-    }
-  }
-  return inputs;
-}
-
 // By file name.
 std::map<std::string, std::string> texts() {
   std::map<std::string, std::string> texts;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lib/core/error.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4::test {
 namespace {
@@ -127,6 +128,17 @@ std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow&
     }
   }
   return std::nullopt;
+}
+
+std::map<const Layout*, LayoutInput> inputs_of(const LayerDims& sizes) {
+  std::map<const Layout*, LayoutInput> inputs;
+  for (const RuleSet* rules : all_revisions()) {
+    for (const LayoutRow& row : rules->layouts) {
+      if (row.layout == nullptr || inputs.contains(row.layout)) continue;
+      if (const auto input = first_input_of(*rules, row, sizes)) inputs.emplace(row.layout, *input);
+    }
+  }
+  return inputs;
 }
 
 }  // namespace mxfp4::test

@@ -2,6 +2,7 @@
 // a layout may tell apart.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -21,5 +22,9 @@ namespace mxfp4::test {
 // target that the row's layout takes. Empty where it takes none.
 [[nodiscard]] std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow& row,
                                                         const LayerDims& sizes);
+
+// Each layout with its first input of these sizes, rounded up as the layout wants them. Layouts that refuse
+// them are left out.
+[[nodiscard]] std::map<const Layout*, LayoutInput> inputs_of(const LayerDims& sizes);
 
 }  // namespace mxfp4::test
