@@ -195,7 +195,7 @@ std::string BlobLoader::place(size_t layer, size_t tensor) const {
                      manifest_.layers[layer].tensors[tensor].name);
 }
 
-int64_t BlobLoader::best_piece(size_t layer, size_t tensor) const {
+int64_t BlobLoader::best_piece(size_t layer, size_t tensor, Cut /*how*/) const {
   return cuts_anywhere(layer, tensor) ? kPlainBytes : kFrameBytes;
 }
 
@@ -204,7 +204,7 @@ bool BlobLoader::cuts_anywhere(size_t layer, size_t /*tensor*/) const {
 }
 
 std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t begin, int64_t bytes,
-                                          int64_t limit) const {
+                                          int64_t limit, Cut /*how*/) const {
   const Layer& in = opened(layer);
   int64_t at = in.data_start + in.offsets[tensor] + begin;  // in the decoded file
   auto frame = in.frames.begin();

@@ -196,8 +196,18 @@ bool CheckpointLoader::cuts_anywhere(size_t layer, size_t tensor) const {
   return ways_[layer][tensor] == Way::kRead;
 }
 
-int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor) const {
+std::span<const SchedulePart> CheckpointLoader::parts_of(size_t layer, size_t tensor) const {
+  const bool checked = made_.layout != nullptr && made_.layout->check_data != nullptr;
+  if (checked || ways_[layer][tensor] != Way::kStream) return {};
+  const PlannedFile& file = made_.plan.files[layer];
+  return (*file.outputs)[file.tensors[tensor].output].program.parts();
+}
+
+int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor, Cut how) const {
   if (cuts_anywhere(layer, tensor)) return kUsualPiece;
+  const auto parts =
+      how == Cut::kScattered ? parts_of(layer, tensor) : std::span<const SchedulePart>();
+  if (!parts.empty()) return std::ranges::max(parts, {}, &SchedulePart::bytes).bytes();
   return std::max(kUsualPiece, planned(layer, tensor).granule_bytes);
 }
 
@@ -210,10 +220,18 @@ int64_t CheckpointLoader::cut_end(size_t layer, size_t tensor, int64_t begin, in
 }
 
 std::vector<LoadPiece> CheckpointLoader::pieces(size_t layer, size_t tensor, int64_t begin,
-                                                int64_t bytes, int64_t limit) const {
+                                                int64_t bytes, int64_t limit, Cut how) const {
   const int64_t granule = planned(layer, tensor).granule_bytes;
   const bool anywhere = cuts_anywhere(layer, tensor);
   std::vector<LoadPiece> pieces;
+  const auto parts =
+      how == Cut::kScattered ? parts_of(layer, tensor) : std::span<const SchedulePart>();
+  if (!parts.empty() && begin % granule == 0 && bytes % granule == 0) {
+    for (const int64_t end = begin + bytes; begin < end; begin += granule) {
+      for (const SchedulePart& part : parts) pieces.push_back({tensor, begin, part.bytes(), &part});
+    }
+    return pieces;
+  }
   for (const int64_t end = begin + bytes; begin < end;) {
     int64_t size = std::min(limit, end - begin);
     if (!anywhere) {
@@ -232,7 +250,9 @@ void CheckpointLoader::read_piece(size_t layer, const LoadPiece& piece, MutableB
                                   LoadBuffers& buffers, FrameCheck /*check*/,
                                   ChecksumPart* sum) const {
   if (buffers.make == nullptr) buffers.make = std::make_shared<MakeBuffers>();
-  if (cuts_anywhere(layer, piece.tensor)) {
+  if (piece.part != nullptr) {
+    make_part(layer, piece, out, *buffers.make);
+  } else if (cuts_anywhere(layer, piece.tensor)) {
     read_bytes(layer, piece, out, *buffers.make);
   } else {
     make_granules(layer, piece, out, *buffers.make);
@@ -291,29 +311,37 @@ void CheckpointLoader::make_granules(size_t layer, const LoadPiece& piece, Mutab
   std::memcpy(out.data(), whole.data() + skip, out.size());
 }
 
+void CheckpointLoader::make_part(size_t layer, const LoadPiece& piece, MutableBytes out,
+                                 MakeBuffers& buffers) const {
+  const PlannedFile& file = made_.plan.files[layer];
+  const PlannedTensor& tensor = file.tensors[piece.tensor];
+  stream(file, tensor, piece.begin / tensor.granule_bytes, piece.part->schedule, out, buffers);
+}
+
 void CheckpointLoader::make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                                     MakeBuffers& buffers) const {
   const PlannedFile& file = made_.plan.files[layer];
   if (ways_[layer][tensor] == Way::kStream) {
-    stream_granule(file, file.tensors[tensor], granule, out, buffers);
+    const PlannedTensor& of = file.tensors[tensor];
+    const Program& program = (*file.outputs)[of.output].program;
+    stream(file, of, granule, program.schedule(Direction::kForward), out, buffers);
   } else {
     repack_granule({layer, tensor, granule, 1}, out, buffers);
   }
 }
 
-void CheckpointLoader::stream_granule(const PlannedFile& file, const PlannedTensor& tensor,
-                                      int64_t granule, MutableBytes out,
-                                      MakeBuffers& buffers) const {
+void CheckpointLoader::stream(const PlannedFile& file, const PlannedTensor& tensor, int64_t granule,
+                              const Schedule& schedule, MutableBytes out,
+                              MakeBuffers& buffers) const {
   const Output& output = (*file.outputs)[tensor.output];
   const int64_t size = file.assemblies[static_cast<size_t>(output.slot)]->loaded.bytes();
-  const MutableBytes scratch =
-      buffers.scratch.get(output.program.scratch_bytes(Direction::kForward));
+  const MutableBytes scratch = buffers.scratch.get(schedule.scratch_bytes());
   Window window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {
     read_loaded(file, output.slot, granule, begin, end, to, buffers);
   });
   const BringInput bring = [&](int64_t begin, int64_t end) { return window.bring(begin, end); };
   const ConstBytes nowhere(static_cast<const std::byte*>(nullptr), static_cast<size_t>(size));
-  run_schedule(output.program.schedule(Direction::kForward), nowhere, out, scratch, &bring);
+  run_schedule(schedule, nowhere, out, scratch, &bring);
   if (made_.layout != nullptr && made_.layout->check_data != nullptr) {
     const ConstBytes loaded(window.bring(0, size), static_cast<size_t>(size));
     (void)made_.layout->check_data({file.loaded, manifest_.target}, output.slot, loaded);

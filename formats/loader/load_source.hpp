@@ -21,6 +21,7 @@
 #include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/tensor.hpp"
 #include "lib/exec/buffer.hpp"
+#include "lib/steps/schedule_parts.hpp"
 
 namespace mxfp4 {
 
@@ -37,15 +38,21 @@ struct LoadRequest {
   MutableBytes out;
 };
 
-// Bytes of one tensor that one thread reads, or makes, at a time.
+// Bytes of one tensor that one thread reads, or makes, at a time: consecutive ones, unless `part` says
+// where they belong.
 struct LoadPiece {
   size_t tensor = 0;
   int64_t begin = 0;  // in the tensor
   int64_t bytes = 0;
-  int64_t offset = 0;                // of a blob's plain file
+  const SchedulePart* part =
+      nullptr;         // its ranges lie behind `begin`, and are read one behind the other
+  int64_t offset = 0;  // of a blob's plain file
   const SeekEntry* frame = nullptr;  // of a blob's compressed file
   size_t in_frame = 0;
 };
+
+// Whether bytes of a piece may belong to several places of their tensor.
+enum class Cut : uint8_t { kConsecutive, kScattered };
 
 struct MakeBuffers;  // of checkpoint_loader.cpp
 
@@ -91,14 +98,15 @@ class LoadSource {
   // Needs 0 <= begin < the tensor's bytes and limit > 0.
   [[nodiscard]] virtual int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                         int64_t limit) const = 0;
-  // Bytes of pieces that cost least: a frame's, a granule's, or those of a plain read.
-  [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor) const = 0;
+  // Bytes of pieces that cost least: a frame's, a granule's or a part's of one, or those of a plain read.
+  [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor, Cut how) const = 0;
   // Whether a smaller piece costs no more than its share.
   [[nodiscard]] virtual bool cuts_anywhere(size_t layer, size_t tensor) const = 0;
   // Cuts bytes [begin, begin + bytes) of a tensor into pieces of at most `limit` bytes, none of which
   // lies in two frames or in parts of two granules. What a piece points to lives as long as this.
   [[nodiscard]] virtual std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
-                                                      int64_t bytes, int64_t limit) const = 0;
+                                                      int64_t bytes, int64_t limit,
+                                                      Cut how) const = 0;
   // Reads or makes a piece of `layer` to `out`. `sum`, if not null, has begun at the piece and is
   // updated with its bytes. `check` applies to a compressed file's frame. Throws Error::input, which
   // names neither a blob's file nor the tensor.

@@ -85,6 +85,28 @@ Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *s
   MAY_FAIL(cuMemcpyHtoDAsync_v2);
   return copy(to, from, bytes, s);
 }
+typedef struct {
+  size_t from_column, from_row;
+  int from_kind;
+  const char *from_host;
+  uint64_t from_device;
+  void *from_array;
+  size_t from_pitch, to_column, to_row;
+  int to_kind;
+  void *to_host;
+  uint64_t to_device;
+  void *to_array;
+  size_t to_pitch, width, height;
+} Copy2d;
+Result cuMemcpy2DAsync_v2(const Copy2d *c, void *s) {
+  MAY_FAIL(cuMemcpy2DAsync_v2);
+  if (c->from_kind != 1 || c->to_kind != 2 || c->from_column || c->from_row || c->to_column || c->to_row) return INVALID;
+  if (c->from_pitch < c->width || c->to_pitch < c->width) return INVALID;
+  for (size_t row = 0; row < c->height; ++row) {
+    if (copy(c->to_device + row * c->to_pitch, c->from_host + row * c->from_pitch, c->width, s) != OK) return INVALID;
+  }
+  return OK;
+}
 typedef struct { int order, places[4]; unsigned flags; } CopyKind;
 Result cuMemcpyBatchAsync(uint64_t *to, uint64_t *from, size_t *bytes, size_t count, CopyKind *kinds,
                           size_t *first_of_kind, size_t num_kinds, size_t *failed, void *s) {

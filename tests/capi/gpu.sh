@@ -89,6 +89,20 @@ for blob in ("plain", "zstd", "made"):
     ended = [flat.copy() for flat in memory]
     time.sleep(0.05)
     assert all(map(np.array_equal, ended, memory)), f"{blob}: written after the end"
+# To a GPU an expert is made in parts, to the host whole.
+for backend, arch in (("TRITON", "sm90"), ("TRITON", "sm100"), ("MARLIN", "sm80"),
+                      ("FLASHINFER_TRTLLM_MXFP4_MXFP8", "sm100"), ("FLASHINFER_CUTLASS_MXFP4_MXFP8", "sm100"),
+                      ("FLASHINFER_CUTLASS_MXFP4_BF16", "sm90")):
+    with mxfp4_repack.open_checkpoint("large", backend=backend, arch=arch) as made:
+        layer = made.layer(0)
+        names = list(layer.tensors)
+        memory = [np.zeros(layer.info(name).nbytes, "u1") for name in names]
+        reading = layer.read_to_gpu(gpu, names)
+        reading.place([flat.ctypes.data for flat in memory])
+        reading.finish()
+        reading.close()
+        for name, flat in zip(names, memory):
+            assert np.array_equal(flat, layer.numpy(name, stored=True).reshape(-1).view("u1")), (backend, name)
 for blob in ("large-plain", "large-zstd"):  # damaged above
     layer, names, memory, reading = begin(blob)
     reading.place([flat.ctypes.data for flat in memory])

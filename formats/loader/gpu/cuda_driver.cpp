@@ -44,6 +44,7 @@ CudaDriver load_driver() {
   find_function(library, "cuMemHostUnregister", driver.unregister_host);
   find_function(library, "cuMemHostGetDevicePointer_v2", driver.host_address);
   find_function(library, "cuMemcpyHtoDAsync_v2", driver.copy_to_gpu);
+  find_function(library, "cuMemcpy2DAsync_v2", driver.copy_2d);
   find_if_any(library, "cuMemcpyBatchAsync", driver.copy_batch);
   find_function(library, "cuModuleLoadData", driver.load_module);
   find_function(library, "cuModuleUnload", driver.unload_module);

@@ -20,8 +20,8 @@ constexpr int64_t kSlotUnit = 4096;
 GpuPlan::GpuPlan(const LoadSource& source, std::span<const LoadRequest> requests, bool verify,
                  size_t threads, int64_t most_bytes)
     : source_(source), requests_(requests.begin(), requests.end()), verify_(verify) {
-  for (const LoadRequest& request : requests) {
-    const int64_t best = source.best_piece(request.layer, request.tensor);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const int64_t best = source.best_piece(requests[i].layer, requests[i].tensor, cut_of(i));
     slot_bytes_ = std::max(slot_bytes_, round_up(std::min(best, most_bytes), kSlotUnit));
   }
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -36,8 +36,9 @@ void GpuPlan::cut(size_t index, size_t threads, int64_t most_bytes) {
   const auto bytes = static_cast<int64_t>(request.out.size());
   int64_t begin = 0;
   const auto cut = [&](int64_t end, int64_t limit) {
-    for (const LoadPiece& piece : source_.pieces(request.layer, request.tensor,
-                                                 request.offset + begin, end - begin, limit)) {
+    for (const LoadPiece& piece :
+         source_.pieces(request.layer, request.tensor, request.offset + begin, end - begin, limit,
+                        cut_of(index))) {
       pieces_.push_back({piece, index});
     }
     begin = end;
@@ -47,7 +48,8 @@ void GpuPlan::cut(size_t index, size_t threads, int64_t most_bytes) {
       cut(std::min(bytes, begin + static_cast<int64_t>(threads) * small), small);
     }
   }
-  cut(bytes, std::min(source_.best_piece(request.layer, request.tensor), most_bytes));
+  const int64_t best = source_.best_piece(request.layer, request.tensor, cut_of(index));
+  cut(bytes, std::min(best, most_bytes));
 }
 
 bool GpuPlan::sums_any() const {

@@ -8,6 +8,7 @@
 namespace mxfp4 {
 namespace {
 
+constexpr int64_t kMostByRow = 2;  // rows of a block that are copied each by itself
 constexpr int64_t kMostAtOnce = int64_t{16} << 20;  // of one copy: slots are held until it is over
 
 }  // namespace
@@ -54,31 +55,60 @@ size_t GpuSender::most_at_once() const {
   return std::clamp((plan_.pieces().size() - handed_) / 4, size_t{1}, most);
 }
 
+void GpuSender::copy_block(CudaDriver::Address to, CudaDriver::Address from,
+                           const OutputBlock& block) {
+  const auto width = static_cast<size_t>(block.width);
+  const CudaDriver::Copy2d copy = {.from_kind = CudaDriver::Copy2d::kHost,
+                                   .from_host = std::bit_cast<const void*>(from),
+                                   .from_pitch = width,
+                                   .to_kind = CudaDriver::Copy2d::kDevice,
+                                   .to_device = to,
+                                   .to_pitch = static_cast<size_t>(block.pitch),
+                                   .width = width,
+                                   .height = static_cast<size_t>(block.rows)};
+  gpu_.cuda().check(gpu_.cuda().copy_2d(&copy, gpu_.copies()), "cuMemcpy2DAsync");
+}
+
 void GpuSender::copy(std::span<const FullSlot> pieces,
                      std::span<const CudaDriver::Address> targets) {
-  std::array<CudaDriver::Address, kSumPieces> to{};
-  std::array<CudaDriver::Address, kSumPieces> from{};
-  std::array<size_t, kSumPieces> bytes{};
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const auto& [piece, request] = plan_.pieces()[pieces[i].piece];
-    to[i] =
+  std::vector<CudaDriver::Address> to;
+  std::vector<CudaDriver::Address> from;
+  std::vector<size_t> bytes;
+  for (const FullSlot& full : pieces) {
+    const auto& [piece, request] = plan_.pieces()[full.piece];
+    const auto target =
         targets[request] + static_cast<uint64_t>(piece.begin - plan_.requests()[request].offset);
-    from[i] = std::bit_cast<CudaDriver::Address>(slots_.memory_of(pieces[i].slot));
-    bytes[i] = static_cast<size_t>(piece.bytes);
+    auto at = std::bit_cast<CudaDriver::Address>(slots_.memory_of(full.slot));
+    const auto add = [&](int64_t begin, int64_t size) {
+      to.push_back(target + static_cast<uint64_t>(begin));
+      from.push_back(at);
+      bytes.push_back(static_cast<size_t>(size));
+      at += static_cast<uint64_t>(size);
+    };
+    const OutputBlock block =
+        piece.part == nullptr ? OutputBlock{.width = piece.bytes} : piece.part->out;
+    if (block.rows > kMostByRow) {
+      copy_block(target + static_cast<uint64_t>(block.begin), at, block);
+    } else {
+      for (int64_t row = 0; row < block.rows; ++row) {
+        add(block.begin + row * block.pitch, block.width);
+      }
+    }
   }
   const CudaDriver& cuda = gpu_.cuda();
+  if (to.empty()) return;
   if (cuda.copy_batch != nullptr) {
     CudaDriver::CopyKind kind;
     size_t first = 0;
     size_t failed = 0;
-    const auto result = cuda.copy_batch(to.data(), from.data(), bytes.data(), pieces.size(), &kind,
+    const auto result = cuda.copy_batch(to.data(), from.data(), bytes.data(), to.size(), &kind,
                                         &first, 1, &failed, gpu_.copies());
     if (result != CudaDriver::kNotSupported) {
       cuda.check(result, "cuMemcpyBatchAsync");
       return;
     }
   }
-  for (size_t i = 0; i < pieces.size(); ++i) {
+  for (size_t i = 0; i < to.size(); ++i) {
     cuda.check(
         cuda.copy_to_gpu(to[i], std::bit_cast<const void*>(from[i]), bytes[i], gpu_.copies()),
         "cuMemcpyHtoDAsync");
