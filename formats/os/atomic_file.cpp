@@ -32,7 +32,7 @@ constexpr size_t kMaxSpans = 64;
 // A system call that meets missing pages of a truncated map fails, but raises no signal. Reading
 // the pages here does, and the handler notes the file.
 void touch(std::span<const iovec> parts) {
-  constexpr size_t kPage = 4096;
+  constexpr size_t kPage = 4096;  // of the smallest pages; larger ones are touched more than once
   for (const iovec& part : parts) {
     const auto* bytes = static_cast<const volatile std::byte*>(part.iov_base);
     for (size_t at = 0; at < part.iov_len; at += kPage) (void)bytes[at];

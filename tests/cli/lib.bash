@@ -53,6 +53,12 @@ skip() { printf 'SKIP: %s\n' "$*"; exit 77; }
 # Whether the program was built with a sanitizer, which takes more memory and time.
 sanitized() { grep -q '__[at]san_init' "$BIN"; }
 
+# played_pages BYTES COMMAND...: runs it on a system whose pages have so many bytes.
+played_pages() {
+  env LD_PRELOAD="$FAULTS" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
+    FAULT_PAGE_BYTES="$1" "${@:2}"
+}
+
 # The system's Python, which has Debian's numpy and h5py. Modules beside the scripts are found.
 python=/usr/bin/python3
 export PYTHONPATH=$SOURCE_DIR/tests/cli PYTHONDONTWRITEBYTECODE=1
