@@ -63,3 +63,30 @@ probe PYTHONPATH=fake VLLM_HAS_FLASHINFER_CUBIN=1 >fake.json
 grep -q flashinfer_cutlass fake.json && fail 'flashinfer without its CUTLASS parts was taken'
 probe PYTHONPATH=fake >fake.json
 command -v nvcc >/dev/null || ! grep -q flashinfer fake.json || fail 'flashinfer without kernels was taken'
+
+# The Arm hosts of NVIDIA's GPUs are ordinary targets: the GPU is described, by torch or by nvidia-smi, and
+# explain answers from the facts as from those of an x86-64 host.
+mkdir -p arm/torch tools
+printf 'import platform\nplatform.machine = lambda: "aarch64"\n' >arm/sitecustomize.py
+PYTHONPATH=arm probe >cpu.json
+grep -q '"arch": "aarch64"' cpu.json || grep -q '"platform": "cpu"' bare.json || skip 'this machine has a GPU'
+for capability in 9.0 10.0 10.3 12.1; do
+  printf '#!/bin/sh\necho %s\n' $capability >tools/nvidia-smi
+  chmod +x tools/nvidia-smi
+  cat >arm/torch/__init__.py <<PY
+class version: hip = None
+class cuda:
+    is_available = staticmethod(lambda: True)
+    device_count = staticmethod(lambda: 1)
+    get_device_capability = staticmethod(lambda i: (${capability/./, }))
+PY
+  probe PYTHONPATH=arm >by_torch.json
+  echo 'raise ImportError' >arm/torch/__init__.py
+  probe PYTHONPATH=arm PATH="$PWD/tools:$PATH" >by_tools.json
+  cmp by_torch.json by_tools.json || fail "compute capability $capability: torch and nvidia-smi differ"
+  expect_exit 0 "$BIN" explain "$TESTDATA/ingest/gptoss_hf" --target by_torch.json
+  sed '/^next$/,$d' stdout >of_facts
+  grep -q "^  machine  *cuda sm${capability/./}$" of_facts || { cat of_facts; fail 'not the GPU of the host'; }
+  expect_exit 0 "$BIN" explain "$TESTDATA/ingest/gptoss_hf" --arch sm${capability/./} --libs none
+  sed '/^next$/,$d' stdout | diff of_facts - || fail 'explain answers otherwise'
+done
