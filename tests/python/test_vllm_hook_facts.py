@@ -221,12 +221,12 @@ class Facts(FallBack):
         edit_both(blob, lambda m: m.update(layout="loaded"))
         self.refused("layout: the blob has loaded, vLLM has the backend's", (model, blob))
 
-    def test_humming(self):
+    def test_backend_that_is_not_known(self):
         def on_layer(world, layer):
-            layer.quant_method.mxfp4_backend = layer.quant_method.mxfp4_backend.__class__["HUMMING"]
+            layer.quant_method.mxfp4_backend = SimpleNamespace(name="FLASHINFER_MOE_EP_CUTEDSL")
 
         self.on_layer = on_layer
-        self.refused("HUMMING, whose conversion does more")
+        self.refused("FLASHINFER_MOE_EP_CUTEDSL, whose conversion does more")
 
     def test_family(self):
         case = golden(CASE)

@@ -43,6 +43,9 @@ class LoadFormat(unittest.TestCase):
             def __init__(self, load_config):
                 self.load_config = load_config
 
+            def download_model(self, model_config):
+                owner.fetched = model_config.model
+
             def load_model(self, vllm_config, model_config, prefix=""):
                 layer = owner.created(world, case)
                 owner.meta = all(p.is_meta for p in layer._parameters.values())
@@ -93,28 +96,30 @@ class LoadFormat(unittest.TestCase):
                                          ({"direct": False}, {"MXFP4_REPACK_DIRECT": "1"}, False)):
             with World(model=model, **environment) as world:
                 world.start()
-                from mxfp4_repack.vllm import hook
-                with mock.patch.object(hook, "open_blob", wraps=hook.open_blob) as opened:
+                from mxfp4_repack.vllm import sources
+                with mock.patch.object(sources, "open_blob", wraps=sources.open_blob) as opened:
                     self.load(world, case, {"blob": blob, "strict": True, **extra})
                 self.assertEqual([call[1]["direct"] for call in opened.call_args_list], [want])
 
     def test_a_blob_that_is_not_there(self):
         case = golden(CASE)
         with World(model=make_blob(case)[0]) as world:
-            self.load(world, case, {})
+            self.load(world, case, {"source": "blob"})
             self.assertFalse(self.meta)
             self.assertIn("1 converted by vLLM", world.messages.text(0)[-1])
-            self.assertIn("not a blob", world.messages.text()[-1])
+            (line,) = world.messages.text()
+            self.assertRegex(line, "raw experts are loaded: .*not a blob")
             self.check_put_back()
         with World(model=make_blob(case)[0]) as world:
-            with self.assertRaisesRegex(RuntimeError, "not a blob"):
-                self.load(world, case, {"strict": True})
+            with self.assertRaisesRegex(RuntimeError, "not from the blob: .*not a blob"):
+                self.load(world, case, {"strict": True, "source": "blob"})
             self.check_put_back()
 
     def test_options_that_mean_nothing(self):
         case = golden(CASE)
         model, blob = make_blob(case)
         for extra, text in (({"blob": blob, "verify": "often"}, "MXFP4_REPACK_VERIFY"),
+                            ({"source": "disk"}, "it can be blob, checkpoint"),
                             ("blob", "can be an object")):
             with World(model=model) as world, self.assertRaisesRegex(ValueError, text):
                 self.load(world, case, extra)
@@ -191,7 +196,7 @@ class LoadFormat(unittest.TestCase):
         case = golden(CASE)
         with World(blob="/mistyped", model=make_blob(case)[0]) as world:
             world.start().convert(case)
-            self.assertEqual([type(kept) for kept in world.hook._blobs.values()], [str])
+            self.assertEqual([type(kept) for kept in world.hook.sources._opened.values()], [str])
 
 
 class Packed(unittest.TestCase):

@@ -107,7 +107,7 @@ class Verification(unittest.TestCase):
         from mxfp4_repack.vllm import checkpoint
         real = checkpoint.find_layer
         checkpoint.find_layer = lambda entries, name: real(entries, PREFIX)
-        world.hook._owners = type("Anybodys", (dict,), {"get": lambda self, key: None})()
+        world.hook.sources._owners = type("Anybodys", (dict,), {"get": lambda self, key: None})()
         return PREFIX, PREFIX.replace("0", "1")
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 from mxfp4_repack.blob import Blob
-from mxfp4_repack.errors import ArgumentError, RankError
+from mxfp4_repack.errors import ArgumentError, NotFoundError, RankError
 from mxfp4_repack.native import NativeCheckpoint
 from mxfp4_repack.tensors import whole_number
 
@@ -52,6 +52,8 @@ def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = Non
         document = commands.explain(root, rank=asked, **flags).document
         if document.get("error"):
             raise commands._error(document)
+        if "manifest" not in document:  # explain answers from a config.json, too
+            raise NotFoundError(root, "", "has no weights")
         conversion = document["manifest"]
     elif flags:
         raise ArgumentError(root, "conversion", f"says it all: {', '.join(flags)} cannot be given beside it")

@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+CACHE = pathlib.Path(os.environ.get("MXFP4_ENGINES_CACHE", "/nonexistent"))
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "engines")]
 
 import world  # noqa: E402
@@ -31,10 +32,23 @@ class Messages(logging.Handler):
         return lines
 
 
+def humming_pin(site):
+    """The humming-kernels that the release in `site` pins, where tests/engines keeps it; else None."""
+    (metadata,) = pathlib.Path(site).glob("vllm-*.dist-info/METADATA")
+    pins = [line.partition("==")[2].split(";")[0].split()[0] for line in metadata.read_text(encoding="utf-8").splitlines()
+            if line.startswith("Requires-Dist: humming-kernels") and "==" in line]
+    kept = [pin for pin in pins if (CACHE / f"humming-kernels-{pin}" / "done").exists()]
+    return kept[0] if kept else None
+
+
 def start(site, arch):
     """Prepares this process for the release in `site` on a machine of `arch`."""
     world.PLATFORM_CLASSES["host"] = "host_platform.CudaOnHost"
-    scene = world.start(site, "host", arch, real=("triton_kernels",))
+    pin = humming_pin(site)
+    scene = world.start(site, "host", arch, real=("triton_kernels", "humming") if pin else ("triton_kernels",))
+    if pin:
+        import humming_kernels
+        humming_kernels.install(pin, str(CACHE), scene)
     os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
     import converters
     import torch

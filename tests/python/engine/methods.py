@@ -24,12 +24,17 @@ def _quark(inputs):
             "global_quant_config": {"weight": _MX, "input_tensors": inputs, "output_tensors": None, "bias": None}}
 
 
+_PLAIN = {"bits": 16, "group_size": -1, "sym": True}
+_AUTOROUND = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "sym": True, "data_type": "mx_fp", "packing_format": "auto_round:llm_compressor",
+              "extra_config": {".*self_attn.*": _PLAIN, ".*mlp\\.gate$": _PLAIN, "lm_head": _PLAIN}}
+
 # What a checkpoint says -> (its quantization_config, the ending of the names of its packed weights).
 QUANTIZATIONS = {
     "mxfp4": ({"quant_method": "mxfp4"}, "weight"),
     "compressed-tensors W4A16": (_compressed_tensors(None), "weight_packed"),
     "compressed-tensors W4A8": (_compressed_tensors(_FP8), "weight_packed"),
     "compressed-tensors W4A4": (_compressed_tensors(_FP4), "weight_packed"),
+    "AutoRound": (_AUTOROUND, "weight_packed"),
     "Quark W4A16": (_quark(None), "weight"),
     "Quark W4A4": (_quark({**_MX, "is_dynamic": True}), "weight"),
 }
@@ -37,7 +42,7 @@ QUANTIZATIONS = {
 TWINS = {name: f"{name.partition(' ')[0]} W4A16" if " " in name else name for name in QUANTIZATIONS}
 
 
-def make(name, quantization):
+def make(name, quantization, hidden=HIDDEN, inter=INTER):
     """A checkpoint directory, the same bytes for every quantization."""
     import torch
     from safetensors.torch import save_file
@@ -55,25 +60,25 @@ def make(name, quantization):
         tensors[f"{prefix}.{packed}"] = torch.randint(0, 256, (rows, columns // 2), generator=draw, dtype=torch.uint8)
         tensors[f"{prefix}.weight_scale"] = torch.randint(118, 124, (rows, columns // 32), generator=draw, dtype=torch.uint8)
 
-    plain("model.embed_tokens.weight", VOCABULARY, HIDDEN)
-    plain("lm_head.weight", VOCABULARY, HIDDEN)
-    plain("model.norm.weight", HIDDEN)
+    plain("model.embed_tokens.weight", VOCABULARY, hidden)
+    plain("lm_head.weight", VOCABULARY, hidden)
+    plain("model.norm.weight", hidden)
     for layer in range(LAYERS):
         base = f"model.layers.{layer}"
-        for norm, size in (("input_layernorm", HIDDEN), ("post_attention_layernorm", HIDDEN), ("self_attn.q_norm", HEAD_DIM), ("self_attn.k_norm", HEAD_DIM)):
+        for norm, size in (("input_layernorm", hidden), ("post_attention_layernorm", hidden), ("self_attn.q_norm", HEAD_DIM), ("self_attn.k_norm", HEAD_DIM)):
             plain(f"{base}.{norm}.weight", size)
         for part, rows in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
-            plain(f"{base}.self_attn.{part}_proj.weight", rows * HEAD_DIM, HIDDEN)
-        plain(f"{base}.self_attn.o_proj.weight", HIDDEN, HEADS * HEAD_DIM)
-        plain(f"{base}.mlp.gate.weight", EXPERTS, HIDDEN)
+            plain(f"{base}.self_attn.{part}_proj.weight", rows * HEAD_DIM, hidden)
+        plain(f"{base}.self_attn.o_proj.weight", hidden, HEADS * HEAD_DIM)
+        plain(f"{base}.mlp.gate.weight", EXPERTS, hidden)
         for number in range(EXPERTS):
-            for part, rows, columns in (("gate", INTER, HIDDEN), ("up", INTER, HIDDEN), ("down", HIDDEN, INTER)):
+            for part, rows, columns in (("gate", inter, hidden), ("up", inter, hidden), ("down", hidden, inter)):
                 expert(f"{base}.mlp.experts.{number}.{part}_proj", rows, columns)
     os.mkdir(name)
     save_file(tensors, f"{name}/model.safetensors", metadata={"format": "pt"})
     with open(f"{name}/config.json", "w") as file:
-        json.dump({"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": HIDDEN, "intermediate_size": INTER,
-                   "moe_intermediate_size": INTER, "num_hidden_layers": LAYERS, "num_experts": EXPERTS, "num_experts_per_tok": 2, "norm_topk_prob": True,
+        json.dump({"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": hidden, "intermediate_size": inter,
+                   "moe_intermediate_size": inter, "num_hidden_layers": LAYERS, "num_experts": EXPERTS, "num_experts_per_tok": 2, "norm_topk_prob": True,
                    "decoder_sparse_step": 1, "mlp_only_layers": [], "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
                    "head_dim": HEAD_DIM, "vocab_size": VOCABULARY, "hidden_act": "silu", "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
                    "tie_word_embeddings": False, "attention_bias": False, "torch_dtype": "bfloat16", "quantization_config": config}, file)

@@ -4,6 +4,7 @@ SITE is what pip installed (its compiled parts are not used). The plug-in is fou
 meta, loaded and converted by the release; see engine.py for what is faked. Every load runs in a process forked from one that has
 imported vLLM. Prints a line for each check; exit 1 if one failed.
 """
+import itertools
 import json
 import os
 import pathlib
@@ -71,8 +72,13 @@ def packed(directory, **extra):
     return {"load_format": "mxfp4_repack", "model_loader_extra_config": {"blob": directory, **extra}}
 
 
+# Without a blob: there is none in or beside the model.
+MADE = {"load_format": "mxfp4_repack"}
+
+
 def taken(result):
-    return sum(": taken from " in line for line in result["lines"])
+    """Layers that came from a blob or were made from the checkpoint."""
+    return sum(": taken from " in line or ": made from " in line for line in result["lines"])
 
 
 def proven(result):
@@ -135,13 +141,14 @@ def check_backend(backend, arch="sm90", **arguments):
     if is_error(own):
         return report(f"{backend} {arch}: vLLM's own load", False, own)
     name = f"{backend}-{arch}"
-    for compress in ("zstd", "none"):
-        directory = blob(f"{name}-{compress}", "--compress", compress, arch=arch, backend=backend)
-        result = forked(loaded, {"moe_backend": backend, **arguments, **packed(directory)})
+    ways = {compress: packed(blob(f"{name}-{compress}", "--compress", compress, arch=arch, backend=backend)) for compress in ("zstd", "none")}
+    for way, extra in {**ways, "no blob": MADE}.items():
+        result = forked(loaded, {"moe_backend": backend, **arguments, **extra})
         if not is_error(result) and proven(result):
-            same_state(f"{name}, {compress}, first start", result, own, first=True)
-            result = forked(loaded, {"moe_backend": backend, **arguments, **packed(directory)})
-        same_state(f"{name}, {compress}", result, own)
+            same_state(f"{name}, {way}, first start", result, own, first=True)
+            result = forked(loaded, {"moe_backend": backend, **arguments, **extra})
+        same_state(f"{name}, {way}", result, own)
+    directory = blob(f"{name}-zstd", arch=arch, backend=backend)
     verified = forked(loaded, {"moe_backend": backend, **arguments, **packed(directory, verify="all")})
     report(f"{name}: verify all finds every layer equal", not is_error(verified) and proven(verified) == 3, verified if is_error(verified) else verified["lines"])
     return own
@@ -155,12 +162,13 @@ def check_ranks(what, ranks, arguments, *flags):
     global port
     directory = blob(what.replace(" ", "-"), *flags)
     outcomes = []
-    for extra in ({}, packed(directory), packed(directory)):
+    for extra in ({}, packed(directory), packed(directory), MADE):
         port += 1
         children = [begun(rank_loads, ranks, rank, port, {**arguments, **extra}) for rank in range(ranks)]
         outcomes.append([collected(child) for child in children])
     for rank in range(ranks):
         same_state(f"{what}, rank {rank}", outcomes[2][rank], outcomes[0][rank])
+        same_state(f"{what}, no blob, rank {rank}", outcomes[3][rank], outcomes[0][rank])
 
 
 def check_reload(backend):
@@ -185,6 +193,20 @@ def check_reload(backend):
         return report(f"reload of {backend}: {number}, not compared: vLLM's own reload differs from itself in {len(chance)}", taken(result) == 3)
     differing = engine.differing(own["state"], result["state"])
     report(f"reload of {backend}: {number}, {len(differing)} differ after", taken(result) == 3 and not differing, (differing[:5], result["lines"]))
+
+
+def check_humming():
+    """HUMMING, where the package is at hand: of gpt-oss, and of a generic model."""
+    if engine.humming_pin(sys.argv[1]) is None:
+        return print("skip HUMMING: tests/engines keeps no humming-kernels that this release pins", flush=True)
+    for arch in ("sm90", "sm80"):
+        check_backend("humming", arch)
+        model = os.path.abspath(methods.make("qwen-mxfp4", "mxfp4"))
+        engine.world.Scene.current.set(arch, engine.world.Scene.current.libs, {})
+        arguments = {"model": model, "moe_backend": "humming"}
+        own = forked(loaded, arguments)
+        for way, extra in {"blob": packed(blob(f"qwen-humming-{arch}", source=model, backend="humming", arch=arch)), "no blob": MADE}.items():
+            same_state(f"generic model, humming-{arch}, {way}", forked(loaded, {**arguments, **extra}), own, layers=methods.LAYERS)
 
 
 def check_environment():
@@ -214,35 +236,41 @@ def check_methods():
 
     A blob that the program refuses to make for what the checkpoint says is made of its twin, which says W4A16.
     """
-    for quantization, twin in methods.TWINS.items():
-        model = os.path.abspath(methods.make(f"qwen-{len(os.listdir('.'))}", quantization))
-        for backend in ("triton", "marlin"):
-            name = f"{quantization}, {backend}"
-            own = forked(loaded, {"model": model, "moe_backend": backend})
-            if is_error(own):
-                report(f"{name}: vLLM refuses it itself: {own[1]}: {own[2].strip().splitlines()[-1][-110:]}", True)
+    for (quantization, twin), (backend, arch) in itertools.product(methods.TWINS.items(), (("triton", "sm90"), ("marlin", "sm90"), ("auto", "sm100"))):
+        # CUTLASS takes multiples of 128 only.
+        sizes = {"hidden": 256, "inter": 384} if arch == "sm100" else {}
+        model = os.path.abspath(methods.make(f"qwen-{quantization}-{arch}".replace(" ", "-"), quantization, **sizes))
+        engine.world.Scene.current.set(arch, engine.world.Scene.current.libs, {})
+        name = f"{quantization}, {backend}, {arch}"
+        own = forked(loaded, {"model": model, "moe_backend": backend})
+        if is_error(own):
+            report(f"{name}: vLLM refuses it itself: {own[1]}: {own[2].strip().splitlines()[-1][-110:]}", True)
+            continue
+        classes = sorted({value for key, value in own["state"].items() if key.endswith(": method")}) or ["no class that asks the selector"]
+        source, extra, said = model, {}, ""
+        try:
+            directory = blob(f"b-{len(os.listdir('.'))}", source=source, backend=backend, arch=arch)
+        except AssertionError as error:
+            said = f"; the program refuses ({str(error).strip().splitlines()[-1][-110:]}), {twin}'s blob"
+            source, extra = methods.make(f"qwen-{twin}-{arch}".replace(" ", "-"), twin, **sizes), {"source": "trust"}
+            directory = blob(f"b-{len(os.listdir('.'))}", source=source, backend=backend, arch=arch)
+        starts = {"first start": packed(directory, **extra), "second start": packed(directory, **extra),
+                  "no blob, first start": MADE, "no blob, second start": MADE}
+        done = ""
+        for way, how in starts.items():
+            if done and way.startswith(done):  # nothing was left to prove
                 continue
-            classes = sorted({value for key, value in own["state"].items() if key.endswith(": method")}) or ["no class that asks the selector"]
-            source, extra, said = model, {}, ""
-            try:
-                directory = blob(f"b-{len(os.listdir('.'))}", source=source, backend=backend)
-            except AssertionError as error:
-                said = f"; the program refuses ({str(error).strip().splitlines()[-1][-110:]}), {twin}'s blob"
-                source, extra = methods.make(f"qwen-{len(os.listdir('.'))}", twin), {"source": "trust"}
-                directory = blob(f"b-{len(os.listdir('.'))}", source=source, backend=backend)
-            for way in ("first start", "second start"):
-                result = forked(loaded, {"model": model, "moe_backend": backend, **packed(directory, **extra)})
-                if is_error(result):
-                    report(f"{name} ({', '.join(classes)}){said}, {way}: {result[1]}: {result[2][-150:]}", result[1] in ("BlobRefused", "BlobError"), result)
-                    break
-                differing = engine.differing(own["state"], result["state"])
-                number = taken(result) + proven(result)
-                reasons = [line.split("converts it: ")[-1][:130] for line in result["lines"] if "vLLM converts" in line or "no MXFP4 experts" in line]
-                report(f"{name} ({', '.join(classes)}){said}, {way}: {taken(result)} taken, {proven(result)} proven, {len(own['state'])} entries, "
-                       f"{len(differing)} differ; {reasons[0] if reasons else 'no line of a fall-back'}",
-                       not differing and (number == methods.LAYERS or not number and reasons), (differing[:4], result["lines"]))
-                if not proven(result):
-                    break
+            result = forked(loaded, {"model": model, "moe_backend": backend, **how})
+            if is_error(result):
+                report(f"{name} ({', '.join(classes)}){said}, {way}: {result[1]}: {result[2][-150:]}", result[1] in ("BlobRefused", "BlobError"), result)
+                break
+            differing = engine.differing(own["state"], result["state"])
+            number = taken(result) + proven(result)
+            reasons = [line.split("converts it: ")[-1][:130] for line in result["lines"] if "vLLM converts" in line or "no MXFP4 experts" in line]
+            report(f"{name} ({', '.join(classes)}){said}, {way}: {taken(result)} taken, {proven(result)} proven, {len(own['state'])} entries, "
+                   f"{len(differing)} differ; {reasons[0] if reasons else 'no line of a fall-back'}",
+                   not differing and (number == methods.LAYERS or not number and reasons), (differing[:4], result["lines"]))
+            done = "" if proven(result) else way.rpartition("first")[0] + "second" if "first" in way else ""
 
 
 def sealed(directory, change):
@@ -376,6 +404,9 @@ def main():
     if wanted("backends"):
         for backend, arch in (("triton", "sm90"), ("triton", "sm100"), ("marlin", "sm90")):
             check_backend(backend, arch)
+        engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})
+    if wanted("humming"):
+        check_humming()
         engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})
     if wanted("ranks"):
         check_ranks("TP 2", 2, {}, "--tp-size", "2")

@@ -1,15 +1,17 @@
-"""Makes from a blob the values that vLLM's converters return, and compares both.
+"""Makes from a source's tensors the values that vLLM's converters return, and compares both.
 
 The six values are w13, w2, their scales and their biases. For most backends all are plain tensors.
 For the Triton group weights are wrapped tensors of triton_kernels, and scales are precision configs;
 there vLLM's own converter runs on raw tensors without data, while a stand-in that wraps the blob's
 bytes replaces triton_kernels' convert_layout. So vLLM itself chooses layouts, sets the kernel's
-constraints and builds its objects, and each choice is compared with the blob's.
+constraints and builds its objects, and each choice is compared with the blob's. Likewise HUMMING: its
+converter runs on stand-ins of the raw tensors, and only the package's transformation is replaced.
 """
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+import importlib
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from mxfp4_repack.vllm.facts import Mismatch
 
@@ -19,20 +21,22 @@ SLOTS = ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_
 WRAPPED = ("w13_weight", "w13_weight_scale", "w2_weight", "w2_weight_scale")
 
 # Backend -> how its six values are made.
-PLAIN, AS_LOADED = "plain", "as loaded"
+PLAIN, AS_LOADED, TRANSFORMED = "plain", "as loaded", "transformed"
 BUILDERS = {
     # The original returns the tensors that it is given; call it for its side effects.
-    "EMULATION": AS_LOADED, "XPU": AS_LOADED,
+    "EMULATION": AS_LOADED, "XPU": AS_LOADED, "B12X_MXFP4_MXFP8": AS_LOADED, "B12X_MXFP4_BF16": AS_LOADED,
+    "FLASHINFER_MOE_EP_DEEP_GEMM": AS_LOADED,
     "DEEPGEMM_MXFP4": PLAIN, "MARLIN": PLAIN, "BATCHED_MARLIN": PLAIN, "CPU": PLAIN,
     "FLASHINFER_TRTLLM_MXFP4_MXFP8": PLAIN, "FLASHINFER_TRTLLM_MXFP4_BF16": PLAIN,
     "FLASHINFER_CUTLASS_MXFP4_MXFP8": PLAIN, "FLASHINFER_CUTLASS_MXFP4_BF16": PLAIN,
-    "AITER_MXFP4_BF16": PLAIN, "AITER_MXFP4_MXFP4": PLAIN,
-    "TRITON": PLAIN, "TRITON_UNFUSED": PLAIN, "AITER_MXFP4_FP8": PLAIN,  # wrapped, by their storage
+    "CUTLASS_MXFP4_MXFP4": PLAIN,
+    "AITER_MXFP4_BF16": PLAIN, "AITER_MXFP4_MXFP4": PLAIN, "AITER_TRITON_MXFP4_MXFP4": PLAIN,
+    # Wrapped, by their storage:
+    "TRITON": PLAIN, "TRITON_UNFUSED": PLAIN, "AITER_MXFP4_FP8": PLAIN, "AITER_TRITON_MXFP4_BF16": PLAIN,
+    "HUMMING": TRANSFORMED,
 }
 # If torch lacks the type, vLLM takes the bytes as uint8.
 MAY_LACK_FP4 = ("AITER_MXFP4_MXFP4",)
-
-Convert = Callable[[Mapping[str, Any]], Sequence[Any]]  # replaced arguments -> six values
 
 
 def check_backend(name: str) -> None:
@@ -56,22 +60,63 @@ def read(layer: Any, device: Any, backend: str) -> Dict[str, Any]:
     return tensors
 
 
-def build(layer: Any, tensors: Mapping[str, Any], raw: Mapping[str, Any], backend: str,
-          convert: Convert) -> Tuple[Any, ...]:
-    """The six values. `convert` calls vLLM's converter with some of its arguments replaced."""
+def build(layer: Any, tensors: Mapping[str, Any], call: Any, backend: str) -> Tuple[Any, ...]:
+    """The six values. `call` is vLLM's converter, called with some of its arguments replaced."""
     import torch
     values = {slot: tensors.get(slot) for slot in SLOTS}
     if is_wrapped(layer):
         # The converter reads only their shapes: the data comes from the stand-in.
-        shapes = {name: torch.empty_like(raw[name], device="meta") for name in WRAPPED}
+        shapes = {name: torch.empty_like(call.arguments[name], device="meta") for name in WRAPPED}
         with convert_layout_replaced(_StandIn(layer, tensors)) as stand_in:
-            made = list(convert(shapes))
+            made = list(call(shapes))
         stand_in.finished()
         made[4:] = values["w13_bias"], values["w2_bias"]
         return tuple(made)
-    if BUILDERS[backend] is AS_LOADED:
-        return tuple(convert(values))
+    if BUILDERS[backend] == AS_LOADED:
+        return tuple(call(values))
+    if BUILDERS[backend] == TRANSFORMED:
+        with transformation_replaced(call, tensors):
+            return tuple(call({}))
     return tuple(values[slot] for slot in SLOTS)
+
+
+def check_plain(layer: Any) -> None:
+    """Raises Mismatch for a layer whose tensors are wrapped."""
+    if is_wrapped(layer):
+        raise Mismatch("tensors", "wrapped ones", "plain ones")
+
+
+# --- HUMMING ---
+
+@contextlib.contextmanager
+def transformation_replaced(call: Any, tensors: Mapping[str, Any]) -> Iterator[None]:
+    """vLLM's schemas and the kernel's configurations come from shapes; the package transforms data in one
+    function, once for w13 and once for w2. The stand-ins have the raw tensors' shapes and no memory."""
+    import torch
+
+    try:
+        transform = importlib.import_module("humming.transform")
+        original = transform.transform_humming_tensors
+    except (ImportError, AttributeError) as error:
+        raise Mismatch("humming-kernels", "transform_humming_tensors", f"none ({error})") from None
+    layers = iter(("w13_", "w2_"))
+
+    def transformed(config: Any, raw: Mapping[str, Any]) -> Dict[str, Any]:
+        prefix = next(layers)
+        return {name[len(prefix):]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+    for name in SLOTS:
+        parameter = call.layer._parameters.get(name)
+        if parameter is not None:
+            row = torch.empty(parameter.shape[-1], dtype=parameter.dtype, device=call.device())
+            call.layer._parameters[name] = torch.nn.Parameter(row.expand(parameter.shape), requires_grad=False)
+    transform.transform_humming_tensors = transformed
+    try:
+        yield
+    finally:
+        transform.transform_humming_tensors = original
+    if next(layers, None) is not None:
+        raise Mismatch("calls of transform_humming_tensors", 2, "fewer")
 
 
 # --- the Triton group ---
@@ -199,11 +244,12 @@ def _logical_dtype(dtype: Any) -> str:
 
 # --- comparison ---
 
-def differences(layer: Any, tensors: Mapping[str, Any], result: Sequence[Any]) -> List[str]:
-    """Where the six values that vLLM made differ from the blob's; for wrapped tensors LayoutWitness
-    compares all but the biases."""
+def differences(layer: Any, tensors: Mapping[str, Any], result: Sequence[Any], live: Any) -> List[str]:
+    """Where the six values that vLLM made, and what it left in its layer `live` beside them, differ from the
+    blob's; for wrapped tensors LayoutWitness compares all but the biases."""
     found: List[str] = []
-    for slot, value in zip(SLOTS, result):
+    beside = [name for name in tensors if name not in SLOTS]
+    for slot, value in [*zip(SLOTS, result), *((name, getattr(live, name, None)) for name in beside)]:
         if slot in WRAPPED and is_wrapped(layer):
             continue
         blob = tensors.get(slot)
@@ -246,8 +292,8 @@ def _bits(tensor: Any) -> Any:
 
 # Codes that padding may add: their counts are not compared.
 FILLS = (0, 1, 127)
-# Knobs with which Marlin's layouts change scales.
-RECODING_KNOBS = {"params_dtype", "marlin_input_dtype"}
+# Knobs with which layouts change scales.
+RECODING_KNOBS = {"params_dtype", "marlin_input_dtype", "humming_input_dtype"}
 
 
 def same_scales(layer: Any, target: Mapping[str, Any], tensors: Mapping[str, Any],

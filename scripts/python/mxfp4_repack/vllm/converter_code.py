@@ -53,11 +53,12 @@ def oracle_fingerprint(oracle: Any) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def installed_branch(family: str, backend: str) -> str:
-    """The branch fingerprint of the installed vLLM; empty if its source allows none."""
+def installed_branch(code: str, backend: str) -> str:
+    """The branch fingerprint of the installed vLLM's converter of a family, or of a method class that
+    converts by itself; empty if its source allows none."""
     from mxfp4_repack.vllm import fingerprint as branches
     try:
-        return branches.branch_fingerprint(branches.Sources(), family, backend)
+        return branches.branch_fingerprint(branches.Sources(), code, backend)
     except (OSError, LookupError, SyntaxError, ValueError, AttributeError):
         return ""
 
@@ -78,18 +79,19 @@ def fingerprint_of_tree(root: str) -> str:
     return hashlib.sha256("".join(found).encode()).hexdigest()[:16]
 
 
-def makes_bytes_of(revision: str, converters: str, family: str, backend: str) -> bool:
+def makes_bytes_of(revision: str, converters: str, code: str, backend: str) -> bool:
     """Whether the code with the fingerprint `converters` is known to make the revision's bytes.
 
-    It is if both converters are the revision's, or at least all code that runs for this backend.
+    It is if both converters are the revision's, or at least all code that runs for this backend. `code`: a
+    family, or a method class that converts by itself, whose fingerprint `converters` is then.
     """
     release = revision.replace("vllm-", "", 1)
     if FINGERPRINTS.get(converters) == revision:
         return True
     if release in RELEASES["converters"].get(converters, ()):
         return True
-    branches = RELEASES.get(family, {}).get(backend, {})
-    return release in branches.get(installed_branch(family, backend), ())
+    branches = RELEASES.get(code, {}).get(backend, {})
+    return release in branches.get(installed_branch(code, backend), ())
 
 
 if __name__ == "__main__":

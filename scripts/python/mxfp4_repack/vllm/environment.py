@@ -6,8 +6,7 @@ import os
 from typing import Any, Optional
 
 from mxfp4_repack.vllm.after_import import AfterImport
-from mxfp4_repack.vllm.names import (
-    DEFAULT_LOADER, METHODS, ORACLE, QUARK, WEIGHT_UTILS)
+from mxfp4_repack.vllm.names import DEFAULT_LOADER, METHOD_CLASSES, ORACLE, WEIGHT_UTILS
 from mxfp4_repack.vllm.settings import Settings
 
 _environment: Optional["EnvironmentHook"] = None
@@ -20,7 +19,7 @@ def register_environment() -> None:
     if settings is None or _environment is not None:
         return
     _environment = EnvironmentHook(settings)
-    actions = {ORACLE: "patch_oracle", METHODS: "patch_methods", QUARK: "patch_methods"}
+    actions = {ORACLE: "patch_oracle", **dict.fromkeys(METHOD_CLASSES, "patch_methods")}
     if settings.skip_raw:
         actions.update({WEIGHT_UTILS: "patch_weight_utils", DEFAULT_LOADER: "patch_loader"})
     finder = AfterImport({module: functools.partial(_environment.patch, function)

@@ -1,4 +1,4 @@
-"""The facts that must agree between a blob and the running vLLM before a byte of the blob is used.
+"""The facts that must agree between a manifest and the running vLLM before a byte is used.
 
 FACTS lists them, one in a row: its name, what the blob's manifest says, what vLLM says. compare()
 raises Mismatch for the first fact that differs or is unknown. Nothing here changes anything.
@@ -13,12 +13,12 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
 
 from mxfp4_repack.vllm.converter_code import REVISIONS
 from mxfp4_repack.vllm.live import BLOCK, Live, kind_of_arch, live_arch, live_platform
+from mxfp4_repack.vllm.names import FAMILIES
 
 # layout -> {library: versions with whose code its bytes were executed}
 with open(os.path.join(os.path.dirname(__file__), "tested.json"), encoding="utf-8") as _file:
     TESTED: Dict[str, Dict[str, List[str]]] = json.load(_file)
 
-METHOD_CLASSES = ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod", "QuarkOCP_MX_MoEMethod")
 # Load formats that read the checkpoint's own tensors.
 LOAD_FORMATS = ("auto", "hf", "safetensors", "pt", "npcache", "mistral", "fastsafetensors",
                 "runai_streamer", "instanttensor")
@@ -34,10 +34,14 @@ class Mismatch(Exception):
     Without `live`: `blob` says what is wrong with the blob.
     """
 
-    def __init__(self, fact: str, blob: Any, live: Any = None) -> None:
+    def __init__(self, fact: str, blob: Any, live: Any = None, holder: str = "the blob") -> None:
         self.fact, self.blob, self.live = fact, blob, live
         super().__init__(f"{fact}: {blob}" if live is None else
-                         f"{fact}: the blob has {_text(blob)}, vLLM has {_text(live)}")
+                         f"{fact}: {holder} has {_text(blob)}, vLLM has {_text(live)}")
+
+    def of(self, holder: str) -> "Mismatch":
+        """The same of something else than a blob."""
+        return Mismatch(self.fact, self.blob, self.live, holder)
 
 
 class OneOf(Tuple[Any, ...]):
@@ -98,7 +102,7 @@ def _separates(manifest: Mapping[str, Any], live: Live) -> bool:
 
 
 FACTS: Tuple[Fact, ...] = (
-    Fact("method class", lambda m, e: OneOf(METHOD_CLASSES), lambda v, m: v.method),
+    Fact("method class", lambda m, e: OneOf(FAMILIES), lambda v, m: v.method),
     Fact("backend", lambda m, e: m["target"]["backend"], lambda v, m: v.backend),
     # convert --emit loaded stops before any backend's layout.
     Fact("layout", lambda m, e: "loaded" if m["layout"] == "loaded" else "the backend's",
@@ -138,6 +142,8 @@ FACTS: Tuple[Fact, ...] = (
     Fact("VLLM_MARLIN_INPUT_DTYPE",
          lambda m, e: m["target"]["knobs"].get("marlin_input_dtype", "none"),
          lambda v, m: os.environ.get("VLLM_MARLIN_INPUT_DTYPE") or "none", _is_marlin),
+    Fact("activations of HUMMING", lambda m, e: m["target"]["knobs"].get("humming_input_dtype", "none"),
+         lambda v, m: v.humming_input, lambda m, v: v.backend == "HUMMING"),
     Fact("activation", _situ_of_blob, _situ_of_live, _is_aiter_generic),
     Fact("gate and up", lambda m, e: _apart(m["layout"] == "aiter/bf16-separated"),
          lambda v, m: _apart(v.layer.moe_config.use_mxfp4_w4a4_dsv4), _separates),

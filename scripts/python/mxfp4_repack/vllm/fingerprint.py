@@ -15,6 +15,18 @@ CONVERTERS = {
     "gpt_oss": "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
     "generic": "convert_weight_to_mxfp4_moe_kernel_format",
 }
+# Method classes that convert by themselves, and the function that they call for a backend.
+_LAYERS = "vllm.model_executor.layers."
+METHODS = {
+    "CompressedTensorsW4A4Mxfp4MoEMethod":
+        _LAYERS + "quantization.compressed_tensors.compressed_tensors_moe.compressed_tensors_moe_w4a4_mxfp4",
+    "INCMxfp4MoEMethod": _LAYERS + "quantization.inc.schemes.inc_mxfp4_moe",
+}
+PROCESSING = "process_weights_after_loading"
+STEPS = {
+    "CUTLASS_MXFP4_MXFP4": (_LAYERS + "fused_moe.experts.cutlass_moe", "swizzle_mxfp4_scales"),
+    "MARLIN": (_LAYERS + "quantization.utils.marlin_utils_fp4", "prepare_moe_fp4_layer_for_marlin"),
+}
 BACKEND = "mxfp4_backend"
 # What the bytes do not depend on: logging, configuration, platform and environment readers, custom operator registration.
 IGNORED_MODULES = ("vllm.logger", "vllm.envs", "vllm.config", "vllm.platforms", "vllm.utils.import_utils", "vllm.utils.torch_utils",
@@ -235,6 +247,15 @@ class Collector:
         self._seen.add((module.name, name))
         self._add(module, name, Branch(module, backend).statements(definition.body), backend, depth)
 
+    def method(self, module: Module, kind: str, backend: str) -> None:
+        """What a method class does after loading: its own text, and the function that it calls for the backend."""
+        definition = module.definitions[kind]
+        assert isinstance(definition, ast.ClassDef)
+        (body,) = (s for s in definition.body if isinstance(s, ast.FunctionDef) and s.name == PROCESSING)
+        self._texts.append(canonical(body))
+        if backend in STEPS:
+            self._reach(STEPS[backend], "", backend, 0)
+
     def digest(self) -> str:
         return hashlib.sha256("\n".join(sorted(self._texts)).encode()).hexdigest()[:16]
 
@@ -266,21 +287,27 @@ def backends(sources: Sources) -> List[str]:
     return [n for n in names.values() if n != "NONE"]
 
 
-def branch_fingerprint(sources: Sources, family: str, backend: str) -> str:
-    """16 hex digits for the code that converts `backend` in `family` (gpt_oss or generic). KeyError: no such converter."""
-    collector = collect(sources, family, backend)
-    return collector.digest()
+def branch_fingerprint(sources: Sources, code: str, backend: str) -> str:
+    """16 hex digits for the code that converts `backend` in a family (gpt_oss or generic) or a class of METHODS. KeyError: no such converter."""
+    return collect(sources, code, backend).digest()
 
 
-def collect(sources: Sources, family: str, backend: str) -> Collector:
-    module = sources.module(ORACLE)
+def collect(sources: Sources, code: str, backend: str) -> Collector:
+    name = METHODS.get(code, ORACLE)
+    module = sources.module(name)
     if module is None:
-        raise FileNotFoundError(ORACLE)
+        raise FileNotFoundError(name)
     collector = Collector(sources)
-    collector.branch(module, CONVERTERS[family], backend)
+    if code in METHODS:
+        collector.method(module, code, backend)
+    else:
+        collector.branch(module, CONVERTERS[code], backend)
     return collector
 
 
 def branch_fingerprints(sources: Sources) -> Dict[str, Dict[str, str]]:
-    """family -> backend -> fingerprint, for every backend of a release."""
-    return {family: {backend: branch_fingerprint(sources, family, backend) for backend in backends(sources)} for family in CONVERTERS}
+    """family or method class -> backend -> fingerprint, for every backend of a release."""
+    made = {family: {backend: branch_fingerprint(sources, family, backend) for backend in backends(sources)} for family in CONVERTERS}
+    made.update({kind: {backend: branch_fingerprint(sources, kind, backend) for backend in STEPS}
+                 for kind, name in METHODS.items() if sources.module(name) is not None})
+    return made

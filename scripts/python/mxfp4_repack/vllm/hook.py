@@ -1,6 +1,7 @@
-"""The hook: answers a call of vLLM's converter from the blob or by vLLM's own conversion.
+"""The hook: answers a call of vLLM's converter from a source or by vLLM's own conversion.
 
-An answer never mixes both: the hook reads, checks and builds all of a blob's tensors before it
+A source is a blob, or the checkpoint from which the weights are made; sources.py decides which. An
+answer never mixes both ways: the hook reads, checks and builds all of a layer's tensors before it
 returns any, and if anything fails it calls the original function with the original arguments. If
 the raw experts were not loaded, there is nothing to convert, and the hook raises BlobRefused.
 """
@@ -9,27 +10,27 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import os
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from mxfp4_repack import BlobError, open_blob
-from mxfp4_repack.vllm import build, checkpoint, converter_code, facts, proofs
+from mxfp4_repack.made import MadeBlob
+from mxfp4_repack.vllm import build, checkpoint, proofs
+from mxfp4_repack.vllm.calls import PARAMETERS, Call, ConverterCall, MethodCall, model_lacks_raw
 from mxfp4_repack.vllm.facts import Mismatch
-from mxfp4_repack.vllm.live import CONVERTED, ORIGIN, Live, Origin, current_origin, dtype_name
-from mxfp4_repack.vllm.names import IN_THE_MODEL
+from mxfp4_repack.vllm.live import CONVERTED, ORIGIN, Live, Origin, current_origin
+from mxfp4_repack.vllm.names import BLOB, CHECKPOINT
 from mxfp4_repack.vllm.skip import SkippedLayers
+from mxfp4_repack.vllm.sources import Sources
 
 log = logging.getLogger("vllm.mxfp4_repack")
 
-RAW = build.SLOTS[:4]
-BIASES = build.SLOTS[4:]
+NOT_FROM = {BLOB: "not from the blob", CHECKPOINT: "not made from the checkpoint"}
 
 
 class BlobRefused(RuntimeError):
-    """The blob does not fit, and vLLM must not or cannot convert by itself."""
+    """No source fits, and vLLM must not or cannot convert by itself."""
 
 
 class Hook:
@@ -38,15 +39,15 @@ class Hook:
     def __init__(self, settings: Any, origin: Optional[Origin] = None) -> None:
         self.settings = settings
         self._origin = origin
-        self.taken: List[str] = []  # names of layers that came from the blob
+        self.sources = Sources(settings)
+        self.taken: List[str] = []  # names of layers that came from a blob
+        self.made: List[str] = []  # names of layers that were made from the checkpoint
         self.converted: List[str] = []  # names of layers that vLLM converted
         self._skipped = SkippedLayers(self)
         self._inside = threading.local()
-        self._blobs: Dict[Tuple[str, int], Any] = {}
-        self._owners: Dict[str, str] = {}  # layer of the blob -> layer of vLLM
-        self._waiting: Set[str] = set()  # layers that were made and not converted
+        self._waiting: Set[str] = set()  # layers that were created and not converted
         self._verified: Set[Tuple[Any, ...]] = set()
-        self._refuted = ""  # why the blob is not used any more
+        self._said: Set[Any] = set()
 
     # --- what the wrappers call ---
 
@@ -67,20 +68,31 @@ class Hook:
         return result
 
     def _call(self, family: str, original: Callable[..., Any], oracle: Any, args: Sequence[Any],
-              kwargs: Mapping[str, Any]) -> Optional["_Call"]:
+              kwargs: Mapping[str, Any]) -> Optional[ConverterCall]:
         """None if this vLLM passes its converter other arguments than the known ones."""
         try:
-            return _Call(family, original, oracle, args, kwargs)
+            return ConverterCall(family, original, oracle, args, kwargs)
         except Exception as error:
             why = f"the arguments of {original.__name__} are not understood: {_reason(error)}"
         no_raw = any(getattr(value, "is_meta", False) for value in (*args, *kwargs.values()))
         if no_raw or self._lacks_raw(self._origin or current_origin()):
-            raise BlobRefused(f"mxfp4-repack: not from the blob, and the raw experts were not "
+            raise BlobRefused(f"mxfp4-repack: {self._not_from}, and the raw experts were not "
                               f"loaded: {why}")
         if self.settings.strict:
-            raise BlobRefused(f"mxfp4-repack: not from the blob: {why}")
+            raise BlobRefused(f"mxfp4-repack: {self._not_from}: {why}")
         log.warning("mxfp4-repack: vLLM converts: %s", why)
         return None
+
+    def process_weights(self, original: Callable[..., Any], method: Any, layer: Any) -> None:
+        """Called instead of process_weights_after_loading() of a method class that converts by itself."""
+        if getattr(self._inside, "converting", False):
+            return original(method, layer)
+        self._inside.converting = True
+        try:
+            self._convert(MethodCall(original, method, layer))
+        finally:
+            self._inside.converting = False
+        self._done(layer.layer_name)
 
     def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> Any:
@@ -102,69 +114,9 @@ class Hook:
         """Whether a tensor of the checkpoint need not be read."""
         return self._skipped.covers(tensor_name)
 
-    # --- facts ---
-
-    def blob(self, live: Live) -> Any:
-        """The blob of the layer's rank, opened once. Raises Mismatch."""
-        rank, ranks = live.rank
-        directory = self._directory(live)
-        if (directory, rank) not in self._blobs:
-            opened: Any
-            try:
-                opened = open_blob(directory, rank=rank, check=self.settings.check,
-                                   direct=self.settings.direct)
-            except (BlobError, OSError) as error:
-                opened = str(error)  # the exception would keep its frames' tensors alive
-            self._blobs[directory, rank] = opened
-        blob = self._blobs[directory, rank]
-        if isinstance(blob, str):
-            raise Mismatch(f"rank {rank} of {ranks}", blob)
-        return blob
-
-    def _directory(self, live: Live) -> str:
-        """Where the blob is. Raises Mismatch."""
-        if self.settings.blob != IN_THE_MODEL:
-            return str(self.settings.blob)
-        directory = None if live.origin is None else checkpoint.model_directory(live.origin)
-        if directory is None:
-            raise Mismatch("checkpoint", "a model directory here",
-                           "none" if live.origin is None else live.origin.model)
-        return directory
-
-    def agree(self, live: Live) -> Tuple[Any, Mapping[str, Any]]:
-        """The blob and its entry for the layer; raises Mismatch unless every fact agrees."""
-        if self._refuted:
-            raise Mismatch("earlier layer", self._refuted, "another result")
-        if live.origin is None:
-            raise Mismatch("configuration", "its own", "none that is current")
-        build.check_backend(live.backend)
-        blob = self.blob(live)
-        entry = checkpoint.find_layer(blob.manifest["layers"], live.layer.layer_name)
-        name, owner = live.layer.layer_name, self._owners.get(entry["prefix"])
-        if owner not in (None, name):  # of another model in this process, with equal names inside
-            raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
-        facts.compare(blob.manifest, entry, live)
-        if self.verify_mode(live, blob) == "none" and not self._known(live, blob):
-            facts.compare_revision(blob.manifest, live)
-        if not self.settings.trust_source:
-            checkpoint.compare_source(blob.manifest, blob.root, live.origin)
-        self._owners[entry["prefix"]] = name
-        return blob, entry
-
-    def verify_mode(self, live: Live, blob: Any) -> str:
-        """none, first or all: by default code that is not known to make the blob's bytes has to prove
-        once that it does."""
-        if self.settings.verify is not None:
-            return str(self.settings.verify)
-        return "none" if self._known(live, blob) else "first"
-
-    @staticmethod
-    def _known(live: Live, blob: Any) -> bool:
-        return live.knows(blob.manifest["revision"]) or proofs.proven(live, blob.digest)
-
     # --- one layer ---
 
-    def _convert(self, call: "_Call") -> Any:
+    def _convert(self, call: Call) -> Any:
         self._skipped.forget(call.name)  # only the first load may skip raw experts
         try:
             answer = self._answer(call)
@@ -172,18 +124,18 @@ class Hook:
             why, reload = _reason(error), _is_reload(error)
         else:
             return self._verify(call, answer) if isinstance(answer, _Candidate) else answer
-        # Outside the except clause: the exception's frames hold the blob's tensors.
+        # Outside the except clause: the exception's frames hold the source's tensors.
         return self._fall_back(call, why, reload)
 
-    def _answer(self, call: "_Call") -> "Tuple[Any, ...] | _Candidate":
-        """The six values from the blob, or the blob's tensors to compare with vLLM's own values."""
+    def _answer(self, call: Call) -> "Tuple[Any, ...] | _Candidate":
+        """The six values from a source, or its tensors to compare with vLLM's own values."""
         layer, name, start = call.layer, call.name, time.monotonic()
         if getattr(layer, CONVERTED, False):
             raise Mismatch("first conversion", "the weights of the first", "a reload")
         setattr(layer, CONVERTED, True)
         live = call.live()
-        blob, entry = self.agree(live)
-        verify = self.verify_mode(live, blob)
+        blob, entry = self.sources.agree(live)
+        verify = self.sources.verify_mode(live, blob)
         kind = (blob.root, *live.kind)
         verify_now = verify == "all" or (verify == "first" and kind not in self._verified)
         if verify_now and call.raw_missing:
@@ -193,10 +145,11 @@ class Hook:
             if not call.raw_missing:
                 build.same_scales(source, blob.manifest["target"], tensors, call.arguments)
             if verify_now:
-                return _Candidate(source, tensors, live, blob.digest, kind)
-            result = self._build(call, source, tensors, live.backend)
-        self.taken.append(name)
-        log.info("mxfp4-repack: %s: taken from %s in %.2f s", name, source.path,
+                return _Candidate(source, blob.root, tensors, live, blob.digest, kind)
+            result = self._build(call, source, tensors)
+        made = isinstance(blob, MadeBlob)
+        (self.made if made else self.taken).append(name)
+        log.info("mxfp4-repack: %s: %s from %s in %.2f s", name, "made" if made else "taken", source.path,
                  time.monotonic() - start)
         return result
 
@@ -210,9 +163,13 @@ class Hook:
             self._sum_up()
 
     def _sum_up(self) -> None:
-        roots = ", ".join(dict.fromkeys(directory for directory, _ in self._blobs)) or self.settings.blob
-        log.info("mxfp4-repack: %d layers taken from %s, %d converted by vLLM", len(self.taken), roots,
-                 len(self.converted))
+        blobs, checkpoints = (", ".join(self.sources.roots(kind)) for kind in (BLOB, CHECKPOINT))
+        parts = []
+        if blobs or not checkpoints:
+            parts.append(f"{len(self.taken)} layers taken from {blobs or self.settings.blob}")
+        if checkpoints:
+            parts.append(f"{len(self.made)} {'' if parts else 'layers '}made from {checkpoints}")
+        log.info("mxfp4-repack: %s, %d converted by vLLM", ", ".join(parts), len(self.converted))
         loader = sys.modules.get("mxfp4_repack.loader")
         if loader is not None:
             loader.release()
@@ -220,10 +177,10 @@ class Hook:
     def finish(self, model: Any) -> None:
         """Called after `model` was loaded. Raises BlobRefused if experts have no data."""
         for name, parameter in model.named_parameters():
-            if parameter.is_meta and name.rpartition(".")[2] in build.SLOTS:
-                raise BlobRefused(f"mxfp4-repack: {name} was not loaded, and vLLM did not ask for "
-                                  "the blob's")
-        if self._waiting or not self.taken + self.converted:
+            if parameter.is_meta and name.rpartition(".")[2] in PARAMETERS:
+                raise BlobRefused(f"mxfp4-repack: {name} was not loaded, and vLLM did not ask for its "
+                                  "converted weights")
+        if self._waiting or not self.taken + self.made + self.converted:
             why = ("vLLM did not ask for the weights of " + ", ".join(sorted(self._waiting))
                    if self._waiting else "the model has no MXFP4 experts that vLLM converts")
             if self.settings.strict:
@@ -231,27 +188,36 @@ class Hook:
             log.warning("mxfp4-repack: %s", why)
             self._sum_up()
 
-    def _build(self, call: "_Call", source: Any, tensors: Mapping[str, Any],
-               backend: str) -> Tuple[Any, ...]:
+    def _build(self, call: Call, source: Any, tensors: Mapping[str, Any]) -> Any:
         saved = call.saved_parameters()
         try:
-            result = build.build(source, tensors, call.arguments, backend, call)
+            return call.build(source, tensors)
         except Exception:
             call.restore(saved)
             raise
-        call.after()
-        return result
 
-    def _fall_back(self, call: "_Call", why: str, reload: bool) -> Any:
+    def _fall_back(self, call: Call, why: str, reload: bool) -> Any:
         if call.raw_missing or self._lacks_raw(call.origin):
-            raise BlobRefused(f"mxfp4-repack: {call.name}: not from the blob, and its raw experts "
+            raise BlobRefused(f"mxfp4-repack: {call.name}: {self._not_from}, and its raw experts "
                               f"were not loaded: {why}")
         if self.settings.strict and not reload:
-            raise BlobRefused(f"mxfp4-repack: {call.name}: not from the blob: {why}")
-        log.log(logging.INFO if reload else logging.WARNING,
-                "mxfp4-repack: %s: vLLM converts it: %s", call.name, why)
+            raise BlobRefused(f"mxfp4-repack: {call.name}: {self._not_from}: {why}")
+        self.say(call.name, "vLLM converts it", why, logging.INFO if reload else logging.WARNING)
         self.converted.append(call.name)
         return call({})
+
+    @property
+    def _not_from(self) -> str:
+        return NOT_FROM.get(self.settings.source, "neither from a blob nor made from the checkpoint")
+
+    def say(self, name: str, what: str, why: str, level: int = logging.WARNING) -> None:
+        """Logs what happens to a layer; if it happened to others for the same reason, one line has said so."""
+        if (what, why) in self._said:
+            level = logging.DEBUG
+        elif why in self._said:
+            level = min(level, logging.INFO)
+        self._said |= {why, (what, why)}
+        log.log(level, "mxfp4-repack: %s: %s: %s", name, what, why)
 
     def _lacks_raw(self, origin: Optional[Origin]) -> bool:
         """Whether vLLM has no raw experts to convert: its model is a directory of convert --include-rest, or
@@ -259,8 +225,8 @@ class Hook:
         return model_lacks_raw(origin) or (self.settings.packed and (
             origin is None or checkpoint.model_directory(origin) is None))
 
-    def _verify(self, call: "_Call", candidate: "_Candidate") -> Any:
-        """Runs vLLM's own conversion, compares it with the blob, and returns vLLM's result."""
+    def _verify(self, call: Call, candidate: "_Candidate") -> Any:
+        """Runs vLLM's own conversion, compares it with the source's, and returns vLLM's result."""
         source, tensors = candidate.source, candidate.tensors
         if build.is_wrapped(source):
             with build.convert_layout_replaced(build.LayoutWitness(source, tensors)) as witness:
@@ -269,25 +235,26 @@ class Hook:
         else:
             result, found = call({}), []
         self.converted.append(call.name)
-        found = found + build.differences(source, tensors, result)
+        found = found + build.differences(source, tensors, result, call.layer)
         if not found:
             self._verified.add(candidate.kind)
             proofs.remember(candidate.live, candidate.digest)
             log.info("mxfp4-repack: %s: vLLM's own conversion equals %s", call.name, source.path)
             return result
-        self._refuted = f"{call.name}, {found[0]}"
+        self.sources.refute(candidate.root, f"{call.name}, {found[0]}")
         text = (f"mxfp4-repack: {call.name}: {source.path} is not what vLLM makes: "
                 f"{'; '.join(found)}")
         if self.settings.strict:
             raise BlobRefused(text)
-        log.error("%s; the blob is not used", text)
+        log.error("%s; it is not used", text)
         return result
 
 
 class _Candidate(NamedTuple):
-    """A layer's tensors from the blob, to compare with what vLLM makes."""
+    """A layer's tensors from a source, to compare with what vLLM makes."""
 
     source: Any
+    root: str
     tensors: Mapping[str, Any]
     live: Live
     digest: str
@@ -300,88 +267,3 @@ def _reason(error: Exception) -> str:
 
 def _is_reload(error: Exception) -> bool:
     return isinstance(error, Mismatch) and error.fact == "first conversion"
-
-
-class _Call:
-    """A call of a converter, which can be repeated with some arguments, by name, replaced."""
-
-    def __init__(self, family: str, original: Callable[..., Any], oracle: Any,
-                 args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        self.family, self._original, self._oracle = family, original, oracle
-        self._signature = inspect.signature(original)
-        self._args, self._kwargs = args, kwargs
-        self.arguments = self._signature.bind(*args, **kwargs).arguments
-        self.layer = self.arguments["layer"]
-        self.name = getattr(self.layer, "layer_name", "a layer")
-        raw = self.arguments["w13_weight"]
-        self.raw_missing = bool(getattr(raw, "is_meta", False)) or model_lacks_raw(self.origin)
-
-    def __call__(self, replaced: Mapping[str, Any]) -> Any:
-        # Pass positional arguments by position again: the original may be another plug-in's wrapper.
-        names = list(self._signature.parameters)[:len(self._args)]
-        args = [replaced.get(name, value) for name, value in zip(names, self._args)]
-        others = {name: value for name, value in replaced.items() if name not in names}
-        return self._original(*args, **{**self._kwargs, **others})
-
-    def live(self) -> Live:
-        arguments = self.arguments
-        scale = arguments.get("w13_input_scale")
-        return Live(
-            self.layer, method=self.layer.quant_method, family=self.family,
-            backend=arguments["mxfp4_backend"].name,
-            shapes={name: arguments[name].shape for name in RAW},
-            biases={name: None if arguments.get(name) is None else
-                    dtype_name(arguments[name].dtype) for name in BIASES},
-            fingerprint=converter_code.oracle_fingerprint(self._oracle), origin=self.origin,
-            activation=arguments.get("activation"),
-            input_scales=None if scale is None else True)
-
-    def device(self) -> Any:
-        raw = self.arguments["w13_weight"]
-        return self.layer.moe_config.device if raw.is_meta else raw.device
-
-    def saved_parameters(self) -> Dict[str, Any]:
-        return {name: getattr(self.layer, name) for name in build.SLOTS
-                if getattr(self.layer, name, None) is not None}
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Puts back the parameters that the original deleted before it failed: the next call reads
-        them."""
-        for name, value in saved.items():
-            if getattr(self.layer, name, None) is not value:
-                if hasattr(self.layer, name):
-                    delattr(self.layer, name)
-                setattr(self.layer, name, value)
-
-    def after(self) -> None:
-        """Has the side effects of the original, which did not run, and replaces parameters without
-        data."""
-        name = self.arguments["mxfp4_backend"].name
-        if name == "AITER_MXFP4_BF16" and "activation" in self._signature.parameters:
-            os.environ["AITER_BF16_FP8_MOE_BOUND"] = "0"  # the generic converter since 2026-08
-        replace_meta_parameters(self.layer, self.device)
-
-    @property
-    def origin(self) -> Optional[Origin]:
-        return getattr(self.layer, ORIGIN, None) or current_origin()
-
-
-def model_lacks_raw(origin: Optional[Origin]) -> bool:
-    """Whether vLLM loads a model directory that has a blob and no raw experts."""
-    return origin is not None and checkpoint.lacks_raw_experts(checkpoint.model_directory(origin))
-
-
-def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:
-    """Replaces parameters without data by empty ones with the same attributes.
-
-    Since 0.33.0, vLLM keeps the object of a parameter that it replaces unless it is on meta.
-    """
-    import torch
-    for name in build.SLOTS:
-        parameter = layer._parameters.get(name)
-        if parameter is not None and parameter.is_meta:
-            empty = torch.nn.Parameter(torch.empty(0, dtype=parameter.dtype, device=device()),
-                                       requires_grad=False)
-            for attribute, value in vars(parameter).items():
-                vars(empty).setdefault(attribute, value)
-            layer._parameters[name] = empty

@@ -10,6 +10,7 @@ import sys
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from mxfp4_repack.vllm import converter_code
+from mxfp4_repack.vllm.names import ORACLE
 
 BLOCK = 32  # codes that share a scale
 ORIGIN = "_mxfp4_repack_origin"  # on the layer: where its weights come from
@@ -67,9 +68,11 @@ class Live:
     def __init__(self, layer: Any, *, method: Any, family: str, backend: str,
                  shapes: Mapping[str, Sequence[int]], biases: Mapping[str, Optional[str]],
                  fingerprint: str, origin: Optional[Origin], activation: Any = None,
-                 input_scales: Optional[bool] = None, params_dtype: Any = None) -> None:
+                 input_scales: Optional[bool] = None, params_dtype: Any = None,
+                 code: Optional[str] = None) -> None:
+        """`code`: whose code converts, where that is not the family's converter: the method class."""
         self.layer, self.family, self.backend = layer, family, backend
-        self.method = type(method).__name__
+        self.method, self._method, self._code = type(method).__name__, method, code or family
         self.shapes = {name: tuple(int(n) for n in shape) for name, shape in shapes.items()}
         self.biases = biases  # torch's names of types, by slot
         self.fingerprint = fingerprint
@@ -82,7 +85,7 @@ class Live:
 
     def knows(self, revision: str) -> bool:
         """Whether this vLLM's code is known to make the revision's bytes."""
-        return converter_code.makes_bytes_of(revision, self.fingerprint, self.family, self.backend)
+        return converter_code.makes_bytes_of(revision, self.fingerprint, self._code, self.backend)
 
     @property
     def kind(self) -> Tuple[Any, ...]:
@@ -134,6 +137,21 @@ class Live:
     def params_dtype(self) -> str:
         own = self._params_dtype
         return dtype_name(self.layer.params_dtype if own is None else own)
+
+    @property
+    def humming_input(self) -> str:
+        """How HUMMING's experts get their activations, as the program's knob humming_input_dtype says it."""
+        ask = getattr(sys.modules[ORACLE], "_humming_input_schema", None)
+        schema = None if ask is None else ask(getattr(self._method, "activation_key", None))
+        if schema is None:
+            from vllm import envs
+            if envs.VLLM_HUMMING_INPUT_QUANT_CONFIG:
+                raise ValueError("VLLM_HUMMING_INPUT_QUANT_CONFIG is set")
+        if schema is None or schema.a_dtype is None or schema.a_dtype.num_bits == 16:
+            return "none"
+        name, group = str(schema.a_dtype), int(schema.input_scale_group_size or 0)
+        plain = not group or name != "float8e4m3" or str(schema.input_scale_dtype) != "float32"
+        return name if plain else f"{name}-group{group}"
 
     @property
     def padded_intermediate(self) -> int:

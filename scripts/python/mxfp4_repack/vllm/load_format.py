@@ -1,6 +1,7 @@
 """The load format: vllm serve MODEL --load-format mxfp4_repack.
 
-vLLM's own loader loads the tensors that are no experts, and experts come from the blob. The plug-in
+vLLM's own loader loads the tensors that are no experts. Experts come from a blob if there is one that
+fits; else they are made from the checkpoint, on the way to the device. The plug-in
 replaces vLLM's converters while load_model() runs, and puts them back at its end. This module must
 be imported after vLLM's package of loaders.
 """
@@ -9,14 +10,15 @@ from __future__ import annotations
 import copy
 import logging
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 from vllm.model_executor.model_loader import get_model_loader
 from vllm.model_executor.model_loader.base_loader import BaseModelLoader
 
 from mxfp4_repack.vllm import checkpoint
-from mxfp4_repack.vllm.live import Origin
 from mxfp4_repack.vllm.hook import BlobRefused, Hook, model_lacks_raw
+from mxfp4_repack.vllm.live import Origin
+from mxfp4_repack.vllm.names import EITHER
 from mxfp4_repack.vllm.patches import patched
 from mxfp4_repack.vllm.settings import Settings
 
@@ -27,11 +29,12 @@ OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "load_forma
 
 
 class BlobLoader(BaseModelLoader):  # type: ignore[misc]
-    """vLLM's loader of another load format, with experts from a blob.
+    """vLLM's loader of another load format, with experts from a blob or made from the checkpoint.
 
     load_format: the other format, "auto" unless model_loader_extra_config says another. blob: the
-    blob's directory; by default MXFP4_REPACK_BLOB, MODEL/mxfp4_repack or MODEL-mxfp4_repack. verify,
-    check, strict, source and direct are the values of the variables MXFP4_REPACK_VERIFY and so on.
+    blob's directory; by default MXFP4_REPACK_BLOB, MODEL/mxfp4_repack or MODEL-mxfp4_repack. source:
+    "blob" or "checkpoint", to allow only one. verify, check, strict and direct are the values of the
+    variables MXFP4_REPACK_VERIFY and so on.
     """
 
     def __init__(self, load_config: Any) -> None:
@@ -67,12 +70,14 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         return self._rest.get_all_weights(model_config, model)
 
     def load_model(self, vllm_config: Any, model_config: Any, *args: Any, **kwargs: Any) -> Any:
-        """Takes experts from the blob; vLLM loads and converts layers that the blob does not fit."""
+        """Takes or makes the experts; vLLM loads and converts the layers for which that cannot be done."""
         rest_config = self._rest.load_config
         self._origin = Origin.of(vllm_config)._replace(
             model=str(getattr(model_config, "model_weights", "") or model_config.model),
             revision=getattr(model_config, "revision", None),
             load_format=str(rest_config.load_format).lower())
+        if not os.path.isdir(self._origin.model):
+            self._rest.download_model(model_config)  # vLLM would, but after it has created the layers
         hook = Hook(self._settings(), self._origin)
         with patched(hook):
             model = self._rest.load_model(
@@ -84,13 +89,12 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         assert self._origin is not None
         directory = checkpoint.model_directory(self._origin) or self._origin.model
         beside = os.path.normpath(directory) + "-mxfp4_repack"
-        blob = beside if os.path.isdir(beside) else directory
-        variables: Dict[str, str] = {"MXFP4_REPACK_BLOB": blob}
-        variables.update((k, v) for k, v in os.environ.items() if k.startswith("MXFP4_REPACK_"))
+        variables = {"MXFP4_REPACK_BLOB": beside if os.path.isdir(beside) else directory}
+        said = {k: v for k, v in os.environ.items() if k.startswith("MXFP4_REPACK_")}
         for key, value in self._own.items():
             text = str(int(value)) if isinstance(value, bool) else str(value)
-            variables["MXFP4_REPACK_" + key.upper()] = text
-        settings = Settings.from_environment(variables)
+            said["MXFP4_REPACK_" + key.upper()] = text
+        settings = Settings.from_environment({**variables, **said}, EITHER)
         if settings is None:
             raise ValueError("load format mxfp4_repack: the blob's name is empty")
-        return settings._replace(skip_raw=True)
+        return settings._replace(skip_raw=True, named="MXFP4_REPACK_BLOB" in said)

@@ -3,6 +3,9 @@
 ORACLE = "vllm.model_executor.layers.fused_moe.oracle.mxfp4"
 METHODS = "vllm.model_executor.layers.quantization.mxfp4"
 QUARK = "vllm.model_executor.layers.quantization.quark.quark_moe"
+COMPRESSED_TENSORS = ("vllm.model_executor.layers.quantization.compressed_tensors.compressed_tensors_moe."
+                      "compressed_tensors_moe_w4a4_mxfp4")
+AUTOROUND = "vllm.model_executor.layers.quantization.inc.schemes.inc_mxfp4_moe"
 ONLINE = "vllm.model_executor.layers.quantization.online.mxfp4"
 WEIGHT_UTILS = "vllm.model_executor.model_loader.weight_utils"
 LOADERS = "vllm.model_executor.model_loader"
@@ -17,9 +20,20 @@ CONVERTERS = {
 # Modules that bind the converters by name.
 IMPORTERS = (METHODS, QUARK, ONLINE)
 METHOD_CLASSES = {METHODS: ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod"),
-                  QUARK: ("QuarkOCP_MX_MoEMethod",)}
+                  QUARK: ("QuarkOCP_MX_MoEMethod",),
+                  COMPRESSED_TENSORS: ("CompressedTensorsW4A4Mxfp4MoEMethod",),
+                  AUTOROUND: ("INCMxfp4MoEMethod",)}
+# Those that ask no converter.
+BY_THEMSELVES = (*METHOD_CLASSES[COMPRESSED_TENSORS], *METHOD_CLASSES[AUTOROUND])
+# Method class -> the family as which its experts are converted.
+FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic", "QuarkOCP_MX_MoEMethod": "gpt_oss",
+            "CompressedTensorsW4A8Mxfp4MoEMethod": "generic",  # a subclass of Mxfp4MoEMethod
+            **dict.fromkeys(BY_THEMSELVES, "generic")}
+CUTLASS = "CUTLASS_MXFP4_MXFP4"  # the backend of BY_THEMSELVES that they do not name
 
 LOAD_FORMAT = "mxfp4_repack"
+# Where a layer's converted weights come from.
+BLOB, CHECKPOINT, EITHER = "blob", "checkpoint", "either"
 # In a model directory of `convert --include-rest`, config.json's quant_method is QUANT_METHOD, which
 # no engine knows, and QUANT_METHOD_KEY holds the checkpoint's own.
 QUANT_METHOD = "mxfp4_repack"

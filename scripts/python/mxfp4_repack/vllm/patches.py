@@ -9,7 +9,7 @@ import sys
 from typing import Any, Callable, Iterator, List, Tuple
 
 from mxfp4_repack.vllm.names import (
-    CONVERTERS, DEFAULT_LOADER, IMPORTERS, METHOD_CLASSES, METHODS, ORACLE, QUARK, WEIGHT_UTILS)
+    BY_THEMSELVES, CONVERTERS, DEFAULT_LOADER, IMPORTERS, METHOD_CLASSES, ORACLE, WEIGHT_UTILS)
 
 log = logging.getLogger("vllm.mxfp4_repack")
 
@@ -68,6 +68,17 @@ def patch_methods(module: Any, hook: Any, put: Put = setattr) -> None:
             return hook.create_weights(_original, self, args, kwargs)
 
         put(method, "create_weights", _wrap(original, wrapper))
+        if name in BY_THEMSELVES:
+            put(method, "process_weights_after_loading", _processing(hook, method))
+
+
+def _processing(hook: Any, method: Any) -> Any:
+    original = _original(method.process_weights_after_loading)
+
+    def wrapper(self: Any, layer: Any) -> None:
+        hook.process_weights(original, self, layer)
+
+    return _wrap(original, wrapper)
 
 
 def patch_weight_utils(module: Any, hook: Any, put: Put = setattr) -> None:
@@ -100,13 +111,14 @@ def patched(hook: Any) -> Iterator[None]:
         former.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
 
-    # Import all users first: one imported while patched would keep a wrapper for good.
-    for name in IMPORTERS:
+    # Import all users first: one imported while patched would keep a wrapper for good. Methods of other
+    # checkpoints than this are in packages that are not imported.
+    for name in (*IMPORTERS, *(name for name in METHOD_CLASSES if name.rpartition(".")[0] in sys.modules)):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     try:
         patch_oracle(importlib.import_module(ORACLE), hook, put)
-        for name in (METHODS, QUARK):
+        for name in METHOD_CLASSES:
             if name in sys.modules:
                 patch_methods(sys.modules[name], hook, put)
         patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)

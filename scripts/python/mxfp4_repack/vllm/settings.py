@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import Mapping, NamedTuple, Optional
 
-from mxfp4_repack.vllm.names import IN_THE_MODEL
+from mxfp4_repack.vllm.names import BLOB, CHECKPOINT, IN_THE_MODEL
 
 
 class Settings(NamedTuple):
@@ -15,12 +15,15 @@ class Settings(NamedTuple):
     check: str = "sizes"
     strict: bool = False
     skip_raw: bool = False
+    source: str = BLOB  # or CHECKPOINT, or EITHER: a blob if there is one that fits, else the checkpoint
+    named: bool = True  # the user said where the blob is
     trust_source: bool = False
     direct: bool = False
     packed: bool = False  # vLLM loads a model directory of convert --include-rest
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Optional["Settings"]:
+    def from_environment(cls, environment: Mapping[str, str], source: str = BLOB) -> Optional["Settings"]:
+        """None: no blob is named. `source`: unless the environment says which."""
         blob = environment.get("MXFP4_REPACK_BLOB", "")
         if not blob:
             return None
@@ -34,11 +37,13 @@ class Settings(NamedTuple):
         def switch(name: str) -> bool:
             return choice(name, "0", "1") == "1"
 
+        said = choice("MXFP4_REPACK_SOURCE", BLOB, CHECKPOINT, "check", "trust")
         return cls(blob=blob if blob == IN_THE_MODEL else os.path.abspath(blob),
                    verify=choice("MXFP4_REPACK_VERIFY", "none", "first", "all"),
                    check=choice("MXFP4_REPACK_CHECK", "sizes", "checksums", "none") or "sizes",
                    strict=switch("MXFP4_REPACK_STRICT"),
                    skip_raw=switch("MXFP4_REPACK_SKIP_RAW"),
-                   trust_source=choice("MXFP4_REPACK_SOURCE", "check", "trust") == "trust",
+                   source=said if said in (BLOB, CHECKPOINT) else source,
+                   trust_source=said == "trust",
                    direct=switch("MXFP4_REPACK_DIRECT"),
                    packed=switch("MXFP4_REPACK_PACKED"))

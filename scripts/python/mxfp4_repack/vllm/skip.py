@@ -1,26 +1,22 @@
-"""MXFP4_REPACK_SKIP_RAW: raw experts of layers that the blob has are neither read nor held.
+"""MXFP4_REPACK_SKIP_RAW: raw experts of layers that a source has are not read nor held by vLLM.
 
 The plug-in decides for each layer before loading, when its method creates the parameters: if every
 fact agrees, the layer is covered. Its parameters are created without data (on torch's meta device),
 and the loader leaves out its raw tensors. The conversion then finds parameters without data; if the
-blob fails there, it is an error. vLLM loads other layers as usual. Only the first load leaves
+source fails there, it is an error. vLLM loads other layers as usual. Only the first load leaves
 tensors out: for a reload, or an update of weights, no layer is covered.
 """
 from __future__ import annotations
 
-import logging
 import sys
 from typing import Any, Callable, Dict, List, Mapping
 
-from mxfp4_repack.vllm import build, checkpoint, converter_code, facts
+from mxfp4_repack.vllm import checkpoint, converter_code, facts
+from mxfp4_repack.vllm.calls import PARAMETERS, backend_of
 from mxfp4_repack.vllm.facts import Mismatch
 from mxfp4_repack.vllm.live import BLOCK, ORIGIN, Live
-from mxfp4_repack.vllm.names import ORACLE
+from mxfp4_repack.vllm.names import BY_THEMSELVES, FAMILIES, ORACLE
 
-log = logging.getLogger("vllm.mxfp4_repack")
-
-FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic",
-            "QuarkOCP_MX_MoEMethod": "gpt_oss"}
 BIAS_DTYPES = {"QuarkOCP_MX_MoEMethod": "float32"}
 
 
@@ -55,16 +51,15 @@ class SkippedLayers:
             prefix = self._covered_prefix(method, layer, arguments)
         except Exception as error:
             why = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
-            log.warning("mxfp4-repack: %s: its raw experts are loaded: %s", name, why)
+            self._hook.say(name, "its raw experts are loaded", why)
             return original()
         result = self._without_memory(original)
         empty = _without_data(layer)
-        others = sorted(n for n in empty if n not in build.SLOTS)
+        others = sorted(n for n in empty if n not in PARAMETERS)
         if others:  # vLLM needs these, and their values are lost: create all again, with memory
             for n in empty:
                 delattr(layer, n)
-            log.warning("mxfp4-repack: %s: its raw experts are loaded: it has %s too", name,
-                        ", ".join(others))
+            self._hook.say(name, "its raw experts are loaded", f"it has {', '.join(others)} too")
             return original()
         self._prefixes[prefix] = name
         return result
@@ -87,8 +82,8 @@ class SkippedLayers:
                 raise Mismatch("conversion", "vLLM's oracle", f"the method's own ({switch})")
         if live.origin is not None and live.origin.refusals:
             raise Mismatch("deployment", "converted experts only", live.origin.refusals[0])
-        blob, entry = self._hook.agree(live)
-        if self._hook.verify_mode(live, blob) != "none":
+        blob, entry = self._hook.sources.agree(live)
+        if self._hook.sources.verify_mode(live, blob) != "none":
             raise Mismatch("verification", "no raw experts to compare with",
                            "converters that are not known to make its bytes, or a wish to compare")
         with blob.layer(entry["prefix"]):  # raises unless its file is there and whole
@@ -103,13 +98,15 @@ class SkippedLayers:
         bias = BIAS_DTYPES.get(kind, "bfloat16") if layer.moe_config.has_bias else None
         # ORACLE is imported: the name of the method's backend comes from it.
         return Live(
-            layer, method=method, family=FAMILIES[kind], backend=method.mxfp4_backend.name,
+            layer, method=method, family=FAMILIES[kind], backend=backend_of(method),
             shapes={"w13_weight": (experts, 2 * inner, hidden // 2),
                     "w2_weight": (experts, hidden, inner // 2),
                     "w13_weight_scale": (experts, 2 * inner, hidden // BLOCK),
                     "w2_weight_scale": (experts, hidden, inner // BLOCK)},
             biases={"w13_bias": bias, "w2_bias": bias},
-            fingerprint=converter_code.oracle_fingerprint(sys.modules[ORACLE]),
+            fingerprint=(converter_code.installed_branch(kind, backend_of(method)) if kind in BY_THEMSELVES
+                         else converter_code.oracle_fingerprint(sys.modules[ORACLE])),
+            code=kind if kind in BY_THEMSELVES else None,
             origin=getattr(layer, ORIGIN, None),
             input_scales=bool(getattr(method, "static_input_scales", False)),
             params_dtype=arguments["params_dtype"])

@@ -1,0 +1,204 @@
+"""What the hook answers: one layer's conversion by vLLM, which can be answered from a source or run.
+
+ConverterCall is a call of one of the oracle's converters. MethodCall is the processing of a method class
+that converts by itself, of compressed-tensors and AutoRound.
+"""
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import sys
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
+
+from mxfp4_repack.vllm import build, checkpoint, converter_code
+from mxfp4_repack.vllm.facts import Mismatch
+from mxfp4_repack.vllm.live import ORIGIN, Live, Origin, current_origin, dtype_name
+from mxfp4_repack.vllm.names import CUTLASS
+
+RAW = build.SLOTS[:4]
+BIASES = build.SLOTS[4:]
+# Parameters of raw experts, as layers have them while they are loaded.
+PARAMETERS = (*build.SLOTS, "w13_weight_packed", "w2_weight_packed")
+
+
+class Call:
+    """A layer's conversion. layer: vLLM's; arguments: the raw tensors, by slot."""
+
+    layer: Any
+    arguments: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.layer, "layer_name", "a layer"))
+
+    @property
+    def origin(self) -> Optional[Origin]:
+        return getattr(self.layer, ORIGIN, None) or current_origin()
+
+    @property
+    def raw_missing(self) -> bool:
+        raw = self.arguments["w13_weight"]
+        return bool(getattr(raw, "is_meta", False)) or model_lacks_raw(self.origin)
+
+    def device(self) -> Any:
+        raw = self.arguments["w13_weight"]
+        return self.layer.moe_config.device if raw.is_meta else raw.device
+
+    def __call__(self, replaced: Mapping[str, Any]) -> Any:
+        """vLLM's own conversion, with some arguments, by name, replaced."""
+        raise NotImplementedError
+
+    def live(self) -> Live:
+        raise NotImplementedError
+
+    def build(self, source: Any, tensors: Mapping[str, Any]) -> Any:
+        """What vLLM's own conversion returns, with its effects on the layer, from a source's tensors."""
+        raise NotImplementedError
+
+    def saved_parameters(self) -> Dict[str, Any]:
+        return {name: getattr(self.layer, name) for name in PARAMETERS
+                if getattr(self.layer, name, None) is not None}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Puts back the parameters that vLLM's code deleted before it failed: the next call reads them."""
+        for name, value in saved.items():
+            if getattr(self.layer, name, None) is not value:
+                if hasattr(self.layer, name):
+                    delattr(self.layer, name)
+                setattr(self.layer, name, value)
+
+
+class ConverterCall(Call):
+    """A call of a converter of the oracle."""
+
+    def __init__(self, family: str, original: Callable[..., Any], oracle: Any,
+                 args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.family, self._original, self._oracle = family, original, oracle
+        self._signature = inspect.signature(original)
+        self._args, self._kwargs = args, kwargs
+        self.arguments = self._signature.bind(*args, **kwargs).arguments
+        self.layer = self.arguments["layer"]
+        self.arguments["w13_weight"]  # KeyError: another converter
+
+    def __call__(self, replaced: Mapping[str, Any]) -> Any:
+        # Pass positional arguments by position again: the original may be another plug-in's wrapper.
+        names = list(self._signature.parameters)[:len(self._args)]
+        args = [replaced.get(name, value) for name, value in zip(names, self._args)]
+        others = {name: value for name, value in replaced.items() if name not in names}
+        return self._original(*args, **{**self._kwargs, **others})
+
+    def live(self) -> Live:
+        arguments = self.arguments
+        scale = arguments.get("w13_input_scale")
+        return Live(
+            self.layer, method=self.layer.quant_method, family=self.family,
+            backend=arguments["mxfp4_backend"].name,
+            shapes={name: arguments[name].shape for name in RAW},
+            biases={name: None if arguments.get(name) is None else
+                    dtype_name(arguments[name].dtype) for name in BIASES},
+            fingerprint=converter_code.oracle_fingerprint(self._oracle), origin=self.origin,
+            activation=arguments.get("activation"),
+            input_scales=None if scale is None else True)
+
+    def build(self, source: Any, tensors: Mapping[str, Any]) -> Any:
+        backend = self.arguments["mxfp4_backend"].name
+        result = build.build(source, tensors, self, backend)
+        if backend == "AITER_MXFP4_BF16" and "activation" in self._signature.parameters:
+            os.environ["AITER_BF16_FP8_MOE_BOUND"] = "0"  # as the generic converter does since 2026-08
+        replace_meta_parameters(self.layer, self.device)
+        return result
+
+
+class MethodCall(Call):
+    """process_weights_after_loading() of a method class that asks no converter.
+
+    It renames the packed weights, then swizzles the scales (CUTLASS), repacks both for Marlin, or leaves
+    both as they are, and makes its kernel. Bound to a source's tensors, the two steps do nothing.
+    """
+
+    def __init__(self, original: Callable[..., Any], method: Any, layer: Any) -> None:
+        self._original, self._method, self.layer = original, method, layer
+        self.backend = backend_of(method)
+        self.arguments = {slot: getattr(layer, PACKED.get(slot, slot)) for slot in RAW}
+
+    def __call__(self, replaced: Mapping[str, Any]) -> Any:
+        self._original(self._method, self.layer)
+        return tuple(getattr(self.layer, slot, None) for slot in build.SLOTS)
+
+    def live(self) -> Live:
+        kind = type(self._method).__name__
+        return Live(
+            self.layer, method=self._method, family="generic", backend=self.backend, code=kind,
+            shapes={name: self.arguments[name].shape for name in RAW},
+            biases=dict.fromkeys(BIASES), fingerprint=converter_code.installed_branch(kind, self.backend),
+            origin=self.origin, input_scales=False)
+
+    def build(self, source: Any, tensors: Mapping[str, Any]) -> Any:
+        build.check_plain(source)
+        marlin = self.backend == "MARLIN"
+        for slot in RAW:
+            name = PACKED.get(slot, slot)
+            _replace_parameter(self.layer, name, self._empty(slot) if marlin else tensors[slot])
+        with self._steps_replaced(tensors):
+            return self({})
+
+    def _empty(self, slot: str) -> Any:
+        import torch
+        return torch.empty(0, dtype=self.arguments[slot].dtype, device=self.device())
+
+    @contextlib.contextmanager
+    def _steps_replaced(self, tensors: Mapping[str, Any]) -> Iterator[None]:
+        module = sys.modules[type(self._method).__module__]
+        if "workspace" in module.prepare_moe_fp4_layer_for_marlin.__code__.co_names and self.backend == "MARLIN":
+            raise Mismatch("conversion", "tensors only", "one that makes a workspace too")  # up to 0.29
+        from vllm.model_executor.layers.fused_moe.experts import cutlass_moe
+
+        def repacked(layer: Any, *args: Any, **kwargs: Any) -> None:
+            for slot in RAW:
+                module.replace_parameter(layer, slot, tensors[slot])
+
+        steps = ((module, "prepare_moe_fp4_layer_for_marlin", repacked),
+                 (cutlass_moe, "swizzle_mxfp4_scales", lambda scales, *sizes: scales))
+        own = [(owner, name, getattr(owner, name)) for owner, name, _ in steps]
+        for owner, name, step in steps:
+            setattr(owner, name, step)
+        try:
+            yield
+        finally:
+            for owner, name, step in own:
+                setattr(owner, name, step)
+
+
+PACKED = {"w13_weight": "w13_weight_packed", "w2_weight": "w2_weight_packed"}
+
+
+def backend_of(method: Any) -> str:
+    """The backend of a method class. Classes that ask no converter say MARLIN of CUTLASS, too."""
+    return CUTLASS if getattr(method, "use_cutlass_mxfp4", False) else str(method.mxfp4_backend.name)
+
+
+def _replace_parameter(layer: Any, name: str, tensor: Any) -> None:
+    """Another tensor in the parameter's place, with the same attributes."""
+    import torch
+    parameter = torch.nn.Parameter(tensor, requires_grad=False)
+    for attribute, value in vars(layer._parameters[name]).items():
+        vars(parameter).setdefault(attribute, value)
+    layer._parameters[name] = parameter
+
+
+def model_lacks_raw(origin: Optional[Origin]) -> bool:
+    """Whether vLLM loads a model directory that has a blob and no raw experts."""
+    return origin is not None and checkpoint.lacks_raw_experts(checkpoint.model_directory(origin))
+
+
+def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:
+    """Replaces parameters without data by empty ones with the same attributes.
+
+    Since 0.33.0, vLLM keeps the object of a parameter that it replaces unless it is on meta.
+    """
+    import torch
+    for name in build.SLOTS:
+        parameter = layer._parameters.get(name)
+        if parameter is not None and parameter.is_meta:
+            _replace_parameter(layer, name, torch.empty(0, dtype=parameter.dtype, device=device()))

@@ -1,0 +1,149 @@
+"""Decides where a layer's converted weights come from: a blob, or the checkpoint that vLLM loads.
+
+Both are a Blob with a manifest and layers, and every fact of both is compared with the running vLLM
+before a byte is used. A blob's manifest was written by `convert`. The manifest of a checkpoint is what
+the rules make of what the running vLLM says of the layer: backend, sizes, ranks, placement.
+"""
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, Dict, Iterator, List, Mapping, Set, Tuple
+
+from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_blob, open_checkpoint
+from mxfp4_repack.vllm import build, checkpoint, conversion, facts, proofs
+from mxfp4_repack.vllm.facts import Mismatch
+from mxfp4_repack.vllm.live import Live
+from mxfp4_repack.vllm.names import BLOB, CHECKPOINT, IN_THE_MODEL
+
+log = logging.getLogger("vllm.mxfp4_repack")
+
+
+class Sources:
+    """The blobs and checkpoints of a process that are open, and which layer took what."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+        self._opened: Dict[Tuple[str, ...], Any] = {}  # Blob, or why it cannot be opened
+        self._owners: Dict[Tuple[str, str], str] = {}  # (root, layer there) -> layer of vLLM
+        self._refuted: Dict[str, str] = {}  # root -> why it is not used any more
+        self._said: Set[str] = set()
+
+    def agree(self, live: Live) -> Tuple[Any, Mapping[str, Any]]:
+        """The first source of which every fact agrees, and its entry for the layer. Raises Mismatch, which
+        names the last source's first fact that does not."""
+        if live.origin is None:
+            raise Mismatch("configuration", "its own", "none that is current")
+        build.check_backend(live.backend)
+        kinds = list(self._kinds(live))
+        for kind in kinds[:-1]:
+            try:
+                return self._agree(kind, live)
+            except Mismatch as mismatch:
+                if str(mismatch) not in self._said:
+                    self._said.add(str(mismatch))
+                    log.warning("mxfp4-repack: %s: the blob does not fit, so that the weights are made from the "
+                                "checkpoint: %s", live.layer.layer_name, mismatch)
+        return self._agree(kinds[-1], live)
+
+    def _kinds(self, live: Live) -> Iterator[str]:
+        """The sources to try, in order."""
+        if self.settings.source in (BLOB, CHECKPOINT):
+            yield self.settings.source
+            return
+        packed = checkpoint.lacks_raw_experts(checkpoint.model_directory(live.origin))
+        if self.settings.named or packed or _is_blob(self.settings.blob):
+            yield BLOB
+        if not packed:
+            yield CHECKPOINT
+
+    def _agree(self, kind: str, live: Live) -> Tuple[Any, Mapping[str, Any]]:
+        if kind == CHECKPOINT:
+            try:
+                return self._compared(self._made(live), live, False)
+            except Mismatch as mismatch:
+                raise mismatch.of("the conversion") from None
+        return self._compared(self._blob(live), live, not self.settings.trust_source)
+
+    def _compared(self, blob: Any, live: Live, compare_source: bool) -> Tuple[Any, Mapping[str, Any]]:
+        if blob.root in self._refuted:
+            raise Mismatch("earlier layer", self._refuted[blob.root], "another result")
+        entry = checkpoint.find_layer(blob.manifest["layers"], live.layer.layer_name)
+        name, place = live.layer.layer_name, (blob.root, entry["prefix"])
+        owner = self._owners.get(place)
+        if owner not in (None, name):  # of another model in this process, with equal names inside
+            raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
+        facts.compare(blob.manifest, entry, live)
+        if self.verify_mode(live, blob) == "none" and not _known(live, blob):
+            facts.compare_revision(blob.manifest, live)
+        if compare_source:
+            checkpoint.compare_source(blob.manifest, blob.root, live.origin)
+        self._owners[place] = name
+        return blob, entry
+
+    def verify_mode(self, live: Live, blob: Any) -> str:
+        """none, first or all: by default code that is not known to make the blob's bytes has to prove
+        once that it does."""
+        if self.settings.verify is not None:
+            return str(self.settings.verify)
+        return "none" if _known(live, blob) else "first"
+
+    def refute(self, root: str, why: str) -> None:
+        """vLLM makes other bytes: `root` is not used any more."""
+        self._refuted[root] = why
+
+    def roots(self, kind: str) -> List[str]:
+        """Where sources of this kind were looked for."""
+        return list(dict.fromkeys(key[1] for key in self._opened if key[0] == kind))
+
+    # --- opening, each once ---
+
+    def _blob(self, live: Live) -> Any:
+        """The blob of the layer's rank. Raises Mismatch."""
+        rank, ranks = live.rank
+        directory = self._directory(live)
+        return self._once(
+            (BLOB, directory, str(rank)), f"rank {rank} of {ranks}",
+            lambda: open_blob(directory, rank=rank, check=self.settings.check, direct=self.settings.direct))
+
+    def _directory(self, live: Live) -> str:
+        """Where the blob is. Raises Mismatch."""
+        if self.settings.blob != IN_THE_MODEL:
+            return str(self.settings.blob)
+        directory = checkpoint.model_directory(live.origin)
+        if directory is None:
+            raise Mismatch("checkpoint", "a model directory here", live.origin.model)
+        return directory
+
+    def _made(self, live: Live) -> Any:
+        """The layers of the layer's rank, made from the checkpoint. Raises Mismatch."""
+        directory = checkpoint.model_directory(live.origin)
+        if directory is None:
+            raise Mismatch("checkpoint", "a directory here", live.origin.model)
+        flags = conversion.flags(live)
+        return self._once((CHECKPOINT, directory, json.dumps(flags, sort_keys=True)), "checkpoint",
+                          lambda: open_checkpoint(directory, **flags))
+
+    def _once(self, key: Tuple[str, ...], fact: str, opening: Any) -> Any:
+        if key not in self._opened:
+            try:
+                self._opened[key] = opening()
+            except (BlobError, CommandError, OSError) as error:
+                self._opened[key] = str(error)  # the exception would keep its frames' tensors alive
+        found = self._opened[key]
+        if isinstance(found, str):
+            raise Mismatch(fact, found)
+        return found
+
+
+def _is_blob(directory: str) -> bool:
+    try:
+        return bool(find_blobs(directory))
+    except NotABlobError:
+        return False
+    except BlobError:  # a damaged one
+        return True
+
+
+def _known(live: Live, blob: Any) -> bool:
+    return live.knows(blob.manifest["revision"]) or proofs.proven(live, blob.digest)
