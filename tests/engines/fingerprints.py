@@ -1,9 +1,9 @@
 """Fingerprints of the releases' converters, which the plug-in knows: scripts/python/mxfp4_repack/vllm/fingerprints.json.
 
-{"converters": {FINGERPRINT: [RELEASE, ...]}, "gpt_oss": {BACKEND: {FINGERPRINT: [RELEASE, ...]}}, "generic": likewise}
+{"converters": {FINGERPRINT: [RELEASE, ...]}, "gpt_oss": {BACKEND: {FINGERPRINT: [RELEASE, ...]}}, "generic": likewise, CLASS: likewise}
 
 `converters` covers the source text of both converters and of _swizzle_mxfp4 (converter_code.py of the plug-in); a branch covers what runs
-for one backend (fingerprint.py there).
+for one backend (fingerprint.py there), in a converter or in a method class that converts by itself.
 """
 import hashlib
 import importlib.util
@@ -56,7 +56,7 @@ def known():
 
 def forget(table, version):
     """Takes a release out of every list, and lists without releases out of the table."""
-    for place in [table["converters"], *table["gpt_oss"].values(), *table["generic"].values()]:
+    for place in [table["converters"], *(branch for name, branches in table.items() if name != "converters" for branch in branches.values())]:
         for digest in list(place):
             place[digest] = [v for v in place[digest] if v != version]
             if not place[digest]:

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""The deployments that public recipes use (cells.json), as the table of scripts/python/VLLM.md that says what serves each.
+
+    cells.py PROGRAM            prints the table
+    cells.py PROGRAM --write    puts it into VLLM.md; --check: exits 1 unless it is there
+
+cells.json: a cell is a model, a GPU, the flags of the recipe in this program's words, and a source with its own date, or the one on which it
+was read. A model is what of its config.json a decision depends on. The program answers each cell by `explain`, without weights; whether the
+plug-in reaches what it answers is asked of the plug-in's own tables. Needs only Python.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PAGE = os.path.join(ROOT, "scripts", "python", "VLLM.md")
+BEGIN, END = "<!-- cells: made by tests/engines/cells.py -->\n", "<!-- end of cells -->\n"
+sys.path.insert(0, os.path.join(ROOT, "scripts", "python"))
+
+from mxfp4_repack.vllm.build import BUILDERS
+from mxfp4_repack.vllm.names import FAMILIES
+
+
+def explained(program, folder, cell, release):
+    """The program's answer as JSON."""
+    config = os.path.join(folder, cell["model"].replace("/", "-") + ".json")
+    done = subprocess.run([program, "explain", "--model-config", config, "--arch", cell["gpu"], "--revision", release, *cell["flags"], "--json", "-q"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return json.loads(done.stdout)
+
+
+def reached(answer):
+    """What the plug-in does with the answer."""
+    if answer.get("error"):
+        return "the engine's own reason: " + answer["error"]["message"]
+    method = answer.get("method") or answer["assumed_method"]
+    if answer["backend"] not in BUILDERS:
+        return "vLLM loads it itself"
+    return "made or from a blob" if method in FAMILIES else f"vLLM converts ({method})"
+
+
+def rows(program):
+    with open(os.path.join(ROOT, "tests", "engines", "cells.json"), encoding="utf-8") as file:
+        data = json.load(file)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, config in data["models"].items():
+            with open(os.path.join(folder, name.replace("/", "-") + ".json"), "w", encoding="utf-8") as file:
+                json.dump(config, file)
+        for cell in data["cells"]:
+            answer = explained(program, folder, cell, data["release"])
+            source = data["sources"][cell["source"]]
+            words = " ".join(cell["flags"]).replace("--env=", "").replace("--", "") or "-"
+            yield (cell["model"], cell["gpu"], words, answer.get("backend") or "-", answer.get("layout") or "-", reached(answer),
+                   f"{cell['source']}, {source['date']}"), source["where"]
+
+
+def table(program):
+    made = list(rows(program))
+    lines = ["| model | GPU | recipe | backend | layout | plug-in | source |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    lines += [f"| {' | '.join(row)} |" for row, _ in made]
+    places = dict.fromkeys((row[-1].split(", ")[0], where) for row, where in made)
+    lines += ["", "Sources: " + "; ".join(f"{name}: {where}" for name, where in places) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    made = table(sys.argv[1])
+    if sys.argv[2:] not in (["--write"], ["--check"]):
+        return sys.stdout.write(made) and 0
+    with open(PAGE, encoding="utf-8") as file:
+        text = file.read()
+    before, rest = text.split(BEGIN)
+    stored, after = rest.split(END)
+    if sys.argv[2] == "--check":
+        if stored != made:
+            print("VLLM.md: the table of recipes is another; tests/engines/cells.py PROGRAM --write makes it", file=sys.stderr)
+        return int(stored != made)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(before + BEGIN + made + END + after)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
