@@ -163,14 +163,18 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
 
 CheckpointLoader::~CheckpointLoader() = default;
 
+bool CheckpointLoader::checks(Slot slot) const {
+  if (slot == Slot::kW13Weight || slot == Slot::kW2Weight) return false;
+  return made_.layout != nullptr && made_.layout->check_data != nullptr;
+}
+
 CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
                                                const PlannedTensor& tensor) const {
   const Output& output = (*file.outputs)[tensor.output];
   if (output.combination || output.experts_per_granule != 1) return Way::kWhole;
   const Assembly& assembly = *file.assemblies[static_cast<size_t>(output.slot)];
   if (assembly.from != assembly.to || assembly.loaded.row_bytes == 0) return Way::kWhole;
-  const bool checked = made_.layout != nullptr && made_.layout->check_data != nullptr;
-  return output.program.is_identity() && !checked ? Way::kRead : Way::kStream;
+  return output.program.is_identity() && !checks(output.slot) ? Way::kRead : Way::kStream;
 }
 
 int64_t CheckpointLoader::tensor_offset(size_t layer, size_t tensor) const {
@@ -197,10 +201,10 @@ bool CheckpointLoader::cuts_anywhere(size_t layer, size_t tensor) const {
 }
 
 std::span<const SchedulePart> CheckpointLoader::parts_of(size_t layer, size_t tensor) const {
-  const bool checked = made_.layout != nullptr && made_.layout->check_data != nullptr;
-  if (checked || ways_[layer][tensor] != Way::kStream) return {};
   const PlannedFile& file = made_.plan.files[layer];
-  return (*file.outputs)[file.tensors[tensor].output].program.parts();
+  const Output& output = (*file.outputs)[file.tensors[tensor].output];
+  if (checks(output.slot) || ways_[layer][tensor] != Way::kStream) return {};
+  return output.program.parts();
 }
 
 int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor, Cut how) const {
@@ -342,7 +346,7 @@ void CheckpointLoader::stream(const PlannedFile& file, const PlannedTensor& tens
   const BringInput bring = [&](int64_t begin, int64_t end) { return window.bring(begin, end); };
   const ConstBytes nowhere(static_cast<const std::byte*>(nullptr), static_cast<size_t>(size));
   run_schedule(schedule, nowhere, out, scratch, &bring);
-  if (made_.layout != nullptr && made_.layout->check_data != nullptr) {
+  if (checks(output.slot)) {
     const ConstBytes loaded(window.bring(0, size), static_cast<size_t>(size));
     (void)made_.layout->check_data({file.loaded, manifest_.target}, output.slot, loaded);
   }

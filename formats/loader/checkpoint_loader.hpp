@@ -61,6 +61,8 @@ class CheckpointLoader final : public LoadSource {
     kWhole,   // by Repacker
   };
 
+  // Whether the layout checks the bytes of a slot.
+  [[nodiscard]] bool checks(Slot slot) const;
   [[nodiscard]] Way way_of(const PlannedFile& file, const PlannedTensor& tensor) const;
   [[nodiscard]] const PlannedTensor& planned(size_t layer, size_t tensor) const {
     return made_.plan.files[layer].tensors[tensor];

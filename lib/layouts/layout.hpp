@@ -31,7 +31,7 @@ struct Layout {
   std::vector<Output> (*outputs)(const LayoutInput& input);
   // Checks that depend on the data of one slot, such as a largest scale; may be null. Given one
   // granule's loaded bytes of `slot`; throws Error::unsupported, or returns a warning ("" for
-  // none).
+  // none). Always "" for weights: there is no wrong e2m1 code.
   std::string (*check_data)(const LayoutInput& input, Slot slot, ConstBytes granule) = nullptr;
   // Whether check_data throws for some block scales, so that a decision has to read them.
   bool refuses_scales = false;

@@ -13,7 +13,6 @@ and loads it from the page cache. Prints one line for each fact, `ok` or `FAIL` 
   loader    rate of to_device(), uncompressed: at least 0.8 of the pinned copy; compressed;
   decoding  rate of threads into the ring, by number of threads: what limits the loader;
   damage    a turned bit is found, in tensors of either kind of blob, wherever it lies;
-  two GPUs  rate of each while both load, and alone; only where there are two;
   memory    GPU memory taken beside the tensors, by the allocator and by the driver: under 64 MiB;
   matmul    with triton_kernels at hand, triton_matmul_check.py on blobs of the same program.
 
@@ -22,7 +21,6 @@ times numbers of threads and ring sizes. --report writes all numbers as JSON. Ra
 in GB/s of decoded bytes. Needs a GPU, torch, numpy; exits 1 if a limit was missed.
 """
 import argparse
-import concurrent.futures
 import importlib.util
 import json
 import os
@@ -30,7 +28,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -176,36 +173,6 @@ def turn(path, at, bit):
         file.write(bytes([byte ^ bit]))
 
 
-def measure_two_gpus(arguments, what, size):
-    """Each GPU alone and both at once, by threads of this process."""
-    loaders = [loader.Loader(f"cuda:{gpu}") for gpu in range(2)]
-    blobs = [mxfp4_repack.open_blob(arguments.work / what) for _ in loaders]
-    layers = [[blob.layer(prefix) for prefix in blob.layers] for blob in blobs]
-
-    def load_on(gpu, begin=None):
-        if begin:
-            begin.wait()
-        begun = time.perf_counter()
-        for _ in range(2):
-            load_all(loaders[gpu], layers[gpu])
-        return 2 * size / (time.perf_counter() - begun) / 1e9
-
-    alone, both = ([], []), ([], [])
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for _ in range(REPEATS + 1):
-            for gpu in range(2):
-                alone[gpu].append(load_on(gpu))
-            begin = threading.Barrier(2)
-            for gpu, got in enumerate(pool.map(load_on, range(2), (begin, begin))):
-                both[gpu].append(got)
-    for gpu in range(2):
-        one, two = statistics.median(alone[gpu][1:]), statistics.median(both[gpu][1:])
-        report["numbers"][f"two GPUs, {what}, GPU {gpu}"] = two / one
-        say(f"two GPUs, {what}", f"GPU {gpu}: {one:.1f} GB/s alone, {two:.1f} beside the other: {two / one:.2f}")
-    for one in loaders:
-        one.close()
-
-
 def load_all(loader, layers):
     """One layer after another, none kept: tensors of one layer's size are on the GPU."""
     for layer in layers:
@@ -321,9 +288,6 @@ def main():
     check_damage(arguments)
     loader.release()
     measure(arguments, layers["uncompressed"], layers["compressed"], size)
-    if torch.cuda.device_count() > 1:
-        for what in METHODS:
-            measure_two_gpus(arguments, what, size)
     check_matmul(arguments)
     if arguments.report:
         arguments.report.write_text(json.dumps(report, indent=2) + "\n")
