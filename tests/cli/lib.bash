@@ -47,6 +47,9 @@ expect_interruptions() {
   [ "$stopped" = INTTERMHUP ] || fail "no attempt was stopped: $stopped"
 }
 
+# Whether the program was built for another processor than the tests' own programs: an emulator runs it.
+foreign() { ! cmp -s -i 18 -n 2 "$LOADER" "$(command -v bash)"; }
+
 # skip WHY: ends the script; ctest shows it as skipped.
 skip() { printf 'SKIP: %s\n' "$*"; exit 77; }
 
