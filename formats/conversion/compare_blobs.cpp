@@ -154,7 +154,7 @@ struct PieceBuffers {
 
 // The smallest number of a piece that decides the answer: later pieces need not be read. With
 // several threads a later piece may be the first to decide, so the number can fall, and never
-// rises.
+// rises. Who sees an older number reads a piece that need not be read, no more.
 class SettledAt {
  public:
   [[nodiscard]] bool before(int64_t number) const { return least_.load() < number; }

@@ -91,6 +91,7 @@ class Window {
   int64_t filled_ = 0;  // bytes so far
 };
 
+// Relaxed: only that no two numbers are equal matters.
 uint64_t next_serial() {
   static std::atomic<uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -85,6 +85,7 @@ class HostRead {
 
 }  // namespace
 
+// Relaxed: the number only says that no more work is wanted; no other memory is read because of it.
 void throw_if_cancelled(const int32_t* cancel) {
   if (cancel != nullptr && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0) throw Cancelled();
 }

@@ -19,15 +19,17 @@ namespace mxfp4 {
 // this one included. After an exception no further job starts; the first one is thrown.
 template <class Body>
 void run_on_threads(int threads, size_t count, const Body& body) {
+  // Relaxed: it only deals out numbers. What the jobs did is handed over when their threads are joined.
   std::atomic<size_t> next{0};
+  const auto take = [&next] { return next.fetch_add(1, std::memory_order_relaxed); };
   std::mutex mutex;
   std::exception_ptr failure;
   const auto work = [&] {
     try {
       LoadBuffers buffers;
-      for (size_t job = next++; job < count; job = next++) body(job, buffers);
+      for (size_t job = take(); job < count; job = take()) body(job, buffers);
     } catch (...) {
-      next = count;
+      next.store(count, std::memory_order_relaxed);
       const std::scoped_lock lock(mutex);
       if (!failure) failure = std::current_exception();
     }

@@ -48,6 +48,7 @@ class AtomicFile {
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   int descriptor_ = -1;
+  // Threads that write at different offsets raise it. The default order: it costs less than their write.
   std::atomic<int64_t> size_ = 0;
 };
 

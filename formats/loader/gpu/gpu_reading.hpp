@@ -8,6 +8,13 @@
 // driver could, by interrupt, after a copy has ended: the copy engine would stand still meanwhile. Waits
 // asleep were tried and gained nothing (scripts/python/README.md). Since waiting threads keep their CPUs,
 // readers_of_rank() in scripts/python leaves some CPUs to others.
+//
+// Nothing here relies on a processor's order of memory: what one thread hands to another goes through a
+// mutex, or through a release and the acquire that sees it. Between CPUs and the GPU only the driver's
+// promises count. A call that hands work to the GPU lets the GPU see what the calling thread could see,
+// so also what other threads put into slots before GpuSender::add(). A thread to which cuEventQuery said
+// that an event is over sees what the GPU wrote before the event: the sums. Bytes that went past the caches
+// are in order before a piece is handed on (run_schedule() ends with finish_streaming()).
 #pragma once
 
 #include <atomic>
