@@ -13,6 +13,7 @@
 #include "formats/loader/blob_loader.hpp"
 #include "formats/loader/c_api_arguments.hpp"
 #include "formats/loader/checkpoint_loader.hpp"
+#include "formats/loader/gpu/gpu_in_place.hpp"
 #include "formats/loader/gpu/gpu_loader.hpp"
 #include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
@@ -26,8 +27,10 @@ struct mxfp4_repack_blob {
   const mxfp4::LoadSource& loader = *source;
 };
 
+// One of both.
 struct mxfp4_repack_gpu {
-  mxfp4::GpuLoader loader;
+  std::unique_ptr<mxfp4::GpuLoader> ring;
+  std::unique_ptr<mxfp4::GpuInPlace> in_place;
 };
 
 struct mxfp4_repack_stream {
@@ -271,8 +274,14 @@ mxfp4_repack_status mxfp4_repack_gpu_open(int32_t device, const mxfp4_repack_gpu
     mxfp4::require(device >= 0, "gpu_open: device is negative");
     mxfp4::require(known.ring_bytes >= 0, "gpu_open: ring_bytes is negative");
     const int64_t ring = known.ring_bytes == 0 ? mxfp4::kUsualRing : known.ring_bytes;
-    *gpu =
-        new mxfp4_repack_gpu{mxfp4::GpuLoader(device, mxfp4::checked_threads(known.threads), ring)};
+    const int threads = mxfp4::checked_threads(known.threads);
+    auto made = std::make_unique<mxfp4_repack_gpu>();
+    if (known.in_place != 0) {
+      made->in_place = std::make_unique<mxfp4::GpuInPlace>(device, threads);
+    } else {
+      made->ring = std::make_unique<mxfp4::GpuLoader>(device, threads, ring);
+    }
+    *gpu = made.release();
   });
 }
 
@@ -282,8 +291,10 @@ mxfp4_repack_status mxfp4_repack_gpu_read(mxfp4_repack_gpu* gpu, const mxfp4_rep
   return mxfp4::guarded([&] {
     mxfp4::require(gpu != nullptr && blob != nullptr, "gpu_read: a null pointer");
     const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    gpu->loader.read(blob->loader, mxfp4::checked_requests(blob->loader, requests, num_requests),
-                     checked_options);
+    const auto checked = mxfp4::checked_requests(blob->loader, requests, num_requests);
+    if (gpu->in_place != nullptr)
+      return gpu->in_place->read(blob->loader, checked, checked_options);
+    gpu->ring->read(blob->loader, checked, checked_options);
   });
 }
 
@@ -294,17 +305,16 @@ mxfp4_repack_status mxfp4_repack_gpu_begin(mxfp4_repack_gpu* gpu, const mxfp4_re
   return mxfp4::guarded([&] {
     mxfp4::require(gpu != nullptr && blob != nullptr, "gpu_begin: a null pointer");
     const mxfp4::LoadOptions checked_options = mxfp4::options_of(options);
-    gpu->loader.begin(
-        blob->loader,
-        mxfp4::checked_requests(blob->loader, requests, num_requests, mxfp4::RequestMemory::kLater),
-        checked_options);
+    const auto checked =
+        mxfp4::checked_requests(blob->loader, requests, num_requests, mxfp4::RequestMemory::kLater);
+    if (gpu->ring != nullptr) gpu->ring->begin(blob->loader, checked, checked_options);
   });
 }
 
 mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu* gpu) {
   return mxfp4::guarded([&] {
     mxfp4::require(gpu != nullptr, "gpu_discard: a null pointer");
-    gpu->loader.discard();
+    if (gpu->ring != nullptr) gpu->ring->discard();
   });
 }
 

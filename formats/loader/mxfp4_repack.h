@@ -257,7 +257,10 @@ typedef struct mxfp4_repack_gpu_options {
   /* Readers, with the thread that calls gpu_read: 1 to 1024; 0: as many as CPUs that this process may
    * use. */
   int32_t threads;
-  int32_t reserved;   /* 0 */
+  /* Not 0: `memory` of requests is shared by CPUs and GPU, as managed memory is, or memory of the host
+   * where the GPU reaches it (GB10, GH200): threads read straight to it. There is no ring then; gpu_begin
+   * begins nothing; CPUs sum what is verified. A request with other memory is MXFP4_REPACK_USAGE. */
+  int32_t in_place;
   int64_t ring_bytes; /* of pinned memory, at most, for blobs: 4 MiB or more; 0: 64 MiB */
 } mxfp4_repack_gpu_options;
 

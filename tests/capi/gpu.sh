@@ -28,6 +28,25 @@ for function in cuInit:1 cuDevicePrimaryCtxRetain:1 cuStreamCreate:1 cuStreamCre
   grep -q 'the fake driver fails (1)' words || { cat words >&2; fail "$function: the words"; }
 done
 unset FAKE_CUDA_OLD
+
+# In place, where CPUs and GPU share memory.
+for blob in plain zstd large-plain large-zstd; do
+  for memory in managed pageable; do
+    FAKE_CUDA_MEMORY=$memory "$GPU_TEST" --in-place $blob || fail "$blob in $memory memory"
+  done
+done
+for memory in device foreign; do
+  FAKE_CUDA_MEMORY=$memory "$GPU_TEST" --elsewhere zstd >words || fail "in place in $memory memory"
+  grep -q 'layer-00000.*: in_place: memory is not shared by CPUs and GPU$' words || { cat words >&2; fail "$memory memory: the words"; }
+done
+# An invalid value as the first answer of cuPointerGetAttribute only says that the driver does not know the memory.
+for function in cuDevicePrimaryCtxRetain:1 cuPointerGetAttribute:2 cuDeviceGetAttribute:1; do
+  case $function in cuDeviceG*) export FAKE_CUDA_MEMORY=pageable ;; *) unset FAKE_CUDA_MEMORY ;; esac
+  IN_PLACE=1 FAKE_CUDA_FAIL=$function "$GPU_TEST" --no-gpu zstd >words || fail "in place, $function"
+  grep -q 'the fake driver fails (1)' words || { cat words >&2; fail "in place, $function: the words"; }
+done
+unset FAKE_CUDA_MEMORY
+
 cat >flip.py <<'PY'
 import os, sys
 path = sys.argv[1]
@@ -39,13 +58,15 @@ with open(path, "r+b") as file:
 PY
 for file in large-plain/layer-00000.safetensors large-zstd/layer-00000.safetensors.zst; do
   "$python" flip.py $file
+  IN_PLACE=1 "$GPU_TEST" --damaged "${file%/*}" >words || fail "$file in place"
+  grep -q "$file: .*: checksum differs" words || { cat words >&2; fail "$file in place: the words"; }
   "$GPU_TEST" --damaged "${file%/*}" >words || fail "$file"
   grep -q "$file: .*: checksum differs" words || { cat words >&2; fail "$file: the words"; }
 done
 
 # The Python package's way there; numpy's memory stands in for the GPU's. An interpreter cannot load a
-# library that needs a sanitizer's first.
-! sanitized || exit 0
+# library that needs a sanitizer's first, or another processor.
+! sanitized && ! foreign || exit 0
 export PYTHONPATH=$SOURCE_DIR/scripts/python MXFP4_REPACK_LIBRARY=$LOADER MXFP4_REPACK=$BIN
 "$python" - <<'PY' || fail 'from Python'
 import os

@@ -1,6 +1,8 @@
 /* The C interface's way to a GPU, with fake_cuda.c or a real driver's absence.
  *   gpu_test BLOB             every layer, by several numbers of threads, begun before or not, equals what
  *                             read_layer gives
+ *   gpu_test --in-place BLOB  the same where CPUs and GPU share memory, without a ring
+ *   gpu_test --elsewhere BLOB in place, but the memory is not shared: refused
  *   gpu_test --damaged BLOB   verification finds the damage
  *   gpu_test --no-gpu BLOB    there is no GPU, or the driver fails: NO_GPU, with a reason */
 #include <mxfp4_repack.h>
@@ -61,8 +63,10 @@ static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_
   return mxfp4_repack_gpu_read(gpu, blob, requests, (size_t)layer.num_tensors, &options);
 }
 
+static int in_place;
+
 static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
-  mxfp4_repack_gpu_options options = {sizeof options, threads, 0, ring};
+  mxfp4_repack_gpu_options options = {sizeof options, threads, in_place, ring};
   mxfp4_repack_gpu *gpu;
   CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_OK);
   return gpu;
@@ -137,13 +141,30 @@ int main(int argc, char **argv) {
   if (argc == 2) {
     check_layers(blob);
     check_wrong(blob);
+  } else if (strcmp(argv[1], "--in-place") == 0) {
+    in_place = 1;
+    check_layers(blob);
+  } else if (strcmp(argv[1], "--elsewhere") == 0) {
+    in_place = 1;
+    const mxfp4_repack_layer layer = layer_of(blob, 0);
+    unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
+    int64_t offsets[16];
+    mxfp4_repack_gpu *gpu = open_gpu(2, 0);
+    CHECK(mxfp4_repack_gpu_read(gpu, blob, NULL, 0, NULL) == MXFP4_REPACK_OK);
+    const mxfp4_repack_status status = read_layer(gpu, blob, 0, memory, offsets, 1, PLACED);
+    puts(mxfp4_repack_last_error());
+    CHECK(status == MXFP4_REPACK_USAGE);
+    mxfp4_repack_gpu_close(gpu);
+    free(memory);
   } else {
     int64_t offsets[16];
     const mxfp4_repack_layer layer = layer_of(blob, 0);
     unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
     mxfp4_repack_gpu *gpu = NULL;
     const mxfp4_repack_status want = strcmp(argv[1], "--damaged") == 0 ? MXFP4_REPACK_INPUT : MXFP4_REPACK_NO_GPU;
-    mxfp4_repack_status status = mxfp4_repack_gpu_open(0, NULL, &gpu);
+    in_place = getenv("IN_PLACE") != NULL;
+    mxfp4_repack_gpu_options options = {.struct_size = sizeof options, .in_place = in_place};
+    mxfp4_repack_status status = mxfp4_repack_gpu_open(0, &options, &gpu);
     if (status == MXFP4_REPACK_OK) status = read_layer(gpu, blob, 0, memory, offsets, 1, NOTHING);
     puts(mxfp4_repack_last_error());
     CHECK(status == want);

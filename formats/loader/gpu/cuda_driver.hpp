@@ -20,6 +20,7 @@ class GpuError : public Error {
 struct CudaDriver {
   using Result = int;                           // 0: success
   static constexpr Result kNotReady = 600;      // of query
+  static constexpr Result kInvalidValue = 1;    // of pointer_attribute: the driver does not know it
   static constexpr Result kNotSupported = 801;  // of copy_batch
   using Device = int;
   using Address = uint64_t;  // of a GPU's memory
@@ -62,6 +63,7 @@ struct CudaDriver {
   Result (*error_string)(Result, const char**);
   Result (*init)(unsigned flags);
   Result (*device)(Device*, int ordinal);
+  Result (*device_attribute)(int* value, int attribute, Device);
   Result (*pci_bus_id)(char* text, int size, Device);
   Result (*retain_primary)(Context*, Device);
   Result (*release_primary)(Device);
@@ -78,6 +80,7 @@ struct CudaDriver {
   Result (*register_host)(void*, size_t bytes, unsigned flags);
   Result (*unregister_host)(void*);
   Result (*host_address)(Address*, void*, unsigned flags);
+  Result (*pointer_attribute)(void* value, int attribute, Address);
   Result (*copy_to_gpu)(Address, const void*, size_t bytes, Stream);
   Result (*copy_2d)(const Copy2d*, Stream);
   // Null before CUDA 12.8.

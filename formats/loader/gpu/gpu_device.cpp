@@ -26,7 +26,8 @@ CudaDriver::Device find_device(const CudaDriver& cuda, int number) {
 }
 
 // `bytes`, a multiple of huge pages, in huge pages where the system has them: reads into such memory
-// and copies out of it both take less time than with small ones. Throws GpuError.
+// and copies out of it both take less time than with small ones. Where pages have 64 KiB, huge ones have
+// 512 MiB: the advice has no effect there, and is needed less. Throws GpuError.
 std::byte* map_huge(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes + kHugePage);
   void* const mapped =
@@ -62,6 +63,27 @@ GpuDevice::GpuDevice(int number)
   if (cuda_.pci_bus_id(bus_id.data(), static_cast<int>(bus_id.size()), device_) == 0) {
     near_cpus_ = cpus_near("/", bus_id.data());
   }
+}
+
+bool GpuDevice::is_shared(const void* memory) const {
+  constexpr int kMemoryType = 2;        // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  constexpr int kIsManaged = 8;         // CU_POINTER_ATTRIBUTE_IS_MANAGED
+  constexpr unsigned kHost = 1;         // CU_MEMORYTYPE_HOST
+  constexpr int kReachesPageable = 88;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
+  const InContext current(cuda_, context_);
+  const auto address = std::bit_cast<CudaDriver::Address>(memory);
+  unsigned type = 0;
+  const CudaDriver::Result known = cuda_.pointer_attribute(&type, kMemoryType, address);
+  if (known == CudaDriver::kInvalidValue) {  // the system's own memory
+    int reaches = 0;
+    cuda_.check(cuda_.device_attribute(&reaches, kReachesPageable, device_),
+                "cuDeviceGetAttribute");
+    return reaches != 0;
+  }
+  cuda_.check(known, "cuPointerGetAttribute");
+  int managed = 0;
+  cuda_.check(cuda_.pointer_attribute(&managed, kIsManaged, address), "cuPointerGetAttribute");
+  return type == kHost || managed != 0;
 }
 
 GpuDevice::~GpuDevice() {

@@ -24,6 +24,8 @@ class GpuDevice {
   [[nodiscard]] CudaDriver::Stream copies() const { return copies_; }
   [[nodiscard]] CudaDriver::Stream sums() const { return sums_; }
   [[nodiscard]] CudaDriver::Function sum_blocks() const { return sum_blocks_; }
+  // Whether memory is the CPUs' and the GPU's at once. Throws GpuError.
+  [[nodiscard]] bool is_shared(const void* memory) const;
   // CPUs near the GPU; empty where the system does not say.
   [[nodiscard]] const std::vector<int>& near_cpus() const { return near_cpus_; }
 

@@ -40,7 +40,7 @@ class _ReadOptions(ctypes.Structure):
 
 
 class _GpuOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("reserved", _INT32),
+    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("in_place", _INT32),
                 ("ring_bytes", _SIZE)]
 
 
@@ -231,10 +231,13 @@ class NativeGpu:
         self.close()
 
 
-def open_gpu(device: int, threads: int, ring_bytes: int) -> Optional[NativeGpu]:
-    """The CUDA GPU of this number. None without a CUDA driver, and when it fails."""
+def open_gpu(device: int, threads: int, ring_bytes: int,
+             in_place: bool = False) -> Optional[NativeGpu]:
+    """The CUDA GPU of this number. None without a CUDA driver, and when it fails. in_place: without a
+    ring, to memory that CPUs and GPU share."""
     functions = library()
-    options = _GpuOptions(ctypes.sizeof(_GpuOptions), threads=threads, ring_bytes=ring_bytes)
+    options = _GpuOptions(ctypes.sizeof(_GpuOptions), threads=threads, in_place=in_place,
+                          ring_bytes=ring_bytes)
     handle = _POINTER()
     if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != _OK:
         return None
