@@ -39,9 +39,9 @@ class GpuLoader {
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
   // used. threads: readers, the caller of read() included; those for whom the ring has no part do
   // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken, and a
-  // quarter more for sums. What is made from a checkpoint needs room for two granules a thread, experts
-  // mostly: for that the ring grows to kMostRing at most, and stays so. Memory and threads are placed near the GPU where the system says what is
-  // near. Throws GpuError, and Error::usage for what is too little.
+  // quarter more for sums. A layout whose experts cannot be made in parts needs room for two experts a
+  // thread: the ring grows for it, to kMostRing at most, and stays so. Memory and threads are placed near
+  // the GPU where the system says what is near. Throws GpuError, and Error::usage for what is too little.
   GpuLoader(int device, int threads, int64_t ring_bytes);
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;
