@@ -74,7 +74,9 @@ static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
 
 static void check_layers(const mxfp4_repack_blob *blob) {
   const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
-  for (int t = 0; t < 4; ++t) {
+  /* In place there is no ring, and nothing is begun. */
+  const int rings = in_place ? 3 : 4, modes = in_place ? 4 : 2 * BEGUN_MODES;
+  for (int t = in_place; t < rings; ++t) {
     mxfp4_repack_gpu *gpu = open_gpu(threads[t], (int64_t)mib[t] << 20);
     for (int64_t index = 0; index < mxfp4_repack_num_layers(blob); ++index) {
       const mxfp4_repack_layer layer = layer_of(blob, index);
@@ -82,7 +84,7 @@ static void check_layers(const mxfp4_repack_blob *blob) {
       int64_t offsets[16];
       CHECK(layer.num_tensors <= 16);
       CHECK(mxfp4_repack_read_layer(blob, index, want, layer.bytes, NULL) == MXFP4_REPACK_OK);
-      for (int mode = 0; mode < 2 * BEGUN_MODES; ++mode) {
+      for (int mode = 0; mode < modes; ++mode) {
         memset(got, 0xEE, (size_t)layer.bytes);
         CHECK(read_layer(gpu, blob, index, got, offsets, mode % 2, (enum begun)(mode / 2)) == MXFP4_REPACK_OK);
         for (int64_t i = 0; i < layer.num_tensors; ++i) {
