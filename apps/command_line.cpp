@@ -238,7 +238,9 @@ void declare_diff(CLI::App& app, CommandLine& line) {
 void declare_unpack(CLI::App& app, CommandLine& line) {
   CLI::App* command =
       app.add_subcommand("unpack", "Give back the loaded-layout tensors, padding cropped");
-  command->footer("mxfp4-repack unpack packed/ -o loaded/");
+  command->footer(
+      "mxfp4-repack unpack packed/ -o loaded/\n"
+      "mxfp4-repack unpack packed/ -o experts/ --as-published");
   command->add_option("OUT", line.unpack.blob, "Blob")->required();
   command->add_option("-o,--output", line.unpack.output, "Directory to write")
       ->required()
@@ -252,6 +254,10 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
   });
 }
 
+  command
+      ->add_flag("--as-published", line.unpack.as_published,
+                 "The checkpoint's own names, types, shapes and shards")
+      ->group("What is written");
 void declare_finalize(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "finalize", "After convert --shard runs: check all files, write the manifest");

@@ -172,6 +172,7 @@ struct UnpackOptions {
   bool force = false;
 };
 
+  bool as_published = false;  // the checkpoint's own names, types, shapes and shards
 struct ListOptions {
   std::string what;
   std::string name;  // of one layout, or of a family of them; empty: all

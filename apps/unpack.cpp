@@ -1,11 +1,15 @@
-// unpack: restores every layer in the loaded layout, without padding.
+// unpack: restores every layer in the loaded layout, without padding, or as the checkpoint has it.
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "apps/text_layout.hpp"
+#include "formats/checkpoint/blob_source.hpp"
+#include "formats/conversion/as_published.hpp"
 #include "formats/conversion/restore.hpp"
 #include "formats/output/inputs_in_output.hpp"
 #include "formats/output/unpack_output.hpp"
@@ -25,12 +29,15 @@ std::vector<fs::path> layer_files(const std::vector<fs::path>& blobs,
   return files;
 }
 
+RunHooks hooks_for(Progress& progress) {
+  return {.progress = [&](int64_t bytes) { progress.advance(bytes); },
+          .check_stop = check_interrupted};
+}
+
 // Restores all layers of all ranks into `home`.
 RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::path>& blobs,
                           const std::vector<Manifest>& manifests, const fs::path& home,
-                          Progress& progress) {
-  const RunHooks hooks{.progress = [&](int64_t bytes) { progress.advance(bytes); },
-                       .check_stop = check_interrupted};
+                          const RunHooks& hooks) {
   RestoreResult all;
   for (size_t i = 0; i < blobs.size(); ++i) {
     RestoreResult rank = restore_blob(blobs[i], manifests[i],
@@ -43,6 +50,44 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
   return all;
 }
 
+// The checkpoint's own tensors. Throws Error::unsupported if the layout keeps nothing of some of them.
+BlobSource open_as_published(const UnpackOptions& options) {
+  BlobSource blob = open_blob_source(options.blob);
+  if (blob.whole) return blob;
+  throw Error::unsupported(fmt::format("not all of its checkpoint: {}", blob.lost.front()))
+      .in_file(options.blob.string())
+      .hint("without --as-published it gives back what is there");
+}
+
+// What a run wrote, in words and as JSON.
+void report_unpacked(const UnpackOptions& options, const RestoreResult& restored,
+                     const std::vector<Manifest>& manifests, double seconds,
+                     const Console& console) {
+  for (const std::string& text : restored.lost) console.warn(text);
+  if (console.json()) {
+    Json json = json_document("unpack");
+    json["output"] = options.output.string();
+    json["as_published"] = options.as_published;
+    json["num_ranks"] = manifests.size();
+    json["num_layer_files"] = restored.files;
+    json["data_bytes"] = restored.bytes;
+    json["elapsed_seconds"] = seconds;
+    console.result_json(json);
+    return;
+  }
+  const auto files = static_cast<uint64_t>(restored.files);
+  console.say(fmt::format("{}: {}, {}", shell_word(options.output.string()),
+                          options.as_published
+                              ? count_of(files, "file") + " as the checkpoint has the experts"
+                              : count_of(files, "layer file") + " in the loaded layout",
+                          pace(restored.bytes, restored.bytes, seconds)));
+  const fs::path first = options.as_published
+                             ? options.output
+                             : options.output / rank_directory(manifests.front().rank);
+  console.say_next(
+      fmt::format("mxfp4-repack inspect {}", shell_word(first.lexically_normal().string())));
+}
+
 }  // namespace
 
 int run_unpack(const UnpackOptions& options, const Console& console) {
@@ -50,41 +95,38 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   const auto [blobs, manifests] = open_blob_ranks(options.blob);
   refuse_inputs_in(options.output, blobs);
   refuse_inputs_in(options.output, layer_files(blobs, manifests));
-  for (size_t i = 0; i < blobs.size(); ++i) require_restorable(blobs[i], manifests[i]);
+  std::optional<BlobSource> published;
+  if (options.as_published) {
+    published = open_as_published(options);
+  } else {
+    for (size_t i = 0; i < blobs.size(); ++i) require_restorable(blobs[i], manifests[i]);
+  }
 
   // Open the output: no other process writes there, and an earlier result stays until commit().
   watch_signals("nothing that was unpacked is left");
-  const int64_t planned = restored_bytes(manifests);
+  const int64_t planned =
+      published ? published_bytes(*published->source) : restored_bytes(manifests);
   UnpackOutput output(options.output, options.force,
                       static_cast<int64_t>(layer_files(blobs, manifests).size()), planned,
                       check_interrupted);
   Progress progress(console, planned);
 
-  // Run: restore every layer of every rank.
-  const RestoreResult restored = restore_all(options, blobs, manifests, output.home(), progress);
+  // Run: restore every layer of every rank, or every tensor of the checkpoint.
+  RestoreResult restored;
+  if (published) {
+    restored = write_as_published(*published->source, manifests.front().layout, output.home(),
+                                  hooks_for(progress));
+    restored.lost.insert(published->lost.begin(), published->lost.end());
+  } else {
+    restored = restore_all(options, blobs, manifests, output.home(), hooks_for(progress));
+  }
   progress.finish();
 
   // Commit: put the new result in DIR, in place of an earlier one.
   const std::string left = output.commit();
   if (!left.empty()) console.warn(left);
   warn_of_missing_ranks(options.blob, manifests, console);
-  for (const std::string& text : restored.lost) console.warn(text);
-  if (console.json()) {
-    Json json = json_document("unpack");
-    json["output"] = options.output.string();
-    json["num_ranks"] = manifests.size();
-    json["num_layer_files"] = restored.files;
-    json["data_bytes"] = restored.bytes;
-    json["elapsed_seconds"] = progress.seconds();
-    console.result_json(json);
-  } else {
-    const fs::path first = options.output / rank_directory(manifests.front().rank);
-    console.say(fmt::format("{}: {} in the loaded layout, {}", shell_word(options.output.string()),
-                            count_of(static_cast<uint64_t>(restored.files), "layer file"),
-                            pace(restored.bytes, restored.bytes, progress.seconds())));
-    console.say_next(
-        fmt::format("mxfp4-repack inspect {}", shell_word(first.lexically_normal().string())));
-  }
+  report_unpacked(options, restored, manifests, progress.seconds(), console);
   return kOk;
 }
 

@@ -43,6 +43,7 @@ std::vector<std::string> differing_keys(const Manifest& first, const Manifest& o
   for (const char* key : {"revision", "layout", "target", "deployment", "model"}) {
     if (one.at(key) != two.at(key)) keys.emplace_back(key);
   }
+  if (first.checkpoint != other.checkpoint) keys.emplace_back("checkpoint");
   const auto layers = [](const Manifest& manifest) {
     std::vector<std::pair<int64_t, std::string>> all;
     for (const ManifestLayer& layer : manifest.layers) all.emplace_back(layer.index, layer.prefix);

@@ -76,6 +76,7 @@ ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t 
     layer.tensors.push_back(
         {tensor.name, tensor.spec, "", (*planned.outputs)[tensor.output].storage});
   }
+  layer.published = source.published;
   return layer;
 }
 

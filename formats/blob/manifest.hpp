@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,8 @@ struct ManifestLayer {
   std::optional<std::vector<int64_t>> experts;
   LoadedSpec loaded;  // padded, this rank
   std::vector<ManifestTensor> tensors;
+  // How the checkpoint stores the layer; the same in every rank's manifest. Empty in older blobs.
+  std::optional<PublishedLayer> published;
 };
 
 // A file of the model directory around the blob (convert --include-rest): other tensors,
@@ -78,6 +81,15 @@ struct SourceSummary {
   std::vector<std::pair<std::string, int64_t>> files;  // name without directory, bytes
 };
 
+// What a checkpoint says beside its tensors: with ManifestLayer::published it makes a blob an input of
+// convert. All empty in older blobs.
+struct CheckpointFacts {
+  std::optional<std::string> config;              // the text of its config.json
+  std::map<std::string, std::string> attributes;  // of an input in the loaded layout
+  std::set<std::string> left_out;                 // as ModelLayers::left_out
+  friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
+};
+
 struct Manifest {
   std::string tool_version;
   std::string revision;
@@ -97,6 +109,7 @@ struct Manifest {
   std::vector<ManifestLayer> layers;
   // The same in every rank's manifest; empty: the blob is whole by itself.
   std::vector<ManifestFile> rest;
+  CheckpointFacts checkpoint;
   SourceSummary source;
   Compression compression;
   std::string libzstd;  // version that compressed the blob; empty without zstd

@@ -142,6 +142,43 @@ ManifestTensor read_tensor(const JsonFields& object) {
   tensor.xxh3_128 = read_checksum(object);
   tensor.storage = read_storage(object.object("storage"));
   return tensor;
+PublishedLayer read_published(const JsonFields& object) {
+  PublishedLayer published;
+  published.intermediate_size = object.integer("intermediate_size");
+  published.experts = object.integer("experts");
+  object.each("tensors", [&](const JsonFields& item) {
+    const std::vector<int64_t> dims = item.integers("shape");
+    PublishedTensor tensor{item.string("name"),
+                           {named(item, "dtype", dtype_from_name), Shape(std::span(dims))}};
+    (void)tensor.spec.bytes();  // overflow is refused here
+    published.tensors.push_back(std::move(tensor));
+  });
+  object.each("files", [&](const JsonFields& item) {
+    PublishedRun run{item.string("file"), item.integer("tensors")};
+    in_context(item.path("file"), [&] { check_plain_name(run.file); });
+    if (!run.file.ends_with(".safetensors")) {
+      throw Error::input(item.path("file") + ": not the name of a safetensors file");
+    }
+    published.runs.push_back(std::move(run));
+  });
+  constexpr int64_t kMostTensors = int64_t{1} << 20;  // of a layer
+  if (published.tensors.empty() || published.tensor_count() > kMostTensors) {
+    throw Error::input(object.path("tensors") + ": none, or too many");
+  }
+  return published;
+}
+
+CheckpointFacts read_checkpoint(const JsonFields& object) {
+  CheckpointFacts checkpoint;
+  if (object.has("config")) checkpoint.config = object.string("config");
+  if (object.has("attributes")) checkpoint.attributes = string_map(object.object("attributes"));
+  if (object.has("left_out")) {
+    const std::vector<std::string> left = object.strings("left_out");
+    checkpoint.left_out = {left.begin(), left.end()};
+  }
+  return checkpoint;
+}
+
 }
 
 ManifestLayer read_layer(const JsonFields& object) {
@@ -161,6 +198,7 @@ ManifestLayer read_layer(const JsonFields& object) {
   if (sizes.has("bias")) layer.loaded.bias = named(sizes, "bias", dtype_from_name);
   layer.loaded.input_scales = sizes.boolean("input_scales");
   in_context(object.path("sizes"), [&] { layer.loaded.check(); });
+  if (object.has("published")) layer.published = read_published(object.object("published"));
   object.each("tensors",
               [&](const JsonFields& item) { layer.tensors.push_back(read_tensor(item)); });
   return layer;
@@ -356,6 +394,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   check_rank(manifest);
   if (object.has("rest")) {
     object.each("rest", [&](const JsonFields& item) { manifest.rest.push_back(read_file(item)); });
+  if (object.has("checkpoint")) manifest.checkpoint = read_checkpoint(object.object("checkpoint"));
   }
   check_sizes(manifest);
   const JsonFields source = object.object("source");

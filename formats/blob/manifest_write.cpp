@@ -10,6 +10,7 @@
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/load/loaded_style.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {
@@ -90,6 +91,31 @@ Json sizes_to_json(const ManifestLayer& layer, const RankSlice& rank) {
   return json;
 }
 
+Json to_json(const PublishedLayer& published) {
+  Json json;
+  json["intermediate_size"] = published.intermediate_size;
+  json["experts"] = published.experts;
+  Json& tensors = json["tensors"] = Json::array();
+  for (const PublishedTensor& each : published.tensors) {
+    tensors.push_back({{"name", each.tail},
+                       {"dtype", dtype_name(each.spec.dtype)},
+                       {"shape", to_json(each.spec.shape)}});
+  }
+  Json& files = json["files"] = Json::array();
+  for (const PublishedRun& run : published.runs) {
+    files.push_back({{"file", run.file}, {"tensors", run.tensors}});
+  }
+  return json;
+}
+
+Json to_json(const CheckpointFacts& checkpoint) {
+  Json json;
+  if (checkpoint.config) json["config"] = *checkpoint.config;
+  set_unless_empty(json, "attributes", checkpoint.attributes);
+  set_unless_empty(json, "left_out", checkpoint.left_out);
+  return json;
+}
+
 Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
   Json json;
   json["index"] = layer.index;
@@ -110,6 +136,7 @@ Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
     item["storage"] = storage_to_json(tensor.storage);
     tensors.push_back(std::move(item));
   }
+  if (layer.published) json["published"] = to_json(*layer.published);
   return json;
 }
 
@@ -179,6 +206,9 @@ void check_text(const Manifest& manifest) {
   };
   for (const auto& file : manifest.source.files) file_name(file.first);
   for (const ManifestFile& file : manifest.rest) file_name(file.name);
+  if (manifest.checkpoint.config) {
+    in_context("config.json", [&] { check_json_text(*manifest.checkpoint.config); });
+  }
   const auto flag = [](std::string_view what, const std::string& value) {
     try {
       check_json_text(value);
@@ -234,6 +264,7 @@ Json manifest_to_json(const Manifest& manifest) {
   for (const ManifestFile& file : manifest.rest) {
     json["rest"].push_back({{"file", file.name}, {"size", file.size}, {"xxh3_128", file.xxh3_128}});
   }
+  if (manifest.checkpoint != CheckpointFacts{}) json["checkpoint"] = to_json(manifest.checkpoint);
   Json& source = json["source"];
   source["kind"] = manifest.source.kind;
   if (!manifest.source.model_type.empty()) source["model_type"] = manifest.source.model_type;
@@ -269,6 +300,33 @@ std::string write_index(const Manifest& manifest) {
   return json.dump(2) + "\n";
 }
 
+namespace {
+
+// The attribute that says which checkpoint a loaded layer came from; empty if nobody knows.
+std::string checkpoint_attribute(const Manifest& manifest, const ManifestLayer& layer) {
+  Json json;
+  if (manifest.style == style_name(Style::kLoaded)) {
+    const auto carried = manifest.checkpoint.attributes.find(std::string(kCheckpointAttribute));
+    if (carried == manifest.checkpoint.attributes.end()) return {};
+    json = Json::parse(carried->second, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) return {};
+  } else {
+    if (!layer.published) return {};
+    json["style"] = manifest.style;
+    json["loader"] = loader_name(manifest.loader);
+    if (manifest.checkpoint.config) json["config"] = *manifest.checkpoint.config;
+  }
+  if (manifest.rank.tp_size > 1 && layer.published) {
+    json["slice"] = {{"tp_rank", manifest.rank.tp_rank},
+                     {"tp_size", manifest.rank.tp_size},
+                     {"intermediate_size", layer.published->intermediate_size},
+                     {"begin", manifest.rank.begin}};
+  }
+  return json.dump();
+}
+
+}  // namespace
+
 std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
                                                    const ManifestLayer& layer) {
   std::map<std::string, std::string> metadata = common_metadata(manifest);
@@ -281,6 +339,8 @@ std::map<std::string, std::string> loaded_metadata(const Manifest& manifest,
     metadata["scale_fill"] = fmt::format("{}", std::to_integer<int>(manifest.scale_fill));
   }
   if (layer.loaded.bias) metadata["bias_dtype"] = dtype_name(*layer.loaded.bias);
+  const std::string origin = checkpoint_attribute(manifest, layer);
+  if (!origin.empty()) metadata[std::string(kCheckpointAttribute)] = origin;
   return metadata;
 }
 

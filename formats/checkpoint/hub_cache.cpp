@@ -54,8 +54,8 @@ fs::path snapshot_of_model(const fs::path& model) {
   std::vector<fs::path> all;
   for (const auto& entry : fs::directory_iterator(snapshots, ignored)) all.push_back(entry.path());
   if (all.size() == 1) return all.front();
-  throw Error::input(
-      fmt::format("{}: {} snapshots, and refs/main names none of them", model.string(), all.size()))
+  throw Error::input(fmt::format("{} snapshots, and refs/main names none of them", all.size()))
+      .in_file(model.string())
       .hint("name one of the directories in snapshots/");
 }
 
@@ -69,8 +69,8 @@ fs::path hub_snapshot(const fs::path& path) {
   if (models.size() == 1) return snapshot_of_model(models.front());
   std::string names;
   for (const fs::path& model : models) names += " " + model.filename().string();
-  throw Error::input(
-      fmt::format("{}: a cache of {} models:{}", path.string(), models.size(), names))
+  throw Error::input(fmt::format("a cache of {} models:{}", models.size(), names))
+      .in_file(path.string())
       .hint("give one of these folders");
 }
 

@@ -42,9 +42,9 @@ void MappedSource::verify_once(size_t index) const {
   }
   if (*comparison.equal) return;
   const SourceTensor& tensor = content_.tensors[index];
-  throw Error::input(
-      fmt::format("{}: {}: its bytes do not have the sha256 that the manifest states", tensor.file,
-                  shown(tensor.name)));
+  throw Error::input(fmt::format("{}: its bytes do not have the sha256 that the manifest states",
+                                 shown(tensor.name)))
+      .in_file(tensor.file);
 }
 
 }  // namespace mxfp4

@@ -10,6 +10,7 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/seekable_zstd.hpp"
+#include "formats/checkpoint/blob_source.hpp"
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/other_files.hpp"
 #include "formats/checkpoint/raw_source.hpp"
@@ -36,25 +37,32 @@ bool is_blob(const fs::path& dir) {
 }
 
 Error already_packed(const fs::path& path, std::string_view why) {
-  return Error::input(fmt::format("{}: already packed: {}", path.string(), why))
-      .hint("unpack it, or convert the checkpoint that it was made from");
+  return Error::input(fmt::format("already packed: {}", why))
+      .in_file(path.string())
+      .hint("convert takes a blob by its directory");
 }
 
-void refuse_blob(const fs::path& dir) {
-  if (!is_blob(dir) && !is_blob(dir / kBlobFolder)) return;
-  throw already_packed(dir, fmt::format("holds {}", kManifestName));
+// The checkpoint that the blob at `dir` was made from, unless its layout loses something.
+std::unique_ptr<Source> open_blob(const fs::path& dir) {
+  BlobSource blob = open_blob_source(dir);
+  if (blob.exact) return std::move(blob.source);
+  throw Error::unsupported(
+      fmt::format("a blob that is not all of its checkpoint: {}", blob.lost.front()))
+      .in_file(dir.string())
+      .hint("convert the checkpoint that it was made from");
 }
 
 std::unique_ptr<Source> open_directory(const fs::path& dir) {
-  refuse_blob(dir);
+  if (is_blob(dir) || is_blob(dir / kBlobFolder)) return open_blob(dir);
   const fs::path manifest = dir / kRawManifest;
   const bool safetensors = holds_safetensors(dir);
   if (is_there(manifest) && (!safetensors || is_raw_manifest(manifest))) return open_raw(manifest);
   if (safetensors) return open_checkpoint_directory(dir);
   refuse_other_directory(dir);
-  throw Error::input(fmt::format("{}: no checkpoint here: looked for *.safetensors, "
+  throw Error::input(fmt::format("no checkpoint here: looked for *.safetensors, "
                                  "model.safetensors.index.json and a raw dump's {}",
-                                 dir.string(), kRawManifest))
+                                 kRawManifest))
+      .in_file(dir.string())
       .hint("an HDF5 checkpoint is given by its file");
 }
 
@@ -96,7 +104,8 @@ char first_visible(ConstBytes bytes) {
 void refuse_beside_checkpoint(const fs::path& path) {
   const fs::path dir = path.parent_path();
   if (path.filename() == kRawManifest || !holds_safetensors(dir / ".")) return;
-  throw Error::input(fmt::format("{}: a JSON file, no raw dump's manifest", path.string()))
+  throw Error::input("a JSON file, no raw dump's manifest")
+      .in_file(path.string())
       .hint(fmt::format("the checkpoint beside it is given by its directory, {}",
                         dir.empty() ? "." : dir.string()));
 }
@@ -107,22 +116,22 @@ std::unique_ptr<Source> open_file(const fs::path& path) {
   if (begins_with(bytes, kHdf5Signature)) return open_hdf5(path);
   if (is_safetensors(bytes)) return open_safetensors_file(path);
   if (has_user_block(bytes)) return open_hdf5(path);
-  if (bytes.empty()) throw Error::input(fmt::format("{}: the file is empty", path.string()));
+  if (bytes.empty()) throw Error::input("the file is empty").in_file(path.string());
   if (first_visible(bytes) == '{') {
     refuse_beside_checkpoint(path);
     return open_raw(path);
   }
   if (is_zstd(bytes)) {
     if (is_packed_layer(path)) throw already_packed(path, "a layer file that this program wrote");
-    throw Error::input(
-        fmt::format("{}: compressed with zstd, expected a checkpoint", path.string()))
+    throw Error::input("compressed with zstd, expected a checkpoint")
+        .in_file(path.string())
         .hint("decompress it first");
   }
   refuse_other_file(path, bytes);
   throw Error::input(
-      fmt::format("{}: unknown content: looked for an HDF5 signature, a safetensors "
-                  "header and a raw dump's manifest",
-                  path.string()));
+      "unknown content: looked for an HDF5 signature, a safetensors "
+      "header and a raw dump's manifest")
+      .in_file(path.string());
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ bool is_file_name(const fs::path& path) {
 }
 
 [[noreturn]] void refuse(const fs::path& path, std::string_view what, std::string_view hint) {
-  throw Error::input(fmt::format("{}: {}", path.string(), what)).hint(std::string(hint));
+  throw Error::input(std::string(what)).in_file(path.string()).hint(std::string(hint));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::unique_ptr<Source> open_safetensors(const fs::path& path) {
   const fs::path directory = hub_snapshot(path);
   if (!holds_safetensors(directory)) {
     refuse_other_directory(directory);
-    throw Error::input(fmt::format("{}: no *.safetensors here", directory.string()));
+    throw Error::input("no *.safetensors here").in_file(directory.string());
   }
   return open_checkpoint_directory(directory);
 }

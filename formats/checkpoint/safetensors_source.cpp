@@ -40,7 +40,7 @@ using Attributes = std::map<std::string, std::string>;
 void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
   if (header.metadata.contains(kPackedMark)) {
     throw Error::input("already packed: a layer file that this program wrote")
-        .hint("unpack it, or convert the checkpoint that it was made from");
+        .hint("convert takes a blob by its directory");
   }
   std::vector<std::string_view> names;
   for (const SafetensorsTensor& tensor : header.tensors) names.push_back(tensor.name);
@@ -101,8 +101,8 @@ void check_unique_across_files(const std::vector<SourceTensor>& tensors) {
   for (const SourceTensor& tensor : tensors) {
     const auto [at, added] = first.emplace(tensor.name, &tensor);
     if (added) continue;
-    throw Error::input(
-        fmt::format("{}: {}: also in {}", tensor.file, shown(tensor.name), at->second->file));
+    throw Error::input(fmt::format("{}: also in {}", shown(tensor.name), at->second->file))
+        .in_file(tensor.file);
   }
 }
 
@@ -131,7 +131,7 @@ std::vector<std::string> list_safetensors(const fs::path& dir) {
     std::string name = at->path().filename().string();
     if (name.ends_with(kSuffix)) names.push_back(std::move(name));
   }
-  if (error) throw Error::input(fmt::format("{}: {}", dir.string(), error.message()));
+  if (error) throw Error::input(fmt::format("{}", error.message())).in_file(dir.string());
   return names;
 }
 

@@ -49,6 +49,11 @@ void warn_of_left_out(const OpenedCheckpoint& checkpoint, bool one_file,
 
 RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
                               std::vector<std::string>& warnings) {
+  if (checkpoint.source->origin() != nullptr) {
+    throw Error::unsupported(
+        "--include-rest: the input is a blob, and only a checkpoint has the rest of a model")
+        .hint("copy the rest of the model's directory, or convert the checkpoint");
+  }
   RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
   std::vector<SideFile> side;
   std::error_code ignored;

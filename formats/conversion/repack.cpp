@@ -10,6 +10,7 @@
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
 #include "lib/layouts/layout.hpp"
+#include "lib/load/loaded_style.hpp"
 #include "lib/plan/frames.hpp"
 #include "lib/plan/job_order.hpp"
 
@@ -23,6 +24,32 @@ struct InFlight {
   JobBuffers buffers;
   std::vector<OutgoingPiece> outgoing;  // by piece of the job
 };
+
+// What makes the blob an input of convert.
+CheckpointFacts checkpoint_facts(const OpenedCheckpoint& checkpoint) {
+  CheckpointFacts facts;
+  facts.config = checkpoint.config_text;
+  facts.left_out = checkpoint.model.left_out;
+  if (checkpoint.model.style != Style::kLoaded) return facts;
+  facts.attributes = binding_attributes(checkpoint.source->attributes(), {});
+  facts.attributes.erase("layout");  // of the container, which the blob is not
+  return facts;
+}
+
+// A blob that is made from a blob names the checkpoint, not the other blob.
+void name_source(Source& source, SourceSummary& summary) {
+  if (const SourceOrigin* origin = source.origin()) {
+    summary.kind = origin->kind;
+    summary.fingerprint = origin->fingerprint;
+    summary.files = origin->files;
+    return;
+  }
+  summary.kind = source.kind();
+  summary.fingerprint = fingerprint_of(source);
+  for (const FileStatus& file : source.files()) {
+    summary.files.emplace_back(file.path.filename().string(), file.size);
+  }
+}
 
 // The part of the manifests that is the same for every rank.
 Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
@@ -43,15 +70,12 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   manifest.scale_fill = checkpoint.model.scale_fill;
   manifest.bias_dtype = checkpoint.model.bias_dtype;
   manifest.all_layers = !checkpoint.layers_chosen;
-  manifest.source.kind = checkpoint.source->kind();
+  manifest.checkpoint = checkpoint_facts(checkpoint);
   if (checkpoint.config) manifest.source.model_type = checkpoint.config->model_type;
   if (checkpoint.model.style == Style::kCompressedTensors) {
     manifest.source.activation = checkpoint.model.activation;
   }
-  manifest.source.fingerprint = fingerprint_of(*checkpoint.source);
-  for (const FileStatus& file : checkpoint.source->files()) {
-    manifest.source.files.emplace_back(file.path.filename().string(), file.size);
-  }
+  name_source(*checkpoint.source, manifest.source);
   manifest.compression = options.compression;
   if (manifest.compression.zstd) manifest.libzstd = zstd_library_version();
   manifest.warnings = checkpoint.model.warnings;

@@ -11,6 +11,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/layer_mark.hpp"
 #include "formats/blob/layout_facts.hpp"
+#include "formats/blob/restored_slots.hpp"
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -26,85 +27,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One slot that is restored, and the outputs that it comes from.
+// One slot of a layer that is restored, without its padding.
 struct Restored {
-  const Output* output = nullptr;
-  int64_t offset = 0;                 // of the output in the packed file's data
-  std::vector<const Output*> others;  // outputs that the inverse also reads
-  std::vector<int64_t> other_offsets;
+  const RestoredSlot* slot = nullptr;  // in PackedLayer::plan
   Assembly crop;
   SafetensorsTensor target;
 };
 
-// The packed outputs of one layer, with their places in the file.
 struct PackedLayer {
-  std::vector<Output> outputs;
-  std::vector<PlannedTensor> tensors;  // in file order
-  std::vector<Restored> restored;      // in the order of the unpacked file
-  std::vector<std::string> lost;
-
-  [[nodiscard]] int64_t offset_of(std::string_view output) const {
-    for (const PlannedTensor& tensor : tensors) {
-      if (outputs[tensor.output].name == output) return tensor.offset;
-    }
-    throw Error::internal(fmt::format("no output {}", output));
-  }
-  [[nodiscard]] const Output& output(std::string_view name) const {
-    return *std::ranges::find(outputs, name, &Output::name);
-  }
+  RestorePlan plan;
+  std::vector<Restored> restored;  // in the order of the unpacked file
 };
-
-// Throws Error::input unless the file holds what the layout writes for these sizes.
-void check_tensors(const PackedLayer& packed, const SafetensorsHeader& header) {
-  bool equal = packed.tensors.size() == header.tensors.size();
-  for (size_t i = 0; equal && i < packed.tensors.size(); ++i) {
-    equal = packed.tensors[i].name == header.tensors[i].name &&
-            packed.tensors[i].spec == header.tensors[i].spec &&
-            packed.tensors[i].offset == header.tensors[i].begin;
-  }
-  if (!equal) throw Error::input("the file's tensors are not those of its layout and sizes");
-}
 
 PackedLayer describe(const Manifest& manifest, const ManifestLayer& layer,
                      const SafetensorsHeader& header) {
   PackedLayer packed;
-  packed.outputs = outputs_of(manifest, layer);
-  packed.tensors = arrange_tensors(layer.prefix, packed.outputs, layer.loaded.dims.num_experts);
-  check_tensors(packed, header);
+  packed.plan = plan_restore(manifest, layer);
+  check_packed_tensors(packed.plan, header);
   LoadedSpec cropped = layer.loaded;
   cropped.dims.hidden_size = layer.hidden_size;
   cropped.dims.intermediate_size = manifest.rank.end - manifest.rank.begin;
   for (const PlannedTensor& target :
        arrange_tensors(layer.prefix, loaded_outputs(cropped), cropped.dims.num_experts)) {
     const Slot slot = *slot_from_name(target.name.substr(layer.prefix.size() + 1));
-    for (const Output& output : packed.outputs) {
-      if (output.slot != slot || !output.restores_slot) continue;
-      Restored restored;
-      restored.output = &output;
-      restored.offset = packed.offset_of(output.name);
-      if (output.combination) {
-        for (const std::string& name : output.combination->inverse_from) {
-          restored.others.push_back(&packed.output(name));
-          restored.other_offsets.push_back(packed.offset_of(name));
-        }
-      }
-      restored.crop = make_crop(layer.loaded, slot, manifest.order, cropped.dims.hidden_size,
-                                cropped.dims.intermediate_size);
-      restored.target.name = target.name;
-      restored.target.spec = target.spec;
-      packed.restored.push_back(std::move(restored));
-      if (!output.lost.empty()) {
-        packed.lost.push_back(fmt::format("{} is not exact: {}", output.name, output.lost));
-      }
-      break;
-    }
-  }
-  for (Slot slot : kAllSlots) {
-    if (layer.loaded.has(slot) && std::ranges::none_of(packed.restored, [&](const Restored& r) {
-          return r.output->slot == slot;
-        })) {
-      packed.lost.push_back(fmt::format("{} is not in the blob", slot_name(slot)));
-    }
+    Restored restored;
+    restored.slot = packed.plan.slot(slot);
+    if (restored.slot == nullptr) continue;
+    restored.crop = make_crop(layer.loaded, slot, manifest.order, cropped.dims.hidden_size,
+                              cropped.dims.intermediate_size);
+    restored.target.name = target.name;
+    restored.target.spec = target.spec;
+    packed.restored.push_back(std::move(restored));
   }
   return packed;
 }
@@ -117,10 +70,8 @@ struct RestoreJob {
 
 // Buffers of a job in flight.
 struct RestoreBuffers {
-  Buffer written;
-  std::vector<Buffer> others;
+  RestoreScratch scratch;
   Buffer loaded;
-  Buffer scratch;
   Buffer out;
   MutableBytes result;
   int64_t offset = 0;  // of `result` in the file
@@ -129,7 +80,7 @@ struct RestoreBuffers {
 std::vector<RestoreJob> cut_jobs(const PackedLayer& packed, int64_t num_experts) {
   std::vector<RestoreJob> jobs;
   for (size_t i = 0; i < packed.restored.size(); ++i) {
-    const Output& output = *packed.restored[i].output;
+    const Output& output = *packed.restored[i].slot->output;
     for (const UnitRange& range :
          cut_units(granule_count(output, num_experts), output.program.out_bytes(), 1, kJobBytes)) {
       jobs.push_back({i, range});
@@ -141,35 +92,22 @@ std::vector<RestoreJob> cut_jobs(const PackedLayer& packed, int64_t num_experts)
 RunMemory memory_of(const PackedLayer& packed) {
   RunMemory memory{.job_bytes = 1, .outputs = {}, .direction = Direction::kInverse};
   for (const Restored& restored : packed.restored) {
-    const int64_t job_bytes = 3 * restored.output->program.out_bytes() + kJobBytes;
+    const int64_t job_bytes = 3 * restored.slot->output->program.out_bytes() + kJobBytes;
     memory.job_bytes = std::max(memory.job_bytes, job_bytes);
-    memory.outputs.push_back(restored.output);
+    memory.outputs.push_back(restored.slot->output);
   }
   return memory;
 }
 
 void restore(const LayerReader& reader, const Restored& restored, const RestoreJob& job,
              RestoreBuffers& buffers) {
-  const Output& output = *restored.output;
-  const int64_t written_bytes = output.program.out_bytes();
-  const int64_t experts = output.experts_per_granule;
+  const int64_t experts = restored.slot->output->experts_per_granule;
   const int64_t loaded_bytes = experts * restored.crop.stored.bytes();
   const int64_t out_bytes = experts * restored.crop.loaded.bytes();
   buffers.result = buffers.out.get(job.granules.count * out_bytes);
-  buffers.others.resize(std::max(buffers.others.size(), restored.others.size()));
-  const MutableBytes scratch = buffers.scratch.get(scratch_bytes(output, Direction::kInverse));
   for (int64_t g = 0; g < job.granules.count; ++g) {
-    const MutableBytes written = buffers.written.get(written_bytes);
-    reader.read(restored.offset + (job.granules.first + g) * written_bytes, written);
-    std::vector<ConstBytes> others;
-    for (size_t i = 0; i < restored.others.size(); ++i) {
-      const int64_t bytes = restored.others[i]->program.out_bytes();
-      const MutableBytes other = buffers.others[i].get(bytes);
-      reader.read(restored.other_offsets[i] + (job.granules.first + g) * bytes, other);
-      others.push_back(other);
-    }
     const MutableBytes loaded = buffers.loaded.get(loaded_bytes);
-    run_inverse(output, written, others, loaded, scratch);
+    restore_granule(reader, *restored.slot, job.granules.first + g, buffers.scratch, loaded);
     for (int64_t e = 0; e < experts; ++e) {
       restored.crop.forward(
           loaded.subspan(static_cast<size_t>(e * restored.crop.stored.bytes()),
@@ -202,8 +140,8 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
     return describe(manifest, layer, reader.header());
   });
   // All layers of a rank lose the same, so a set holds each loss once.
-  for (const std::string& what : packed.lost) {
-    lost.insert(fmt::format("{}: {}", blob.string(), what));
+  for (const SlotLoss& loss : packed.plan.lost) {
+    lost.insert(fmt::format("{}: {}", blob.string(), loss.what));
   }
   const RunMemory memory = memory_of(packed);
   require_memory(limits, memory);

@@ -30,7 +30,7 @@ ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* ch
   }
   const ModelLayers& model = checkpoint->model;
   const ModelConfig* config = config_of(checkpoint);
-  if (config != nullptr && model.style != Style::kLoaded) {
+  if (config != nullptr && model.follows_checkpoint()) {
     facts.caller = find_caller(*request.rules, *config);
   }
   facts.family = model.family;
@@ -235,7 +235,7 @@ void check_servable(Conversion& conversion, const ConversionRequest& request) {
 // of a checkpoint cannot know of it.
 void check_defects(const Conversion& conversion, const ConversionRequest& request,
                    const OpenedCheckpoint* checkpoint) {
-  const bool loaded = checkpoint != nullptr && checkpoint->model.style == Style::kLoaded;
+  const bool loaded = checkpoint != nullptr && !checkpoint->model.follows_checkpoint();
   if (conversion.defects.empty() || request.allow_known_defects || loaded) return;
   throw Error::unsupported(conversion.defects.front())
       .hint("--allow-known-defects writes the reference's bytes all the same");

@@ -77,7 +77,10 @@ fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
   if (!fs::is_regular_file(path, ignored)) return path;
   fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const fs::path name = path.filename();
-  if (name == kConfigName || name == kManifestName || is_listed_file(path)) return directory;
+  const bool of_blob = name == kIndexName && fs::exists(directory / kManifestName, ignored);
+  if (name == kConfigName || name == kManifestName || of_blob || is_listed_file(path)) {
+    return directory;
+  }
   const std::optional<int64_t> number = layer_of(directory, name);
   if (!number) return path;
   if (layer && layer != number) {

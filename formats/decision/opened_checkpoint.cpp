@@ -11,8 +11,11 @@
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/config/config_json.hpp"
 #include "formats/decision/config_only.hpp"
+#include "formats/json/json_fields.hpp"
+#include "formats/json/strict_json.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/loaded_style.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
 namespace mxfp4 {
@@ -28,15 +31,59 @@ void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Fam
   model.never_rounds = caller->never_rounds;
 }
 
+// Takes over what a blob knows of its checkpoint. Throws Error::unsupported if the release loads what the
+// blob has not, because the release that it was made for does not load it.
+void take_over(ModelLayers& model, const SourceOrigin& origin, const RuleSet& rules) {
+  model.left_out = origin.left_out;
+  if (!model.left_out.contains("bias") || !rules.loader.loads_biases) return;
+  throw Error::unsupported(
+      fmt::format("{} loads the experts' biases, which the blob does not have: the "
+                  "release that it was made for does not load them",
+                  rules.name))
+      .hint("convert the checkpoint that it was made from");
+}
+
+// What an input in the loaded layout says of the checkpoint that it came from; empty if nothing. Its config
+// becomes the input's, unless the input has one.
+std::optional<LoadedOrigin> read_loaded_origin(OpenedCheckpoint& checkpoint) {
+  const auto& attributes = checkpoint.source->attributes();
+  const auto text = attributes.find(std::string(kCheckpointAttribute));
+  if (text == attributes.end()) return std::nullopt;
+  return in_context(fmt::format("attribute {}", kCheckpointAttribute), [&] {
+    const nlohmann::json json = parse_strict_json(text->second);
+    const JsonFields object(json);
+    const auto style = style_from_name(object.string("style"));
+    const auto loader = loader_from_name(object.string("loader"));
+    if (!style || !loader) throw Error::input("style, loader: not known to this program");
+    LoadedOrigin origin{*style, *loader, {}};
+    if (object.has("slice")) {
+      const JsonFields slice = object.object("slice");
+      origin.slice = {slice.integer("tp_rank"), slice.integer("tp_size"),
+                      slice.integer("intermediate_size"), slice.integer("begin")};
+    }
+    if (!checkpoint.config_text && object.has("config")) {
+      checkpoint.config_text = object.string("config");
+      checkpoint.config = parse_model_config(*checkpoint.config_text, checkpoint.path.string());
+    }
+    return std::optional(origin);
+  });
+}
+
 ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOptions& options,
-                        const RuleSet& rules) {
+                        const RuleSet& rules, const std::optional<LoadedOrigin>& loaded) {
   FindOptions find;
+  find.origin = loaded;
   find.style = options.style;
   find.family = options.family;
   find.generic_biases = rules.loader.loads_biases;
   find.unfilled_biases = rules.loader.creates_biases;
   find.attributes = checkpoint.source->attributes();
+  const SourceOrigin* origin = checkpoint.source->origin();
   find.partial = options.config_text.has_value();
+  find.experts_only = origin != nullptr;
+  if (origin != nullptr && !find.style && !checkpoint.config) {
+    find.style = style_from_name(origin->style);
+  }
   std::vector<NamedTensor> tensors;
   for (const SourceTensor& tensor : checkpoint.source->tensors()) {
     tensors.push_back({tensor.name, tensor.spec, tensor.file});
@@ -45,6 +92,8 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
   try {
     return in_file(checkpoint.path.string(), [&] {
       ModelLayers model = find_expert_layers(tensors, config, find);
+      describe_published(model, tensors);
+      if (origin != nullptr) take_over(model, *origin, rules);
       if (model.layers.empty()) {
         throw Error::input(
             fmt::format("no MXFP4 expert layers among its {} tensors", tensors.size()));
@@ -84,8 +133,10 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
                                            : config_path(*checkpoint.source, checkpoint.path);
     checkpoint.config = parse_model_config(*checkpoint.config_text, file.string());
   }
-  checkpoint.model = find_layers(checkpoint, options, rules);
-  if (checkpoint.config && checkpoint.model.style != Style::kLoaded) {
+  const std::optional<LoadedOrigin> origin =
+      in_file(checkpoint.path.string(), [&] { return read_loaded_origin(checkpoint); });
+  checkpoint.model = find_layers(checkpoint, options, rules, origin);
+  if (checkpoint.config && checkpoint.model.follows_checkpoint()) {
     for (std::string& warning : model_class_warnings(*checkpoint.config_text)) {
       checkpoint.model.warnings.push_back(std::move(warning));
     }
@@ -97,7 +148,8 @@ OpenedCheckpoint open_checkpoint(std::shared_ptr<Source> source, const Checkpoin
   }
   const size_t all_layers = checkpoint.model.layers.size();
   select_layers(checkpoint.model, options.layers);
-  checkpoint.layers_chosen = !options.layers.empty();
+  const SourceOrigin* blob = checkpoint.source->origin();
+  checkpoint.layers_chosen = !options.layers.empty() || (blob != nullptr && !blob->all_layers);
   checkpoint.layers_left_out = all_layers - checkpoint.model.layers.size();
   return checkpoint;
 }

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/os/file.hpp"
@@ -28,6 +30,16 @@ struct SourceTensor {
   std::string file;  // for messages
   // Where the bytes begin in `file`, if they lie there one behind another, as they are.
   std::optional<int64_t> file_offset{};
+};
+
+// Where tensors came from that a container holds in another form than theirs: a blob.
+struct SourceOrigin {
+  std::string kind;                                      // of the checkpoint's container
+  std::string fingerprint;                               // of the checkpoint
+  std::vector<std::pair<std::string, int64_t>> files{};  // of the checkpoint: name, bytes
+  std::string style{};                                   // by name, as it was found or given
+  bool all_layers = true;            // false: some of the checkpoint's layers are not here
+  std::set<std::string> left_out{};  // experts' fields that it has and this source has not: "bias"
 };
 
 // Everything about the tensors (names, dtypes, shapes, that their bytes lie inside the files) is
@@ -71,6 +83,9 @@ class Source {
   [[nodiscard]] virtual std::optional<std::string> config_json() const = 0;
   // Every file that was opened, configuration included.
   [[nodiscard]] virtual const std::vector<FileStatus>& files() const = 0;
+
+  // Of a source that is made from another one; null for a checkpoint.
+  [[nodiscard]] virtual const SourceOrigin* origin() const { return nullptr; }
 
   // What the user should know of the container although it can be read.
   [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }

@@ -45,6 +45,20 @@ void copy_row(const std::byte* in, DType from, int64_t bytes, std::byte* out, DT
   }
 }
 
+// The inverse of copy_row where that was exact: BF16 or F16 that was widened to F32.
+void narrow_row(const std::byte* in, DType from, int64_t bytes, std::byte* out, DType to) {
+  for (int64_t i = 0; i < bytes / dtype_bytes(from); ++i) {
+    const auto word = read<uint32_t>(in + i * dtype_bytes(from));
+    // F16's NaNs keep their payloads in the upper bits of F32's, which rounding would not.
+    const bool nan = (word & 0x7FFFFFFFU) > 0x7F800000U;
+    const auto f16 =
+        nan ? static_cast<uint16_t>((word >> 16 & 0x8000U) | 0x7C00U | (word >> 13 & 0x3FFU))
+            : f16_from_f32(word);
+    const auto half = to == DType::kBF16 ? static_cast<uint16_t>(word >> 16) : f16;
+    std::memcpy(out + i * dtype_bytes(to), &half, sizeof(half));
+  }
+}
+
 bool is_bias(Slot slot) { return slot == Slot::kW13Bias || slot == Slot::kW2Bias; }
 bool is_input_scale(Slot slot) {
   return slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
@@ -132,6 +146,26 @@ void Assembly::forward(ConstBytes in, MutableBytes out) const {
     }
   }
   pad(done, loaded.bytes());
+}
+
+void Assembly::backward(ConstBytes in, MutableBytes out) const {
+  if (static_cast<int64_t>(out.size()) != stored.bytes() ||
+      static_cast<int64_t>(in.size()) != loaded.bytes()) {
+    throw Error::internal("an assembly was given buffers of other sizes");
+  }
+  const bool widened = from != to && to == DType::kF32;
+  for (const CopyRect& rect : rects) {
+    const int64_t columns = rect.col_bytes / dtype_bytes(from) * dtype_bytes(to);
+    for (int64_t row = 0; row < rect.rows; ++row) {
+      const std::byte* source = in.data() + (rect.to_row + row) * loaded.row_bytes;
+      std::byte* target = out.data() + (rect.from_row + row) * stored.row_bytes + rect.from_col;
+      if (widened) {
+        narrow_row(source, to, columns, target, from);
+      } else {
+        copy_row(source, to, columns, target, from);
+      }
+    }
+  }
 }
 
 Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot slot,

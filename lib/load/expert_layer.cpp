@@ -190,13 +190,6 @@ int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
   });
 }
 
-// The engine's path of a module, for the styles whose loader renames it; else empty.
-std::string engine_path(Style style, int64_t index) {
-  if (style == Style::kGptOssOriginal) return fmt::format("model.layers.{}.mlp.experts", index);
-  if (style == Style::kDeepseekV4) return fmt::format("model.layers.{}.ffn.experts", index);
-  return {};
-}
-
 // The reason why a layer's experts are not MXFP4, from its config or its tensors; empty if they are.
 std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* config) {
   const ModuleQuantization* rule =
@@ -367,7 +360,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.num_experts = model.layers.front().dims.num_experts;
   model.rest = std::move(found.rest);
   model.warnings = std::move(found.warnings);
-  if (config != nullptr) {
+  if (config != nullptr && !options.experts_only) {
     const LayerCheck check{row, tensors, model.rest, options.partial};
     check_layers(*config, check, model.layers, model.warnings);
   }

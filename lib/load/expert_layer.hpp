@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "lib/core/backend.hpp"
 #include "lib/core/layer.hpp"
 #include "lib/core/model_config.hpp"
+#include "lib/load/published.hpp"
 
 namespace mxfp4 {
 
@@ -48,6 +50,8 @@ struct ExpertLayer {
   bool draft = false;         // a draft stage, by its name: numbered after the model's layers
   LayerDims dims;             // of the whole layer, as stored; E is the layer's own
   std::array<SlotSource, kAllSlots.size()> slots;
+  // How the checkpoint stores it; empty: not known, or in a form that a blob cannot keep.
+  std::optional<PublishedLayer> published{};
 
   [[nodiscard]] const SlotSource& slot(Slot s) const { return slots[static_cast<size_t>(s)]; }
   [[nodiscard]] bool has(Slot s) const { return !slot(s).experts.empty(); }
@@ -83,6 +87,22 @@ enum class Loader : uint8_t {
 [[nodiscard]] std::string_view loader_name(Loader loader);  // "gpt_oss_stacked", ...
 [[nodiscard]] std::optional<Loader> loader_from_name(std::string_view name);
 
+// A tensor-parallel rank's part of a layer whose loaded tensors are the input.
+struct LoadedSlice {
+  int64_t tp_rank = 0;
+  int64_t tp_size = 1;
+  int64_t intermediate_size = 0;  // of the whole layer
+  int64_t begin = 0;              // of the part
+  friend bool operator==(const LoadedSlice&, const LoadedSlice&) = default;
+};
+
+// The checkpoint that an input in the loaded layout came from: its rules hold for the input, too.
+struct LoadedOrigin {
+  Style style = Style::kLoaded;
+  Loader loader = Loader::kLoaded;
+  std::optional<LoadedSlice> slice{};  // empty: not a part of the intermediate dimension
+};
+
 // A checkpoint's MoE layers and how its style's loader treats them.
 struct ModelLayers {
   Style style = Style::kLoaded;
@@ -95,12 +115,17 @@ struct ModelLayers {
   DType bias_dtype = DType::kBF16;        // in the loaded layout
   bool rounds = true;                     // false: the style's method never rounds sizes
   std::optional<Backend> never_rounds{};  // a backend for which it does not
+  std::optional<LoadedOrigin> origin{};   // of an input in the loaded layout that says so
   bool splits_experts = true;             // false: the input is one expert-parallel rank's already
   bool splits_intermediate = true;        // false: I may hold padding or be one rank's already
   int64_t num_experts = 0;                // of the first layer, and of most; others have their own
   std::vector<ExpertLayer> layers;        // ascending index; perhaps some of the model's only
   std::vector<size_t> rest;               // indices of all tensors that are not ours
+  std::set<std::string> left_out;         // of the rest: experts' "bias", "input_scale", not loaded
   std::vector<std::string> warnings;
+
+  // Whether a checkpoint's rules hold: false for an input in the loaded layout that does not say whose.
+  [[nodiscard]] bool follows_checkpoint() const { return style != Style::kLoaded || origin; }
 };
 
 struct FindOptions {
@@ -109,9 +134,13 @@ struct FindOptions {
   bool generic_biases = false;     // the generic loader loads biases, where there are some
   bool unfilled_biases = true;     // a style's biases that are created and never filled are there
   std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
+  std::optional<LoadedOrigin> origin{};             // of an input in the loaded layout
   // The config describes a whole model, and the tensors may be a part of it (--model-config): layers
   // that are not there are a warning, not an error.
   bool partial = false;
+  // The tensors are experts only, and a conversion of the whole model found the layers complete: their
+  // number is not compared with the config's.
+  bool experts_only = false;
 };
 
 // Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks

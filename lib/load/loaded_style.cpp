@@ -11,15 +11,16 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
+#include "lib/load/module_rules.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
 namespace {
 
 // The attributes that decide how bytes are read. `layout` is read by the container's own code.
-constexpr std::array<std::string_view, 10> kBinding = {
-    "layout",  "family",  "w13_order",   "bias_dtype",        "scale_fill",
-    "tp_size", "ep_size", "num_experts", "intermediate_size", "hidden_size"};
+constexpr std::array<std::string_view, 11> kBinding = {
+    "layout",  "family",      "w13_order",         "bias_dtype",  "scale_fill",        "tp_size",
+    "ep_size", "num_experts", "intermediate_size", "hidden_size", kCheckpointAttribute};
 
 constexpr size_t kNoTensor = std::numeric_limits<size_t>::max();
 
@@ -300,6 +301,47 @@ void number_layers(ModelLayers& model, const ModelConfig* config) {
             [](const ExpertLayer& a, const ExpertLayer& b) { return a.index < b.index; });
 }
 
+// The activation key of the rule that the first layer's experts fall under.
+std::string activation_of_origin(const ModelLayers& model, const StyleRow& row,
+                                 const ModelConfig& config) {
+  if (!config.quantization) return {};
+  const std::string& prefix = model.layers.front().prefix;
+  for (const ProjectionWord& projection : row.projections) {
+    ExpertTensorName name;
+    name.module = prefix;
+    name.word = projection.word;
+    const ModuleQuantization* rule =
+        find_rule(*config.quantization, prefix, linear_name(row, name));
+    if (rule != nullptr && rule->refusal.empty()) return rule->activation;
+  }
+  return config.quantization->activation;
+}
+
+// Follows the rules of the checkpoint that the tensors came from.
+void follow_origin(ModelLayers& model, const ModelConfig* config, const LoadedOrigin& origin) {
+  const StyleRow* row = find_style_row(origin.style, origin.loader);
+  if (row == nullptr) {
+    throw Error::input(fmt::format("attribute {}: style {} with loader {}", kCheckpointAttribute,
+                                   style_name(origin.style), loader_name(origin.loader)));
+  }
+  model.origin = origin;
+  model.loader = origin.loader;
+  model.rounds = row->rounds;
+  model.never_rounds = row->never_rounds;
+  if (config != nullptr) model.activation = activation_of_origin(model, *row, *config);
+  for (ExpertLayer& layer : model.layers) {
+    layer.engine_prefix = engine_path(origin.style, layer.index);
+    if (!origin.slice) continue;
+    const LoadedSlice& slice = *origin.slice;
+    const bool fits =
+        slice.tp_rank < slice.tp_size && slice.intermediate_size <= (int64_t{1} << 22) &&
+        checked_add(slice.begin, layer.dims.intermediate_size) <= slice.intermediate_size;
+    if (fits) continue;
+    throw Error::input(fmt::format("attribute {}: its slice does not hold {}", kCheckpointAttribute,
+                                   layer.prefix));
+  }
+}
+
 }  // namespace
 
 bool has_loaded_names(const std::vector<NamedTensor>& tensors) {
@@ -360,6 +402,7 @@ ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors, const Mo
     check_config(model, *config);
     model.activation = config->quantization ? config->quantization->activation : "";
   }
+  if (options.origin) follow_origin(model, config, *options.origin);
   return model;
 }
 

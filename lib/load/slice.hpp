@@ -53,6 +53,9 @@ struct Assembly {
   [[nodiscard]] bool identity() const;
   // Writes every byte of `out` (loaded.bytes()) from `in` (stored.bytes()).
   void forward(ConstBytes in, MutableBytes out) const;
+  // The inverse: writes to `out` (stored.bytes()) what forward() took from it, from `in`
+  // (loaded.bytes()), and leaves the rest of `out` as it is. Exact where forward() was.
+  void backward(ConstBytes in, MutableBytes out) const;
 };
 
 // Rounds the sizes of one rank: given unpadded H and I per rank, the sizes the backend wants.

@@ -188,6 +188,18 @@ bool is_gpt_oss(const ModelConfig& config) {
 
 std::span<const StyleRow> style_rows() { return kRows; }
 
+const StyleRow* find_style_row(Style style, Loader loader) {
+  const auto found = std::ranges::find_if(
+      kRows, [&](const StyleRow& row) { return row.style == style && row.loader == loader; });
+  return found == kRows.end() ? nullptr : &*found;
+}
+
+std::string engine_path(Style style, int64_t layer) {
+  if (style == Style::kGptOssOriginal) return fmt::format("model.layers.{}.mlp.experts", layer);
+  if (style == Style::kDeepseekV4) return fmt::format("model.layers.{}.ffn.experts", layer);
+  return {};
+}
+
 bool row_allowed(const StyleRow& row, const ModelConfig& config) {
   const bool told = !config.quantization_only;  // else the names decide
   const bool mixed = config.quantization && config.quantization->routed_experts == "mxfp4";

@@ -68,7 +68,7 @@ _mxfp4_repack_flags() {
       echo $every --revision --target --arch --moe-backend --libs --env --tp-size --pcp-size --dp-size \
         --enable-expert-parallel --all2all-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
     diff) echo $every $resources ;;
-    unpack) echo $every $resources --output --force ;;
+    unpack) echo $every $resources --output --as-published --force ;;
     finalize) echo $every $resources --model-card ;;
     list) echo $every --revision ;;
     completion) echo --help ;;

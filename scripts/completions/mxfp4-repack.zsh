@@ -117,6 +117,7 @@ _mxfp4_repack() {
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \
             '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:blob:_directories' ;;
+            '--as-published[the names and shards of the checkpoint]' \
         finalize) _arguments $every $resources '--model-card[README.md for a model hub]' '1:blob:_directories' ;;
         list)
           _arguments $every \

@@ -72,8 +72,10 @@ for path in out out/mxfp4_repack; do
 done
 expect_exit 0 "$BIN" unpack out -o loaded
 [ -f loaded/layer-00001.safetensors ] || fail 'nothing was unpacked'
-expect_exit 3 "$BIN" convert out -o again "${flags[@]}"
-expect_one_error 'already packed'
+expect_exit 0 "$BIN" convert out -o again "${flags[@]}"
+for layer in out/mxfp4_repack/layer-*; do cmp "$layer" "again/${layer##*/}" || fail 'a blob in its model directory converts to other layers'; done
+expect_exit 4 "$BIN" convert out -o never "${flags[@]}" --include-rest
+expect_one_error 'include-rest: the input is a blob'
 
 # Layers chosen, ranks: the rest is whole, and there once.
 expect_exit 0 "$BIN" convert input -o ranks "${flags[@]}" --include-rest --layers 1 --tp-size 2

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy
 
-DTYPES = {"U8": "u1", "I8": "i1", "U16": "u2", "BF16": "u2", "F16": "f2", "F32": "f4", "I32": "i4",
+DTYPES = {"U8": "u1", "I8": "i1", "U16": "u2", "BF16": "u2", "F16": "f2", "F32": "f4", "I32": "i4", "I64": "i8",
           "F8_E4M3": "u1", "F8_E8M0": "u1", "F4": "u1"}
 
 

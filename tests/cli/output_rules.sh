@@ -25,9 +25,7 @@ expect_exit 0 "$BIN" convert "$model" -o empty --arch sm90
 expect_exit 5 "$BIN" unpack before -o empty
 expect_one_error 'empty: exists and is not empty$'
 
-# A blob is not a checkpoint.
-expect_exit 3 "$BIN" convert before -o twice --arch sm90
-expect_one_error 'already packed'
+# A layer file of a blob is not a checkpoint (a blob is: tests/cli/blob_input.sh).
 expect_exit 3 "$BIN" convert before/layer-00000.safetensors.zst -o twice --arch sm90
 expect_one_error 'layer-00000.safetensors.zst: already packed: a layer file that this program wrote$'
 echo text >text && zstd -q text

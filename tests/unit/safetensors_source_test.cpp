@@ -280,7 +280,8 @@ TEST_F(SafetensorsSource, OtherFilesOfALoadedInputNeedNotState) {
   EXPECT_EQ(refusal(), "accepted");
 }
 
-TEST_F(SafetensorsSource, RefusesWhatIsAlreadyPacked) {
+// A blob is opened as its checkpoint, by its manifest.
+TEST_F(SafetensorsSource, RefusesLayersThatArePackedAndReadsManifests) {
   write_tensors("layer-00000.safetensors", {"a"}, 'x', {{"mxfp4_repack.layout", "xpu/1"}});
   EXPECT_EQ(refusal(),
             "layer-00000.safetensors: already packed: a layer file that this program wrote");
@@ -291,7 +292,7 @@ TEST_F(SafetensorsSource, RefusesWhatIsAlreadyPacked) {
     fs::create_directories(dir_ / place);
     write(std::string(place) + "/mxfp4_repack.json", "{}");
     write_tensors("rest-00000.safetensors", {"a"});
-    EXPECT_NE(refusal().find("already packed: holds mxfp4_repack.json"), std::string::npos);
+    EXPECT_NE(refusal().find("mxfp4_repack.json: manifest_xxh3_128: missing"), std::string::npos);
   }
 }
 

@@ -27,7 +27,28 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _loaded_metadata(manifest: Mapping[str, Any], sizes: Mapping[str, Any]) -> Dict[str, str]:
+def _origin(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    """The attribute that says which checkpoint a loaded layer came from; "" if nobody knows."""
+    facts, rank = manifest.get("checkpoint", {}), manifest["rank"]
+    if manifest["model"]["style"] == "loaded":
+        if "checkpoint" not in facts.get("attributes", {}):
+            return ""
+        found = json.loads(facts["attributes"]["checkpoint"])
+    elif "published" not in entry:
+        return ""
+    else:
+        found = {"style": manifest["model"]["style"], "loader": manifest["model"]["loader"]}
+        if "config" in facts:
+            found["config"] = facts["config"]
+    if rank["tp_size"] > 1 and "published" in entry:
+        found["slice"] = {"tp_rank": rank["tp_rank"], "tp_size": rank["tp_size"],
+                          "intermediate_size": entry["published"]["intermediate_size"],
+                          "begin": rank["intermediate_range"][0]}
+    return _compact(found)
+
+
+def _loaded_metadata(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Dict[str, str]:
+    sizes = entry["sizes"]
     rank, fill = manifest["rank"], manifest["model"]["scale_fill"]
     found = {"hidden_size": str(sizes["hidden_size"]),
              "intermediate_size": str(sizes["intermediate_size"])}
@@ -38,6 +59,8 @@ def _loaded_metadata(manifest: Mapping[str, Any], sizes: Mapping[str, Any]) -> D
         found["scale_fill"] = str(fill)
     if sizes["bias"]:
         found["bias_dtype"] = sizes["bias"]
+    if _origin(manifest, entry):
+        found["checkpoint"] = _origin(manifest, entry)
     return found
 
 
@@ -46,7 +69,7 @@ def _metadata(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Dict[str
     found = {"format": "pt", "family": manifest["target"]["family"],
              "w13_order": manifest["model"]["w13_order"]}
     if manifest["layout"] == "loaded":
-        found.update(_loaded_metadata(manifest, entry["sizes"]))
+        found.update(_loaded_metadata(manifest, entry))
     else:
         storage = {tensor["name"]: tensor["storage"] for tensor in entry["tensors"]}
         found.update({

@@ -177,7 +177,11 @@ _LAYER = _object(
         ("bias", _or_null(_one_of(_DTYPES))), ("input_scales", _flag))),
     ("tensors", _objects(_object(
         ("name", _text), ("dtype", _one_of(_DTYPES)), ("shape", _list_of(int)), ("xxh3_128", _checksum),
-        ("storage", _STORAGE)))))
+        ("storage", _STORAGE)))),
+    ("published", _object(
+        ("intermediate_size", _size), ("experts", _size),
+        ("tensors", _objects(_object(("name", _text), ("dtype", _one_of(_DTYPES)), ("shape", _list_of(int))))),
+        ("files", _objects(_object(("file", _plain_name), ("tensors", _size))))), None))
 _MANIFEST = _object(
     ("format", _text), ("format_version", _size), ("tool_version", _text), ("revision", _text),
     ("vllm_commit", _text), ("layout", _text), ("kernel_library", _some_text, None),
@@ -204,6 +208,8 @@ _MANIFEST = _object(
     ("layers", _objects(_LAYER)),
     ("rest", _objects(_object(("file", _plain_name), ("size", _size), ("xxh3_128", _checksum)), 1),
      None),
+    ("checkpoint", _object(
+        ("config", _text, None), ("attributes", _sorted_map(_text), None), ("left_out", _list_of(str), None)), None),
     ("source", _object(
         ("kind", _text), ("model_type", _some_text, None), ("activation", _some_text, None),
         ("fingerprint", _some_text, None),

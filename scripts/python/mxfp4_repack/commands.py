@@ -108,9 +108,10 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class Restoration:
-    """What unpack() wrote: the loaded layout."""
+    """What unpack() wrote: the loaded layout, or the experts as the checkpoint has them."""
 
     output: str
+    as_published: bool
     num_ranks: int
     num_layer_files: int
     data_bytes: int
@@ -175,7 +176,8 @@ def diff(first: PathLike, second: PathLike, *, progress: Optional[Progress] = No
 
 def unpack(blob: PathLike, output: PathLike, *, progress: Optional[Progress] = None,
            **flags: "Unpack[known.UnpackFlags]") -> Restoration:
-    """Writes the loaded layout of `blob` into the directory `output`."""
+    """Writes the loaded layout of `blob` into the directory `output`; as_published=True: the experts as the
+    checkpoint has them."""
     return _typed(Restoration, _run("unpack", [_path(blob), "--output=" + _path(output)], flags, progress))
 
 

@@ -112,3 +112,4 @@ class FinalizeFlags(CardFlags, RunFlags, total=False):
 
 class ListFlags(RevisionFlags, total=False):
     pass
+    as_published: bool

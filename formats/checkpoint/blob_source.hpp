@@ -1,0 +1,32 @@
+// A blob as the checkpoint that it was made from: the experts' tensors by the checkpoint's own names,
+// types and shapes, restored from the layers of all ranks when they are read. So a blob is converted
+// again without the checkpoint, in one pass.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/source/source.hpp"
+
+namespace mxfp4 {
+
+// The file of a tensor is the checkpoint's; where the checkpoint was not made of safetensors files, one for each
+// layer. The kind of such a source; Source::origin() names the checkpoint's.
+inline constexpr std::string_view kBlobKind = "blob";
+
+struct BlobSource {
+  std::unique_ptr<Source> source;
+  // What differs from the checkpoint's own tensors, one line each: a layout that keeps other numbers,
+  // biases that the engine's loader rounds. A conversion makes the same of them where only biases differ.
+  std::vector<std::string> lost{};
+  bool exact = true;  // false: a conversion of the source may differ from one of the checkpoint
+  bool whole = true;  // false: some tensors cannot be read
+};
+
+// Opens the blob at `path` with all its ranks. Reads manifests, no layer files. Throws Error::input for
+// a damaged blob, missing ranks, and blobs of older versions, which do not keep the names.
+[[nodiscard]] BlobSource open_blob_source(const std::filesystem::path& path);
+
+}  // namespace mxfp4

@@ -1,0 +1,31 @@
+# A blob is a checkpoint: converting a blob gives the blob that converting the checkpoint gives, file by file, for
+# every style and many targets; unpack --as-published gives the checkpoint's own experts; and what unpack writes
+# converts to the same layers.
+need_numpy
+mkdir styles
+(cd styles && "$python" "$SOURCE_DIR/tests/cli/blob_input.py" "$BIN" "$TESTDATA/ingest" "$SOURCE_DIR/scripts/make-checkpoint")
+
+# Some ranks, one rank, an older blob, another's rest.
+convert_quietly "$TESTDATA/ingest/gptoss_hf" -o two --arch sm90 --tp-size 2
+expect_exit 3 "$BIN" convert two/rank-01-of-02 -o out --arch sm90
+expect_one_error 'one of 2 ranks'
+rm -r two/rank-01-of-02
+expect_exit 3 "$BIN" convert two -o out --arch sm90
+expect_one_error '1 of 2 ranks is here; rank 1 is not'
+[ ! -e out ] || fail 'something was written'
+convert_quietly "$TESTDATA/ingest/gptoss_hf" -o one --arch sm90
+expect_exit 4 "$BIN" convert one -o out --arch sm90 --include-rest
+expect_one_error 'the input is a blob, and only a checkpoint has the rest'
+expect_exit 5 "$BIN" convert one -o one/again --arch sm90
+[ ! -e out ] || fail 'something was written'
+
+# A damaged layer is found before its bytes are used, and nothing is left.
+cp -r one hurt
+printf x | dd of="$(ls hurt/layer-00000*)" bs=1 seek=5000 conv=notrunc 2>/dev/null
+expect_exit 3 "$BIN" convert hurt -o out --arch sm100
+expect_exit 3 "$BIN" unpack hurt -o published --as-published
+[ ! -e published ] || fail 'a part of the experts was left'
+
+# What the layout does not keep is said, and not made up.
+expect_exit 0 "$BIN" explain one --arch sm100
+grep -q '^FLASHINFER_TRTLLM' stdout || fail 'explain does not answer for a blob'
