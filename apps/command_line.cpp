@@ -141,6 +141,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       "mxfp4-repack explain gpt-oss-120b/ --arch H200 --all\n"
       "mxfp4-repack explain --arch sm120 --moe-backend triton\n"
       "mxfp4-repack explain model/ --arch sm90 --history\n"
+      "mxfp4-repack explain model/ --fleet fleet.txt --html fleet.html\n"
       "mxfp4-repack explain model/ --arch sm90 --against 0.28.0");
   CLI::Option* input = command->add_option(kInputName, options.input.path,
                                            "Checkpoint; without one the flags decide");
@@ -162,6 +163,14 @@ void declare_explain(CLI::App& app, CommandLine& line) {
       ->group("Question");
   command->add_option("--batch", options.batch, "Answer JSON lines; - is stdin")
       ->option_text("FILE|-")
+      ->group("Question");
+  command
+      ->add_option("--fleet", options.fleet,
+                   "Every release for each deployment of a file, a line NAME: [--blob OUT] FLAGS")
+      ->option_text("FILE")
+      ->group("Question");
+  command->add_option("--html", options.html, "With --fleet: write the table as a page, too")
+      ->option_text("FILE")
       ->group("Question");
   add_machine_flags(*command, options.deployment);
   add_parallel_flags(*command, options.deployment);
@@ -245,6 +254,10 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
   command->add_option("-o,--output", line.unpack.output, "Directory to write")
       ->required()
       ->option_text("DIR");
+  command
+      ->add_flag("--as-published", line.unpack.as_published,
+                 "The checkpoint's own names, types, shapes and shards")
+      ->group("What is written");
   command->add_flag("-f,--force", line.unpack.force, "Replace an earlier result in DIR")
       ->group("What is written");
   add_resource_flags(*command, line.unpack.resources);
@@ -254,10 +267,6 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
   });
 }
 
-  command
-      ->add_flag("--as-published", line.unpack.as_published,
-                 "The checkpoint's own names, types, shapes and shards")
-      ->group("What is written");
 void declare_finalize(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand(
       "finalize", "After convert --shard runs: check all files, write the manifest");

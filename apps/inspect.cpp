@@ -7,6 +7,7 @@
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
+#include "apps/html_page.hpp"
 #include "apps/inspect_html.hpp"
 #include "apps/inspect_layers.hpp"
 #include "apps/inspect_tensors.hpp"
@@ -260,7 +261,7 @@ void write_page(const InspectOptions& asked, const std::vector<std::filesystem::
     ranks.push_back(
         {name.string(), manifests[i], blob_tensors(blobs[i], manifests[i], std::nullopt)});
   }
-  write_blob_page(asked.html, blob_page(asked.input.path, ranks));
+  write_html_page(asked.html, blob_page(asked.input.path, ranks));
 }
 
 std::string_view serves_word(Fit fit) {

@@ -22,7 +22,4 @@ struct PageRank {
 [[nodiscard]] std::string blob_page(const std::filesystem::path& blob,
                                     const std::vector<PageRank>& ranks);
 
-// Writes the page. Throws Error::output, also if `file` exists and is not such a page.
-void write_blob_page(const std::filesystem::path& file, const std::string& page);
-
 }  // namespace mxfp4

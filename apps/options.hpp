@@ -144,7 +144,9 @@ struct ExplainOptions {
   bool history = false;               // every revision's answer
   std::vector<std::string> defaults;  // Defaults::words(), for -v
   std::string batch;
-  bool all = false;  // every backend
+  bool all = false;             // every backend
+  std::filesystem::path fleet;  // a file of deployments, one a line; empty: one deployment
+  std::filesystem::path html;   // with `fleet`: page to write
 };
 
 struct VerifyOptions {
@@ -170,9 +172,9 @@ struct UnpackOptions {
   std::filesystem::path output;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
   bool force = false;
+  bool as_published = false;  // the checkpoint's own names, types, shapes and shards
 };
 
-  bool as_published = false;  // the checkpoint's own names, types, shapes and shards
 struct ListOptions {
   std::string what;
   std::string name;  // of one layout, or of a family of them; empty: all

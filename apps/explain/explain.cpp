@@ -4,9 +4,11 @@
 
 #include "apps/commands.hpp"
 #include "apps/explain/explain_against.hpp"
+#include "apps/explain/explain_fleet.hpp"
 #include "apps/explain/explain_history.hpp"
 #include "apps/explain/explain_next.hpp"
 #include "apps/explain/explain_report.hpp"
+#include "apps/explain/explain_side.hpp"
 #include "apps/explain/planned_manifest.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
@@ -19,13 +21,6 @@
 
 namespace mxfp4 {
 namespace {
-
-// The part of the question that does not depend on the rules.
-struct ExplainCall {
-  const ExplainOptions& options;
-  bool plans = false;                // show one rank's planned manifest
-  std::shared_ptr<Source> source{};  // opened when it is first needed; null without a checkpoint
-};
 
 // Weights, or where there are none only the config.
 std::shared_ptr<Source> open_input(const CheckpointOptions& input) {
@@ -70,15 +65,6 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
   return e;
 }
 
-// An error is part of the answer: the question may have a name that only the other revision knows.
-Side explain_side(const RuleSet& rules, ExplainCall& call) {
-  try {
-    return {rules, explain(request_from(call.options.deployment, rules), call)};
-  } catch (const Error& error) {
-    return {rules, Explanation(), error};
-  }
-}
-
 // The exit code is the one of explain without --against.
 int explain_against(const RuleSet& rules, ExplainCall& call, const Console& console) {
   const Side here = explain_side(rules, call);
@@ -116,7 +102,23 @@ int explain_history(ExplainCall& call, const Console& console) {
 
 }  // namespace
 
+Side explain_side(const RuleSet& rules, ExplainCall& call) {
+  try {
+    return {rules, explain(request_from(call.options.deployment, rules), call)};
+  } catch (const Error& error) {
+    return {rules, Explanation(), error};
+  }
+}
+
 int run_explain(const ExplainOptions& options, const Console& console) {
+  if (!options.html.empty() && options.fleet.empty()) {
+    throw Error::usage("--html: of no use without --fleet");
+  }
+  if (!options.fleet.empty()) {
+    require_useful(options.given, {"--fleet", "--html", kInputName, "--style", "--model-config"},
+                   "with --fleet, whose lines have the flags of a deployment");
+    return explain_fleet(options, console);
+  }
   if (options.history) {
     if (!options.deployment.revision.empty()) {
       throw Error::usage("--revision: of no use with --history, which shows every revision");

@@ -42,7 +42,7 @@ _mxfp4_repack_values() {
     --memory) echo 256MiB 1GiB 4GiB 0.5GiB 8GB ;;
     --env) echo VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS= ;;
     --num-redundant-experts | --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
-    --target | --quantization-config | --model-config | --against | --batch | --html | -o | --output)
+    --target | --quantization-config | --model-config | --against | --batch | --fleet | --html | -o | --output)
       return 2 ;;
     *) return 3 ;;
   esac
@@ -62,7 +62,7 @@ _mxfp4_repack_flags() {
       echo $every $machine $resources --output --compress --level --emit \
         --include-rest --model-card --dry-run --shard --resume --check --force ;;
     inspect) echo $every $machine --tensors --layer --html ;;
-    explain) echo $every $machine --against --all --batch --history ;;
+    explain) echo $every $machine --against --all --batch --fleet --history --html ;;
     verify) echo $every $resources --against --style --model-config --some-ranks ;;
     fits)
       echo $every --revision --target --arch --moe-backend --libs --env --tp-size --pcp-size --dp-size \

@@ -81,6 +81,8 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from unpack" -l as-published
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l against -r -F -d 'Checkpoint to compare with'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from verify" -l some-ranks -d 'Ranks may be missing'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l against -x -d 'What another revision decides differently'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l fleet -r -F -d 'File of deployments'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l html -r -F -d 'Page of the fleet'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l history -d 'Every release: backend, sizes, blobs'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from explain" -l all -d 'Every backend and how to get it'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from inspect" -l tensors -d 'List the tensors of all layers'

@@ -100,6 +100,8 @@ _mxfp4_repack() {
           _arguments $every $deployment $machine \
             '--against=[what another revision decides differently]:revision:' \
             '--history[every release: backend, sizes, blobs]' \
+            '--fleet=[file of deployments]:file:_files' \
+            '--html=[page of the fleet]:file:_files' \
             '--all[every backend and how to get it]' \
             '--batch=[answer JSON lines]:file:_files' \
             '1:checkpoint:_files' ;;
@@ -115,9 +117,9 @@ _mxfp4_repack() {
         unpack)
           _arguments $every $resources \
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \
+            '--as-published[the names and shards of the checkpoint]' \
             '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:blob:_directories' ;;
-            '--as-published[the names and shards of the checkpoint]' \
         finalize) _arguments $every $resources '--model-card[README.md for a model hub]' '1:blob:_directories' ;;
         list)
           _arguments $every \

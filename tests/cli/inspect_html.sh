@@ -40,7 +40,13 @@ for rank in ranks:
     assert f"Tensors of {os.path.basename(rank['path'])}" in text
     for tensor in rank["tensors"]:
         assert text.count(tensor["name"]) >= 1, tensor["name"]
-for word in "TRITON", "triton/hopper", "cuda sm90", "block scales", "chosen", "padding":
+# Every column has a head, and heads of numbers lie over their numbers.
+assert "<th></th>" not in page and re.search("<th class=n>decoded", page)
+for table in re.findall("<table><tr>(?:<th.*?)</table>", page, re.S):
+    heads = re.findall("<th( class=n)?>", table.split("</tr>")[0])
+    for row in re.findall("<tr><td.*?</tr>", table, re.S):
+        assert [bool(head) for head in heads] == [bool(re.match("<td class=n>", cell)) for cell in re.findall("<td[^>]*>", row)], row
+for word in "TRITON", "triton/hopper", "cuda sm90", "block scales", "chosen", "padding", "vllm serve MODEL", '"blob": "out"':
     assert word in text, word
 assert len(re.findall("<summary>Layer", page)) == sum(len(rank["layers"]) for rank in ranks)
 END

@@ -86,6 +86,8 @@ class ExplainFlags(TargetFlags, InputFlags, LayerFlags, total=False):
     against: str
     all: bool
     history: bool
+    fleet: Path
+    html: Path
 
 
 class InspectFlags(TargetFlags, InputFlags, LayerFlags, total=False):

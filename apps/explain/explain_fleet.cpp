@@ -1,0 +1,298 @@
+#include "apps/explain/explain_fleet.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
+#include "apps/explain/explain_side.hpp"
+#include "apps/html_page.hpp"
+#include "apps/request.hpp"
+#include "apps/text_layout.hpp"
+#include "apps/usage_errors.hpp"
+#include "formats/decision/fits.hpp"
+#include "formats/decision/given_path.hpp"
+#include "lib/core/error.hpp"
+#include "lib/layouts/output.hpp"
+#include "lib/revisions/revisions.hpp"
+
+namespace mxfp4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxFleetBytes = int64_t{1} << 20;
+
+// A line of the file.
+struct FleetLine {
+  std::string name;
+  std::vector<std::string> words;  // explain's, without --blob
+  fs::path blob;                   // empty: none
+};
+
+// The words of a line: blanks part them, quotes keep blanks, a backslash keeps the next character.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  std::optional<std::string> word;
+  char quote = '\0';
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool blank = c == ' ' || c == '\t' || c == '\r';
+    if (quote == '\0' && blank) {
+      if (word) words.push_back(*std::exchange(word, std::nullopt));
+      continue;
+    }
+    if (!word) word.emplace();
+    if (c == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      *word += text[++i];
+    } else {
+      *word += c;
+    }
+  }
+  if (quote != '\0') throw Error::input(fmt::format("the quote {} is not closed", quote));
+  if (word) words.push_back(*word);
+  return words;
+}
+
+// Takes "--blob OUT" or "--blob=OUT" out of the words.
+fs::path take_blob(std::vector<std::string>& words) {
+  constexpr std::string_view kFlag = "--blob";
+  for (auto at = words.begin(); at != words.end(); ++at) {
+    if (at->starts_with("--blob=")) {
+      fs::path blob = at->substr(kFlag.size() + 1);
+      words.erase(at);
+      return blob;
+    }
+    if (*at != kFlag) continue;
+    if (std::next(at) == words.end()) throw Error::input("--blob: needs the directory of a blob");
+    fs::path blob = *std::next(at);
+    words.erase(at, at + 2);
+    return blob;
+  }
+  return {};
+}
+
+std::optional<FleetLine> parse_line(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos || text[begin] == '#') return std::nullopt;
+  text.remove_prefix(begin);
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    throw Error::input("expected NAME: FLAGS, such as \"prod: --arch H100 --tp-size 2\"");
+  }
+  FleetLine line;
+  line.name = text.substr(0, colon);
+  line.words = words_of(text.substr(colon + 1));
+  line.blob = take_blob(line.words);
+  return line;
+}
+
+// explain's options for the words of a line, with the file's own INPUT where the line has none.
+ExplainOptions options_of(const FleetLine& line, const ExplainOptions& shared) {
+  CLI::App app;
+  CommandLine parsed;
+  declare_commands(app, parsed);
+  std::vector<std::string> words = line.words;
+  words.insert(words.begin(), "explain");
+  refuse_empty_values(words);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::Success&) {
+    throw Error::usage("--help and --version are of no use here");
+  } catch (const CLI::ParseError& error) {
+    throw usage_error(app, error, words);
+  }
+  ExplainOptions options = parsed.explain;
+  const bool asks_more = !options.against.empty() || options.all || options.history ||
+                         !options.batch.empty() || !options.fleet.empty() || !options.html.empty();
+  if (asks_more || !options.deployment.revision.empty()) {
+    throw Error::usage("a line has the flags of a deployment: every release is asked for it");
+  }
+  if (options.input.path.empty() && options.input.model_config.empty()) {
+    options.input = shared.input;
+  }
+  options.history = true;  // neither candidates nor the command to type are shown
+  return options;
+}
+
+// What a release means for one deployment.
+FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Release& release,
+                const std::optional<BlobRanks>& blob, ExplainCall& call) {
+  FleetRow row{.deployment = line.name, .releases = {&release}};
+  const Side side = explain_side(rules_of(release), call);
+  const Explanation& e = side.explanation;
+  if (!side.error && e.decision.backend) row.backend = backend_name(*e.decision.backend);
+  const std::optional<Error>& refused = side.error ? side.error : e.refusal;
+  const std::string input =
+      options.input.path.empty() ? "INPUT" : shell_word(options.input.path.string());
+  std::vector<std::string> flags;
+  for (const std::string& word : line.words) {
+    if (word != options.input.path.string()) flags.push_back(shell_word(word));
+  }
+  if (refused) {
+    row.reason = refused->message().substr(0, refused->message().find(" Candidate backends were"));
+    row.action = "stay with another release";
+    return row;
+  }
+  if (e.layout != nullptr) row.layout = id_of(*e.layout);
+  const std::string convert = fmt::format("mxfp4-repack convert {} -o NEW {} --revision {}", input,
+                                          fmt::join(flags, " "), release.name);
+  row.action = "convert";
+  if (blob) {
+    const FitQuestion question{.rules = &rules_of(release),
+                               .release = std::string(release.name),
+                               .facts = deployment_from(options.deployment, rules_of(release))};
+    const Fits answer = fits(question, blob->manifests);
+    row.fits = answer.fit == Fit::kYes ? "yes" : answer.fit == Fit::kNo ? "no" : "not known";
+    if (!answer.reasons.empty()) row.reason = answer.reasons.front();
+    row.action = answer.fit == Fit::kYes  ? "serve the blob"
+                 : answer.fit == Fit::kNo ? "convert again"
+                                          : "start once: the plug-in proves it";
+  }
+  if (!blob || row.fits == "no") row.command = convert;
+  return row;
+}
+
+bool same_answer(const FleetRow& one, const FleetRow& other) {
+  return one.deployment == other.deployment && one.backend == other.backend &&
+         one.layout == other.layout && one.fits == other.fits && one.reason == other.reason &&
+         one.action == other.action;
+}
+
+// The rows of one deployment, newest release first.
+void add_deployment(const FleetLine& line, const ExplainOptions& shared,
+                    std::vector<FleetRow>& rows) {
+  const ExplainOptions options = options_of(line, shared);
+  std::optional<BlobRanks> blob;
+  if (!line.blob.empty()) blob = open_blob_ranks(line.blob);
+  ExplainCall call{options};
+  const std::span<const Release* const> releases = all_releases();
+  bool first = true;
+  for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
+    if ((*at)->version.empty()) continue;  // commits between releases
+    FleetRow row = row_of(line, options, **at, blob, call);
+    if (!first && same_answer(rows.back(), row)) {
+      rows.back().releases.push_back(*at);
+    } else {
+      rows.push_back(std::move(row));
+    }
+    first = false;
+  }
+}
+
+std::vector<FleetRow> read_fleet(const ExplainOptions& options) {
+  const std::string file = options.fleet.string();
+  const std::string text =
+      in_file(file, [&] { return read_text_stream(options.fleet, kMaxFleetBytes); });
+  std::vector<FleetRow> rows;
+  size_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    ++number;
+    try {
+      const auto line = parse_line(std::string_view(text).substr(begin, end - begin));
+      if (line) add_deployment(*line, options, rows);
+    } catch (Error& error) {
+      error.add_context(fmt::format("line {}", number)).add_context(file);
+      throw;
+    }
+    begin = end + 1;
+  }
+  if (!rows.empty()) return rows;
+  throw Error::input("no deployment: expected lines NAME: FLAGS").in_file(file);
+}
+
+// "0.30.0 to 0.33.0"
+std::string releases_text(const FleetRow& row) {
+  const std::string newest(row.releases.front()->version);
+  if (row.releases.size() == 1) return newest;
+  return fmt::format("{} to {}", row.releases.back()->version, newest);
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+}  // namespace
+
+std::string fleet_text(const Console& console, const std::vector<FleetRow>& rows) {
+  std::vector<std::vector<std::string>> lines = {
+      {"deployment", "releases", "backend", "fits", "what to do"}};
+  std::string before;
+  for (const FleetRow& row : rows) {
+    const std::string action =
+        row.reason.empty() ? row.action : fmt::format("{}: {}", row.action, row.reason);
+    lines.push_back({row.deployment == before ? "" : row.deployment, releases_text(row),
+                     or_dash(row.backend), or_dash(row.fits), action});
+    before = row.deployment;
+  }
+  return table(console, lines);
+}
+
+Json fleet_json(const std::vector<FleetRow>& rows) {
+  Json out = json_document("explain");
+  Json& fleet = out["fleet"] = Json::array();
+  for (const FleetRow& row : rows) {
+    Json& item = fleet.emplace_back();
+    item["deployment"] = row.deployment;
+    Json& revisions = item["revisions"] = Json::array();
+    for (const Release* release : row.releases) revisions.push_back(release->name);
+    item["backend"] = text_or_null(row.backend);
+    item["layout"] = text_or_null(row.layout);
+    item["fits"] = row.fits == "yes" ? Json(true) : row.fits == "no" ? Json(false) : Json();
+    item["action"] = row.action;
+    item["reason"] = text_or_null(row.reason);
+    item["next"] = text_or_null(row.command);
+  }
+  return out;
+}
+
+std::string fleet_page(const std::string& title, const std::vector<FleetRow>& rows) {
+  std::string body =
+      "<div class=wide><table><tr><th>deployment</th><th>releases</th><th>backend</th>"
+      "<th>layout</th><th>blob fits</th><th>what to do</th></tr>\n";
+  std::string before;
+  for (const FleetRow& row : rows) {
+    std::string action = html_escaped(row.action);
+    if (!row.reason.empty()) action += fmt::format(": {}", html_escaped(row.reason));
+    if (!row.command.empty()) {
+      action += fmt::format("<br><code>{}</code>", html_escaped(row.command));
+    }
+    body += fmt::format(
+        "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td><code>{}</code></td>"
+        "<td class={}>{}</td><td>{}</td></tr>\n",
+        row.deployment == before ? "" : html_escaped(row.deployment), releases_text(row),
+        or_dash(row.backend), or_dash(row.layout),
+        row.fits == "yes"  ? "yes"
+        : row.fits == "no" ? "warn"
+                           : "no",
+        or_dash(row.fits), action);
+    before = row.deployment;
+  }
+  return html_page(title, body + "</table></div>\n");
+}
+
+int explain_fleet(const ExplainOptions& options, const Console& console) {
+  const std::vector<FleetRow> rows = read_fleet(options);
+  if (!options.html.empty()) {
+    write_html_page(options.html,
+                    fleet_page(fmt::format("{}: every release", options.fleet.string()), rows));
+    console.note(fmt::format("{}: page about the fleet", shell_word(options.html.string())));
+  }
+  if (console.json()) {
+    console.result_json(fleet_json(rows));
+  } else {
+    console.result(fleet_text(console, rows));
+  }
+  return kOk;
+}
+
+}  // namespace mxfp4

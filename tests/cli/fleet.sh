@@ -1,0 +1,77 @@
+# explain --fleet: every release for each deployment of a file, as text, JSON and a page.
+model=$TESTDATA/ingest/gptoss_hf
+convert_quietly "$model" -o 'packed h100' --arch sm90
+printf '{"platform": "rocm", "arch": "gfx950", "env": {"VLLM_ROCM_USE_AITER": "1"}}' >mi.json
+cat >fleet.txt <<'FLEET'
+# what we serve
+prod:     --arch H100 --blob "packed h100"
+
+two ways: --arch sm100 --tp-size 2
+mi300:    --target mi.json
+off:      --arch sm90 --moe-backend flashinfer_trtllm
+FLEET
+expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --html fleet.html
+for word in deployment releases backend fits 'what to do' prod 'two ways' mi300 'serve the blob' 'convert again' TRITON; do
+  grep -qF "$word" stdout || { cat stdout >&2; fail "no word of $word"; }
+done
+expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --json
+mv stdout fleet.json
+"$python" - "$BIN" "$model" <<'END'
+import json, subprocess, sys
+
+program, model = sys.argv[1:]
+rows = json.load(open("fleet.json"))["fleet"]
+page = open("fleet.html").read()
+flags = {"prod": ["--arch", "H100"], "two ways": ["--arch", "sm100", "--tp-size", "2"], "mi300": ["--target", "mi.json"],
+         "off": ["--arch", "sm90", "--moe-backend", "flashinfer_trtllm"]}
+releases = [row["revision"] for row in json.loads(subprocess.run([program, "list", "revisions", "--json"], stdout=subprocess.PIPE, check=True).stdout)["revisions"]
+            if not row["revision"].startswith("vllm-20")]
+
+
+def ask(*words):
+    done = subprocess.run([program, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return json.loads(done.stdout)
+
+
+for name, own in flags.items():
+    mine = [row for row in rows if row["deployment"] == name]
+    # Every release once, the newest first.
+    assert [revision for row in mine for revision in row["revisions"]] == releases[::-1], mine
+    for row in mine:
+        for revision in (row["revisions"][0], row["revisions"][-1]):
+            answer = ask("explain", model, *own, "--revision", revision)
+            assert row["backend"] == answer.get("backend"), (revision, row, answer)
+            if name == "prod":
+                assert row["fits"] == ask("fits", "packed h100", *own, "--revision", revision)["fits"], (revision, row)
+        assert row["action"] in page and (row["next"] is None or "--revision " + row["revisions"][0] in page)
+assert {row["fits"] for row in rows if row["deployment"] == "prod"} == {True, False}
+assert all(row["next"] is None and row["reason"] for row in rows if row["deployment"] == "off")
+again = [row for row in rows if row["deployment"] == "two ways" and row["next"]][0]["next"]
+subprocess.run(again.replace("mxfp4-repack", program, 1).replace("NEW", "made") + " -q", shell=True, check=True)
+assert "<script" not in page and page.count("<table") == page.count("</table>") == 1
+END
+
+# A line that is wrong is named; nothing else is mixed in.
+printf 'good: --arch sm90\nbad: --arhc sm90\n' >fleet.txt
+expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error "fleet.txt: line 2: .*--arhc"
+printf 'no colon here\n' >fleet.txt
+expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error 'fleet.txt: line 1: expected NAME: FLAGS'
+printf 'open: --arch "sm90\n' >fleet.txt
+expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error 'line 1: the quote " is not closed'
+printf 'again: --arch sm90 --revision 0.33.0\n' >fleet.txt
+expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error 'every release is asked for it'
+printf 'gone: --arch sm90 --blob nowhere\n' >fleet.txt
+expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error 'line 1: nowhere'
+: >fleet.txt
+expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error 'no deployment'
+expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt --arch sm90
+expect_one_error '--arch: of no use with --fleet'
+expect_exit 2 "$BIN" explain "$model" --html page.html
+expect_one_error '--html: of no use without --fleet'
+[ ! -e page.html ] || fail 'a page was written'
