@@ -43,11 +43,22 @@ ExitCode exit_code_of(ErrorKind kind) {
   return kInternal;
 }
 
+namespace {
+
+// The flag that the words of a usage error quote, as in "unknown flag '--bogus'"; empty if there is none.
+std::string quoted_flag(const std::string& words) {
+  const size_t begin = words.find("'-");
+  const size_t end = begin == std::string::npos ? begin : words.find('\'', begin + 1);
+  return end == std::string::npos ? "" : words.substr(begin + 1, end - begin - 1);
+}
+
+}  // namespace
+
 Json error_json(const Error& error) {
   Json json = error_json(kind_name(error.kind()), error.what(), error.hint_text(),
                          exit_code_of(error.kind()));
   json["file"] = text_or_null(error.file());
-  json["key"] = text_or_null(error.key());
+  json["key"] = text_or_null(error.key().empty() ? quoted_flag(error.message()) : error.key());
   json["engine_error"] = text_or_null(error.reference_type_name());
   return json;
 }

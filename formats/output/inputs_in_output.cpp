@@ -85,7 +85,8 @@ void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& input
     const bool found = inside || (identity && there.contains(*identity)) ||
                        probe.is_seen_from(input) || probe.is_seen_from(input.parent_path() / ".");
     if (!found) continue;
-    throw Error::output(fmt::format("{}: holds the input {}", output.string(), input.string()))
+    throw Error::output(fmt::format("holds the input {}", input.string()))
+        .in_file(output.string())
         .hint("choose another directory");
   }
 }

@@ -229,7 +229,8 @@ void look_through(const OwnFileRules& rules, const fs::path& folder, OwnFiles& f
   std::error_code error;
   const std::vector<fs::directory_entry> entries = list_directory(folder, error);
   if (error) {
-    throw Error::output(fmt::format("{}: cannot be listed: {}", folder.string(), error.message()));
+    throw Error::output(fmt::format("cannot be listed: {}", error.message()))
+        .in_file(folder.string());
   }
   // The names of the model directory's files count only in that directory, not in its folders.
   static const std::set<std::string> kNone;

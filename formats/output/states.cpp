@@ -220,7 +220,17 @@ Error refusal(const Answer& answer, const Named& named) {
     return fmt::format(fmt::runtime(text), fmt::arg("out", named.out), fmt::arg("at", named.at),
                        fmt::arg("what", named.what));
   };
-  Error error(answer.kind, filled(answer.words));
+  // The place that the words begin with is the error's file.
+  std::string_view words = answer.words;
+  std::string file;
+  for (const auto& [place, path] : {std::pair{std::string_view("{out}: "), &named.out},
+                                    std::pair{std::string_view("{at}: "), &named.at}}) {
+    if (!file.empty() || !words.starts_with(place)) continue;
+    words.remove_prefix(place.size());
+    file = *path;
+  }
+  Error error(answer.kind, filled(words));
+  if (!file.empty()) error.in_file(file);
   if (!answer.hint.empty()) error.hint(std::string(answer.hint));
   return error;
 }

@@ -1,8 +1,13 @@
 #include "formats/output/unfinished.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -34,17 +39,51 @@ int64_t layers_in_manifests(const fs::path& blob) {
   return count;
 }
 
+// Whether another process of this machine writes in the directory: it holds a lock (output_directory.cpp),
+// which the kernel lists. Taking the lock to find out could stop a writer that begins at that moment.
+// False where the list does not tell.
+bool is_being_written(const fs::path& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) return false;
+  const std::string place =
+      fmt::format("{:02x}:{:02x}:{}", major(status.st_dev), minor(status.st_dev), status.st_ino);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number;
+    std::string kind;
+    std::string mode;
+    std::string access;
+    std::string pid;
+    std::string at;
+    words >> number >> kind >> mode >> access >> pid >> at;
+    if (kind == "FLOCK" && at == place && pid != std::to_string(::getpid())) return true;
+  }
+  return false;
+}
+
+// What is said of a directory that is not complete, and what helps.
+Error incomplete(const fs::path& path, const fs::path& blob, const std::string& how_far,
+                 const std::string& hint) {
+  const bool live = is_being_written(path) || is_being_written(blob);
+  return Error::input(fmt::format("{}: {}", live ? "is being written" : "unfinished", how_far))
+      .in_file(path.string())
+      .hint(live ? "wait until the process that writes it has ended" : hint);
+}
+
 void refuse_journal(const fs::path& path, const fs::path& blob) {
   const JournalContent journal = read_journal(blob / journal_name({}));
   if (journal.bytes == 0 || journal.ready) return;
   if (journal.plan == kUnpackPlan) {
-    throw Error::input(fmt::format("{}: unfinished: an unpack was cut off here", path.string()))
-        .hint("unpack with --force makes it again");
+    const bool live = is_being_written(path);
+    throw incomplete(path, blob, live ? "an unpack has not ended" : "an unpack was cut off here",
+                     "unpack with --force makes it again");
   }
   if (layers_in_manifests(blob) >= journal.layer_files) return;  // killed after the last manifest
-  throw Error::input(fmt::format("{}: unfinished: {} of {} layer files are complete", path.string(),
-                                 finished_layers(journal), journal.layer_files))
-      .hint("convert with the same flags and --resume goes on");
+  throw incomplete(path, blob,
+                   fmt::format("{} of {} layer files are complete", finished_layers(journal),
+                               journal.layer_files),
+                   "convert with the same flags and --resume goes on");
 }
 
 void refuse_shards(const fs::path& path, const fs::path& blob) {
@@ -54,10 +93,10 @@ void refuse_shards(const fs::path& path, const fs::path& blob) {
   const auto layers = static_cast<int64_t>(first.layers.size() * first.ranks.size());
   if (layers_in_manifests(blob) >= layers) return;
   const auto complete = static_cast<int64_t>(shards.size());
-  throw Error::input(fmt::format("{}: unfinished: {} of {} shards are complete", path.string(),
-                                 complete, first.shard.count))
-      .hint(complete < first.shard.count ? "convert --shard for the others, then finalize"
-                                         : "finalize puts them together");
+  throw incomplete(path, blob,
+                   fmt::format("{} of {} shards are complete", complete, first.shard.count),
+                   complete < first.shard.count ? "convert --shard for the others, then finalize"
+                                                : "finalize puts them together");
 }
 
 // Refuses an OUT that a replacement left without a name: a file system that cannot exchange two
@@ -67,8 +106,8 @@ void refuse_replacement(const fs::path& path) {
   if (fs::exists(fs::symlink_status(path, ignored))) return;
   for (const fs::path& folder : Replacement::folders(path)) {
     if (!fs::exists(folder, ignored)) continue;
-    throw Error::input(fmt::format("{}: missing: a --force that was cut off left {}", path.string(),
-                                   folder.string()))
+    throw Error::input(fmt::format("missing: a --force that was cut off left {}", folder.string()))
+        .in_file(path.string())
         .hint("the same command with --resume puts the result in its place");
   }
 }
