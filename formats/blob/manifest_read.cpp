@@ -18,8 +18,6 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kMostRanks = 65536;  // as many as --tp-size takes
-
 std::string read_checksum(const JsonFields& object) {
   std::string sum = object.string("xxh3_128");
   if (sum.size() == 32 && sum.find_first_not_of("0123456789abcdef") == std::string::npos)
@@ -142,6 +140,8 @@ ManifestTensor read_tensor(const JsonFields& object) {
   tensor.xxh3_128 = read_checksum(object);
   tensor.storage = read_storage(object.object("storage"));
   return tensor;
+}
+
 PublishedLayer read_published(const JsonFields& object) {
   PublishedLayer published;
   published.intermediate_size = object.integer("intermediate_size");
@@ -179,8 +179,6 @@ CheckpointFacts read_checkpoint(const JsonFields& object) {
   return checkpoint;
 }
 
-}
-
 ManifestLayer read_layer(const JsonFields& object) {
   ManifestLayer layer;
   layer.index = object.integer("index");
@@ -198,9 +196,9 @@ ManifestLayer read_layer(const JsonFields& object) {
   if (sizes.has("bias")) layer.loaded.bias = named(sizes, "bias", dtype_from_name);
   layer.loaded.input_scales = sizes.boolean("input_scales");
   in_context(object.path("sizes"), [&] { layer.loaded.check(); });
-  if (object.has("published")) layer.published = read_published(object.object("published"));
   object.each("tensors",
               [&](const JsonFields& item) { layer.tensors.push_back(read_tensor(item)); });
+  if (object.has("published")) layer.published = read_published(object.object("published"));
   return layer;
 }
 
@@ -394,9 +392,9 @@ Manifest manifest_from_json(const JsonFields& object) {
   check_rank(manifest);
   if (object.has("rest")) {
     object.each("rest", [&](const JsonFields& item) { manifest.rest.push_back(read_file(item)); });
-  if (object.has("checkpoint")) manifest.checkpoint = read_checkpoint(object.object("checkpoint"));
   }
   check_sizes(manifest);
+  if (object.has("checkpoint")) manifest.checkpoint = read_checkpoint(object.object("checkpoint"));
   const JsonFields source = object.object("source");
   manifest.source.kind = source.string("kind");
   if (source.has("model_type")) manifest.source.model_type = source.string("model_type");

@@ -120,6 +120,16 @@ ModuleQuantization quark_rule(const Json& config, std::string pattern, const std
   return rule;
 }
 
+// Whether the config of a group of modules has a list of one where a specification is expected.
+bool has_single_list(const Json& config) {
+  if (!config.is_object()) return false;
+  const auto single = [&](std::string_view key) {
+    const Json& value = member(config, key);
+    return value.is_array() && value.size() == 1;
+  };
+  return single("weight") || single("input_tensors");
+}
+
 void read_quark(const QuantizationJson& text, Quantization& method) {
   const Json& root = *text.quantization;
   (void)require_object(root, text.where, "export");
@@ -127,10 +137,12 @@ void read_quark(const QuantizationJson& text, Quantization& method) {
     for (const auto& [pattern, config] : layers.items()) {
       method.rules.push_back(quark_rule(
           config, pattern, fmt::format("{}.layer_quant_config.{}", text.where, shown(pattern))));
+      method.single_lists = method.single_lists || has_single_list(config);
     }
   }
-  method.rules.push_back(quark_rule(require_object(root, text.where, "global_quant_config"), "*",
-                                    text.where + ".global_quant_config"));
+  const Json& global = require_object(root, text.where, "global_quant_config");
+  method.rules.push_back(quark_rule(global, "*", text.where + ".global_quant_config"));
+  method.single_lists = method.single_lists || has_single_list(global);
   method.activation = method.rules.back().activation;
 }
 

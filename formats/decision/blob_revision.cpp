@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "formats/config/config_json.hpp"
 #include "formats/decision/decide.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
@@ -100,6 +101,17 @@ std::optional<ModelConfig> typical_config(const Manifest& rank) {
   for (const StyleRow& row : style_rows()) {
     if (style_name(row.style) != rank.style) continue;
     ModelConfig config;
+    if (rank.checkpoint.config) {
+      config = parse_model_config(*rank.checkpoint.config, kConfigName);
+      if (!config.quantization && !config.original_gpt_oss) config.quantization.emplace();
+      if (config.quantization && !rank.source.activation.empty()) {
+        config.quantization->activation = rank.source.activation;
+      }
+      if (config.quantization && config.quantization->name.empty()) {
+        config.quantization->name = row.methods.front();  // --style said it
+      }
+      return config;
+    }
     config.quantization.emplace().name = row.methods.front();
     config.quantization->activation = rank.source.activation;
     config.quantization->format = "mxfp4-pack-quantized";

@@ -24,8 +24,8 @@ struct FitReason {
 [[nodiscard]] std::vector<FitReason> reasons_against(const RuleSet& rules, const Manifest& rank,
                                                      const std::vector<Manifest>& ranks);
 
-// A config.json of the blob's checkpoint style, as far as the manifest tells: its method class, model
-// type, activation and sizes. Empty for a loaded input.
+// The config.json that the manifest keeps; of an older blob one of its checkpoint style, as far as the
+// manifest tells: its method class, model type, activation and sizes. Empty for a loaded input.
 [[nodiscard]] std::optional<ModelConfig> typical_config(const Manifest& rank);
 
 // The rule set by which a blob was made. If this program does not know the manifest's revision, the

@@ -4,7 +4,6 @@
 
 #include <charconv>
 
-#include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -15,7 +14,14 @@ World world_of(const ParallelConfig& parallel) {
                                    parallel.tp_size, parallel.pcp_size, parallel.dp_size));
   }
   World world;
-  world.ranks = checked_mul(checked_mul(parallel.tp_size, parallel.pcp_size), parallel.dp_size);
+  for (const int64_t size : {parallel.tp_size, parallel.pcp_size, parallel.dp_size}) {
+    if (size > kMostRanks / world.ranks) {
+      throw Error::usage(fmt::format("tp {} x pcp {} x dp {} are more than {} ranks",
+                                     parallel.tp_size, parallel.pcp_size, parallel.dp_size,
+                                     kMostRanks));
+    }
+    world.ranks *= size;
+  }
   (parallel.enable_expert_parallel ? world.ep : world.tp) = world.ranks;
   return world;
 }

@@ -32,7 +32,9 @@ struct World {
   int64_t tp = 1;
   int64_t ep = 1;
 };
-// Throws Error::input for a size below 1, or if their product overflows.
+// More serving ranks are refused: no engine has so many, and a blob lists each of them.
+inline constexpr int64_t kMostRanks = 65536;
+// Throws Error::input for a size below 1, Error::usage for more than kMostRanks ranks.
 [[nodiscard]] World world_of(const ParallelConfig& parallel);
 
 // Which of vLLM's two selection functions runs.

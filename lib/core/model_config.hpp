@@ -33,6 +33,8 @@ struct Quantization {
   std::string activation;
   std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
+  // Quark: some specification of a tensor is a list of one, which not every release reads.
+  bool single_lists = false;
   // The routed experts' own method, where they have another one: "mxfp4" in Ling.
   std::string routed_experts{};
 };

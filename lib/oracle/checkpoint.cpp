@@ -115,6 +115,13 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
   ModelConfig known = config;
   if (!known.quantization)
     known.quantization.emplace().name = "mxfp4";  // original gpt-oss says nothing
+  if (known.quantization->single_lists && !rules.loader.reads_single_lists) {
+    throw Error::unsupported(
+        fmt::format("{} does not read a Quark specification that is a list of one, where newer "
+                    "releases do",
+                    rules.name))
+        .reference_type("AttributeError");
+  }
   for (const CallerRow& row : rules.callers) {
     if (row.holds(known)) return &row;
   }

@@ -169,6 +169,9 @@ struct LoaderRules {
   // The gpt-oss method gives other models biases of zeros. Releases ask the model for has_bias
   // first (quantization/mxfp4.py, create_weights), which only gpt-oss has.
   bool creates_biases = true;
+  // A tensor's specification in a Quark config may be a list of one (quantization/quark/quark.py,
+  // _unwrap_single_quant_config).
+  bool reads_single_lists = false;
 };
 
 }  // namespace mxfp4

@@ -202,6 +202,8 @@ def latent_experts():
     save("k3", config, tensors)
     assert explain("k3", "--arch", "sm100", "--tp-size", "8")["sizes"]["padded"]["intermediate_size"] == 512
     convert("k3", "--arch", "sm100", "--tp-size", "8")
+    done = run("fits", "out", *RELEASE)  # the manifest keeps the rule
+    assert done.returncode == 0, done.stdout + done.stderr
     del config["text_config"]["min_moe_intermediate_per_partition"]
     config["text_config"]["routed_expert_hidden_size"] = hidden + 32
     save("k3", config, tensors)
@@ -316,6 +318,16 @@ def other_words_of_configs():
     listed["global_quant_config"]["weight"] = [listed["global_quant_config"]["weight"]]
     plain = experts("model.layers.0.mlp.experts", 4, 256, 128)
     convert(save("listed", qwen3(listed, 1, 4, 256, 128), plain), "--arch", "gfx950")
+    # Executed: 0.31.0 and 0.33.0 read it; older releases ask the list for its dtype.
+    for group in ("weight", "input_tensors"):
+        config = quark()
+        whole = config["global_quant_config"]
+        config["layer_quant_config"] = {"*experts*": {**whole, group: [whole[group]]} if whole[group] else {**whole, "weight": [whole["weight"]]}}
+        save("listed", qwen3(config, 1, 4, 256, 128), plain)
+        for release, code in (("0.33.0", 0), ("0.31.0", 0), ("0.30.0", 4), ("0.21.0", 4)):
+            done = run("explain", "listed", "--arch", "gfx950", "--revision", release)
+            assert done.returncode == code, (release, group, done.stderr)
+            assert code == 0 or "does not read a Quark specification that is a list of one" in done.stderr, done.stderr
     listed["global_quant_config"]["weight"] *= 2
     refused("global_quant_config.weight: .* expected an object", save("listed", qwen3(listed, 1, 4, 256, 128), plain))
 
