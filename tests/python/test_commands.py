@@ -105,10 +105,29 @@ class Commands(unittest.TestCase):
         self.assertEqual((whole.complete, whole.findings, whole.num_layer_files), (True, (), 2))
         self.assertTrue(mxfp4_repack.verify("commands-parts", against=self.model).holds)
 
+    def test_fits_and_a_blob_as_a_checkpoint(self):
+        mxfp4_repack.convert(self.model, "commands-fit", arch="sm90", force=True)
+        own = mxfp4_repack.inspect("commands-fit").ranks[0]["revision"]
+        self.assertEqual(mxfp4_repack.fits("commands-fit", revision=own).fits, True)
+        other = mxfp4_repack.fits("commands-fit", arch="B200")
+        self.assertIs(other.fits, False)
+        self.assertTrue(other.reasons and other.differs)
+        self.assertIsNone(mxfp4_repack.fits("commands-fit", revision="99.0.0").fits)
+        again = mxfp4_repack.convert("commands-fit", "commands-from-blob", arch="sm90", force=True)
+        self.assertTrue(again.complete)
+        self.assertTrue(mxfp4_repack.diff("commands-fit", "commands-from-blob").same)
+        shutil.rmtree("commands-published", ignore_errors=True)
+        self.assertTrue(mxfp4_repack.unpack("commands-fit", "commands-published", as_published=True).as_published)
+        self.assertTrue(mxfp4_repack.verify("commands-fit", against="commands-published").holds)
+
+    def test_list_of_one_layout(self):
+        rows = mxfp4_repack.list("layouts", "flashinfer/trtllm")
+        self.assertTrue(rows and all(row["id"].startswith("flashinfer/trtllm") for row in rows), rows)
+
     def test_keywords_are_the_programs_flags(self):
         """mxfp4_repack.flags has each command's flags and no other; a flag without a value is a bool."""
         groups = {"list": "ListFlags", **{name: f"{name.capitalize()}Flags" for name in (
-            "convert", "explain", "inspect", "verify", "diff", "unpack", "finalize")}}
+            "convert", "explain", "inspect", "verify", "fits", "diff", "unpack", "finalize")}}
         # Positional in Python, or without a meaning there.
         other = {"output", "json", "progress", "color", "quiet", "help", "batch"}
         for command, group in groups.items():

@@ -9,8 +9,8 @@
             one = layer.numpy("w13_weight", expert=5)  # decodes the frames of that expert only
             tensors = layer.to_device("cuda")        # torch tensors, see mxfp4_repack.loader
 
-And runs the program: convert(), explain(), inspect(), verify(), diff(), unpack(), finalize() and list(), see
-mxfp4_repack.commands; so does `python -m mxfp4_repack`.
+And runs the program: convert(), explain(), inspect(), verify(), fits(), diff(), unpack(), finalize() and list(),
+see mxfp4_repack.commands; so does `python -m mxfp4_repack`.
 
 Needs Python 3.9, numpy, and libmxfp4_repack.so.0, which every wheel holds; torch() and to_device() need
 torch.
@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, List
 if TYPE_CHECKING:
     from mxfp4_repack.blob import BLOB_FOLDER, MANIFEST_NAME, Blob, find_blobs, open_blob
     from mxfp4_repack.commands import (
-        Completion, Conversion, Difference, Explanation, Inspection, Restoration, Verification, convert, diff, explain,
-        finalize, inspect, unpack, verify)
+        Completion, Conversion, Difference, Explanation, Fit, Inspection, Restoration, Verification, convert, diff,
+        explain, finalize, fits, inspect, unpack, verify)
     from mxfp4_repack.commands import list_table as list
     from mxfp4_repack.errors import (
         ArgumentError, BlobError, ChecksumError, CommandError, DependencyError, FormatError, MismatchError,
@@ -45,15 +45,15 @@ __version__ = "0.2.0"
 
 __all__ = [
     "ArgumentError", "BLOB_FOLDER", "Blob", "BlobError", "ChecksumError", "CommandError", "Completion", "Conversion",
-    "DependencyError", "Difference", "Explanation", "FormatError", "Inspection", "Layer", "MANIFEST_NAME",
+    "DependencyError", "Difference", "Explanation", "Fit", "FormatError", "Inspection", "Layer", "MANIFEST_NAME",
     "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "Restoration", "SizeError",
-    "TensorInfo", "Verification", "convert", "diff", "explain", "finalize", "find_blobs", "inspect", "open_blob", "open_checkpoint",
+    "TensorInfo", "Verification", "convert", "diff", "explain", "finalize", "find_blobs", "fits", "inspect", "open_blob", "open_checkpoint",
     "tensor_view", "unpack", "verify", "xxh3_128",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Completion", "Conversion", "Difference", "Explanation", "Inspection", "Restoration", "Verification",
-                     "convert", "diff", "explain", "finalize", "inspect", "unpack", "verify"), "commands"),
+    **dict.fromkeys(("Completion", "Conversion", "Difference", "Explanation", "Fit", "Inspection", "Restoration",
+                     "Verification", "convert", "diff", "explain", "finalize", "fits", "inspect", "unpack", "verify"), "commands"),
     "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob",
     "xxh3_128": "native", "Layer": "layer", "open_checkpoint": "made", "TensorInfo": "tensors", "tensor_view": "tensors",
 }

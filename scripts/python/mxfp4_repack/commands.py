@@ -1,5 +1,5 @@
-"""convert(), explain(), inspect(), verify(), diff(), unpack(), finalize() and list() run the program, and return
-its JSON as typed objects.
+"""convert(), explain(), inspect(), verify(), fits(), diff(), unpack(), finalize() and list() run the program, and
+return its JSON as typed objects.
 
     made = mxfp4_repack.convert("gpt-oss-20b/", "packed/", arch="sm90", tp_size=2, progress=print)
     print(made.backend, made.stored_bytes)
@@ -135,6 +135,18 @@ class Completion:
     document: Mapping[str, Any] = dataclasses.field(repr=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """Whether a blob fits a release and a machine."""
+
+    fits: Optional[bool]  # None: not known, the plug-in proves it when the engine starts
+    revision: str
+    differs: Tuple[str, ...]  # facts that are not as the blob was made for
+    reasons: Tuple[str, ...]  # why it does not fit, or why that is not known
+    warnings: Tuple[str, ...]
+    document: Mapping[str, Any] = dataclasses.field(repr=False)
+
+
 def convert(checkpoint: PathLike, output: PathLike, *, progress: Optional[Progress] = None,
             **flags: "Unpack[known.ConvertFlags]") -> Conversion:
     """Repacks the experts of `checkpoint` into the directory `output`.
@@ -187,10 +199,17 @@ def finalize(output: PathLike, *, progress: Optional[Progress] = None,
     return _typed(Completion, _run("finalize", [_path(output)], flags, progress, accepted=(0, 1)))
 
 
-def list_table(what: str, **flags: "Unpack[known.ListFlags]") -> Tuple[Mapping[str, Any], ...]:
-    """mxfp4_repack.list(): the rows of a table that the program decides by: backends, layouts, machines,
-    revisions, styles."""
-    document = _run("list", [what], flags)
+def fits(blob: PathLike, **flags: "Unpack[known.FitsFlags]") -> Fit:
+    """Whether an engine of a release, on a machine, would read `blob` as it is. Facts that no flag gives are as
+    the blob was made for."""
+    return _typed(Fit, _run("fits", [_path(blob)], flags, accepted=(0, 1, 7)))
+
+
+def list_table(what: str, name: Optional[str] = None,
+               **flags: "Unpack[known.ListFlags]") -> Tuple[Mapping[str, Any], ...]:
+    """mxfp4_repack.list(): the rows of a table that the program decides by: backends, knobs, layouts, libraries,
+    machines, revisions, styles, variables. name: of one layout, or of a family of them."""
+    document = _run("list", [what] if name is None else [what, name], flags)
     return tuple(document[what])
 
 

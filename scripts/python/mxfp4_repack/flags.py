@@ -100,12 +100,31 @@ class VerifyFlags(InputFlags, RunFlags, total=False):
     some_ranks: bool
 
 
+class FitsFlags(RevisionFlags, total=False):
+    """What is not as the blob was made for."""
+
+    target: Path
+    arch: str
+    moe_backend: str
+    libs: str
+    env: Settings
+    tp_size: int
+    pcp_size: int
+    dp_size: int
+    enable_expert_parallel: bool
+    all2all_backend: str
+    enable_eplb: bool
+    num_redundant_experts: int
+    sequence_parallel: bool
+
+
 class DiffFlags(RunFlags, total=False):
     pass
 
 
 class UnpackFlags(RunFlags, total=False):
     force: bool
+    as_published: bool
 
 
 class FinalizeFlags(CardFlags, RunFlags, total=False):
@@ -114,4 +133,3 @@ class FinalizeFlags(CardFlags, RunFlags, total=False):
 
 class ListFlags(RevisionFlags, total=False):
     pass
-    as_published: bool
