@@ -1,5 +1,6 @@
 # Links the libraries statically that Debian has as static ones: in the wheel, which carries fewer then,
 # and in the sanitizer presets, where a process begins sooner without the forty that HDF5's takes along.
+include_guard(GLOBAL)  # a quick build of the wheel asks twice
 find_library(HDF5_ARCHIVE NAMES libhdf5.a libhdf5_serial.a HINTS ${HDF5_LIBRARY_DIRS} REQUIRED)
 foreach(name sz aec xxhash zstd z)
   find_library(${name}_ARCHIVE lib${name}.a REQUIRED)
