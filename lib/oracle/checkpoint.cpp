@@ -225,6 +225,12 @@ std::optional<InputDtype> input_dtype(const RuleSet& rules, const Deployment& de
   out.value = "none";
   if (row->checkpoint && !caller->input_dtype.empty()) {
     out.value = std::string(caller->input_dtype);
+    const auto taken = std::ranges::find_if(row->taken, [&](const TakenTypeRow& other) {
+      return other.key == caller->model_activation && other.holds(target);
+    });
+    if (taken != row->taken.end() && !deployment.activation_override) {
+      out.value = std::string(taken->type);
+    }
   } else if (row->override && deployment.activation_override) {
     const std::string& key = *deployment.activation_override;
     const auto type = std::ranges::find(row->types, key, &KeyTypeRow::key);

@@ -126,6 +126,14 @@ struct KeyTypeRow {
   std::string_view key, type;
 };
 
+// What a converter takes for a checkpoint's key, where the user states none.
+struct TakenTypeRow {
+  std::string_view key;   // CallerRow::model_activation
+  std::string_view text;  // the condition in words
+  bool (*holds)(const Target&);
+  std::string_view type;  // the knob's value
+};
+
 // What tells a converter the type of activations for which it packs; BF16 where nothing does.
 struct InputDtypeRow {
   Backend backend;
@@ -134,7 +142,8 @@ struct InputDtypeRow {
   std::string_view variable;  // of the serving process; where it is set, nothing else counts
   bool checkpoint = false;    // CallerRow::input_dtype counts
   bool override = false;      // quantization_config.moe.activation counts
-  std::span<const KeyTypeRow> types{};  // the knob's value for the override; others by their keys
+  std::span<const KeyTypeRow> types{};    // the knob's value for the override; others by their keys
+  std::span<const TakenTypeRow> taken{};  // in place of CallerRow::input_dtype; first match wins
 };
 
 // The fewest rows of the intermediate dimension that a model's own class gives a tensor-parallel

@@ -106,6 +106,7 @@ void expect_input(const RuleSet& rules, const Json& row, const CallerRow& caller
   Target target;
   target.backend = Backend::HUMMING;
   target.family = caller.family;
+  target.arch = deployment.arch;
   const std::optional<InputDtype> told = input_dtype(rules, deployment, &caller, target);
   if (!told) {
     EXPECT_TRUE(row.contains("input") && row["input"].is_null());

@@ -244,6 +244,10 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
          backend_name(row.backend), row.knob, row.variable,
          row.checkpoint ? ", the checkpoint" : "", row.override ? ", the override" : "");
     for (const KeyTypeRow& type : row.types) line(out, "  {} is {}", type.key, type.type);
+    for (const TakenTypeRow& type : row.taken) {
+      line(out, "  the checkpoint's {} is {} on {}, without override", type.key, type.type,
+           type.text);
+    }
   }
   out += "\n[load notes]\n";
   for (const LoadNoteRow& row : rules.load_notes) {

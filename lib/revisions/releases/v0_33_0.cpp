@@ -1,5 +1,7 @@
 // vLLM 0.33.0 (fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py): AITER's Triton kernel for fp4
 // activations on gfx1250; LoRA on TRTLLM when asked for by name; the exception for Qwen3.8 is gone.
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "lib/layouts/all.hpp"
@@ -100,9 +102,13 @@ void tell_humming_0_33(RuleSet& rules) {
       {"mxfp4", "float4e2m1"},
       {"int8_per_group_32", "int8"},
   };
+  static constexpr TakenTypeRow kTaken[] = {
+      {"mxfp8", "CUDA capability 9.x", [](const Target& t) { return t.arch.starts_with("sm9"); },
+       "float8e4m3-group128"}};
   for (InputDtypeRow& row : rules.input_dtypes) {
     row.override = true;
     row.types = kTypes;
+    if (row.family == Family::kGeneric) row.taken = kTaken;
   }
   // The generic selector asks for neither key, so the converter is the first to find them at odds.
   edit::add(rules.load_notes, {"activations at odds",
@@ -117,6 +123,18 @@ void tell_humming_0_33(RuleSet& rules) {
                                "quantization_config.moe.activation "
                                "at odds: loading stops with ValueError",
                                "", /*stops=*/true});
+}
+
+// models/deepseek_v4/quant_config.py and models/deepseek_v41/quant_config.py, get_quant_method: the
+// method gets a key for its converter.
+void quantize_deepseek_activations(RuleSet& rules) {
+  for (const std::string_view model : {"deepseek_v4", "deepseek_v41"}) {
+    CallerRow& row = edit::row(
+        rules.callers,
+        fmt::format("quant_method fp8 or deepseek_v4_fp8, model_type {}, expert_dtype fp4", model));
+    row.model_activation = "mxfp8";
+    row.input_dtype = "float8e4m3";
+  }
 }
 
 void add_lora(RuleSet& rules) {
@@ -146,6 +164,7 @@ const Release kRelease0330 = {
           tile_scales_on_gfx1250(rules);
           add_lora(rules);
           tell_humming_0_33(rules);
+          quantize_deepseek_activations(rules);
           edit::row(rules.selectors, Selector::kGptOss).gates.clear();
           edit::condition(rules, "CPUExpertsMxfp4", "activation") =
               activation_in({"silu", "swigluoai", "gelu", "gelu_tanh"});
