@@ -55,6 +55,19 @@ std::optional<int64_t> take_world_size(std::map<std::string, std::string>& knobs
       .at_key(fmt::format("--knob {}", kWorldKnob));
 }
 
+// The sizes in "3072x2944"; none in the words that --pad knows.
+std::optional<LayerDims> padded_from(const std::string& text) {
+  if (text == "auto" || text == "none") return std::nullopt;
+  const size_t cross = text.find('x');
+  if (cross != std::string::npos) {
+    const std::optional<int64_t> hidden = whole_number(text.substr(0, cross));
+    const std::optional<int64_t> inter = whole_number(text.substr(cross + 1));
+    if (hidden && inter && *hidden > 0 && *inter > 0) return LayerDims{0, *hidden, *inter};
+  }
+  throw Error::usage(
+      fmt::format("--pad: '{}' is not auto, none or two sizes such as 3072x2944", text));
+}
+
 // The layout's knobs.
 std::map<std::string, std::string> knobs_from(std::map<std::string, std::string> knobs) {
   for (const auto& [name, value] : knobs) {
@@ -211,7 +224,8 @@ ConversionRequest request_from(const RequestFlags& flags, const RuleSet& rules) 
   request.world_size = take_world_size(knobs);
   request.knobs = knobs_from(std::move(knobs));
   if (flags.expert_placement == "round_robin") request.placement = ExpertPlacement::kRoundRobin;
-  request.pad = flags.pad == "auto";
+  request.pad = flags.pad != "none";
+  request.padded = padded_from(flags.pad);
   request.rank = flags.rank;
   request.allow_known_defects = flags.allow_known_defects;
   request.allow_unservable = flags.allow_unservable;

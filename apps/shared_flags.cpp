@@ -146,9 +146,9 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
       "Layout parameter: params_dtype, marlin_input_dtype, humming_input_dtype, cuda_compiler, "
       "aiter_weight, tp_size; repeatable",
       "NAME=VALUE");
-  add("--pad", options.pad, "Round sizes as the backend wants, or take them as they are",
-      "auto|none")
-      ->check(one_of("--pad", {"auto", "none"}));
+  add("--pad", options.pad,
+      "Round sizes as the backend wants, take them as they are, or pad a rank's to H and I",
+      "auto|none|HxI");
   fact(FactKind::kEngine, options.revision);
   command
       .add_flag("--allow-known-defects", options.allow_known_defects,

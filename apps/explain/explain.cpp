@@ -55,6 +55,7 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
     e.candidates = examine_trace(asker_of(request, e, input), e.decision);
     if (call.options.all) e.alternatives = find_alternatives(request, e, input);
     e.next = next_command(call.options, request, input, e);
+    e.start = start_source(e, e.imagined ? nullptr : call.source.get());
   }
   if (call.plans && input != nullptr && !input->imagined && request.rank && !e.refusal) {
     e.planned = planned_manifest(*input, e);

@@ -147,6 +147,11 @@ Json explanation_json(const RuleSet& rules, const ExplainOptions& options, const
   if (e.planned) out["manifest"] = manifest_to_json(*e.planned);
   out["next"] = fmt::format("{}", fmt::join(e.next.parts, " "));
   out["next_changes"] = e.next.changed;
+  out["start"] = nullptr;
+  if (e.start) {
+    out["start"] = {{"from", e.start->blob ? "blob" : "checkpoint"},
+                    {"reason", text_or_null(e.start->why)}};
+  }
   return out;
 }
 

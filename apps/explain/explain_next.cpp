@@ -58,13 +58,15 @@ NextCommand next_command(const ExplainOptions& options, const ConversionRequest&
   const NextStep next = next_step(request, conversion, checkpoint, conversion.working);
   switch (next.command) {
     case NextStep::Command::kInspect:
-      return {inspect_command(options), {}};
+      return {inspect_command(options), input_word(options), {}};
     case NextStep::Command::kListBackends:
-      return {{"mxfp4-repack list backends"}, {}};
+      return {{"mxfp4-repack list backends"}, input_word(options), {}};
     case NextStep::Command::kConvert:
       break;
   }
-  NextCommand command{convert_command(options, request, checkpoint, conversion, next.changes), {}};
+  NextCommand command{convert_command(options, request, checkpoint, conversion, next.changes),
+                      input_word(options),
+                      {}};
   for (const Change& change : next.changes) command.changed.push_back(change_words(change));
   const auto replace = [&](std::string_view flag, const auto& value) {
     const std::string begin = fmt::format("{} ", flag);

@@ -12,6 +12,7 @@ namespace mxfp4 {
 
 struct NextCommand {
   std::vector<std::string> parts;    // each stays on one line
+  std::string input;                 // the checkpoint, as a word for the shell
   std::vector<std::string> changed;  // what is not as it was asked for, in words
 };
 

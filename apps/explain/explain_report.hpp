@@ -7,6 +7,7 @@
 
 #include "apps/console.hpp"
 #include "apps/explain/explain_next.hpp"
+#include "apps/explain/explain_start.hpp"
 #include "apps/json_output.hpp"
 #include "apps/options.hpp"
 #include "apps/request.hpp"
@@ -21,6 +22,7 @@ struct Explanation : DecidedConversion {
   bool imagined = false;                // from a config without weights
   std::vector<std::string> warnings{};  // about the checkpoint
   NextCommand next{};                   // the command to type
+  std::optional<StartSource> start{};   // blob or checkpoint
   std::vector<Candidate> candidates{};
   std::vector<Alternative> alternatives{};  // with --all
   std::optional<Manifest> planned{};        // with --rank and --json: what convert would write

@@ -251,9 +251,17 @@ void append_next(std::string& out, const Console& console, const Explanation& e,
   }
   out += "\n" + console.bold("next") + "\n";
   append_command(out, e.next.parts);
-  if (e.next.changed.empty()) return;
-  // A comment, for those who paste what follows "next" into a shell.
-  out += fmt::format("  # not as asked: {}\n", fmt::join(e.next.changed, "; "));
+  // Comments, for those who paste what follows "next" into a shell.
+  if (!e.next.changed.empty()) {
+    out += fmt::format("  # not as asked: {}\n", fmt::join(e.next.changed, "; "));
+  }
+  if (!e.start) return;
+  if (e.start->blob) {
+    out += fmt::format("  # take the blob: {}\n", e.start->why);
+    return;
+  }
+  out += "  # or no blob: at each start this makes the same bytes of the checkpoint\n";
+  out += fmt::format("  #   vllm serve {} --load-format mxfp4_repack\n", e.next.input);
 }
 
 }  // namespace

@@ -247,6 +247,7 @@ void cut(Conversion& conversion, const ConversionRequest& request,
   SliceRequest slice{*conversion.rules, conversion.deployment, conversion.target, request.placement,
                      request.pad};
   slice.config = config_of(&checkpoint);
+  slice.padded = request.padded;
   conversion.ranks = in_file(checkpoint.path.string(),
                              [&] { return cut_ranks(checkpoint.model, conversion.model, slice); });
 }
@@ -393,8 +394,15 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
   options.even_experts = own != nullptr || parallel.enable_eplb;
   if (rules.loader.strides_by_checkpoint) options.generic_stride = GenericStride::kCheckpoint;
   if (request.padded) {
-    options.round_hidden = [&](int64_t) { return request.padded->hidden_size; };
+    const auto at_least = [](std::string_view what, int64_t padded, int64_t size) {
+      if (padded >= size) return padded;
+      throw Error::usage(fmt::format("padded {} size {}: a rank has {}", what, padded, size));
+    };
+    options.round_hidden = [&](int64_t hidden) {
+      return at_least("hidden", request.padded->hidden_size, hidden);
+    };
     options.round_sizes = [&](LayerDims sizes) {
+      (void)at_least("intermediate", request.padded->intermediate_size, sizes.intermediate_size);
       return LayerDims{sizes.num_experts, request.padded->hidden_size,
                        request.padded->intermediate_size};
     };

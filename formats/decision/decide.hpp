@@ -33,9 +33,10 @@ struct ConversionRequest {
   std::map<std::string, std::string> knobs{};  // parameters of the layout, by name
   std::optional<int64_t> world_size{};         // serving ranks, if the input is one rank's already
   ExpertPlacement placement = ExpertPlacement::kLinear;
-  bool pad = true;                // round sizes as the backend wants
-  std::optional<int64_t> rank{};  // only this rank
-  bool stop_at_loaded = false;    // write what the engine's loader would hold
+  bool pad = true;                    // round sizes as the backend wants
+  std::optional<LayerDims> padded{};  // H and I of the engine, in place of what the rules round to
+  std::optional<int64_t> rank{};      // only this rank
+  bool stop_at_loaded = false;        // write what the engine's loader would hold
   bool allow_known_defects = false;
   bool allow_unservable = false;  // also if the engine itself would not serve it
 };

@@ -119,3 +119,33 @@ got = [json.loads(line) for line in open("stdout")]
 assert len(got) == len(want) > 100, (len(got), len(want))
 assert got == want, next(pair for pair in zip(got, want) if pair[0] != pair[1])
 PY
+
+# At its end: no blob where a start can make the bytes, else a blob and why.
+start() { "$python" -c 'import json; s = json.load(open("stdout"))["start"]; print(s and s["from"])'; }
+while IFS='|' read -r input flags from words; do
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" explain $input $flags --revision vllm-0.33.0
+  [[ $(tail -n 2 stdout) == *"$words"* ]] || fail "explain $input $flags does not end with '$words'"
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" explain $input $flags --revision vllm-0.33.0 --json
+  [ "$(start)" = "$from" ] || fail "explain $input $flags: not $from in JSON"
+done <<EOF
+$model|--arch sm90|checkpoint|vllm serve $model --load-format mxfp4_repack
+|--arch sm90|checkpoint|vllm serve CHECKPOINT --load-format mxfp4_repack
+|--arch sm90 --backend HUMMING --knob humming_input_dtype=int8|blob|# take the blob: this layout quantises again
+$TESTDATA/containers/raw_loaded|--arch sm90 --backend MARLIN|blob|# take the blob: a start makes weights of safetensors only, not of raw
+EOF
+"$BIN" explain "$model" --arch sm70 --revision vllm-0.33.0 --json >stdout 2>/dev/null || true
+[ "$(start)" = None ] || fail 'a start of what is refused'
+
+# Sizes that a running engine has padded to: those of the rules give the rules' bytes, others are taken.
+expect_exit 0 "$BIN" convert "$model" -o rounded --arch sm90 --backend MARLIN -q
+read -r hidden inter < <("$BIN" explain "$model" --arch sm90 --backend MARLIN --json -q |
+  "$python" -c 'import json, sys; p = json.load(sys.stdin)["sizes"]["padded"]; print(p["hidden_size"], p["intermediate_size"])')
+expect_exit 0 "$BIN" convert "$model" -o same --arch sm90 --backend MARLIN --pad "${hidden}x$inter" -q
+expect_exit 0 "$BIN" diff rounded same
+expect_exit 0 "$BIN" convert "$model" -o larger --arch sm90 --backend MARLIN --pad "$((hidden + 256))x$((inter + 128))" -q
+expect_exit 0 "$BIN" verify larger --against "$model"
+expect_exit 1 "$BIN" diff rounded larger
+expect_exit 2 "$BIN" convert "$model" -o smaller --arch sm90 --backend MARLIN --pad 32x32 -q
+grep -q 'padded hidden size 32: a rank has' stderr || fail 'why 32 is too small'

@@ -31,7 +31,7 @@ expect_exit 0 "$BIN" explain --arch sm90 --libs none --json
 expect_exit 0 "$BIN" explain --arch sm90 --env VLLM_ROCM_USE_AITER=
 
 # Values are looked at wherever a flag is taken.
-misused --pad explain "$model" --arch sm90 --pad bogus
+for sizes in bogus 64 0x64 64x-1 64x64x64 x; do misused --pad explain "$model" --arch sm90 --pad $sizes; done
 misused --expert-placement explain --arch sm90 --expert-placement bogus
 misused --rank explain "$model" --arch sm90 --rank 99
 misused --rank explain --arch sm90 --tp-size 2 --rank 2

@@ -21,7 +21,7 @@ def flags(live: Live) -> Dict[str, Any]:
     """The flags of open_checkpoint() for the rank that holds the layer."""
     made: Dict[str, Any] = {
         "rank": live.rank[0], "revision": revision(live), "backend": live.backend, "family": live.family,
-        "platform": live_platform(), **_ranks(live), "knob": _knobs(live)}
+        "platform": live_platform(), "pad": "{}x{}".format(*live.padded_sizes), **_ranks(live), "knob": _knobs(live)}
     arch = live_arch()
     if arch:
         made["arch"] = arch

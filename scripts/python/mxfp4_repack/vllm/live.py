@@ -154,8 +154,10 @@ class Live:
         return name if plain else f"{name}-group{group}"
 
     @property
-    def padded_intermediate(self) -> int:
-        return self.shapes["w13_weight"][1] // 2
+    def padded_sizes(self) -> Tuple[int, int]:
+        """Hidden and intermediate size of the raw tensors here."""
+        _, rows, columns = self.shapes["w13_weight"]
+        return columns * 2, rows // 2
 
     @property
     def intermediate(self) -> int:
@@ -172,7 +174,7 @@ class Live:
         elif converter_code.REVISIONS.get(revision, {}).get("generic_slice") == "checkpoint":
             stride = size // ranks
         else:
-            stride = self.padded_intermediate
+            stride = self.padded_sizes[1]
         begin = min(self.parallel.tp_rank * stride, size)
         return [begin, min(begin + stride, size)]
 

@@ -1,0 +1,23 @@
+#include "apps/explain/explain_start.hpp"
+
+#include <fmt/format.h>
+
+#include "lib/layouts/layout.hpp"
+
+namespace mxfp4 {
+
+std::optional<StartSource> start_source(const Conversion& conversion, const Source* source) {
+  if (conversion.refusal || conversion.layout == nullptr) return std::nullopt;
+  // formats/loader makes layers from safetensors files only.
+  if (source != nullptr && source->kind() != "safetensors") {
+    return StartSource{
+        true, fmt::format("a start makes weights of safetensors only, not of {}", source->kind())};
+  }
+  // Layouts that quantise again look at all scales of a matrix first, and round each code.
+  if (conversion.layout->refuses_scales) {
+    return StartSource{true, "this layout quantises again, which is slower than reading"};
+  }
+  return StartSource{};
+}
+
+}  // namespace mxfp4

@@ -1,0 +1,21 @@
+// Where `explain` would let the engine's start take the weights from.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "formats/decision/decide.hpp"
+#include "formats/source/source.hpp"
+
+namespace mxfp4 {
+
+struct StartSource {
+  bool blob = false;  // else the plug-in makes the weights from the checkpoint, at each start
+  std::string why{};  // of a blob
+};
+
+// Empty if nothing can be converted. `source`: the checkpoint, null without weights.
+[[nodiscard]] std::optional<StartSource> start_source(const Conversion& conversion,
+                                                      const Source* source);
+
+}  // namespace mxfp4
