@@ -13,6 +13,7 @@ import sys
 import time
 
 import engine
+import mega
 import methods
 from processes import begun, collected, forked, live_bytes
 
@@ -207,6 +208,28 @@ def check_humming():
         own = forked(loaded, arguments)
         for way, extra in {"blob": packed(blob(f"qwen-humming-{arch}", source=model, backend="humming", arch=arch)), "no blob": MADE}.items():
             same_state(f"generic model, humming-{arch}, {way}", forked(loaded, {**arguments, **extra}), own, layers=methods.LAYERS)
+
+
+def mega_loaded(*arguments):
+    return mega.loaded(*arguments, engine.messages())
+
+
+def check_mega():
+    """Mega MoE's class where it loads kernel-ready weights, from 0.33.0 on; 48 tensors are a model's, and none is read."""
+    import importlib.util
+    if importlib.util.find_spec("vllm.model_executor.layers.fused_moe.deep_gemm_mega_moe") is None or REVISION == "vllm-0.32.0":
+        return print("skip mega MoE: before 0.33.0 it converts", flush=True)
+    engine.world.Scene.current.set("sm100", engine.world.Scene.current.libs, {})
+    model = mega.make("mega")
+    for ranks in (1, 2):
+        flags = ("--tp-size", ranks, "--enable-expert-parallel")
+        program("convert", model, "-o", f"mega-{ranks}", "-q", "--arch", "sm100", "--moe-backend", "deep_gemm_mega_moe", "--revision", REVISION, *flags)
+        for rank, (way, directory) in itertools.product(range(ranks), {"blob": os.path.abspath(f"mega-{ranks}"), "no blob": ""}.items()):
+            own, result = (forked(mega_loaded, model, rank, ranks, *how) for how in ((None,), (directory,)))
+            same_state(f"mega MoE, rank {rank} of {ranks}, {way}", result, own, layers=mega.LAYERS)
+            if not is_error(result):
+                report(f"  {own['read']} tensors read by vLLM, {result['read']} with the plug-in", result["read"] == 0, result["lines"])
+    engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})
 
 
 def check_environment():
@@ -409,6 +432,8 @@ def main():
     if wanted("humming"):
         check_humming()
         engine.world.Scene.current.set("sm90", engine.world.Scene.current.libs, {})
+    if wanted("mega"):
+        check_mega()
     if wanted("ranks"):
         check_ranks("TP 2", 2, {}, "--tp-size", "2")
         check_ranks("EP 2", 2, {"enable_expert_parallel": True}, "--tp-size", "2", "--enable-expert-parallel")

@@ -1,4 +1,5 @@
-"""Plug-in of vLLM that takes expert weights from a blob: what it installs, and when.
+"""Plug-in of vLLM that takes expert weights from a blob, or makes them from the checkpoint: what it
+installs, and when.
 
 The entry point (group vllm.general_plugins) calls register() in every process of vLLM. As soon as
 vLLM imports its loaders, register() adds the load format mxfp4_repack; as soon as vLLM imports its
@@ -11,7 +12,8 @@ Triton through this file.
     MXFP4_REPACK_CHECK     sizes, checksums, none: how closely to check a layer's file
     MXFP4_REPACK_STRICT    1: an error instead of vLLM's own conversion
     MXFP4_REPACK_SKIP_RAW  1: neither read nor hold the raw experts of layers that the blob has
-    MXFP4_REPACK_SOURCE    check, trust: whether the model must be the one that was converted
+    MXFP4_REPACK_SOURCE    blob, checkpoint: only this one; trust: the model's files are not compared
+                           with those that were converted
     MXFP4_REPACK_DIRECT    1: read the blob past the system's page cache
 
 VLLM.md says more, and with which releases the plug-in was run. Needs Python 3.9.

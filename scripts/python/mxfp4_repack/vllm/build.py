@@ -34,6 +34,7 @@ BUILDERS = {
     # Wrapped, by their storage:
     "TRITON": PLAIN, "TRITON_UNFUSED": PLAIN, "AITER_MXFP4_FP8": PLAIN, "AITER_TRITON_MXFP4_BF16": PLAIN,
     "HUMMING": TRANSFORMED,
+    "DEEP_GEMM_MEGA_MOE": PLAIN,  # copied into the parameters: mega.py
 }
 # If torch lacks the type, vLLM takes the bytes as uint8.
 MAY_LACK_FP4 = ("AITER_MXFP4_MXFP4",)

@@ -15,14 +15,17 @@ CONVERTERS = {
     "gpt_oss": "convert_gpt_oss_weight_to_mxfp4_moe_kernel_format",
     "generic": "convert_weight_to_mxfp4_moe_kernel_format",
 }
-# Method classes that convert by themselves, and the function that they call for a backend.
+# Classes that convert by themselves: module, and the functions that do; and what they call for a backend.
 _LAYERS = "vllm.model_executor.layers."
 METHODS = {
     "CompressedTensorsW4A4Mxfp4MoEMethod":
-        _LAYERS + "quantization.compressed_tensors.compressed_tensors_moe.compressed_tensors_moe_w4a4_mxfp4",
-    "INCMxfp4MoEMethod": _LAYERS + "quantization.inc.schemes.inc_mxfp4_moe",
+        (_LAYERS + "quantization.compressed_tensors.compressed_tensors_moe.compressed_tensors_moe_w4a4_mxfp4",
+         ("process_weights_after_loading",)),
+    "INCMxfp4MoEMethod": (_LAYERS + "quantization.inc.schemes.inc_mxfp4_moe", ("process_weights_after_loading",)),
+    "DeepGemmMegaMoEExperts":
+        (_LAYERS + "fused_moe.deep_gemm_mega_moe",
+         ("_create_weights", "_kernel_layout_shard", "_load_weight", "_map_global_expert_id", "_pack_scale", "_register_weight", "weight_loader")),
 }
-PROCESSING = "process_weights_after_loading"
 STEPS = {
     "CUTLASS_MXFP4_MXFP4": (_LAYERS + "fused_moe.experts.cutlass_moe", "swizzle_mxfp4_scales"),
     "MARLIN": (_LAYERS + "quantization.utils.marlin_utils_fp4", "prepare_moe_fp4_layer_for_marlin"),
@@ -248,11 +251,10 @@ class Collector:
         self._add(module, name, Branch(module, backend).statements(definition.body), backend, depth)
 
     def method(self, module: Module, kind: str, backend: str) -> None:
-        """What a method class does after loading: its own text, and the function that it calls for the backend."""
+        """The functions of a class that converts by itself, and what it calls for the backend."""
         definition = module.definitions[kind]
         assert isinstance(definition, ast.ClassDef)
-        (body,) = (s for s in definition.body if isinstance(s, ast.FunctionDef) and s.name == PROCESSING)
-        self._texts.append(canonical(body))
+        self._texts += [canonical(s) for s in definition.body if isinstance(s, ast.FunctionDef) and s.name in METHODS[kind][1]]
         if backend in STEPS:
             self._reach(STEPS[backend], "", backend, 0)
 
@@ -293,7 +295,7 @@ def branch_fingerprint(sources: Sources, code: str, backend: str) -> str:
 
 
 def collect(sources: Sources, code: str, backend: str) -> Collector:
-    name = METHODS.get(code, ORACLE)
+    name = METHODS[code][0] if code in METHODS else ORACLE
     module = sources.module(name)
     if module is None:
         raise FileNotFoundError(name)
@@ -308,6 +310,8 @@ def collect(sources: Sources, code: str, backend: str) -> Collector:
 def branch_fingerprints(sources: Sources) -> Dict[str, Dict[str, str]]:
     """family or method class -> backend -> fingerprint, for every backend of a release."""
     made = {family: {backend: branch_fingerprint(sources, family, backend) for backend in backends(sources)} for family in CONVERTERS}
-    made.update({kind: {backend: branch_fingerprint(sources, kind, backend) for backend in STEPS}
-                 for kind, name in METHODS.items() if sources.module(name) is not None})
+    for kind, (name, functions) in METHODS.items():
+        if sources.module(name) is not None:
+            steps = STEPS if "process_weights_after_loading" in functions else ("DEEP_GEMM_MEGA_MOE",)
+            made[kind] = {backend: branch_fingerprint(sources, kind, backend) for backend in steps}
     return made

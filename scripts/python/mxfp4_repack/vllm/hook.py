@@ -20,6 +20,7 @@ from mxfp4_repack.vllm import build, checkpoint, proofs
 from mxfp4_repack.vllm.calls import PARAMETERS, Call, ConverterCall, MethodCall, model_lacks_raw
 from mxfp4_repack.vllm.facts import Mismatch
 from mxfp4_repack.vllm.live import CONVERTED, ORIGIN, Live, Origin, current_origin
+from mxfp4_repack.vllm.mega import MegaLayers
 from mxfp4_repack.vllm.names import BLOB, CHECKPOINT
 from mxfp4_repack.vllm.skip import SkippedLayers
 from mxfp4_repack.vllm.sources import Sources
@@ -44,6 +45,7 @@ class Hook:
         self.made: List[str] = []  # names of layers that were made from the checkpoint
         self.converted: List[str] = []  # names of layers that vLLM converted
         self._skipped = SkippedLayers(self)
+        self._mega = MegaLayers(self)
         self._inside = threading.local()
         self._waiting: Set[str] = set()  # layers that were created and not converted
         self._verified: Set[Tuple[Any, ...]] = set()
@@ -89,10 +91,15 @@ class Hook:
             return original(method, layer)
         self._inside.converting = True
         try:
-            self._convert(MethodCall(original, method, layer))
+            try:
+                call = MethodCall(original, method, layer)
+            except AttributeError as error:  # another class than the known one
+                self.leave(getattr(layer, "layer_name", "a layer"), "vLLM converts it", str(error))
+                return original(method, layer)
+            self._convert(call)
         finally:
             self._inside.converting = False
-        self._done(layer.layer_name)
+        self._done(call.name)
 
     def create_weights(self, original: Callable[..., Any], method: Any, args: Sequence[Any],
                        kwargs: Mapping[str, Any]) -> Any:
@@ -109,6 +116,14 @@ class Hook:
         if self.settings.skip_raw:
             return self._skipped.create_weights(unchanged, method, layer, arguments)
         return unchanged()
+
+    def mega_created(self, experts: Any) -> None:
+        """Called once vLLM has made experts of mega MoE."""
+        self._mega.created(experts, self._origin or current_origin())
+
+    def skip(self, prefix: str, name: str) -> None:
+        """The checkpoint's raw tensors below `prefix` need not be read."""
+        self._skipped.add(prefix, name)
 
     def skips(self, tensor_name: str) -> bool:
         """Whether a tensor of the checkpoint need not be read."""
@@ -147,11 +162,14 @@ class Hook:
             if verify_now:
                 return _Candidate(source, blob.root, tensors, live, blob.digest, kind)
             result = self._build(call, source, tensors)
+        self.came_from(blob, name, source.path, time.monotonic() - start)
+        return result
+
+    def came_from(self, blob: Any, name: str, path: str, seconds: float) -> None:
+        """Notes a layer that has a source's tensors."""
         made = isinstance(blob, MadeBlob)
         (self.made if made else self.taken).append(name)
-        log.info("mxfp4-repack: %s: %s from %s in %.2f s", name, "made" if made else "taken", source.path,
-                 time.monotonic() - start)
-        return result
+        log.info("mxfp4-repack: %s: %s from %s in %.2f s", name, "made" if made else "taken", path, seconds)
 
     def _done(self, name: str) -> None:
         """Notes a finished layer; after a model's last one logs the counts and frees the loader's
@@ -176,6 +194,13 @@ class Hook:
 
     def finish(self, model: Any) -> None:
         """Called after `model` was loaded. Raises BlobRefused if experts have no data."""
+        try:
+            self._mega.finish()
+        except Exception as error:
+            raise BlobRefused(f"mxfp4-repack: {self._not_from}, and the raw experts were not loaded: "
+                              f"{_reason(error)}") from None
+        if self._mega.names and not self._waiting:
+            self._sum_up()
         for name, parameter in model.named_parameters():
             if parameter.is_meta and name.rpartition(".")[2] in PARAMETERS:
                 raise BlobRefused(f"mxfp4-repack: {name} was not loaded, and vLLM did not ask for its "
@@ -200,11 +225,15 @@ class Hook:
         if call.raw_missing or self._lacks_raw(call.origin):
             raise BlobRefused(f"mxfp4-repack: {call.name}: {self._not_from}, and its raw experts "
                               f"were not loaded: {why}")
-        if self.settings.strict and not reload:
-            raise BlobRefused(f"mxfp4-repack: {call.name}: {self._not_from}: {why}")
-        self.say(call.name, "vLLM converts it", why, logging.INFO if reload else logging.WARNING)
-        self.converted.append(call.name)
+        self.leave(call.name, "vLLM converts it", why, reload)
         return call({})
+
+    def leave(self, name: str, what: str, why: str, reload: bool = False) -> None:
+        """Notes a layer that is left to vLLM. Raises BlobRefused if that must not be."""
+        if self.settings.strict and not reload:
+            raise BlobRefused(f"mxfp4-repack: {name}: {self._not_from}: {why}")
+        self.say(name, what, why, logging.INFO if reload else logging.WARNING)
+        self.converted.append(name)
 
     @property
     def _not_from(self) -> str:

@@ -25,10 +25,13 @@ METHOD_CLASSES = {METHODS: ("GptOssMxfp4MoEMethod", "Mxfp4MoEMethod"),
                   AUTOROUND: ("INCMxfp4MoEMethod",)}
 # Those that ask no converter.
 BY_THEMSELVES = (*METHOD_CLASSES[COMPRESSED_TENSORS], *METHOD_CLASSES[AUTOROUND])
+# Experts that are loaded ready for the kernel.
+MEGA = "vllm.model_executor.layers.fused_moe.deep_gemm_mega_moe"
+MEGA_CLASS, MEGA_BACKEND = "DeepGemmMegaMoEExperts", "DEEP_GEMM_MEGA_MOE"
 # Method class -> the family as which its experts are converted.
 FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic", "QuarkOCP_MX_MoEMethod": "gpt_oss",
             "CompressedTensorsW4A8Mxfp4MoEMethod": "generic",  # a subclass of Mxfp4MoEMethod
-            **dict.fromkeys(BY_THEMSELVES, "generic")}
+            **dict.fromkeys((*BY_THEMSELVES, MEGA_CLASS), "generic")}
 CUTLASS = "CUTLASS_MXFP4_MXFP4"  # the backend of BY_THEMSELVES that they do not name
 
 LOAD_FORMAT = "mxfp4_repack"

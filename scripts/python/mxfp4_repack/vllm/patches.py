@@ -9,7 +9,8 @@ import sys
 from typing import Any, Callable, Iterator, List, Tuple
 
 from mxfp4_repack.vllm.names import (
-    BY_THEMSELVES, CONVERTERS, DEFAULT_LOADER, IMPORTERS, METHOD_CLASSES, ORACLE, WEIGHT_UTILS)
+    BY_THEMSELVES, CONVERTERS, DEFAULT_LOADER, IMPORTERS, MEGA, MEGA_CLASS, METHOD_CLASSES, ORACLE, QUANTIZATION,
+    WEIGHT_UTILS)
 
 log = logging.getLogger("vllm.mxfp4_repack")
 
@@ -81,6 +82,16 @@ def _processing(hook: Any, method: Any) -> Any:
     return _wrap(original, wrapper)
 
 
+def patch_mega(module: Any, hook: Any, put: Put = setattr) -> None:
+    original = _original(vars(getattr(module, MEGA_CLASS))["__init__"])
+
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        hook.mega_created(self)
+
+    put(getattr(module, MEGA_CLASS), "__init__", _wrap(original, wrapper))
+
+
 def patch_weight_utils(module: Any, hook: Any, put: Put = setattr) -> None:
     original = _original(module.should_skip_weight)
 
@@ -102,6 +113,11 @@ def patch_loader(module: Any, hook: Any, put: Put = setattr) -> None:
     put(loader, "_get_weights_iterator", _wrap(original, wrapper))
 
 
+def _package(module: str) -> str:
+    """The package of a quantization to which a module of a method class belongs."""
+    return ".".join(module.split(".")[:QUANTIZATION.count(".") + 2])
+
+
 @contextlib.contextmanager
 def patched(hook: Any) -> Iterator[None]:
     """Replaces all of the functions above, and puts them back afterwards."""
@@ -113,7 +129,7 @@ def patched(hook: Any) -> Iterator[None]:
 
     # Import all users first: one imported while patched would keep a wrapper for good. Methods of other
     # checkpoints than this are in packages that are not imported.
-    for name in (*IMPORTERS, *(name for name in METHOD_CLASSES if name.rpartition(".")[0] in sys.modules)):
+    for name in (*IMPORTERS, *(name for name in METHOD_CLASSES if _package(name) in sys.modules)):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     try:
@@ -121,6 +137,8 @@ def patched(hook: Any) -> Iterator[None]:
         for name in METHOD_CLASSES:
             if name in sys.modules:
                 patch_methods(sys.modules[name], hook, put)
+        with contextlib.suppress(ImportError, AttributeError):  # since 0.33.0
+            patch_mega(importlib.import_module(MEGA), hook, put)
         patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)
         patch_loader(importlib.import_module(DEFAULT_LOADER), hook, put)
         yield

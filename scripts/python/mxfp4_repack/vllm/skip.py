@@ -34,6 +34,10 @@ class SkippedLayers:
                 return checkpoint.is_raw_name(tensor_name[len(prefix) + 1:])
         return False
 
+    def add(self, prefix: str, name: str) -> None:
+        """Covers the layer `name` of vLLM, whose raw tensors are below `prefix`."""
+        self._prefixes[prefix] = name
+
     def forget(self, layer_name: str) -> None:
         for prefix, name in list(self._prefixes.items()):
             if name == layer_name:
@@ -61,7 +65,7 @@ class SkippedLayers:
                 delattr(layer, n)
             self._hook.say(name, "its raw experts are loaded", f"it has {', '.join(others)} too")
             return original()
-        self._prefixes[prefix] = name
+        self.add(prefix, name)
         return result
 
     @staticmethod
