@@ -38,6 +38,8 @@ class Blobs(unittest.TestCase):
                                        "--compress", method)
                 blob = mxfp4_repack.open_blob(out)
                 self.layers.append(blob.layer(blob.layers[1]))
+            made = mxfp4_repack.open_checkpoint("small", conversion=blob.manifest)
+            self.layers.append(made.layer(made.layers[1]))
         self.addCleanup(lambda: [layer.close() for layer in self.layers])
 
     def compare(self, layer, tensors):
@@ -86,6 +88,8 @@ class Cpu(Blobs):
         for layer in self.layers:
             with self.assertRaises(mxfp4_repack.NotFoundError):
                 layer.to_device("cpu", ["w13_weight", "nothing"])
+            if os.path.isdir(layer.path):  # made from a checkpoint: test_made has its errors
+                continue
             size = os.path.getsize(layer.path)
             with open(layer.path, "rb") as file:
                 data = file.read()
@@ -222,6 +226,7 @@ class Ring(Blobs):
         with contextlib.ExitStack() as stack:
             cuda = StandInCuda(stack)
             ring = loader.Loader("cuda", threads=2, ring_bytes=8000)
+            ring.load(self.layers[2])
             ring.close()
             tensors = ring.load(self.layers[0])
             ring.close()
