@@ -22,6 +22,9 @@ def state(model):
         for key, value in vars(module).items():
             if key.startswith(("w13", "w2")):
                 add(found, f"{name}.attr.{key}", value)
+        for key in ("weight_schemas", "input_schemas", "humming_configs"):
+            if hasattr(module, key):
+                found[f"{name}.{key}"] = repr(getattr(module, key))
         for key in ("w13_precision_config", "w2_precision_config", "moe_quant_config"):
             add(found, f"{name}.method.{key}", getattr(module.quant_method, key, None))
     return found

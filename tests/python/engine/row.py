@@ -200,14 +200,15 @@ def check_humming():
     """HUMMING, where the package is at hand: of gpt-oss, and of a generic model."""
     if engine.humming_pin(sys.argv[1]) is None:
         return print("skip HUMMING: tests/engines keeps no humming-kernels that this release pins", flush=True)
-    for arch in ("sm90", "sm80"):
-        check_backend("humming", arch)
-        model = os.path.abspath(methods.make("qwen-mxfp4", "mxfp4"))
-        engine.world.Scene.current.set(arch, engine.world.Scene.current.libs, {})
-        arguments = {"model": model, "moe_backend": "humming"}
+    check_backend("humming")
+    model = os.path.abspath(methods.make("qwen-mxfp4", "mxfp4"))
+    for activation, said in {"BF16": None, "FP8 in blocks of 128": {"moe": {"activation": "fp8_per_block_dynamic"}}}.items():
+        arguments = {"model": model, "moe_backend": "humming", **({"quantization_config": said} if said else {})}
+        flags = ("--quantization-config", json.dumps(said)) if said else ()
+        directory = blob(f"qwen-humming-{activation}".replace(" ", "-"), *flags, source=model, backend="humming")
         own = forked(loaded, arguments)
-        for way, extra in {"blob": packed(blob(f"qwen-humming-{arch}", source=model, backend="humming", arch=arch)), "no blob": MADE}.items():
-            same_state(f"generic model, humming-{arch}, {way}", forked(loaded, {**arguments, **extra}), own, layers=methods.LAYERS)
+        for way, extra in {"blob": packed(directory), "no blob": MADE}.items():
+            same_state(f"generic model, humming, {activation} activations, {way}", forked(loaded, {**arguments, **extra}), own, layers=methods.LAYERS)
 
 
 def mega_loaded(*arguments):
