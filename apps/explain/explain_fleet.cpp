@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -127,9 +128,8 @@ ExplainOptions options_of(const FleetLine& line, const ExplainOptions& shared) {
 
 // What a release means for one deployment.
 FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Release& release,
-                const std::optional<BlobRanks>& blob, ExplainCall& call) {
+                const std::optional<BlobRanks>& blob, const Side& side) {
   FleetRow row{.deployment = line.name, .releases = {&release}};
-  const Side side = explain_side(rules_of(release), call);
   const Explanation& e = side.explanation;
   if (!side.error && e.decision.backend) row.backend = backend_name(*e.decision.backend);
   const std::optional<Error>& refused = side.error ? side.error : e.refusal;
@@ -163,7 +163,9 @@ FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Rele
   return row;
 }
 
-bool same_answer(const FleetRow& one, const FleetRow& other) {
+// Whether two releases say the same, and take each other's blobs if they make some.
+bool same_answer(const FleetRow& one, const FleetRow& other, const Side& here, const Side& there) {
+  if (here.answer().decided() && !share_blobs(here.answer(), there.answer())) return false;
   return one.deployment == other.deployment && one.backend == other.backend &&
          one.layout == other.layout && one.fits == other.fits && one.reason == other.reason &&
          one.action == other.action;
@@ -177,16 +179,17 @@ void add_deployment(const FleetLine& line, const ExplainOptions& shared,
   if (!line.blob.empty()) blob = open_blob_ranks(line.blob);
   ExplainCall call{options};
   const std::span<const Release* const> releases = all_releases();
-  bool first = true;
+  std::unique_ptr<const Side> before;
   for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
     if ((*at)->version.empty()) continue;  // commits between releases
-    FleetRow row = row_of(line, options, **at, blob, call);
-    if (!first && same_answer(rows.back(), row)) {
+    auto side = std::make_unique<const Side>(explain_side(rules_of(**at), call));
+    FleetRow row = row_of(line, options, **at, blob, *side);
+    if (before && same_answer(rows.back(), row, *before, *side)) {
       rows.back().releases.push_back(*at);
     } else {
       rows.push_back(std::move(row));
     }
-    first = false;
+    before = std::move(side);
   }
 }
 
