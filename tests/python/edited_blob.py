@@ -12,10 +12,10 @@ def edit_manifest(blob, change):
         manifest = json.load(file)
     del manifest["manifest_xxh3_128"]
     change(manifest)
-    if "rest" in manifest:  # before "source", where the program writes it
+    if "rest" in manifest:  # behind "layers", where the program writes it
         rest = manifest.pop("rest")
         manifest = {key: value for name in manifest for key, value in
-                    ([("rest", rest)] if name == "source" else []) + [(name, manifest[name])]}
+                    [(name, manifest[name])] + ([("rest", rest)] if name == "layers" else [])}
     text = json.dumps(manifest, indent=2)
     text = text[:text.rindex("\n}")]
     seal = mxfp4_repack.xxh3_128(text.encode())
