@@ -13,6 +13,7 @@
 #include "apps/told_facts.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
+#include "formats/os/file.hpp"
 #include "formats/output/inputs_in_output.hpp"
 #include "formats/output/unfinished.hpp"
 #include "lib/core/error.hpp"
@@ -213,13 +214,15 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   // Plan every file, tensor and offset. Nothing is written until here.
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
-  refuse_inputs_in(options.output, plan.inputs);
-
-  // Open the output: from here on no other process writes OUT, and --resume can go on after an
-  // interruption.
+  // From here on a signal leaves no half-made file, and --resume can go on after it.
   watch_signals("--resume goes on from what is complete");
+  keep_private(checkpoint.source->files());
+  keep_private(plan.side_files);
+
+  // Open the output: from here on no other process writes OUT.
   ConversionOutput output({.output = options.output,
                            .input = options.input.path,
+                           .inputs = plan.inputs,
                            .side_files = plan.side_files,
                            .include_rest = options.include_rest,
                            .resume = options.resume,

@@ -77,7 +77,7 @@ void write_html_page(const fs::path& file, const std::string& page) {
           .hint("name another file for --html");
     }
   }
-  write_file_atomically(file, page);
+  write_file_atomically(Directory(file.parent_path()), file.filename().string(), page);
 }
 
 }  // namespace mxfp4

@@ -11,7 +11,7 @@
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/conversion/as_published.hpp"
 #include "formats/conversion/restore.hpp"
-#include "formats/output/inputs_in_output.hpp"
+#include "formats/os/file.hpp"
 #include "formats/output/unpack_output.hpp"
 #include "lib/core/error.hpp"
 
@@ -34,15 +34,24 @@ RunHooks hooks_for(Progress& progress) {
           .check_stop = check_interrupted};
 }
 
+std::vector<FileStatus> describe_manifests(const std::vector<fs::path>& blobs) {
+  std::vector<FileStatus> files;
+  for (const fs::path& blob : blobs) {
+    const fs::path path = blob / kManifestName;
+    files.push_back(in_context(path.string(), [&] { return describe_file(path); }));
+  }
+  return files;
+}
+
 // Restores all layers of all ranks into `home`.
 RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::path>& blobs,
-                          const std::vector<Manifest>& manifests, const fs::path& home,
+                          const std::vector<Manifest>& manifests, const Directory& home,
                           const RunHooks& hooks) {
   RestoreResult all;
   for (size_t i = 0; i < blobs.size(); ++i) {
-    RestoreResult rank = restore_blob(blobs[i], manifests[i],
-                                      (home / rank_directory(manifests[i].rank)).lexically_normal(),
-                                      options.resources, hooks);
+    RestoreResult rank =
+        restore_blob(blobs[i], manifests[i], home.folder(rank_directory(manifests[i].rank)),
+                     options.resources, hooks);
     all.files += rank.files;
     all.bytes += rank.bytes;
     all.lost.merge(rank.lost);
@@ -93,8 +102,8 @@ void report_unpacked(const UnpackOptions& options, const RestoreResult& restored
 int run_unpack(const UnpackOptions& options, const Console& console) {
   // Open: read the manifests, and check that the ranks belong together.
   const auto [blobs, manifests] = open_blob_ranks(options.blob);
-  refuse_inputs_in(options.output, blobs);
-  refuse_inputs_in(options.output, layer_files(blobs, manifests));
+  watch_signals("nothing that was unpacked is left");
+  keep_private(describe_manifests(blobs));
   std::optional<BlobSource> published;
   if (options.as_published) {
     published = open_as_published(options);
@@ -103,12 +112,12 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   }
 
   // Open the output: no other process writes there, and an earlier result stays until commit().
-  watch_signals("nothing that was unpacked is left");
   const int64_t planned =
       published ? published_bytes(*published->source) : restored_bytes(manifests);
-  UnpackOutput output(options.output, options.force,
-                      static_cast<int64_t>(layer_files(blobs, manifests).size()), planned,
-                      check_interrupted);
+  std::vector<fs::path> inputs = blobs;
+  for (fs::path& file : layer_files(blobs, manifests)) inputs.push_back(std::move(file));
+  const auto layers = static_cast<int64_t>(inputs.size() - blobs.size());
+  UnpackOutput output(options.output, inputs, options.force, layers, planned, check_interrupted);
   Progress progress(console, planned);
 
   // Run: restore every layer of every rank, or every tensor of the checkpoint.

@@ -83,8 +83,8 @@ ManifestLayer describe_layer(const Plan& plan, const ModelLayers& model, size_t 
 // A layer file that is being written. Its stages (place, store, finish) share no changing state.
 class BlobWriter::LayerFile {
  public:
-  LayerFile(std::filesystem::path path, size_t tensors, bool zstd)
-      : file_(std::move(path)), zstd_(zstd), sums_(tensors) {}
+  LayerFile(const Directory& directory, const std::string& name, size_t tensors, bool zstd)
+      : file_(directory, name), zstd_(zstd), sums_(tensors) {}
 
   void append_header(ConstBytes stored) {
     file_.append(stored);
@@ -198,35 +198,39 @@ std::vector<Manifest> planned_manifests(const Plan& plan, const ModelLayers& mod
   return manifests;
 }
 
-void write_manifests(const std::filesystem::path& directory,
-                     const std::vector<Manifest>& manifests) {
+void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests) {
   std::vector<std::filesystem::path> written;
   try {
     for (const Manifest& manifest : manifests) {
-      const std::filesystem::path home = directory / rank_directory(manifest.rank);
-      write_file_atomically(home / kIndexName, write_index(manifest));
-      write_file_atomically(home / kManifestName, write_manifest(manifest));
-      written.push_back(home / kManifestName);
+      const Directory home = blob.folder(rank_directory(manifest.rank));
+      write_file_atomically(home, std::string(kIndexName), write_index(manifest));
+      if (!home.state(kManifestName))
+        written.push_back(rank_directory(manifest.rank) / kManifestName);
+      write_file_atomically(home, std::string(kManifestName), write_manifest(manifest));
     }
   } catch (...) {
     // The manifests of only some ranks would make the result look complete.
-    std::error_code ignored;
-    for (const std::filesystem::path& path : written) std::filesystem::remove(path, ignored);
+    for (const std::filesystem::path& path : written) {
+      try {
+        blob.remove(path);
+      } catch (const Error&) {
+        // What made the write fail is what the user has to know.
+      }
+    }
     throw;
   }
 }
 
-BlobWriter::BlobWriter(std::filesystem::path directory, const Plan& plan, const ModelLayers& model,
+BlobWriter::BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model,
                        Manifest common, const std::vector<bool>& wanted, OnFinished on_finished)
-    : directory_(std::move(directory)),
-      plan_(plan),
+    : plan_(plan),
       common_(std::move(common)),
       header_encoder_(common_.compression.level),
       files_(plan.files.size()),
       wanted_(wanted),
       done_(plan.files.size(), false),
       on_finished_(std::move(on_finished)) {
-  for (const RankSlice& rank : plan.ranks) make_directories(directory_ / rank_directory(rank));
+  for (const RankSlice& rank : plan.ranks) ranks_.push_back(blob.folder(rank_directory(rank)));
   for (size_t file = 0; file < plan.files.size(); ++file) {
     layers_.push_back(describe_layer(plan, model, file, common_.compression.zstd));
   }
@@ -238,7 +242,7 @@ BlobWriter::LayerFile& BlobWriter::open(size_t file) {
   if (files_[file]) return *files_[file];
   const PlannedFile& planned = plan_.files[file];
   const RankSlice& rank = plan_.ranks[planned.rank];
-  files_[file] = std::make_unique<LayerFile>(directory_ / rank_directory(rank) / layers_[file].file,
+  files_[file] = std::make_unique<LayerFile>(ranks_[planned.rank], layers_[file].file,
                                              planned.tensors.size(), common_.compression.zstd);
   Manifest manifest = common_;
   manifest.rank = rank;

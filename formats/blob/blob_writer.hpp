@@ -42,11 +42,11 @@ class BlobWriter {
   // Called for each layer file when it is complete, before it gets its name.
   using OnFinished = std::function<void(const FinishedFile&)>;
 
-  // Creates the directories. `common` holds what all ranks share; the writer adds layers and rank.
+  // Creates the ranks' directories in `blob`. `common` holds what all ranks share; the writer adds layers and rank.
   // Files that are not `wanted` belong to another shard and are not written. `plan` must outlive
   // the writer.
-  BlobWriter(std::filesystem::path directory, const Plan& plan, const ModelLayers& model,
-             Manifest common, const std::vector<bool>& wanted, OnFinished on_finished);
+  BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model, Manifest common,
+             const std::vector<bool>& wanted, OnFinished on_finished);
   ~BlobWriter();
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
@@ -72,7 +72,7 @@ class BlobWriter {
   void expect_position(const Piece& piece, int64_t data_bytes) const;
   void finish_file(size_t file);
 
-  std::filesystem::path directory_;
+  std::vector<Directory> ranks_;
   const Plan& plan_;
   Manifest common_;
   FrameEncoder header_encoder_;
@@ -91,8 +91,7 @@ class BlobWriter {
 
 // Writes the index and then the manifest of each rank, which completes the blob. If one cannot be
 // written, no manifest remains.
-void write_manifests(const std::filesystem::path& directory,
-                     const std::vector<Manifest>& manifests);
+void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests);
 
 // "rank-03-of-08/layer-00001.safetensors": a layer file's name relative to the blob.
 [[nodiscard]] std::string name_in_blob(const RankSlice& rank, const std::string& file);

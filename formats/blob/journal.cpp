@@ -69,16 +69,8 @@ bool locked(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-// Whether `path` still names the open file.
-bool is_same_file(int descriptor, const std::filesystem::path& path) {
-  struct stat opened {};
-  struct stat named {};
-  return fstat(descriptor, &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
-[[noreturn]] void busy(const std::filesystem::path& path) {
-  throw Error::output("another process is writing this").in_file(path.parent_path().string());
+[[noreturn]] void busy(const Directory& directory) {
+  throw Error::output("another process is writing this").in_file(directory.path().string());
 }
 
 }  // namespace
@@ -104,7 +96,8 @@ JournalContent read_journal(const std::filesystem::path& path) {
   return content;
 }
 
-Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
+Journal::Journal(Directory directory, std::string name)
+    : directory_(std::move(directory)), name_(std::move(name)) {
   while (!lock_existing() && !create()) {
   }
 }
@@ -116,32 +109,34 @@ Journal::~Journal() {
 // False if there is no journal.
 bool Journal::lock_existing() {
   for (;;) {
-    descriptor_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    descriptor_ = openat(directory_.descriptor(), name_.c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (descriptor_ < 0 && errno == ENOENT) return false;
     struct stat found {};
     if (descriptor_ < 0 || fstat(descriptor_, &found) != 0 || !S_ISREG(found.st_mode)) {
       if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
-      throw Error::output("not a file that this program wrote").in_file(path_.string());
+      throw Error::output("not a file that this program wrote").in_file(path().string());
     }
     if (!locked(descriptor_)) {
       close(std::exchange(descriptor_, -1));
-      busy(path_);
+      busy(directory_);
     }
-    if (is_same_file(descriptor_, path_)) return true;
+    if (has_its_name()) return true;
     close(descriptor_);  // another process replaced the file before it gave up the lock
   }
 }
 
 // False if another process has created it meanwhile.
 bool Journal::create() {
-  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  descriptor_ = openat(directory_.descriptor(), name_.c_str(),
+                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0 && errno == EEXIST) return false;
   if (descriptor_ < 0) {
-    throw Error::output(fmt::format("cannot create: {}", strerror(errno))).in_file(path_.string());
+    throw Error::output(fmt::format("cannot create: {}", strerror(errno))).in_file(path().string());
   }
   if (!locked(descriptor_)) {
     close(std::exchange(descriptor_, -1));
-    busy(path_);
+    busy(directory_);
   }
   return true;
 }
@@ -150,35 +145,37 @@ bool Journal::create() {
 // file stays locked until then.
 void Journal::replace(std::string_view text) {
   std::string temporary;
-  const int created = create_temporary(path_, temporary);
+  const int created = create_temporary(directory_, name_, temporary);
   const int before = std::exchange(descriptor_, created);
   try {
-    if (!locked(created)) busy(path_);
+    if (!locked(created)) busy(directory_);
     append(text);
-    if (rename(temporary.c_str(), path_.c_str()) != 0) {
+    const int in = directory_.descriptor();
+    if (renameat(in, temporary.c_str(), in, name_.c_str()) != 0) {
       throw Error::output(fmt::format("cannot rename into place: {}", strerror(errno)))
-          .in_file(path_.string());
+          .in_file(path().string());
     }
   } catch (const Error&) {
-    unlink(temporary.c_str());
+    unlinkat(directory_.descriptor(), temporary.c_str(), 0);
     close(std::exchange(descriptor_, before));
     throw;
   }
   close(before);
-  sync_directory(path_.parent_path());
+  directory_.sync();
 }
 
 void Journal::append(std::string_view text) {
   for (std::string_view left = text; !left.empty();) {
     const ssize_t written = ::write(descriptor_, left.data(), left.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      throw Error::output(fmt::format("cannot write: {}", strerror(errno))).in_file(path_.string());
+    if (written <= 0) {
+      throw Error::output(fmt::format("cannot write: {}", strerror(write_error(written))))
+          .in_file(path().string());
     }
     left.remove_prefix(static_cast<size_t>(written));
   }
-  if (fdatasync(descriptor_) != 0) {
-    throw Error::output(fmt::format("cannot fsync: {}", strerror(errno))).in_file(path_.string());
+  if (const int code = sync_file(descriptor_, /*data_only=*/true); code != 0) {
+    throw Error::output(fmt::format("cannot fsync: {}", strerror(code))).in_file(path().string());
   }
 }
 
@@ -194,8 +191,15 @@ void Journal::begin(const JournalHead& head) {
 }
 
 void Journal::resume(const JournalContent& content) {
-  const std::string text = read_text_file(path_, kMaxJournalBytes);
-  replace(std::string_view(text).substr(0, static_cast<size_t>(content.bytes)));
+  std::string text(static_cast<size_t>(content.bytes), '\0');
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t got =
+        pread(descriptor_, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw Error::output("cannot be read again").in_file(path().string());
+    done += static_cast<size_t>(got);
+  }
+  replace(text);
   warnings_ = content.warnings;
 }
 
@@ -209,9 +213,21 @@ void Journal::add(const FinishedFile& file, const std::vector<std::string>& warn
 
 void Journal::ready() { append(line_of(Json::object({{"ready", true}}))); }
 
-// Ignores errors: a journal beside a complete manifest does no harm.
-void Journal::remove() {
-  if (is_same_file(descriptor_, path_)) unlink(path_.c_str());
+// A journal beside a complete manifest does no harm.
+std::string Journal::remove() {
+  const bool gone = !has_its_name() && !directory_.state(name_) && errno == ENOENT;
+  if (gone || (has_its_name() && unlinkat(directory_.descriptor(), name_.c_str(), 0) == 0)) {
+    return "";
+  }
+  return fmt::format("{}: cannot be removed; the result is complete without it", path().string());
+}
+
+// Whether the name still is the name of the open file.
+bool Journal::has_its_name() const {
+  struct stat opened {};
+  const std::optional<FileState> named = directory_.state(name_);
+  return named && fstat(descriptor_, &opened) == 0 &&
+         named->identity == file_state(opened).identity;
 }
 
 }  // namespace mxfp4

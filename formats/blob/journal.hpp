@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/os/directory.hpp"
+
 namespace mxfp4 {
 
 // A file that is complete.
@@ -48,7 +50,7 @@ class Journal {
   // Creates the file if it is not there, and locks it. A file that is there is never written to,
   // only replaced, because its name may be a link. Throws Error::output if another process holds
   // the lock, or if it is not a regular file.
-  explicit Journal(std::filesystem::path path);
+  Journal(Directory directory, std::string name);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
   ~Journal();
@@ -61,20 +63,24 @@ class Journal {
   void add(const FinishedFile& file, const std::vector<std::string>& warnings);
   // Records that every file is written, and only the exchange with the old result is left.
   void ready();
-  // Call it when the journal's directory was renamed.
-  void moved(std::filesystem::path path) { path_ = std::move(path); }
+  // Call it when the journal lies in this directory from now on.
+  void moved(Directory directory) { directory_ = std::move(directory); }
   [[nodiscard]] const std::set<std::string>& warnings() const { return warnings_; }
-  // Removes the journal: the conversion is complete.
-  void remove();
+  // Removes the journal: the conversion is complete. Returns a line that says so if that fails.
+  std::string remove();
 
  private:
   bool lock_existing();
   bool create();
+  [[nodiscard]] bool has_its_name() const;
   // Replaces the file by a new one with this text.
   void replace(std::string_view text);
   void append(std::string_view text);
 
-  std::filesystem::path path_;
+  [[nodiscard]] std::filesystem::path path() const { return directory_.path() / name_; }
+
+  Directory directory_;
+  std::string name_;
   int descriptor_ = -1;
   std::set<std::string> warnings_;
 };

@@ -173,7 +173,8 @@ fs::path write_model_card(const std::vector<fs::path>& blobs,
         .in_file(path.string())
         .hint("take that file out of the directory");
   }
-  write_file_atomically(path, model_card(manifests));
+  write_file_atomically(Directory(path.parent_path()), path.filename().string(),
+                        model_card(manifests));
   return path;
 }
 

@@ -169,10 +169,11 @@ void check_against_index(MappedTensors& content, const fs::path& dir,
 }
 
 // Whether the directory of `path` lists it, even as a link that leads nowhere: a broken download
-// leaves such links, and opening one gives an error that says so.
+// leaves such links, and opening one gives an error that says so. True also if the system cannot say:
+// without its index, a checkpoint would be another one.
 bool is_listed(const fs::path& path) {
   std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
+  return fs::symlink_status(path, error).type() != fs::file_type::not_found;
 }
 
 // The config.json in `dir`, if there is one.

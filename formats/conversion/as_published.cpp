@@ -20,8 +20,6 @@
 namespace mxfp4 {
 namespace {
 
-namespace fs = std::filesystem;
-
 // A shard, and its tensors' indices in the source.
 struct PublishedShard {
   std::string name;
@@ -60,8 +58,8 @@ std::string shard_header(const Source& source, const PublishedShard& shard,
 }
 
 int64_t write_shard(Source& source, const PublishedShard& shard, const std::string& mark,
-                    const fs::path& directory, const RunHooks& hooks) {
-  AtomicFile file(directory / shard.name);
+                    const Directory& directory, const RunHooks& hooks) {
+  AtomicFile file(directory, shard.name);
   const std::string header = shard_header(source, shard, mark);
   file.append(std::as_bytes(std::span(header)));
   Buffer buffer;
@@ -95,18 +93,17 @@ int64_t published_bytes(const Source& source) {
   return total;
 }
 
-RestoreResult write_as_published(Source& source, const std::string& mark, const fs::path& directory,
-                                 const RunHooks& hooks) {
-  make_directories(directory);
+RestoreResult write_as_published(Source& source, const std::string& mark,
+                                 const Directory& directory, const RunHooks& hooks) {
   RestoreResult result;
   const std::vector<PublishedShard> shards = shards_of(source);
   for (const PublishedShard& shard : shards) {
     result.bytes += write_shard(source, shard, mark, directory, hooks);
     ++result.files;
   }
-  write_file_atomically(directory / kIndexName, index_text(source, shards));
+  write_file_atomically(directory, std::string(kIndexName), index_text(source, shards));
   if (const auto config = source.config_json()) {
-    write_file_atomically(directory / kConfigName, *config);
+    write_file_atomically(directory, std::string(kConfigName), *config);
   }
   source.check_unchanged();
   return result;

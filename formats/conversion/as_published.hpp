@@ -19,7 +19,6 @@ namespace mxfp4 {
 // get one shard a layer. `mark` is what --force recognises the shards by. Bounded memory. Throws
 // Error::input for a damaged blob, and Error::output.
 [[nodiscard]] RestoreResult write_as_published(Source& source, const std::string& mark,
-                                               const std::filesystem::path& directory,
-                                               const RunHooks& hooks);
+                                               const Directory& directory, const RunHooks& hooks);
 
 }  // namespace mxfp4

@@ -13,6 +13,7 @@
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/decision/given_path.hpp"
 #include "formats/os/atomic_file.hpp"
+#include "formats/os/file.hpp"
 #include "formats/output/observe.hpp"
 #include "formats/output/output_directory.hpp"
 #include "lib/core/error.hpp"
@@ -72,11 +73,13 @@ void require_directory(const fs::path& path) {
 struct ShardRecords {
   fs::path blob;  // where they lie: `output`, or the blob's folder of a model directory
   std::vector<fs::path> paths;
+  fs::path folder{};  // the blob's folder, from `output` on
 };
 
 ShardRecords find_records(const fs::path& output) {
   ShardRecords found;
-  for (const fs::path& blob : record_places(output)) {
+  for (const fs::path& folder : {fs::path("."), fs::path(kBlobFolder)}) {
+    const fs::path blob = folder == "." ? output : output / folder;
     std::vector<fs::path> paths = find_shard_manifests(blob);
     if (paths.empty()) continue;
     if (!found.paths.empty()) {
@@ -84,7 +87,7 @@ ShardRecords find_records(const fs::path& output) {
                                      found.paths.front().string(), paths.front().string()))
           .hint("all shards need the same input, flags and program");
     }
-    found = {blob, std::move(paths)};
+    found = {blob, std::move(paths), folder};
   }
   return found;
 }
@@ -101,14 +104,15 @@ void require_shards(const fs::path& output) {
                        : "mxfp4-repack convert INPUT -o OUT --shard I/N writes one");
 }
 
-void check_and_write(const fs::path& blob, const std::vector<ShardManifest>& shards, int threads,
-                     const FinalizeHooks& hooks) {
+void check_and_write(const Directory& directory, const std::vector<ShardManifest>& shards,
+                     int threads, const FinalizeHooks& hooks) {
+  const fs::path& blob = directory.path();
   const std::vector<Manifest> manifests =
       in_context(blob.string(), [&] { return merge_shards(shards); });
   hooks.begin(stored_bytes(manifests));
   for (const ShardManifest& shard : shards) check_shard(blob, shard, threads, hooks.progress);
   refuse_others(blob, manifests);
-  write_manifests(blob, manifests);
+  write_manifests(directory, manifests);
 }
 
 void append(std::vector<std::string>& findings, const std::vector<std::string>& more) {
@@ -147,12 +151,18 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
     return look_at_result(output, /*indexed=*/true);
   }
   std::vector<ShardManifest> shards;
-  for (const fs::path& path : records.paths) shards.push_back(read_shard_manifest(path));
+  for (const fs::path& path : records.paths) {
+    shards.push_back(read_shard_manifest(path));
+    const FileStatus record = in_context(path.string(), [&] { return describe_file(path); });
+    keep_private({&record, 1});
+  }
+
+  const Directory blob = directory.home().folder(records.folder).named(records.blob);
 
   // Check that every layer of every rank is there and whole, then write the manifests. If an earlier
   // run had written them, the records stay until everything is as the manifests say.
   if (!all_written(records.blob, shards.front())) {
-    check_and_write(records.blob, shards, threads, hooks);
+    check_and_write(blob, shards, threads, hooks);
   } else if (Finalized result = look_at_result(output, /*indexed=*/false);
              !result.findings.empty()) {
     return result;
@@ -161,9 +171,10 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The
   // records are removed last, since they tell the next run that files are left to remove.
   for (const fs::path& file : directory.files()) {
-    if (is_journal_or_temporary(file)) remove_file(output / file);
+    if (is_journal_or_temporary(file)) directory.home().remove(file);
   }
-  for (const fs::path& path : records.paths) remove_file(path);
+  for (const fs::path& path : records.paths) blob.remove(path.filename());
+  directory.require_in_place();
   return {read_manifests(find_blobs(output)), {}};
 }
 

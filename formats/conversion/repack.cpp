@@ -82,10 +82,10 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   return manifest;
 }
 
-std::vector<fs::path> copied_files(const RestPlan& rest) {
-  std::vector<fs::path> copied;
+std::vector<FileStatus> copied_files(const RestPlan& rest) {
+  std::vector<FileStatus> copied;
   for (const SideFile& file : rest.side) {
-    if (!file.from.empty()) copied.push_back(file.from);
+    if (!file.from.empty()) copied.push_back(file.seen);
   }
   return copied;
 }
@@ -93,7 +93,9 @@ std::vector<fs::path> copied_files(const RestPlan& rest) {
 std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   std::vector<fs::path> inputs;
   for (const FileStatus& file : source.files()) inputs.push_back(file.path);
-  for (fs::path& file : copied_files(rest)) inputs.push_back(std::move(file));
+  for (const SideFile& file : rest.side) {
+    if (!file.from.empty()) inputs.push_back(file.from);
+  }
   return inputs;
 }
 
@@ -259,13 +261,14 @@ void Repack::copy_rest(const RunHooks& hooks) {
           [&](const ManifestFile& file) {
             output_.finished({in_blob(file.name), file.size, file.xxh3_128, {}}, {});
           }};
-  rest_ = write_rest(*checkpoint_.source, plan_.rest, output_.blob().parent_path(), rest);
+  rest_ = write_rest(*checkpoint_.source, plan_.rest, output_.home(), rest);
 }
 
 RepackResult Repack::commit() {
   std::vector<Manifest> manifests = writer_.finish();
   for (Manifest& rank : manifests) rank.rest = rest_;
   checkpoint_.source->check_unchanged();
+  plan_.rest.check_unchanged();
   RepackResult result;
   result.warnings = output_.commit(std::move(manifests), repacker_.warnings());
   result.files = plan_.files();

@@ -39,8 +39,8 @@ struct RepackPlan {
   Manifest common;                  // what all ranks' manifests share, without what data decides
   std::vector<Manifest> manifests;  // every rank's, without what data decides
   std::vector<std::string> warnings;
-  std::vector<std::filesystem::path> inputs;      // every file that will be read
-  std::vector<std::filesystem::path> side_files;  // that this shard or another copies as they are
+  std::vector<std::filesystem::path> inputs;  // every file that will be read
+  std::vector<FileStatus> side_files;         // that this shard or another copies as they are
 
   [[nodiscard]] int64_t files() const;       // layer files of this shard
   [[nodiscard]] int64_t data_bytes() const;  // of the planned jobs, before compression

@@ -77,19 +77,21 @@ bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
   return !error && !inside.empty() && *inside.begin() != "..";
 }
 
-// Whether the entry is a file to copy; false for directories. Throws for anything else that is not a
-// regular file, and for a link to a file that is not the checkpoint's.
-bool is_side_file(const fs::path& checkpoint, const fs::directory_entry& entry) {
+// The file to copy, behind a link if the entry is one; empty for directories. Throws for anything else
+// that is not a regular file, and for a link to a file that is not the checkpoint's.
+fs::path side_file(const fs::path& checkpoint, const fs::directory_entry& entry) {
   std::error_code error;
-  if (entry.is_directory(error)) return false;
+  if (entry.is_directory(error)) return {};
   if (!entry.is_symlink(error)) {
-    if (entry.is_regular_file(error)) return true;
+    if (entry.is_regular_file(error)) return entry.path();
     throw Error::input("not a regular file, so it is not copied")
         .in_file(entry.path().string())
         .hint("put a regular file in its place, or remove it");
   }
   const fs::path target = fs::canonical(entry.path(), error);
-  if (!error && fs::is_regular_file(target, error) && stays_inside(checkpoint, target)) return true;
+  if (!error && fs::is_regular_file(target, error) && stays_inside(checkpoint, target)) {
+    return target;
+  }
   throw Error::input(fmt::format("a link to {}, which is not copied",
                                  fs::read_symlink(entry.path(), error).string()))
       .in_file(entry.path().string())
@@ -115,7 +117,8 @@ void refuse_name(const fs::path& path) {
 // Writes one file and its checksum.
 class SummedFile {
  public:
-  explicit SummedFile(const fs::path& path) : name_(path.filename().string()), file_(path) {}
+  SummedFile(const Directory& directory, const std::string& name)
+      : name_(name), file_(directory, name) {}
   void append(ConstBytes bytes) {
     sum_.update(bytes);  // first: reading notes a truncated map, writing would only fail
     file_.append(bytes);
@@ -160,14 +163,14 @@ void read_tensor(Source& source, size_t index, Buffer& buffer,
 
 std::string read_side(const SideFile& plan) {
   if (plan.from.empty()) return plan.text;
-  return in_context(plan.from.string(), [&] { return read_text_file(plan.from, kMaxSideFile); });
+  return in_context(plan.from.string(), [&] { return read_same_file(plan.seen); });
 }
 
 namespace {
 
-ManifestFile write_tensors(Source& source, const RestFile& plan, const fs::path& directory,
+ManifestFile write_tensors(Source& source, const RestFile& plan, const Directory& directory,
                            Buffer& buffer, const RestHooks& hooks) {
-  SummedFile file(directory / plan.name);
+  SummedFile file(directory, plan.name);
   file.append(std::as_bytes(std::span(plan.header)));
   for (size_t index : plan.tensors) {
     read_tensor(source, index, buffer, [&](ConstBytes piece) {
@@ -178,9 +181,9 @@ ManifestFile write_tensors(Source& source, const RestFile& plan, const fs::path&
   return file.commit(hooks.finished);
 }
 
-ManifestFile write_side(const SideFile& plan, const fs::path& directory, const RestHooks& hooks) {
+ManifestFile write_side(const SideFile& plan, const Directory& directory, const RestHooks& hooks) {
   const std::string text = read_side(plan);
-  SummedFile file(directory / plan.name);
+  SummedFile file(directory, plan.name);
   file.append(std::as_bytes(std::span(text)));
   return file.commit(hooks.finished);
 }
@@ -194,6 +197,15 @@ std::vector<ManifestFile> RestPlan::planned() const {
   }
   for (const SideFile& file : side) entries.push_back({file.name, file.size, ""});
   return entries;
+}
+
+void RestPlan::check_unchanged() const {
+  for (const SideFile& file : side) {
+    if (file.from.empty()) continue;
+    in_context(file.from.string(), [&] {
+      require_same(file.seen, InputFile(file.seen.path, /*wait=*/false, /*follow=*/false).status());
+    });
+  }
 }
 
 int64_t RestPlan::bytes() const {
@@ -229,18 +241,20 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
   for (fs::directory_iterator at(checkpoint, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name.starts_with('.') || is_weights_or_index(name) || name == kManifestName ||
-        !is_side_file(checkpoint, *at)) {
-      continue;
-    }
-    const FileStatus file =
-        in_context(at->path().string(), [&] { return describe_file(at->path()); });
+    if (name.starts_with('.') || is_weights_or_index(name) || name == kManifestName) continue;
+    const fs::path target = side_file(checkpoint, *at);
+    if (target.empty()) continue;
+    // Without following links: what is a file now may be a link to any of the user's files later.
+    const FileStatus file = in_context(at->path().string(), [&] {
+      return InputFile(target, /*wait=*/false, /*follow=*/false).status();
+    });
     if (file.size > kMaxSideFile) {
       warnings.push_back(fmt::format("{}: {} bytes, not copied", name, file.size));
       continue;
     }
     refuse_name(at->path());
-    files.push_back({.name = name, .from = at->path(), .text = {}, .size = file.size});
+    files.push_back(
+        {.name = name, .from = at->path(), .text = {}, .size = file.size, .seen = file});
   }
   if (error) throw Error::input(error.message()).in_file(checkpoint.string());
   std::ranges::sort(files, {}, &SideFile::name);
@@ -248,7 +262,7 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
 }
 
 std::vector<ManifestFile> write_rest(Source& source, const RestPlan& plan,
-                                     const fs::path& directory, const RestHooks& hooks) {
+                                     const Directory& directory, const RestHooks& hooks) {
   std::vector<ManifestFile> entries;
   Buffer buffer;
   const auto add = [&](const std::string& name, const auto& write) {

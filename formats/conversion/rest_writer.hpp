@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/os/directory.hpp"
+#include "formats/os/file.hpp"
 #include "formats/source/source.hpp"
 #include "lib/exec/buffer.hpp"
 
@@ -36,6 +38,7 @@ struct SideFile {
   std::filesystem::path from;  // empty: `text`
   std::string text;
   int64_t size = 0;
+  FileStatus seen{};  // the file of `from`, or behind that link, when it was planned
 };
 
 struct RestPlan {
@@ -44,6 +47,8 @@ struct RestPlan {
   // The manifest's entries, whose checksums are still empty.
   [[nodiscard]] std::vector<ManifestFile> planned() const;
   [[nodiscard]] int64_t bytes() const;
+  // Throws Error::input if a file that is copied is not as it was planned.
+  void check_unchanged() const;
 };
 
 // `rest` are indices into source.tensors().
@@ -64,7 +69,8 @@ struct RestPlan {
 void read_tensor(Source& source, size_t index, Buffer& buffer,
                  const std::function<void(ConstBytes)>& each_piece);
 
-// The bytes of a small file, as they are written. Throws Error::input.
+// The bytes of a small file, as they are written. Throws Error::input, also if the file is not the one
+// that was planned.
 [[nodiscard]] std::string read_side(const SideFile& plan);
 
 struct RestHooks {
@@ -79,7 +85,7 @@ struct RestHooks {
 // Writes all files into `directory`, each atomically, in bounded memory; returns their entries for
 // the manifest. Throws Error::input and Error::output.
 [[nodiscard]] std::vector<ManifestFile> write_rest(Source& source, const RestPlan& plan,
-                                                   const std::filesystem::path& directory,
+                                                   const Directory& directory,
                                                    const RestHooks& hooks);
 
 }  // namespace mxfp4

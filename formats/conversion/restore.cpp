@@ -131,7 +131,7 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
 }
 
 // Restores one layer; returns the bytes written.
-int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Manifest& manifest,
+int64_t restore_layer(const fs::path& blob, const Directory& directory, const Manifest& manifest,
                       const ManifestLayer& layer, const RunLimits& limits, const RunHooks& hooks,
                       std::set<std::string>& lost) {
   const LayerReader reader(blob / layer.file);
@@ -145,7 +145,7 @@ int64_t restore_layer(const fs::path& blob, const fs::path& directory, const Man
   }
   const RunMemory memory = memory_of(packed);
   require_memory(limits, memory);
-  AtomicFile file(directory / layer_file_name(layer.index, false));
+  AtomicFile file(directory, layer_file_name(layer.index, false));
   const std::string header = unpacked_header(manifest, layer, packed);
   file.append(std::as_bytes(std::span(header)));
   const std::vector<RestoreJob> jobs = cut_jobs(packed, layer.loaded.dims.num_experts);
@@ -199,10 +199,9 @@ int64_t restored_bytes(const std::vector<Manifest>& manifests) {
 }
 
 RestoreResult restore_blob(const fs::path& blob, const Manifest& manifest,
-                           const fs::path& directory, const RunLimits& limits,
+                           const Directory& directory, const RunLimits& limits,
                            const RunHooks& hooks) {
   require_restorable(blob, manifest);
-  make_directories(directory);
   RestoreResult result;
   for (const ManifestLayer& layer : manifest.layers) {
     result.bytes += restore_layer(blob, directory, manifest, layer, limits, hooks, result.lost);

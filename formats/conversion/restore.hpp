@@ -9,6 +9,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/conversion/run_limits.hpp"
+#include "formats/os/directory.hpp"
 
 namespace mxfp4 {
 
@@ -28,8 +29,7 @@ void require_restorable(const std::filesystem::path& blob, const Manifest& manif
 // not at all. Checks every file of the blob before it is read. Throws Error::input for a damaged
 // blob, and Error::output; as require_restorable.
 [[nodiscard]] RestoreResult restore_blob(const std::filesystem::path& blob,
-                                         const Manifest& manifest,
-                                         const std::filesystem::path& directory,
+                                         const Manifest& manifest, const Directory& directory,
                                          const RunLimits& limits, const RunHooks& hooks);
 
 }  // namespace mxfp4

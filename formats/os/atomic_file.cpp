@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <random>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -39,40 +40,42 @@ void touch(std::span<const iovec> parts) {
   }
 }
 
-// Whether fchmod() failed with this errno because the file system has no modes.
-bool has_no_modes(int code) {
-  return code == EPERM || code == ENOTSUP || code == ENOSYS || code == EINVAL;
-}
-
-// Gives a file of mkostemp, which only its owner may use, the usual permissions. False with errno
-// set if that fails.
-bool set_usual_mode(int descriptor) {
-  const mode_t mask = umask(0);
-  umask(mask);
-  return fchmod(descriptor, 0666 & ~mask) == 0 || has_no_modes(errno);
+// Six characters that no other process is likely to choose; O_EXCL refuses the name if one did.
+std::string random_end() {
+  static constexpr std::string_view kLetters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  thread_local std::minstd_rand random(std::random_device{}());
+  std::string end(6, '0');
+  for (char& letter : end) letter = kLetters[random() % kLetters.size()];
+  return end;
 }
 
 }  // namespace
 
-int create_temporary(const std::filesystem::path& target, std::string& name) {
-  name =
-      (target.parent_path() / fmt::format(".{}.tmp-XXXXXX", target.filename().string())).string();
-  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) fail(target, "cannot create");
-  if (!set_usual_mode(descriptor)) {
-    const int code = errno;
-    close(descriptor);
-    unlink(name.c_str());
-    errno = code;
-    fail(target, "cannot set permissions");
+int create_temporary(const Directory& directory, const std::string& target, std::string& name) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    name = fmt::format(".{}.tmp-{}", target, random_end());
+    const int descriptor = openat(directory.descriptor(), name.c_str(),
+                                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor >= 0) return descriptor;
+    if (errno != EEXIST) break;
   }
-  return descriptor;
+  fail(directory.path() / target, "cannot create");
 }
 
-AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
-  std::string name;
-  descriptor_ = create_temporary(target_, name);
-  temporary_ = name;
+int write_error(ssize_t written) { return written == 0 ? ENOSPC : errno; }
+
+int sync_file(int descriptor, bool data_only) {
+  for (;;) {
+    if ((data_only ? fdatasync(descriptor) : fsync(descriptor)) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+}
+
+AtomicFile::AtomicFile(Directory directory, std::string name)
+    : directory_(std::move(directory)), name_(std::move(name)) {
+  descriptor_ = create_temporary(directory_, name_, temporary_);
 }
 
 AtomicFile::~AtomicFile() { discard(); }
@@ -80,7 +83,7 @@ AtomicFile::~AtomicFile() { discard(); }
 void AtomicFile::discard() {
   if (descriptor_ < 0) return;
   close(descriptor_);
-  unlink(temporary_.c_str());
+  unlinkat(directory_.descriptor(), temporary_.c_str(), 0);
 }
 
 void AtomicFile::append(ConstBytes bytes) { write_at(size_, {&bytes, 1}); }
@@ -107,13 +110,14 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
   while (!parts.empty()) {
     const ssize_t result =
         pwritev(descriptor_, parts.data(), static_cast<int>(parts.size()), offset);
-    if (result < 0) {
-      const int code = errno;
+    const bool nothing = result == 0 && parts.front().iov_len > 0;
+    if (result < 0 || nothing) {
+      const int code = write_error(result);
       if (code == EINTR) continue;
       if (code == EFAULT) touch(parts);
       check_truncation();
       errno = code;
-      fail(target_, "cannot write");
+      fail(target(), "cannot write");
     }
     offset += result;
     auto written = static_cast<size_t>(result);
@@ -131,48 +135,43 @@ int64_t AtomicFile::write_parts(std::span<iovec> parts, int64_t offset) {
 
 void AtomicFile::commit(const std::function<void()>& before) {
   check_truncation();
-  if (fsync(descriptor_) != 0) fail(target_, "cannot fsync");
+  errno = sync_file(descriptor_);
+  if (errno != 0) fail(target(), "cannot fsync");
   if (before) before();
-  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "cannot rename into place");
+  const int in = directory_.descriptor();
+  if (renameat(in, temporary_.c_str(), in, name_.c_str()) != 0) {
+    fail(target(), "cannot rename into place");
+  }
   const int descriptor = std::exchange(descriptor_, -1);
-  if (close(descriptor) != 0) fail(target_, "cannot close");
-  sync_directory(target_.parent_path());
+  if (close(descriptor) != 0 && errno != EINTR) fail(target(), "cannot close");
+  directory_.sync();
 }
 
-void write_file_atomically(const std::filesystem::path& target, std::string_view text) {
-  AtomicFile file(target);
+void write_file_atomically(const Directory& directory, const std::string& name,
+                           std::string_view text) {
+  AtomicFile file(directory, name);
   file.append(std::as_bytes(std::span(text)));
   file.commit();
 }
 
 void make_directories(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) {
-    throw Error::output(fmt::format("cannot create: {}", error.message()))
-        .in_file(directory.string());
+  std::filesystem::path made;
+  for (const std::filesystem::path& part : directory) {
+    made /= part;
+    std::error_code ignored;
+    if (std::filesystem::is_directory(made, ignored)) continue;
+    if (mkdir(made.c_str(), 0777) == 0) {
+      Directory(made.parent_path()).sync();  // else a power cut may lose it, and all that is in it
+    } else if (errno != EEXIST || !std::filesystem::is_directory(made, ignored)) {
+      if (errno == EEXIST) errno = ENOTDIR;
+      fail(directory, "cannot create");
+    }
   }
-}
-
-void remove_file(const std::filesystem::path& path) {
-  if (std::remove(path.c_str()) != 0 && errno != ENOENT) fail(path, "cannot remove");
 }
 
 void require_removable(const std::filesystem::path& path) {
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
   if (access(directory.c_str(), W_OK | X_OK) != 0) fail(path, "cannot remove");
-}
-
-void sync_directory(const std::filesystem::path& directory) {
-  const std::filesystem::path path = directory.empty() ? "." : directory;
-  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail(path, "cannot open");
-  const int code = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  // Some file systems cannot sync a directory; their renames are as durable as they get.
-  if (code == 0 || code == EINVAL) return;
-  errno = code;
-  fail(path, "cannot fsync");
 }
 
 }  // namespace mxfp4

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "formats/os/directory.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
@@ -20,12 +21,12 @@ namespace mxfp4 {
 // file's name has 12 more than the file's.
 inline constexpr size_t kMaxAtomicName = 255 - 12;
 
-// Errors are Error::output naming the target path; Error::input if a mapped file was truncated, so
+// Errors are Error::output naming the file's path; Error::input if a mapped file was truncated, so
 // that nothing made from its bytes is published.
 class AtomicFile {
  public:
-  // Creates the temporary beside `target`.
-  explicit AtomicFile(std::filesystem::path target);
+  // Creates the temporary, in the directory.
+  AtomicFile(Directory directory, std::string name);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   // Removes the temporary unless commit() succeeded.
@@ -35,8 +36,8 @@ class AtomicFile {
   // Writes `spans`, one behind another, from `offset` on. Bytes that are never written are zeros.
   // Several threads may call it at once, for different bytes.
   void write_at(int64_t offset, std::span<const ConstBytes> spans);
-  // Makes the bytes durable and renames the temporary over the target. Calls `before` between the
-  // two, so that a record of the file which it writes is there before the file.
+  // Makes the bytes durable and gives the temporary its name. Calls `before` between the two, so that a
+  // record of the file which it writes is there before the file.
   void commit(const std::function<void()>& before = {});
   [[nodiscard]] int64_t size() const { return size_; }
 
@@ -45,29 +46,34 @@ class AtomicFile {
   void discard();
   int64_t write_parts(std::span<iovec> parts, int64_t offset);
 
-  std::filesystem::path target_;
-  std::filesystem::path temporary_;
+  [[nodiscard]] std::filesystem::path target() const { return directory_.path() / name_; }
+
+  Directory directory_;
+  std::string name_;
+  std::string temporary_;  // name
   int descriptor_ = -1;
   // Threads that write at different offsets raise it. The default order: it costs less than their write.
   std::atomic<int64_t> size_ = 0;
 };
 
-// Creates an empty file beside `target`, under a name that no other file or link has; sets `name`
-// and returns the descriptor. Throws Error::output naming the target.
-[[nodiscard]] int create_temporary(const std::filesystem::path& target, std::string& name);
+// Creates an empty file that will get the name `target`, under a name that no other file or link has;
+// sets `name` and returns the descriptor. Throws Error::output naming the target.
+[[nodiscard]] int create_temporary(const Directory& directory, const std::string& target,
+                                   std::string& name);
+
+// The errno of a write that did not write: one that wrote nothing at all found no room.
+[[nodiscard]] int write_error(ssize_t written);
+// Makes a file or directory durable, with `data_only` only the bytes of a file; returns 0 or the errno.
+[[nodiscard]] int sync_file(int descriptor, bool data_only = false);
 
 // Writes a small file atomically.
-void write_file_atomically(const std::filesystem::path& target, std::string_view text);
+void write_file_atomically(const Directory& directory, const std::string& name,
+                           std::string_view text);
 
-// Creates a directory and its parents.
+// Creates a directory and its parents, durably.
 void make_directories(const std::filesystem::path& directory);
 
-// Removes a file or an empty directory, if it is there.
-void remove_file(const std::filesystem::path& path);
-// Throws as remove_file() would if the directory's permissions forbid removing; changes nothing.
+// Throws as Directory::remove() would if the directory's permissions forbid removing; changes nothing.
 void require_removable(const std::filesystem::path& path);
-
-// Makes renames in `directory` durable.
-void sync_directory(const std::filesystem::path& directory);
 
 }  // namespace mxfp4

@@ -1,8 +1,45 @@
 #include "formats/os/directory.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "formats/os/atomic_file.hpp"
+#include "lib/core/error.hpp"
+
 namespace mxfp4 {
+namespace {
 
 namespace fs = std::filesystem;
+
+[[noreturn]] void refuse_directory(const fs::path& path, std::string_view action) {
+  const int code = errno;
+  throw Error::output(fmt::format("{}: {}", action, std::strerror(code)))
+      .in_file(path.empty() ? "." : path.string());
+}
+
+// -1 with errno set if that fails. O_PATH serves where the directory may not be listed.
+int open_directory(int base, const char* path, bool follow) {
+  const int flags = O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
+  const int descriptor = openat(base, path, O_RDONLY | flags);
+  return descriptor < 0 && errno == EACCES ? openat(base, path, O_PATH | flags) : descriptor;
+}
+
+std::shared_ptr<const int> closed_by_the_last(int descriptor) {
+  return {new int(descriptor), [](const int* open) {
+            close(*open);
+            delete open;
+          }};
+}
+
+}  // namespace
 
 std::vector<fs::directory_entry> list_directory(const fs::path& directory, std::error_code& error) {
   std::vector<fs::directory_entry> entries;
@@ -13,14 +50,144 @@ std::vector<fs::directory_entry> list_directory(const fs::path& directory, std::
   return entries;
 }
 
-void remove_if_empty(const fs::path& directory) {
-  std::error_code ignored;
-  std::vector<fs::path> folders;
-  for (const fs::directory_entry& entry : list_directory(directory, ignored)) {
-    if (fs::is_directory(entry.symlink_status(ignored))) folders.push_back(entry.path());
+Directory::Directory(fs::path path, int descriptor)
+    : path_(std::move(path)), descriptor_(closed_by_the_last(descriptor)) {}
+
+Directory::Directory(fs::path path, bool follow) : path_(std::move(path)) {
+  const int descriptor = open_directory(AT_FDCWD, path_.empty() ? "." : path_.c_str(), follow);
+  if (descriptor < 0) refuse_directory(path_, "cannot open");
+  descriptor_ = closed_by_the_last(descriptor);
+}
+
+Directory Directory::make(const fs::path& path) {
+  make_directories(path);
+  return Directory(path);
+}
+
+Directory Directory::named(fs::path path) const {
+  Directory same = *this;
+  same.path_ = std::move(path);
+  return same;
+}
+
+std::optional<Directory> Directory::find(const fs::path& folder) const {
+  Directory at = *this;
+  for (const fs::path& part : folder) {
+    if (part.empty() || part == ".") continue;
+    const int descriptor = open_directory(at.descriptor(), part.c_str(), /*follow=*/false);
+    if (descriptor < 0) return std::nullopt;
+    at = Directory(at.path_ / part, descriptor);
   }
-  for (const fs::path& folder : folders) remove_if_empty(folder);
-  fs::remove(directory, ignored);
+  return at;
+}
+
+Directory Directory::folder(const fs::path& folder) const {
+  Directory at = *this;
+  for (const fs::path& part : folder) {
+    if (part.empty() || part == ".") continue;
+    const fs::path path = at.path_ / part;
+    int descriptor = open_directory(at.descriptor(), part.c_str(), /*follow=*/false);
+    if (descriptor < 0 && errno == ENOENT) {
+      if (mkdirat(at.descriptor(), part.c_str(), 0777) == 0) {
+        at.sync();  // else a power cut may lose it, and all that is in it
+      } else if (errno != EEXIST) {
+        refuse_directory(path, "cannot create");
+      }
+      descriptor = open_directory(at.descriptor(), part.c_str(), /*follow=*/false);
+    }
+    if (descriptor < 0) refuse_directory(path, "cannot open");
+    at = Directory(path, descriptor);
+  }
+  return at;
+}
+
+std::optional<FileState> Directory::state(const fs::path& file) const {
+  const std::optional<Directory> parent = find(file.parent_path());
+  struct stat found {};
+  if (!parent ||
+      fstatat(parent->descriptor(), file.filename().c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
+    return std::nullopt;
+  }
+  return file_state(found);
+}
+
+bool Directory::holds(const std::string& name, const Directory& directory) const {
+  const std::optional<FileState> named = state(name);
+  struct stat opened {};
+  return named && fstat(directory.descriptor(), &opened) == 0 &&
+         named->identity == file_state(opened).identity;
+}
+
+std::vector<std::string> Directory::names() const {
+  const int again = openat(descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(again < 0 ? nullptr : fdopendir(again), closedir);
+  if (!open) {
+    if (again >= 0) close(again);
+    refuse_directory(path_, "cannot be listed");
+  }
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = readdir(open.get());
+    if (entry == nullptr && errno != 0) refuse_directory(path_, "cannot be listed");
+    if (entry == nullptr) return names;
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+}
+
+bool Directory::create(const std::string& name, uint32_t mode) const {
+  return mkdirat(descriptor(), name.c_str(), mode) == 0;
+}
+
+void Directory::rename(const std::string& from, const Directory& to,
+                       const std::string& name) const {
+  if (renameat(descriptor(), from.c_str(), to.descriptor(), name.c_str()) != 0) {
+    refuse_directory(to.path_ / name, "cannot be replaced");
+  }
+}
+
+bool Directory::exchange(const std::string& a, const std::string& b) const {
+  if (renameat2(descriptor(), a.c_str(), descriptor(), b.c_str(), RENAME_EXCHANGE) == 0) {
+    return true;
+  }
+  if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) return false;
+  refuse_directory(path_ / b, "cannot be replaced");
+}
+
+void Directory::remove(const fs::path& file) const {
+  const std::optional<Directory> parent = find(file.parent_path());
+  if (!parent || unlinkat(parent->descriptor(), file.filename().c_str(), 0) == 0) return;
+  if (errno != ENOENT) refuse_directory(path_ / file, "cannot remove");
+}
+
+bool Directory::remove_folder(const fs::path& folder) const {
+  const std::optional<Directory> parent = find(folder.parent_path());
+  return parent && unlinkat(parent->descriptor(), folder.filename().c_str(), AT_REMOVEDIR) == 0;
+}
+
+void Directory::remove_empty_folders() const {
+  std::vector<std::string> inside;
+  try {
+    inside = names();
+  } catch (const Error&) {
+    return;
+  }
+  for (const std::string& name : inside) {
+    const std::optional<Directory> folder = find(name);
+    if (!folder) continue;
+    folder->remove_empty_folders();
+    (void)remove_folder(name);
+  }
+}
+
+void Directory::sync() const {
+  const int code = sync_file(descriptor());
+  // Some file systems cannot sync a directory, and neither can this program if it may not list it; the
+  // renames are as durable as they get.
+  if (code == 0 || code == EINVAL || code == ENOTSUP || code == ENOSYS || code == EBADF) return;
+  errno = code;
+  refuse_directory(path_, "cannot fsync");
 }
 
 }  // namespace mxfp4

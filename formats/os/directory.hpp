@@ -1,19 +1,70 @@
-// Lists directories and removes empty ones. The caller decides whether a directory that cannot be
-// read is an error of input, of output, or none.
+// Directories: listed by path, or held open. Where files are written, removed or renamed, the directory
+// is held: its path may lead elsewhere meanwhile, through a link that somebody put in its place.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
+#include "formats/os/file_identity.hpp"
+
 namespace mxfp4 {
 
-// The entries, in no order. Sets `error` on failure and returns the entries found until then.
+// The entries, in no order. Sets `error` on failure and returns the entries found until then. The caller
+// decides whether a directory that cannot be read is an error of input, of output, or none.
 [[nodiscard]] std::vector<std::filesystem::directory_entry> list_directory(
     const std::filesystem::path& directory, std::error_code& error);
 
-// Removes the empty folders in the directory, and the directory if it is empty then. Follows no
-// links.
-void remove_if_empty(const std::filesystem::path& directory);
+// A directory that is open; copies share the descriptor. Names and relative paths start from it, and no
+// link is followed on the way. Errors are Error::output naming the path.
+class Directory {
+ public:
+  // Opens what `path` leads to; empty: the current directory. Unless `follow`, refuses a link at its end.
+  explicit Directory(std::filesystem::path path, bool follow = true);
+  // Creates the directory and its parents durably where they are missing.
+  [[nodiscard]] static Directory make(const std::filesystem::path& path);
+
+  // As messages name it.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // A directory that may be used, but not listed, can be neither locked nor synced by it.
+  [[nodiscard]] int descriptor() const { return *descriptor_; }
+  // The same directory under another name.
+  [[nodiscard]] Directory named(std::filesystem::path path) const;
+
+  // The folder in it, if there is one. "." is the directory itself.
+  [[nodiscard]] std::optional<Directory> find(const std::filesystem::path& folder) const;
+  // The same; made if it is missing.
+  [[nodiscard]] Directory folder(const std::filesystem::path& folder) const;
+  // What has this name, a link not followed.
+  [[nodiscard]] std::optional<FileState> state(const std::filesystem::path& file) const;
+  // Whether the directory's entry `name` is that open directory.
+  [[nodiscard]] bool holds(const std::string& name, const Directory& directory) const;
+  // The names of its entries, in no order.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  // Creates a folder; false with errno set if that fails.
+  [[nodiscard]] bool create(const std::string& name, uint32_t mode) const;
+  void rename(const std::string& from, const Directory& to, const std::string& name) const;
+  // Makes each name what the other one was, in one step. False if the file system or the kernel cannot.
+  [[nodiscard]] bool exchange(const std::string& a, const std::string& b) const;
+  // Removes a file, if it is there.
+  void remove(const std::filesystem::path& file) const;
+  // Removes an empty folder; false with errno set if that fails.
+  [[nodiscard]] bool remove_folder(const std::filesystem::path& folder) const;
+  // Removes the empty folders in it, as far as possible.
+  void remove_empty_folders() const;
+  // Makes what was renamed or created in it durable.
+  void sync() const;
+
+ private:
+  Directory(std::filesystem::path path, int descriptor);
+
+  std::filesystem::path path_;
+  std::shared_ptr<const int> descriptor_;
+};
 
 }  // namespace mxfp4

@@ -19,7 +19,11 @@ FileStatus from_stat(const std::filesystem::path& path, const struct stat& st) {
   constexpr int64_t kNanoseconds = 1'000'000'000;
   return {.path = path,
           .size = st.st_size,
-          .mtime_ns = int64_t{st.st_mtim.tv_sec} * kNanoseconds + st.st_mtim.tv_nsec};
+          .mtime_ns = int64_t{st.st_mtim.tv_sec} * kNanoseconds + st.st_mtim.tv_nsec,
+          .ctime_ns = int64_t{st.st_ctim.tv_sec} * kNanoseconds + st.st_ctim.tv_nsec,
+          .device = st.st_dev,
+          .inode = st.st_ino,
+          .mode = st.st_mode & 0777};
 }
 
 }  // namespace
@@ -32,9 +36,10 @@ Error input_error(std::string_view what) {
 }
 
 // O_NONBLOCK has no effect on regular files.
-InputFile::InputFile(const std::filesystem::path& path, bool wait)
+InputFile::InputFile(const std::filesystem::path& path, bool wait, bool follow)
     : path_(path),
-      descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (wait ? 0 : O_NONBLOCK))) {
+      descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (wait ? 0 : O_NONBLOCK) |
+                                           (follow ? 0 : O_NOFOLLOW))) {
   if (descriptor_ < 0) throw input_error("cannot be opened");
 }
 
@@ -60,12 +65,9 @@ FileStatus describe_file(const std::filesystem::path& path) {
   return from_stat(path, st);
 }
 
-std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes) {
-  const InputFile file(path);
-  const int64_t size = file.status().size;
-  if (size > max_bytes) {
-    throw Error::input(fmt::format("{} bytes, at most {} are read", size, max_bytes));
-  }
+namespace {
+
+std::string read_whole(const InputFile& file, int64_t size) {
   std::string text(static_cast<size_t>(size), '\0');
   size_t done = 0;
   while (done < text.size()) {
@@ -74,6 +76,50 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
     done += got;
   }
   return text;
+}
+
+}  // namespace
+
+std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes) {
+  const InputFile file(path);
+  const int64_t size = file.status().size;
+  if (size > max_bytes) {
+    throw Error::input(fmt::format("{} bytes, at most {} are read", size, max_bytes));
+  }
+  return read_whole(file, size);
+}
+
+std::string read_same_file(const FileStatus& then) {
+  const InputFile file(then.path, /*wait=*/false, /*follow=*/false);
+  require_same(then, file.status());
+  std::string text = read_whole(file, then.size);
+  require_same(then, file.status());
+  return text;
+}
+
+void require_same(const FileStatus& then, const FileStatus& now) {
+  if (now.size != then.size) {
+    throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",
+                                   now.size, then.size));
+  }
+  if (now.mtime_ns != then.mtime_ns) {
+    throw Error::input("changed while it was read: its modification time moved");
+  }
+  if (now.inode != then.inode || now.device != then.device) {
+    throw Error::input("changed while it was read: another file has its name");
+  }
+  if (now.ctime_ns != then.ctime_ns) {
+    throw Error::input("changed while it was read: its change time moved");
+  }
+}
+
+void keep_private(std::span<const FileStatus> files) {
+  mode_t mask = umask(0777);
+  for (const FileStatus& file : files) {
+    if ((file.mode & S_IRGRP) == 0) mask |= S_IRWXG;
+    if ((file.mode & S_IROTH) == 0) mask |= S_IRWXO;
+  }
+  umask(mask);
 }
 
 std::string read_text_stream(const std::filesystem::path& path, int64_t max_bytes) {

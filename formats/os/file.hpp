@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,10 @@ struct FileStatus {
   std::filesystem::path path;
   int64_t size = 0;      // bytes
   int64_t mtime_ns = 0;  // since the epoch
+  // These show that a file was replaced or rewritten though size and mtime are as before.
+  int64_t ctime_ns = 0;
+  uint64_t device = 0, inode = 0;
+  uint32_t mode = 0;  // permissions
 };
 
 // Size and mtime of a regular file; symbolic links are followed. Throws Error::input, without the
@@ -24,6 +29,13 @@ struct FileStatus {
 // The whole file as text; refuses more than max_bytes before reading. Throws Error::input, without
 // the path in its text.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
+// The same of a file that was looked at before and may have no link in its place since. Throws
+// Error::input if another file is there now, or if it changed.
+[[nodiscard]] std::string read_same_file(const FileStatus& then);
+
+// Throws Error::input if a file that was `then` is not the same one, or has changed. The text has no
+// path.
+void require_same(const FileStatus& then, const FileStatus& now);
 
 // All that can be read from a path, which may be a pipe. Throws Error::input as above.
 [[nodiscard]] std::string read_text_stream(const std::filesystem::path& path, int64_t max_bytes);
@@ -31,8 +43,9 @@ struct FileStatus {
 // A file that is open for reading; closed by the destructor. Errors as above.
 class InputFile {
  public:
-  // Opening a FIFO waits for a writer only if `wait`.
-  explicit InputFile(const std::filesystem::path& path, bool wait = false);
+  // Opening a FIFO waits for a writer only if `wait`. A link at the end of the path is refused unless
+  // `follow`.
+  explicit InputFile(const std::filesystem::path& path, bool wait = false, bool follow = true);
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
   ~InputFile();
@@ -48,6 +61,9 @@ class InputFile {
   std::filesystem::path path_;
   int descriptor_;
 };
+
+// What this process makes from now on is closed to the group and to others where one of these files is.
+void keep_private(std::span<const FileStatus> files);
 
 // The error of the last system call, from errno: "<what>: <reason>".
 [[nodiscard]] Error input_error(std::string_view what);

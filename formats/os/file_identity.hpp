@@ -2,6 +2,7 @@
 // and second mounts of one volume can lead to the same one.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <compare>
@@ -28,14 +29,11 @@ struct FileState {
   int64_t mtime_ns = 0;
   bool operator==(const FileState&) const = default;
 };
+[[nodiscard]] FileState file_state(const struct stat& found);
 [[nodiscard]] std::optional<FileState> state_of(const std::filesystem::path& path);
 
 // Whether `directory` is `path`, or one of the directories above it. Links are followed.
 [[nodiscard]] bool lies_in(const std::filesystem::path& path,
                            const std::filesystem::path& directory);
-
-// Whether another file system, or another part of this one, is mounted on the directory. A mount
-// point can be written to, but neither renamed nor exchanged.
-[[nodiscard]] bool is_mount_point(const std::filesystem::path& directory);
 
 }  // namespace mxfp4

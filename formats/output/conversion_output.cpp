@@ -29,8 +29,8 @@ Asked asked_of(const OutputRequest& request) {
   return request.resume ? Asked::kResume : Asked::kPlain;
 }
 
-// Describes the source, and the files beside it that are copied, by sizes and modification times.
-// The latter differ between machines, so manifests do not have them.
+// Describes the source, and the files beside it that are copied, by sizes, times and inodes. All but
+// the sizes differ between machines, so manifests do not have them.
 SourceSeen look_at(const OutputRequest& request, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
@@ -38,12 +38,11 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   seen.place = checksum_of(fs::weakly_canonical(request.input, error).string());
   std::string text;
   const auto add = [&](const FileStatus& file) {
-    text += fmt::format(";{};{};{}", file.path.filename().string(), file.size, file.mtime_ns);
+    text += fmt::format(";{};{};{};{};{}", file.path.filename().string(), file.size, file.mtime_ns,
+                        file.ctime_ns, file.inode);
   };
   for (const FileStatus& file : source.files()) add(file);
-  for (const fs::path& file : request.side_files) {
-    add(in_context(file.string(), [&] { return describe_file(file); }));
-  }
+  for (const FileStatus& file : request.side_files) add(file);
   seen.stamp = checksum_of(text);
   return seen;
 }
@@ -53,7 +52,7 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
 ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Manifest>& planned,
                                    const Source& source)
     : request_(std::move(request)),
-      directory_(request_.output, request_.shard.has_value(), request_.look_only),
+      directory_(request_.output, request_.inputs, request_.shard.has_value(), request_.look_only),
       wanted_{.planned = planned,
               .include_rest = request_.include_rest,
               .shard = request_.shard,
@@ -67,6 +66,14 @@ ConversionOutput::ConversionOutput(OutputRequest request, const std::vector<Mani
     throw named ? seen_.cause->hint(std::string(answer.hint)) : refusal(answer, seen_.named);
   }
   carry_out(answer.does);
+}
+
+Directory ConversionOutput::blob() const {
+  return home().folder(blob_place(".", request_.include_rest));
+}
+
+fs::path ConversionOutput::blob_path() const {
+  return blob_place(home().path(), request_.include_rest);
 }
 
 ConversionOutput::~ConversionOutput() {
@@ -83,7 +90,6 @@ void ConversionOutput::carry_out(Does does) {
   }
   resumed_ = does == Does::kContinue;
   if (resumed_ && seen_.beside) directory_.resume_replacement();
-  blob_ = blob_place(directory_.home(), request_.include_rest);
   if (does == Does::kAccept) accept(seen_.own_shard ? seen_.own_shard->ranks : seen_.ranks);
   if (resumed_) earlier_ = seen_.journal;
   if (resumed_ || does == Does::kTakeOver) take_over_ranks();
@@ -94,10 +100,10 @@ void ConversionOutput::carry_out(Does does) {
 // are taken over.
 void ConversionOutput::accept(const std::vector<Manifest>& manifests) {
   directory_.keep();
-  FinishedBlob result = look_at_finished(blob_, manifests, /*indexed=*/!seen_.own_shard,
+  FinishedBlob result = look_at_finished(blob_path(), manifests, /*indexed=*/!seen_.own_shard,
                                          request_.check, request_.between);
   complete_ = result.damages.empty();
-  if (complete_ && !request_.shard) remove_records();
+  if (complete_) remove_records();
   looked_at_ = true;
   damages_ = std::move(result.damages);
   lost_ = std::move(result.lost);
@@ -126,16 +132,18 @@ void ConversionOutput::take_over_ranks() {
 }
 
 // Removes what a run that was killed after its last manifest left: its journal, and perhaps
-// temporaries. If they cannot be removed, the result is complete all the same.
+// temporaries, which a shard cannot tell from other shards'. If they cannot be removed, the result is
+// complete all the same.
 void ConversionOutput::remove_records() {
   for (const fs::path& file : directory_.files()) {
-    if (!is_journal_or_temporary(file)) continue;
-    const fs::path path = directory_.home() / file;
+    const bool left = request_.shard ? file.filename() == journal_name(request_.shard)
+                                     : is_journal_or_temporary(file);
+    if (!left) continue;
     try {
       if (request_.look_only) {
-        require_removable(path);
+        require_removable(home().path() / file);
       } else {
-        remove_file(path);
+        home().remove(file);
       }
     } catch (const Error& error) {
       leftover_ = fmt::format("{}; the result is complete without it", error.what());
@@ -149,8 +157,7 @@ void ConversionOutput::open_journal() {
     directory_.require_writable();
     return;
   }
-  make_directories(blob_);
-  journal_ = std::make_unique<Journal>(blob_ / journal_name(request_.shard));
+  journal_ = std::make_unique<Journal>(blob(), journal_name(request_.shard));
   try {
     if (resumed_) {
       journal_->resume(seen_.journal);
@@ -176,8 +183,7 @@ void ConversionOutput::open_journal() {
 void ConversionOutput::remove_leftovers() const {
   if (request_.shard) return;  // they may be those of other shards that still run
   for (const fs::path& file : directory_.files()) {
-    const fs::path path = directory_.home() / file;
-    if (is_journal_or_temporary(file) && !is_record(path)) remove_file(path);
+    if (is_journal_or_temporary(file) && !is_record(home().path() / file)) home().remove(file);
   }
 }
 
@@ -186,7 +192,7 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
   if (found == earlier_.files.end()) return std::nullopt;
   if (looked_at_) return found->second;
   try {
-    const fs::path path = blob_ / name;
+    const fs::path path = blob_path() / name;
     if (describe_file(path).size != found->second.size) return std::nullopt;
     if (checksum_of_mapped(MappedFile(path).bytes(), request_.between) != found->second.xxh3_128)
       return std::nullopt;
@@ -202,14 +208,14 @@ void ConversionOutput::finished(const FinishedFile& file,
   if (lost != lost_.end() && lost->second.xxh3_128 != file.xxh3_128) {
     throw Error::usage(
         fmt::format("{}: its bytes differ from those in the manifest: the input has changed since",
-                    (blob_ / file.name).lexically_normal().string()))
+                    (blob_path() / file.name).lexically_normal().string()))
         .hint(request_.shard              ? "every shard has to be converted again, with --force"
               : seen_.other_ranks.empty() ? "--force converts everything again"
                                           : "choose another directory");
   }
   // The shard that an earlier run completed is complete no more once a file gets other bytes.
   if (request_.shard && !finished_any_ && !looked_at_)
-    remove_file(blob_ / shard_manifest_name(*request_.shard));
+    blob().remove(shard_manifest_name(*request_.shard));
   finished_any_ = true;
   journal_->add(file, warnings);
 }
@@ -225,21 +231,21 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     for (const ManifestLayer& layer : wanted_.planned.front().layers) layers.push_back(layer.index);
     const ShardManifest manifest{*request_.shard,   wanted_.plan, wanted_.source,
                                  std::move(layers), all,          std::move(manifests)};
-    write_file_atomically(blob_ / shard_manifest_name(*request_.shard),
+    write_file_atomically(blob(), shard_manifest_name(*request_.shard),
                           write_shard_manifest(manifest));
   } else {
     for (Manifest& manifest : manifests) {
       manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());
     }
-    write_manifests(blob_, manifests);
+    write_manifests(blob(), manifests);
   }
   if (directory_.replaces()) journal_->ready();
   const std::string left = directory_.publish();
-  blob_ = blob_place(request_.output, request_.include_rest);
-  journal_->moved(blob_ / journal_name(request_.shard));
-  journal_->remove();
+  journal_->moved(blob());
   std::vector<std::string> said(all.begin(), all.end());
-  if (!left.empty()) said.push_back(left);
+  for (const std::string& note : {left, journal_->remove()}) {
+    if (!note.empty()) said.push_back(note);
+  }
   return said;
 }
 

@@ -12,6 +12,7 @@
 
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
+#include "formats/os/file.hpp"
 #include "formats/output/observe.hpp"
 #include "formats/output/output_directory.hpp"
 #include "formats/source/source.hpp"
@@ -21,10 +22,11 @@ namespace mxfp4 {
 
 // What the caller asks of OUT.
 struct OutputRequest {
-  std::filesystem::path output;                     // OUT
-  std::filesystem::path input;                      // what is converted
-  std::vector<std::filesystem::path> side_files{};  // of the input, copied as they are
-  bool include_rest = false;  // OUT is a model directory, the blob a folder in it
+  std::filesystem::path output;                 // OUT
+  std::filesystem::path input;                  // what is converted
+  std::vector<std::filesystem::path> inputs{};  // that must not lie in OUT
+  std::vector<FileStatus> side_files{};         // of the input, copied as they are
+  bool include_rest = false;                    // OUT is a model directory, the blob a folder in it
   bool resume = false;
   bool force = false;
   bool check = false;      // resume reads every byte of a complete result
@@ -51,9 +53,10 @@ class ConversionOutput {
   [[nodiscard]] const std::string& leftover() const { return leftover_; }
   // "<file>: <what>", for each file of a complete result that is made again.
   [[nodiscard]] const std::vector<std::string>& damages() const { return damages_; }
-  // The directory where the blob is written: OUT, a folder in it, or the same in the directory that
-  // will replace OUT.
-  [[nodiscard]] const std::filesystem::path& blob() const { return blob_; }
+  // The directory where files are written: OUT, or the one that will replace OUT.
+  [[nodiscard]] const Directory& home() const { return directory_.home(); }
+  // Where the blob is written: home(), or a folder in it. Made if it is missing.
+  [[nodiscard]] Directory blob() const;
   void reserve(int64_t bytes) const { directory_.reserve(bytes); }
   // The free bytes of the file system, and a text that says what OUT held at first.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return directory_.free_bytes(); }
@@ -75,6 +78,7 @@ class ConversionOutput {
                                   const std::vector<std::string>& warnings);
 
  private:
+  [[nodiscard]] std::filesystem::path blob_path() const;
   void carry_out(Does does);
   void accept(const std::vector<Manifest>& manifests);
   void add_warnings(const Manifest& manifest);
@@ -87,7 +91,6 @@ class ConversionOutput {
   OutputDirectory directory_;
   Wanted wanted_;
   Seen seen_;
-  std::filesystem::path blob_;
   JournalContent earlier_;
   std::vector<std::string> damages_;
   std::map<std::string, FinishedFile> lost_;  // files that are made again, as manifests have them

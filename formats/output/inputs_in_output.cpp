@@ -1,16 +1,15 @@
 #include "formats/output/inputs_in_output.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <system_error>
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/manifest.hpp"
+#include "formats/os/atomic_file.hpp"
 #include "formats/os/file_identity.hpp"
 #include "formats/output/replacement.hpp"
 #include "lib/core/error.hpp"
@@ -39,15 +38,21 @@ std::set<FileIdentity> identities_in(const fs::path& directory) {
 // in the other.
 class Probe {
  public:
-  explicit Probe(const fs::path& directory)
-      : path_((directory / fmt::format(".{}.tmp-XXXXXX", kManifestName)).string()),
-        descriptor_(mkostemp(path_.data(), O_CLOEXEC)) {}
+  explicit Probe(const Directory& directory) : directory_(directory) {
+    try {
+      descriptor_ = create_temporary(directory_, std::string(kManifestName), name_);
+    } catch (const Error&) {
+      // The directory cannot be written to, so nothing in it is at risk.
+    }
+  }
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
   ~Probe() {
-    if (descriptor_ < 0) return;  // the directory cannot be written to, so nothing in it is at risk
+    if (descriptor_ < 0) return;
     close(descriptor_);
-    unlink(path_.c_str());
+    // Twice, since what failed once may pass.
+    for (int i = 0; i < 2 && unlinkat(directory_.descriptor(), name_.c_str(), 0) != 0; ++i) {
+    }
   }
 
   // Whether `path` or one of the directories above it is the probe's directory.
@@ -55,38 +60,37 @@ class Probe {
     std::error_code error;
     fs::path at = fs::weakly_canonical(path, error);
     if (error || descriptor_ < 0) return false;
-    const fs::path name = fs::path(path_).filename();
     for (; !at.empty(); at = at.parent_path()) {
-      if (identity_of(at / name)) return true;
+      if (identity_of(at / name_)) return true;
       if (at == at.parent_path()) break;
     }
     return false;
   }
 
  private:
-  std::string path_;
-  int descriptor_;
+  Directory directory_;
+  std::string name_;
+  int descriptor_ = -1;
 };
 
 }  // namespace
 
-void refuse_inputs_in(const fs::path& output, const std::vector<fs::path>& inputs) {
-  std::error_code ignored;
-  if (!fs::exists(output, ignored)) return;
-  std::set<FileIdentity> there = identities_in(output);
-  for (const fs::path& folder : Replacement::folders(output)) there.merge(identities_in(folder));
+void refuse_inputs_in(const Directory& output, const std::vector<fs::path>& inputs) {
+  const fs::path& path = output.path();
+  std::set<FileIdentity> there = identities_in(path);
+  for (const fs::path& folder : Replacement::folders(path)) there.merge(identities_in(folder));
   if (there.empty()) return;  // no file can be lost
   const Probe probe(output);
   for (const fs::path& input : inputs) {
     const auto identity = identity_of(input);
     // An input that is a link may lie in `output` though its content does not: its parent is
     // compared.
-    const bool inside = lies_in(input, output) || lies_in(input.parent_path() / ".", output);
+    const bool inside = lies_in(input, path) || lies_in(input.parent_path() / ".", path);
     const bool found = inside || (identity && there.contains(*identity)) ||
                        probe.is_seen_from(input) || probe.is_seen_from(input.parent_path() / ".");
     if (!found) continue;
     throw Error::output(fmt::format("holds the input {}", input.string()))
-        .in_file(output.string())
+        .in_file(path.string())
         .hint("choose another directory");
   }
 }

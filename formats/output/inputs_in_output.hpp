@@ -4,12 +4,13 @@
 #include <filesystem>
 #include <vector>
 
+#include "formats/os/directory.hpp"
+
 namespace mxfp4 {
 
 // Throws Error::output if one of the inputs lies in `output`, also if its path does not show it:
 // through a link, or through another mount of the same volume.
-void refuse_inputs_in(const std::filesystem::path& output,
-                      const std::vector<std::filesystem::path>& inputs);
+void refuse_inputs_in(const Directory& output, const std::vector<std::filesystem::path>& inputs);
 
 // Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies in:
 // if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.

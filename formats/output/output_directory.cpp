@@ -17,6 +17,7 @@
 #include "formats/blob/manifest.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
+#include "formats/output/inputs_in_output.hpp"
 #include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/human_bytes.hpp"
@@ -25,14 +26,6 @@ namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Whether `path` still names the open directory.
-bool is_same_directory(int descriptor, const fs::path& path) {
-  struct stat opened {};
-  struct stat named {};
-  return fstat(descriptor, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
 
 // The path itself, or the nearest directory above it that exists.
 fs::path existing_above(const fs::path& path) {
@@ -59,7 +52,8 @@ void refuse_inside_blob(const fs::path& path) {
 
 }  // namespace
 
-OutputDirectory::OutputDirectory(fs::path path, bool shared, bool look_only)
+OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inputs, bool shared,
+                                 bool look_only)
     : path_(std::move(path)), look_only_(look_only) {
   refuse_inside_blob(path_);
   try {
@@ -67,37 +61,40 @@ OutputDirectory::OutputDirectory(fs::path path, bool shared, bool look_only)
     existed_ = fs::exists(path_);
     if (existed_ && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);
     if (existed_ || !look_only_) lock(shared);
+    if (existed_ && !inputs.empty()) refuse_inputs_in(*directory_, inputs);
     if (look_only_) existed_ = true;  // so that nothing is removed
   } catch (const fs::filesystem_error& error) {
-    close(std::exchange(descriptor_, -1));
-    throw Error::output(fmt::format("{}: {}", path_.string(), error.code().message()));
-  } catch (...) {
-    close(std::exchange(descriptor_, -1));  // no destructor runs after a throw from here
-    throw;
+    throw Error::output(error.code().message()).in_file(path_.string());
   }
 }
 
 OutputDirectory::~OutputDirectory() {
   replacement_.reset();
-  if (!keep_ && !existed_) remove_if_empty(path_);
-  if (descriptor_ >= 0) close(descriptor_);
+  if (keep_ || existed_ || !directory_) return;
+  directory_->remove_empty_folders();
+  const std::optional<FileState> opened = directory_->state(".");
+  if (opened && identity_of(path_) == opened->identity) rmdir(path_.c_str());
 }
 
 void OutputDirectory::lock(bool shared) {
-  do {
-    if (descriptor_ >= 0) close(descriptor_);
+  constexpr int kTries = 1000;
+  for (int tries = 0; tries < kTries; ++tries) {
     make_directories(path_);
-    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor_ < 0) return;
-    if (flock(descriptor_, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+    // A new directory has no link in its path's place.
+    directory_.emplace(path_, /*follow=*/existed_);
+    if (flock(directory_->descriptor(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
       // The file system has no locks for directories; atomic renames still keep every file whole.
       if (errno != EWOULDBLOCK) return;
-      close(std::exchange(descriptor_, -1));
+      directory_.reset();
       refuse(There::kBusy, path_);
     }
     // The process that held the lock before may have removed the directory that we opened and
     // locked.
-  } while (!is_same_directory(descriptor_, path_));
+    const std::optional<FileState> opened = directory_->state(".");
+    if (opened && identity_of(path_) == opened->identity) return;
+  }
+  directory_.reset();
+  refuse(There::kBusy, path_);
 }
 
 bool OutputDirectory::exists() const {
@@ -108,7 +105,7 @@ bool OutputDirectory::exists() const {
 bool OutputDirectory::is_empty() const {
   std::error_code error;
   const bool empty = fs::is_empty(path_, error);
-  if (error) throw Error::output(fmt::format("{}: {}", path_.string(), error.message()));
+  if (error) throw Error::output(error.message()).in_file(path_.string());
   return empty;
 }
 
@@ -116,20 +113,30 @@ void OutputDirectory::replace(const std::function<void()>& between) {
   OwnFiles old = find_own_files(path_, Evidence::kContent, between);
   refuse_foreign(path_, old);
   would_replace_ = true;
-  if (!look_only_) replacement_.emplace(path_, std::move(old));
+  if (!look_only_) replacement_.emplace(*directory_, std::move(old));
 }
 
 std::optional<BegunReplacement> OutputDirectory::begun_replacement() const {
-  return Replacement::begun(path_);
+  return directory_ ? Replacement::begun(*directory_) : std::nullopt;
 }
 
 void OutputDirectory::resume_replacement() {
   would_replace_ = true;
   if (look_only_) return;
-  if (auto found = Replacement::interrupted(path_)) replacement_.emplace(std::move(*found));
+  if (auto found = Replacement::interrupted(*directory_)) replacement_.emplace(std::move(*found));
+}
+
+void OutputDirectory::require_in_place() const {
+  for (int again = 0; again < 2; ++again) {  // what failed once may pass
+    const std::optional<FileState> opened = directory_->state(".");
+    if (opened && identity_of(path_) == opened->identity) return;
+  }
+  throw Error::output("another directory has got this name; the files are in the one that had it")
+      .in_file(path_.string());
 }
 
 std::string OutputDirectory::publish() {
+  require_in_place();
   std::string note;
   if (replacement_) {
     replacement_->check_old();
@@ -140,10 +147,10 @@ std::string OutputDirectory::publish() {
 }
 
 std::vector<fs::path> OutputDirectory::files() const {
-  std::error_code ignored;
-  if (look_only_ && !fs::exists(home(), ignored)) return {};
-  OwnFiles own = find_own_files(home(), Evidence::kName);
-  refuse_foreign(home(), own);
+  if (!directory_) return {};
+  const fs::path& place = home().path();
+  OwnFiles own = find_own_files(place, Evidence::kName);
+  refuse_foreign(place, own);
   std::vector<fs::path> files;
   for (const OwnFile& file : own.files) files.push_back(file.path);
   return files;
@@ -151,7 +158,7 @@ std::vector<fs::path> OutputDirectory::files() const {
 
 void OutputDirectory::discard() const noexcept {
   try {
-    remove_own_files(home(), find_own_files(home(), Evidence::kContent));
+    remove_own_files(home(), find_own_files(home().path(), Evidence::kContent));
   } catch (const std::exception&) {
     // The user has to know why the run failed, not that cleaning up failed, too.
   }
@@ -159,7 +166,7 @@ void OutputDirectory::discard() const noexcept {
 
 std::optional<int64_t> OutputDirectory::free_bytes() const {
   std::error_code error;
-  const fs::space_info space = fs::space(existing_above(home()), error);
+  const fs::space_info space = fs::space(existing_above(directory_ ? home().path() : path_), error);
   if (error) return std::nullopt;
   return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
 }
@@ -168,8 +175,8 @@ void OutputDirectory::require_writable() const {
   const fs::path place = existing_above(path_);
   if (access((place / ".").c_str(), W_OK | X_OK) == 0) return;
   const int code = errno;
-  throw Error::output(
-      fmt::format("{}: cannot write here: {}", place.string(), std::strerror(code)));
+  throw Error::output(fmt::format("cannot write here: {}", std::strerror(code)))
+      .in_file(place.string());
 }
 
 void OutputDirectory::reserve(int64_t bytes) const {

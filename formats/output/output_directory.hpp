@@ -18,9 +18,11 @@ class OutputDirectory {
  public:
   // Creates `path` and locks it; several processes may hold a `shared` lock. Finishes a replacement
   // that was cut off between two renames. Throws Error::output for a path that no run can use: inside
-  // a blob, not a directory, locked by another process. With `look_only`, throws the same, and changes
-  // nothing.
-  explicit OutputDirectory(std::filesystem::path path, bool shared = false, bool look_only = false);
+  // a blob, not a directory, locked by another process, with one of the `inputs` in it. With
+  // `look_only`, throws the same, and changes nothing.
+  explicit OutputDirectory(std::filesystem::path path,
+                           const std::vector<std::filesystem::path>& inputs = {},
+                           bool shared = false, bool look_only = false);
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
   // Without keep(): if the constructor created `path`, removes it unless it holds files.
@@ -38,13 +40,16 @@ class OutputDirectory {
   [[nodiscard]] std::optional<BegunReplacement> begun_replacement() const;
   void resume_replacement();
 
-  // Where files are written: `path`, or the directory that publish() puts in its place.
-  [[nodiscard]] const std::filesystem::path& home() const {
-    return replacement_ ? replacement_->place() : path_;
+  // Where files are written: `path`, or the directory that publish() puts in its place. Held open, so
+  // that nothing is written elsewhere if somebody gives its path to another directory.
+  [[nodiscard]] const Directory& home() const {
+    return replacement_ ? replacement_->place() : directory_.value();
   }
   [[nodiscard]] bool replaces() const { return replacement_.has_value(); }
   // Bytes that are free in the file system; nullopt if it cannot say.
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
+  // Throws Error::output if `path` leads to another directory by now: the result lies elsewhere.
+  void require_in_place() const;
   // Call it when everything in home() is complete and the journal says ready. After replace() it puts
   // the new result in place and removes the old one. Returns a line about what could not be
   // removed; empty if all could.
@@ -52,7 +57,8 @@ class OutputDirectory {
 
   // Removes what this run wrote, as far as possible: for use after a failure.
   void discard() const noexcept;
-  // All files in home() and in its folders of ranks and of the blob, relative to home(). Throws
+  // All files in home() and in its folders of ranks and of the blob, relative to home(); none if it does
+  // not exist. Throws
   // Error::output if this program did not write one of them.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
   // Throws Error::output if the system does not let us write into `path`, or create it.
@@ -65,10 +71,10 @@ class OutputDirectory {
   void lock(bool shared);
 
   std::filesystem::path path_;
+  std::optional<Directory> directory_;  // locked; none if `look_only` and there is none
   std::optional<Replacement> replacement_;
   bool look_only_ = false;
   bool would_replace_ = false;
-  int descriptor_ = -1;
   bool existed_ = true;
   bool keep_ = false;
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -17,7 +19,6 @@
 #include "formats/blob/model_card.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/checksum/checksum.hpp"
-#include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "formats/output/states.hpp"
@@ -287,16 +288,20 @@ void refuse_foreign(const fs::path& directory, const OwnFiles& own) {
   throw refusal(kKeepsForeign, {directory.string(), {}, std::ranges::min(own.foreign).string()});
 }
 
-void remove_own_files(const fs::path& directory, const OwnFiles& own) {
+void remove_own_files(const Directory& directory, const OwnFiles& own) {
   std::vector<OwnFile> files = own.files;
   std::ranges::stable_sort(files, std::greater{}, removal_order);
   for (const OwnFile& file : files) {
-    if (state_of(directory / file.path) == file.state) remove_file(directory / file.path);
+    const std::optional<FileState> state = directory.state(file.path);
+    if (state == file.state) directory.remove(file.path);
+    // Before the records go, which show that the file is ours.
+    if (!state && errno != ENOENT) {
+      throw Error::output(fmt::format("cannot be examined: {}", std::strerror(errno)))
+          .in_file((directory.path() / file.path).string());
+    }
   }
-  for (const fs::path& folder : own.folders) {
-    std::error_code ignored;  // the folder is not empty if somebody put a file there meanwhile
-    fs::remove(directory / folder, ignored);
-  }
+  // A folder is not empty if somebody put a file there meanwhile.
+  for (const fs::path& folder : own.folders) (void)directory.remove_folder(folder);
 }
 
 bool is_temporary(const std::string& file_name) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/os/file_identity.hpp"
+#include "formats/os/directory.hpp"
 
 namespace mxfp4 {
 
@@ -48,7 +48,7 @@ void refuse_foreign(const std::filesystem::path& directory, const OwnFiles& own)
 
 // Removes the files that did not change since they were looked at, records last, then the folders
 // that are empty. Throws Error::output.
-void remove_own_files(const std::filesystem::path& directory, const OwnFiles& own);
+void remove_own_files(const Directory& directory, const OwnFiles& own);
 
 // Whether a temporary has this name. If no process writes the directory, its run is over.
 [[nodiscard]] bool is_temporary(const std::string& file_name);

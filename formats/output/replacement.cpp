@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <system_error>
@@ -16,9 +17,7 @@
 
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
-#include "formats/os/atomic_file.hpp"
-#include "formats/os/directory.hpp"
-#include "formats/os/exchange.hpp"
+#include "formats/output/moved_files.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -27,11 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxName = 255;
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(fs::symlink_status(path, ignored));
-}
 
 // The absolute path to which `path` leads through its links, whether or not it exists.
 fs::path without_links(fs::path path) {
@@ -44,6 +38,10 @@ fs::path without_links(fs::path path) {
   return error ? fs::absolute(path, error) : whole;
 }
 
+std::string name_beside(const std::string& out, std::string_view what) {
+  return fmt::format(".{}.mxfp4_repack-{}", out, what);
+}
+
 // The journal of the run that writes into a new directory.
 BegunReplacement begun_in(const fs::path& folder) {
   const std::string name = fmt::format("{}progress", kJournalPrefix);
@@ -52,188 +50,228 @@ BegunReplacement begun_in(const fs::path& folder) {
   return {read_journal(folder / kBlobFolder / name), folder / kBlobFolder};
 }
 
-JournalContent journal_in(const fs::path& folder) { return begun_in(folder).journal; }
+JournalContent journal_in(const Directory& folder) { return begun_in(folder.path()).journal; }
 
-// Tries to take a lock, and holds it as long as this object lives.
-class TriedLock {
- public:
-  explicit TriedLock(const fs::path& folder)
-      : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
-    taken_ =
-        descriptor_ >= 0 && (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
-  }
-  TriedLock(const TriedLock&) = delete;
-  TriedLock& operator=(const TriedLock&) = delete;
-  ~TriedLock() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  [[nodiscard]] bool taken() const { return taken_; }
+// Whether a folder of a replacement was made by this user, or for the owner of OUT.
+bool is_of_this_user(const Directory& folder, const Directory& out) {
+  struct stat found {};
+  struct stat old {};
+  return fstat(folder.descriptor(), &found) == 0 && fstat(out.descriptor(), &old) == 0 &&
+         (found.st_uid == geteuid() || found.st_uid == old.st_uid);
+}
 
- private:
-  int descriptor_;
-  bool taken_ = false;
-};
+// Locks an open directory, until its last copy is closed. True also where there are no such locks.
+bool try_lock(const Directory& folder) {
+  return flock(folder.descriptor(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
 
-// Makes a directory with the owner and mode of OUT, which it will replace. False if that fails.
-bool make_alike(const fs::path& fresh, const fs::path& out) {
+[[noreturn]] void refuse_busy(const fs::path& path) {
+  throw Error::output("another process is writing here").in_file(path.string());
+}
+
+// Gives a new directory, which no other user can enter yet, the owner and mode of OUT.
+bool become_alike(const Directory& fresh, const Directory& out) {
+  // Nobody gets the rights of a set-user-ID bit, which means nothing on a directory.
+  constexpr mode_t kTaken = S_ISGID | S_ISVTX | 0777;
   struct stat old {};
   struct stat made {};
-  if (stat(out.c_str(), &old) != 0 || mkdir(fresh.c_str(), 0777) != 0) return false;
-  if (stat(fresh.c_str(), &made) == 0 && (made.st_uid != old.st_uid || made.st_gid != old.st_gid)) {
-    (void)lchown(fresh.c_str(), old.st_uid, old.st_gid);
+  if (fstat(out.descriptor(), &old) != 0 || !is_of_this_user(fresh, out)) return false;
+  if (fstat(fresh.descriptor(), &made) != 0) return false;
+  if (made.st_gid != old.st_gid || made.st_uid != old.st_uid) {
+    (void)!fchown(fresh.descriptor(), old.st_uid, old.st_gid);
   }
-  (void)chmod(fresh.c_str(), old.st_mode & 07777);
-  if (stat(fresh.c_str(), &made) == 0 && made.st_dev == old.st_dev && made.st_uid == old.st_uid &&
-      made.st_gid == old.st_gid && made.st_mode == old.st_mode) {
-    return true;
-  }
-  rmdir(fresh.c_str());
-  return false;
+  (void)fchmod(fresh.descriptor(), old.st_mode & kTaken);
+  return fstat(fresh.descriptor(), &made) == 0 && made.st_dev == old.st_dev &&
+         made.st_uid == old.st_uid && made.st_gid == old.st_gid &&
+         (made.st_mode & kTaken) == (old.st_mode & kTaken);
 }
 
-// Whether OUT can take another name.
-bool can_be_renamed(const fs::path& out) {
-  const fs::path parent = out.parent_path();
-  struct stat above {};
-  struct stat here {};
-  if (stat(parent.c_str(), &above) != 0 || stat(out.c_str(), &here) != 0) return false;
-  const uid_t user = geteuid();
-  const bool restricted =
-      (above.st_mode & S_ISVTX) != 0 && user != 0 && above.st_uid != user && here.st_uid != user;
-  return !restricted && !is_mount_point(out) && identity_of(".") != identity_of(out) &&
-         access(parent.c_str(), W_OK | X_OK) == 0;
-}
-
-// The entries of a folder, a manifest first, a journal last; without the folders of a replacement.
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> entries;
-  for (const fs::directory_entry& entry : list_directory(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kStagingPrefix)) entries.push_back(entry.path());
+// Runs what is left to do behind the point of no return; says what failed.
+template <class Body>
+std::string noted(const Body& body) {
+  try {
+    body();
+    return "";
+  } catch (const Error& error) {
+    return fmt::format("the new result is in place, but: {}", error.what());
   }
-  if (error) {
-    throw Error::output(fmt::format("{}: cannot be listed: {}", folder.string(), error.message()));
-  }
-  std::ranges::stable_sort(entries, {}, [](const fs::path& path) {
-    const std::string name = path.filename().string();
-    return name == kManifestName ? 0 : name.starts_with(kJournalPrefix) ? 2 : 1;
-  });
-  return entries;
 }
 
 }  // namespace
 
-Replacement::Places Replacement::beside(const fs::path& out) {
-  const auto named = [&](std::string_view what) {
-    return out.parent_path() / fmt::format(".{}.mxfp4_repack-{}", out.filename().string(), what);
+// Only while OUT is an entry of that parent.
+std::optional<Replacement::Places> Replacement::beside(const Directory& out) {
+  const fs::path whole = without_links(out.path());
+  const std::string name = whole.filename().string();
+  if (name.empty() || name_beside(name, "new").size() > kMaxName) return std::nullopt;
+  try {
+    Places places{Directory(whole.parent_path()),
+                  name,
+                  name_beside(name, "new"),
+                  name_beside(name, "old"),
+                  {}};
+    if (places.holder.holds(name, out)) return places;
+  } catch (const Error&) {
+    // A parent that cannot be entered cannot be written to either.
+  }
+  return std::nullopt;
+}
+
+Replacement::Places Replacement::inside(const Directory& out) {
+  const auto named = [](std::string_view what) {
+    return fmt::format("{}{}", kStagingPrefix, what);
   };
-  return {out, named("new"), named("old"), {}};
+  return {out, {}, named("new"), named("old"), named("in")};
+}
+
+std::vector<Replacement::Places> Replacement::all_places(const Directory& out) {
+  std::vector<Places> all;
+  if (auto outer = beside(out)) all.push_back(std::move(*outer));
+  all.push_back(inside(out));
+  return all;
 }
 
 std::vector<fs::path> Replacement::folders(const fs::path& path) {
-  const Places places = beside(without_links(path));
-  return {places.fresh, places.old};
-}
-
-Replacement::Places Replacement::inside(const fs::path& out) {
-  const auto named = [&](std::string_view what) {
-    return out / fmt::format("{}{}", kStagingPrefix, what);
-  };
-  return {out, named("new"), named("old"), named("in")};
-}
-
-Replacement::Replacement(const fs::path& path, OwnFiles old) : old_(std::move(old)) {
   const fs::path out = without_links(path);
-  const Places outer = beside(out);
-  const Places inner = inside(out);
-  for (const Places& places : {outer, inner}) {
-    if (places.old.filename().string().size() > kMaxName) continue;
-    remove_leftover(places.old);
-    remove_leftover(places.fresh);
+  const std::string name = out.filename().string();
+  return {out.parent_path() / name_beside(name, "new"),
+          out.parent_path() / name_beside(name, "old")};
+}
+
+// Whether OUT can change names with a directory beside it. The kernel is asked, before any work: a
+// directory cannot take the name of one that is not empty, and an answer other than that tells why it
+// could not take any name (a mount point, a directory of an image's lower layer, the owner of a sticky
+// parent). Then two new folders change names.
+bool Replacement::can_be_exchanged(const Directory& out, const Places& places,
+                                   const Directory& fresh) {
+  const std::optional<FileState> here = out.state(".");
+  if (!here || identity_of(".") == here->identity) return false;
+  const std::string one = fmt::format("{}1", kStagingPrefix);
+  const std::string two = fmt::format("{}2", kStagingPrefix);
+  const int in = places.holder.descriptor();
+  bool can = fresh.create(one, 0700) && fresh.create(two, 0700);
+  if (can && renameat(in, places.out.c_str(), in, places.fresh.c_str()) == 0) {
+    // Somebody put an empty directory there.
+    (void)renameat(in, places.fresh.c_str(), in, places.out.c_str());
+    can = false;
   }
-  places_ = outer;
-  if (outer.old.filename().string().size() > kMaxName || !can_be_renamed(out) ||
-      !make_alike(outer.fresh, out)) {
-    places_ = inner;
-    if (mkdir(inner.fresh.c_str(), 0777) != 0) {
-      throw Error::output(
-          fmt::format("{}: cannot create: {}", inner.fresh.string(), std::strerror(errno)));
+  can = can && (errno == ENOTEMPTY || errno == EEXIST);
+  try {
+    can = can && fresh.exchange(one, two);
+  } catch (const Error&) {
+    can = false;
+  }
+  return fresh.remove_folder(one) && fresh.remove_folder(two) && can;
+}
+
+// The new directory beside OUT; nullopt if there cannot be one that takes OUT's name.
+std::optional<Directory> Replacement::make_beside(const Directory& out, const Places& places) {
+  if (!places.holder.create(places.fresh, 0700)) return std::nullopt;
+  std::optional<Directory> fresh = places.holder.find(places.fresh);
+  if (fresh && become_alike(*fresh, out) && can_be_exchanged(out, places, *fresh)) return fresh;
+  if (fresh) fresh->remove_empty_folders();
+  for (int again = 0; again < 2 && !places.holder.remove_folder(places.fresh); ++again) {
+  }
+  return std::nullopt;
+}
+
+Replacement::Replacement(const Directory& out, OwnFiles old)
+    : out_(out), places_(inside(out)), old_(std::move(old)) {
+  for (const Places& places : all_places(out)) {
+    remove_leftover(out, places.holder, places.old);
+    remove_leftover(out, places.holder, places.fresh);
+  }
+  if (const auto outer = beside(out)) {
+    place_ = make_beside(out, *outer);
+    if (place_) places_ = *outer;
+  }
+  if (!place_) {
+    const bool made = places_.holder.create(places_.fresh, 0777);
+    const int code = errno;
+    if (made) place_ = places_.holder.find(places_.fresh);
+    if (!place_) {
+      throw Error::output(fmt::format("cannot create: {}", std::strerror(made ? errno : code)))
+          .in_file((places_.holder.path() / places_.fresh).string());
     }
   }
   lock();
 }
 
-Replacement::Replacement(Places places, OwnFiles old)
-    : places_(std::move(places)), old_(std::move(old)) {
+Replacement::Replacement(Directory out, Places places, Directory fresh, OwnFiles old)
+    : out_(std::move(out)),
+      places_(std::move(places)),
+      old_(std::move(old)),
+      place_(std::move(fresh)) {
   lock();
 }
 
 Replacement::Replacement(Replacement&& other) noexcept
-    : places_(std::move(other.places_)),
+    : out_(other.out_),
+      places_(other.places_),
       old_(std::move(other.old_)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      place_(std::exchange(other.place_, std::nullopt)),
+      exchanged_(other.exchanged_) {}
 
 Replacement::~Replacement() {
-  if (descriptor_ < 0) return;
-  if (!places_.fresh.empty()) remove_if_empty(places_.fresh);
-  close(descriptor_);
+  if (!place_ || exchanged_) return;
+  place_->remove_empty_folders();
+  (void)places_.holder.remove_folder(places_.fresh);
 }
 
-std::optional<BegunReplacement> Replacement::begun(const fs::path& path) {
-  const fs::path out = without_links(path);
-  for (const Places& places : {beside(out), inside(out)}) {
-    if (!is_folder(places.fresh)) continue;
-    BegunReplacement found = begun_in(places.fresh);
+std::optional<BegunReplacement> Replacement::begun(const Directory& out) {
+  for (const Places& places : all_places(out)) {
+    const auto fresh = places.holder.find(places.fresh);
+    if (!fresh || !is_of_this_user(*fresh, out)) continue;
+    BegunReplacement found = begun_in(fresh->path());
     if (found.journal.bytes > 0) return found;
   }
   return std::nullopt;
 }
 
-std::optional<Replacement> Replacement::interrupted(const fs::path& path) {
-  const fs::path out = without_links(path);
-  for (const Places& places : {beside(out), inside(out)}) {
-    if (!is_folder(places.fresh) || journal_in(places.fresh).bytes == 0) continue;
-    OwnFiles old = find_own_files(out, Evidence::kContent);
-    refuse_foreign(path, old);
-    return Replacement(places, std::move(old));
+std::optional<Replacement> Replacement::interrupted(const Directory& out) {
+  for (Places& places : all_places(out)) {
+    const auto fresh = places.holder.find(places.fresh);
+    if (!fresh || !is_of_this_user(*fresh, out) || journal_in(*fresh).bytes == 0) continue;
+    OwnFiles old = find_own_files(out.path(), Evidence::kContent);
+    refuse_foreign(out.path(), old);
+    return Replacement(out, std::move(places), *fresh, std::move(old));
   }
   return std::nullopt;
 }
 
 // Locks the new directory; after the exchange, that lock is OUT's.
-void Replacement::lock() {
-  descriptor_ = open(places_.fresh.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const bool taken = descriptor_ >= 0 &&
-                     (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
-                     is_folder(places_.fresh);
-  if (taken) return;
-  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
-  throw Error::output(fmt::format("{}: another process is writing here", places_.out.string()));
+void Replacement::lock() const {
+  if (!try_lock(*place_)) refuse_busy(out_.path());
 }
 
-void Replacement::remove_leftover(const fs::path& folder) {
-  if (!is_folder(folder)) {
-    std::error_code ignored;
-    if (!fs::exists(fs::symlink_status(folder, ignored))) return;
-    throw Error::output(fmt::format("{}: is in the way, and is not a directory", folder.string()));
+void Replacement::remove_leftover(const Directory& out, const Directory& holder,
+                                  const std::string& name) {
+  if (!holder.state(name)) return;
+  const fs::path path = holder.path() / name;
+  const auto folder = holder.find(name);
+  if (!folder || !is_of_this_user(*folder, out)) {
+    throw Error::output(folder ? "is in the way, and is another user's"
+                               : "is in the way, and is not a directory")
+        .in_file(path.string());
   }
-  if (!TriedLock(folder).taken()) {
-    throw Error::output(fmt::format("{}: another process is writing here", folder.string()));
-  }
-  const OwnFiles own = find_own_files(folder, Evidence::kContent);
-  refuse_foreign(folder, own);
-  remove_own_files(folder, own);
-  remove_file(folder);
+  if (!try_lock(*folder)) refuse_busy(path);
+  const OwnFiles own = find_own_files(path, Evidence::kContent);
+  refuse_foreign(path, own);
+  remove_own_files(*folder, own);
+  folder->remove_empty_folders();
+  if (holder.remove_folder(name)) return;
+  throw Error::output(fmt::format("cannot remove: {}", std::strerror(errno)))
+      .in_file(path.string());
 }
 
 void Replacement::check_old() const {
   std::map<fs::path, FileState> known;
   for (const OwnFile& file : old_.files) known[file.path] = file.state;
-  const OwnFiles now = find_own_files(places_.out, Evidence::kName);
+  const OwnFiles now = find_own_files(out_.path(), Evidence::kName);
   const auto fail = [&](const fs::path& path) {
-    throw Error::output(fmt::format("{}: {} changed or appeared while the new result was made",
-                                    places_.out.string(), path.string()))
+    throw Error::output(
+        fmt::format("{} changed or appeared while the new result was made", path.string()))
+        .in_file(out_.path().string())
         .hint("take it away; --resume then puts the new result in the place of the old one");
   };
   if (!now.foreign.empty()) fail(std::ranges::min(now.foreign));
@@ -244,120 +282,99 @@ void Replacement::check_old() const {
 }
 
 std::string Replacement::exchange() {
-  if (places_.arriving.empty()) {
-    if (exchange_names(places_.fresh, places_.out)) {
-      rename_to(places_.fresh, places_.old);
-    } else {
-      rename_to(places_.out, places_.old);
-      try {
-        rename_to(places_.fresh, places_.out);
-      } catch (const Error&) {
-        rename_to(places_.old, places_.out);
-        throw;
-      }
-    }
-    sync_directory(places_.out.parent_path());
-  } else {
-    move_out(places_);
-    move_in(places_);
-  }
-  places_.fresh.clear();
-  try {
-    return remove_old();
-  } catch (const Error& error) {
-    return fmt::format("{}: the old result, or a part of it, remains: {}", places_.old.string(),
-                       error.what());
-  }
+  return places_.out.empty() ? exchange_inside() : exchange_beside();
 }
 
-std::string Replacement::remove_old() {
-  remove_own_files(places_.old, old_);
-  for (const fs::path& entry : entries_of(places_.old)) {
-    const fs::path back = places_.out / entry.filename();
-    std::error_code ignored;
-    if (!fs::exists(fs::symlink_status(back, ignored))) rename_to(entry, back);
+std::string Replacement::exchange_beside() {
+  const Directory& holder = places_.holder;
+  if (!holder.holds(places_.out, out_) || !holder.holds(places_.fresh, *place_)) {
+    throw Error::output("cannot be replaced: another directory has got its name")
+        .in_file(out_.path().string());
   }
-  if (rmdir(places_.old.c_str()) == 0) return "";
-  return fmt::format("{}: holds what this program did not write, and remains",
-                     places_.old.string());
+  if (!holder.exchange(places_.fresh, places_.out)) {
+    throw Error::output("cannot be replaced: the file system refuses to exchange two names now")
+        .in_file(out_.path().string());
+  }
+  // The new result is OUT: what fails from here on is only said. The old one gets a name of its own,
+  // which says what it is if this process is killed.
+  exchanged_ = true;
+  place_ = place_->named(out_.path());
+  std::string name = places_.fresh;
+  const std::string note = noted([&] {
+    holder.sync();
+    holder.rename(places_.fresh, holder, places_.old);
+    name = places_.old;
+  });
+  const std::string left = remove_old(out_, holder.path() / name, name);
+  return left.empty() ? note : left;
+}
+
+std::string Replacement::exchange_inside() {
+  const Directory old = move_out(places_);
+  exchanged_ = true;
+  const Directory arriving = std::exchange(place_, out_).value();
+  std::string note = move_in(places_, arriving, old);
+  const std::string left = remove_old(old, old.path(), places_.old);
+  return left.empty() ? note : left;
+}
+
+// The old result's files are removed; what this program did not write moves back to OUT. `path` leads to
+// `from`, which has this name in the holder.
+std::string Replacement::remove_old(const Directory& from, const fs::path& path,
+                                    const std::string& name) const {
+  std::string note = noted([&] { remove_own_files(from, old_); });
+  const std::string back = noted([&] {
+    const OwnFiles remaining = find_own_files(path, Evidence::kName);
+    for (const fs::path& file : remaining.foreign) {
+      // Without its record, a file of ours may look foreign.
+      if (std::ranges::find(old_.files, file, &OwnFile::path) != old_.files.end()) continue;
+      const auto folder = from.find(file.parent_path());
+      const Directory to = place_->folder(file.parent_path());
+      const std::string file_name = file.filename().string();
+      if (folder && !to.state(file_name)) folder->rename(file_name, to, file_name);
+    }
+    for (const fs::path& folder : remaining.folders) (void)from.remove_folder(folder);
+  });
+  if (places_.holder.remove_folder(name)) return "";
+  if (note.empty()) note = back;
+  return note.empty() ? fmt::format("{}: the old result, or a part of it, remains: {}",
+                                    path.string(), std::strerror(errno))
+                      : note;
 }
 
 void Replacement::recover(const fs::path& path) {
-  const fs::path out = without_links(path);
-  recover_beside(beside(out));
-  recover_inside(inside(out));
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return;
+  try {
+    const Directory out(path);
+    if (const auto outer = beside(out)) recover_beside(out, *outer);
+    recover_inside(inside(out));
+  } catch (const Error& error) {
+    if (error.file() != path.string()) throw;  // what cannot be opened is refused when it is locked
+  }
 }
 
-void Replacement::recover_beside(const Places& places) {
-  const bool fresh = is_folder(places.fresh);
-  const bool old = is_folder(places.old);
-  std::error_code ignored;
-  const bool out = fs::exists(fs::symlink_status(places.out, ignored));
-  if (!fresh && (out || !old)) return;
-  if (!TriedLock(fresh ? places.fresh : places.old).taken()) {
-    if (out) return;  // whoever locks OUT later reports the other process
-    throw Error::output(fmt::format("{}: another process is writing here", places.out.string()));
-  }
-  if (out) {
-    // `fresh` holds the old result if the names were exchanged, which the journals show.
-    const bool exchanged = journal_in(places.out).ready || journal_in(places.fresh).bytes == 0;
-    if (!old && exchanged) rename_to(places.fresh, places.old);
-  } else if (fresh && old && journal_in(places.fresh).ready) {
-    rename_to(places.fresh, places.out);
-  } else if (old) {
-    rename_to(places.old, places.out);
-  }
+// A kill after the exchange leaves the old result in the new directory's place, which the journals
+// show. Any other directory of that name is left as it is.
+void Replacement::recover_beside(const Directory& out, const Places& places) {
+  const auto fresh = places.holder.find(places.fresh);
+  if (!fresh || places.holder.state(places.old) || !is_of_this_user(*fresh, out)) return;
+  if (!try_lock(*fresh)) return;  // whoever locks OUT later reports the other process
+  const bool exchanged =
+      journal_in(out).ready || (journal_in(*fresh).bytes == 0 &&
+                                !find_own_files(fresh->path(), Evidence::kName).files.empty());
+  if (exchanged) places.holder.rename(places.fresh, places.holder, places.old);
 }
 
 void Replacement::recover_inside(const Places& places) {
-  const bool arriving = is_folder(places.arriving);
-  if (!arriving && !(is_folder(places.old) && is_folder(places.fresh))) return;
-  if (!TriedLock(places.out).taken()) return;  // whoever locks OUT later reports the other process
-  if (!arriving) {
-    if (!journal_in(places.fresh).ready) return;
-    move_out(places);
-  }
-  move_in(places);
-}
-
-void Replacement::move_out(const Places& places) {
-  if (mkdir(places.old.c_str(), 0777) != 0 && errno != EEXIST) {
-    throw Error::output(
-        fmt::format("{}: cannot create: {}", places.old.string(), std::strerror(errno)));
-  }
-  try {
-    for (const fs::path& entry : entries_of(places.out)) {
-      rename_to(entry, places.old / entry.filename());
-    }
-    rename_to(places.fresh, places.arriving);
-  } catch (const Error&) {
-    // Moving may fail, for example for a folder without write permission. Move everything back; the
-    // manifest, which was moved first, returns last.
-    std::vector<fs::path> moved = entries_of(places.old);
-    std::ranges::reverse(moved);
-    for (const fs::path& entry : moved) rename_to(entry, places.out / entry.filename());
-    rmdir(places.old.c_str());
-    throw;
-  }
-  sync_directory(places.out);
-}
-
-// Moves the manifest last. A file that has one of the names meanwhile is not ours: it is moved
-// aside.
-void Replacement::move_in(const Places& places) {
-  std::vector<fs::path> entries = entries_of(places.arriving);
-  std::ranges::reverse(entries);
-  for (const fs::path& entry : entries) {
-    const fs::path target = places.out / entry.filename();
-    std::error_code ignored;
-    if (fs::exists(fs::symlink_status(target, ignored))) {
-      rename_to(target, places.old / target.filename());
-    }
-    rename_to(entry, target);
-  }
-  sync_directory(places.out);
-  remove_file(places.arriving);
-  sync_directory(places.out);
+  const Directory& out = places.holder;
+  const auto arriving = out.find(places.arriving);
+  const auto fresh = out.find(places.fresh);
+  if (!arriving && !(fresh && out.find(places.old))) return;
+  const Directory& moving = arriving ? *arriving : *fresh;
+  if (!is_of_this_user(moving, out) || !try_lock(out) || !try_lock(moving)) return;
+  if (!arriving && !journal_in(*fresh).ready) return;
+  (void)move_in(places, moving, arriving ? out.folder(places.old) : move_out(places));
 }
 
 }  // namespace mxfp4

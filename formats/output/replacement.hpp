@@ -3,16 +3,21 @@
 // same file system, and takes the old one's name when it is complete.
 //
 //   beside   The new directory is .OUT.mxfp4_repack-new in OUT's parent. At the end the two names
-//            are exchanged; if the file system cannot do that, OUT is renamed to
-//            .OUT.mxfp4_repack-old, and the new directory to OUT.
-//   inside   If OUT cannot be renamed (a mount point, the current directory, a directory of an
-//            image's lower layer), or lies in a directory that may not be written to, the new
-//            directory is OUT/.mxfp4_repack-new. At the end the old files move to
-//            OUT/.mxfp4_repack-old, the new ones to OUT. If the run is killed in between, the next
-//            run that writes OUT finishes the move.
+//            are exchanged in one step, and the old result is .OUT.mxfp4_repack-old until it is
+//            removed.
+//   inside   If the two names cannot be exchanged (a mount point, the current directory, a directory of
+//            an image's lower layer, a file system that has no such step, a parent that may not be
+//            written), the new directory is OUT/.mxfp4_repack-new. At the end the old files move to
+//            OUT/.mxfp4_repack-old, the new ones to OUT. If the run is killed in between, the next run
+//            that writes OUT finishes the move.
 //
+// Until the exchange, or the last old file's move, a fault leaves the old result; from then on the new
+// one, and the fault is a warning.
 // The old files are removed last. What this program did not write is never removed, but moved back
 // to OUT.
+//
+// OUT, its parent and the new directory are held open from the beginning to the end: who can rename
+// them, or put links in their place, stops the replacement, but nothing is written or removed elsewhere.
 #pragma once
 
 #include <filesystem>
@@ -21,6 +26,8 @@
 #include <vector>
 
 #include "formats/blob/journal.hpp"
+#include "formats/os/directory.hpp"
+#include "formats/output/moved_files.hpp"
 #include "formats/output/own_files.hpp"
 
 namespace mxfp4 {
@@ -36,17 +43,17 @@ class Replacement {
   // Makes the directory for the new result. `out` is a directory that the caller has locked; `old`
   // is what it holds, nothing foreign. Removes what an earlier replacement left. Throws
   // Error::output, as do the functions below.
-  Replacement(const std::filesystem::path& out, OwnFiles old);
-  [[nodiscard]] static std::optional<BegunReplacement> begun(const std::filesystem::path& out);
+  Replacement(const Directory& out, OwnFiles old);
+  [[nodiscard]] static std::optional<BegunReplacement> begun(const Directory& out);
   // Goes on with the new directory that an interrupted replacement left, if there is one.
-  [[nodiscard]] static std::optional<Replacement> interrupted(const std::filesystem::path& out);
+  [[nodiscard]] static std::optional<Replacement> interrupted(const Directory& out);
   Replacement(Replacement&& other) noexcept;
   Replacement& operator=(Replacement&&) = delete;
   // Removes the new directory if it is empty.
   ~Replacement();
 
-  // Where the new result is written.
-  [[nodiscard]] const std::filesystem::path& place() const { return places_.fresh; }
+  // Where the new result is written; OUT after exchange().
+  [[nodiscard]] const Directory& place() const { return *place_; }
   // Throws if a file in OUT is new or changed since `old` was listed.
   void check_old() const;
   // Gives the new result, whose journal must say ready, the name OUT, and removes the old one.
@@ -55,33 +62,37 @@ class Replacement {
 
   // The folders beside `out` that a replacement uses.
   [[nodiscard]] static std::vector<std::filesystem::path> folders(const std::filesystem::path& out);
-  // Finishes a replacement whose process was killed between two renames, when OUT need not exist.
-  // Call it before OUT is looked at.
+  // Finishes a replacement whose process was killed between two renames. Call it before OUT is locked
+  // and looked at.
   static void recover(const std::filesystem::path& out);
 
  private:
-  struct Places {
-    std::filesystem::path out;       // no link
-    std::filesystem::path fresh;     // the new result, until it is complete
-    std::filesystem::path old;       // the old result, from then on
-    std::filesystem::path arriving;  // inside: the new one, while its files move to OUT
-  };
-  static Places beside(const std::filesystem::path& out);
-  static Places inside(const std::filesystem::path& out);
-  static void recover_beside(const Places& places);
+  using Places = ReplacementPlaces;
+
+  static std::optional<Places> beside(const Directory& out);
+  static Places inside(const Directory& out);
+  static std::vector<Places> all_places(const Directory& out);
+  static bool can_be_exchanged(const Directory& out, const Places& places, const Directory& fresh);
+  static std::optional<Directory> make_beside(const Directory& out, const Places& places);
+  static void recover_beside(const Directory& out, const Places& places);
   static void recover_inside(const Places& places);
-  static void move_out(const Places& places);
-  static void move_in(const Places& places);
-  // Removes a folder of an earlier replacement, if there is one. Throws if it holds foreign files.
-  static void remove_leftover(const std::filesystem::path& folder);
+  // Removes a folder of an earlier replacement, if there is one. Throws if it holds foreign files, or if
+  // it is another user's.
+  static void remove_leftover(const Directory& out, const Directory& holder,
+                              const std::string& name);
 
-  Replacement(Places places, OwnFiles old);
-  void lock();
-  std::string remove_old();
+  Replacement(Directory out, Places places, Directory fresh, OwnFiles old);
+  void lock() const;
+  std::string exchange_beside();
+  std::string exchange_inside();
+  std::string remove_old(const Directory& from, const std::filesystem::path& path,
+                         const std::string& name) const;
 
+  Directory out_;
   Places places_;
   OwnFiles old_;
-  int descriptor_ = -1;  // of the new directory, locked
+  std::optional<Directory> place_;  // the new directory, locked; none in an object that was moved
+  bool exchanged_ = false;
 };
 
 }  // namespace mxfp4

@@ -18,7 +18,6 @@
 #include "formats/os/directory.hpp"
 #include "formats/output/observe.hpp"
 #include "formats/output/own_files.hpp"
-#include "formats/output/replacement.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -99,23 +98,9 @@ void refuse_shards(const fs::path& path, const fs::path& blob) {
                                                 : "finalize puts them together");
 }
 
-// Refuses an OUT that a replacement left without a name: a file system that cannot exchange two
-// names needs a moment between two renames.
-void refuse_replacement(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::exists(fs::symlink_status(path, ignored))) return;
-  for (const fs::path& folder : Replacement::folders(path)) {
-    if (!fs::exists(folder, ignored)) continue;
-    throw Error::input(fmt::format("missing: a --force that was cut off left {}", folder.string()))
-        .in_file(path.string())
-        .hint("the same command with --resume puts the result in its place");
-  }
-}
-
 }  // namespace
 
 void refuse_unfinished(const fs::path& path) {
-  refuse_replacement(path);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return;
   for (const fs::path& blob : record_places(path)) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "formats/blob/journal.hpp"
 #include "formats/output/output_directory.hpp"
@@ -15,10 +16,11 @@ namespace mxfp4 {
 
 class UnpackOutput {
  public:
-  // `path` has to be empty or missing; with `replace` it may hold what this program wrote, which
+  // `path` has to be empty or missing, and no place of one of the `inputs`; with `replace` it may hold what this program wrote, which
   // stays until commit(). Throws Error::output if `bytes` do not fit. `between`: see
   // OutputDirectory.
-  UnpackOutput(const std::filesystem::path& path, bool replace, int64_t layer_files, int64_t bytes,
+  UnpackOutput(const std::filesystem::path& path, const std::vector<std::filesystem::path>& inputs,
+               bool replace, int64_t layer_files, int64_t bytes,
                const std::function<void()>& between);
   UnpackOutput(const UnpackOutput&) = delete;
   UnpackOutput& operator=(const UnpackOutput&) = delete;
@@ -26,13 +28,12 @@ class UnpackOutput {
   ~UnpackOutput();
 
   // Where layers are written.
-  [[nodiscard]] const std::filesystem::path& home() const { return directory_.home(); }
+  [[nodiscard]] const Directory& home() const { return directory_.home(); }
   // Call it when everything is written. Returns a line about what could not be removed of the old
   // result; empty if all could.
   std::string commit();
 
  private:
-  std::filesystem::path path_;
   OutputDirectory directory_;
   std::unique_ptr<Journal> journal_;
   bool committed_ = false;

@@ -1,24 +1,32 @@
-// Preloaded into the program by tests of what a kill leaves: counts the calls that change files.
+// Preloaded into the program by tests of what a kill or a fault leaves. Some calls change files:
 //   FAULT_KILL_AT=N      SIGKILL before the Nth of them
 //   FAULT_STOP_AT=N      SIGSTOP before the Nth of them
 //   FAULT_LOG=FILE       one line each
-//   FAULT_NO_EXCHANGE=1  the file system cannot exchange two names
+// Every call below can fail:
+//   FAULT_AT=CALL:N:WHAT the Nth call of this kind: WHAT is an errno's name, zero (nothing is written or
+//                        read), short (half of it), or run (the shell command FAULT_RUN runs before it)
+//   FAULT_PATH=TEXT      FAULT_AT counts only calls on paths with this text
+//   FAULT_HIT=FILE       is made when FAULT_AT came to pass; its text is the path
+//   FAULT_CALLS=FILE     one line each, of calls on paths with FAULT_PATH: CALL PATH
+// A file system lacks something:
+//   FAULT_NO_EXCHANGE=1  it cannot exchange two names
 //   FAULT_DEVICE=PREFIX  paths that begin so are on a device of another number
 //   FAULT_NO_DIRECT=flag files cannot be made direct (O_DIRECT); =read: they can, but not read
-//   FAULT_PAGE_BYTES=N   the system's pages have N bytes, a multiple of the real ones' size: sysconf() says
-//                        so, maps begin at multiples of N, and a call about memory elsewhere ends the
-//                        program, though it be advice whose failure nobody sees
-//   FAULT_PAGE_HIDDEN=1  sysconf() does not say so
+#include <dirent.h>
+//   FAULT_PAGE_...       see fault_pages.cpp
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -34,17 +42,50 @@ Function real(Function, const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-void count(const char* what, const char* path) {
-  const char* log = std::getenv("FAULT_LOG");
-  if (log != nullptr) {
-    // A bare system call, which is not counted.
-    const auto file =
-        static_cast<int>(syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND, 0666));
-    char line[4096];
-    const int size = std::snprintf(line, sizeof line, "%s %s\n", what, path);
-    (void)!syscall(SYS_write, file, line, static_cast<size_t>(size));
-    syscall(SYS_close, file);
+// A path: given, a name in an open directory, or of an open file.
+struct Path {
+  char text[PATH_MAX] = "";
+  explicit Path(const char* path) { std::snprintf(text, sizeof text, "%s", path); }
+  Path(int base, const char* name) {
+    const size_t end = base == AT_FDCWD || name[0] == '/' ? 0 : of_descriptor(base);
+    std::snprintf(text + end, sizeof text - end, "%s%s", end > 0 ? "/" : "", name);
   }
+  explicit Path(int file) { of_descriptor(file); }
+
+ private:
+  size_t of_descriptor(int file) {
+    const int saved = errno;
+    char link[64];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    const ssize_t size = readlink(link, text, sizeof text - 1);
+    errno = saved;
+    const size_t end = size < 0 ? 0 : static_cast<size_t>(size);
+    text[end] = 0;
+    return end;
+  }
+};
+
+struct TwoPaths {
+  char text[2 * PATH_MAX] = "";
+  TwoPaths(const Path& from, const Path& to) {
+    std::snprintf(text, sizeof text, "%s %s", from.text, to.text);
+  }
+};
+
+// Bare system calls, which are not counted.
+void add_line(const char* file, const char* what, const char* path) {
+  const auto out =
+      static_cast<int>(syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND, 0666));
+  char line[2 * PATH_MAX + 64];
+  const int size = std::snprintf(line, sizeof line, "%s %s\n", what, path);
+  (void)!syscall(SYS_write, out, line, static_cast<size_t>(size));
+  syscall(SYS_close, out);
+}
+
+// A call that changes files.
+void count(const char* what, const char* path) {
+  const int saved = errno;
+  if (const char* log = std::getenv("FAULT_LOG")) add_line(log, what, path);
   const long now = ++calls;
   const auto is_now = [now](const char* name) {
     const char* at = std::getenv(name);
@@ -52,6 +93,92 @@ void count(const char* what, const char* path) {
   };
   if (is_now("FAULT_KILL_AT")) std::raise(SIGKILL);
   if (is_now("FAULT_STOP_AT")) std::raise(SIGSTOP);
+  errno = saved;
+}
+
+int number_of(const char* name) {
+  struct Named {
+    const char* name;
+    int number;
+  };
+  for (const Named& known :
+       {Named{"EIO", EIO}, Named{"ENOSPC", ENOSPC}, Named{"EINTR", EINTR}, Named{"EACCES", EACCES},
+        Named{"ESTALE", ESTALE}, Named{"EXDEV", EXDEV}, Named{"EPERM", EPERM},
+        Named{"EROFS", EROFS}, Named{"EDQUOT", EDQUOT}, Named{"EMFILE", EMFILE},
+        Named{"ENOMEM", ENOMEM}, Named{"ENOENT", ENOENT}, Named{"EINVAL", EINVAL},
+        Named{"ENOSYS", ENOSYS}, Named{"ENOLCK", ENOLCK}, Named{"EBUSY", EBUSY},
+        Named{"EFBIG", EFBIG}, Named{"EAGAIN", EAGAIN}}) {
+    if (std::strcmp(known.name, name) == 0) return known.number;
+  }
+  return 0;
+}
+
+void run_command() {
+  const pid_t child = fork();
+  if (child == 0) {
+    unsetenv("LD_PRELOAD");
+    execl("/bin/sh", "sh", "-c", std::getenv("FAULT_RUN"), nullptr);
+    _exit(127);
+  }
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+enum class Fault { kNone, kError, kZero, kShort };
+
+// What FAULT_AT makes of this call; with kError, errno is set.
+Fault fault_of(const char* call, const char* path) {
+  static std::atomic<long> seen{0};
+  const char* rule = std::getenv("FAULT_AT");
+  const char* log = std::getenv("FAULT_CALLS");
+  if (rule == nullptr && log == nullptr) return Fault::kNone;
+  const char* wanted = std::getenv("FAULT_PATH");
+  if (wanted != nullptr && std::strstr(path, wanted) == nullptr) return Fault::kNone;
+  if (log != nullptr) add_line(log, call, path);
+  char name[32];
+  char what[32];
+  long at = 0;
+  if (rule == nullptr || std::sscanf(rule, "%31[^:]:%ld:%31s", name, &at, what) != 3) {
+    return Fault::kNone;
+  }
+  if (std::strcmp(name, call) != 0 || ++seen != at) return Fault::kNone;
+  if (const char* hit = std::getenv("FAULT_HIT")) add_line(hit, call, path);
+  const int saved = errno;
+  if (std::strcmp(what, "run") == 0) run_command();
+  errno = saved;
+  if (std::strcmp(what, "zero") == 0) return Fault::kZero;
+  if (std::strcmp(what, "short") == 0) return Fault::kShort;
+  if (number_of(what) == 0) return Fault::kNone;
+  errno = number_of(what);
+  return Fault::kError;
+}
+bool fails(const char* call, const char* path) { return fault_of(call, path) == Fault::kError; }
+bool fails(const char* call, const Path& path) { return fails(call, path.text); }
+
+// Reads or writes `size` bytes, or as few as the fault says.
+template <class Move>
+ssize_t move_bytes(const char* call, int file, size_t size, Move move) {
+  switch (file <= 2 ? Fault::kNone : fault_of(call, Path(file).text)) {
+    case Fault::kError:
+      return -1;
+    case Fault::kZero:
+      return 0;
+    case Fault::kShort:
+      return move(size > 1 ? size / 2 : size);
+    case Fault::kNone:
+      break;
+  }
+  return move(size);
+}
+// The same of several parts: half of the first one, if it is short.
+template <class Move>
+ssize_t move_parts(const char* call, int file, const iovec* parts, int many, Move move) {
+  return move_bytes(call, file, 2, [&](size_t of_two) {
+    iovec first = parts[0];
+    if (of_two == 2 || first.iov_len < 2) return move(parts, many);
+    first.iov_len /= 2;
+    return move(&first, 1);
+  });
 }
 
 bool has_no_direct(const char* when) {
@@ -59,132 +186,157 @@ bool has_no_direct(const char* when) {
   return named != nullptr && std::strcmp(named, when) == 0;
 }
 
-// Read once: the program's handler of SIGBUS maps, and calls nothing that locks. Before that no page is
-// played.
-const long played_page = [] {
-  const char* named = std::getenv("FAULT_PAGE_BYTES");
-  return named == nullptr ? 0 : std::atol(named);
-}();
-
-void* map_memory(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
-  static const auto kReal = real(&map_memory, "mmap");
-  return kReal(at, bytes, protection, flags, file, offset);
+mode_t mode_of(int flags, va_list arguments) {
+  const bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  return creates ? va_arg(arguments, mode_t) : 0;
 }
 
-// Ends the program unless a played page begins there, or none is played.
-void require_page(const char* call, uint64_t at) {
-  if (played_page == 0 || at % static_cast<uint64_t>(played_page) == 0) return;
-  std::fprintf(stderr, "%s: %#llx is inside of a page\n", call,
-               static_cast<unsigned long long>(at));
-  std::abort();
+bool open_fails(const Path& path, int flags) {
+  const bool creates = (flags & O_CREAT) != 0;
+  if (creates) count("create", path.text);
+  return fails(creates ? "create" : "open", path);
 }
 
-void require_page(const char* call, const void* at) {
-  require_page(call, static_cast<uint64_t>(reinterpret_cast<uintptr_t>(at)));
-}
-
-// The first place in a range of pages, taken for the caller, where a played page begins. What the caller
-// does not map of the range stays without access.
-void* find_page(size_t bytes) {
-  const auto page = static_cast<size_t>(played_page);
-  const size_t range = bytes + page;
-  void* const free =
-      map_memory(nullptr, range, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (free == MAP_FAILED) return nullptr;
-  const auto begin = reinterpret_cast<uintptr_t>(free);
-  return reinterpret_cast<void*>((begin + page - 1) / page * page);
-}
-
-}  // namespace
-
-extern "C" {
-
-long sysconf(int what) noexcept {
-  const bool told = played_page != 0 && std::getenv("FAULT_PAGE_HIDDEN") == nullptr;
-  if (what == _SC_PAGESIZE && told) return played_page;
-  return real(&sysconf, "sysconf")(what);
-}
-int getpagesize() noexcept {
-  return played_page != 0 ? static_cast<int>(played_page) : real(&getpagesize, "getpagesize")();
-}
-void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  if (played_page == 0) return map_memory(at, bytes, protection, flags, file, offset);
-  require_page("mmap", static_cast<uint64_t>(offset));
-  if ((flags & MAP_FIXED) != 0) {
-    require_page("mmap", at);
-  } else {
-    at = find_page(bytes);
-    if (at == nullptr) return MAP_FAILED;
-    flags |= MAP_FIXED;
-  }
-  return map_memory(at, bytes, protection, flags, file, offset);
-}
-int munmap(void* at, size_t bytes) noexcept {
-  require_page("munmap", at);
-  return real(&munmap, "munmap")(at, bytes);
-}
-int mprotect(void* at, size_t bytes, int protection) noexcept {
-  require_page("mprotect", at);
-  return real(&mprotect, "mprotect")(at, bytes, protection);
-}
-int madvise(void* at, size_t bytes, int advice) noexcept {
-  require_page("madvise", at);
-  return real(&madvise, "madvise")(at, bytes, advice);
-}
-
-int stat(const char* path, struct stat* found) noexcept {
-  // Written as an alias, since the function and the type have the same name here.
-  using Stat = int (*)(const char*, struct stat*);
-  const int result = reinterpret_cast<Stat>(dlsym(RTLD_NEXT, "stat"))(path, found);
+// The result of a look at a path, whose device FAULT_DEVICE may change.
+int on_device(const char* path, struct stat* found, int result) {
   const char* prefix = std::getenv("FAULT_DEVICE");
   if (result == 0 && prefix != nullptr && std::strncmp(path, prefix, std::strlen(prefix)) == 0) {
     found->st_dev += 1000;
   }
   return result;
 }
+
+// Written as aliases, since the function and the type have the same name.
+using Stat = int (*)(const char*, struct stat*);
+
+}  // namespace
+
+bool mmap_fails(int file) { return fails("mmap", Path(file)); }  // for fault_pages.cpp
+
+extern "C" {
+
+int stat(const char* path, struct stat* found) noexcept {
+  if (fails("stat", path)) return -1;
+  return on_device(path, found, reinterpret_cast<Stat>(dlsym(RTLD_NEXT, "stat"))(path, found));
+}
+int lstat(const char* path, struct stat* found) noexcept {
+  if (fails("lstat", path)) return -1;
+  return real(&lstat, "lstat")(path, found);
+}
+int fstat(int file, struct stat* found) noexcept {
+  if (fails("fstat", Path(file))) return -1;
+  return on_device(Path(file).text, found, real(&fstat, "fstat")(file, found));
+}
+int fstatat(int base, const char* name, struct stat* found, int flags) noexcept {
+  if (fails("fstatat", Path(base, name))) return -1;
+  return on_device(Path(base, name).text, found,
+                   real(&fstatat, "fstatat")(base, name, found, flags));
+}
+DIR* opendir(const char* path) {
+  if (fails("opendir", path)) return nullptr;
+  return real(&opendir, "opendir")(path);
+}
+DIR* fdopendir(int file) {
+  if (fails("opendir", Path(file))) return nullptr;
+  return real(&fdopendir, "fdopendir")(file);
+}
+dirent* readdir(DIR* directory) {
+  if (fails("readdir", Path(dirfd(directory)))) return nullptr;
+  return real(&readdir, "readdir")(directory);
+}
 int mkdir(const char* path, mode_t mode) noexcept {
   count("mkdir", path);
+  if (fails("mkdir", path)) return -1;
   return real(&mkdir, "mkdir")(path, mode);
+}
+int mkdirat(int base, const char* name, mode_t mode) noexcept {
+  const Path path(base, name);
+  count("mkdir", path.text);
+  if (fails("mkdir", path)) return -1;
+  return real(&mkdirat, "mkdirat")(base, name, mode);
 }
 int rmdir(const char* path) noexcept {
   count("rmdir", path);
+  if (fails("rmdir", path)) return -1;
   return real(&rmdir, "rmdir")(path);
 }
 int unlink(const char* path) noexcept {
   count("unlink", path);
+  if (fails("unlink", path)) return -1;
   return real(&unlink, "unlink")(path);
 }
 int remove(const char* path) noexcept {
   count("remove", path);
+  if (fails("remove", path)) return -1;
   return real(&remove, "remove")(path);
 }
+int unlinkat(int base, const char* name, int flags) noexcept {
+  const char* const call = (flags & AT_REMOVEDIR) != 0 ? "rmdir" : "unlink";
+  const Path path(base, name);
+  count(call, path.text);
+  if (fails(call, path)) return -1;
+  return real(&unlinkat, "unlinkat")(base, name, flags);
+}
 int rename(const char* from, const char* to) noexcept {
-  char both[2048];
-  std::snprintf(both, sizeof both, "%s %s", from, to);
-  count("rename", both);
+  const TwoPaths both(Path{from}, Path{to});
+  count("rename", both.text);
+  if (fails("rename", both.text)) return -1;
   return real(&rename, "rename")(from, to);
+}
+int renameat(int from_at, const char* from, int to_at, const char* to) noexcept {
+  const TwoPaths both(Path(from_at, from), Path(to_at, to));
+  count("rename", both.text);
+  if (fails("rename", both.text)) return -1;
+  return real(&renameat, "renameat")(from_at, from, to_at, to);
 }
 int renameat2(int from_at, const char* from, int to_at, const char* to, unsigned flags) noexcept {
   if (std::getenv("FAULT_NO_EXCHANGE") != nullptr) {
     errno = EINVAL;
     return -1;
   }
-  char both[2048];
-  std::snprintf(both, sizeof both, "%s %s", from, to);
-  count("exchange", both);
+  const TwoPaths both(Path(from_at, from), Path(to_at, to));
+  count("exchange", both.text);
+  if (fails("exchange", both.text)) return -1;
   return real(&renameat2, "renameat2")(from_at, from, to_at, to, flags);
 }
 int mkostemp(char* name, int flags) {
   count("mkostemp", name);
+  if (fails("mkostemp", name)) return -1;
   return real(&mkostemp, "mkostemp")(name, flags);
 }
 int fsync(int file) {
   count("fsync", "");
+  if (fails("fsync", Path(file))) return -1;
   return real(&fsync, "fsync")(file);
 }
 int fdatasync(int file) {
   count("fdatasync", "");
+  if (fails("fdatasync", Path(file))) return -1;
   return real(&fdatasync, "fdatasync")(file);
+}
+int fchmod(int file, mode_t mode) noexcept {
+  if (fails("fchmod", Path(file))) return -1;
+  return real(&fchmod, "fchmod")(file, mode);
+}
+int flock(int file, int operation) noexcept {
+  if (fails("flock", Path(file))) return -1;
+  return real(&flock, "flock")(file, operation);
+}
+int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  if (open_fails(Path(path), flags)) return -1;
+  return real(&open, "open")(path, flags, mode);
+}
+int openat(int base, const char* name, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  if (open_fails(Path(base, name), flags)) return -1;
+  return real(&openat, "openat")(base, name, flags, mode);
 }
 int fcntl(int file, int command, ...) {
   va_list arguments;
@@ -199,16 +351,32 @@ int fcntl(int file, int command, ...) {
   }
   return real(&fcntl, "fcntl")(file, command, argument);
 }
+ssize_t read(int file, void* bytes, size_t size) {
+  return move_bytes("read", file, size,
+                    [&](size_t some) { return real(&read, "read")(file, bytes, some); });
+}
+ssize_t write(int file, const void* bytes, size_t size) {
+  return move_bytes("write", file, size,
+                    [&](size_t some) { return real(&write, "write")(file, bytes, some); });
+}
 ssize_t pread(int file, void* memory, size_t bytes, off_t offset) {
   if (has_no_direct("read") && (fcntl(file, F_GETFL) & O_DIRECT) != 0) {
     errno = EINVAL;
     return -1;
   }
-  return real(&pread, "pread")(file, memory, bytes, offset);
+  return move_bytes("pread", file, bytes,
+                    [&](size_t some) { return real(&pread, "pread")(file, memory, some, offset); });
+}
+ssize_t preadv(int file, const iovec* parts, int many, off_t offset) {
+  return move_parts("preadv", file, parts, many, [&](const iovec* some, int number) {
+    return real(&preadv, "preadv")(file, some, number, offset);
+  });
 }
 ssize_t pwritev(int file, const iovec* parts, int many, off_t offset) {
   count("pwritev", "");
-  return real(&pwritev, "pwritev")(file, parts, many, offset);
+  return move_parts("pwritev", file, parts, many, [&](const iovec* some, int number) {
+    return real(&pwritev, "pwritev")(file, some, number, offset);
+  });
 }
 
 }  // extern "C"

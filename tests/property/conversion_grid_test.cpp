@@ -110,8 +110,8 @@ void round_trip(const OpenedCheckpoint& checkpoint, const Conversion& conversion
     EXPECT_EQ(compare_with_checkpoint(checkpoint.source, {.path = checkpoint.path}, blob, manifest,
                                       {}, {}),
               std::vector<std::string>());
-    const RestoreResult restored =
-        restore_blob(blob, manifest, scratch / "restored" / blob.filename(), {}, {});
+    const RestoreResult restored = restore_blob(
+        blob, manifest, Directory::make(scratch / "restored" / blob.filename()), {}, {});
     EXPECT_EQ(restored.files, static_cast<int64_t>(manifest.layers.size()));
   }
   fs::remove_all(scratch);

@@ -76,7 +76,7 @@ class RestWriter : public testing::Test {
   ~RestWriter() override { fs::remove_all(directory_); }
 
   std::vector<ManifestFile> write(Source& source, const RestPlan& plan) {
-    return write_rest(source, plan, directory_,
+    return write_rest(source, plan, Directory(directory_),
                       {.progress = [](int64_t) {},
                        .kept = [](const std::string&) { return std::nullopt; },
                        .finished = [](const ManifestFile&) {}});

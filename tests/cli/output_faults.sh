@@ -1,0 +1,241 @@
+# OUT when a call fails, when somebody changes paths at the worst moment, and on file systems that cannot
+# do everything: the old result or the new one is there, whole, and nothing outside OUT is touched.
+model=$TESTDATA/containers/safetensors
+flags=(--arch sm80 --backend MARLIN)
+preloaded() { env LD_PRELOAD=$FAULTS ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"; }
+preloaded "$BIN" --version >/dev/null 2>&1 || skip 'nothing can be preloaded into this build'
+# at CALL:N:WHAT PATH COMMAND...: runs it; its exit code is in $got, and ./hit is there if that call came.
+at() {
+  local rule=$1 path=$2
+  shift 2
+  got=0
+  rm -f hit
+  preloaded FAULT_AT="$rule" FAULT_PATH="$path" FAULT_HIT="$PWD/hit" "$@" >stdout 2>stderr || got=$?
+}
+nothing_beside() { [ -z "$(find . -name '*.tmp-*' -o -name '.*mxfp4_repack-*')" ] || { find . -name '.*' >&2; fail "left after $1"; }; }
+expect_exit 0 "$BIN" convert "$model" -o old "${flags[@]}" --compress none
+expect_exit 0 "$BIN" convert "$model" -o new "${flags[@]}"
+every=1
+if sanitized; then every=5; fi
+
+# Each call of --force fails once: exit 5 and the old result, or exit 0 and the new one, with a warning if
+# something is left; the same again ends with the new one by itself.
+for mode in beside inside; do
+  for call in fsync fdatasync rename exchange mkdir rmdir unlink create pwritev fstatat; do
+    for ((n = 1; n < 100; n += every)); do
+      rm -rf out .out.* hit
+      cp -r old out
+      case $mode in beside) place=. out=out ;; inside) place=out out=. ;; esac
+      hit=$PWD/hit said=$PWD/said got=0
+      (cd $place && preloaded FAULT_AT=$call:$n:EIO FAULT_HIT="$hit" "$BIN" convert "$model" -o $out "${flags[@]}" --force) >/dev/null 2>said || got=$?
+      [ -e hit ] || break
+      case $got in
+        0)
+          diff -r -x '.mxfp4_repack*' new out || fail "$mode $call $n: the new result is not whole"
+          if [ -n "$(find . -name '.mxfp4_repack*' -o -name '.out.*')" ]; then
+            grep -q warning said || { find . -name '.*' >&2; fail "$mode $call $n: a leftover without a word"; }
+          fi
+          ;;
+        5) diff -r -x '.mxfp4_repack*' old out || { cat said >&2; fail "$mode $call $n: the old result is not whole"; } ;;
+        *) fail "$mode $call $n: exit $got" ;;
+      esac
+      expect_exit 0 "$BIN" convert "$model" -o out "${flags[@]}" --force
+      diff -r new out || fail "$mode $call $n: not mended"
+      nothing_beside "$mode $call $n"
+    done
+    echo "$mode: $call failed at $((n - 1)) places"
+  done
+done
+rm -rf out
+
+# A write that writes nothing is an error; a sync that a signal broke is tried again.
+for call in pwritev write; do
+  at $call:1:zero out timeout 60 "$BIN" convert "$model" -o out "${flags[@]}"
+  [ $got = 5 ] || fail "exit $got after an empty $call"
+  expect_one_error 'cannot write: No space left on device$'
+  [ ! -e out ] || fail 'something was left'
+done
+for call in fsync fdatasync; do
+  at $call:1:EINTR out "$BIN" convert "$model" -o out "${flags[@]}"
+  [ $got = 0 ] && [ -e hit ] || fail "exit $got after EINTR of $call"
+  diff -r new out
+  rm -r out
+done
+# A journal that cannot be removed is named.
+at unlink:1:EIO .progress "$BIN" convert "$model" -o out "${flags[@]}"
+[ $got = 0 ] || fail "exit $got"
+grep -q 'warning: out/.mxfp4_repack.progress: cannot be removed; the result is complete without it$' stderr || fail 'a leftover without a word'
+rm -r out
+
+# Each new directory is made durable in the one above.
+synced=
+for n in 1 2 3 4 5 6 7 8; do
+  at fsync:$n:EIO "$PWD" "$BIN" convert "$model" -o deep/er/out "${flags[@]}"
+  [ -e hit ] || break
+  synced+=$(sed -n "s/.*error: \(.*\): cannot fsync.*/\1/p" stderr)' '
+  rm -rf deep
+done
+case $synced in '. deep deep/er '*) ;; *) fail "synced: $synced" ;; esac
+rm -rf deep
+
+# The input is replaced, linked elsewhere, or overwritten with its size and time put back.
+cp -rL "$model" fresh
+printf '{"a": 1}\n' >fresh/generation_config.json
+echo secret >secret
+while IFS='|' read -r when path words command; do
+  rm -rf in o saved
+  cp -r fresh in
+  FAULT_RUN=$command at "$when:run" "$path" "$BIN" convert in -o o "${flags[@]}" --include-rest
+  [ $got = 3 ] || { cat stderr >&2; fail "exit $got after: $command"; }
+  expect_one_error "$words"
+  [ ! -e o/mxfp4_repack/mxfp4_repack.json ] || fail "a manifest after: $command"
+  ! grep -rqs secret o || fail "a link was followed: $command"
+  [ -e o/mxfp4_repack ] || continue
+  case $command in ln*) want=3 ;; *) want=2 ;; esac
+  expect_exit $want "$BIN" convert in -o o "${flags[@]}" --include-rest --resume
+  expect_one_error '(begun (with another input|on an input that has changed since).*|a link to ../secret, which is not copied)$'
+done <<'END'
+rename:1|o/|in/generation_config.json: |ln -sf ../secret in/generation_config.json
+rename:1|o/|in/generation_config.json: changed while it was read|printf '{"a": 2}\n' >in/x; touch -r in/generation_config.json in/x; mv in/x in/generation_config.json
+rename:1|generation_config.json|in/generation_config.json: changed while it was read|printf '{"a": 2}\n' >in/x; touch -r in/generation_config.json in/x; mv in/x in/generation_config.json
+rename:1|o/|in/.*safetensors: changed while it was read: its change time moved|for f in in/*.safetensors; do cp -p $f saved; printf XXXX | dd of=$f bs=1 seek=$(($(stat -c %s $f) - 9)) conv=notrunc status=none; touch -r saved $f; done
+rename:1|o/|in/.*safetensors: changed while it was read: another file has its name|for f in in/*.safetensors; do cp -p $f saved; mv saved $f; done
+END
+rm -rf in o saved
+
+# No file is open to more users than the input's.
+cp -r fresh in
+for mode in 600 640; do
+  chmod $mode in/*
+  for flag in '' --include-rest; do
+    # shellcheck disable=SC2086
+    expect_exit 0 "$BIN" convert in -o o "${flags[@]}" $flag
+    [ -z "$(find o -type f -perm "/$(printf %o $((0666 & ~0$mode)))")" ] || fail "a wider file than $mode"
+    expect_exit 0 "$BIN" unpack o -o u
+    [ -z "$(find u -type f -perm "/$(printf %o $((0666 & ~0$mode)))")" ] || fail "unpack: a wider file than $mode"
+    rm -r o u
+  done
+  for shard in 0 1; do expect_exit 0 "$BIN" convert in -o o "${flags[@]}" --shard $shard/2; done
+  expect_exit 0 "$BIN" finalize o --model-card
+  [ -z "$(find o -type f -perm "/$(printf %o $((0666 & ~0$mode)))")" ] || fail "finalize: a wider file than $mode"
+  rm -r o
+done
+rm -r in
+
+# A signal at the look for the input in OUT leaves nothing.
+cp -r old out
+# shellcheck disable=SC2016
+FAULT_RUN='kill -TERM $PPID' at create:1:run .mxfp4_repack.json.tmp- "$BIN" convert "$model" -o out "${flags[@]}" --force
+[ $got = 143 ] || fail "exit $got after SIGTERM"
+diff -r old out
+nothing_beside SIGTERM
+rm -rf out
+
+# A directory that somebody gave the name of a replacement's stays what it is.
+mkdir .out.mxfp4_repack-old
+echo years >.out.mxfp4_repack-old/thesis
+expect_exit 0 "$BIN" convert "$model" -o out "${flags[@]}"
+diff -r new out
+[ "$(cat .out.mxfp4_repack-old/thesis)" = years ] || fail 'a foreign directory was taken'
+rm -rf .out.mxfp4_repack-old out
+
+# Who may rename OUT, or the new directory beside it, puts links in their place at each file that is made
+# and at each rename: nothing is written, removed or opened to others where the links lead.
+echo mine >victim
+chmod 600 victim
+swapped=0
+# swap NAME TARGET PREPARED MADE COMMAND...: p/NAME becomes a link to TARGET while the command writes a result that has
+# the file MADE, where PREPARED lay before.
+swap() {
+  local name=$1 target=$2 prepare=$3 made=$4 call n
+  shift 4
+  for call in create rename exchange mkdir fchmod unlink; do
+    for ((n = 1; n < 40; n += every)); do
+      rm -rf p elsewhere
+      mkdir p elsewhere
+      [ -z "$prepare" ] || cp -r "$prepare" p/out
+      cp new/model.safetensors.index.json new/mxfp4_repack.json elsewhere
+      FAULT_RUN="cd p; mv $name aside$n 2>/dev/null; ln -s ../$target $name" at $call:$n:run /p/ "$@"
+      [ -e hit ] || break
+      swapped=$((swapped + 1))
+      case $got in 0 | 3 | 5) ;; *) fail "$name at $call $n: exit $got of $*" ;; esac
+      [ "$(stat -c %a victim)$(cat victim)" = 600mine ] || fail "$name at $call $n: the victim was changed by $*"
+      [ "$(ls -A elsewhere)" = 'model.safetensors.index.json
+mxfp4_repack.json' ] || { ls -A elsewhere >&2; cat stderr >&2; fail "$name at $call $n: written outside OUT by $*"; }
+      # A link that came after the last look at OUT's name leaves the result where the name's directory is.
+      [ $got != 0 ] || [ -e "p/out/$made" ] || [ -e "p/aside$n/$made" ] || fail "$name at $call $n: exit 0 without a result: $*"
+    done
+  done
+}
+expect_exit 0 "$BIN" convert "$model" -o shards "${flags[@]}" --shard 0/2
+expect_exit 0 "$BIN" convert "$model" -o shards "${flags[@]}" --shard 1/2
+packed=layer-00000.safetensors.zst loaded=layer-00000.safetensors
+swap out elsewhere '' config.json "$BIN" convert "$model" -o p/out "${flags[@]}" --include-rest
+swap out elsewhere old $packed "$BIN" convert "$model" -o p/out "${flags[@]}" --force
+swap .out.mxfp4_repack-new elsewhere old $packed "$BIN" convert "$model" -o p/out "${flags[@]}" --force
+swap .out.mxfp4_repack-new victim old $packed "$BIN" convert "$model" -o p/out "${flags[@]}" --force
+swap out elsewhere '' $loaded "$BIN" unpack old -o p/out
+swap .out.mxfp4_repack-new elsewhere old $loaded "$BIN" unpack new -o p/out --force
+swap out elsewhere shards mxfp4_repack.json "$BIN" finalize p/out
+echo "links came at $swapped moments"
+[ $swapped -gt 60 ] || sanitized || fail 'too few'
+rm -rf p elsewhere shards
+
+[ "$(id -u)" = 0 ] || { echo 'the rest needs root'; return 0; }
+# OUT's bits for other users' rights are not passed on.
+mkdir p
+cp -r old p/out
+chmod 6755 p/out
+expect_exit 0 "$BIN" convert "$model" -o p/out "${flags[@]}" --force
+[ "$(stat -c %a p/out)" = 2755 ] || fail "mode $(stat -c %a p/out)"
+
+# What another user put in the way is neither taken nor removed.
+for name in new old; do
+  rm -rf p
+  mkdir p
+  cp -r old p/out
+  cp -r old p/.out.mxfp4_repack-$name
+  chown -R 65534 p/.out.mxfp4_repack-$name
+  expect_exit 5 "$BIN" convert "$model" -o p/out "${flags[@]}" --force
+  expect_one_error ".out.mxfp4_repack-$name: is in the way, and is another user's\$"
+  diff -r old p/out
+  diff -r old p/.out.mxfp4_repack-$name
+done
+
+# A parent that may be written, but not listed.
+chmod 755 .
+cp "$BIN" program
+cp -rL "$model" readable
+chmod -R a+rX readable
+rm -rf p
+mkdir p
+cp -r old p/out
+chown -R 65534 p
+chmod 333 p
+if setpriv --reuid 65534 --regid 65534 --clear-groups ./program --version >/dev/null 2>&1; then
+  expect_exit 0 setpriv --reuid 65534 --regid 65534 --clear-groups ./program convert readable -o p/out "${flags[@]}" --force
+  ! grep -q warning stderr || fail "a warning: $(cat stderr)"
+  chmod 755 p
+  diff -r new p/out
+  [ -z "$(find p -name '.out.*')" ] || fail 'the old result was left'
+fi
+
+# A result of an image's layer, which cannot get another name.
+unshare --mount true 2>/dev/null || { echo 'no mounts'; return 0; }
+expect_exit 0 "$BIN" convert "$model" -o ranks "${flags[@]}" --tp-size 2 --compress none --include-rest
+export -f fail expect_exit
+model=$model unshare --mount bash -eu <<'MOUNTS' || fail 'over an image'
+mkdir image layer
+mount -t tmpfs none layer || exit 0
+mkdir layer/up layer/work layer/image
+cp -r old layer/image/one
+cp -r ranks layer/image/two
+mount -t overlay -o lowerdir=layer/image,upperdir=layer/up,workdir=layer/work none image || exit 0
+for out in one two; do
+  expect_exit 0 "$BIN" convert "$model" -o image/$out --arch sm80 --backend MARLIN --force
+  if grep -q warning stderr; then cat stderr >&2; exit 1; fi
+  diff -r new image/$out
+done
+[ -z "$(find image -name '.*mxfp4_repack*')" ] || fail 'something was left'
+echo 'over an image: replaced'
+MOUNTS
