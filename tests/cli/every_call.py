@@ -1,0 +1,226 @@
+"""Every system call of the commands that write fails once, each with the errors that it may give; what is
+left is judged by one table, and by what the same command makes of it afterwards.
+
+    every_call.sh                          a sample: MXFP4_CALLS cases (240), drawn by MXFP4_SEED (1)
+    MXFP4_CALLS=all every_call.sh          all of them
+    MXFP4_CALLS=force:fsync:3:EIO ...      that one, as a failure prints it
+"""
+
+import collections
+import filecmp
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+BIN, FAULTS, TESTDATA = (os.environ[name] for name in ("BIN", "FAULTS", "TESTDATA"))
+MODEL = os.path.abspath("model")  # a copy, so that its reads fail too
+FLAGS = ["--backend", "MARLIN", "--arch", "sm80", "--threads", "1"]
+CONVERT = [BIN, "convert", MODEL, "-o", "out", *FLAGS]
+
+READ = ["EIO", "EINTR", "short", "zero"]
+WRITE = ["ENOSPC", "EIO", "EINTR", "EDQUOT", "EFBIG", "short", "zero"]
+LOOK = ["EIO", "ESTALE", "EACCES"]
+SYNC = ["EIO", "ENOSPC", "EINTR"]
+ERRORS = {
+    "open": ["EIO", "EACCES", "EMFILE", "ESTALE"], "create": ["ENOSPC", "EACCES", "EROFS", "EMFILE"],
+    "read": READ, "pread": READ, "preadv": READ, "write": WRITE, "pwritev": WRITE,
+    "fsync": SYNC, "fdatasync": SYNC, "rename": ["EIO", "EACCES", "ENOSPC"],
+    "exchange": ["EINVAL", "ENOSYS", "EXDEV", "EIO", "EBUSY"], "mkdir": ["ENOSPC", "EACCES", "EROFS"],
+    "unlink": ["EIO", "EACCES", "EBUSY"], "remove": ["EIO", "EACCES"], "rmdir": ["EIO", "EBUSY"],
+    "stat": LOOK, "lstat": LOOK, "fstat": ["EIO", "ESTALE"], "fstatat": LOOK,
+    "opendir": ["EIO", "EACCES", "EMFILE"], "readdir": ["EIO"], "flock": ["ENOLCK", "EINTR", "EAGAIN"],
+    "mmap": ["ENOMEM"], "fchmod": ["EPERM", "EIO"],
+}
+
+Case = collections.namedtuple("Case", "scenario call position error")
+# What a command does: how OUT is prepared, what is run, what mends it, what it ends with, and what a failure
+# (exit 3 or 5) leaves.
+Scenario = collections.namedtuple("Scenario", "begin command mend want left")
+
+
+def quietly(*command, cwd=".", code=0, **variables):
+    done = subprocess.run(command, cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert done.returncode == code, (command, done.returncode, done.stderr)
+
+
+def prepare():
+    shutil.copytree(os.path.join(TESTDATA, "ingest/gptoss_hf"), MODEL)
+    quietly(*CONVERT[:-len(FLAGS) - 1], "whole", *FLAGS)
+    quietly(*CONVERT[:-len(FLAGS) - 1], "rest", *FLAGS, "--include-rest", "--tp-size", "2")
+    quietly(*CONVERT[:-len(FLAGS) - 1], "old", *FLAGS, "--compress", "none")
+    quietly(BIN, "unpack", "whole", "-o", "loaded", "--threads", "1")
+    quietly(BIN, "unpack", "rest", "-o", "loaded2", "--threads", "1")
+    for shard in "01":
+        quietly(*CONVERT[:-len(FLAGS) - 1], "shards", *FLAGS, "--shard", f"{shard}/2")
+        if shard == "0":
+            shutil.copytree("shards", "shard")
+    # A run that was killed when its second layer was complete.
+    files = {}
+    for at in range(1, 200):
+        shutil.rmtree("cut", ignore_errors=True)
+        done = subprocess.run([*CONVERT[:-len(FLAGS) - 1], "cut", *FLAGS], capture_output=True,
+                              env={**os.environ, "LD_PRELOAD": FAULTS, "FAULT_KILL_AT": str(at)})
+        files = [name for name in os.listdir("cut")] if os.path.isdir("cut") else []
+        if done.returncode == -9 and sum(name.startswith("layer-") for name in files) == 1:
+            return
+    raise AssertionError("no kill left one layer")
+
+
+def plain(extra=(), mend="--resume"):
+    return [*CONVERT, *extra], [*CONVERT, *extra, mend]
+
+
+UNPACK = [BIN, "unpack", "../whole", "-o", "out", "--threads", "1"]
+SCENARIOS = {
+    "convert": Scenario(None, *plain(), "whole", "unfinished"),
+    "rest": Scenario(None, *plain(["--include-rest", "--tp-size", "2"]), "rest", "unfinished"),
+    "resume": Scenario("cut", *plain(["--resume"], "-q"), "whole", "unfinished"),
+    "force": Scenario("old", *plain(["--force"], "-q"), "whole", "old"),
+    "force_rest": Scenario("rest", *plain(["--force"], "-q"), "whole", "old"),
+    "unpack": Scenario(None, UNPACK, [*UNPACK, "--force"], "loaded", "nothing"),
+    "unpack_force": Scenario("loaded2", [*UNPACK, "--force"], [*UNPACK, "--force"], "loaded", "old"),
+    "shard": Scenario("shard", [*CONVERT, "--shard", "1/2"], [*CONVERT, "--shard", "1/2", "--resume"], "shards",
+                      "unfinished"),
+    "finalize": Scenario("shards", [BIN, "finalize", "out", "-q"], [BIN, "finalize", "out", "-q"], "whole", "records"),
+}
+
+LEFTOVER = re.compile(r"^\.mxfp4_repack|^\.out\.mxfp4_repack|\.tmp-")
+
+
+def files_of(root, leftovers=True):
+    found = {}
+    for folder, folders, names in os.walk(root):
+        for name in [*names, *folders]:
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if leftovers or not any(LEFTOVER.search(part) for part in path.split("/")):
+                found[path] = os.path.join(root, path)
+    return found
+
+
+# Shards' manifests name the machine's files: the input's time is in them.
+def same(a, b, leftovers=False):
+    one, other = files_of(a, leftovers), files_of(b, leftovers)
+    return one.keys() == other.keys() and all(
+        os.path.isdir(one[name]) or filecmp.cmp(one[name], other[name], shallow=False) for name in one)
+
+
+def start(name):
+    scenario = SCENARIOS[name]
+    shutil.rmtree("work", ignore_errors=True)
+    os.mkdir("work")
+    if scenario.begin:
+        shutil.copytree(scenario.begin, "work/out", symlinks=True)
+    return scenario
+
+
+def run(command, **variables):
+    # Only paths below this directory, so that the system's own files are spared; and the model.
+    options = os.environ.get("ASAN_OPTIONS", "")
+    return subprocess.run(command, cwd="work", capture_output=True, text=True, timeout=120, env={
+        **os.environ, "LD_PRELOAD": FAULTS, "ASAN_OPTIONS": f"{options}:verify_asan_link_order=0", **variables})
+
+
+def all_cases():
+    cases = []
+    for name in SCENARIOS:
+        scenario = start(name)
+        log = os.path.abspath("calls")
+        if os.path.exists(log):
+            os.remove(log)
+        done = run(scenario.command, FAULT_CALLS=log, FAULT_PATH=os.getcwd())
+        assert done.returncode == 0, (name, done.stderr)
+        counts = collections.Counter(line.split(" ", 1)[0] for line in open(log, errors="replace"))
+        for call, count in counts.items():
+            cases += [Case(name, call, at, error) for at in range(1, count + 1) for error in ERRORS.get(call, [])]
+    return cases
+
+
+def judge(case):
+    """What is wrong with what the case left; None if nothing is."""
+    scenario = start(case.scenario)
+    hit = os.path.abspath("hit")
+    if os.path.exists(hit):
+        os.remove(hit)
+    done = run(scenario.command, FAULT_AT=f"{case.call}:{case.position}:{case.error}", FAULT_PATH=os.getcwd(),
+               FAULT_HIT=hit)
+    if not os.path.exists(hit):
+        return None
+    where = open(hit, errors="replace").read().strip()
+    wrong = judge_left(scenario, done)
+    if wrong is None:
+        again = run(scenario.mend)
+        if again.returncode != 0:
+            wrong = f"mending ends with {again.returncode}: {again.stderr.strip()}"
+        elif not same("work/out", scenario.want, leftovers=True):
+            wrong = "mended, but other files"
+        elif os.listdir("work") != ["out"]:
+            wrong = f"mended, but left {os.listdir('work')}"
+    return wrong and f"{where}\n  exit {done.returncode}: {done.stderr.strip()}\n  {wrong}"
+
+
+def judge_left(scenario, done):
+    out = files_of("work/out")
+    left = [name for name in files_of("work") if any(LEFTOVER.search(part) for part in name.split("/"))]
+    errors = [line for line in done.stderr.splitlines() if line.startswith("mxfp4-repack: error: ")]
+    if done.returncode == 0:
+        if not same("work/out", scenario.want):
+            return "exit 0 and other files"
+        if errors:
+            return "exit 0 and an error"
+        if [name for name in left if name not in files_of(scenario.want)] and "warning: " not in done.stderr:
+            return f"left without a word: {left}"
+        return None
+    if done.returncode not in (3, 5):
+        return "another exit code"
+    if len(errors) != 1 or not re.search(r"out|whole|model|mxfp4", errors[0][21:]):
+        return "not one error line that names a file"
+    manifests = [name for name in out if os.path.basename(name) == "mxfp4_repack.json"]
+    if scenario.left == "unfinished" and manifests:
+        return f"a failure with a manifest: {manifests}"
+    if scenario.left == "old" and not same("work/out", scenario.begin):
+        return "a failure, and the old result is not whole"
+    if scenario.left == "nothing" and any(os.path.isfile(path) for path in out.values()):
+        return f"a failure, and files: {list(out)}"
+    if scenario.left == "records" and not any(".shard-" in name for name in out):
+        return "a failure, and the shards' records are gone"
+    return None
+
+
+def main():
+    prepare()
+    wanted = os.environ.get("MXFP4_CALLS", "240")
+    seed = int(os.environ.get("MXFP4_SEED", "1"))
+    if ":" in wanted:
+        name, call, position, error = wanted.split(":")
+        cases = [Case(name, call, int(position), error)]
+    else:
+        cases = all_cases()
+        total = len(cases)
+        if wanted != "all":
+            # As many of each scenario and call, so that rare calls are not drowned by reads.
+            drawn = random.Random(seed)
+            groups = collections.defaultdict(list)
+            for case in cases:
+                groups[case.scenario, case.call].append(case)
+            for group in groups.values():
+                drawn.shuffle(group)
+            queue, cases = list(groups.values()), []
+            drawn.shuffle(queue)
+            while queue and len(cases) < int(wanted):
+                queue = [group for group in queue if group]
+                cases += [group.pop() for group in queue][:int(wanted) - len(cases)]
+        print(f"{len(cases)} of {total} cases, seed {seed}", flush=True)
+    bad = 0
+    for case in cases:
+        wrong = judge(case)
+        if wrong:
+            bad += 1
+            print(f"MXFP4_CALLS={':'.join(map(str, case))}: {wrong}", flush=True)
+    print(f"{len(cases)} calls failed, {bad} of them badly")
+    return bad > 0
+
+
+sys.exit(main())
