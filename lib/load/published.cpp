@@ -27,7 +27,7 @@ struct Member {
 // The members of every layer, in the order of `tensors`.
 class Membership {
  public:
-  explicit Membership(const ModelLayers& model) : model_(model), members_(model.layers.size()) {
+  explicit Membership(const ModelLayers& model) : members_(model.layers.size()) {
     for (size_t i = 0; i < model.layers.size(); ++i) by_prefix_.emplace(model.layers[i].prefix, i);
   }
 
@@ -52,7 +52,6 @@ class Membership {
   [[nodiscard]] const std::vector<Member>& of(size_t layer) const { return members_[layer]; }
 
  private:
-  const ModelLayers& model_;
   std::unordered_map<std::string_view, size_t> by_prefix_;
   std::vector<std::vector<Member>> members_;
 };
