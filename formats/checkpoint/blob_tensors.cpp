@@ -244,8 +244,8 @@ BlobTensors describe_blob_tensors(const fs::path& path, const std::vector<Manife
     out.layers.push_back(std::move(layer));
   }
   std::ranges::sort(out.lost);
-  const auto again = std::ranges::unique(out.lost);
-  out.lost.erase(again.begin(), again.end());
+  const auto again = std::unique(out.lost.begin(), out.lost.end());
+  out.lost.erase(again, out.lost.end());
   return out;
 }
 
