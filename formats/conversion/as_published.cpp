@@ -81,7 +81,7 @@ std::string index_text(const Source& source, const std::vector<PublishedShard>& 
   }
   nlohmann::ordered_json json;
   json["metadata"]["total_size"] = published_bytes(source);
-  json["weight_map"] = std::move(map);
+  json["weight_map"] = map;
   return json.dump(2) + "\n";
 }
 

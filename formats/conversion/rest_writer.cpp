@@ -88,7 +88,7 @@ fs::path side_file(const fs::path& checkpoint, const fs::directory_entry& entry)
         .in_file(entry.path().string())
         .hint("put a regular file in its place, or remove it");
   }
-  const fs::path target = fs::canonical(entry.path(), error);
+  fs::path target = fs::canonical(entry.path(), error);
   if (!error && fs::is_regular_file(target, error) && stays_inside(checkpoint, target)) {
     return target;
   }

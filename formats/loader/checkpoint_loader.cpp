@@ -46,11 +46,11 @@ constexpr int64_t kSmallMatrix = int64_t{1} << 20;
 
 // The part of an expert's loaded matrix that a schedule reads. It goes on from front to back mostly; where
 // it jumps about, so that bytes come again and again, the whole matrix is kept.
-class Window {
+class InputWindow {
  public:
   using Fill = std::function<void(int64_t begin, int64_t end, std::byte* to)>;
 
-  Window(Buffer& buffer, int64_t size, Fill fill)
+  InputWindow(Buffer& buffer, int64_t size, Fill fill)
       : buffer_(buffer), size_(size), fill_(std::move(fill)) {}
 
   // As BringInput.
@@ -341,7 +341,7 @@ void CheckpointLoader::stream(const PlannedFile& file, const PlannedTensor& tens
   const Output& output = (*file.outputs)[tensor.output];
   const int64_t size = file.assemblies[static_cast<size_t>(output.slot)]->loaded.bytes();
   const MutableBytes scratch = buffers.scratch.get(schedule.scratch_bytes());
-  Window window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {
+  InputWindow window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {
     read_loaded(file, output.slot, granule, begin, end, to, buffers);
   });
   const BringInput bring = [&](int64_t begin, int64_t end) { return window.bring(begin, end); };

@@ -62,7 +62,7 @@ Directory move_out(const ReplacementPlaces& places) {
     throw Error::output(fmt::format("cannot create: {}", std::strerror(errno)))
         .in_file((out.path() / places.old).string());
   }
-  const Directory old = out.folder(places.old);
+  Directory old = out.folder(places.old);
   try {
     for (const std::string& name : entries_of(out)) move_entry(out, old, name);
     old.sync();

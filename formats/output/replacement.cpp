@@ -206,8 +206,8 @@ Replacement::Replacement(Directory out, Places places, Directory fresh, OwnFiles
 }
 
 Replacement::Replacement(Replacement&& other) noexcept
-    : out_(other.out_),
-      places_(other.places_),
+    : out_(std::move(other.out_)),
+      places_(std::move(other.places_)),
       old_(std::move(other.old_)),
       place_(std::exchange(other.place_, std::nullopt)),
       exchanged_(other.exchanged_) {}
