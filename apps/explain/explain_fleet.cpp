@@ -217,7 +217,7 @@ std::vector<FleetRow> read_fleet(const ExplainOptions& options) {
 
 // "0.30.0 to 0.33.0"
 std::string releases_text(const FleetRow& row) {
-  const std::string newest(row.releases.front()->version);
+  std::string newest(row.releases.front()->version);
   if (row.releases.size() == 1) return newest;
   return fmt::format("{} to {}", row.releases.back()->version, newest);
 }
