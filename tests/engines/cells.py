@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, "scripts", "python", "VLLM.md")
-BEGIN, END = "<!-- cells: made by tests/engines/cells.py -->\n", "<!-- end of cells -->\n"
+BEGIN, END = "<!-- cells: `tests/engines/cells.py` makes this table -->\n", "<!-- end of cells -->\n"
 sys.path.insert(0, os.path.join(ROOT, "scripts", "python"))
 
 from mxfp4_repack.vllm.build import BUILDERS
