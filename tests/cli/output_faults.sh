@@ -50,7 +50,7 @@ rm -rf out
 
 # A write that writes nothing is an error; a sync that a signal broke is tried again.
 for call in pwritev write; do
-  at $call:1:zero out timeout 60 "$BIN" convert "$model" -o out "${flags[@]}"
+  at $call:1:zero out "$BIN" convert "$model" -o out "${flags[@]}"
   [ $got = 5 ] || fail "exit $got after an empty $call"
   expect_one_error 'cannot write: No space left on device$'
   [ ! -e out ] || fail 'something was left'
