@@ -19,6 +19,8 @@ import mxfp4_repack
 import test_frontier
 from mxfp4_repack import native
 
+os.environ["MXFP4_REPACK"] = os.environ["BIN"]
+
 MACHINES = ({"arch": "sm90"}, {"arch": "sm100"}, {"arch": "sm80"}, {"arch": "sm120"}, {"arch": "gfx950"},
             {"arch": "gfx942"}, {"arch": "gfx1250"}, {"platform": "xpu"}, {"arch": "x86_64"})
 KNOBS = {"MARLIN": ({"marlin_input_dtype": "fp8"},),
