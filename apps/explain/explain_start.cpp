@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "formats/checkpoint/blob_source.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {
 
 std::optional<StartSource> start_source(const Conversion& conversion, const Source* source) {
   if (conversion.refusal || conversion.layout == nullptr) return std::nullopt;
+  if (source != nullptr && source->kind() == kBlobKind)
+    return std::nullopt;  // there is one already
   // formats/loader makes layers from safetensors files only.
   if (source != nullptr && source->kind() != "safetensors") {
     return StartSource{

@@ -14,7 +14,7 @@ struct StartSource {
   std::string why{};  // of a blob
 };
 
-// Empty if nothing can be converted. `source`: the checkpoint, null without weights.
+// Empty if nothing can be converted, and of a blob. `source`: the checkpoint, null without weights.
 [[nodiscard]] std::optional<StartSource> start_source(const Conversion& conversion,
                                                       const Source* source);
 

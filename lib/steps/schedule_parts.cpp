@@ -214,7 +214,6 @@ std::vector<SchedulePart> parts_of_atoms(const Schedule& whole, std::span<const 
     parts.push_back(part_of_atoms(whole, atoms.first(count), block));
     atoms = atoms.subspan(count);
   }
-  if (parts.size() == 1) return {};
   return parts;
 }
 
@@ -272,17 +271,25 @@ std::vector<SchedulePart> parts_of_columns(const Permute& step, const Schedule& 
   return parts;
 }
 
-}  // namespace
-
-std::vector<SchedulePart> cut_into_parts(const std::vector<Step>& steps, const Schedule& whole,
-                                         int64_t most_bytes) {
-  if (whole.out_bytes <= most_bytes) return {};
+std::vector<SchedulePart> parts_of(const std::vector<Step>& steps, const Schedule& whole,
+                                   int64_t most_bytes) {
   if (whole.bands > 1) return parts_of_bands(whole, most_bytes);
   const std::vector<Atom> atoms = atoms_of(whole);
   if (cover_output(atoms, whole.out_bytes)) return parts_of_atoms(whole, atoms, most_bytes);
   const auto* permute = steps.size() == 1 ? std::get_if<Permute>(&steps.front()) : nullptr;
   if (permute == nullptr) return {};
   return parts_of_columns(*permute, whole, most_bytes);
+}
+
+}  // namespace
+
+std::vector<SchedulePart> cut_into_parts(const std::vector<Step>& steps, const Schedule& whole,
+                                         int64_t most_bytes) {
+  if (whole.out_bytes <= most_bytes) return {};
+  std::vector<SchedulePart> parts = parts_of(steps, whole, most_bytes);
+  const auto fits = [&](const SchedulePart& part) { return part.bytes() <= most_bytes; };
+  if (!std::ranges::all_of(parts, fits)) return {};
+  return parts;
 }
 
 }  // namespace mxfp4

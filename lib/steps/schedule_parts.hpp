@@ -33,8 +33,8 @@ struct SchedulePart {
   [[nodiscard]] int64_t bytes() const { return schedule.out_bytes; }
 };
 
-// Parts of at most `most_bytes` bytes, as far as the operations allow, which together write each byte of
-// the output once. `whole` is the forward schedule of `steps`. Empty where there are no such parts.
+// Parts of at most `most_bytes` bytes, which together write each byte of the output once. `whole` is the
+// forward schedule of `steps`. Empty where the operations do not allow such parts.
 [[nodiscard]] std::vector<SchedulePart> cut_into_parts(const std::vector<Step>& steps,
                                                        const Schedule& whole, int64_t most_bytes);
 

@@ -69,6 +69,7 @@ TEST(ScheduleParts, TogetherMakeWhatTheWholeMakes) {
         int64_t bytes = 0;
         for (const SchedulePart& part : parts) {
           ASSERT_EQ(part.out.bytes(), part.bytes());
+          ASSERT_LE(part.bytes(), most);
           run_part(part, in, out);
           bytes += part.bytes();
         }

@@ -154,7 +154,8 @@ class Hook:
         kind = (blob.root, *live.kind)
         verify_now = verify == "all" or (verify == "first" and kind not in self._verified)
         if verify_now and call.raw_missing:
-            raise Mismatch("verification", "nothing to compare with", f"the mode {verify}")
+            raise Mismatch("verification", f"the mode is {verify}, and without raw experts there is nothing to "
+                                           "compare with")
         with blob.layer(entry["prefix"]) as source:
             tensors = build.read(source, call.device(), live.backend)
             if not call.raw_missing:

@@ -50,8 +50,8 @@ class MegaLayers:
             layer = _Layer(experts, live, blob, entry)
             if self._hook.sources.verify_mode(live, blob) != "none":
                 self._proving.setdefault(live.kind, layer)
-                raise Mismatch("verification", "nothing to compare with", "a loader that is not known to give "
-                                                                          "its bytes, or a wish to compare")
+                raise Mismatch("verification", "vLLM's own result is needed to compare with: its loader is not "
+                                               "known to give these bytes, or a comparison was asked for")
             with blob.layer(entry["prefix"]):  # raises unless its file is there and whole
                 pass
         except Exception as error:

@@ -88,8 +88,8 @@ class SkippedLayers:
             raise Mismatch("deployment", "converted experts only", live.origin.refusals[0])
         blob, entry = self._hook.sources.agree(live)
         if self._hook.sources.verify_mode(live, blob) != "none":
-            raise Mismatch("verification", "no raw experts to compare with",
-                           "converters that are not known to make its bytes, or a wish to compare")
+            raise Mismatch("verification", "vLLM's own result is needed to compare with: its converters are not "
+                                           "known to make these bytes, or a comparison was asked for")
         with blob.layer(entry["prefix"]):  # raises unless its file is there and whole
             return str(entry["prefix"])
 
