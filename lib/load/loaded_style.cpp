@@ -11,7 +11,7 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
-#include "lib/load/module_rules.hpp"
+#include "lib/load/loaded_origin.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -299,47 +299,6 @@ void number_layers(ModelLayers& model, const ModelConfig* config) {
   }
   std::sort(model.layers.begin(), model.layers.end(),
             [](const ExpertLayer& a, const ExpertLayer& b) { return a.index < b.index; });
-}
-
-// The activation key of the rule that the first layer's experts fall under.
-std::string activation_of_origin(const ModelLayers& model, const StyleRow& row,
-                                 const ModelConfig& config) {
-  if (!config.quantization) return {};
-  const std::string& prefix = model.layers.front().prefix;
-  for (const ProjectionWord& projection : row.projections) {
-    ExpertTensorName name;
-    name.module = prefix;
-    name.word = projection.word;
-    const ModuleQuantization* rule =
-        find_rule(*config.quantization, prefix, linear_name(row, name));
-    if (rule != nullptr && rule->refusal.empty()) return rule->activation;
-  }
-  return config.quantization->activation;
-}
-
-// Follows the rules of the checkpoint that the tensors came from.
-void follow_origin(ModelLayers& model, const ModelConfig* config, const LoadedOrigin& origin) {
-  const StyleRow* row = find_style_row(origin.style, origin.loader);
-  if (row == nullptr) {
-    throw Error::input(fmt::format("attribute {}: style {} with loader {}", kCheckpointAttribute,
-                                   style_name(origin.style), loader_name(origin.loader)));
-  }
-  model.origin = origin;
-  model.loader = origin.loader;
-  model.rounds = row->rounds;
-  model.never_rounds = row->never_rounds;
-  if (config != nullptr) model.activation = activation_of_origin(model, *row, *config);
-  for (ExpertLayer& layer : model.layers) {
-    layer.engine_prefix = engine_path(origin.style, layer.index);
-    if (!origin.slice) continue;
-    const LoadedSlice& slice = *origin.slice;
-    const bool fits =
-        slice.tp_rank < slice.tp_size && slice.intermediate_size <= (int64_t{1} << 22) &&
-        checked_add(slice.begin, layer.dims.intermediate_size) <= slice.intermediate_size;
-    if (fits) continue;
-    throw Error::input(fmt::format("attribute {}: its slice does not hold {}", kCheckpointAttribute,
-                                   layer.prefix));
-  }
 }
 
 }  // namespace
