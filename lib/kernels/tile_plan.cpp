@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <utility>
 
+#include "lib/core/checked.hpp"
+#include "lib/kernels/lane_network.hpp"
 #include "lib/kernels/tile_shapes.hpp"
 #include "lib/kernels/walk.hpp"
 
 namespace mxfp4::kernels {
 namespace {
 
-constexpr size_t kLaneBits = 5;  // 32 nibbles: one 16-byte block
 constexpr size_t kLineBits = 7;  // 128 nibbles: one cache line
 constexpr size_t kRunBits = 10;  // pieces of 512 bytes are long enough to write
 constexpr size_t kTileBits = 14;
@@ -21,25 +23,46 @@ struct Bit {
   int64_t in = 0;
   int64_t out = 0;
 };
-using Label = size_t;  // of a bit of the tile
-using Lanes = std::array<Label, kLaneBits>;
+using Label = LaneLabel;
 
 struct Loop {
   int64_t size = 0;
   int64_t in = 0;
   int64_t out = 0;
+  // The last step goes back so far, over what the step before it has moved already.
+  int64_t back_in = 0;
+  int64_t back_out = 0;
 };
+
+bool goes_back(const Loop& loop) { return loop.back_in > 0; }
 
 struct Axes {
   std::vector<Bit> bits;
-  std::vector<Loop> rest;  // of odd size
+  std::vector<Loop> rest;  // of odd size, or with a last step that goes back
 };
 
-Axes split_axes(const LoopNest& nest, int64_t unit_nibbles) {
+// Address bits that a loop of odd size becomes when its last step goes back: as many as there can be while
+// few units are moved twice.
+int bits_going_back(int64_t size) {
+  constexpr int64_t kFewest = 6;  // units of which one is moved twice
+  int best = 0;
+  for (int bits = 1; int64_t{1} << bits < size; ++bits) {
+    const int64_t moved = ceil_div(size, int64_t{1} << bits) << bits;
+    if ((moved - size) * kFewest <= size) best = bits;
+  }
+  return best;
+}
+
+Axes split_axes(const LoopNest& nest, int64_t unit_nibbles, bool go_back) {
   Axes axes;
   const auto add = [&](int64_t size, int64_t in, int64_t out) {
     for (; size % 2 == 0; size /= 2, in *= 2, out *= 2) axes.bits.push_back({in, out});
-    if (size > 1) axes.rest.push_back({size, in, out});
+    if (size == 1) return;
+    const int bits = go_back ? bits_going_back(size) : 0;
+    for (int i = 0; i < bits; ++i) axes.bits.push_back({in << i, out << i});
+    const int64_t steps = ceil_div(size, int64_t{1} << bits);
+    const int64_t back = (steps << bits) - size;
+    axes.rest.push_back({steps, in << bits, out << bits, back * in, back * out});
   };
   for (size_t axis = 0; axis < nest.size.size(); ++axis) {
     add(nest.size[axis], nest.in_stride[axis] * unit_nibbles, nest.out_stride[axis] * unit_nibbles);
@@ -90,92 +113,6 @@ class TileBits {
   std::vector<Bit> pool_;
 };
 
-bool contains(std::span<const Label> labels, Label label) {
-  return std::ranges::find(labels, label) != labels.end();
-}
-
-// Tracks which bit lies in which lane position while the network is put together. Position 0 is the
-// nibble, 1 to 4 number the byte.
-class Network {
- public:
-  // Empty when it would need more exchanges than there are registers.
-  static std::optional<Network> make(const Lanes& from, const Lanes& to) {
-    Network made(from);
-    for (Label label : to) {
-      if (!contains(from, label)) made.entering.push_back(label);
-    }
-    if (made.entering.size() > TilePlan::kMaxExchanges || !made.build(to)) return std::nullopt;
-    return made;
-  }
-
-  TileNetwork steps;
-  std::vector<Label> entering;  // of register bit i, before the exchanges
-  std::vector<Label> exiting;   // of register bit i, after them
-
- private:
-  explicit Network(const Lanes& from) : lanes_(from) {}
-
-  bool build(const Lanes& to) {
-    // The wanted nibble bit comes from register bit 0, or from a byte bit through register bit 0:
-    // both cost less than a swap inside a register.
-    const auto entering_nibble = std::ranges::find(entering, to[0]);
-    if (entering_nibble != entering.end()) {
-      std::iter_swap(entering.begin(), entering_nibble);
-    } else if (lanes_[0] != to[0]) {
-      steps.lead_exchange = !entering.empty();
-      steps.swap = entering.empty();
-    }
-    exiting = entering;
-    arrange(to);
-    if (steps.swap) std::swap(lanes_[0], lanes_[1]);
-    if (steps.lead_exchange) exchange(0);
-    if (lanes_[0] != to[0]) {
-      steps.nibble_exchange = true;
-      std::swap(lanes_[0], exiting.front());
-    }
-    steps.exchanges = static_cast<int>(exiting.size());
-    steps.first_exchange = !exiting.empty() && !contains(to, exiting.front()) ? 1 : 0;
-    for (size_t bit = static_cast<size_t>(steps.first_exchange); bit < exiting.size(); ++bit) {
-      exchange(bit);
-    }
-    steps.last_order = reorder(to);
-    return lanes_ == to;
-  }
-
-  // Puts byte bits that leave at the top, the first of them highest; for a swap, beside the nibble.
-  void arrange(const Lanes& to) {
-    Lanes wanted = lanes_;
-    const auto rank = [&](Label label) {
-      if (label == to[0]) return steps.swap ? 0 : 3;
-      return contains(to, label) ? 1 : 2;
-    };
-    std::ranges::stable_sort(wanted.begin() + 1, wanted.end(), {}, rank);
-    steps.first_order = reorder(wanted);
-  }
-
-  void exchange(size_t bit) {
-    const Label leaves = lanes_[kLaneBits - 1];
-    std::shift_right(lanes_.begin() + 1, lanes_.end(), 1);
-    lanes_[1] = std::exchange(exiting[bit], leaves);
-  }
-
-  // The byte order that brings the lanes into the order `wanted`; position 0 stays.
-  std::optional<TileNetwork::ByteOrder> reorder(const Lanes& wanted) {
-    if (wanted == lanes_) return std::nullopt;
-    TileNetwork::ByteOrder order{};
-    for (size_t to = 1; to < kLaneBits; ++to) {
-      const auto from = static_cast<size_t>(std::ranges::find(lanes_, wanted[to]) - lanes_.begin());
-      for (size_t byte = 0; byte < order.size(); ++byte) {
-        if ((byte >> (to - 1) & 1) != 0) order[byte] |= static_cast<uint8_t>(1U << (from - 1));
-      }
-    }
-    lanes_ = wanted;
-    return order;
-  }
-
-  Lanes lanes_;
-};
-
 // The loops around the tiles, in input order: a strip's rows are read as they lie.
 LoopNest tile_loops(std::vector<Loop> loops) {
   std::ranges::sort(loops, std::greater(), &Loop::in);
@@ -204,8 +141,8 @@ std::optional<Label> with_out_bit(const std::vector<Bit>& bits, size_t bit) {
 
 // Lets output bit 5 be the two blocks of a register, so that a stored register is half a
 // line. Empty when no bit is left for the second block of a register.
-std::optional<Group> make_group(const std::vector<Bit>& bits, const Lanes& from,
-                                const Network& network) {
+std::optional<Group> make_group(const std::vector<Bit>& bits, const TileLanes& from,
+                                const LaneNetwork& network) {
   Group group = {network.entering, network.exiting, 0, 0, {}, {}};
   std::vector<Label>& others = group.others;
   for (Label label = 0; label < bits.size(); ++label) {
@@ -280,14 +217,24 @@ struct TileAxis {
   int64_t in = 0;
   int64_t out = 0;
   int64_t staged = 0;
+  int64_t back_in = 0;
+  int64_t back_out = 0;
+
+  // How far the last step goes back on a side.
+  [[nodiscard]] int64_t back(int64_t TileAxis::*side) const {
+    if (side == &TileAxis::in) return back_in;
+    return side == &TileAxis::out ? back_out : 0;
+  }
 };
 
 // The bits, numbered as their labels, then the loops.
 std::vector<TileAxis> tile_axes(const std::vector<Bit>& bits, const std::vector<Loop>& taken) {
   std::vector<TileAxis> axes;
   axes.reserve(bits.size() + taken.size());
-  for (const Bit& bit : bits) axes.push_back({2, bit.in, bit.out, 0});
-  for (const Loop& loop : taken) axes.push_back({loop.size, loop.in, loop.out, 0});
+  for (const Bit& bit : bits) axes.push_back({2, bit.in, bit.out});
+  for (const Loop& loop : taken) {
+    axes.push_back({loop.size, loop.in, loop.out, 0, loop.back_in, loop.back_out});
+  }
   std::vector<TileAxis*> by_out;
   by_out.reserve(axes.size());
   for (TileAxis& axis : axes) by_out.push_back(&axis);
@@ -306,10 +253,10 @@ std::vector<int64_t> positions(const std::vector<TileAxis>& axes, const std::vec
   std::vector<int64_t> positions = {0};
   for (Label label : labels) {
     const size_t count = positions.size();
-    for (int64_t step = 1; step < axes[label].size; ++step) {
-      for (size_t i = 0; i < count; ++i) {
-        positions.push_back(positions[i] + step * (axes[label].*side) / 2);
-      }
+    const TileAxis& axis = axes[label];
+    for (int64_t step = 1; step < axis.size; ++step) {
+      const int64_t at = step * (axis.*side) - (step + 1 == axis.size ? axis.back(side) : 0);
+      for (size_t i = 0; i < count; ++i) positions.push_back(positions[i] + at / 2);
     }
   }
   return positions;
@@ -338,20 +285,19 @@ void fill_pieces(const std::vector<TileAxis>& axes, int64_t piece, TileStaging& 
   staging.pieces = positions(axes, far, &TileAxis::out);
 }
 
-}  // namespace
-
-std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
-  const Axes axes = split_axes(nest, unit_bits / 4);
+// Loops that go back are taken into the tile, whose tables hold each of their steps, and its output is not
+// staged.
+std::optional<TilePlan> plan_for(const Axes& axes, const LoopNest& nest, int64_t unit_bits) {
   TileBits tile(axes.bits);
   const std::vector<Label> in_chain = tile.chain(&Bit::in, kLineBits);
   const std::vector<Label> out_chain = tile.chain(&Bit::out, kLineBits);
   if (in_chain.size() < kLaneBits || out_chain.size() < kLaneBits) return std::nullopt;
   if (in_chain == out_chain && in_chain.size() == kLineBits) return std::nullopt;
-  Lanes from;
-  Lanes to;
+  TileLanes from;
+  TileLanes to;
   std::copy_n(in_chain.begin(), kLaneBits, from.begin());
   std::copy_n(out_chain.begin(), kLaneBits, to.begin());
-  const std::optional<Network> network = Network::make(from, to);
+  const std::optional<LaneNetwork> network = LaneNetwork::make(from, to);
   if (!network) return std::nullopt;
   if (out_chain.size() == kLineBits) (void)tile.chain(&Bit::out, kRunBits);
 
@@ -365,9 +311,13 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
   if (!group) return std::nullopt;
   std::vector<Loop> around = axes.rest;
   for (const Bit& bit : tile.pool()) around.push_back({2, bit.in, bit.out});
-  const std::optional<Staging> staging = make_staging(tile.bits, around);
+  std::vector<Loop> taken;
+  std::ranges::copy_if(around, std::back_inserter(taken), goes_back);
+  std::erase_if(around, goes_back);
+  const std::optional<Staging> staging =
+      taken.empty() ? make_staging(tile.bits, around) : std::nullopt;
   if (staging) plan.staging.emplace();
-  const auto all = tile_axes(tile.bits, staging ? staging->taken : std::vector<Loop>());
+  const auto all = tile_axes(tile.bits, staging ? staging->taken : taken);
   for (Label label = tile.bits.size(); label < all.size(); ++label) group->others.push_back(label);
   // Groups in input order: a line that two of them take in parts is still near.
   std::ranges::sort(group->others, {}, [&](Label label) { return all[label].in; });
@@ -382,6 +332,15 @@ std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
   plan.units = nest;
   plan.unit_bits = unit_bits;
   return plan;
+}
+
+}  // namespace
+
+std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits) {
+  const Axes axes = split_axes(nest, unit_bits / 4, false);
+  if (std::optional<TilePlan> plan = plan_for(axes, nest, unit_bits)) return plan;
+  if (axes.rest.empty()) return std::nullopt;
+  return plan_for(split_axes(nest, unit_bits / 4, true), nest, unit_bits);
 }
 
 }  // namespace mxfp4::kernels
