@@ -153,8 +153,8 @@ CheckpointLoader::CheckpointLoader(const std::filesystem::path& checkpoint,
                                          manifest_.target);
   for (size_t i = 0; i < manifest_.layers.size(); ++i) {
     const PlannedFile& file = made_.plan.files[i];
-    std::vector<Way>& ways = ways_.emplace_back();
-    for (const PlannedTensor& tensor : file.tensors) ways.push_back(way_of(file, tensor));
+    std::vector<Making>& makings = makings_.emplace_back();
+    for (const PlannedTensor& tensor : file.tensors) makings.push_back(making_of(file, tensor));
     const std::string header = layer_header(manifest_, manifest_.layers[i]);
     manifest_.layers[i].size = static_cast<int64_t>(header.size()) + file.data_bytes;
     headers_.push_back(header.substr(static_cast<size_t>(kSafetensorsLengthBytes)));
@@ -178,6 +178,26 @@ CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
   return output.program.is_identity() && !checks(output.slot) ? Way::kRead : Way::kStream;
 }
 
+// Where loading only puts filling behind stored rows and below them, a step of the program does so as well,
+// and joins with the moves of rows that follow: each row is copied once less.
+CheckpointLoader::Making CheckpointLoader::making_of(const PlannedFile& file,
+                                                     const PlannedTensor& tensor) {
+  const Output& output = (*file.outputs)[tensor.output];
+  Making making = {way_of(file, tensor), output.program};
+  const std::optional<Assembly>& assembly = file.assemblies[static_cast<size_t>(output.slot)];
+  if (making.way != Way::kStream || checks(output.slot) || !assembly->pads_only()) return making;
+  const ExpertMatrix& stored = assembly->stored;
+  const ExpertMatrix& loaded = assembly->loaded;
+  const auto at = padding_.find({&output, stored.bytes()});
+  if (at != padding_.end()) return {making.way, at->second, true};
+  Program program(stored.bytes());
+  program.then(
+      PadMatrix{stored.rows, stored.row_bytes, loaded.rows, loaded.row_bytes, assembly->fill});
+  for (const Step& step : output.program.steps()) program.then(step);
+  padding_.emplace(std::pair(&output, stored.bytes()), program);
+  return {making.way, program, true};
+}
+
 int64_t CheckpointLoader::tensor_offset(size_t layer, size_t tensor) const {
   return planned(layer, tensor).offset;
 }
@@ -198,14 +218,15 @@ void CheckpointLoader::check_file(size_t layer, const LoadOptions& /*options*/) 
 }
 
 bool CheckpointLoader::cuts_anywhere(size_t layer, size_t tensor) const {
-  return ways_[layer][tensor] == Way::kRead;
+  return makings_[layer][tensor].way == Way::kRead;
 }
 
 std::span<const SchedulePart> CheckpointLoader::parts_of(size_t layer, size_t tensor) const {
   const PlannedFile& file = made_.plan.files[layer];
   const Output& output = (*file.outputs)[file.tensors[tensor].output];
-  if (checks(output.slot) || ways_[layer][tensor] != Way::kStream) return {};
-  return output.program.parts();
+  const Making& making = makings_[layer][tensor];
+  if (checks(output.slot) || making.way != Way::kStream) return {};
+  return making.program.parts();
 }
 
 int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor, Cut how) const {
@@ -265,15 +286,18 @@ void CheckpointLoader::read_piece(size_t layer, const LoadPiece& piece, MutableB
   if (sum != nullptr) sum->update(out);
 }
 
+const std::vector<Extent>& CheckpointLoader::stored_of(const PlannedFile& file, Slot slot,
+                                                       int64_t expert) const {
+  const ExpertLayer& layer = made_.input.model.layers[file.layer];
+  const auto& of_rank = made_.plan.ranks[file.rank].experts_of(layer.dims.num_experts);
+  return layer.slot(slot).experts[static_cast<size_t>(of_rank[static_cast<size_t>(expert)])];
+}
+
 void CheckpointLoader::read_loaded(const PlannedFile& file, Slot slot, int64_t expert,
                                    int64_t begin, int64_t end, std::byte* to,
                                    MakeBuffers& buffers) const {
-  const ExpertLayer& layer = made_.input.model.layers[file.layer];
-  const auto& of_rank = made_.plan.ranks[file.rank].experts_of(layer.dims.num_experts);
-  const int64_t global = of_rank[static_cast<size_t>(expert)];
-  const auto& experts = layer.slot(slot).experts;
   buffers.stored.read(*source_, *file.assemblies[static_cast<size_t>(slot)],
-                      experts[static_cast<size_t>(global)], begin, end, to);
+                      stored_of(file, slot, expert), begin, end, to);
 }
 
 // A tensor that holds the loaded bytes.
@@ -318,31 +342,35 @@ void CheckpointLoader::make_granules(size_t layer, const LoadPiece& piece, Mutab
 
 void CheckpointLoader::make_part(size_t layer, const LoadPiece& piece, MutableBytes out,
                                  MakeBuffers& buffers) const {
-  const PlannedFile& file = made_.plan.files[layer];
-  const PlannedTensor& tensor = file.tensors[piece.tensor];
-  stream(file, tensor, piece.begin / tensor.granule_bytes, piece.part->schedule, out, buffers);
+  const int64_t granule = piece.begin / planned(layer, piece.tensor).granule_bytes;
+  stream(layer, piece.tensor, granule, piece.part->schedule, out, buffers);
 }
 
 void CheckpointLoader::make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                                     MakeBuffers& buffers) const {
-  const PlannedFile& file = made_.plan.files[layer];
-  if (ways_[layer][tensor] == Way::kStream) {
-    const PlannedTensor& of = file.tensors[tensor];
-    const Program& program = (*file.outputs)[of.output].program;
-    stream(file, of, granule, program.schedule(Direction::kForward), out, buffers);
+  const Making& making = makings_[layer][tensor];
+  if (making.way == Way::kStream) {
+    stream(layer, tensor, granule, making.program.schedule(Direction::kForward), out, buffers);
   } else {
     repack_granule({layer, tensor, granule, 1}, out, buffers);
   }
 }
 
-void CheckpointLoader::stream(const PlannedFile& file, const PlannedTensor& tensor, int64_t granule,
+void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule,
                               const Schedule& schedule, MutableBytes out,
                               MakeBuffers& buffers) const {
-  const Output& output = (*file.outputs)[tensor.output];
-  const int64_t size = file.assemblies[static_cast<size_t>(output.slot)]->loaded.bytes();
+  const PlannedFile& file = made_.plan.files[layer];
+  const Output& output = (*file.outputs)[file.tensors[tensor].output];
+  const Making& making = makings_[layer][tensor];
+  const int64_t size = making.program.in_bytes();
   const MutableBytes scratch = buffers.scratch.get(schedule.scratch_bytes());
   InputWindow window(buffers.window, size, [&](int64_t begin, int64_t end, std::byte* to) {
-    read_loaded(file, output.slot, granule, begin, end, to, buffers);
+    if (making.from_stored) {
+      const MutableBytes wanted(to, static_cast<size_t>(end - begin));
+      StoredBytes::read_stored(*source_, stored_of(file, output.slot, granule), begin, wanted);
+    } else {
+      read_loaded(file, output.slot, granule, begin, end, to, buffers);
+    }
   });
   const BringInput bring = [&](int64_t begin, int64_t end) { return window.bring(begin, end); };
   const ConstBytes nowhere(static_cast<const std::byte*>(nullptr), static_cast<size_t>(size));

@@ -10,9 +10,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/checkpoint/positioned_source.hpp"
@@ -57,17 +59,27 @@ class CheckpointLoader final : public LoadSource {
   // How granules of a tensor are made.
   enum class Way : uint8_t {
     kRead,    // they are the loaded bytes
-    kStream,  // by the schedule, which brings its input
+    kStream,  // by the schedule of a program, which brings its input
     kWhole,   // by Repacker
+  };
+  struct Making {
+    Way way = Way::kWhole;
+    Program program;
+    // Of the program's input: stored rows, which it pads itself, or the loaded matrix.
+    bool from_stored = false;
   };
 
   // Whether the layout checks the bytes of a slot.
   [[nodiscard]] bool checks(Slot slot) const;
   [[nodiscard]] Way way_of(const PlannedFile& file, const PlannedTensor& tensor) const;
+  [[nodiscard]] Making making_of(const PlannedFile& file, const PlannedTensor& tensor);
   [[nodiscard]] const PlannedTensor& planned(size_t layer, size_t tensor) const {
     return made_.plan.files[layer].tensors[tensor];
   }
-  // Parts of the loaded matrix of an expert of this rank.
+  // Where the checkpoint has the matrix of an expert of this rank.
+  [[nodiscard]] const std::vector<Extent>& stored_of(const PlannedFile& file, Slot slot,
+                                                     int64_t expert) const;
+  // Parts of the loaded matrix.
   void read_loaded(const PlannedFile& file, Slot slot, int64_t expert, int64_t begin, int64_t end,
                    std::byte* to, MakeBuffers& buffers) const;
   void read_bytes(size_t layer, const LoadPiece& piece, MutableBytes out,
@@ -81,8 +93,8 @@ class CheckpointLoader final : public LoadSource {
   void make_granule(size_t layer, size_t tensor, int64_t granule, MutableBytes out,
                     MakeBuffers& buffers) const;
   // Runs the schedule of a granule or of a part of one.
-  void stream(const PlannedFile& file, const PlannedTensor& tensor, int64_t granule,
-              const Schedule& schedule, MutableBytes out, MakeBuffers& buffers) const;
+  void stream(size_t layer, size_t tensor, int64_t granule, const Schedule& schedule,
+              MutableBytes out, MakeBuffers& buffers) const;
   void repack_granule(const Piece& piece, MutableBytes out, MakeBuffers& buffers) const;
 
   std::filesystem::path path_;
@@ -90,8 +102,11 @@ class CheckpointLoader final : public LoadSource {
   Manifest manifest_;
   std::string manifest_text_;
   std::vector<std::string> headers_;
-  ManifestPlan made_;                   // a file of its plan for each layer
-  std::vector<std::vector<Way>> ways_;  // by layer and tensor
+  ManifestPlan made_;                         // a file of its plan for each layer
+  std::vector<std::vector<Making>> makings_;  // by layer and tensor
+  // Programs that pad stored rows: layers of equal sizes share them. By the output, whose program follows,
+  // and the bytes of a stored matrix.
+  std::map<std::pair<const Output*, int64_t>, Program> padding_;
   // Thread-safe, since the source is.
   mutable std::unique_ptr<Repacker> repacker_;
   uint64_t serial_;  // of all that this process opens: by it buffers know whose bytes they hold

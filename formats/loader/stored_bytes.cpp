@@ -35,8 +35,8 @@ void StoredBytes::read(const PositionedSource& source, const Assembly& assembly,
     if (rect.col_bytes == row_bytes && row_bytes == assembly.stored.row_bytes) {
       const int64_t from = std::max(begin, first * row_bytes);
       const int64_t until = std::min(end, last * row_bytes);
-      read_stored((rect.from_row - rect.to_row) * row_bytes + from, to + (from - begin),
-                  until - from);
+      read_stored(source, stored, (rect.from_row - rect.to_row) * row_bytes + from,
+                  MutableBytes(to + (from - begin), static_cast<size_t>(until - from)));
     } else {
       read_rows(assembly, rect, first, last, begin, end, to);
     }
@@ -55,8 +55,8 @@ void StoredBytes::read_rows(const Assembly& assembly, const CopyRect& rect, int6
     // From the first row's first column to the last row's last one.
     const int64_t bytes = (count - 1) * stored_bytes + rect.col_bytes;
     const MutableBytes rows = rows_.get(bytes);
-    read_stored((rect.from_row + row - rect.to_row) * stored_bytes + rect.from_col, rows.data(),
-                bytes);
+    read_stored(*source_, *stored_,
+                (rect.from_row + row - rect.to_row) * stored_bytes + rect.from_col, rows);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = (row + i) * row_bytes;
       // Columns that are wanted: of the first and the last row not all may be.
@@ -72,24 +72,23 @@ void StoredBytes::read_rows(const Assembly& assembly, const CopyRect& rect, int6
   }
 }
 
-void StoredBytes::read_stored(int64_t offset, std::byte* to, int64_t bytes) {
+void StoredBytes::read_stored(const PositionedSource& source, const std::vector<Extent>& stored,
+                              int64_t offset, MutableBytes out) {
   int64_t begin = 0;  // of the extent, in the stored matrix
-  for (const Extent& extent : *stored_) {
+  for (const Extent& extent : stored) {
     const int64_t skip = std::max<int64_t>(offset - begin, 0);
-    if (bytes > 0 && skip < extent.bytes) {
-      const int64_t part = std::min(bytes, extent.bytes - skip);
-      const PositionedSource::Place place = source_->place_of(extent.tensor);
-      in_context(source_->tensors()[extent.tensor].file, [&] {
-        place.file->read(place.offset + extent.offset + skip,
-                         MutableBytes(to, static_cast<size_t>(part)));
+    if (!out.empty() && skip < extent.bytes) {
+      const auto part = std::min(static_cast<int64_t>(out.size()), extent.bytes - skip);
+      const PositionedSource::Place place = source.place_of(extent.tensor);
+      in_context(source.tensors()[extent.tensor].file, [&] {
+        place.file->read(place.offset + extent.offset + skip, out.first(static_cast<size_t>(part)));
       });
       offset += part;
-      to += part;
-      bytes -= part;
+      out = out.subspan(static_cast<size_t>(part));
     }
     begin += extent.bytes;
   }
-  if (bytes > 0) throw Error::internal("a slice lies outside of its expert");
+  if (!out.empty()) throw Error::internal("a slice lies outside of its expert");
 }
 
 }  // namespace mxfp4

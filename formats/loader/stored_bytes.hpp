@@ -19,10 +19,11 @@ class StoredBytes {
   // expert's matrix, in order. Needs assembly.from == assembly.to. Throws Error::input naming the file.
   void read(const PositionedSource& source, const Assembly& assembly,
             const std::vector<Extent>& stored, int64_t begin, int64_t end, std::byte* to);
+  // Fills `out` with bytes of the stored matrix from `offset` on. Throws Error::input naming the file.
+  static void read_stored(const PositionedSource& source, const std::vector<Extent>& stored,
+                          int64_t offset, MutableBytes out);
 
  private:
-  // Bytes of the stored matrix from `offset` on.
-  void read_stored(int64_t offset, std::byte* to, int64_t bytes);
   // Rows [first, last) of `rect`, of which `to` gets what lies in [begin, end) of the loaded matrix.
   void read_rows(const Assembly& assembly, const CopyRect& rect, int64_t first, int64_t last,
                  int64_t begin, int64_t end, std::byte* to);

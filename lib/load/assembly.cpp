@@ -109,15 +109,20 @@ Assembly checked(Assembly assembly) {
 }  // namespace
 
 bool Assembly::identity() const {
-  if (from != to || stored.rows != loaded.rows || stored.row_bytes != loaded.row_bytes)
-    return false;
+  return stored.rows == loaded.rows && stored.row_bytes == loaded.row_bytes && keeps_rows();
+}
+
+bool Assembly::pads_only() const { return !identity() && keeps_rows(); }
+
+bool Assembly::keeps_rows() const {
+  if (from != to) return false;
   int64_t rows = 0;
   for (const CopyRect& rect : rects) {
     const bool in_place = rect.from_row == rect.to_row && rect.from_col == 0;
     if (!in_place || rect.col_bytes != stored.row_bytes) return false;
     rows += rect.rows;
   }
-  return rows == loaded.rows;
+  return rows == stored.rows;
 }
 
 void Assembly::forward(ConstBytes in, MutableBytes out) const {

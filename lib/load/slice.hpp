@@ -51,11 +51,17 @@ struct Assembly {
 
   // True when loaded == stored byte for byte, so that no copy is needed.
   [[nodiscard]] bool identity() const;
+  // True when loaded is stored with filling behind each row and below the last one.
+  [[nodiscard]] bool pads_only() const;
   // Writes every byte of `out` (loaded.bytes()) from `in` (stored.bytes()).
   void forward(ConstBytes in, MutableBytes out) const;
   // The inverse: writes to `out` (stored.bytes()) what forward() took from it, from `in`
   // (loaded.bytes()), and leaves the rest of `out` as it is. Exact where forward() was.
   void backward(ConstBytes in, MutableBytes out) const;
+
+ private:
+  // Whether each stored row lies whole at the begin of the loaded row of its number.
+  [[nodiscard]] bool keeps_rows() const;
 };
 
 // Rounds the sizes of one rank: given unpadded H and I per rank, the sizes the backend wants.

@@ -43,6 +43,22 @@ struct Fixture {
   }
 };
 
+// Whole stored rows at their places, and filling: halves that grow leave their places.
+TEST(Assembly, OnlyPaddingIsRecognised) {
+  for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
+    Fixture f(order);
+    f.slice.padded = {1, 96, 64};
+    EXPECT_TRUE(make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice).pads_only());
+    EXPECT_TRUE(make_assembly(f.model, f.layer, Slot::kW2Weight, f.slice).pads_only());
+    f.slice.padded = {1, 64, 96};
+    EXPECT_EQ(make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice).pads_only(),
+              order == W13Order::kInterleaved);
+    f.slice.begin = 32;
+    EXPECT_FALSE(make_assembly(f.model, f.layer, Slot::kW13Weight, f.slice).pads_only());
+    EXPECT_FALSE(make_assembly(f.model, f.layer, Slot::kW2Weight, f.slice).pads_only());
+  }
+}
+
 TEST(Assembly, NothingToDoIsRecognised) {
   for (const W13Order order : {W13Order::kInterleaved, W13Order::kHalves}) {
     Fixture f(order);
@@ -53,6 +69,7 @@ TEST(Assembly, NothingToDoIsRecognised) {
     for (const Slot slot : kAllSlots) {
       const Assembly assembly = make_assembly(f.model, f.layer, slot, f.slice);
       EXPECT_TRUE(assembly.identity()) << slot_name(slot);
+      EXPECT_FALSE(assembly.pads_only()) << slot_name(slot);
       const auto in = ramp(assembly.stored.bytes());
       EXPECT_EQ(run(assembly, in), in) << slot_name(slot);
     }
