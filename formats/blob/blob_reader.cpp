@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,7 +13,6 @@
 #include "formats/blob/layout_facts.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
-#include "formats/os/uninitialized_bytes.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -51,6 +51,11 @@ std::vector<std::string> differing_keys(const Manifest& first, const Manifest& o
   };
   if (layers(first) != layers(other)) keys.emplace_back("layers");
   return keys;
+}
+
+uint64_t next_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
 }
 
 // `path` itself, or its rank directories in order.
@@ -134,7 +139,7 @@ bool is_packed_layer(const fs::path& path) {
 }
 
 LayerReader::LayerReader(const fs::path& path)
-    : map_(in_context(path.string(), [&] { return MappedFile(path); })) {
+    : id_(next_id()), map_(in_context(path.string(), [&] { return MappedFile(path); })) {
   in_context(path.string(), [&] {
     const ConstBytes file = map_.bytes();
     if (!is_zstd(file)) {
@@ -154,7 +159,26 @@ LayerReader::LayerReader(const fs::path& path)
   });
 }
 
+ConstBytes LayerReader::decoded(size_t frame, DecodedFrame& kept) const {
+  if (kept.reader == id_ && kept.frame == frame) return kept.bytes;
+  kept.reader = 0;  // until it is whole
+  const SeekEntry& entry = entries_[frame];
+  const ConstBytes encoded = map_.bytes().subspan(static_cast<size_t>(entry.encoded_offset),
+                                                  static_cast<size_t>(entry.frame.encoded));
+  kept.bytes.resize(static_cast<size_t>(entry.frame.decoded));
+  decode_frame(encoded, entry.frame, kept.bytes);
+  release_pages(encoded);
+  kept.reader = id_;
+  kept.frame = frame;
+  return kept.bytes;
+}
+
 void LayerReader::read(int64_t offset, MutableBytes out) const {
+  DecodedFrame kept;
+  read(offset, out, kept);
+}
+
+void LayerReader::read(int64_t offset, MutableBytes out, DecodedFrame& kept) const {
   const ConstBytes file = map_.bytes();
   int64_t at = header_.data_start + offset;
   if (!compressed()) {
@@ -164,21 +188,19 @@ void LayerReader::read(int64_t offset, MutableBytes out) const {
     return;
   }
   auto entry = std::ranges::upper_bound(entries_, at, {}, &SeekEntry::decoded_offset) - 1;
-  UninitializedBytes partial;
   for (; !out.empty(); ++entry) {
-    const ConstBytes encoded = file.subspan(static_cast<size_t>(entry->encoded_offset),
-                                            static_cast<size_t>(entry->frame.encoded));
     const auto skip = static_cast<size_t>(at - entry->decoded_offset);
     const auto size = static_cast<size_t>(entry->frame.decoded);
     const size_t take = std::min(size - skip, out.size());
     if (take == size) {
+      const ConstBytes encoded = file.subspan(static_cast<size_t>(entry->encoded_offset),
+                                              static_cast<size_t>(entry->frame.encoded));
       decode_frame(encoded, entry->frame, out.first(size));
+      release_pages(encoded);
     } else {
-      partial.resize(size);
-      decode_frame(encoded, entry->frame, partial);
-      std::memcpy(out.data(), partial.data() + skip, take);
+      const ConstBytes whole = decoded(static_cast<size_t>(entry - entries_.begin()), kept);
+      std::memcpy(out.data(), whole.data() + skip, take);
     }
-    release_pages(encoded);
     out = out.subspan(take);
     at += static_cast<int64_t>(take);
   }

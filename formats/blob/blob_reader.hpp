@@ -2,6 +2,7 @@
 // seekable zstd.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
 #include "formats/os/mapped_file.hpp"
+#include "formats/os/uninitialized_bytes.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 
 namespace mxfp4 {
@@ -38,6 +40,14 @@ namespace mxfp4 {
 // Whether the file is a packed layer, judged by its header.
 [[nodiscard]] bool is_packed_layer(const std::filesystem::path& path);
 
+// A frame that was decoded for a part of it. Small experts share one: who reads them one after another
+// decodes it once, whichever files are read in between.
+struct DecodedFrame {
+  uint64_t reader = 0;  // LayerReader::id(); 0: none
+  size_t frame = 0;     // index of its frames()
+  UninitializedBytes bytes;
+};
+
 // One layer file. Opening checks header, seek table and sizes; Error::input names the file.
 class LayerReader {
  public:
@@ -50,12 +60,21 @@ class LayerReader {
   // The frames of a compressed file, the header being the first.
   [[nodiscard]] const std::vector<SeekEntry>& frames() const { return entries_; }
 
+  // Different for each that this process opened.
+  [[nodiscard]] uint64_t id() const { return id_; }
+
   // Copies data bytes [offset, offset + out.size()), counted from the start of the data; decodes
   // only the frames that hold them, and releases their pages of the map. Throws Error::input.
   // Thread-safe.
   void read(int64_t offset, MutableBytes out) const;
+  // The same. Takes a part of a frame from `kept` if that is the frame, and keeps it there if not.
+  // Thread-safe for different `kept`.
+  void read(int64_t offset, MutableBytes out, DecodedFrame& kept) const;
 
  private:
+  ConstBytes decoded(size_t frame, DecodedFrame& kept) const;
+
+  uint64_t id_;
   MappedFile map_;
   std::vector<SeekEntry> entries_;  // empty: not compressed
   SafetensorsHeader header_;

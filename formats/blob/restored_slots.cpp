@@ -69,16 +69,17 @@ void check_packed_tensors(const RestorePlan& plan, const SafetensorsHeader& head
 }
 
 void restore_granule(const LayerReader& reader, const RestoredSlot& slot, int64_t granule,
-                     RestoreScratch& scratch, MutableBytes loaded) {
+                     SlotFrames& frames, RestoreScratch& scratch, MutableBytes loaded) {
   const int64_t bytes = slot.output->program.out_bytes();
   const MutableBytes written = scratch.written.get(bytes);
-  reader.read(slot.offset + granule * bytes, written);
+  frames.resize(std::max(frames.size(), 1 + slot.others.size()));
+  reader.read(slot.offset + granule * bytes, written, frames.front());
   scratch.others.resize(std::max(scratch.others.size(), slot.others.size()));
   std::vector<ConstBytes> others;
   for (size_t i = 0; i < slot.others.size(); ++i) {
     const int64_t size = slot.others[i]->program.out_bytes();
     const MutableBytes other = scratch.others[i].get(size);
-    reader.read(slot.other_offsets[i] + granule * size, other);
+    reader.read(slot.other_offsets[i] + granule * size, other, frames[1 + i]);
     others.push_back(other);
   }
   run_inverse(*slot.output, written, others, loaded,

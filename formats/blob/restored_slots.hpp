@@ -4,7 +4,7 @@
 // Usage:
 //   const RestorePlan plan = plan_restore(manifest, layer);
 //   check_packed_tensors(plan, layer.prefix, reader.header());
-//   restore_granule(reader, plan.slots[0], granule, scratch, loaded);
+//   restore_granule(reader, plan.slots[0], granule, frames, scratch, loaded);
 #pragma once
 
 #include <cstdint>
@@ -65,9 +65,13 @@ struct RestoreScratch {
   Buffer scratch;
 };
 
+// The frames that the last granule of a slot came from: of its own output, and of each other one.
+using SlotFrames = std::vector<DecodedFrame>;
+
 // Writes granule `granule` of the slot as it was loaded, padded, to `loaded`: experts_per_granule
-// experts. Throws Error::input for damaged data.
+// experts. `frames` are those of the granule before, of this slot or another. Throws Error::input for
+// damaged data.
 void restore_granule(const LayerReader& reader, const RestoredSlot& slot, int64_t granule,
-                     RestoreScratch& scratch, MutableBytes loaded);
+                     SlotFrames& frames, RestoreScratch& scratch, MutableBytes loaded);
 
 }  // namespace mxfp4

@@ -64,8 +64,9 @@ class Granules {
     const RestoredSlot& restored = slot_of(file, slot);
     kept.granule = -1;  // until it is restored
     kept.bytes = kept.buffer.get(restored.output->experts_per_granule * expert_bytes);
-    in_context(path_of(rank, layer).string(),
-               [&] { restore_granule(*file.reader, restored, granule, scratch_, kept.bytes); });
+    in_context(path_of(rank, layer).string(), [&] {
+      restore_granule(*file.reader, restored, granule, kept.frames, scratch_, kept.bytes);
+    });
     kept.granule = granule;
     drop_old();
     return kept_.front().bytes;
@@ -81,6 +82,12 @@ class Granules {
     int64_t granule = -1;
     Buffer buffer;
     MutableBytes bytes;
+    SlotFrames frames;
+    [[nodiscard]] size_t size() const {
+      size_t all = bytes.size();
+      for (const DecodedFrame& frame : frames) all += frame.bytes.size();
+      return all;
+    }
   };
   struct OpenFile {
     FileKey key;
@@ -128,7 +135,7 @@ class Granules {
     size_t bytes = 0;
     size_t kept = 0;
     for (auto each = kept_.begin(); each != kept_.end(); ++kept) {
-      bytes += each->bytes.size();
+      bytes += each->size();
       each = bytes > kMost && kept > 1 ? kept_.erase(each) : std::next(each);
     }
   }

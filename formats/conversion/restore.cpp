@@ -20,6 +20,7 @@
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/load/slice.hpp"
+#include "lib/plan/frames.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
@@ -70,6 +71,7 @@ struct RestoreJob {
 
 // Buffers of a job in flight.
 struct RestoreBuffers {
+  SlotFrames frames;
   RestoreScratch scratch;
   Buffer loaded;
   Buffer out;
@@ -81,18 +83,21 @@ std::vector<RestoreJob> cut_jobs(const PackedLayer& packed, int64_t num_experts)
   std::vector<RestoreJob> jobs;
   for (size_t i = 0; i < packed.restored.size(); ++i) {
     const Output& output = *packed.restored[i].slot->output;
-    for (const UnitRange& range :
-         cut_units(granule_count(output, num_experts), output.program.out_bytes(), 1, kJobBytes)) {
+    const int64_t bytes = output.program.out_bytes();
+    for (const UnitRange& range : cut_units(granule_count(output, num_experts), bytes,
+                                            granules_per_frame(bytes), kJobBytes)) {
       jobs.push_back({i, range});
     }
   }
   return jobs;
 }
 
-RunMemory memory_of(const PackedLayer& packed) {
+RunMemory memory_of(const PackedLayer& packed, bool compressed) {
   RunMemory memory{.job_bytes = 1, .outputs = {}, .direction = Direction::kInverse};
   for (const Restored& restored : packed.restored) {
-    const int64_t job_bytes = 3 * restored.slot->output->program.out_bytes() + kJobBytes;
+    const auto frames = static_cast<int64_t>(compressed ? 1 + restored.slot->others.size() : 0);
+    const int64_t job_bytes =
+        3 * restored.slot->output->program.out_bytes() + kJobBytes + frames * kFrameBytes;
     memory.job_bytes = std::max(memory.job_bytes, job_bytes);
     memory.outputs.push_back(restored.slot->output);
   }
@@ -107,7 +112,8 @@ void restore(const LayerReader& reader, const Restored& restored, const RestoreJ
   buffers.result = buffers.out.get(job.granules.count * out_bytes);
   for (int64_t g = 0; g < job.granules.count; ++g) {
     const MutableBytes loaded = buffers.loaded.get(loaded_bytes);
-    restore_granule(reader, *restored.slot, job.granules.first + g, buffers.scratch, loaded);
+    restore_granule(reader, *restored.slot, job.granules.first + g, buffers.frames, buffers.scratch,
+                    loaded);
     for (int64_t e = 0; e < experts; ++e) {
       restored.crop.forward(
           loaded.subspan(static_cast<size_t>(e * restored.crop.stored.bytes()),
@@ -143,7 +149,7 @@ int64_t restore_layer(const fs::path& blob, const Directory& directory, const Ma
   for (const SlotLoss& loss : packed.plan.lost) {
     lost.insert(fmt::format("{}: {}", blob.string(), loss.what));
   }
-  const RunMemory memory = memory_of(packed);
+  const RunMemory memory = memory_of(packed, reader.compressed());
   require_memory(limits, memory);
   AtomicFile file(directory, layer_file_name(layer.index, false));
   const std::string header = unpacked_header(manifest, layer, packed);
