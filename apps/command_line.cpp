@@ -22,9 +22,9 @@ namespace {
 // The flags that must not differ when a run is resumed: all but those for place, speed and
 // messages.
 std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
-  static const std::set<std::string> kOthers = {"--output", "--resume",    "--force",
-                                                "--check",  "--dry-run",   "--threads",
-                                                "--memory", "--model-card"};
+  static const std::set<std::string> kOthers = {"--output", "--resume",     "--force",
+                                                "--check",  "--dry-run",    "--threads",
+                                                "--memory", "--model-card", "--read-back"};
   std::map<std::string, std::string> flags;
   for (const GivenFlag& flag : given_flags(command)) {
     if (kOthers.contains(flag.name)) continue;
@@ -36,6 +36,16 @@ std::map<std::string, std::string> deciding_flags(const CLI::App& command) {
 
 void add_model_card_flag(CLI::App& command, bool& model_card) {
   command.add_flag("--model-card", model_card, "README.md too, as a model hub shows it")
+      ->group("What is written");
+}
+
+constexpr const char* kReadBackText =
+    "After fsync, read each file again past the page cache and compare";
+
+void add_read_back_flag(CLI::App& command, ReadBack& read_back, const std::string& text) {
+  command
+      .add_flag_callback(
+          "--read-back", [&read_back] { read_back = ReadBack::kYes; }, text)
       ->group("What is written");
 }
 
@@ -91,6 +101,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
                  "With --resume: read every byte of a complete result, not only its headers")
       ->needs(command->get_option("--resume"))
       ->group(group);
+  add_read_back_flag(*command, options.read_back, kReadBackText);
   command
       ->add_flag("-f,--force", options.force,
                  "Replace an earlier result in OUT when the new one is complete")
@@ -206,6 +217,11 @@ void declare_verify(CLI::App& app, CommandLine& line) {
       ->add_flag("--some-ranks", line.verify.some_ranks,
                  "Ranks may be missing: check those that are here")
       ->group("What has to be there");
+  command
+      ->add_flag_callback(
+          "--direct", [&line] { line.verify.from = ReadFrom::kDevice; },
+          "Read what the device holds, past the page cache")
+      ->group("What has to be there");
   add_resource_flags(*command, line.verify.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {
@@ -260,6 +276,7 @@ void declare_unpack(CLI::App& app, CommandLine& line) {
       ->group("What is written");
   command->add_flag("-f,--force", line.unpack.force, "Replace an earlier result in DIR")
       ->group("What is written");
+  add_read_back_flag(*command, line.unpack.read_back, kReadBackText);
   add_resource_flags(*command, line.unpack.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {
@@ -273,6 +290,8 @@ void declare_finalize(CLI::App& app, CommandLine& line) {
   command->footer("mxfp4-repack finalize packed/");
   command->add_option("OUT", line.finalize.output, "Directory that the shards wrote")->required();
   add_model_card_flag(*command, line.finalize.model_card);
+  add_read_back_flag(*command, line.finalize.read_back,
+                     "Check what the device holds, past the page cache; so too the manifest");
   add_resource_flags(*command, line.finalize.resources);
   add_global_flags(*command, line.global);
   command->callback([&line] {

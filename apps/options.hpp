@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/defaults.hpp"
+#include "formats/checksum/read_back.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "lib/core/deployment_facts.hpp"
 
@@ -116,14 +117,16 @@ struct ConvertOptions {
   bool dry_run = false;
   bool resume = false;
   bool force = false;
-  bool check = false;                        // --resume reads every byte
+  bool check = false;  // --resume reads every byte
+  ReadBack read_back = ReadBack::kNo;
   bool model_card = false;                   // README.md beside the manifest
   std::map<std::string, std::string> flags;  // by name: values of the flags that decide the result
 };
 
 struct FinalizeOptions {
   std::filesystem::path output;
-  bool model_card = false;                         // README.md beside the manifest
+  bool model_card = false;  // README.md beside the manifest
+  ReadBack read_back = ReadBack::kNo;
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
 
@@ -151,7 +154,8 @@ struct ExplainOptions {
 
 struct VerifyOptions {
   std::filesystem::path blob;
-  bool some_ranks = false;                         // ranks may be missing
+  bool some_ranks = false;  // ranks may be missing
+  ReadFrom from = ReadFrom::kCache;
   InputOptions against;                            // path empty: checksums only
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
 };
@@ -173,6 +177,7 @@ struct UnpackOptions {
   RunLimits resources{.threads = 0, .memory = 0};  // 0: the default
   bool force = false;
   bool as_published = false;  // the checkpoint's own names, types, shapes and shards
+  ReadBack read_back = ReadBack::kNo;
 };
 
 struct ListOptions {

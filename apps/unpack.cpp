@@ -29,9 +29,10 @@ std::vector<fs::path> layer_files(const std::vector<fs::path>& blobs,
   return files;
 }
 
-RunHooks hooks_for(Progress& progress) {
+RunHooks hooks_for(Progress& progress, UnpackOutput& output) {
   return {.progress = [&](int64_t bytes) { progress.advance(bytes); },
-          .check_stop = check_interrupted};
+          .check_stop = check_interrupted,
+          .writes = [&](const AtomicFile& file) { output.writes(file); }};
 }
 
 std::vector<FileStatus> describe_manifests(const std::vector<fs::path>& blobs) {
@@ -51,7 +52,7 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
   for (size_t i = 0; i < blobs.size(); ++i) {
     RestoreResult rank =
         restore_blob(blobs[i], manifests[i], home.folder(rank_directory(manifests[i].rank)),
-                     options.resources, hooks);
+                     options.resources, hooks, options.read_back);
     all.files += rank.files;
     all.bytes += rank.bytes;
     all.lost.merge(rank.lost);
@@ -124,10 +125,10 @@ int run_unpack(const UnpackOptions& options, const Console& console) {
   RestoreResult restored;
   if (published) {
     restored = write_as_published(*published->source, manifests.front().layout, output.home(),
-                                  hooks_for(progress));
+                                  hooks_for(progress, output), options.read_back);
     restored.lost.insert(published->lost.begin(), published->lost.end());
   } else {
-    restored = restore_all(options, blobs, manifests, output.home(), hooks_for(progress));
+    restored = restore_all(options, blobs, manifests, output.home(), hooks_for(progress, output));
   }
   progress.finish();
 

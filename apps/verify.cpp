@@ -39,10 +39,11 @@ Findings verify_blob(const std::shared_ptr<Source>& source, const fs::path& dire
                      const fs::path& model, const Manifest& manifest, const VerifyOptions& options,
                      Progress& progress) {
   Findings findings;
-  if (!model.empty()) findings = check_rest_files(model, manifest);
+  if (!model.empty()) findings = check_rest_files(model, manifest, /*sums=*/true, options.from);
   append(findings, check_blob_files(directory, manifest));
-  append(findings, check_layer_files(directory, manifest, options.resources.threads,
-                                     [&](int64_t bytes) { progress.advance(bytes); }));
+  append(findings, check_layer_files(
+                       directory, manifest, options.resources.threads,
+                       [&](int64_t bytes) { progress.advance(bytes); }, options.from));
   if (findings.empty() && source != nullptr) {
     append(findings,
            compare_with_checkpoint(source, checkpoint_from(options.against, {}), directory,
@@ -68,10 +69,22 @@ int64_t bytes_to_read(const std::vector<Manifest>& manifests, const VerifyOption
   return options.against.path.empty() ? stored : stored + data_bytes(manifests);
 }
 
+// Lets the page cache go of manifest and index, which are read through it.
+void forget_small_files(const fs::path& blob) {
+  for (const auto& name : {kManifestName, kIndexName}) {
+    try {
+      (void)open_past_cache(blob / name);
+    } catch (const Error&) {
+      // Not there, or not readable: reading it says so.
+    }
+  }
+}
+
 // Reads the manifests of all ranks. A damaged manifest becomes a finding, and its rank is left out.
-void open_ranks(const fs::path& path, std::vector<fs::path>& ranks,
+void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& ranks,
                 std::vector<Manifest>& manifests, Findings& findings) {
   for (const fs::path& blob : require_blobs(path)) {
+    if (from == ReadFrom::kDevice) forget_small_files(blob);
     try {
       manifests.push_back(read_manifest(blob));
       ranks.push_back(blob);
@@ -129,7 +142,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   Findings findings;
   std::vector<fs::path> ranks;
   std::vector<Manifest> manifests;
-  open_ranks(options.blob, ranks, manifests, findings);
+  open_ranks(options.blob, options.from, ranks, manifests, findings);
   // Open the source before there are threads: it may be read in a child process
   // (child_process.hpp).
   std::shared_ptr<Source> source;

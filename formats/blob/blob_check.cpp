@@ -42,6 +42,7 @@ struct StoredPiece {
 
 // One layer file that is being checked.
 struct OpenLayer {
+  fs::path from_device;  // empty: the map serves
   std::unique_ptr<LayerReader> reader;
   Checksum file_sum;
   std::vector<Checksum> tensor_sums;
@@ -56,6 +57,7 @@ struct PieceSums {
   bool shared = false;  // file_part serves the tensor too
   std::string damage;
   UninitializedBytes decoded;
+  UninitializedBytes from_device;
 };
 
 // The pieces of a plain file.
@@ -130,22 +132,36 @@ void sum_frames(ConstBytes stored, std::span<const SeekEntry> frames, PieceSums&
   }
 }
 
-void sum_piece(const LayerReader& reader, const StoredPiece& piece, PieceSums& sums) {
+// Bytes of a layer file, in its map or in `memory`. A file that is read past the page cache is opened each
+// time: a blob may have more files than a process may open.
+ConstBytes stored_bytes_of(const OpenLayer& layer, int64_t offset, int64_t bytes,
+                           UninitializedBytes& memory) {
+  if (layer.from_device.empty()) {
+    return layer.reader->stored().subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes));
+  }
+  PositionedFile file(layer.from_device);
+  file.make_direct();
+  memory.resize(std::max(memory.size(), static_cast<size_t>(file.direct_room(bytes))));
+  return file.read_direct(offset, bytes, memory);
+}
+
+void sum_piece(const OpenLayer& layer, const StoredPiece& piece, PieceSums& sums) {
+  const LayerReader& reader = *layer.reader;
   sums.damage.clear();
   sums.file_part.begin(piece.offset);
   sums.tensor_part.begin(piece.in_tensor);
-  const ConstBytes stored =
-      reader.stored().subspan(static_cast<size_t>(piece.offset), static_cast<size_t>(piece.stored));
   try {
+    const ConstBytes stored = stored_bytes_of(layer, piece.offset, piece.stored, sums.from_device);
     if (reader.compressed()) {
       sum_frames(stored, std::span(reader.frames()).subspan(piece.first_frame, piece.frames), sums);
     } else {
       sum_plain(stored, piece, sums);
     }
+    if (layer.from_device.empty()) release_pages(stored);
   } catch (const Error& error) {
+    if (error.is_unreadable()) throw Error(error).in_file(layer.from_device.string());
     sums.damage = error.what();
   }
-  release_pages(stored);
 }
 
 // Whether the file's header is exactly `expected`.
@@ -200,9 +216,13 @@ std::vector<std::string> compare_description(const LayerReader& reader, const Ma
 }
 
 // Opens a layer file and lists its pieces. A file whose description differs is not read: no pieces.
-void open_layer(const fs::path& path, const Manifest& manifest, size_t index, OpenLayer& layer,
-                std::vector<StoredPiece>& pieces) {
+void open_layer(const fs::path& path, const Manifest& manifest, size_t index, ReadFrom from,
+                OpenLayer& layer, std::vector<StoredPiece>& pieces) {
   const ManifestLayer& stated = manifest.layers[index];
+  if (from == ReadFrom::kDevice) {
+    in_context(path.string(), [&] { (void)open_past_cache(path); });  // before it is mapped
+    layer.from_device = path;
+  }
   auto reader = std::make_unique<LayerReader>(path);
   layer.findings = compare_description(*reader, manifest, stated);
   if (!layer.findings.empty()) return;
@@ -211,10 +231,12 @@ void open_layer(const fs::path& path, const Manifest& manifest, size_t index, Op
   });
   const int64_t header =
       reader->compressed() ? reader->frames().front().frame.encoded : reader->header().data_start;
-  layer.file_sum.update(reader->stored().first(static_cast<size_t>(header)));
+  layer.reader = std::move(reader);
+  UninitializedBytes memory;
+  in_context(path.string(),
+             [&] { layer.file_sum.update(stored_bytes_of(layer, 0, header, memory)); });
   layer.tensor_sums.resize(stated.tensors.size());
   layer.pieces_left = cut.size();
-  layer.reader = std::move(reader);
   pieces.insert(pieces.end(), cut.begin(), cut.end());
 }
 
@@ -232,7 +254,10 @@ void add_piece(const StoredPiece& piece, const PieceSums& sums, OpenLayer& layer
 // Compares the sums with the manifest, after all pieces were added.
 void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
   if (!layer.findings.empty()) return;
-  layer.file_sum.update(layer.reader->stored().subspan(static_cast<size_t>(layer.file_sum.size())));
+  UninitializedBytes memory;
+  const int64_t summed = layer.file_sum.size();
+  layer.file_sum.update(
+      stored_bytes_of(layer, summed, layer.reader->file_bytes() - summed, memory));
   for (size_t i = 0; i < stated.tensors.size(); ++i) {
     if (layer.tensor_sums[i].hex() != stated.tensors[i].xxh3_128) {
       layer.findings.push_back(fmt::format("{}: checksum differs", stated.tensors[i].name));
@@ -349,19 +374,20 @@ std::vector<std::string> check_layer_headers(const fs::path& directory, const Ma
 
 std::vector<std::string> check_layer_files(const fs::path& directory, const Manifest& manifest,
                                            int threads,
-                                           const std::function<void(int64_t)>& progress) {
+                                           const std::function<void(int64_t)>& progress,
+                                           ReadFrom from) {
   std::vector<std::string> findings;
   std::vector<OpenLayer> layers(manifest.layers.size());
   std::vector<StoredPiece> pieces;
   for (size_t i = 0; i < layers.size(); ++i) {
     gather(findings, [&] {
-      open_layer(directory / manifest.layers[i].file, manifest, i, layers[i], pieces);
+      open_layer(directory / manifest.layers[i].file, manifest, i, from, layers[i], pieces);
     });
   }
   run_jobs<StoredPiece, PieceSums>(
       pieces, {threads, threads + 1},
       {.work = [&](const StoredPiece& piece,
-                   PieceSums& sums) { sum_piece(*layers[piece.layer].reader, piece, sums); },
+                   PieceSums& sums) { sum_piece(layers[piece.layer], piece, sums); },
        .finish =
            [&](const StoredPiece& piece, PieceSums& sums) {
              OpenLayer& layer = layers[piece.layer];

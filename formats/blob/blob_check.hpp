@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/blob/blob_reader.hpp"
+#include "formats/checksum/read_back.hpp"
 
 namespace mxfp4 {
 
@@ -42,9 +43,9 @@ void require_layer_file(const LayerReader& reader, const Manifest& manifest,
 
 // Checks everything in the layer files of one rank: size, checksum, header, metadata, and every
 // tensor's checksum. Calls `progress` with the stored bytes of each piece, one call at a time.
-// Damage is a finding, not an error.
+// Damage is a finding, not an error. From the device: each byte that is summed comes from there.
 [[nodiscard]] std::vector<std::string> check_layer_files(
     const std::filesystem::path& directory, const Manifest& manifest, int threads,
-    const std::function<void(int64_t)>& progress);
+    const std::function<void(int64_t)>& progress, ReadFrom from = ReadFrom::kCache);
 
 }  // namespace mxfp4

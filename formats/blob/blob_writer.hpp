@@ -10,6 +10,7 @@
 #include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/seekable_zstd.hpp"
+#include "formats/checksum/read_back.hpp"
 #include "lib/plan/plan.hpp"
 
 namespace mxfp4 {
@@ -46,7 +47,7 @@ class BlobWriter {
   // Files that are not `wanted` belong to another shard and are not written. `plan` must outlive
   // the writer.
   BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model, Manifest common,
-             const std::vector<bool>& wanted, OnFinished on_finished);
+             const std::vector<bool>& wanted, ReadBack read_back, OnFinished on_finished);
   ~BlobWriter();
   BlobWriter(const BlobWriter&) = delete;
   BlobWriter& operator=(const BlobWriter&) = delete;
@@ -80,6 +81,7 @@ class BlobWriter {
   std::vector<std::unique_ptr<LayerFile>> files_;  // open ones, by plan file
   std::vector<bool> wanted_;                       // by plan file
   std::vector<bool> done_;                         // by plan file
+  ReadBack read_back_;
   OnFinished on_finished_;
   int64_t bytes_written_ = 0;
 };
@@ -91,7 +93,8 @@ class BlobWriter {
 
 // Writes the index and then the manifest of each rank, which completes the blob. If one cannot be
 // written, no manifest remains.
-void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests);
+void write_manifests(const Directory& blob, const std::vector<Manifest>& manifests,
+                     ReadBack read_back);
 
 // "rank-03-of-08/layer-00001.safetensors": a layer file's name relative to the blob.
 [[nodiscard]] std::string name_in_blob(const RankSlice& rank, const std::string& file);

@@ -14,7 +14,7 @@ namespace mxfp4 {
 namespace fs = std::filesystem;
 
 std::vector<std::string> check_rest_files(const fs::path& model_directory, const Manifest& manifest,
-                                          bool sums) {
+                                          bool sums, ReadFrom from) {
   std::vector<std::string> findings;
   for (const ManifestFile& file : manifest.rest) {
     const fs::path path = model_directory / file.name;
@@ -25,8 +25,11 @@ std::vector<std::string> check_rest_files(const fs::path& model_directory, const
           throw Error::input(
               fmt::format("{} bytes, {} in the manifest", map.file().size, file.size));
         }
-        if (sums && checksum_of_mapped(map.bytes()) != file.xxh3_128)
-          throw Error::input("checksum differs");
+        const auto sum = [&] {
+          return from == ReadFrom::kDevice ? checksum_past_cache(open_past_cache(path))
+                                           : checksum_of_mapped(map.bytes());
+        };
+        if (sums && sum() != file.xxh3_128) throw Error::input("checksum differs");
       });
     });
   }

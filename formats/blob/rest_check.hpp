@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/checksum/read_back.hpp"
 
 namespace mxfp4 {
 
 // Checks size and checksum of every file of the model directory that the manifest names; without
-// `sums` only the size.
+// `sums` only the size. Sums are those of the bytes that come `from` there.
 [[nodiscard]] std::vector<std::string> check_rest_files(
-    const std::filesystem::path& model_directory, const Manifest& manifest, bool sums = true);
+    const std::filesystem::path& model_directory, const Manifest& manifest, bool sums = true,
+    ReadFrom from = ReadFrom::kCache);
 
 // The model directory of a blob that find_blobs(given) found in `directory`: `given` itself if the
 // blob was found in its folder mxfp4_repack, which may be a link; else the parent of the folder of

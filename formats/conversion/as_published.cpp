@@ -10,6 +10,7 @@
 
 #include "formats/blob/layer_mark.hpp"
 #include "formats/blob/manifest.hpp"
+#include "formats/checksum/checksum.hpp"
 #include "formats/conversion/rest_writer.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 #include "formats/os/atomic_file.hpp"
@@ -58,19 +59,24 @@ std::string shard_header(const Source& source, const PublishedShard& shard,
 }
 
 int64_t write_shard(Source& source, const PublishedShard& shard, const std::string& mark,
-                    const Directory& directory, const RunHooks& hooks) {
+                    const Directory& directory, const RunHooks& hooks, ReadBack read_back) {
   AtomicFile file(directory, shard.name);
+  Checksum sum;
+  const auto append = [&](ConstBytes bytes) {
+    if (read_back == ReadBack::kYes) sum.update(bytes);
+    file.append(bytes);
+  };
   const std::string header = shard_header(source, shard, mark);
-  file.append(std::as_bytes(std::span(header)));
+  append(std::as_bytes(std::span(header)));
   Buffer buffer;
   for (const size_t index : shard.tensors) {
     read_tensor(source, index, buffer, [&](ConstBytes piece) {
       hooks.check_stop();
-      file.append(piece);
+      append(piece);
       hooks.progress(static_cast<int64_t>(piece.size()));
     });
   }
-  file.commit();
+  commit_summed(file, sum.hex(), read_back, [&] { hooks.writes(file); });
   return file.size();
 }
 
@@ -94,16 +100,20 @@ int64_t published_bytes(const Source& source) {
 }
 
 RestoreResult write_as_published(Source& source, const std::string& mark,
-                                 const Directory& directory, const RunHooks& hooks) {
+                                 const Directory& directory, const RunHooks& hooks,
+                                 ReadBack read_back) {
   RestoreResult result;
   const std::vector<PublishedShard> shards = shards_of(source);
   for (const PublishedShard& shard : shards) {
-    result.bytes += write_shard(source, shard, mark, directory, hooks);
+    result.bytes += write_shard(source, shard, mark, directory, hooks, read_back);
     ++result.files;
   }
-  write_file_atomically(directory, std::string(kIndexName), index_text(source, shards));
+  const auto write = [&](std::string_view name, const std::string& text) {
+    write_summed(directory, std::string(name), text, read_back, hooks.writes);
+  };
+  write(kIndexName, index_text(source, shards));
   if (const auto config = source.config_json()) {
-    write_file_atomically(directory, std::string(kConfigName), *config);
+    write(kConfigName, *config);
   }
   source.check_unchanged();
   return result;

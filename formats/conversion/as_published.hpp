@@ -19,6 +19,7 @@ namespace mxfp4 {
 // get one shard a layer. `mark` is what --force recognises the shards by. Bounded memory. Throws
 // Error::input for a damaged blob, and Error::output.
 [[nodiscard]] RestoreResult write_as_published(Source& source, const std::string& mark,
-                                               const Directory& directory, const RunHooks& hooks);
+                                               const Directory& directory, const RunHooks& hooks,
+                                               ReadBack read_back);
 
 }  // namespace mxfp4

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 // Throws Error::input at the first file that differs from its checksum. The hint names the shard that
 // wrote the file.
-void check_shard(const fs::path& blob, const ShardManifest& shard, int threads,
+void check_shard(const fs::path& blob, const ShardManifest& shard, int threads, ReadFrom from,
                  const std::function<void(int64_t)>& progress) {
   const auto require = [&](const std::vector<std::string>& findings) {
     if (findings.empty()) return;
@@ -35,12 +35,13 @@ void check_shard(const fs::path& blob, const ShardManifest& shard, int threads,
   };
   for (const Manifest& manifest : shard.ranks) {
     const fs::path home = (blob / rank_directory(manifest.rank)).lexically_normal();
-    require(check_layer_files(home, manifest, threads, progress));
+    require(check_layer_files(home, manifest, threads, progress, from));
   }
   // Shard 0 writes the other files. Not parent_path(), which takes the last name off, also if that is
   // "." or empty.
   if (shard.shard.index == 0) {
-    require(check_rest_files((blob / "..").lexically_normal(), shard.ranks.front()));
+    require(check_rest_files((blob / "..").lexically_normal(), shard.ranks.front(), /*sums=*/true,
+                             from));
   }
 }
 
@@ -105,14 +106,15 @@ void require_shards(const fs::path& output) {
 }
 
 void check_and_write(const Directory& directory, const std::vector<ShardManifest>& shards,
-                     int threads, const FinalizeHooks& hooks) {
+                     int threads, const FinalizeHooks& hooks, ReadBack read_back) {
   const fs::path& blob = directory.path();
   const std::vector<Manifest> manifests =
       in_context(blob.string(), [&] { return merge_shards(shards); });
   hooks.begin(stored_bytes(manifests));
-  for (const ShardManifest& shard : shards) check_shard(blob, shard, threads, hooks.progress);
+  const ReadFrom from = read_back == ReadBack::kYes ? ReadFrom::kDevice : ReadFrom::kCache;
+  for (const ShardManifest& shard : shards) check_shard(blob, shard, threads, from, hooks.progress);
   refuse_others(blob, manifests);
-  write_manifests(directory, manifests);
+  write_manifests(directory, manifests, read_back);
 }
 
 void append(std::vector<std::string>& findings, const std::vector<std::string>& more) {
@@ -138,7 +140,8 @@ Finalized look_at_result(const fs::path& output, bool indexed) {
 
 }  // namespace
 
-Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hooks) {
+Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hooks,
+                   ReadBack read_back) {
   require_directory(output);
   require_shards(output);
 
@@ -162,7 +165,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   // Check that every layer of every rank is there and whole, then write the manifests. If an earlier
   // run had written them, the records stay until everything is as the manifests say.
   if (!all_written(records.blob, shards.front())) {
-    check_and_write(blob, shards, threads, hooks);
+    check_and_write(blob, shards, threads, hooks, read_back);
   } else if (Finalized result = look_at_result(output, /*indexed=*/false);
              !result.findings.empty()) {
     return result;

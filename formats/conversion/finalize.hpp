@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/checksum/read_back.hpp"
 
 namespace mxfp4 {
 
@@ -25,9 +26,10 @@ struct Finalized {
 };
 
 // Puts the shards in `output` together. If an earlier run had done so, calls neither hook, and
-// checks the result as verify does, but reads no data. Throws Error::input if a shard is missing,
+// checks the result as verify does, but reads no data. With ReadBack::kYes the files of the shards are
+// checked past the page cache, and the manifests are read back. Throws Error::input if a shard is missing,
 // damaged or of another conversion, Error::output if another process writes `output`.
 [[nodiscard]] Finalized finalize(const std::filesystem::path& output, int threads,
-                                 const FinalizeHooks& hooks);
+                                 const FinalizeHooks& hooks, ReadBack read_back);
 
 }  // namespace mxfp4

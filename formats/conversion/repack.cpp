@@ -168,6 +168,7 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
       repacker_(*checkpoint.source, checkpoint.model, plan_.plan, conversion.layout,
                 conversion.target),
       writer_(output.blob(), plan_.plan, checkpoint.model, plan_.common, plan_.wanted,
+              options.read_back,
               [this](const FinishedFile& file) { output_.finished(file, repacker_.warnings()); }) {
   kept_ = keep_finished();
   data_bytes_ = job_bytes(plan_.plan);
@@ -260,7 +261,8 @@ void Repack::copy_rest(const RunHooks& hooks) {
       .finished =
           [&](const ManifestFile& file) {
             output_.finished({in_blob(file.name), file.size, file.xxh3_128, {}}, {});
-          }};
+          },
+      .read_back = options_.read_back};
   rest_ = write_rest(*checkpoint_.source, plan_.rest, output_.home(), rest);
 }
 

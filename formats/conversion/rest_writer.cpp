@@ -123,9 +123,9 @@ class SummedFile {
     sum_.update(bytes);  // first: reading notes a truncated map, writing would only fail
     file_.append(bytes);
   }
-  ManifestFile commit(const std::function<void(const ManifestFile&)>& finished) {
+  ManifestFile commit(const RestHooks& hooks) {
     ManifestFile entry{name_, file_.size(), sum_.hex()};
-    file_.commit([&] { finished(entry); });
+    commit_summed(file_, entry.xxh3_128, hooks.read_back, [&] { hooks.finished(entry); });
     return entry;
   }
 
@@ -178,14 +178,14 @@ ManifestFile write_tensors(Source& source, const RestFile& plan, const Directory
       hooks.progress(static_cast<int64_t>(piece.size()));
     });
   }
-  return file.commit(hooks.finished);
+  return file.commit(hooks);
 }
 
 ManifestFile write_side(const SideFile& plan, const Directory& directory, const RestHooks& hooks) {
   const std::string text = read_side(plan);
   SummedFile file(directory, plan.name);
   file.append(std::as_bytes(std::span(text)));
-  return file.commit(hooks.finished);
+  return file.commit(hooks);
 }
 
 }  // namespace

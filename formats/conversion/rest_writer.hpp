@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/checksum/read_back.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/file.hpp"
 #include "formats/source/source.hpp"
@@ -80,6 +81,7 @@ struct RestHooks {
   std::function<std::optional<ManifestFile>(const std::string& name)> kept;
   // Called when a file is complete, before it gets its name.
   std::function<void(const ManifestFile&)> finished;
+  ReadBack read_back = ReadBack::kNo;
 };
 
 // Writes all files into `directory`, each atomically, in bounded memory; returns their entries for

@@ -12,6 +12,7 @@
 #include "formats/blob/layer_mark.hpp"
 #include "formats/blob/layout_facts.hpp"
 #include "formats/blob/restored_slots.hpp"
+#include "formats/checksum/checksum.hpp"
 #include "formats/conversion/memory_budget.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
@@ -76,6 +77,7 @@ struct RestoreBuffers {
   Buffer loaded;
   Buffer out;
   MutableBytes result;
+  ChecksumPart sum;    // of `result`, if the file is read back
   int64_t offset = 0;  // of `result` in the file
 };
 
@@ -139,7 +141,7 @@ std::string unpacked_header(const Manifest& manifest, const ManifestLayer& layer
 // Restores one layer; returns the bytes written.
 int64_t restore_layer(const fs::path& blob, const Directory& directory, const Manifest& manifest,
                       const ManifestLayer& layer, const RunLimits& limits, const RunHooks& hooks,
-                      std::set<std::string>& lost) {
+                      ReadBack read_back, std::set<std::string>& lost) {
   const LayerReader reader(blob / layer.file);
   const PackedLayer packed = in_context((blob / layer.file).string(), [&] {
     require_layer_file(reader, manifest, layer);
@@ -154,6 +156,8 @@ int64_t restore_layer(const fs::path& blob, const Directory& directory, const Ma
   AtomicFile file(directory, layer_file_name(layer.index, false));
   const std::string header = unpacked_header(manifest, layer, packed);
   file.append(std::as_bytes(std::span(header)));
+  Checksum sum;
+  if (read_back == ReadBack::kYes) sum.update(std::as_bytes(std::span(header)));
   const std::vector<RestoreJob> jobs = cut_jobs(packed, layer.loaded.dims.num_experts);
   int64_t end = file.size();
   run_jobs<RestoreJob, RestoreBuffers>(
@@ -171,13 +175,18 @@ int64_t restore_layer(const fs::path& blob, const Directory& directory, const Ma
        .store =
            [&](const RestoreJob&, RestoreBuffers& buffers) {
              const ConstBytes result = buffers.result;
+             if (read_back == ReadBack::kYes) {
+               buffers.sum.begin(buffers.offset);
+               buffers.sum.update(result);
+             }
              file.write_at(buffers.offset, {&result, 1});
            },
        .finish =
            [&](const RestoreJob&, RestoreBuffers& buffers) {
+             if (read_back == ReadBack::kYes) sum.append(buffers.sum);
              hooks.progress(static_cast<int64_t>(buffers.result.size()));
            }});
-  file.commit();
+  commit_summed(file, sum.hex(), read_back, [&] { hooks.writes(file); });
   return file.size();
 }
 
@@ -206,11 +215,12 @@ int64_t restored_bytes(const std::vector<Manifest>& manifests) {
 
 RestoreResult restore_blob(const fs::path& blob, const Manifest& manifest,
                            const Directory& directory, const RunLimits& limits,
-                           const RunHooks& hooks) {
+                           const RunHooks& hooks, ReadBack read_back) {
   require_restorable(blob, manifest);
   RestoreResult result;
   for (const ManifestLayer& layer : manifest.layers) {
-    result.bytes += restore_layer(blob, directory, manifest, layer, limits, hooks, result.lost);
+    result.bytes +=
+        restore_layer(blob, directory, manifest, layer, limits, hooks, read_back, result.lost);
     ++result.files;
   }
   return result;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/blob/manifest.hpp"
+#include "formats/checksum/read_back.hpp"
 #include "formats/conversion/run_limits.hpp"
 #include "formats/os/directory.hpp"
 
@@ -30,6 +31,7 @@ void require_restorable(const std::filesystem::path& blob, const Manifest& manif
 // blob, and Error::output; as require_restorable.
 [[nodiscard]] RestoreResult restore_blob(const std::filesystem::path& blob,
                                          const Manifest& manifest, const Directory& directory,
-                                         const RunLimits& limits, const RunHooks& hooks);
+                                         const RunLimits& limits, const RunHooks& hooks,
+                                         ReadBack read_back = ReadBack::kNo);
 
 }  // namespace mxfp4

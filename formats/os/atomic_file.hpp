@@ -40,13 +40,14 @@ class AtomicFile {
   // record of the file which it writes is there before the file.
   void commit(const std::function<void()>& before = {});
   [[nodiscard]] int64_t size() const { return size_; }
+  // The path that the file gets, and the open file until then.
+  [[nodiscard]] std::filesystem::path target() const { return directory_.path() / name_; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
 
  private:
   // Removes the temporary, if there is one.
   void discard();
   int64_t write_parts(std::span<iovec> parts, int64_t offset);
-
-  [[nodiscard]] std::filesystem::path target() const { return directory_.path() / name_; }
 
   Directory directory_;
   std::string name_;

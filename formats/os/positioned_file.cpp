@@ -24,8 +24,10 @@ constexpr int64_t kUsualAlignment = 4096;
 
 InputFault system_error(std::string_view what) {
   const bool missing = errno == ENOENT || errno == ENOTDIR;
-  return {missing ? Fault::kMissing : Fault::kUnreadable,
-          fmt::format("{}: {}", what, std::generic_category().message(errno))};
+  InputFault error(missing ? Fault::kMissing : Fault::kUnreadable,
+                   fmt::format("{}: {}", what, std::generic_category().message(errno)));
+  if (!missing) error.unreadable();
+  return error;
 }
 
 InputFault became_shorter() { return {Fault::kSize, "became shorter while it was read"}; }
@@ -57,6 +59,17 @@ bool set_direct(int descriptor, bool direct) {
 PositionedFile::PositionedFile(const std::filesystem::path& path)
     : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) throw system_error("cannot be opened");
+  examine();
+}
+
+PositionedFile::PositionedFile(int descriptor)
+    : descriptor_(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) {
+  if (descriptor_ < 0) throw system_error("cannot be opened");
+  examine();
+}
+
+// Takes the size; closes what is not a regular file.
+void PositionedFile::examine() {
   struct stat status {};
   const bool examined = ::fstat(descriptor_, &status) == 0;
   if (examined && S_ISREG(status.st_mode)) {
@@ -65,7 +78,7 @@ PositionedFile::PositionedFile(const std::filesystem::path& path)
   }
   const InputFault error = examined ? InputFault(Fault::kUnreadable, "is not a regular file")
                                     : system_error("cannot be examined");
-  ::close(descriptor_);
+  ::close(std::exchange(descriptor_, -1));
   throw error;
 }
 
@@ -88,6 +101,10 @@ PositionedFile::~PositionedFile() {
 void PositionedFile::make_direct() {
   const int64_t alignment = direct_alignment(descriptor_);
   if (alignment > 0 && set_direct(descriptor_, true)) alignment_ = alignment;
+}
+
+void PositionedFile::forget_cached() const {
+  (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 bool PositionedFile::is_direct() const {

@@ -231,13 +231,13 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     for (const ManifestLayer& layer : wanted_.planned.front().layers) layers.push_back(layer.index);
     const ShardManifest manifest{*request_.shard,   wanted_.plan, wanted_.source,
                                  std::move(layers), all,          std::move(manifests)};
-    write_file_atomically(blob(), shard_manifest_name(*request_.shard),
-                          write_shard_manifest(manifest));
+    write_summed(blob(), shard_manifest_name(*request_.shard), write_shard_manifest(manifest),
+                 request_.read_back);
   } else {
     for (Manifest& manifest : manifests) {
       manifest.warnings.insert(manifest.warnings.end(), all.begin(), all.end());
     }
-    write_manifests(blob(), manifests);
+    write_manifests(blob(), manifests, request_.read_back);
   }
   if (directory_.replaces()) journal_->ready();
   const std::string left = directory_.publish();

@@ -156,14 +156,6 @@ std::vector<fs::path> OutputDirectory::files() const {
   return files;
 }
 
-void OutputDirectory::discard() const noexcept {
-  try {
-    remove_own_files(home(), find_own_files(home().path(), Evidence::kContent));
-  } catch (const std::exception&) {
-    // The user has to know why the run failed, not that cleaning up failed, too.
-  }
-}
-
 std::optional<int64_t> OutputDirectory::free_bytes() const {
   std::error_code error;
   const fs::space_info space = fs::space(existing_above(directory_ ? home().path() : path_), error);

@@ -55,8 +55,6 @@ class OutputDirectory {
   // removed; empty if all could.
   std::string publish();
 
-  // Removes what this run wrote, as far as possible: for use after a failure.
-  void discard() const noexcept;
   // All files in home() and in its folders of ranks and of the blob, relative to home(); none if it does
   // not exist. Throws
   // Error::output if this program did not write one of them.

@@ -1,5 +1,9 @@
 #include "formats/output/unpack_output.hpp"
 
+#include <sys/stat.h>
+
+#include <exception>
+
 #include "formats/output/observe.hpp"
 
 namespace mxfp4 {
@@ -27,8 +31,26 @@ UnpackOutput::UnpackOutput(const std::filesystem::path& path,
 
 UnpackOutput::~UnpackOutput() {
   if (committed_) return;
-  directory_.discard();
+  discard();
   journal_->remove();
+}
+
+void UnpackOutput::writes(const AtomicFile& file) {
+  struct stat status {};
+  if (fstat(file.descriptor(), &status) != 0) return;
+  written_.emplace_back(file.target().lexically_relative(home().path()), file_state(status));
+}
+
+// By what this run wrote, not by what files hold: a checkpoint's config.json shows nobody whose it is.
+void UnpackOutput::discard() const noexcept {
+  try {
+    for (const auto& [name, state] : written_) {
+      if (home().state(name) == state) home().remove(name);
+    }
+    home().remove_empty_folders();
+  } catch (const std::exception&) {
+    // The user has to know why the run failed, not that cleaning up failed, too.
+  }
 }
 
 std::string UnpackOutput::commit() {

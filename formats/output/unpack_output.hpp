@@ -7,9 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/blob/journal.hpp"
+#include "formats/os/atomic_file.hpp"
 #include "formats/output/output_directory.hpp"
 
 namespace mxfp4 {
@@ -29,12 +31,17 @@ class UnpackOutput {
 
   // Where layers are written.
   [[nodiscard]] const Directory& home() const { return directory_.home(); }
+  // Call it before each file in home() gets its name.
+  void writes(const AtomicFile& file);
   // Call it when everything is written. Returns a line about what could not be removed of the old
   // result; empty if all could.
   std::string commit();
 
  private:
+  void discard() const noexcept;
+
   OutputDirectory directory_;
+  std::vector<std::pair<std::filesystem::path, FileState>> written_;  // relative to home()
   std::unique_ptr<Journal> journal_;
   bool committed_ = false;
 };

@@ -60,16 +60,16 @@ _mxfp4_repack_flags() {
   case $1 in
     convert)
       echo $every $machine $resources --output --compress --level --emit \
-        --include-rest --model-card --dry-run --shard --resume --check --force ;;
+        --include-rest --model-card --dry-run --shard --resume --check --read-back --force ;;
     inspect) echo $every $machine --tensors --layer --html ;;
     explain) echo $every $machine --against --all --batch --fleet --history --html ;;
-    verify) echo $every $resources --against --style --model-config --some-ranks ;;
+    verify) echo $every $resources --against --style --model-config --some-ranks --direct ;;
     fits)
       echo $every --revision --target --arch --moe-backend --libs --env --tp-size --pcp-size --dp-size \
         --enable-expert-parallel --all2all-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
     diff) echo $every $resources ;;
-    unpack) echo $every $resources --output --as-published --force ;;
-    finalize) echo $every $resources --model-card ;;
+    unpack) echo $every $resources --output --as-published --read-back --force ;;
+    finalize) echo $every $resources --model-card --read-back ;;
     list) echo $every --revision ;;
     completion) echo --help ;;
     *) echo --help --version ;;

@@ -88,6 +88,7 @@ _mxfp4_repack() {
             '--shard=[one share of the layers]:share (I/N, auto/N):(auto)' \
             '--resume[keep complete layers]' \
             '--check[with --resume, read every byte]' \
+            '--read-back[read again what the device holds]' \
             '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:checkpoint:_files' ;;
         inspect)
@@ -111,6 +112,7 @@ _mxfp4_repack() {
             '--style=[naming style]:style:(gpt_oss gpt_oss_original deepseek_v4 quark compressed_tensors mxfp4 loaded)' \
             '--model-config=[config.json of the checkpoint]:file:_files' \
             '--some-ranks[ranks may be missing]' \
+            '--direct[read what the device holds]' \
             '1:blob:_directories' ;;
         fits) _arguments $every $deployment '1:blob:_directories' ;;
         diff) _arguments $every $resources '1:blob:_directories' '2:blob:_directories' ;;
@@ -118,9 +120,14 @@ _mxfp4_repack() {
           _arguments $every $resources \
             '(-o --output)'{-o,--output=}'[directory to write]:directory:_directories' \
             '--as-published[the names and shards of the checkpoint]' \
+            '--read-back[read again what the device holds]' \
             '(-f --force)'{-f,--force}'[replace an earlier result]' \
             '1:blob:_directories' ;;
-        finalize) _arguments $every $resources '--model-card[README.md for a model hub]' '1:blob:_directories' ;;
+        finalize)
+          _arguments $every $resources \
+            '--model-card[README.md for a model hub]' \
+            '--read-back[check what the device holds]' \
+            '1:blob:_directories' ;;
         list)
           _arguments $every \
             '--revision=[vLLM release that serves]:revision: ' \

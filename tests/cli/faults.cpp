@@ -4,7 +4,8 @@
 //   FAULT_LOG=FILE       one line each
 // Every call below can fail:
 //   FAULT_AT=CALL:N:WHAT the Nth call of this kind: WHAT is an errno's name, zero (nothing is written or
-//                        read), short (half of it), or run (the shell command FAULT_RUN runs before it)
+//                        read), short (half of it), flip (one bit of what pwritev writes is another, or of each
+//                        byte that pread reads), or run (the shell command FAULT_RUN runs before it)
 //   FAULT_PATH=TEXT      FAULT_AT counts only calls on paths with this text
 //   FAULT_HIT=FILE       is made when FAULT_AT came to pass; its text is the path
 //   FAULT_CALLS=FILE     one line each, of calls on paths with FAULT_PATH: CALL PATH
@@ -32,6 +33,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace {
 
@@ -124,7 +126,7 @@ void run_command() {
   }
 }
 
-enum class Fault { kNone, kError, kZero, kShort };
+enum class Fault { kNone, kError, kZero, kShort, kFlip };
 
 // What FAULT_AT makes of this call; with kError, errno is set.
 Fault fault_of(const char* call, const char* path) {
@@ -148,6 +150,7 @@ Fault fault_of(const char* call, const char* path) {
   errno = saved;
   if (std::strcmp(what, "zero") == 0) return Fault::kZero;
   if (std::strcmp(what, "short") == 0) return Fault::kShort;
+  if (std::strcmp(what, "flip") == 0) return Fault::kFlip;
   if (number_of(what) == 0) return Fault::kNone;
   errno = number_of(what);
   return Fault::kError;
@@ -155,9 +158,9 @@ Fault fault_of(const char* call, const char* path) {
 bool fails(const char* call, const char* path) { return fault_of(call, path) == Fault::kError; }
 bool fails(const char* call, const Path& path) { return fails(call, path.text); }
 
-// Reads or writes `size` bytes, or as few as the fault says.
+// Reads or writes `size` bytes, or as few as the fault says. Sets `flips` if a bit is to change.
 template <class Move>
-ssize_t move_bytes(const char* call, int file, size_t size, Move move) {
+ssize_t move_bytes(const char* call, int file, size_t size, Move move, bool* flips = nullptr) {
   switch (file <= 2 ? Fault::kNone : fault_of(call, Path(file).text)) {
     case Fault::kError:
       return -1;
@@ -165,6 +168,9 @@ ssize_t move_bytes(const char* call, int file, size_t size, Move move) {
       return 0;
     case Fault::kShort:
       return move(size > 1 ? size / 2 : size);
+    case Fault::kFlip:
+      if (flips != nullptr) *flips = true;
+      break;
     case Fault::kNone:
       break;
   }
@@ -172,13 +178,15 @@ ssize_t move_bytes(const char* call, int file, size_t size, Move move) {
 }
 // The same of several parts: half of the first one, if it is short.
 template <class Move>
-ssize_t move_parts(const char* call, int file, const iovec* parts, int many, Move move) {
-  return move_bytes(call, file, 2, [&](size_t of_two) {
+ssize_t move_parts(const char* call, int file, const iovec* parts, int many, Move move,
+                   bool* flips = nullptr) {
+  const auto some = [&](size_t of_two) {
     iovec first = parts[0];
     if (of_two == 2 || first.iov_len < 2) return move(parts, many);
     first.iov_len /= 2;
     return move(&first, 1);
-  });
+  };
+  return move_bytes(call, file, 2, some, flips);
 }
 
 bool has_no_direct(const char* when) {
@@ -364,8 +372,13 @@ ssize_t pread(int file, void* memory, size_t bytes, off_t offset) {
     errno = EINVAL;
     return -1;
   }
-  return move_bytes("pread", file, bytes,
-                    [&](size_t some) { return real(&pread, "pread")(file, memory, some, offset); });
+  bool flips = false;
+  const ssize_t got = move_bytes(
+      "pread", file, bytes,
+      [&](size_t some) { return real(&pread, "pread")(file, memory, some, offset); }, &flips);
+  // Direct reads begin before what is wanted, and end behind it.
+  for (ssize_t i = 0; flips && i < got; ++i) static_cast<unsigned char*>(memory)[i] ^= 1;
+  return got;
 }
 ssize_t preadv(int file, const iovec* parts, int many, off_t offset) {
   return move_parts("preadv", file, parts, many, [&](const iovec* some, int number) {
@@ -374,9 +387,15 @@ ssize_t preadv(int file, const iovec* parts, int many, off_t offset) {
 }
 ssize_t pwritev(int file, const iovec* parts, int many, off_t offset) {
   count("pwritev", "");
-  return move_parts("pwritev", file, parts, many, [&](const iovec* some, int number) {
-    return real(&pwritev, "pwritev")(file, some, number, offset);
-  });
+  bool flips = false;
+  const auto write = [&](const iovec* some, int number) {
+    if (!flips || some->iov_len == 0) return real(&pwritev, "pwritev")(file, some, number, offset);
+    std::string other(static_cast<const char*>(some->iov_base), some->iov_len);
+    other[0] = static_cast<char>(other[0] ^ 1);
+    const iovec changed{other.data(), other.size()};
+    return real(&pwritev, "pwritev")(file, &changed, 1, offset);
+  };
+  return move_parts("pwritev", file, parts, many, write, &flips);
 }
 
 }  // extern "C"

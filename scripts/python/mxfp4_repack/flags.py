@@ -79,6 +79,7 @@ class ConvertFlags(TargetFlags, InputFlags, LayerFlags, RunFlags, CardFlags, tot
     dry_run: bool
     resume: bool
     check: bool
+    read_back: bool
     force: bool
 
 
@@ -98,6 +99,7 @@ class InspectFlags(TargetFlags, InputFlags, LayerFlags, total=False):
 
 class VerifyFlags(InputFlags, RunFlags, total=False):
     some_ranks: bool
+    direct: bool
 
 
 class FitsFlags(RevisionFlags, total=False):
@@ -125,10 +127,11 @@ class DiffFlags(RunFlags, total=False):
 class UnpackFlags(RunFlags, total=False):
     force: bool
     as_published: bool
+    read_back: bool
 
 
 class FinalizeFlags(CardFlags, RunFlags, total=False):
-    pass
+    read_back: bool
 
 
 class ListFlags(RevisionFlags, total=False):
