@@ -76,6 +76,30 @@ void check_complete(const std::vector<ShardManifest>& shards) {
   }
 }
 
+// Throws for a fact of a rank that two shards give differently. Layers and the files that shard 0 copies are
+// each shard's own, and warnings those of its data.
+void check_same_facts(const std::vector<ShardManifest>& shards) {
+  const auto facts = [](Manifest manifest) {
+    manifest.layers.clear();
+    manifest.rest.clear();
+    manifest.warnings.clear();
+    return manifest_to_json(manifest);
+  };
+  const ShardManifest& first = shards.front();
+  for (size_t rank = 0; rank < first.ranks.size(); ++rank) {
+    const auto expected = facts(first.ranks[rank]);
+    for (const ShardManifest& shard : std::span(shards).subspan(1)) {
+      const auto found = facts(shard.ranks[rank]);
+      for (const auto& [key, value] : expected.items()) {
+        if (found.contains(key) && found.at(key) == value) continue;
+        throw Error::input(
+            fmt::format("{} and {}: {}: not the same", named(first.shard), named(shard.shard), key))
+            .hint("all shards need the same input, flags and program");
+      }
+    }
+  }
+}
+
 void sort_layers(Manifest& manifest, const std::vector<int64_t>& expected) {
   std::ranges::sort(manifest.layers, {}, &ManifestLayer::index);
   std::vector<int64_t> layers;
@@ -165,6 +189,7 @@ std::vector<Manifest> merge_shards(std::vector<ShardManifest> shards) {
   if (shards.empty()) throw Error::input("no shard is complete");
   std::ranges::sort(shards, {}, [](const ShardManifest& shard) { return shard.shard.index; });
   check_complete(shards);
+  check_same_facts(shards);
   std::vector<Manifest> manifests = shards.front().ranks;
   std::set<std::string> warnings;
   for (const ShardManifest& shard : shards) {
@@ -178,6 +203,10 @@ std::vector<Manifest> merge_shards(std::vector<ShardManifest> shards) {
     }
     sort_layers(manifest, shards.front().layers);
     manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
+  }
+  if (plan_identity(manifests) != shards.front().plan) {
+    throw Error::input("the shards' records do not have the facts of their plan")
+        .hint("a record was changed: run the shards again, with --force");
   }
   return manifests;
 }

@@ -179,8 +179,9 @@ Repack::Repack(const OpenedCheckpoint& checkpoint, const Conversion& conversion,
 // returns their number.
 int64_t Repack::keep_finished() {
   const auto keep = [&](size_t file, const std::string& name, const ManifestLayer& layer) {
-    const auto finished = output_.kept(name);
-    if (!finished || finished->tensors.size() != layer.tensors.size()) return false;
+    const Manifest& rank = plan_.manifests[plan_.plan.files[file].rank];
+    const auto finished = output_.kept_layer(name, rank, layer, options_.limits.threads);
+    if (!finished) return false;
     writer_.keep(file, *finished);
     return true;
   };

@@ -7,6 +7,7 @@
 #include <set>
 #include <system_error>
 
+#include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
@@ -200,6 +201,29 @@ std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) cons
     return std::nullopt;  // gone, or not readable
   }
   return found->second;
+}
+
+std::optional<FinishedFile> ConversionOutput::kept_layer(const std::string& name, Manifest rank,
+                                                         ManifestLayer layer, int threads) const {
+  const auto found = earlier_.files.find(name);
+  if (found == earlier_.files.end()) return std::nullopt;
+  const FinishedFile& record = found->second;
+  if (record.tensors.size() != layer.tensors.size()) return std::nullopt;
+  if (looked_at_) return record;
+  layer.size = record.size;
+  layer.xxh3_128 = record.xxh3_128;
+  for (size_t i = 0; i < layer.tensors.size(); ++i) layer.tensors[i].xxh3_128 = record.tensors[i];
+  rank.layers = {std::move(layer)};
+  const auto between = [&](int64_t /*bytes*/) {
+    if (request_.between) request_.between();
+  };
+  try {
+    const fs::path home = (blob_path() / name).parent_path();
+    if (!check_layer_files(home, rank, threads, between).empty()) return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // not readable
+  }
+  return record;
 }
 
 void ConversionOutput::finished(const FinishedFile& file,

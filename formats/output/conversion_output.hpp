@@ -70,6 +70,10 @@ class ConversionOutput {
   // The file that an earlier run finished under this name, if it is still whole: by its checksum,
   // or as the constructor found it.
   [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
+  // The same of a layer file: `layer` is its entry in the manifest `rank`, without checksums. Every tensor
+  // is compared with its own record.
+  [[nodiscard]] std::optional<FinishedFile> kept_layer(const std::string& name, Manifest rank,
+                                                       ManifestLayer layer, int threads) const;
   // Call it when a file is complete, before it gets its name. `warnings`: all about data so far.
   // Throws Error::usage for a file of a complete result that is made again, if its bytes are not
   // those in the manifest: the files that are kept come from another input.

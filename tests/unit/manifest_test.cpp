@@ -165,8 +165,12 @@ TEST(Manifest, EveryChangedByteIsSeen) {
 }
 
 ShardManifest shard(int64_t index, int64_t count, std::vector<int64_t> layers) {
-  return {{index, count}, "plan", {"machine", "place", "stamp"},
-          {0, 1, 2},      {},     {sample(std::move(layers))}};
+  return {{index, count},
+          plan_identity({sample({0, 1, 2})}),
+          {"machine", "place", "stamp"},
+          {0, 1, 2},
+          {},
+          {sample(std::move(layers))}};
 }
 
 TEST(Manifest, HoldsTheLayoutOfItsRevision) {
@@ -213,6 +217,32 @@ TEST(MergeShards, RefusesGapsOverlapsAndMixtures) {
   other.plan = "another";
   EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}),
             "shard 0/2 and shard 1/2: made from different plans");
+}
+
+// Records that somebody changed and sealed again: any fact of any shard.
+TEST(MergeShards, RefusesFactsThatAreNotThePlans) {
+  using Change = std::function<void(Manifest&)>;
+  const std::vector<Change> changes = {
+      [](Manifest& m) { m.tool_version = "9.9.9"; },
+      [](Manifest& m) { m.libzstd = "9.9.9"; },
+      [](Manifest& m) { m.vllm_commit = std::string(40, '0'); },
+      [](Manifest& m) { m.target.backend = Backend::CPU; },
+      [](Manifest& m) { m.rank.end += 32; },
+      [](Manifest& m) { m.source.fingerprint = std::string(32, '0'); },
+      [](Manifest& m) { m.compression.level = 7; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    for (const bool both : {false, true}) {
+      std::vector<ShardManifest> shards = {shard(0, 2, {0, 2}), shard(1, 2, {1})};
+      changes[i](shards[0].ranks[0]);
+      if (both) changes[i](shards[1].ranks[0]);
+      const std::string refusal = merge_refusal(shards);
+      EXPECT_TRUE(both ? refusal == "the shards' records do not have the facts of their plan"
+                       : refusal.starts_with("shard 0/2 and shard 1/2: ") &&
+                             refusal.ends_with(": not the same"))
+          << i << ": " << refusal;
+    }
+  }
 }
 
 TEST(MergeShards, RefusesASourceThatChanged) {
