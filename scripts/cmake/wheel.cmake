@@ -19,12 +19,21 @@ install(FILES scripts/completions/mxfp4-repack.zsh RENAME _mxfp4-repack COMPONEN
 install(FILES scripts/completions/mxfp4-repack.fish COMPONENT wheel
         DESTINATION ${SKBUILD_DATA_DIR}/share/fish/vendor_completions.d)
 
-# The licences of the libraries that the wheel carries, as Debian states them.
+# The libraries that the wheel carries: names, versions and licences, as Debian states them.
+set(CARRIED libaec-dev libcli11-dev libfmt-dev libhdf5-dev libhwy-dev libxxhash-dev libzstd-dev
+    nlohmann-json3-dev zlib1g-dev)
 set(NOTICES ${CMAKE_CURRENT_BINARY_DIR}/THIRD-PARTY.txt)
-file(WRITE ${NOTICES} "This wheel carries the libraries below. Each one's licence follows its name.\n")
-foreach(package libaec-dev libcli11-dev libfmt-dev libhdf5-dev libhwy-dev libxxhash-dev
-        libzstd-dev nlohmann-json3-dev zlib1g-dev)
+file(WRITE ${NOTICES} "This wheel carries the libraries below. Each one's licence follows its name and version.\n")
+foreach(package ${CARRIED})
+  execute_process(COMMAND dpkg-query -W "-f=\${Version}\\n" ${package} OUTPUT_VARIABLE versions
+                  COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "^[^\n]+" version "${versions}")
   file(READ /usr/share/doc/${package}/copyright notice)
-  file(APPEND ${NOTICES} "\n==== ${package}\n\n${notice}")
+  file(APPEND ${NOTICES} "\n==== ${package} ${version}\n\n${notice}")
 endforeach()
 install(FILES ${NOTICES} DESTINATION mxfp4_repack COMPONENT wheel)
+# The same for programs, where wheels have it (PEP 770).
+set(SBOM ${CMAKE_CURRENT_BINARY_DIR}/mxfp4-repack.cdx.json)
+execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/make-sbom ${PROJECT_VERSION} ${CARRIED}
+                OUTPUT_FILE ${SBOM} COMMAND_ERROR_IS_FATAL ANY)
+install(FILES ${SBOM} DESTINATION ${SKBUILD_METADATA_DIR}/sboms COMPONENT wheel)
