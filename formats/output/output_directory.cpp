@@ -35,6 +35,11 @@ fs::path existing_above(const fs::path& path) {
   return at;
 }
 
+// "packed" for "packed/": paths below it are compared by their parts.
+fs::path without_slash(fs::path path) {
+  return path.has_relative_path() && !path.has_filename() ? path.parent_path() : path;
+}
+
 [[noreturn]] void refuse(There there, const fs::path& out, const fs::path& at = {}) {
   throw refusal(answer_to(there, Asked::kPlain), {out.string(), at.string(), {}});
 }
@@ -54,7 +59,7 @@ void refuse_inside_blob(const fs::path& path) {
 
 OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inputs, bool shared,
                                  bool look_only)
-    : path_(std::move(path)), look_only_(look_only) {
+    : path_(without_slash(std::move(path))), look_only_(look_only) {
   refuse_inside_blob(path_);
   try {
     if (!look_only_) Replacement::recover(path_);

@@ -82,9 +82,9 @@ class Records {
   // Whether a record describes a file in this folder.
   [[nodiscard]] bool describe_file_in(const fs::path& folder,
                                       const std::function<void()>& between) const {
+    const fs::path normal = (folder / "file").lexically_normal().parent_path();
     return std::ranges::any_of(files_, [&](const auto& entry) {
-      return entry.first.parent_path() == folder.lexically_normal() &&
-             describe(entry.first, between);
+      return entry.first.parent_path() == normal && describe(entry.first, between);
     });
   }
 

@@ -282,3 +282,24 @@ for bad in 2/2 1 x/2 -1/2 0/0 1/ /2 auto/ 0/2x 0/99999999999999999999; do
   expect_one_error '--shard'
 done
 [ ! -e no ] || fail 'a directory was left'
+
+# OUT is the same however it is spelled, and each process may spell it in its own way.
+spelled=(slash/ slash ./slash/ slash/. "$PWD/slash/" slash//)
+for i in 0 1 2 3 4 5; do
+  expect_exit 0 "$BIN" convert "$input" -o "${spelled[i]}" "${flags[@]}" --shard "$i/6"
+  expect_exit 5 "$BIN" convert "$input" -o "${spelled[5 - i]}" "${flags[@]}" --shard "$i/6"
+  expect_one_error "shard-00$i-of-006.json: this shard is complete already"
+  expect_exit 0 "$BIN" convert "$input" -o "${spelled[(i + 1) % 6]}" "${flags[@]}" --shard "$i/6" --resume
+  expect_exit 0 "$BIN" convert "$input" -o "${spelled[(i + 2) % 6]}" "${flags[@]}" --shard "$i/6" --force
+done
+expect_exit 0 "$BIN" finalize slash/
+expect_exit 0 "$BIN" convert "$input" -o unslashed "${flags[@]}"
+diff -r slash unslashed
+for out in "${spelled[@]}"; do
+  expect_exit 0 "$BIN" convert "$input" -o "$out" "${flags[@]}" --resume
+  expect_exit 0 "$BIN" convert "$input" -o "$out" "${flags[@]}" --force
+  expect_exit 0 "$BIN" unpack "$out" -o loaded/ --force
+  expect_exit 0 "$BIN" finalize "$out"
+  expect_exit 0 "$BIN" verify "$out"
+done
+diff -r slash unslashed
