@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <list>
-#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -15,7 +17,9 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/restored_slots.hpp"
 #include "formats/checkpoint/blob_tensors.hpp"
+#include "formats/checkpoint/latest.hpp"
 #include "lib/core/error.hpp"
+#include "lib/exec/pool.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -39,122 +43,85 @@ Ranks open_ranks(const fs::path& path) {
   return ranks;
 }
 
-// Which rank's part of a layer; and of which slot.
-using FileKey = std::pair<size_t, size_t>;            // rank, layer
-using GranuleKey = std::tuple<size_t, size_t, Slot>;  // rank, layer, slot
-using MatrixKey = std::tuple<size_t, Slot, int64_t>;  // layer, slot, expert
+using FileKey = std::pair<size_t, size_t>;                     // rank, layer
+using GranuleKey = std::tuple<size_t, size_t, Slot, int64_t>;  // rank, layer, slot, granule
+using MatrixKey = std::tuple<size_t, Slot, int64_t>;           // layer, slot, expert
 
-// Restores granules, and keeps those that were asked for last: the experts of a granule, and the parts
-// of an expert, are read one after another, while a conversion's files take turns.
-class Granules {
- public:
-  explicit Granules(const Ranks& ranks) : ranks_(ranks) {}
+// One layer of one rank, open.
+struct LayerFile {
+  std::string path;
+  std::unique_ptr<LayerReader> reader;
+  RestorePlan plan;
 
-  ConstBytes get(size_t rank, size_t layer, Slot slot, int64_t granule, int64_t expert_bytes) {
-    const GranuleKey key{rank, layer, slot};
-    const auto found = std::ranges::find(kept_, key, &Kept::key);
-    if (found != kept_.end()) {
-      kept_.splice(kept_.begin(), kept_, found);
-      if (kept_.front().granule == granule) return kept_.front().bytes;
-    } else {
-      kept_.emplace_front().key = key;
-    }
-    Kept& kept = kept_.front();
-    const OpenFile& file = open(rank, layer);
-    const RestoredSlot& restored = slot_of(file, slot);
-    kept.granule = -1;  // until it is restored
-    kept.bytes = kept.buffer.get(restored.output->experts_per_granule * expert_bytes);
-    in_context(path_of(rank, layer).string(), [&] {
-      restore_granule(*file.reader, restored, granule, kept.frames, scratch_, kept.bytes);
-    });
-    kept.granule = granule;
-    drop_old();
-    return kept_.front().bytes;
-  }
-
-  [[nodiscard]] int64_t experts_per_granule(size_t rank, size_t layer, Slot slot) {
-    return slot_of(open(rank, layer), slot).output->experts_per_granule;
-  }
-
- private:
-  struct Kept {
-    GranuleKey key;
-    int64_t granule = -1;
-    Buffer buffer;
-    MutableBytes bytes;
-    SlotFrames frames;
-    [[nodiscard]] size_t size() const {
-      size_t all = bytes.size();
-      for (const DecodedFrame& frame : frames) all += frame.bytes.size();
-      return all;
-    }
-  };
-  struct OpenFile {
-    FileKey key;
-    std::unique_ptr<LayerReader> reader;
-    RestorePlan plan;
-  };
-
-  [[nodiscard]] fs::path path_of(size_t rank, size_t layer) const {
-    return ranks_.directories[rank] / ranks_.manifests[rank].layers[layer].file;
-  }
-
-  static const RestoredSlot& slot_of(const OpenFile& file, Slot slot) {
-    const RestoredSlot* found = file.plan.slot(slot);
+  [[nodiscard]] const RestoredSlot& slot(Slot slot) const {
+    const RestoredSlot* found = plan.slot(slot);
     if (found == nullptr) throw Error::internal("a slot that the layout does not restore");
     return *found;
   }
-
-  // Opens a layer's file; checks all of its bytes the first time. Closes the file that was used longest
-  // ago, if there are many.
-  const OpenFile& open(size_t rank, size_t layer) {
-    constexpr size_t kMostFiles = 64;
-    const FileKey key{rank, layer};
-    const auto found = std::ranges::find(files_, key, &OpenFile::key);
-    if (found != files_.end()) {
-      files_.splice(files_.begin(), files_, found);
-      return files_.front();
-    }
-    const Manifest& manifest = ranks_.manifests[rank];
-    const ManifestLayer& stated = manifest.layers[layer];
-    OpenFile file{key, std::make_unique<LayerReader>(path_of(rank, layer)),
-                  plan_restore(manifest, stated)};
-    in_context(path_of(rank, layer).string(), [&] {
-      if (!checked_.contains(key)) require_layer_file(*file.reader, manifest, stated);
-      check_packed_tensors(file.plan, file.reader->header());
-    });
-    checked_.insert(key);
-    files_.push_front(std::move(file));
-    if (files_.size() > kMostFiles) files_.pop_back();
-    return files_.front();
-  }
-
-  // Lets go of what was asked for longest ago.
-  void drop_old() {
-    constexpr size_t kMost = size_t{64} << 20;
-    size_t bytes = 0;
-    size_t kept = 0;
-    for (auto each = kept_.begin(); each != kept_.end(); ++kept) {
-      bytes += each->size();
-      each = bytes > kMost && kept > 1 ? kept_.erase(each) : std::next(each);
-    }
-  }
-
-  const Ranks& ranks_;
-  std::list<Kept> kept_;       // the latest first
-  std::list<OpenFile> files_;  // likewise
-  std::set<FileKey> checked_;
-  RestoreScratch scratch_;
 };
 
-// Puts the matrices of experts together, as the checkpoint has them.
+// What all threads share: the open files, and granules that several experts lie in.
+class SharedParts {
+ public:
+  explicit SharedParts(const Ranks& ranks) : ranks_(ranks) {}
+
+  // Checks all bytes of a file the first time.
+  std::shared_ptr<const LayerFile> file(size_t rank, size_t layer) {
+    return files_.get({rank, layer}, 0, [&] { return open(rank, layer); });
+  }
+
+  // A granule of several experts, `bytes` in all.
+  std::shared_ptr<const std::vector<std::byte>> granule(const GranuleKey& key,
+                                                        const LayerFile& file, size_t bytes) {
+    return granules_.get(key, bytes, [&] {
+      auto restored = std::make_shared<std::vector<std::byte>>(bytes);
+      SlotFrames frames;
+      RestoreScratch scratch;
+      in_context(file.path, [&] {
+        restore_granule(*file.reader, file.slot(std::get<Slot>(key)), std::get<int64_t>(key), frames,
+                        scratch, *restored);
+      });
+      return restored;
+    });
+  }
+
+ private:
+  std::shared_ptr<const LayerFile> open(size_t rank, size_t layer) {
+    const Manifest& manifest = ranks_.manifests[rank];
+    const ManifestLayer& stated = manifest.layers[layer];
+    const fs::path path = ranks_.directories[rank] / stated.file;
+    auto file = std::make_shared<LayerFile>(LayerFile{
+        path.string(), std::make_unique<LayerReader>(path), plan_restore(manifest, stated)});
+    in_context(file->path, [&] {
+      if (!is_checked({rank, layer})) require_layer_file(*file->reader, manifest, stated);
+      check_packed_tensors(file->plan, file->reader->header());
+    });
+    const std::scoped_lock lock(mutex_);
+    checked_.insert({rank, layer});
+    return file;
+  }
+
+  bool is_checked(const FileKey& key) {
+    const std::scoped_lock lock(mutex_);
+    return checked_.contains(key);
+  }
+
+  static constexpr size_t kMostFiles = 64;
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+  const Ranks& ranks_;
+  Latest<FileKey, LayerFile> files_{kMostFiles};
+  Latest<GranuleKey, std::vector<std::byte>> granules_{SIZE_MAX, kMostBytes};
+  std::mutex mutex_;  // of checked_
+  std::set<FileKey> checked_;
+};
+
+// Puts the matrices of experts together, as the checkpoint has them. For one thread at a time.
 class Matrices {
  public:
-  Matrices(const Ranks& ranks, const BlobTensors& tensors)
-      : ranks_(ranks), tensors_(tensors), granules_(ranks) {}
+  Matrices(const Ranks& ranks, const BlobTensors& tensors, SharedParts& shared)
+      : ranks_(ranks), tensors_(tensors), shared_(shared) {}
 
-  ConstBytes get(size_t layer, Slot slot, int64_t expert) {
-    const MatrixKey key{layer, slot, expert};
+  ConstBytes get(const MatrixKey& key) {
     const auto found = std::ranges::find(kept_, key, &Matrix::key);
     if (found != kept_.end()) {
       kept_.splice(kept_.begin(), kept_, found);
@@ -165,6 +132,7 @@ class Matrices {
     kept_.splice(kept_.begin(), kept_, std::prev(kept_.end()));
     Matrix& matrix = kept_.front();
     matrix.key.reset();  // until it is whole
+    const auto [layer, slot, expert] = key;
     for (const ExpertHolder& holder : tensors_.layers[layer].holders[static_cast<size_t>(expert)]) {
       put(layer, slot, holder, matrix);
     }
@@ -187,25 +155,40 @@ class Matrices {
         make_assembly(tensors_.model, tensors_.layers[layer].layer, slot, slice);
     matrix.bytes = matrix.buffer.get(assembly.stored.bytes());
     const int64_t bytes = assembly.loaded.bytes();
-    const int64_t together = granules_.experts_per_granule(holder.rank, layer, slot);
-    const ConstBytes granule =
-        granules_.get(holder.rank, layer, slot, holder.index / together, bytes);
-    assembly.backward(granule.subspan(static_cast<size_t>(holder.index % together * bytes),
-                                      static_cast<size_t>(bytes)),
-                      matrix.bytes);
+    const std::shared_ptr<const LayerFile> file = shared_.file(holder.rank, layer);
+    const RestoredSlot& restored = file->slot(slot);
+    const int64_t together = restored.output->experts_per_granule;
+    if (together == 1) {
+      const MutableBytes expert = granule_.get(bytes);
+      SlotFrames& frames = frames_[static_cast<size_t>(slot)];
+      in_context(file->path, [&] {
+        restore_granule(*file->reader, restored, holder.index, frames, scratch_, expert);
+      });
+      assembly.backward(expert, matrix.bytes);
+      return;
+    }
+    const auto granule = shared_.granule({holder.rank, layer, slot, holder.index / together}, *file,
+                                         static_cast<size_t>(together * bytes));
+    assembly.backward(
+        ConstBytes(*granule).subspan(static_cast<size_t>(holder.index % together * bytes),
+                                     static_cast<size_t>(bytes)),
+        matrix.bytes);
   }
 
   const Ranks& ranks_;
   const BlobTensors& tensors_;
-  Granules granules_;
-  std::list<Matrix>
-      kept_;  // the latest first: one of each slot, as the tensors of an expert alternate
+  SharedParts& shared_;
+  Buffer granule_;
+  std::array<SlotFrames, kAllSlots.size()> frames_;  // small experts share one
+  RestoreScratch scratch_;
+  // The latest first: one of each slot, as the tensors of an expert alternate.
+  std::list<Matrix> kept_;
 };
 
 class RestoredSource final : public Source {
  public:
   RestoredSource(Ranks ranks, BlobTensors tensors)
-      : ranks_(std::move(ranks)), tensors_(std::move(tensors)), matrices_(ranks_, tensors_) {
+      : ranks_(std::move(ranks)), tensors_(std::move(tensors)), shared_(ranks_) {
     const Manifest& first = ranks_.manifests.front();
     origin_ = {.kind = first.source.kind,
                .fingerprint = first.source.fingerprint,
@@ -235,14 +218,18 @@ class RestoredSource final : public Source {
   [[nodiscard]] const std::vector<FileStatus>& files() const override { return files_; }
   [[nodiscard]] const SourceOrigin* origin() const override { return &origin_; }
 
+  [[nodiscard]] bool reads_in_parallel() const override { return true; }
+
   void read(size_t index, int64_t offset, MutableBytes out) override {
     const BlobPlace& place = tensors_.places[index];
     while (!out.empty()) {
       const int64_t expert = place.expert >= 0 ? place.expert : offset / place.bytes;
       const int64_t within = place.expert >= 0 ? offset : offset % place.bytes;
       const size_t size = std::min(out.size(), static_cast<size_t>(place.bytes - within));
-      const ConstBytes matrix = matrices_.get(place.layer, place.slot, expert);
-      std::memcpy(out.data(), matrix.data() + place.begin + within, size);
+      matrices_.use([&](Matrices& matrices) {
+        const ConstBytes matrix = matrices.get({place.layer, place.slot, expert});
+        std::memcpy(out.data(), matrix.data() + place.begin + within, size);
+      });
       out = out.subspan(size);
       offset += static_cast<int64_t>(size);
     }
@@ -255,7 +242,10 @@ class RestoredSource final : public Source {
 
   Ranks ranks_;
   BlobTensors tensors_;
-  Matrices matrices_;
+  SharedParts shared_;
+  // One for each thread that reads.
+  Pool<Matrices> matrices_{
+      [this] { return std::make_unique<Matrices>(ranks_, tensors_, shared_); }};
   SourceOrigin origin_;
   std::vector<FileStatus> files_;
 };

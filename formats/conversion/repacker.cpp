@@ -22,6 +22,10 @@ Repacker::Repacker(Source& source, const ModelLayers& model, const Plan& plan, c
     : source_(source), model_(model), plan_(plan), layout_(layout), target_(target) {}
 
 void Repacker::read(const Job& job, JobBuffers& buffers) {
+  if (!source_.reads_in_parallel()) read_parts(job, buffers);  // else a part of the work
+}
+
+void Repacker::read_parts(const Job& job, JobBuffers& buffers) {
   // All pieces of a job take the same experts of the same layer, so the first stands for all.
   const Piece& piece = job.pieces.front();
   const PlannedFile& file = plan_.files[piece.file];
@@ -47,6 +51,7 @@ void Repacker::read(const Job& job, JobBuffers& buffers) {
 }
 
 void Repacker::work(const Job& job, JobBuffers& buffers) {
+  if (source_.reads_in_parallel()) read_parts(job, buffers);
   buffers.decoded.resize(std::max(buffers.decoded.size(), job.pieces.size()));
   buffers.pieces.assign(job.pieces.size(), {});
   work_buffers_.use([&](WorkBuffers& work) {

@@ -31,7 +31,7 @@ class Repacker {
   Repacker(Source& source, const ModelLayers& model, const Plan& plan, const Layout* layout,
            const Target& target);
 
-  // Read stage: fetches what is not mapped. One call at a time.
+  // Read stage: fetches what is neither mapped nor made by several threads. One call at a time.
   void read(const Job& job, JobBuffers& buffers);
   // Work stage: fills buffers.pieces, one span a piece. Thread-safe for different buffers.
   void work(const Job& job, JobBuffers& buffers);
@@ -56,6 +56,7 @@ class Repacker {
   };
   static ExpertRange experts_of(const Piece& piece, const Output& output);
 
+  void read_parts(const Job& job, JobBuffers& buffers);
   void make_piece(const Piece& piece, size_t index, JobBuffers& buffers, WorkBuffers& work);
   // The piece's bytes in the source, if they are written unchanged; else empty.
   ConstBytes unchanged(const Piece& piece, const JobBuffers& buffers);

@@ -56,9 +56,12 @@ class Source {
   [[nodiscard]] virtual const std::vector<SourceTensor>& tensors() const = 0;
 
   // Copies bytes [offset, offset + out.size()) of tensor `index` (row-major, little-endian, dtype
-  // as in its spec) to `out`. Offset and size are whole elements. Not thread-safe: one call at a
-  // time.
+  // as in its spec) to `out`. Offset and size are whole elements. One call at a time, unless
+  // reads_in_parallel().
   virtual void read(size_t index, int64_t offset, MutableBytes out) = 0;
+
+  // Whether several threads may call read() at once: where that makes the bytes, not only copies them.
+  [[nodiscard]] virtual bool reads_in_parallel() const { return false; }
 
   // Whether view() gives the bytes of tensor `index`. Thread-safe.
   [[nodiscard]] virtual bool maps(size_t index) const {
