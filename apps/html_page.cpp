@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
@@ -24,8 +25,15 @@ constexpr std::string_view kStyle =
     "th.n,td.n{text-align:right;white-space:nowrap}.yes{color:#06702b}.no{color:#777}"
     ".wide{overflow-x:auto}.bar{max-width:100%;background:#dde6f0;height:.8em;width:14em}.bar "
     "div{background:#2a6fb5;height:100%}"
+    ".again{visibility:hidden}"
+    "@media(max-width:40em){.wide tr:first-child{display:none}.wide table,.wide tbody,.wide tr,"
+    ".wide td{display:block;text-align:left}.wide td{border:0;padding:.1em 0}.wide "
+    "td.n{text-align:left}.wide tr{border-bottom:1px solid #ddd;padding:.5em 0}.wide "
+    "td:not(:empty)::before{content:attr(data-head) \": \";color:#777}.again{visibility:visible}"
+    ".wide code{overflow-wrap:anywhere}}"
     "code{font-size:.9em}details{margin:.4em 0}summary{cursor:pointer}.warn{color:#9a5b00}"
-    "@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}th,td{border-color:#444}"
+    "@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}th,td,.wide "
+    "tr{border-color:#444}"
     ".bar{background:#333}.yes{color:#5fce86}.no{color:#999}.warn{color:#e5a84b}}";
 
 }  // namespace
@@ -54,6 +62,28 @@ std::string html_escaped(std::string_view text) {
     }
   }
   return out;
+}
+
+HtmlTable::HtmlTable(std::vector<HtmlColumn> columns)
+    : columns_(std::move(columns)), html_("<div class=wide><table><tr>") {
+  for (const HtmlColumn& column : columns_) {
+    html_ += fmt::format("<th{}>{}</th>", column.numbers ? " class=n" : "", column.head);
+  }
+  html_ += "</tr>\n";
+}
+
+void HtmlTable::add(const std::vector<HtmlCell>& cells) {
+  html_ += "<tr>";
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const std::string_view kind = columns_[i].numbers ? "n" : cells[i].kind;
+    html_ += fmt::format("<td{}{} data-head=\"{}\">{}</td>", kind.empty() ? "" : " class=", kind,
+                         columns_[i].head, cells[i].html);
+  }
+  html_ += "</tr>\n";
+}
+
+std::string html_again(std::string_view text) {
+  return fmt::format("<span class=again>{}</span>", html_escaped(text));
 }
 
 std::string html_page(const std::string& title, const std::string& body) {

@@ -24,12 +24,13 @@ double share(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::string size_row(std::string_view what, const ByteSizes& size, int64_t all_data) {
-  return fmt::format(
-      "<tr><td>{}</td><td class=n>{}</td><td class=n>{}</td><td class=n>{:.3f}</td>"
-      "<td><div class=bar><div style=\"width:{:.1f}%\"></div></div></td></tr>\n",
-      what, human_bytes(size.data_bytes), human_bytes(size.stored_bytes), size.ratio(),
-      100 * share(size.stored_bytes, all_data));
+void add_size(HtmlTable& table, std::string_view what, const ByteSizes& size, int64_t all_data) {
+  table.add({{std::string(what)},
+             {human_bytes(size.data_bytes)},
+             {human_bytes(size.stored_bytes)},
+             {fmt::format("{:.3f}", size.ratio())},
+             {fmt::format("<div class=bar><div style=\"width:{:.1f}%\"></div></div>",
+                          100 * share(size.stored_bytes, all_data))}});
 }
 
 std::string sizes(const std::vector<PageRank>& ranks) {
@@ -41,12 +42,14 @@ std::string sizes(const std::vector<PageRank>& ranks) {
       all += tensor;
     }
   }
-  std::string out =
-      "<h2>Sizes</h2>\n<div class=wide><table><tr><th>kind</th><th class=n>decoded</th>"
-      "<th class=n>stored</th><th class=n>ratio</th>"
-      "<th>stored, as a share of all that is decoded</th></tr>\n";
-  for (const auto& [kind, size] : kinds) out += size_row(kind, size, all.data_bytes);
-  return out + size_row("all", all, all.data_bytes) + "</table></div>\n";
+  HtmlTable table({{"kind"},
+                   {"decoded", true},
+                   {"stored", true},
+                   {"ratio", true},
+                   {"stored, as a share of all that is decoded"}});
+  for (const auto& [kind, size] : kinds) add_size(table, kind, size, all.data_bytes);
+  add_size(table, "all", all, all.data_bytes);
+  return "<h2>Sizes</h2>\n" + table.html();
 }
 
 // Says how sizes are padded, and which share of the codes is padding.
@@ -112,44 +115,48 @@ std::string decision_part(const Decision& decision) {
   std::string out = "<h2>Decision</h2>\n";
   if (decision.forced)
     return out + "<p>The backend was given: the engine's rules were not asked.</p>\n";
-  out +=
-      "<div class=wide><table><tr><th>candidate</th><th>activations</th><th>chosen</th>"
-      "<th>reason</th></tr>\n";
+  HtmlTable table({{"candidate"}, {"activations"}, {"chosen"}, {"reason"}});
   for (const TraceStep& step : decision.trace) {
-    out += fmt::format("<tr><td><code>{}</code></td><td>{}</td><td class={}</td><td>{}</td></tr>\n",
-                       html_escaped(step.candidate), html_escaped(step.key.value_or("")),
-                       step.supported ? "yes>yes" : "no>no", html_escaped(step.reason));
+    const std::string_view chosen = step.supported ? "yes" : "no";
+    table.add({{fmt::format("<code>{}</code>", html_escaped(step.candidate))},
+               {html_escaped(step.key.value_or(""))},
+               {std::string(chosen), chosen},
+               {html_escaped(step.reason)}});
   }
-  out += "</table></div>\n";
+  out += table.html();
   for (const std::string& note : decision.notes) {
     out += fmt::format("<p class=warn>{}</p>\n", html_escaped(note));
   }
   return out;
 }
 
-std::string layer_part(int64_t layer, const std::string& rows, const ByteSizes& size) {
-  return fmt::format(
-      "<details><summary>Layer {}: {} decoded, {} stored</summary>\n<div class=wide><table><tr>"
-      "<th>tensor</th><th>dtype</th><th>shape</th><th class=n>decoded</th><th class=n>stored</th>"
-      "<th class=n>ratio</th></tr>\n{}</table></div></details>\n",
-      layer, human_bytes(size.data_bytes), human_bytes(size.stored_bytes), rows);
-}
+struct LayerPart {
+  HtmlTable table{
+      {{"tensor"}, {"dtype"}, {"shape"}, {"decoded", true}, {"stored", true}, {"ratio", true}}};
+  ByteSizes size{};
+};
 
 std::string tensors_part(const PageRank& rank) {
   std::string out = fmt::format("<h2>Tensors of {}</h2>\n", html_escaped(rank.directory));
-  std::map<int64_t, std::string> rows;
-  std::map<int64_t, ByteSizes> size;
+  std::map<int64_t, LayerPart> layers;
   for (const LayerTensor& tensor : rank.tensors) {
     const std::string strides =
         tensor.strides.empty() ? "" : fmt::format(", strides {}", fmt::join(tensor.strides, ", "));
-    rows[tensor.layer] += fmt::format(
-        "<tr><td><code>{}</code></td><td>{}</td><td>{}{}</td><td class=n>{}</td>"
-        "<td class=n>{}</td><td class=n>{:.3f}</td></tr>\n",
-        html_escaped(tensor.name), tensor.dtype, fmt::join(tensor.shape, " × "), strides,
-        human_bytes(tensor.data_bytes), human_bytes(tensor.stored_bytes), tensor.ratio());
-    size[tensor.layer] += tensor;
+    LayerPart& layer = layers[tensor.layer];
+    layer.table.add({{fmt::format("<code>{}</code>", html_escaped(tensor.name))},
+                     {std::string(tensor.dtype)},
+                     {fmt::format("{}{}", fmt::join(tensor.shape, " × "), strides)},
+                     {human_bytes(tensor.data_bytes)},
+                     {human_bytes(tensor.stored_bytes)},
+                     {fmt::format("{:.3f}", tensor.ratio())}});
+    layer.size += tensor;
   }
-  for (const auto& [layer, text] : rows) out += layer_part(layer, text, size[layer]);
+  for (const auto& [index, layer] : layers) {
+    out +=
+        fmt::format("<details><summary>Layer {}: {} decoded, {} stored</summary>\n{}</details>\n",
+                    index, human_bytes(layer.size.data_bytes), human_bytes(layer.size.stored_bytes),
+                    layer.table.html());
+  }
   return out;
 }
 
