@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 #include "formats/decision/fits.hpp"
 #include "formats/decision/given_path.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -92,7 +94,7 @@ std::optional<FleetLine> parse_line(std::string_view text) {
     throw Error::input("expected NAME: FLAGS, such as \"prod: --arch H100 --tp-size 2\"");
   }
   FleetLine line;
-  line.name = text.substr(0, colon);
+  line.name = text.substr(0, text.find_last_not_of(" \t", colon - 1) + 1);
   line.words = words_of(text.substr(colon + 1));
   line.blob = take_blob(line.words);
   return line;
@@ -126,13 +128,24 @@ ExplainOptions options_of(const FleetLine& line, const ExplainOptions& shared) {
   return options;
 }
 
+// Why nothing can be converted, or asked; nullopt where something can.
+const std::optional<Error>& fault_of(const Side& side) {
+  return side.error ? side.error : side.explanation.refusal;
+}
+
+// The engine's refusal without the lists behind its sentence: keys, candidates and their reasons.
+std::string sentence_of(const std::string& message) {
+  return message.substr(
+      0, std::min(message.find(" weight_key="), message.find(" Candidate backends were")));
+}
+
 // What a release means for one deployment.
 FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Release& release,
                 const std::optional<BlobRanks>& blob, const Side& side) {
   FleetRow row{.deployment = line.name, .releases = {&release}};
   const Explanation& e = side.explanation;
   if (!side.error && e.decision.backend) row.backend = backend_name(*e.decision.backend);
-  const std::optional<Error>& refused = side.error ? side.error : e.refusal;
+  const std::optional<Error>& refused = fault_of(side);
   const std::string input =
       options.input.path.empty() ? "INPUT" : shell_word(options.input.path.string());
   std::vector<std::string> flags;
@@ -140,7 +153,7 @@ FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Rele
     if (word != options.input.path.string()) flags.push_back(shell_word(word));
   }
   if (refused) {
-    row.reason = refused->message().substr(0, refused->message().find(" Candidate backends were"));
+    row.reason = sentence_of(refused->message());
     row.action = "stay with another release";
     return row;
   }
@@ -179,6 +192,7 @@ void add_deployment(const FleetLine& line, const ExplainOptions& shared,
   if (!line.blob.empty()) blob = open_blob_ranks(line.blob);
   ExplainCall call{options};
   const std::span<const Release* const> releases = all_releases();
+  const size_t first = rows.size();
   std::unique_ptr<const Side> before;
   for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
     if ((*at)->version.empty()) continue;  // commits between releases
@@ -191,6 +205,11 @@ void add_deployment(const FleetLine& line, const ExplainOptions& shared,
     }
     before = std::move(side);
   }
+  // What every release says in the same words is a fault of the line, unless it is the engine's refusal.
+  const std::optional<Error>& refused = fault_of(*before);
+  if (rows.size() == first + 1 && refused && refused->kind() != ErrorKind::kUnsupported) {
+    throw Error(*refused);
+  }
 }
 
 std::vector<FleetRow> read_fleet(const ExplainOptions& options) {
@@ -198,15 +217,22 @@ std::vector<FleetRow> read_fleet(const ExplainOptions& options) {
   const std::string text =
       in_file(file, [&] { return read_text_stream(options.fleet, kMaxFleetBytes); });
   std::vector<FleetRow> rows;
+  std::map<std::string, size_t> lines;  // by name: the deployment's line
   size_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     ++number;
     try {
-      const auto line = parse_line(std::string_view(text).substr(begin, end - begin));
-      if (line) add_deployment(*line, options, rows);
+      if (const auto line = parse_line(std::string_view(text).substr(begin, end - begin))) {
+        const auto [same, is_new] = lines.emplace(line->name, number);
+        if (!is_new) {
+          throw Error::input(fmt::format("line {} has this name, too", same->second))
+              .at_key(shown(line->name));
+        }
+        add_deployment(*line, options, rows);
+      }
     } catch (Error& error) {
-      error.add_context(fmt::format("line {}", number)).add_context(file);
+      error.add_context(fmt::format("line {}", number)).in_file(file);
       throw;
     }
     begin = end + 1;
@@ -259,28 +285,28 @@ Json fleet_json(const std::vector<FleetRow>& rows) {
 }
 
 std::string fleet_page(const std::string& title, const std::vector<FleetRow>& rows) {
-  std::string body =
-      "<div class=wide><table><tr><th>deployment</th><th>releases</th><th>backend</th>"
-      "<th>layout</th><th>blob fits</th><th>what to do</th></tr>\n";
+  HtmlTable page_table(
+      {{"deployment"}, {"releases"}, {"backend"}, {"layout"}, {"blob fits"}, {"what to do"}});
+  const auto code = [](const std::string& text) {
+    return fmt::format("<code>{}</code>", html_escaped(text));
+  };
   std::string before;
   for (const FleetRow& row : rows) {
     std::string action = html_escaped(row.action);
     if (!row.reason.empty()) action += fmt::format(": {}", html_escaped(row.reason));
-    if (!row.command.empty()) {
-      action += fmt::format("<br><code>{}</code>", html_escaped(row.command));
-    }
-    body += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td><code>{}</code></td>"
-        "<td class={}>{}</td><td>{}</td></tr>\n",
-        row.deployment == before ? "" : html_escaped(row.deployment), releases_text(row),
-        or_dash(row.backend), or_dash(row.layout),
-        row.fits == "yes"  ? "yes"
-        : row.fits == "no" ? "warn"
-                           : "no",
-        or_dash(row.fits), action);
+    if (!row.command.empty()) action += fmt::format("<br>{}", code(row.command));
+    const std::string name = html_escaped(row.deployment);
+    page_table.add({{row.deployment == before ? html_again(row.deployment) : name},
+                    {releases_text(row)},
+                    {code(or_dash(row.backend))},
+                    {code(or_dash(row.layout))},
+                    {or_dash(row.fits), row.fits == "yes"  ? "yes"
+                                        : row.fits == "no" ? "warn"
+                                                           : "no"},
+                    {action}});
     before = row.deployment;
   }
-  return html_page(title, body + "</table></div>\n");
+  return html_page(title, page_table.html());
 }
 
 int explain_fleet(const ExplainOptions& options, const Console& console) {

@@ -51,10 +51,28 @@ subprocess.run(again.replace("mxfp4-repack", program, 1).replace("NEW", "made") 
 assert "<script" not in page and page.count("<table") == page.count("</table>") == 1
 END
 
+# Names are known by their text, without the blanks around them; no word is cut for the lists behind a refusal.
+printf 'one: --arch sm90\n  one : --arch sm100\n' >fleet.txt
+expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error 'fleet.txt: line 2: one: line 1 has this name, too$'
+printf 'cpu: --arch x86_64-avx512\n' >fleet.txt
+expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --json
+grep -q '"reason": "No MXFP4 MoE backend supports the deployment configuration\."' stdout || { cat stdout >&2; fail 'not the sentence only'; }
+
 # A line that is wrong is named; nothing else is mixed in.
 printf 'good: --arch sm90\nbad: --arhc sm90\n' >fleet.txt
 expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt
 expect_one_error "fleet.txt: line 2: .*--arhc"
+while IFS='|' read -r code line said; do
+  printf '# first\n%s\n' "$line" >fleet.txt
+  expect_exit "$code" "$BIN" explain "$model" --fleet fleet.txt
+  expect_one_error "fleet.txt: line 2: $said"
+done <<'END'
+2|nothing:|the serving machine is not known
+3|input: convert --arch sm90|convert: cannot be opened
+2|none: --arch sm9|--arch: unknown machine
+3|file: --target nowhere.json|nowhere.json: cannot be opened
+END
 printf 'no colon here\n' >fleet.txt
 expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
 expect_one_error 'fleet.txt: line 1: expected NAME: FLAGS'
