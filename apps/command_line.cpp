@@ -239,7 +239,8 @@ void declare_fits(CLI::App& app, CommandLine& line) {
   add_fit_flags(*command, line.fits.deployment);
   add_global_flags(*command, line.global);
   command->callback([&line, command] {
-    if (given_flags(*command).size() < 2) {
+    line.fits.given = given_flags(*command);
+    if (line.fits.given.size() < 2) {
       throw Error::usage("fits: nothing differs from the blob's own deployment")
           .hint("--revision NAME or --target FILE says for what");
     }

@@ -11,9 +11,39 @@
 #include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
 #include "formats/decision/given_path.hpp"
+#include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
+namespace {
+
+// The command that makes a blob for the deployment that was asked about, of this one: it stands for its
+// checkpoint. What was not said is as the blob was made for.
+std::string command_for(const FitsOptions& options, const FitQuestion& question,
+                        const Manifest& blob) {
+  std::string out =
+      fmt::format("mxfp4-repack convert {} -o NEW", shell_word(options.blob.string()));
+  for (const GivenFlag& flag : options.given) {
+    if (flag.name == "OUT") continue;
+    if (flag.values.empty()) out += " " + flag.name;
+    for (const std::string& value : flag.values) {
+      out += fmt::format(" {} {}", flag.name, shell_word(value));
+    }
+  }
+  const DeploymentFacts& facts = question.facts;
+  if (!facts.arch && !blob.target.arch.empty()) out += " --arch " + blob.target.arch;
+  if (options.deployment.revision.empty() && !options.deployment.target_file.facts().engine_version)
+    out += " --revision " + question.release;
+  for_each_parallel_fact([&](const FactRow& row, auto members) {
+    const auto& made_for = blob.parallel.*members.known;
+    if ((facts.*members.given).has_value() || made_for == ParallelConfig{}.*members.known) return;
+    out +=
+        row.is_switch() ? fmt::format(" {}", row.flag) : fmt::format(" {} {}", row.flag, made_for);
+  });
+  return out;
+}
+
+}  // namespace
 
 int run_fits(const FitsOptions& options, const Console& console) {
   // Open: the manifests of all ranks.
@@ -42,8 +72,7 @@ int run_fits(const FitsOptions& options, const Console& console) {
   for (const std::string& reason : answer.reasons) append_wrapped(out, "  because  ", 11, reason);
   for (const std::string& fact : answer.differs) append_wrapped(out, "  differs  ", 11, fact);
   if (answer.fit == Fit::kNo) {
-    append_wrapped(out, "  next     ", 11,
-                   "mxfp4-repack convert INPUT -o NEW, with the flags of that deployment");
+    append_wrapped(out, "  next     ", 11, command_for(options, question, blob.manifests.front()));
   }
   console.result(out);
   return exit_code_of(answer.fit);

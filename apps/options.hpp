@@ -163,6 +163,7 @@ struct VerifyOptions {
 struct FitsOptions {
   std::filesystem::path blob;
   RequestFlags deployment;
+  std::vector<GivenFlag> given;
 };
 
 struct DiffOptions {
