@@ -264,8 +264,9 @@ DecidedConversion conversion_for(const RequestFlags& flags, const ConversionRequ
                       .reference_type(refusal.reference_type_name())
                       .hint(kExplainHint);
       }
-    } else if (refusal.hint_text().empty()) {
-      refusal.hint(size_hint(decided.working));
+    } else if (const std::string sizes = size_hint(decided.working); !sizes.empty()) {
+      const std::string& other = refusal.hint_text();
+      refusal.hint(other.empty() ? sizes : fmt::format("{}; {}", sizes, other));
     }
     return decided;
   } catch (const Error& error) {

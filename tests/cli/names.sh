@@ -71,6 +71,12 @@ done <<'END'
 --tp-size 3 --enable-expert-parallel|4 experts are not divisible by 3 expert-parallel ranks|--tp-size could be 1, 2 or 4| --enable-expert-parallel --tp-size 2
 --tp-size 8 --enable-expert-parallel|8 expert-parallel ranks for 4 experts$|--tp-size could be 2 or 4| --enable-expert-parallel --tp-size 4
 END
+# Where the sizes would also stop the engine, the hint names those that do not.
+cp -r "$TESTDATA/ingest/gptoss_hf" heads  # 8 heads
+for size in 3:'1, 2 or 4' 5:'2, 4 or 8' 6:'2, 4 or 8'; do
+  expect_exit 4 "$BIN" convert heads -o no --arch sm90 --tp-size "${size%:*}"
+  grep -qE "^hint: --tp-size could be ${size#*:}(; --allow-unservable writes .*)?$" stderr || { cat stderr >&2; fail "--tp-size ${size%:*}"; }
+done
 # If no size works, the hint names none.
 expect_exit 4 "$BIN" convert "$model" -o no --arch sm90 --tp-size 2 --pad none
 ! grep -q '^hint: .*could be' stderr || fail 'a size that does not work'
