@@ -43,7 +43,9 @@ int report(const FinalizeOptions& options, const Finalized& result, std::optiona
     console.say(
         fmt::format("{}: complete, {}, {}", out, count_of(files, "layer file"),
                     seconds ? "checked " + pace(bytes, bytes, *seconds) : human_bytes(bytes)));
-    console.say_next(fmt::format("mxfp4-repack verify {}", out));
+    console.say_next(
+        fmt::format("mxfp4-repack verify {}{}", out,
+                    missing_ranks(options.output, manifests).empty() ? "" : " --some-ranks"));
   }
   return complete ? kOk : kDifference;
 }

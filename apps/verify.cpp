@@ -2,8 +2,10 @@
 // compares it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
+#include <system_error>
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
@@ -147,7 +149,13 @@ int run_verify(const VerifyOptions& options, const Console& console) {
   // (child_process.hpp).
   std::shared_ptr<Source> source;
   const fs::path& against = options.against.path;
-  if (!against.empty() && !find_blobs(against).empty()) {
+  const auto is_blob = [](const fs::path& path) {
+    return std::ranges::any_of(find_blobs(path), [](const fs::path& rank) {
+      std::error_code ignored;
+      return fs::exists(rank / kManifestName, ignored);
+    });
+  };
+  if (!against.empty() && is_blob(against)) {
     throw Error::input("a blob, not the checkpoint that one was made from")
         .in_file(against.string())
         .hint(fmt::format("mxfp4-repack diff {} {} compares two blobs",

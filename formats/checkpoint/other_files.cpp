@@ -11,8 +11,10 @@
 #include <system_error>
 #include <vector>
 
+#include "formats/blob/blob_reader.hpp"
 #include "formats/os/directory.hpp"
 #include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -77,6 +79,13 @@ void refuse_other_directory(const fs::path& directory) {
     for (const fs::path& file : files) {
       if (file.extension() == kind.suffix) refuse(file, kind.what, kind.hint);
     }
+  }
+  const auto rank = std::ranges::find_if(
+      files, [](const fs::path& file) { return is_rank_directory(file.filename().string()); });
+  if (rank != files.end()) {
+    refuse(directory, "no checkpoint here, but folders of ranks",
+           fmt::format("what unpack wrote of a rank is a checkpoint of its own: {}",
+                       shown(rank->string())));
   }
   if (std::ranges::any_of(files, [](const fs::path& p) { return p.filename() == "config.json"; })) {
     refuse(directory, "a config.json, but no *.safetensors beside it",

@@ -187,6 +187,22 @@ done
 expect_exit 0 "$BIN" unpack two -o loaded
 $(sed -n "s|.*next: mxfp4-repack |$BIN |p" stdout) >/dev/null || fail 'what unpack names next'
 
+# The folders of ranks are checkpoints, each of its own; all together are neither a checkpoint nor a blob.
+expect_exit 3 "$BIN" convert loaded -o bad --arch sm90
+expect_one_error 'loaded: no checkpoint here, but folders of ranks$'
+grep -q '^hint: .* loaded/rank-00-of-02$' stderr || fail 'no rank is named'
+expect_exit 3 "$BIN" verify two --against loaded
+expect_one_error 'loaded: no checkpoint here'
+
+# One rank's share, by way of unpack: the bytes that the rank's blob has.
+expect_exit 0 "$BIN" unpack two/rank-00-of-02 -o share
+convert_quietly share/rank-00-of-02 -o share-again $flags --knob tp_size=2
+"$python" - <<'PY'
+import json
+was, now = (json.load(open(path + "/mxfp4_repack.json"))["layers"] for path in ("two/rank-00-of-02", "share-again"))
+assert was and [[t["name"], t["xxh3_128"]] for layer in was for t in layer["tensors"]] == [[t["name"], t["xxh3_128"]] for layer in now for t in layer["tensors"]]
+PY
+
 # An unpacked blob is an input: a whole layer is cut as the checkpoint is, a slice not once more.
 # shellcheck disable=SC2086
 {
