@@ -17,6 +17,9 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/changelog .github/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(PROGRAMS scripts/probe-target DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack
         COMPONENT program)
+# The name under which a wheel has it, and the guides.
+install(PROGRAMS scripts/probe-target RENAME mxfp4-repack-probe DESTINATION ${CMAKE_INSTALL_BINDIR}
+        COMPONENT program)
 install(PROGRAMS scripts/batch/convert-many scripts/batch/slurm-array
         DESTINATION ${CMAKE_INSTALL_DATADIR}/mxfp4-repack/batch COMPONENT program)
 install(FILES scripts/batch/kubernetes-indexed-job.yaml scripts/batch/README.md
@@ -85,6 +88,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/python-metadata RENAME METADATA COMPON
         DESTINATION ${PYTHON_DIR}/mxfp4_repack-${PROJECT_VERSION}.dist-info)
 install(FILES scripts/cmake/python-entry-points RENAME entry_points.txt COMPONENT python
         DESTINATION ${PYTHON_DIR}/mxfp4_repack-${PROJECT_VERSION}.dist-info)
+install(PROGRAMS scripts/cmake/mxfp4-repack-check DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python)
 install(FILES scripts/python/README.md scripts/python/VLLM.md COMPONENT python
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-mxfp4-repack)
 install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT python

@@ -46,7 +46,9 @@ def main() -> NoReturn:
 
 def probe() -> None:
     """Runs scripts/probe-target, which a wheel carries, in this interpreter: the engine's."""
-    script = Path(__file__).with_name("bin") / "probe-target"
-    if not script.is_file():
-        sys.exit("mxfp4-repack-probe: not in this package; run scripts/probe-target of the source tree")
-    runpy.run_path(str(script), run_name="__main__")
+    here = Path(__file__).resolve()
+    for script in (here.with_name("bin") / "probe-target", here.parents[2] / "probe-target"):  # wheel, source tree
+        if script.is_file():
+            runpy.run_path(str(script), run_name="__main__")
+            return
+    sys.exit("mxfp4-repack-probe: not in this package; Debian's mxfp4-repack has it")
