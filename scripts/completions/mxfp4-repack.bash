@@ -29,7 +29,7 @@ _mxfp4_repack_values() {
       echo allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep \
         flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided ;;
     --knob) echo params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size= ;;
-    --pad) echo auto none ;;
+    --pad) echo auto none 3072x2944 ;;
     --revision) echo "$(mxfp4-repack list revisions --json 2>/dev/null |
       sed -n 's/.*"revision": "\([^" ]*\).*/\1/p')" ;;
     --expert-placement) echo linear round_robin ;;

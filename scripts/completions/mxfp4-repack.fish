@@ -42,7 +42,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l routing-method -x -a 'Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Unspecified DeepseekV4 Custom Simulated' -d 'Routing method'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l env -x -a 'VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS=' -d 'NAME=VALUE of the serving process'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l knob -x -a 'params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size=' -d 'Layout parameter'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l pad -x -a 'auto none' -d 'Round sizes, or not'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l pad -x -a 'auto none 3072x2944' -d 'Round sizes, or not, or to these'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits list" -l revision -x -d 'vLLM release that serves'
 
 # Parallelism

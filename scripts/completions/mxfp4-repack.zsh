@@ -50,7 +50,7 @@ _mxfp4_repack() {
     '--activation=[activation of the experts]:activation:(silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul)'
     '--routing-method=[routing method]:method:(Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Unspecified DeepseekV4 Custom Simulated)'
     '*--knob=[layout parameter]:parameter:(params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size=)'
-    '--pad=[round sizes, or not]:padding:(auto none)'
+    '--pad=[round sizes, or not, or to these]:padding:(auto none 3072x2944)'
     '--allow-known-defects[accept bytes known to be wrong]'
     '--allow-unservable[write what the engine would not serve]'
     '--enable-lora[LoRA adapters]'
