@@ -81,8 +81,8 @@ void read_file(const std::filesystem::path& path, Defaults& defaults) {
     members.emplace_back(row.member);
     if (!object.has(row.member)) continue;
     const nlohmann::json& value = object.at(row.member);
-    const std::string text = value.is_number_unsigned() ? value.dump() : object.string(row.member);
-    check(row, text, row.member);
+    const std::string text = value.is_number() ? value.dump() : object.string(row.member);
+    check(row, text, fmt::format("{}: {}", path.string(), row.member));
     defaults.*row.place = {text, path.string()};
   }
   object.only(members);

@@ -38,7 +38,8 @@ std::string revision_hint(const std::string& name) {
     if (!text.empty()) known.emplace(known.begin(), text);
   }
   const size_t near = nearest_words(name, known).size();
-  if (near == 0 || (number && near > 1)) return nearest_by_number(name);
+  if (number && near != 1) return nearest_by_number(name);
+  if (near == 0) return "list revisions shows all";
   return nearest_names_hint(name, known, "revisions");
 }
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 
+#include "apps/unknown_words.hpp"
 #include "formats/config/deployment_json.hpp"
 #include "formats/os/file.hpp"
 #include "lib/core/checked.hpp"
@@ -80,7 +81,12 @@ const DeploymentFacts& TargetFile::facts() const {
     facts_.emplace();
     if (!file_.empty()) {
       const std::string& text = file_.text();
-      facts_ = in_file(path().string(), [&] { return parse_target(text); });
+      try {
+        facts_ = in_file(path().string(), [&] { return parse_target(text); });
+      } catch (Error& error) {
+        if (!error.key().empty()) error.hint(target_key_hint(error.key()));
+        throw;
+      }
     }
   }
   return *facts_;
@@ -125,14 +131,15 @@ int64_t parse_size(const std::string& text, const std::string& flag) {
   }
   const std::optional<Decimal> value = decimal(number);
   if (!value || value->digits == 0 || (unit == 1 && value->scale > 1)) {
-    throw Error::usage(fmt::format("{}: '{}' is not a size such as 256MiB", flag, text))
+    throw Error::usage(fmt::format("'{}' is not a size such as 256MiB", text))
+        .at_key(flag)
         .hint("units: KiB, MiB, GiB, TiB (also K, M, G, T) and KB, MB, GB, TB; 0.5GiB and 8GB do");
   }
   if (value->digits > std::numeric_limits<int64_t>::max() / unit) {
-    throw Error::usage(fmt::format("{}: {} does not fit into 64 bits", flag, text));
+    throw Error::usage(fmt::format("{} does not fit into 64 bits", text)).at_key(flag);
   }
   const int64_t bytes = value->digits * unit / value->scale;
-  if (bytes == 0) throw Error::usage(fmt::format("{}: {} is less than a byte", flag, text));
+  if (bytes == 0) throw Error::usage(fmt::format("{} is less than a byte", text)).at_key(flag);
   return bytes;
 }
 

@@ -48,7 +48,7 @@ std::optional<VersionFault> version_fault(const Conversion& conversion, const st
       fmt::format("{} {}: {} was not tested with it", package, version, id_of(*conversion.layout)),
       fmt::format("tested with {} {}", untested->library, fmt::join(untested->tested, ", "))};
   if (!untested->pinned.empty()) {
-    fault.hint += fmt::format("; {} alone means {}", package, untested->pinned);
+    fault.hint += fmt::format("; without a version {} means {}", package, untested->pinned);
   }
   if (untested->made_for != nullptr && untested->made_for->name != conversion.rules->name) {
     fault.hint = fmt::format("--revision {} is made for that version", untested->made_for->name);

@@ -14,6 +14,7 @@
 #include "apps/engine_words.hpp"
 #include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
+#include "lib/core/deployment_facts.hpp"
 
 namespace mxfp4 {
 
@@ -229,6 +230,23 @@ std::string unknown_flag_in(const CLI::App& command, const std::string& word) {
 }
 
 }  // namespace
+
+std::string target_key_hint(const std::string& key) {
+  std::vector<std::string> flags;
+  std::vector<std::string> members;
+  for (const FactRow& row : deployment_facts()) {
+    if (!row.flag.empty()) flags.emplace_back(row.flag);
+    if (!row.target.empty()) members.emplace_back(row.target);
+  }
+  const std::string flag = known_otherwise("--" + key, flags);
+  for (const FactRow& row : deployment_facts()) {
+    if (flag.empty() || row.flag != flag) continue;
+    if (!row.target.empty()) return fmt::format("did you mean {}?", row.target);
+    return fmt::format("{} says it, beside --target", flag);
+  }
+  const std::string near = nearest_word(key, members);
+  return near.empty() ? "" : fmt::format("did you mean {}?", near);
+}
 
 Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& words) {
   const std::vector<std::string> commands = command_names(app);

@@ -21,6 +21,10 @@ struct Complaint {
 // programs call it.
 [[nodiscard]] Complaint unknown_word(const CLI::App& app, const std::vector<std::string>& words);
 
+// The hint for a member that --target files do not have: the member or the flag for the same fact;
+// empty if none is near.
+[[nodiscard]] std::string target_key_hint(const std::string& key);
+
 // The names of the commands of `app`.
 [[nodiscard]] std::vector<std::string> command_names(const CLI::App& app);
 

@@ -199,17 +199,21 @@ std::string quantization_config_text(std::string_view flag) {
   const std::filesystem::path path(flag);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
-    throw Error::input(fmt::format("{}: neither a JSON object nor a file", shown(flag)));
+    throw Error::input("neither a JSON object nor a file").in_file(shown(flag));
   }
-  return in_context(flag, [&] { return read_text_stream(path, kMaxFileBytes); });
+  return in_file(flag, [&] { return read_text_stream(path, kMaxFileBytes); });
 }
 
 std::optional<QuantizationOverride> read_quantization_config(const RuleSet& rules,
                                                              std::string_view flag) {
-  const std::string text = quantization_config_text(flag);
-  const bool is_inline = text == flag;
-  return in_context(is_inline ? "--quantization-config" : flag,
-                    [&] { return parse_quantization_config(rules, text); });
+  try {
+    const std::string text = quantization_config_text(flag);
+    if (text == flag) return parse_quantization_config(rules, text);
+    return in_file(flag, [&] { return parse_quantization_config(rules, text); });
+  } catch (Error& error) {
+    error.at_key("--quantization-config");
+    throw;
+  }
 }
 
 }  // namespace mxfp4

@@ -45,7 +45,7 @@ struct QuantizationOverride {
 // cannot be read or is larger than 1 MiB.
 [[nodiscard]] std::string quantization_config_text(std::string_view flag);
 
-// Reads and parses the flag's value. Errors begin with the file's name, or with the flag if the
+// Reads and parses the flag's value. Errors begin with the flag, then the file's name unless the
 // text is inline.
 [[nodiscard]] std::optional<QuantizationOverride> read_quantization_config(const RuleSet& rules,
                                                                            std::string_view flag);

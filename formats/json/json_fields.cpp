@@ -112,8 +112,8 @@ void JsonFields::each(std::string_view key,
 void JsonFields::only(const std::vector<std::string_view>& known) const {
   for (const auto& item : json_->items()) {
     if (std::ranges::find(known, item.key()) == known.end()) {
-      throw Error::input(fmt::format("{}: unknown key, expected {}", path(shown(item.key())),
-                                     fmt::join(known, ", ")));
+      throw Error::input(fmt::format("unknown key, expected {}", fmt::join(known, ", ")))
+          .at_key(path(shown(item.key())));
     }
   }
 }

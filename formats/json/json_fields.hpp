@@ -36,7 +36,7 @@ class JsonFields {
   void read(std::string_view key, std::string& out) const { out = string(key); }
   // Calls body(JsonFields) for every element of an array of objects, in order.
   void each(std::string_view key, const std::function<void(const JsonFields&)>& body) const;
-  // Throws Error::input, naming the key, if the object has a key that is not in `known`.
+  // Throws Error::input, whose key() is its path, if the object has a key that is not in `known`.
   void only(const std::vector<std::string_view>& known) const;
   [[nodiscard]] const nlohmann::json& value() const { return *json_; }
   // "<where>.<key>", for messages.

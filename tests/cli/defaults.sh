@@ -28,10 +28,23 @@ expect_one_error 'MXFP4_REPACK_REVISION: 9.9.9 is newer than vllm-[0-9.]*, the n
 printf '{"thread": 2}' >config/mxfp4-repack/defaults.json
 expect_exit 3 "$BIN" verify out
 expect_one_error 'defaults.json: thread: unknown key, expected revision, threads, memory, color$'
+while IFS='|' read -r text said; do
+  printf '%s' "$text" >config/mxfp4-repack/defaults.json
+  expect_exit 2 "$BIN" verify out
+  expect_one_error "$PWD/config/mxfp4-repack/defaults.json: $said\$"
+done <<'END'
+{"threads": "many"}|threads: 'many' is not a number from 1 to 1024
+{"threads": -1}|threads: '-1' is not a number from 1 to 1024
+{"memory": "lots"}|memory: 'lots' is not a size such as 256MiB
+{"color": "pink"}|color: 'pink' is not auto, always or never
+{"revision": "yesterday"}|revision: unknown revision 'yesterday'
+END
+rm config/mxfp4-repack/defaults.json
+MXFP4_REPACK_MEMORY=lots expect_exit 2 "$BIN" verify out
+expect_one_error "MXFP4_REPACK_MEMORY: 'lots' is not a size such as 256MiB\$"
 MXFP4_REPACK_DEFAULTS=nowhere.json expect_exit 3 "$BIN" verify out
 expect_one_error 'nowhere.json: cannot be opened: No such file or directory$'
 expect_exit 0 "$BIN" --help
-rm config/mxfp4-repack/defaults.json
 MXFP4_REPACK_COLOR=always expect_exit 0 "$BIN" list styles
 grep -q $'\033' stdout || fail 'no colour'
 MXFP4_REPACK_COLOR=always expect_exit 0 "$BIN" list styles --color never

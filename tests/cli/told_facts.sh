@@ -37,7 +37,7 @@ cutlass=(--moe-backend flashinfer_cutlass --revision 0.33.0)
 wrong '--libs: flashinfer 0\.6\.14: flashinfer/cutlass-sm90-folded was not tested with it$' \
   '--revision vllm-0\.26\.0 is made for that version$' --libs flashinfer==0.6.14,flashinfer_cutlass "${cutlass[@]}"
 wrong '--libs: flashinfer 0\.7\.9: flashinfer/cutlass-sm90-folded was not tested with it$' \
-  'tested with flashinfer 0\.6\.18, 0\.6\.18\.post1, 0\.7\.0\.post1, 0\.7\.2\.post1; flashinfer alone means 0\.7\.2\.post1$' \
+  'tested with flashinfer 0\.6\.18, 0\.6\.18\.post1, 0\.7\.0\.post1, 0\.7\.2\.post1; without a version flashinfer means 0\.7\.2\.post1$' \
   --libs flashinfer==0.7.9,flashinfer_cutlass "${cutlass[@]}"
 expect_exit 0 "$BIN" explain --arch sm90 --libs flashinfer==0.6.18,flashinfer_cutlass "${cutlass[@]}"
 expect_exit 0 "$BIN" explain --arch sm100 --libs flashinfer==0.6.14 --moe-backend flashinfer_trtllm --revision 0.33.0
@@ -73,7 +73,7 @@ sed 's/^mxfp4-repack: warning: //' stderr >said
 diff said - <<END || fail 'other warnings'
 target.json: env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'; did you mean VLLM_MXFP4_USE_MARLIN?
 target.json: libs: b12x_next: $old knows no such kernel package
-target.json: libs: triton_kernels 3.9: triton/hopper was not tested with it; tested with triton_kernels 3.6.0; triton_kernels alone means 3.6.0
+target.json: libs: triton_kernels 3.9: triton/hopper was not tested with it; tested with triton_kernels 3.6.0; without a version triton_kernels means 3.6.0
 END
 
 # Flags win over the file, whole machines too.
@@ -103,3 +103,28 @@ run = subprocess.run([sys.argv[2], "explain", "--arch", "sm90", "--libs", "none"
                      stdout=subprocess.DEVNULL)
 assert "no rule looks at" not in run.stderr, run.stderr
 PY
+
+# A member that the file does not have: the member or the flag that says it, whatever other programs call it.
+while read -r key meant; do
+  printf '{"%s": "H100"}' "$key" >target.json
+  expect_exit 3 "$BIN" explain --target target.json
+  expect_one_error "target.json: $key: unknown key, expected vllm, platform, arch"
+  if [ "$meant" = - ]; then meant=; elif [[ $meant = --* ]]; then meant="$meant says it, beside --target"; else meant="did you mean $meant?"; fi
+  [ "$(sed -n 's/^hint: //p' stderr)" = "$meant" ] || { cat stderr >&2; fail "$key: not '$meant'"; }
+done <<'KEYS'
+gpu arch
+gpu_name arch
+Device arch
+platfrom platform
+packages libs
+lib libs
+environment env
+vllm_version vllm
+tp_size --tp-size
+tensor_parallel_size --tp-size
+ep --enable-expert-parallel
+moe_backend --moe-backend
+weather -
+KEYS
+expect_exit 3 "$BIN" explain --target target.json --json
+grep -q '"key": "weather"' stdout && grep -q '"file": "target.json"' stdout || fail 'neither file nor key'
