@@ -21,6 +21,7 @@
 #include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/human_bytes.hpp"
+#include "lib/core/text.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -55,6 +56,19 @@ void refuse_inside_blob(const fs::path& path) {
   }
 }
 
+// Refuses a link on the way that leads nowhere: no directory can be made in its place.
+void refuse_broken_links(const fs::path& path) {
+  fs::path at;
+  for (const fs::path& part : path) {
+    at /= part;
+    std::error_code error;
+    if (!fs::is_symlink(at, error) || fs::exists(at, error)) continue;
+    throw Error::output(fmt::format("a broken link, to {}", shown(fs::read_symlink(at).string())))
+        .in_file(at.string())
+        .hint("make the directory that the link names, or choose another one");
+  }
+}
+
 }  // namespace
 
 OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inputs, bool shared,
@@ -62,6 +76,7 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
     : path_(without_slash(std::move(path))), look_only_(look_only) {
   refuse_inside_blob(path_);
   try {
+    refuse_broken_links(path_);
     if (!look_only_) Replacement::recover(path_);
     existed_ = fs::exists(path_);
     if (existed_ && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);

@@ -274,3 +274,14 @@ expect_exit 0 "$BIN" convert above/model -o above/mxfp4_repack $flags
 expect_exit 0 "$BIN" verify above/mxfp4_repack --against above/model
 rm -r above/mxfp4_repack
 (cd above/model && expect_exit 5 "$BIN" convert . -o . --arch sm90 && expect_one_error '\.: holds the input ')
+
+# A link that leads nowhere is named, with the place that it names, wherever in OUT it is.
+ln -s nowhere/at/all dangling
+for out in dangling dangling/ dangling/deep; do
+  for command in "convert $model --arch sm90" "convert $model --arch sm90 --dry-run" "unpack beside"; do
+    # shellcheck disable=SC2086
+    expect_exit 5 "$BIN" $command -o "$out"
+    expect_one_error 'dangling: a broken link, to nowhere/at/all$'
+  done
+done
+[ -L dangling ] && [ ! -e nowhere ] || fail 'the link, or the place that it names, was touched'
