@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <system_error>
 
 #include "apps/text_layout.hpp"
 #include "formats/blob/model_card.hpp"
@@ -18,8 +19,14 @@ void warn_of_missing_ranks(const std::filesystem::path& path,
 void add_model_card(const std::filesystem::path& path, const Console& console) {
   const std::vector<std::filesystem::path> blobs = require_blobs(path);
   const std::filesystem::path card = write_model_card(blobs, read_manifests(blobs));
-  console.say(fmt::format("{}: model card; to upload: hf upload OWNER/NAME {}",
-                          shell_word(card.string()), shell_word(path.string())));
+  const std::string name = shell_word(card.string());
+  std::string upload = fmt::format("hf upload OWNER/NAME {}", shell_word(path.string()));
+  // A hub shows the README.md at the top, which a whole model directory may have from its checkpoint.
+  std::error_code ignored;
+  if (!std::filesystem::exists(path / card.filename(), ignored)) {
+    upload += fmt::format(" && hf upload OWNER/NAME {} {}", name, card.filename().string());
+  }
+  console.say(fmt::format("{}: model card; to upload: {}", name, upload));
 }
 
 }  // namespace mxfp4

@@ -43,6 +43,10 @@ cp -r "$model" named
 printf '# The model\n' >named/README.md
 expect_exit 0 "$BIN" convert named -o whole --arch sm90 --include-rest --model-card
 cmp named/README.md whole/README.md || fail 'not the README of the model'
+grep -q ': model card; to upload: hf upload OWNER/NAME whole$' stdout || { cat stdout >&2; fail 'the README of the model would be lost on the hub'; }
+expect_exit 0 "$BIN" convert "$model" -o bare/ --arch sm90 --include-rest --model-card
+grep -q ': model card; to upload: hf upload OWNER/NAME bare/ && hf upload OWNER/NAME bare/mxfp4_repack/README.md README.md$' stdout ||
+  { cat stdout >&2; fail 'the hub would show no card'; }
 grep -q 'vllm serve MODEL_DIRECTORY --load-format mxfp4_repack' whole/mxfp4_repack/README.md || fail 'the card of a model directory'
 expect_exit 0 "$BIN" convert named -o whole --arch sm90 --include-rest --force
 
