@@ -39,7 +39,7 @@ std::vector<FileStatus> describe_manifests(const std::vector<fs::path>& blobs) {
   std::vector<FileStatus> files;
   for (const fs::path& blob : blobs) {
     const fs::path path = blob / kManifestName;
-    files.push_back(in_context(path.string(), [&] { return describe_file(path); }));
+    files.push_back(in_file(path.string(), [&] { return describe_file(path); }));
   }
   return files;
 }

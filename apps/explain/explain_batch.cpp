@@ -33,7 +33,8 @@ File open_lines(const std::string& path) {
   File file(directory ? nullptr : std::fopen(path.c_str(), "rb"));
   if (!file) {
     throw Error::input(
-        fmt::format("{}: cannot be opened: {}", path, std::strerror(directory ? EISDIR : errno)));
+        fmt::format("cannot be opened: {}", std::strerror(directory ? EISDIR : errno)))
+        .in_file(path);
   }
   return file;
 }
@@ -87,7 +88,7 @@ int explain_batch(const RuleSet& rules, const std::string& path, bool traces) {
     for_each_line(file.get(), answer);
   } catch (Error& error) {
     write_out(out);
-    error.add_context(fmt::format("line {}", number)).add_context(name);
+    error.add_context(fmt::format("line {}", number)).in_file(name);
     throw;
   }
   write_out(out);

@@ -226,7 +226,7 @@ void open_layer(const fs::path& path, const Manifest& manifest, size_t index, Re
   auto reader = std::make_unique<LayerReader>(path);
   layer.findings = compare_description(*reader, manifest, stated);
   if (!layer.findings.empty()) return;
-  const std::vector<StoredPiece> cut = in_context(path.string(), [&] {
+  const std::vector<StoredPiece> cut = in_file(path.string(), [&] {
     return (reader->compressed() ? cut_frames : cut_plain)(stated, *reader, index);
   });
   const int64_t header =
@@ -274,7 +274,7 @@ std::vector<std::string> check_blob_files(const fs::path& directory, const Manif
   std::vector<std::string> findings;
   const fs::path index = directory / kIndexName;
   gather(findings, [&] {
-    in_context(index.string(), [&] {
+    in_file(index.string(), [&] {
       if (read_text_file(index, kMaxIndexBytes) != write_index(manifest)) {
         throw Error::input("differs from the manifest");
       }

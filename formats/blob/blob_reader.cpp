@@ -123,7 +123,7 @@ std::string missing_ranks(const fs::path& path, const std::vector<Manifest>& man
 
 Manifest read_manifest(const fs::path& directory) {
   const fs::path path = directory / kManifestName;
-  return in_context(path.string(), [&] {
+  return in_file(path.string(), [&] {
     Manifest manifest = parse_manifest(read_text_file(path, kMaxManifestBytes));
     check_layout_facts(manifest);
     return manifest;
@@ -139,8 +139,8 @@ bool is_packed_layer(const fs::path& path) {
 }
 
 LayerReader::LayerReader(const fs::path& path)
-    : id_(next_id()), map_(in_context(path.string(), [&] { return MappedFile(path); })) {
-  in_context(path.string(), [&] {
+    : id_(next_id()), map_(in_file(path.string(), [&] { return MappedFile(path); })) {
+  in_file(path.string(), [&] {
     const ConstBytes file = map_.bytes();
     if (!is_zstd(file)) {
       header_ = parse_safetensors_header(file, file_bytes());

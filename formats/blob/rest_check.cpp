@@ -19,7 +19,7 @@ std::vector<std::string> check_rest_files(const fs::path& model_directory, const
   for (const ManifestFile& file : manifest.rest) {
     const fs::path path = model_directory / file.name;
     gather(findings, [&] {
-      in_context(path.string(), [&] {
+      in_file(path.string(), [&] {
         const MappedFile map(path);
         if (map.file().size != file.size) {
           throw Error::input(

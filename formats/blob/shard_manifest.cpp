@@ -178,7 +178,7 @@ std::vector<fs::path> find_shard_manifests(const fs::path& directory) {
 }
 
 ShardManifest read_shard_manifest(const fs::path& path) {
-  return in_context(path.string(), [&] {
+  return in_file(path.string(), [&] {
     ShardManifest manifest = parse_shard_manifest(read_text_file(path, kMaxShardManifestBytes));
     for (const Manifest& rank : manifest.ranks) check_layout_facts(rank);
     return manifest;

@@ -77,9 +77,9 @@ class SharedParts {
       auto restored = std::make_shared<std::vector<std::byte>>(bytes);
       SlotFrames frames;
       RestoreScratch scratch;
-      in_context(file.path, [&] {
-        restore_granule(*file.reader, file.slot(std::get<Slot>(key)), std::get<int64_t>(key), frames,
-                        scratch, *restored);
+      in_file(file.path, [&] {
+        restore_granule(*file.reader, file.slot(std::get<Slot>(key)), std::get<int64_t>(key),
+                        frames, scratch, *restored);
       });
       return restored;
     });
@@ -92,7 +92,7 @@ class SharedParts {
     const fs::path path = ranks_.directories[rank] / stated.file;
     auto file = std::make_shared<LayerFile>(LayerFile{
         path.string(), std::make_unique<LayerReader>(path), plan_restore(manifest, stated)});
-    in_context(file->path, [&] {
+    in_file(file->path, [&] {
       if (!is_checked({rank, layer})) require_layer_file(*file->reader, manifest, stated);
       check_packed_tensors(file->plan, file->reader->header());
     });
@@ -161,7 +161,7 @@ class Matrices {
     if (together == 1) {
       const MutableBytes expert = granule_.get(bytes);
       SlotFrames& frames = frames_[static_cast<size_t>(slot)];
-      in_context(file->path, [&] {
+      in_file(file->path, [&] {
         restore_granule(*file->reader, restored, holder.index, frames, scratch_, expert);
       });
       assembly.backward(expert, matrix.bytes);
@@ -237,7 +237,7 @@ class RestoredSource final : public Source {
 
  private:
   static FileStatus describe(const fs::path& path) {
-    return in_context(path.string(), [&] { return describe_file(path); });
+    return in_file(path.string(), [&] { return describe_file(path); });
   }
 
   Ranks ranks_;

@@ -83,7 +83,7 @@ PositionedSource::Place PositionedSource::place_of(size_t index) const {
   if (const auto* file = opened.ready.load(std::memory_order_acquire)) return {file, offset};
   const std::scoped_lock lock(opened.mutex);
   if (!opened.file) {
-    in_context(opened.status.path.string(), [&] {
+    in_file(opened.status.path.string(), [&] {
       PositionedFile file(opened.status.path);
       if (file.size() != opened.status.size) {
         throw Error::input(fmt::format("changed while it was read: {} bytes, {} when it was opened",

@@ -178,7 +178,7 @@ bool is_raw_manifest(const fs::path& path) {
 std::unique_ptr<Source> open_raw(const fs::path& path) {
   MappedTensors content;
   content.kind = "raw";
-  RawManifest manifest = in_context(path.string(), [&] {
+  RawManifest manifest = in_file(path.string(), [&] {
     content.files.push_back(describe_file(path));
     return parse_raw_manifest(read_text_file(path, kMaxRawManifestBytes));
   });
@@ -186,7 +186,7 @@ std::unique_ptr<Source> open_raw(const fs::path& path) {
   const fs::path dir = path.parent_path();
   if (manifest.config) {
     const fs::path config = dir / *manifest.config;
-    in_context(config.string(), [&] {
+    in_file(config.string(), [&] {
       content.files.push_back(describe_file(config));
       content.config_json = read_text_file(config, kMaxConfigBytes);
     });
@@ -194,7 +194,7 @@ std::unique_ptr<Source> open_raw(const fs::path& path) {
   std::map<std::string, size_t> map_of;  // file -> index in content.maps
   for (RawTensor& tensor : manifest.tensors) {
     const fs::path file = dir / tensor.file;
-    in_context(file.string(), [&] {
+    in_file(file.string(), [&] {
       const auto [at, added] = map_of.emplace(tensor.file, content.maps.size());
       if (added) {
         content.maps.emplace_back(file);

@@ -249,7 +249,7 @@ std::vector<std::string> model_class_warnings(std::string_view text) {
 }
 
 ModelConfig parse_model_config(std::string_view text, std::string_view file) {
-  ModelConfig config = in_context(file, [&] { return read(text); });
+  ModelConfig config = in_file(file, [&] { return read(text); });
   config.file = file;
   return config;
 }

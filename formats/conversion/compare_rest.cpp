@@ -33,7 +33,7 @@ std::string describe(const TensorSpec& spec) {
 class StoredFile {
  public:
   explicit StoredFile(const fs::path& path)
-      : map_(in_context(path.string(), [&] { return MappedFile(path); })) {}
+      : map_(in_file(path.string(), [&] { return MappedFile(path); })) {}
 
   [[nodiscard]] ConstBytes bytes() const { return map_.bytes(); }
 
@@ -81,7 +81,7 @@ Described stored_tensors(const RestPlan& plan, const fs::path& directory,
   for (const RestFile& file : plan.files) {
     if (!names.contains(file.name)) continue;
     const StoredFile stored(directory / file.name);
-    const SafetensorsHeader header = in_context((directory / file.name).string(), [&] {
+    const SafetensorsHeader header = in_file((directory / file.name).string(), [&] {
       return parse_safetensors_header(stored.bytes(), static_cast<int64_t>(stored.bytes().size()));
     });
     for (const SafetensorsTensor& tensor : header.tensors) {

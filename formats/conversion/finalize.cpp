@@ -67,8 +67,9 @@ bool all_written(const fs::path& blob, const ShardManifest& shard) {
 void require_directory(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return;
-  throw Error::input(error ? fmt::format("{}: cannot be opened: {}", path.string(), error.message())
-                           : fmt::format("{}: not a directory", path.string()));
+  throw Error::input(error ? fmt::format("cannot be opened: {}", error.message())
+                           : std::string("not a directory"))
+      .in_file(path.string());
 }
 
 struct ShardRecords {
@@ -156,7 +157,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   std::vector<ShardManifest> shards;
   for (const fs::path& path : records.paths) {
     shards.push_back(read_shard_manifest(path));
-    const FileStatus record = in_context(path.string(), [&] { return describe_file(path); });
+    const FileStatus record = in_file(path.string(), [&] { return describe_file(path); });
     keep_private({&record, 1});
   }
 

@@ -163,7 +163,7 @@ void read_tensor(Source& source, size_t index, Buffer& buffer,
 
 std::string read_side(const SideFile& plan) {
   if (plan.from.empty()) return plan.text;
-  return in_context(plan.from.string(), [&] { return read_same_file(plan.seen); });
+  return in_file(plan.from.string(), [&] { return read_same_file(plan.seen); });
 }
 
 namespace {
@@ -202,7 +202,7 @@ std::vector<ManifestFile> RestPlan::planned() const {
 void RestPlan::check_unchanged() const {
   for (const SideFile& file : side) {
     if (file.from.empty()) continue;
-    in_context(file.from.string(), [&] {
+    in_file(file.from.string(), [&] {
       require_same(file.seen, InputFile(file.seen.path, /*wait=*/false, /*follow=*/false).status());
     });
   }
@@ -245,7 +245,7 @@ std::vector<SideFile> find_side_files(const fs::path& checkpoint,
     const fs::path target = side_file(checkpoint, *at);
     if (target.empty()) continue;
     // Without following links: what is a file now may be a link to any of the user's files later.
-    const FileStatus file = in_context(at->path().string(), [&] {
+    const FileStatus file = in_file(at->path().string(), [&] {
       return InputFile(target, /*wait=*/false, /*follow=*/false).status();
     });
     if (file.size > kMaxSideFile) {

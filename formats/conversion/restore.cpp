@@ -143,7 +143,7 @@ int64_t restore_layer(const fs::path& blob, const Directory& directory, const Ma
                       const ManifestLayer& layer, const RunLimits& limits, const RunHooks& hooks,
                       ReadBack read_back, std::set<std::string>& lost) {
   const LayerReader reader(blob / layer.file);
-  const PackedLayer packed = in_context((blob / layer.file).string(), [&] {
+  const PackedLayer packed = in_file((blob / layer.file).string(), [&] {
     require_layer_file(reader, manifest, layer);
     return describe(manifest, layer, reader.header());
   });
@@ -165,8 +165,8 @@ int64_t restore_layer(const fs::path& blob, const Directory& directory, const Ma
       {.read = [&](const RestoreJob&, RestoreBuffers&) { hooks.check_stop(); },
        .work =
            [&](const RestoreJob& job, RestoreBuffers& buffers) {
-             in_context((blob / layer.file).string(),
-                        [&] { restore(reader, packed.restored[job.restored], job, buffers); });
+             in_file((blob / layer.file).string(),
+                     [&] { restore(reader, packed.restored[job.restored], job, buffers); });
            },
        .place =
            [&](const RestoreJob&, RestoreBuffers& buffers) {

@@ -130,7 +130,7 @@ class Hdf5Source final : public Source {
 }  // namespace
 
 std::unique_ptr<Source> open_hdf5(const std::filesystem::path& path) {
-  return in_context(path.string(), [&] { return std::make_unique<Hdf5Source>(path); });
+  return in_file(path.string(), [&] { return std::make_unique<Hdf5Source>(path); });
 }
 
 }  // namespace mxfp4

@@ -28,7 +28,7 @@ class Look {
     const fs::path path = (blob_ / file.name).lexically_normal();
     const size_t before = found_.damages.size();
     gather(found_.damages, [&] {
-      in_context(path.string(), [&] { compare(path, file); });
+      in_file(path.string(), [&] { compare(path, file); });
       if (layer) (void)LayerReader(path);
     });
     (found_.damages.size() == before ? found_.whole.files : found_.lost)[file.name] = file;
@@ -38,7 +38,7 @@ class Look {
     const fs::path path = (blob_ / rank_directory(manifest.rank) / kIndexName).lexically_normal();
     constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
     gather(found_.damages, [&] {
-      in_context(path.string(), [&] {
+      in_file(path.string(), [&] {
         if (read_text_file(path, kMaxIndexBytes) != write_index(manifest)) {
           throw Error::input("differs from the manifest");
         }

@@ -6,7 +6,7 @@ namespace mxfp4 {
 
 void Source::check_unchanged() const {
   for (const FileStatus& then : files()) {
-    in_context(then.path.string(), [&] { require_same(then, describe_file(then.path)); });
+    in_file(then.path.string(), [&] { require_same(then, describe_file(then.path)); });
   }
 }
 

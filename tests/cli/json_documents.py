@@ -52,6 +52,10 @@ def document(arguments, code):
         assert error["kind"] == KINDS[code] and error["exit_code"] == code, (where, error)
         assert "mxfp4-repack: error: " + error["message"] in said, (where, error, said)
         assert ("hint: " in said) == (error["hint"] is not None), (where, error, said)
+        # A message that begins with a file or a flag has it as a member, too.
+        place = error["message"].split(": ")[0]
+        assert error["file"] or not os.path.exists(place), (where, error)
+        assert error["key"] or not place.startswith("--") or " " in place, (where, error)
     walk(answer, "", SEEN, where)
     return answer
 
@@ -121,9 +125,27 @@ fails(5, "convert", MODEL, "-o", "noise", "--arch", "sm90", file="noise", comman
 fails(5, "convert", MODEL, "-o", "hollow", "--arch", "sm90", "--force", file="hollow", command="convert")
 fails(5, "unpack", "made", "-o", "hollow", file="hollow", command="unpack")
 fails(5, "convert", "made", "-o", "made/again", "--arch", "sm90", file="made", command="convert")
-fails(3, "diff", "out", "nowhere", command="diff")
-fails(3, "unpack", MODEL, "-o", "no", command="unpack")
-fails(3, "finalize", "nowhere", command="finalize")
+fails(3, "diff", "out", "nowhere", file="nowhere", command="diff")
+fails(3, "unpack", MODEL, "-o", "no", file=MODEL, command="unpack")
+fails(3, "finalize", "nowhere", file="nowhere", command="finalize")
+fails(3, "explain", "--batch", "nowhere", file="nowhere", command="explain")
+# `out` has a damaged layer.
+for command in ("convert", "out", "-o", "no", "--arch", "sm100"), ("unpack", "out", "-o", "no"), ("unpack", "out", "-o", "no", "--as-published"), ("diff", "out", "made"):
+    fails(3, *command, file=layer, command=command[0])
+os.mkdir("torn")
+for name, text in (("torn/mxfp4_repack.json", "{"), ("torn.h5", "\x89HDF\r\n\x1a\nxxxx"), ("torn.json", "{torn")):
+    with open(name, "w", encoding="latin-1") as file:
+        file.write(text)
+os.mkdir("dump")
+with open("dump/manifest.json", "w") as file:
+    file.write('{"format": "mxfp4-raw"}')
+fails(3, "inspect", "torn", file="torn/mxfp4_repack.json", command="inspect")
+fails(3, "inspect", "torn.h5", file="torn.h5", command="inspect")
+fails(3, "inspect", "dump", file="dump/manifest.json", command="inspect")
+fails(3, "explain", MODEL, "--arch", "sm90", "--model-config", "torn.json", file="torn.json", command="explain")
+fails(3, "explain", "--target", "torn.json", file="torn.json", command="explain")
+fails(3, "explain", "--arch", "sm90", "--quantization-config", "torn.json", file="torn.json", key="--quantization-config",
+      command="explain")
 fails(3, "explain", "--target", "nowhere.json", file="nowhere.json", command="explain")
 fails(4, "convert", MODEL, "-o", "no", "--arch", "sm90", "--moe-backend", "xpu", engine_error="ValueError",
       command="convert")
