@@ -77,17 +77,14 @@ const std::string& FlagFile::text() const {
 }
 
 const DeploymentFacts& TargetFile::facts() const {
-  if (!facts_) {
-    facts_.emplace();
-    if (!file_.empty()) {
-      const std::string& text = file_.text();
-      try {
-        facts_ = in_file(path().string(), [&] { return parse_target(text); });
-      } catch (Error& error) {
-        if (!error.key().empty()) error.hint(target_key_hint(error.key()));
-        throw;
-      }
-    }
+  if (facts_) return *facts_;
+  if (file_.empty()) return facts_.emplace();
+  const std::string& text = file_.text();
+  try {
+    facts_ = in_file(path().string(), [&] { return parse_target(text); });
+  } catch (Error& error) {
+    if (!error.key().empty()) error.hint(target_key_hint(error.key()));
+    throw;  // and so does the next call, for another release
   }
   return *facts_;
 }

@@ -128,3 +128,12 @@ weather -
 KEYS
 expect_exit 3 "$BIN" explain --target target.json --json
 grep -q '"key": "weather"' stdout && grep -q '"file": "target.json"' stdout || fail 'neither file nor key'
+
+# A file that is wrong or missing is wrong for every release that is asked, not only for the first.
+for file in target.json nowhere.json; do
+  for flags in '' --history '--against 0.25.1' --all; do
+    # shellcheck disable=SC2086
+    expect_exit 3 "$BIN" explain --arch sm90 --target "$file" $flags
+    expect_one_error "$file: "
+  done
+done
