@@ -116,7 +116,7 @@ void declare_convert(CLI::App& app, CommandLine& line) {
 
 void declare_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a checkpoint or a blob");
-  const std::string newest(all_releases().back()->name);
+  const std::string newest(newest_release().name);
   command->footer(
       "mxfp4-repack inspect gpt-oss-120b/\n"
       "mxfp4-repack inspect gpt-oss-120b/ --arch gfx950           # what it becomes\n"
@@ -158,7 +158,7 @@ void declare_explain(CLI::App& app, CommandLine& line) {
                                            "Checkpoint; without one the flags decide");
   command
       ->add_option("--against", options.against,
-                   "Show what another vLLM release decides differently (list revisions)")
+                   "Show what another release decides differently (list revisions)")
       ->option_text("NAME")
       ->group("Question");
   command
@@ -310,9 +310,10 @@ void declare_list(CLI::App& app, CommandLine& line) {
       ->required()
       ->check(one_of("list", list_tables()));
   command->add_option("NAME", line.list.name, "With layouts: only this one, or this family");
+  add_engine_flag(*command, line.list.engine, "What is shown");
   command
       ->add_option("--revision", line.list.revision,
-                   "vLLM release (list revisions); default: the newest")
+                   "Release of the engine (list revisions); default: the newest")
       ->option_text("NAME")
       ->group("What is shown");
   add_global_flags(*command, line.global);

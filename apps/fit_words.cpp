@@ -11,13 +11,13 @@ namespace mxfp4 {
 
 FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   FitQuestion question;
-  question.release = flags.revision;
   const DeploymentFacts& target = flags.target_file.facts();
-  if (question.release.empty()) question.release = target.engine_version.value_or(blob.revision);
+  const std::string usual = target.engine_version.value_or(blob.revision);
+  const bool told = !flags.revision.empty() || !engine_fits(flags.engine, usual);
+  question.release = told ? revision_of_engine(flags.engine, flags.revision) : usual;
   if (!is_newer_release(question.release)) {
-    question.rules =
-        &(flags.revision.empty() && target.engine_version ? rules_of_engine(question.release)
-                                                          : rules_named(question.release));
+    question.rules = &(!told && target.engine_version ? rules_of_engine(question.release)
+                                                      : rules_named(question.release));
     question.release = question.rules->name;
   }
   const RuleSet& names = question.rules != nullptr ? *question.rules : default_revision();
@@ -46,7 +46,8 @@ std::string fit_words(Fit fit, const std::string& release) {
     case Fit::kNotKnown:
       break;
   }
-  return fmt::format("not known for {}: proven at the first start", release);
+  const bool proven = engine_of_revision(release) == Engine::kVllm;  // by the plug-in
+  return fmt::format("not known for {}{}", release, proven ? ": proven at the first start" : "");
 }
 
 }  // namespace mxfp4

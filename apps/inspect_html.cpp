@@ -70,7 +70,9 @@ std::string facts(const std::vector<PageRank>& ranks) {
   out += fact("layout", first.layout);
   out += fact("made for",
               fmt::format("{} {}", platform_name(first.target.platform), first.target.arch));
-  out += fact("rules", fmt::format("{} (vLLM {})", first.revision, first.vllm_commit));
+  out += fact("rules", first.vllm_commit.empty()
+                           ? first.revision
+                           : fmt::format("{} (vLLM {})", first.revision, first.vllm_commit));
   if (!first.kernel_library.empty()) out += fact("kernel library", first.kernel_library);
   out += fact("ranks", fmt::format("{} of {}; {}", ranks.size(), first.rank.num_ranks,
                                    parallel_text(first.parallel)));
@@ -96,6 +98,10 @@ std::string facts(const std::vector<PageRank>& ranks) {
 
 // How to serve the blob, by the plug-in's two forms.
 std::string serve_part(const fs::path& blob, const Manifest& manifest) {
+  if (manifest.engine != Engine::kVllm) {
+    return fmt::format("<h2>Serve</h2>\n<p>{} has no plug-in that loads a blob.</p>\n",
+                       engine_title(manifest.engine));
+  }
   const std::string name = html_escaped(shell_word(blob.string()));
   const std::string serve =
       manifest.rest.empty()

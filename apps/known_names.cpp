@@ -25,7 +25,7 @@ std::string nearest_by_number(std::string_view name) {
 std::optional<Error> newer_release(const std::string& name) {
   if (!is_newer_release(name)) return std::nullopt;
   return Error::usage(fmt::format("{} is newer than {}, the newest release that this program knows",
-                                  name, newest_release().name))
+                                  name, newest_release(engine_of_revision(name)).name))
       .hint(
           "a newer mxfp4-repack may know it; a blob made for another release is not known to fit");
 }
@@ -33,9 +33,12 @@ std::optional<Error> newer_release(const std::string& name) {
 std::string revision_hint(const std::string& name) {
   const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
   std::vector<std::string> known;  // newest first; numbers if `name` is a number
-  for (const Release* release : all_releases()) {
+  for (const Release* release : releases_of(engine_of_revision(name))) {
     const std::string_view text = number ? release->version : release->name;
     if (!text.empty()) known.emplace(known.begin(), text);
+  }
+  if (number && find_release("sglang-" + name) != nullptr) {
+    return fmt::format("of SGLang there is --revision sglang-{}", name);
   }
   const size_t near = nearest_words(name, known).size();
   if (number && near != 1) return nearest_by_number(name);
@@ -54,6 +57,26 @@ bool knows_moe_backend(const RuleSet& rules, const std::string& name) {
 
 }  // namespace
 
+bool engine_fits(const std::string& engine, const std::string& revision) {
+  const std::optional<Engine> wanted = engine_from_name(engine);
+  return !wanted || engine_of_revision(revision) == *wanted;
+}
+
+std::string revision_of_engine(const std::string& engine, const std::string& name) {
+  const std::optional<Engine> wanted = engine_from_name(engine);
+  if (!wanted) return name;
+  const std::string prefix = engine + "-";
+  if (name.empty()) return std::string(newest_release(*wanted).name);
+  if (name.starts_with(prefix)) return name;
+  const std::string number = name.front() == 'v' ? name.substr(1) : name;
+  const bool bare =
+      !number.empty() && std::isdigit(static_cast<unsigned char>(number.front())) != 0;
+  if (bare) return *wanted == Engine::kVllm ? name : prefix + number;
+  throw Error::usage(fmt::format("--engine {} contradicts the revision {}", engine, name))
+      .hint(fmt::format("the newest of {} is {}", engine_title(*wanted),
+                        newest_release(*wanted).name));
+}
+
 const RuleSet& rules_named(const std::string& name) {
   if (name.empty()) return default_revision();
   try {
@@ -67,10 +90,13 @@ const RuleSet& rules_named(const std::string& name) {
 
 const RuleSet& rules_of_engine(const std::string& version) {
   if (const Release* release = find_release(version)) return rules_of(*release);
+  // A bare number is vLLM's.
+  const std::string title = engine_of_revision(version) == Engine::kVllm ? "vLLM " : "";
   if (const auto newer = newer_release(version)) {
-    throw Error::usage(fmt::format("--target: vLLM {}", newer->message())).hint(newer->hint_text());
+    throw Error::usage(fmt::format("--target: {}{}", title, newer->message()))
+        .hint(newer->hint_text());
   }
-  throw Error::usage(fmt::format("--target: the rules of vLLM {} are not known", version))
+  throw Error::usage(fmt::format("--target: the rules of {}{} are not known", title, version))
       .hint(nearest_by_number(version));
 }
 
@@ -99,7 +125,7 @@ std::optional<Error> no_moe_backend(const RuleSet& rules, const std::string& nam
         .hint("the checkpoint's model_type and the platform decide whether this one does");
   }
   std::string hint = "mxfp4-repack explain --all shows how to get each backend";
-  for (const Release* release : all_releases()) {  // the newest is the last
+  for (const Release* release : releases_of(rules.engine)) {  // the newest is the last
     if (is_alias(rules_of(*release), name))
       hint = fmt::format("--revision {} has one", release->name);
   }

@@ -93,20 +93,30 @@ std::string backends_text(const RuleSet& rules, const Console& console) {
   return out;
 }
 
-// The table as text: one block for each revision, newest first.
-std::string revisions_text(const Console& console) {
+// The engines that --engine asks for; all without it.
+std::vector<Engine> engines_asked(const ListOptions& options) {
+  const std::optional<Engine> one = engine_from_name(options.engine);
+  return one ? std::vector{*one} : std::vector{Engine::kVllm, Engine::kSglang};
+}
+
+// The table as text: one block for each revision, newest first, one engine behind the other.
+std::string revisions_text(const Console& console, const ListOptions& options) {
   std::string out;
-  const auto& releases = all_releases();
-  for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
-    const Release& release = **at;
-    const std::string name = fmt::format(
-        "{}{}", release.name, release.name == default_revision().name ? " (default)" : "");
-    out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold(name), release.date);
-    append_wrapped(out, "  vLLM      ", 12, release.commit);
-    append_wrapped(out, "  pins      ", 12, pins_text(release.pins));
-    append_wrapped(out, "  changes   ", 12, release.changes);
-    append_wrapped(out, "  executed  ", 12,
-                   release.executed.empty() ? "nothing yet" : release.executed);
+  for (const Engine engine : engines_asked(options)) {
+    const auto& releases = releases_of(engine);
+    for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
+      const Release& release = **at;
+      const std::string name = fmt::format(
+          "{}{}", release.name, release.name == default_revision().name ? " (default)" : "");
+      out += fmt::format("{}{}  {}\n", out.empty() ? "" : "\n", console.bold(name), release.date);
+      if (!release.commit.empty()) {
+        append_wrapped(out, fmt::format("  {:<10}", engine_title(engine)), 12, release.commit);
+      }
+      append_wrapped(out, "  pins      ", 12, pins_text(release.pins));
+      append_wrapped(out, "  changes   ", 12, release.changes);
+      append_wrapped(out, "  executed  ", 12,
+                     release.executed.empty() ? "nothing yet" : release.executed);
+    }
   }
   return out;
 }
@@ -245,16 +255,20 @@ Json backends_json(const RuleSet& rules) {
   return json;
 }
 
-Json revisions_json() {
+Json revisions_json(const ListOptions& options) {
   Json json = Json::array();
-  for (const Release* release : all_releases()) {
-    json.push_back({{"revision", release->name},
-                    {"default", release->name == default_revision().name},
-                    {"date", release->date},
-                    {"vllm_commit", release->commit},
-                    {"kernel_libraries", pins_text(release->pins)},
-                    {"changes", release->changes},
-                    {"executed", text_or_null(release->executed)}});
+  for (const Engine engine : engines_asked(options)) {
+    for (const Release* release : releases_of(engine)) {
+      Json row = {{"revision", release->name},
+                  {"engine", engine_name(engine)},
+                  {"default", release->name == default_revision().name},
+                  {"date", release->date}};
+      if (engine == Engine::kVllm) row["vllm_commit"] = release->commit;
+      row["kernel_libraries"] = pins_text(release->pins);
+      row["changes"] = release->changes;
+      row["executed"] = text_or_null(release->executed);
+      json.push_back(std::move(row));
+    }
   }
   return json;
 }
@@ -310,8 +324,10 @@ const ListTable kTables[] = {
      [](const Console& console, const ListQuestion&) { return table(console, machine_rows()); },
      [](const ListQuestion&) { return machines_json(); }},
     {"revisions", false,
-     [](const Console& console, const ListQuestion&) { return revisions_text(console); },
-     [](const ListQuestion&) { return revisions_json(); }},
+     [](const Console& console, const ListQuestion& q) {
+       return revisions_text(console, q.options);
+     },
+     [](const ListQuestion& q) { return revisions_json(q.options); }},
     {"styles", false,
      [](const Console& console, const ListQuestion&) { return table(console, style_rows()); },
      [](const ListQuestion&) { return styles_json(); }},
@@ -330,6 +346,9 @@ std::vector<std::string> list_tables() {
 
 int run_list(const ListOptions& options, const Console& console) {
   const auto* asked = std::ranges::find(kTables, std::string_view(options.what), &ListTable::name);
+  if (!options.engine.empty() && !asked->by_release && options.what != "revisions") {
+    throw Error::usage(fmt::format("--engine: of no use with list {}", options.what));
+  }
   if (!options.revision.empty() && !asked->by_release) {
     throw Error::usage(fmt::format("--revision: of no use with list {}", options.what));
   }
@@ -337,9 +356,12 @@ int run_list(const ListOptions& options, const Console& console) {
     throw Error::usage(fmt::format("'{}': of no use with list {}", options.name, options.what));
   }
   // Ask: find the rules, which only some tables depend on.
-  const RuleSet& rules =
-      rules_named(options.revision.empty() ? options.revision_default : options.revision);
-  const ListQuestion question{options, rules, options.revision.empty() ? nullptr : &rules};
+  const bool usual =
+      options.revision.empty() && engine_fits(options.engine, options.revision_default);
+  const RuleSet& rules = rules_named(
+      revision_of_engine(options.engine, usual ? options.revision_default : options.revision));
+  const bool any = options.revision.empty() && options.engine.empty();
+  const ListQuestion question{options, rules, any ? nullptr : &rules};
 
   // Show: as text that fits the terminal, or as one JSON document.
   if (!console.json()) {

@@ -52,27 +52,33 @@ std::string_view number_of(const Release& release) {
   return release.version.empty() ? release.name : release.version;
 }
 
-// "all", "0.21.0 to 0.26.0, 0.33.0"
-std::string releases_words(const std::vector<const Release*>& releases) {
-  const auto all = all_releases();
-  if (releases.size() == all.size()) return "all";
+// "all", "0.21.0 to 0.26.0, 0.33.0": the engine's releases that are among these; empty: none.
+std::string releases_words(Engine engine, const std::vector<const Release*>& releases) {
+  const auto all = releases_of(engine);
+  const auto has = [&](size_t i) { return std::ranges::find(releases, all[i]) != releases.end(); };
   std::vector<std::string> runs;
   for (size_t at = 0; at < all.size();) {
-    const auto has = [&](size_t i) {
-      return std::ranges::find(releases, all[i]) != releases.end();
-    };
     if (!has(at)) {
       ++at;
       continue;
     }
     size_t last = at;
     while (last + 1 < all.size() && has(last + 1)) ++last;
+    if (at == 0 && last + 1 == all.size()) return "all";
     runs.push_back(last == at
                        ? std::string(number_of(*all[at]))
                        : fmt::format("{} to {}", number_of(*all[at]), number_of(*all[last])));
     at = last + 1;
   }
   return fmt::format("{}", fmt::join(runs, ", "));
+}
+
+// Those of vLLM first, then "SGLang: all".
+std::string releases_words(const std::vector<const Release*>& releases) {
+  std::string out = releases_words(Engine::kVllm, releases);
+  const std::string others = releases_words(Engine::kSglang, releases);
+  if (others.empty()) return out;
+  return fmt::format("{}{}SGLang: {}", out, out.empty() ? "" : "; ", others);
 }
 
 std::vector<std::string_view> release_names(const std::vector<const Release*>& releases) {

@@ -85,8 +85,9 @@ struct RequestFlags {
   std::string expert_placement = "linear";
   std::optional<int64_t> rank;
   std::string pad = "auto";
+  std::string engine;  // "vllm", "sglang"; empty: what the revision's name means
   std::string revision;
-  Default revision_default;  // where no flag and no --target file says which vLLM serves
+  Default revision_default;  // where no flag and no --target file says which release serves
   bool allow_known_defects = false;
   bool allow_unservable = false;
 };
@@ -183,7 +184,8 @@ struct UnpackOptions {
 
 struct ListOptions {
   std::string what;
-  std::string name;  // of one layout, or of a family of them; empty: all
+  std::string name;    // of one layout, or of a family of them; empty: all
+  std::string engine;  // as RequestFlags::engine
   std::string revision;
   std::string revision_default;  // without --revision
 };

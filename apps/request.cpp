@@ -205,9 +205,13 @@ std::string_view flag_of(ParallelSize size) {
 }
 
 const RuleSet& rules_for(const RequestFlags& flags) {
-  if (!flags.revision.empty()) return rules_named(flags.revision);
+  if (!flags.revision.empty()) return rules_named(revision_of_engine(flags.engine, flags.revision));
   const std::optional<std::string> version = flags.target_file.facts().engine_version;
-  return version ? rules_of_engine(*version) : rules_named(flags.revision_default.value);
+  if (version && engine_fits(flags.engine, *version)) return rules_of_engine(*version);
+  // A default of another engine does not count.
+  const std::string& usual = flags.revision_default.value;
+  return rules_named(
+      revision_of_engine(flags.engine, engine_fits(flags.engine, usual) ? usual : ""));
 }
 
 ConversionRequest request_from(const RequestFlags& flags) {

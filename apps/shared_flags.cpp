@@ -33,7 +33,8 @@ void add_path(CLI::App& command, const std::string& name, File& file, const std:
 template <class Value>
 CLI::Option* add_fact(CLI::App& command, const FactRow& row, Value& value,
                       const std::string& group) {
-  return command.add_option(std::string(row.flag), value, std::string(row.help))
+  const std::string other = row.other_flag.empty() ? "" : fmt::format(",{}", row.other_flag);
+  return command.add_option(std::string(row.flag) + other, value, std::string(row.help))
       ->option_text(std::string(row.value))
       ->group(group);
 }
@@ -118,6 +119,13 @@ Error empty_value(const std::string& name) {
   return error;
 }
 
+void add_engine_flag(CLI::App& command, std::string& engine, const std::string& group) {
+  command.add_option("--engine", engine, "Engine that serves; --revision sglang-NUMBER implies it")
+      ->check(one_of("--engine", {"vllm", "sglang"}))
+      ->option_text("vllm|sglang")
+      ->group(group);
+}
+
 void add_machine_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "The machine that will serve";
   const auto add = [&](const std::string& name, auto& value, const std::string& text,
@@ -149,6 +157,7 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
   add("--pad", options.pad,
       "Round sizes as the backend wants, take them as they are, or pad a rank's to H and I",
       "auto|none|HxI");
+  add_engine_flag(command, options.engine, group);
   fact(FactKind::kEngine, options.revision);
   command
       .add_flag("--allow-known-defects", options.allow_known_defects,
@@ -162,6 +171,7 @@ void add_machine_flags(CLI::App& command, RequestFlags& options) {
 
 void add_fit_flags(CLI::App& command, RequestFlags& options) {
   const std::string group = "What differs from the blob's own deployment";
+  add_engine_flag(command, options.engine, group);
   add_fact(command, row_of(FactKind::kEngine), options.revision, group);
   add_path(command, "--target", options.target_file, kTargetText, group);
   add_fact(command, row_of(FactKind::kMachine), options.arch, group);

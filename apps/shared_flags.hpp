@@ -23,6 +23,8 @@ void add_file(CLI::App& command, const std::string& name, FlagFile& file, const 
               const std::string& group);
 
 // Declare flags that fill `options`, which must live until `command` is parsed.
+// The engine that serves.
+void add_engine_flag(CLI::App& command, std::string& engine, const std::string& group);
 void add_machine_flags(CLI::App& command, RequestFlags& options);
 // Those of a machine and process on which a blob is to fit: what may differ from its own.
 void add_fit_flags(CLI::App& command, RequestFlags& options);

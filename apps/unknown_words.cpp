@@ -81,7 +81,6 @@ constexpr std::array kOtherNames = {
     OtherName{"--compression-level", "--level"},
     OtherName{"--zstd-level", "--level"},
     OtherName{"--config", "--model-config"},
-    OtherName{"--engine", "--revision"},
     OtherName{"--vllm", "--revision"},
     OtherName{"--vllm-version", "--revision"},
     OtherName{"--engine-version", "--revision"},

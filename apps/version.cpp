@@ -24,10 +24,12 @@ std::string version_text(bool verbose) {
     append_wrapped(out, fmt::format("  {:<14}", name), 16, text);
   };
   if (!built_from_commit().empty()) field("commit", built_from_commit());
-  const std::span<const Release* const> releases = all_releases();
-  field("vLLM",
-        fmt::format("{} to {} ({}), the newest release known; list revisions shows all",
-                    releases.front()->version, newest_release().version, newest_release().date));
+  for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
+    const Release& newest = newest_release(engine);
+    field(engine_title(engine),
+          fmt::format("{} to {} ({}), the newest release known; list revisions shows all",
+                      releases_of(engine).front()->version, newest.version, newest.date));
+  }
   field("layouts", fmt::format("{}", all_layouts().size()));
   field("libraries",
         fmt::format("zstd {}, fmt {}.{}.{}, nlohmann-json {}.{}.{}, CLI11 {}",

@@ -2,6 +2,11 @@
 // choice and what follows from it, and what to type next.
 #include "apps/explain/explain.hpp"
 
+#include <fmt/format.h>
+
+#include <cctype>
+#include <string>
+
 #include "apps/commands.hpp"
 #include "apps/explain/explain_against.hpp"
 #include "apps/explain/explain_fleet.hpp"
@@ -66,10 +71,17 @@ Explanation explain(const ConversionRequest& request, ExplainCall& call) {
   return e;
 }
 
+// The rules that --against names; a bare number is a release of the engine that is asked.
+const RuleSet& rules_against(const RuleSet& rules, const std::string& name) {
+  const bool number = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) != 0;
+  return rules_named(number ? revision_of_engine(std::string(engine_name(rules.engine)), name)
+                            : name);
+}
+
 // The exit code is the one of explain without --against.
 int explain_against(const RuleSet& rules, ExplainCall& call, const Console& console) {
   const Side here = explain_side(rules, call);
-  const Side there = explain_side(rules_named(call.options.against), call);
+  const Side there = explain_side(rules_against(rules, call.options.against), call);
   if (here.error && there.error) throw Error(*here.error);
   report_told_facts(call.options.deployment, rules, console);
   report_assumed_rules(call.options.deployment, rules, console);
@@ -86,7 +98,7 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
 // Shows every revision's answer. Throws if no revision understands the question.
 int explain_history(ExplainCall& call, const Console& console) {
   std::vector<HistoryRow> rows;
-  for (const Release* release : all_releases()) {
+  for (const Release* release : releases_of(rules_for(call.options.deployment).engine)) {
     rows.push_back({release, explain_side(rules_of(*release), call)});
   }
   if (std::ranges::all_of(rows, [](const HistoryRow& row) { return row.side.error.has_value(); })) {
@@ -130,7 +142,13 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   // Ask: find the rules.
   const RuleSet& rules = rules_for(options.deployment);
   if (!options.batch.empty()) {
-    require_useful(options.given, {"--batch", "--revision"}, "with --batch");
+    require_useful(options.given, {"--batch", "--engine", "--revision"}, "with --batch");
+    if (rules.selectors.empty()) {
+      throw Error::usage(
+          fmt::format("--batch: {} chooses by a checkpoint's config, which a line lacks",
+                      engine_title(rules.engine)))
+          .hint("explain CHECKPOINT answers for one deployment, --fleet for several");
+    }
     report_assumed_rules(options.deployment, rules, console);
     return explain_batch(rules, options.batch, console.verbose() > 0);
   }

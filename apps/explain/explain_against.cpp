@@ -21,7 +21,8 @@ std::string outcome(const Side& side) {
   if (side.error) return fmt::format("refused: {}", side.error->what());
   const Decision& decision = side.explanation.decision;
   if (!decision.backend) {
-    return fmt::format("refused: {}: {}", decision.error_type, decision.error_message);
+    const std::string_view colon = decision.error_type.empty() ? "" : ": ";
+    return fmt::format("refused: {}{}{}", decision.error_type, colon, decision.error_message);
   }
   if (side.explanation.refusal) {
     return fmt::format("refused: {}", side.explanation.refusal->what());
@@ -95,6 +96,12 @@ std::vector<RevisionChange> changes_of(const Side& here, const Side& there,
 
 std::string said(const std::string& text) { return text.empty() ? "nothing" : text; }
 
+// "vllm-0.33.0 (4ba787ec9)"
+std::string name_of(const RuleSet& rules) {
+  if (rules.commit.empty()) return std::string(rules.name);
+  return fmt::format("{} ({})", rules.name, rules.commit);
+}
+
 // Says what the comparison means for a blob.
 std::string verdict(const Side& here, const Side& there, const RevisionDifference& difference) {
   switch (difference.verdict) {
@@ -115,8 +122,8 @@ std::string verdict(const Side& here, const Side& there, const RevisionDifferenc
 
 std::string comparison_text(const Side& here, const Side& there) {
   const RevisionDifference difference = compare_revisions(here.answer(), there.answer());
-  std::string out = fmt::format("Rules {} ({}) against {} ({}).\n", here.rules.name,
-                                here.rules.commit, there.rules.name, there.rules.commit);
+  std::string out =
+      fmt::format("Rules {} against {}.\n", name_of(here.rules), name_of(there.rules));
   for (const RevisionChange& change : changes_of(here, there, difference)) {
     out += fmt::format("\n{}\n", change.what);
     for (const auto& [side, text] : {std::pair{&here, &change.here}, {&there, &change.there}}) {

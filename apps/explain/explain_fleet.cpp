@@ -119,7 +119,8 @@ ExplainOptions options_of(const FleetLine& line, const ExplainOptions& shared) {
   const bool asks_more = !options.against.empty() || options.all || options.history ||
                          !options.batch.empty() || !options.fleet.empty() || !options.html.empty();
   if (asks_more || !options.deployment.revision.empty()) {
-    throw Error::usage("a line has the flags of a deployment: every release is asked for it");
+    throw Error::usage(
+        "a line has the flags of a deployment: every release of its engine is asked for it");
   }
   if (options.input.path.empty() && options.input.model_config.empty()) {
     options.input = shared.input;
@@ -137,6 +138,13 @@ const std::optional<Error>& fault_of(const Side& side) {
 std::string sentence_of(const std::string& message) {
   return message.substr(
       0, std::min(message.find(" weight_key="), message.find(" Candidate backends were")));
+}
+
+// Only vLLM has a plug-in, which serves a blob and proves one of which no rule says whether it fits.
+std::string_view fit_action(Engine engine, Fit fit) {
+  if (fit == Fit::kNo) return "convert again";
+  if (engine != Engine::kVllm) return fit == Fit::kYes ? "keep the blob" : "not known: compare";
+  return fit == Fit::kYes ? "serve the blob" : "start once: the plug-in proves it";
 }
 
 // What a release means for one deployment.
@@ -168,9 +176,7 @@ FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Rele
     const Fits answer = fits(question, blob->manifests);
     row.fits = answer.fit == Fit::kYes ? "yes" : answer.fit == Fit::kNo ? "no" : "not known";
     if (!answer.reasons.empty()) row.reason = answer.reasons.front();
-    row.action = answer.fit == Fit::kYes  ? "serve the blob"
-                 : answer.fit == Fit::kNo ? "convert again"
-                                          : "start once: the plug-in proves it";
+    row.action = fit_action(release.engine, answer.fit);
   }
   if (!blob || row.fits == "no") row.command = convert;
   return row;
@@ -191,7 +197,8 @@ void add_deployment(const FleetLine& line, const ExplainOptions& shared,
   std::optional<BlobRanks> blob;
   if (!line.blob.empty()) blob = open_blob_ranks(line.blob);
   ExplainCall call{options};
-  const std::span<const Release* const> releases = all_releases();
+  const std::span<const Release* const> releases =
+      releases_of(rules_for(options.deployment).engine);
   const size_t first = rows.size();
   std::unique_ptr<const Side> before;
   for (auto at = releases.rbegin(); at != releases.rend(); ++at) {
@@ -241,11 +248,13 @@ std::vector<FleetRow> read_fleet(const ExplainOptions& options) {
   throw Error::input("no deployment: expected lines NAME: FLAGS").in_file(file);
 }
 
-// "0.30.0 to 0.33.0"
+// "0.30.0 to 0.33.0", "SGLang 0.5.23"
 std::string releases_text(const FleetRow& row) {
-  std::string newest(row.releases.front()->version);
-  if (row.releases.size() == 1) return newest;
-  return fmt::format("{} to {}", row.releases.back()->version, newest);
+  const Release& newest = *row.releases.front();
+  std::string text;
+  if (newest.engine != Engine::kVllm) text = fmt::format("{} ", engine_title(newest.engine));
+  if (row.releases.size() > 1) text += fmt::format("{} to ", row.releases.back()->version);
+  return text + std::string(newest.version);
 }
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }

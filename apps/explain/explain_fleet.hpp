@@ -1,4 +1,4 @@
-// `explain --fleet`: what every release of the engine means for each of one's own deployments: the backend
+// `explain --fleet`: what every release of its engine means for each of one's own deployments: the backend
 // that it chooses, whether the deployment's blob still fits, and what to do.
 //
 // The file has a line for each deployment, "NAME: [--blob OUT] FLAGS", with explain's own flags; blank

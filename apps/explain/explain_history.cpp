@@ -34,8 +34,9 @@ std::string_view short_name(const Release& release) {
 
 // The names of these releases; consecutive ones become a range, "0.29.0 to 0.32.0".
 std::string ranges_of(std::span<const Release* const> taken) {
-  const std::span<const Release* const> all = all_releases();
   std::string out;
+  if (taken.empty()) return out;
+  const std::span<const Release* const> all = releases_of(taken.front()->engine);
   for (auto at = taken.begin(); at != taken.end();) {
     auto expected = std::ranges::find(all, *at);
     auto last = at;

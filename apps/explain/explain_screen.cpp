@@ -85,7 +85,10 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
 void append_all_asked(std::string& out, const RuleSet& rules, const ExplainOptions& options,
                       const Explanation& e) {
   const Deployment& d = e.deployment;
-  append_field(out, "rules", fmt::format("{} (vLLM {})", rules.name, rules.commit));
+  append_field(out, "rules",
+               rules.commit.empty() ? std::string(rules.name)
+                                    : fmt::format("{} ({} {})", rules.name,
+                                                  engine_title(rules.engine), rules.commit));
   for (const std::string& words : options.defaults) append_field(out, "default", words);
   if (!options.input.path.empty()) append_field(out, "checkpoint", options.input.path.string());
   if (e.caller != nullptr && !e.assumed_caller) {

@@ -35,7 +35,9 @@ void check_rules(const Manifest& manifest, const Layout* layout) {
   const Release* release = find_release(manifest.revision);
   if (release == nullptr) return;  // of a newer program; only the layout determines the bytes
   const RuleSet& rules = rules_of(*release);
-  require_equal("vllm_commit", manifest.vllm_commit, rules.commit, manifest.revision);
+  if (rules.engine == Engine::kVllm) {
+    require_equal("vllm_commit", manifest.vllm_commit, rules.commit, manifest.revision);
+  }
   if (layout == nullptr) return;
   const LayoutRow* row = find_layout_row(rules, manifest.target);
   if (row == nullptr || row->layout == nullptr) {

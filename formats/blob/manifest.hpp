@@ -93,7 +93,10 @@ struct CheckpointFacts {
 struct Manifest {
   std::string tool_version;
   std::string revision;
-  std::string vllm_commit;
+  Engine engine = Engine::kVllm;  // of the revision
+  std::string vllm_commit;        // of vLLM; empty for another engine
+  // What the engine calls a parameter that the blob calls otherwise, by the blob's name.
+  std::map<std::string, std::string> parameter_names;
   std::string layout;  // id
   std::string kernel_library;
   Decision decision;
@@ -104,6 +107,8 @@ struct Manifest {
   Loader loader = Loader::kLoaded;
   W13Order order = W13Order::kInterleaved;
   std::byte scale_fill{0};
+  // Of the tail of H, where it is padded with another byte than `scale_fill`.
+  std::optional<std::byte> hidden_scale_fill{};
   DType bias_dtype = DType::kBF16;
   bool all_layers = true;  // false: --layers or --shard chose some
   std::vector<ManifestLayer> layers;

@@ -14,6 +14,7 @@
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -202,13 +203,34 @@ ManifestLayer read_layer(const JsonFields& object) {
   return layer;
 }
 
+std::byte read_byte(const JsonFields& object, const char* key) {
+  const int64_t byte = object.integer(key);
+  if (byte < 0 || byte > 0xFF) throw Error::input(object.path(key) + ": not a byte");
+  return static_cast<std::byte>(byte);
+}
+
+// What names the engine: vLLM's commit, or another engine and its names of parameters.
+void read_engine(const JsonFields& object, Manifest& manifest) {
+  if (!object.has("engine")) {
+    manifest.vllm_commit = object.string("vllm_commit");
+    return;
+  }
+  manifest.engine = named(object, "engine", engine_from_name);
+  if (manifest.engine != engine_of_revision(manifest.revision)) {
+    throw Error::input(fmt::format("engine: {}, but the revision is {}",
+                                   engine_name(manifest.engine), in_quotes(manifest.revision)));
+  }
+  manifest.parameter_names = string_map(object.object("parameter_names"));
+}
+
 void read_model(const JsonFields& object, Manifest& manifest) {
   manifest.style = style_name(named(object, "style", style_from_name));
   manifest.loader = named(object, "loader", loader_from_name);
   manifest.order = named(object, "w13_order", w13_order_from_name);
-  const int64_t fill = object.integer("scale_fill");
-  if (fill < 0 || fill > 0xFF) throw Error::input(object.path("scale_fill") + ": not a byte");
-  manifest.scale_fill = static_cast<std::byte>(fill);
+  manifest.scale_fill = read_byte(object, "scale_fill");
+  if (object.has("hidden_scale_fill")) {
+    manifest.hidden_scale_fill = read_byte(object, "hidden_scale_fill");
+  }
   manifest.bias_dtype = named(object, "bias_dtype", dtype_from_name);
   manifest.all_layers = object.boolean("all_layers");
 }
@@ -371,7 +393,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   Manifest manifest;
   manifest.tool_version = object.string("tool_version");
   manifest.revision = object.string("revision");
-  manifest.vllm_commit = object.string("vllm_commit");
+  read_engine(object, manifest);
   manifest.layout = object.string("layout");
   manifest.kernel_library = object.string_or("kernel_library", "");
   manifest.decision = read_decision(object.object("decision"));

@@ -154,6 +154,9 @@ Json model_to_json(const Manifest& manifest) {
   json["loader"] = loader_name(manifest.loader);
   json["w13_order"] = w13_order_name(manifest.order);
   json["scale_fill"] = std::to_integer<int>(manifest.scale_fill);
+  if (manifest.hidden_scale_fill) {
+    json["hidden_scale_fill"] = std::to_integer<int>(*manifest.hidden_scale_fill);
+  }
   json["bias_dtype"] = dtype_name(manifest.bias_dtype);
   json["all_layers"] = manifest.all_layers;
   return json;
@@ -249,7 +252,12 @@ Json manifest_to_json(const Manifest& manifest) {
   json["format_version"] = kFormatVersion;
   json["tool_version"] = manifest.tool_version;
   json["revision"] = manifest.revision;
-  json["vllm_commit"] = manifest.vllm_commit;
+  if (manifest.engine == Engine::kVllm) {
+    json["vllm_commit"] = manifest.vllm_commit;
+  } else {
+    json["engine"] = engine_name(manifest.engine);
+    json["parameter_names"] = manifest.parameter_names;
+  }
   json["layout"] = manifest.layout;
   set_unless_empty(json, "kernel_library", manifest.kernel_library);
   json["decision"] = to_json(manifest.decision);

@@ -18,10 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFront =
-    "---\n"
-    "library_name: vllm\n"
-    "tags:\n"
+constexpr std::string_view kFront = "---\nlibrary_name: ";
+constexpr std::string_view kTags =
+    "\ntags:\n"
     "- mxfp4\n"
     "- mxfp4-repack\n"
     "---\n\n";
@@ -61,7 +60,7 @@ std::string facts(const std::vector<Manifest>& manifests) {
   out += row("layout", cell(first.layout));
   out += row("machine",
              cell(fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)));
-  out += row("rules of vLLM", cell(first.revision));
+  out += row(fmt::format("rules of {}", engine_title(first.engine)), cell(first.revision));
   if (!first.kernel_library.empty()) out += row("kernel library", cell(first.kernel_library));
   out += row("ranks", fmt::format("{} ({})", first.rank.num_ranks, parallel_text(first.parallel)));
   out += row("layers", fmt::format("{}", first.layers.size()));
@@ -89,20 +88,32 @@ std::string sources(const SourceSummary& source) {
   return out;
 }
 
-std::string commands(bool model_directory) {
+std::string serve_commands(bool model_directory) {
   const std::string_view serve =
       model_directory ? "vllm serve MODEL_DIRECTORY --load-format mxfp4_repack\n"
                       : "vllm serve MODEL --load-format mxfp4_repack --model-loader-extra-config "
                         "'{\"blob\": \"THIS_DIRECTORY\"}'\n";
   return fmt::format(
-      "## Serve\n\n"
       "```\npip install ./mxfp4_repack-*.whl   # into vLLM's environment\n{}```\n\n"
       "The wheel is attached to the releases of mxfp4-repack; in a clone of its source,\n"
       "`pip install ./scripts/python` builds and installs it.\n\n"
       "{}"
       "The plug-in compares the blob with the running engine. Where they differ, vLLM converts "
       "the\n"
-      "checkpoint's own experts and says why.\n\n"
+      "checkpoint's own experts and says why.\n\n",
+      serve,
+      model_directory ? "MODEL_DIRECTORY is the directory around this one.\n\n"
+                      : "MODEL is the checkpoint that the blob was made from.\n\n");
+}
+
+std::string commands(const Manifest& blob) {
+  const std::string serve =
+      blob.engine == Engine::kVllm
+          ? serve_commands(!blob.rest.empty())
+          : fmt::format("{} has no plug-in that loads a blob.\n\n", engine_title(blob.engine));
+  return fmt::format(
+      "## Serve\n\n"
+      "{}"
       "## Verify\n\n"
       "```\nmxfp4-repack verify THIS_DIRECTORY\n"
       "mxfp4-repack verify THIS_DIRECTORY --against MODEL\n```\n\n"
@@ -111,9 +122,7 @@ std::string commands(bool model_directory) {
       "made the blob.\n\n"
       "## Upload\n\n"
       "```\nhf upload OWNER/NAME THIS_DIRECTORY\n```\n",
-      serve,
-      model_directory ? "MODEL_DIRECTORY is the directory around this one.\n\n"
-                      : "MODEL is the checkpoint that the blob was made from.\n\n");
+      serve);
 }
 
 std::string warnings(const std::vector<Manifest>& manifests) {
@@ -131,13 +140,13 @@ std::string warnings(const std::vector<Manifest>& manifests) {
 
 std::string model_card(const std::vector<Manifest>& manifests) {
   const Manifest& first = manifests.front();
-  std::string text(kFront);
+  std::string text = fmt::format("{}{}{}", kFront, engine_name(first.engine), kTags);
   text += fmt::format(
       "# Repacked experts for {} on {}\n\n"
       "The expert weights of an MXFP4 Mixture-of-Experts checkpoint, in the byte order that the\n"
       "serving kernel reads. They serve the machine and the engine named here, and no others.\n\n",
       backend_name(first.target.backend), cell(first.target.arch));
-  text += facts(manifests) + "\n" + sources(first.source) + "\n" + commands(!first.rest.empty());
+  text += facts(manifests) + "\n" + sources(first.source) + "\n" + commands(first);
   text += warnings(manifests);
   const std::string sum = checksum_of(text);
   text += kSealFront;

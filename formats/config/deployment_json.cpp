@@ -141,6 +141,13 @@ DeploymentFacts parse_target(std::string_view text) {
   const JsonFields object(value);
   DeploymentFacts out;
   if (object.has("vllm")) out.engine_version = object.string_or_null("vllm");
+  if (object.has("sglang") && object.string_or_null("sglang")) {
+    if (out.engine_version) {
+      throw Error::input(
+          "vllm and sglang: one of them serves; null for the other, or leave it out");
+    }
+    out.engine_version = fmt::format("sglang-{}", object.string("sglang"));
+  }
   if (object.has("platform")) out.platform = parse_platform(object.string("platform"));
   if (object.has("arch")) out.arch = object.string("arch");
   if (object.has("libs")) parse_lib_versions(object, object.at("libs"), out);
@@ -152,7 +159,7 @@ DeploymentFacts parse_target(std::string_view text) {
     }
   }
   if (object.has("env")) out.env = parse_env(object, object.at("env"));
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> known{"sglang"};
   for (const FactRow& row : deployment_facts()) {
     if (!row.target.empty()) known.push_back(row.target);
   }

@@ -58,8 +58,6 @@ std::string experts_text(const std::vector<int64_t>& experts) {
 // Compares the facts of the model that bytes depend on, except layout, target and sizes.
 void compare_model(const ModelLayers& input, const Manifest& manifest, Differences differences) {
   differences.check("w13_order", w13_order_name(manifest.order), w13_order_name(input.order));
-  differences.check("scale_fill", std::to_integer<int>(manifest.scale_fill),
-                    std::to_integer<int>(input.scale_fill));
   differences.check("bias_dtype", dtype_name(manifest.bias_dtype), dtype_name(input.bias_dtype));
 }
 
@@ -93,7 +91,12 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
                        .target = manifest.target,
                        .placement = placement,
                        .padded = manifest.layers.front().loaded.dims};
-  if (input.config) request.config = &*input.config;
+  if (input.config) {
+    request.config = &*input.config;
+    if (const CallerRow* caller = find_caller(request.rules, *input.config)) {
+      request.method = caller->method;
+    }
+  }
   const std::vector<RankSlice> ranks = cut_ranks(input.model, common_dims(input.model), request);
   if (manifest.rank.rank >= static_cast<int64_t>(ranks.size())) {
     throw Error::unsupported(
@@ -119,7 +122,14 @@ std::optional<RankSlice> find_slice(const OpenedCheckpoint& input, const Manifes
   }
 }
 
-void compare_slice(const RankSlice& slice, const Manifest& manifest, Differences differences) {
+void compare_slice(const ModelLayers& input, const RankSlice& slice, const Manifest& manifest,
+                   Differences differences) {
+  const ScaleFill fill = scale_fill_of(input, slice);
+  differences.check("scale_fill", std::to_integer<int>(manifest.scale_fill),
+                    std::to_integer<int>(fill.intermediate));
+  differences.check("hidden_scale_fill",
+                    std::to_integer<int>(manifest.hidden_scale_fill.value_or(manifest.scale_fill)),
+                    std::to_integer<int>(fill.hidden));
   const RankSlice& rank = manifest.rank;
   const LayerDims& padded = manifest.layers.front().loaded.dims;
   differences.check("ranks", rank.num_ranks, slice.num_ranks);
@@ -231,7 +241,7 @@ ManifestPlan plan_of_manifest(const std::shared_ptr<Source>& source, CheckpointO
   if (!out.findings.empty()) return out;
   const std::optional<RankSlice> slice = find_slice(out.input, manifest, place, out.findings);
   if (!slice) return out;
-  compare_slice(*slice, manifest, differences);
+  compare_slice(out.input.model, *slice, manifest, differences);
   if (!out.findings.empty()) return out;
   out.plan =
       make_plan(out.input.model, {*slice}, {.layout = out.layout, .target = manifest.target});

@@ -58,7 +58,10 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   Manifest manifest;
   manifest.tool_version = MXFP4_REPACK_VERSION;
   manifest.revision = conversion.rules->name;
+  manifest.engine = conversion.rules->engine;
   manifest.vllm_commit = conversion.rules->commit;
+  manifest.parameter_names =
+      parameter_names(*conversion.rules, conversion.caller, conversion.target.backend);
   manifest.layout = layout == nullptr ? kLoadedLayoutId : layout->id;
   if (layout != nullptr) manifest.kernel_library = layout->kernel_library;
   manifest.decision = conversion.decision;
@@ -67,7 +70,9 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   manifest.style = style_name(checkpoint.model.style);
   manifest.loader = checkpoint.model.loader;
   manifest.order = checkpoint.model.order;
-  manifest.scale_fill = checkpoint.model.scale_fill;
+  const ScaleFill& fill = conversion.fill;
+  manifest.scale_fill = fill.intermediate;
+  if (fill.hidden != fill.intermediate) manifest.hidden_scale_fill = fill.hidden;
   manifest.bias_dtype = checkpoint.model.bias_dtype;
   manifest.all_layers = !checkpoint.layers_chosen;
   manifest.checkpoint = checkpoint_facts(checkpoint);

@@ -69,6 +69,34 @@ void compare_sizes(const ManifestLayer& layer, const RankSlice& there, const Ran
   }
 }
 
+// The byte that the rules pad scales with; empty where nothing is padded, or where the path is one of
+// the blob's own engine and says nothing of its own.
+std::optional<ScaleFill> fill_there(const RuleSet& rules, const Manifest& rank,
+                                    const ManifestLayer& layer, const RankSlice& there,
+                                    const CallerRow* caller) {
+  const bool padded = there.padded.hidden_size != layer.hidden_size ||
+                      there.padded.intermediate_size != there.end - there.begin;
+  if (!padded || (rank.engine == rules.engine && !there.intermediate_fill)) return std::nullopt;
+  ModelLayers model;
+  for (const StyleRow& row : style_rows()) {
+    if (style_name(row.style) == rank.style) model.scale_fill = row.scale_fill;
+  }
+  if (caller != nullptr) model.scale_fill = caller->scale_fill.value_or(model.scale_fill);
+  return scale_fill_of(model, there);
+}
+
+void check_fill(const RuleSet& rules, const Manifest& rank, const ManifestLayer& layer,
+                const RankSlice& there, const CallerRow* caller, std::vector<FitReason>& reasons) {
+  const std::optional<ScaleFill> want = fill_there(rules, rank, layer, there, caller);
+  if (!want) return;
+  const std::byte hidden = rank.hidden_scale_fill.value_or(rank.scale_fill);
+  if (want->intermediate == rank.scale_fill && want->hidden == hidden) return;
+  reasons.push_back(
+      {fmt::format("scales are padded with {} (H) and {} (I) there, in this blob with {} and {}",
+                   std::to_integer<int>(want->hidden), std::to_integer<int>(want->intermediate),
+                   std::to_integer<int>(hidden), std::to_integer<int>(rank.scale_fill))});
+}
+
 void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<Manifest>& ranks,
                  const ModelConfig& config, const CallerRow* caller,
                  std::vector<FitReason>& reasons) {
@@ -85,12 +113,17 @@ void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<M
   for (const ManifestLayer& layer : rank.layers) {
     const auto experts = std::max<int64_t>(1, layer.loaded.dims.num_experts);
     const LayerDims dims{checked_mul(experts, rank.rank.ep_size), layer.hidden_size, intermediate};
-    const std::vector<RankSlice> slices = cut_ranks(
-        model_of(rank, dims, caller), dims,
-        {.rules = rules, .deployment = deployment, .target = rank.target, .config = &config});
+    const std::vector<RankSlice> slices =
+        cut_ranks(model_of(rank, dims, caller), dims,
+                  {.rules = rules,
+                   .deployment = deployment,
+                   .target = rank.target,
+                   .config = &config,
+                   .method = caller == nullptr ? std::string_view() : caller->method});
     const auto index = static_cast<size_t>(rank.rank.rank);
     if (index >= slices.size()) throw Error::input("its rank does not fit its own parallel sizes");
     compare_sizes(layer, slices[index], rank.rank, reasons);
+    if (reasons.empty()) check_fill(rules, rank, layer, slices[index], caller, reasons);
     if (!reasons.empty()) return;  // the other layers would repeat them
   }
 }

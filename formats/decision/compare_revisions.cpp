@@ -33,8 +33,8 @@ auto outcome_of(const RevisionAnswer& a) {
   return std::tuple(backend, reason);
 }
 
-// Rank 0's experts and sizes, before and after rounding; without a checkpoint, the multiples to
-// which sizes are rounded.
+// Rank 0's experts and sizes, before and after rounding, and what pads scales where something does;
+// without a checkpoint, the multiples to which sizes are rounded.
 std::vector<int64_t> sizes_of(const RevisionAnswer& a) {
   if (!a.decided()) return {};
   const Conversion& c = a.conversion;
@@ -43,8 +43,14 @@ std::vector<int64_t> sizes_of(const RevisionAnswer& a) {
     return {multiples.hidden_size, multiples.intermediate_size};
   }
   const RankSlice& rank = c.ranks.front();
-  return {std::ssize(rank.experts), c.model.hidden_size, rank.padded.hidden_size,
-          c.model.intermediate_size / rank.tp_size, rank.padded.intermediate_size};
+  std::vector<int64_t> sizes{std::ssize(rank.experts), c.model.hidden_size, rank.padded.hidden_size,
+                             c.model.intermediate_size / rank.tp_size,
+                             rank.padded.intermediate_size};
+  if (rank.padded.hidden_size != sizes[1] || rank.padded.intermediate_size != sizes[3]) {
+    sizes.push_back(std::to_integer<int64_t>(c.fill.hidden));
+    sizes.push_back(std::to_integer<int64_t>(c.fill.intermediate));
+  }
+  return sizes;
 }
 
 auto settings_of(const RevisionAnswer& a) {

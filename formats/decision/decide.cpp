@@ -99,7 +99,7 @@ bool has_layout(const Release& release, const Target& target) {
 
 // The newest release before `rules` that has a layout for the target; null if none has.
 const Release* release_with_layout(const RuleSet& rules, const Target& target) {
-  const std::span<const Release* const> all = all_releases();
+  const std::span<const Release* const> all = releases_of(rules.engine);
   auto at = std::ranges::find(all, rules.name, &Release::name);
   while (at != all.begin()) {
     const Release* release = *--at;
@@ -248,8 +248,10 @@ void cut(Conversion& conversion, const ConversionRequest& request,
                      request.pad};
   slice.config = config_of(&checkpoint);
   slice.padded = request.padded;
+  if (conversion.caller != nullptr) slice.method = conversion.caller->method;
   conversion.ranks = in_file(checkpoint.path.string(),
                              [&] { return cut_ranks(checkpoint.model, conversion.model, slice); });
+  conversion.fill = scale_fill_of(checkpoint.model, conversion.ranks.front());
 }
 
 void check_rank(const std::optional<int64_t>& rank, int64_t ranks) {
@@ -378,6 +380,21 @@ PlanOptions plan_options(const Conversion& conversion) {
   return {.layout = conversion.layout, .target = conversion.target};
 }
 
+namespace {
+
+// Gives every rank the padding of scales that its path has.
+std::vector<RankSlice> with_fills(std::vector<RankSlice> ranks, const SliceRequest& request) {
+  const RoundingRow* row = find_rounding_row(request.rules, request.target, request.method);
+  if (row == nullptr) return ranks;
+  for (RankSlice& rank : ranks) {
+    rank.hidden_fill = row->hidden_fill;
+    rank.intermediate_fill = row->intermediate_fill;
+  }
+  return ranks;
+}
+
+}  // namespace
+
 std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims,
                                  const SliceRequest& request) {
   const RuleSet& rules = request.rules;
@@ -406,7 +423,7 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
       return LayerDims{sizes.num_experts, request.padded->hidden_size,
                        request.padded->intermediate_size};
     };
-    return slice_ranks(model, dims, options);
+    return with_fills(slice_ranks(model, dims, options), request);
   }
   const LeastSliceRow* least =
       request.config == nullptr
@@ -423,9 +440,9 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
     };
   }
   options.round_sizes = [&](LayerDims sizes) {
-    return round_up_sizes(rules, request.target, sizes);
+    return round_up_sizes(rules, request.target, sizes, request.method);
   };
-  return slice_ranks(model, dims, options);
+  return with_fills(slice_ranks(model, dims, options), request);
 }
 
 }  // namespace mxfp4

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/decision/opened_checkpoint.hpp"
@@ -56,6 +57,7 @@ struct Conversion {
   // With a backend and a checkpoint, unless refused earlier:
   LayerDims model;                   // sizes of the whole model
   std::vector<RankSlice> ranks;      // all of them, or the one that was asked for
+  ScaleFill fill;                    // padding of the first rank's scales
   std::vector<std::string> defects;  // what the engine is known to get wrong with these bytes
   // Why nothing can be converted; empty if it can.
   std::optional<Error> refusal;
@@ -87,6 +89,7 @@ struct SliceRequest {
   // checkpoint's loader pads at all.
   std::optional<LayerDims> padded{};
   const ModelConfig* config = nullptr;  // of the checkpoint, if it has one
+  std::string_view method{};            // the class that serves it; empty: not known
 };
 
 // Every rank's slice of a model of these sizes. Throws as slice_ranks does.

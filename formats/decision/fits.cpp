@@ -66,9 +66,9 @@ std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts
 void check_engines_choice(const FitQuestion& question, const Manifest& rank,
                           std::vector<FitReason>& reasons) {
   const Backend made_for = rank.target.backend;
-  if (rank.decision.forced || rank.layout == kLoadedLayoutId) return;
-  const DeploymentFacts own = facts_of_blob(rank);
   const bool named = question.facts.moe_backend.has_value();
+  if ((rank.decision.forced && !named) || rank.layout == kLoadedLayoutId) return;
+  const DeploymentFacts own = facts_of_blob(rank);
   if (!named && choice(rules_of_blob(rank), own, rank) != made_for) return;
   const std::optional<Backend> there =
       choice(*question.rules, merge_facts(question.facts, own), rank);
@@ -119,10 +119,12 @@ Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks) {
   Fits answer{.differs = differing_flags(ranks.front(), asked.front())};
   if (question.rules == nullptr) {
     answer.fit = Fit::kNotKnown;
-    answer.reasons.push_back(
-        fmt::format("{} is newer than {}, the newest release that this program knows: the plug-in "
-                    "proves the blob at the engine's first start",
-                    question.release, newest_release().name));
+    const Engine engine = engine_of_revision(question.release);
+    answer.reasons.push_back(fmt::format(
+        "{} is newer than {}, the newest release that this program knows{}", question.release,
+        newest_release(engine).name,
+        engine == Engine::kVllm ? ": the plug-in proves the blob at the engine's first start"
+                                : ""));
     return answer;
   }
   std::vector<FitReason> reasons;

@@ -22,7 +22,7 @@ bool works_with_defects(ConversionRequest request, const Conversion& conversion,
 const Release* older_release(ConversionRequest request, const Conversion& conversion,
                              const OpenedCheckpoint* checkpoint) {
   if (conversion.row == nullptr || conversion.row->layout != nullptr) return nullptr;
-  const std::span<const Release* const> all = all_releases();
+  const std::span<const Release* const> all = releases_of(request.rules->engine);
   auto at = std::ranges::find(all, request.rules->name, &Release::name);
   while (at != all.begin()) {
     const Release* release = *--at;

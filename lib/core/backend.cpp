@@ -64,6 +64,8 @@ constexpr std::array<std::string_view, kBackends.size()> kBackendNames = {
     "AITER_MEGA_MOE",
 };
 
+constexpr std::array<std::string_view, 2> kEngineNames = {"vllm", "sglang"};
+constexpr std::array<std::string_view, 2> kEngineTitles = {"vLLM", "SGLang"};
 constexpr std::array<std::string_view, 2> kFamilyNames = {"gpt_oss", "generic"};
 constexpr std::array<std::string_view, 5> kPlatformNames = {"cuda", "rocm", "xpu", "cpu", "other"};
 
@@ -86,6 +88,13 @@ std::string_view backend_name(Backend backend) {
 
 std::optional<Backend> backend_from_name(std::string_view name) {
   return find_name<Backend>(kBackendNames, name == "AITER" ? "AITER_MXFP4_BF16" : name);
+}
+
+std::string_view engine_name(Engine engine) { return kEngineNames[static_cast<size_t>(engine)]; }
+std::string_view engine_title(Engine engine) { return kEngineTitles[static_cast<size_t>(engine)]; }
+
+std::optional<Engine> engine_from_name(std::string_view name) {
+  return find_name<Engine>(kEngineNames, name);
 }
 
 std::string_view family_name(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }

@@ -11,6 +11,12 @@
 
 namespace mxfp4 {
 
+// The serving engines whose rules are known.
+enum class Engine : uint8_t { kVllm, kSglang };
+[[nodiscard]] std::string_view engine_name(Engine engine);   // "vllm", "sglang"
+[[nodiscard]] std::string_view engine_title(Engine engine);  // "vLLM", "SGLang"
+[[nodiscard]] std::optional<Engine> engine_from_name(std::string_view name);
+
 enum class Backend : uint8_t {
   NONE,
   B12X_MXFP4_MXFP8,

@@ -20,8 +20,9 @@ namespace mxfp4 {
 
 // The facts of a deployment as given; empty: not given.
 struct DeploymentFacts {
-  std::optional<std::string> engine_version;  // of vLLM on the serving machine
-  std::optional<std::string> cuda_compiler;   // version of the one that humming-kernels finds there
+  // Of the engine on the serving machine: "0.33.0" of vLLM, "sglang-0.5.23".
+  std::optional<std::string> engine_version;
+  std::optional<std::string> cuda_compiler;  // version of the one that humming-kernels finds there
   std::optional<Platform> platform;
   std::optional<std::string> arch;
   bool needs_arch = true;  // false: the backend is already known, so no device test will ask
@@ -89,12 +90,13 @@ using FactStorage =
 // An empty text: the fact has no such name, or no such place.
 struct FactRow {
   FactKind kind;
-  std::string_view name;        // in the JSON of `explain`
-  std::string_view flag;        // "--tp-size"
-  std::string_view target{};    // member of a --target file
-  std::string_view batch{};     // member of a batch's line, or of its object "parallel"
-  std::string_view manifest{};  // JSON pointer in a manifest
-  std::string_view value{};     // of the flag, for its help; empty: a switch
+  std::string_view name;          // in the JSON of `explain`
+  std::string_view flag;          // "--tp-size"
+  std::string_view other_flag{};  // the same, as another engine calls it
+  std::string_view target{};      // member of a --target file
+  std::string_view batch{};       // member of a batch's line, or of its object "parallel"
+  std::string_view manifest{};    // JSON pointer in a manifest
+  std::string_view value{};       // of the flag, for its help; empty: a switch
   std::string_view help{};
   std::string_view words{};  // on the screen, behind the parallel sizes
   FactStorage members{};

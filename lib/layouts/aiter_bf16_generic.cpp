@@ -70,7 +70,8 @@ Output joined_scale_output(const LoadedSpec& loaded, Slot slot) {
 
 std::vector<Output> aiter_bf16_outputs_with(std::string_view id, const LoadedSpec& loaded,
                                             HalfRows w13, Joined joined) {
-  require_multiple(id, "hidden size", loaded.dims.hidden_size, 128);
+  // AITER's tiles of weights take 64 codes of a row; mixed halves need whole tiles of scales, too.
+  require_multiple(id, "hidden size", loaded.dims.hidden_size, joined == Joined::kBoth ? 64 : 128);
   require_multiple(id, "intermediate size", loaded.dims.intermediate_size, 128);
   std::vector<Output> result = {
       aiter_bf16_weight_output(loaded, Slot::kW13Weight, w13),
@@ -171,7 +172,7 @@ const Layout kAiterBf16SeparatedLayout = {
     .id = "aiter/bf16-separated",
     .outputs_doc = kSeparatedOutputs,
     .formula = kTiles,
-    .preconditions = kPreconditions,
+    .preconditions = "H a multiple of 64, I of 128",
     .source =
         "AITER 0.1.19 aiter/ops/shuffle.py, aiter/utility/fp4_utils.py; vLLM 0.24.0, 0.32.0 "
         "fused_moe/oracle/mxfp4.py",

@@ -41,6 +41,8 @@ extern const Layout kTritonHopperLayout;
 extern const Layout kTritonHopperKInterleavedLayout;
 extern const Layout kTritonHopper64Layout;
 extern const Layout kTritonHopper64KInterleavedLayout;
+extern const Layout kTritonHopper64OnesLayout;
+extern const Layout kTritonHopper256OnesLayout;
 extern const Layout kTritonHopperS4Layout;
 extern const Layout kTritonHopperS4KInterleavedLayout;
 extern const Layout kTritonBlackwellLayout;

@@ -82,16 +82,17 @@ std::vector<Output> triton_outputs_with(const LayoutInput& input, const TritonSw
 
 }  // namespace
 
-void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns) {
+void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns,
+                    std::byte fill) {
   if (rows == matrix.rows && columns == matrix.columns) return;
-  program.then(PadMatrix{matrix.rows, matrix.columns, rows, columns, std::byte{0}});
+  program.then(PadMatrix{matrix.rows, matrix.columns, rows, columns, fill});
 }
 
 Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t columns,
                      const TritonSwizzle& swizzle) {
   const TritonMatrix told{loaded.dims.num_experts, loaded.expert(slot).rows, columns};
   const TritonMatrix matrix{told.experts, told.rows, round_up(columns, swizzle.column_multiple)};
-  append_padding(first, told, matrix.rows, matrix.columns);
+  append_padding(first, told, matrix.rows, matrix.columns, swizzle.column_fill);
   const Shape physical = swizzle.append(first, matrix);
   Output output = slot_output(loaded, slot, {DType::kU8, physical}, std::move(first));
   output.storage = storage_of(slot, matrix, swizzle, physical);

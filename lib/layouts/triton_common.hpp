@@ -6,6 +6,7 @@
 // tensor.py and tensor_details/layout.py.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,15 +40,17 @@ struct TritonSwizzle {
   Shape (*append)(Program& program, const TritonMatrix& matrix);
   // Bytes that the kernel may read past the end; null: none.
   int64_t (*slack_bytes)(const TritonMatrix& matrix);
-  // The engine adds zero columns up to a multiple of this before it hands the tensor over.
+  // The engine adds columns of `column_fill` up to a multiple of this before it hands the tensor over.
   int64_t column_multiple = 1;
+  std::byte column_fill{0};
   // Whether the layout is made from the tensor's shape. From 3.8 on it is not.
   bool from_shape = true;
   TritonView view = TritonView::kTransposed;
 };
 
-// Appends zero padding to rows x columns, if there is any.
-void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns);
+// Appends padding of `fill` to rows x columns, if there is any.
+void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, int64_t columns,
+                    std::byte fill = std::byte{0});
 
 extern const TritonSwizzle kStridedSwizzle;  // values and scales
 extern const TritonSwizzle kHopperValueSwizzle;

@@ -89,6 +89,20 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
 }
 
+// The tail of H among the scales of a loaded matrix: beside the rank's rows of w13, below those of w2.
+std::vector<ByteRect> hidden_tails(Slot slot, W13Order order, const ExpertMatrix& loaded,
+                                   const LayerDims& dims, const RankSlice& slice) {
+  if (slice.padded.hidden_size == dims.hidden_size) return {};
+  const int64_t inter = slice.end - slice.begin;
+  if (!slot_is_w13(slot)) {
+    return {{dims.hidden_size, loaded.rows - dims.hidden_size, 0, inter / kBlock}};
+  }
+  const int64_t from = dims.hidden_size / kBlock;
+  const int64_t columns = loaded.row_bytes - from;
+  if (order == W13Order::kInterleaved) return {{0, 2 * inter, from, columns}};
+  return {{0, inter, from, columns}, {slice.padded.intermediate_size, inter, from, columns}};
+}
+
 // Throws Error::internal unless every rectangle lies in both matrices and, in the loaded one, below
 // the rectangle before it.
 Assembly checked(Assembly assembly) {
@@ -107,6 +121,11 @@ Assembly checked(Assembly assembly) {
 }
 
 }  // namespace
+
+ScaleFill scale_fill_of(const ModelLayers& model, const RankSlice& slice) {
+  return {slice.hidden_fill.value_or(model.scale_fill),
+          slice.intermediate_fill.value_or(model.scale_fill)};
+}
 
 bool Assembly::identity() const {
   return stored.rows == loaded.rows && stored.row_bytes == loaded.row_bytes && keeps_rows();
@@ -151,6 +170,11 @@ void Assembly::forward(ConstBytes in, MutableBytes out) const {
     }
   }
   pad(done, loaded.bytes());
+  for (const ByteRect& tail : tails) {
+    for (int64_t row = tail.row; row < tail.row + tail.rows; ++row) {
+      std::fill_n(out.begin() + row * loaded.row_bytes + tail.column, tail.columns, tail_fill);
+    }
+  }
 }
 
 void Assembly::backward(ConstBytes in, MutableBytes out) const {
@@ -182,8 +206,15 @@ Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot 
   const bool floats = is_bias(slot) || is_input_scale(slot);
   out.from = floats ? source.dtype : DType::kU8;
   out.to = floats ? kept : DType::kU8;
-  out.fill = is_scale(slot) ? model.scale_fill : std::byte{0};
   out.loaded = LoadedSpec{slice.padded, out.to, true}.expert(slot);
+  if (is_scale(slot)) {
+    const ScaleFill fill = scale_fill_of(model, slice);
+    out.fill = fill.intermediate;
+    out.tail_fill = fill.hidden;
+    if (fill.hidden != fill.intermediate) {
+      out.tails = hidden_tails(slot, model.order, out.loaded, layer.dims, slice);
+    }
+  }
   if (source.experts.front().empty()) {  // never filled
     out.from = out.to;
     return out;

@@ -30,9 +30,23 @@ struct RankSlice {
   int64_t begin = 0, end = 0;  // range of the intermediate dimension
   LayerDims padded;            // `experts`, padded H, padded I of this rank
   bool w2_bias = true;         // false: the rank's w2_bias is zero
+  // Padding of scales, where the path says another than ModelLayers::scale_fill: of the tail of H, and
+  // of the tail of I, where both meet too.
+  std::optional<std::byte> hidden_fill{}, intermediate_fill{};
 
   // The rank's experts of a layer that has `num_experts` in all.
   [[nodiscard]] const std::vector<int64_t>& experts_of(int64_t num_experts) const;
+};
+
+// The padding of scales that a rank's slice has.
+struct ScaleFill {
+  std::byte hidden{0}, intermediate{0};
+};
+[[nodiscard]] ScaleFill scale_fill_of(const ModelLayers& model, const RankSlice& slice);
+
+// Rows [row, row + rows), columns [column, column + columns) of a loaded matrix; columns count bytes.
+struct ByteRect {
+  int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
 // Copies rows [from_row, from_row + rows) columns [from_col, from_col + col_bytes) of the
@@ -46,6 +60,8 @@ struct Assembly {
   ExpertMatrix stored;
   ExpertMatrix loaded;
   std::byte fill{0};
+  std::vector<ByteRect> tails;  // padding of another byte
+  std::byte tail_fill{0};
   std::vector<CopyRect> rects;               // in stored bytes, from the top of `loaded` down
   DType from = DType::kU8, to = DType::kU8;  // element conversion of biases, after the copy
 

@@ -32,7 +32,7 @@ Decision decide_directly(const Question& question, const CallerRow& caller, cons
   Decision decision;
   decision.revision = question.rules.name;
   decision.direct = true;
-  decision.notes.emplace_back(row.note);
+  if (!row.note.empty()) decision.notes.emplace_back(row.note);
   TraceStep step;
   step.candidate = row.experts_class;
   step.supported = row.backend.has_value();
@@ -97,6 +97,11 @@ Decision decide_unforced(const RuleSet& rules, const Question& question,
   if (const ModelBackendRow* row = asked_by_model(question)) return decide_by_model(question, *row);
   const DirectRow* direct = find_direct_row(question, caller);
   const bool asks = direct == nullptr || direct->asks_oracle;
+  if (asks && rules.selectors.empty()) {
+    throw Error::usage(fmt::format("{} chooses by the checkpoint's config, and there is none",
+                                   engine_title(rules.engine)))
+        .hint("--backend names a backend, --model-config a config.json");
+  }
   Decision decision =
       asks ? select_backend(rules, deployment) : decide_directly(question, *caller, *direct);
   if (caller != nullptr) replace_choice(rules, question, *caller, decision);
@@ -132,8 +137,9 @@ const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config) {
 
 const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
                               std::optional<Family> family) {
+  const bool has_oracle = !rules.selectors.empty();
   const auto row = std::ranges::find_if(rules.callers, [&](const CallerRow& caller) {
-    return caller.direct.empty() && caller.selector == selector &&
+    return (!has_oracle || caller.direct.empty()) && caller.selector == selector &&
            caller.family == family.value_or(caller.family);
   });
   return row == rules.callers.end() ? nullptr : &*row;
@@ -262,9 +268,21 @@ std::vector<std::string> defect_notes(const RuleSet& rules, const DefectFacts& f
   return notes;
 }
 
+std::map<std::string, std::string> parameter_names(const RuleSet& rules, const CallerRow* caller,
+                                                   Backend backend) {
+  std::map<std::string, std::string> names;
+  if (caller == nullptr) return names;
+  for (const ParameterNameRow& row : rules.parameter_names) {
+    if (row.method != caller->method || row.except == backend) continue;
+    names.emplace(row.in_blob, row.in_engine);
+  }
+  return names;
+}
+
 LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller, const Target& target) {
   const LayerDims ones{1, 1, 1};
-  return rounds(caller, target.backend) ? round_up_sizes(rules, target, ones) : ones;
+  const std::string_view method = caller == nullptr ? "" : caller->method;
+  return rounds(caller, target.backend) ? round_up_sizes(rules, target, ones, method) : ones;
 }
 
 std::optional<KernelSettings> kernel_settings(const RuleSet& rules, const Deployment& deployment,

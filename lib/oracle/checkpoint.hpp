@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,8 @@ namespace mxfp4 {
 // Error::unsupported for a quantization that has no MXFP4 experts at this revision.
 [[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
 
-// The caller to assume when no checkpoint is at hand: the first that asks the oracle with this
-// selector and converts for this family, if one is given; null when there is none.
+// The caller to assume when no checkpoint is at hand: the first with this selector that converts for
+// this family, if one is given, and asks the oracle where the engine has one; null when there is none.
 [[nodiscard]] const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
                                             std::optional<Family> family);
 
@@ -41,7 +42,7 @@ struct ModelFacts {
 
 // The oracle's answer, or the caller's own where it does not ask; with notes. With a `forced`
 // backend the oracle is not asked, and one trace step says so. Throws Error::input as
-// select_backend does.
+// select_backend does, and Error::usage without a caller for an engine that has no oracle.
 [[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
                               const ModelFacts& model, std::optional<Backend> forced = {});
 
@@ -79,6 +80,11 @@ struct InputDtype {
 
 // The known defects of the reference for this conversion, one line each, in words.
 [[nodiscard]] std::vector<std::string> defect_notes(const RuleSet& rules, const DefectFacts& facts);
+
+// What the engine calls a parameter that a blob calls otherwise, by the blob's name.
+[[nodiscard]] std::map<std::string, std::string> parameter_names(const RuleSet& rules,
+                                                                 const CallerRow* caller,
+                                                                 Backend backend);
 
 // The multiples that the backend rounds H and I up to for this caller; 1: unchanged.
 [[nodiscard]] LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller,

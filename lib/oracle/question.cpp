@@ -131,6 +131,8 @@ const TextSource kTextSources[] = {
     {"format",
      [](const Question& q) { return std::string(q.batched ? "batched_experts" : "standard"); }},
     {"moe_backend", [](const Question& q) { return q.deployment.moe_backend; }},
+    {"arch", [](const Question& q) { return q.deployment.arch; }},
+    {"all2all", [](const Question& q) { return q.parallel.all2all_backend; }},
     {"aliases", alias_list},
     {"gemm_type", preferred_gemm_type},
     {"num_experts",

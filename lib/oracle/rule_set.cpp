@@ -22,14 +22,21 @@ std::string fill_sizes(std::string_view text, int64_t hidden, int64_t largest) {
 
 }  // namespace
 
-LayerDims round_up_sizes(const RuleSet& rules, const Target& target, LayerDims dims) {
-  for (const RoundingRow& row : rules.rounding) {
-    if (!holds(row.when, target)) continue;
-    dims.hidden_size = round_up(dims.hidden_size, row.hidden_multiple);
-    dims.intermediate_size = round_up(dims.intermediate_size, row.intermediate_multiple);
-    break;
+LayerDims round_up_sizes(const RuleSet& rules, const Target& target, LayerDims dims,
+                         std::string_view method) {
+  if (const RoundingRow* row = find_rounding_row(rules, target, method)) {
+    dims.hidden_size = round_up(dims.hidden_size, row->hidden_multiple);
+    dims.intermediate_size = round_up(dims.intermediate_size, row->intermediate_multiple);
   }
   return dims;
+}
+
+const RoundingRow* find_rounding_row(const RuleSet& rules, const Target& target,
+                                     std::string_view method) {
+  for (const RoundingRow& row : rules.rounding) {
+    if (holds(row.when, target) && (row.method.empty() || row.method == method)) return &row;
+  }
+  return nullptr;
 }
 
 int64_t round_up_all2all_hidden(const RuleSet& rules, std::string_view all2all_backend,

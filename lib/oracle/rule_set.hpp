@@ -1,5 +1,5 @@
-// A revision: vLLM's rules as data. One value of RuleSet a revision, in lib/revisions/; the evaluator
-// (select.cpp) knows no backend, class or revision by name.
+// A revision: an engine's rules as data. One value of RuleSet a revision, in lib/revisions/; the
+// evaluator (select.cpp) knows no backend, class or revision by name.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,9 @@ namespace mxfp4 {
 // Everything that one engine revision decides. A value: a newer revision is a copy with changes
 // (lib/revisions).
 struct RuleSet {
-  std::string_view name{};    // "vllm-0.33.0", "vllm-YYYY-MM-DD"
-  std::string_view commit{};  // of vLLM
+  Engine engine = Engine::kVllm;
+  std::string_view name{};    // "vllm-0.33.0", "vllm-YYYY-MM-DD", "sglang-0.5.23"
+  std::string_view commit{};  // of the engine; empty: its wheel does not say
   std::vector<LibraryPin> pins{};
 
   // Names and their texts.
@@ -64,6 +65,7 @@ struct RuleSet {
   std::vector<InputDtypeRow> input_dtypes{};  // of releases that ask more than the variable
   std::vector<LoadNoteRow> load_notes;
   std::vector<FusedSharedRow> fused_shared{};
+  std::vector<ParameterNameRow> parameter_names{};  // empty: as in a blob
 
   // Sizes and bytes.
   LoaderRules loader{};
@@ -76,9 +78,14 @@ struct RuleSet {
   std::vector<DefectRow> defects;
 };
 
-// H and I (per rank) as the backend wants them: vLLM's rounding function on `dims`.
-// Throws Error::input on overflow.
-[[nodiscard]] LayerDims round_up_sizes(const RuleSet& rules, const Target& target, LayerDims dims);
+// H and I (per rank) as the backend wants them: the engine's rounding of `dims` for the method class of
+// this name; "": none. Throws Error::input on overflow.
+[[nodiscard]] LayerDims round_up_sizes(const RuleSet& rules, const Target& target, LayerDims dims,
+                                       std::string_view method = "");
+
+// The row that round_up_sizes follows; null: none, sizes stay.
+[[nodiscard]] const RoundingRow* find_rounding_row(const RuleSet& rules, const Target& target,
+                                                   std::string_view method);
 
 // H as the all-to-all kernel wants it, for bf16 activations; applied before round_up_sizes and only
 // when an all-to-all kernel is in use. Throws Error::unsupported above the largest size,

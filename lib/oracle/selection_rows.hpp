@@ -2,6 +2,7 @@
 // rules as data. The rows that decide how it is served are in serving_rows.hpp.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -55,6 +56,9 @@ struct RoundingRow {
   TargetCondition when;
   int64_t hidden_multiple;
   int64_t intermediate_multiple;
+  std::string_view method{};  // only for this caller; empty: any
+  // Padding of scales: of the tail of H, and of the tail of I, where both meet too. Empty: the caller's.
+  std::optional<std::byte> hidden_fill{}, intermediate_fill{};
 };
 
 // The hidden size as an all-to-all backend wants it: a multiple, or the next of a list of sizes.

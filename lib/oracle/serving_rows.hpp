@@ -116,6 +116,13 @@ struct CallerRow {
   std::string_view note_fixed_in{};
 };
 
+// What the engine calls a parameter that a blob calls otherwise.
+struct ParameterNameRow {
+  std::string_view method;          // of this caller
+  std::optional<Backend> except{};  // but not with this backend
+  std::string_view in_blob, in_engine;
+};
+
 // A knob that the method class decides where it is known: `usual`, unless a DirectRow says otherwise.
 struct MethodKnobRow {
   std::string_view knob, usual;

@@ -36,9 +36,12 @@ class Collector {
 
 // The variables that `text` names, which are those that a condition on a target looks at.
 std::set<std::string> named_in(std::string_view text) {
-  constexpr std::string_view kPrefix = "VLLM_";
   std::set<std::string> names;
-  for (size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix, at)) {
+  const auto next = [&](size_t from) {
+    return std::min({text.find("VLLM_", from), text.find("SGLANG_", from),
+                     text.find("AITER_FORCE_", from), text.find("AITER_SITUV2_", from)});
+  };
+  for (size_t at = next(0); at != std::string_view::npos; at = next(at)) {
     size_t end = at;
     while (end < text.size() &&
            (std::isupper(static_cast<unsigned char>(text[end])) != 0 ||
@@ -120,9 +123,11 @@ void add_conditions(const RuleSet& rules, Collector& uses) {
 
 FactUses variable_uses(const RuleSet& rules) {
   Collector uses(FactKind::kVariable);
-  uses.add(kMarlinVariable, kLayout, "MARLIN");
-  uses.add(kHummingVariable, kLayout, "HUMMING");
-  uses.add(kRoutingVariable, "the routing method");
+  if (rules.engine == Engine::kVllm) {  // read by vLLM's converters and router
+    uses.add(kMarlinVariable, kLayout, "MARLIN");
+    uses.add(kHummingVariable, kLayout, "HUMMING");
+    uses.add(kRoutingVariable, "the routing method");
+  }
   if (!rules.gemm_type.variable.empty()) {
     uses.add(rules.gemm_type.variable, "the kind of grouped kernel");
   }

@@ -15,7 +15,7 @@ struct Found {
   Backend backend;
   std::optional<Family> family;
   std::string_view when;
-  std::vector<bool> in_release;  // by all_releases()
+  std::vector<bool> in_release;  // by releases_of() its engine
 };
 
 std::string_view short_name(const Release& release) {
@@ -23,8 +23,8 @@ std::string_view short_name(const Release& release) {
 }
 
 // "0.21.0, 0.23.0 to 0.24.0, from 0.29.0 on"; empty: in all.
-std::string releases_text(const std::vector<bool>& in_release) {
-  const auto releases = all_releases();
+std::string releases_text(Engine engine, const std::vector<bool>& in_release) {
+  const auto releases = releases_of(engine);
   std::vector<std::string> parts;
   for (size_t first = 0; first < in_release.size(); ++first) {
     if (!in_release[first]) continue;
@@ -41,13 +41,14 @@ std::string releases_text(const std::vector<bool>& in_release) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::vector<Found> rows_of(const Layout& layout) {
+std::vector<Found> rows_of(Engine engine, const Layout& layout) {
   std::vector<Found> found;
-  const auto revisions = all_revisions();
+  const auto revisions = releases_of(engine);
   for (size_t at = 0; at < revisions.size(); ++at) {
-    for (const LayoutRow& row : revisions[at]->layouts) {
+    const RuleSet& rules = rules_of(*revisions[at]);
+    for (const LayoutRow& row : rules.layouts) {
       if (row.layout != &layout) continue;
-      const std::string_view when = condition_words(*revisions[at], row);
+      const std::string_view when = condition_words(rules, row);
       auto same = std::ranges::find_if(found, [&](const Found& f) {
         return f.backend == row.backend && f.family == row.family && f.when == when;
       });
@@ -74,15 +75,22 @@ std::string_view condition_words(const RuleSet& rules, const LayoutRow& row) {
 
 std::vector<LayoutUse> layout_uses(const Layout& layout) {
   std::vector<LayoutUse> uses;
-  for (const Found& row : rows_of(layout)) {
-    LayoutUse use{{row.backend}, row.family, std::string(row.when), releases_text(row.in_release)};
-    const auto same = std::ranges::find_if(uses, [&](const LayoutUse& u) {
-      return u.family == use.family && u.when == use.when && u.releases == use.releases;
-    });
-    if (same == uses.end()) {
-      uses.push_back(std::move(use));
-    } else {
-      same->backends.push_back(row.backend);
+  for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
+    for (const Found& row : rows_of(engine, layout)) {
+      LayoutUse use{{row.backend},
+                    row.family,
+                    std::string(row.when),
+                    releases_text(engine, row.in_release),
+                    engine};
+      const auto same = std::ranges::find_if(uses, [&](const LayoutUse& u) {
+        return u.engine == use.engine && u.family == use.family && u.when == use.when &&
+               u.releases == use.releases;
+      });
+      if (same == uses.end()) {
+        uses.push_back(std::move(use));
+      } else {
+        same->backends.push_back(row.backend);
+      }
     }
   }
   return uses;
@@ -94,6 +102,7 @@ std::string layout_use_text(const LayoutUse& use) {
   std::string text = fmt::format("{}", fmt::join(names, ", "));
   if (use.family) text += fmt::format(" ({})", family_name(*use.family));
   if (!use.when.empty()) text += fmt::format(", {}", use.when);
+  if (use.engine != Engine::kVllm) text += fmt::format(", {}", engine_title(use.engine));
   if (!use.releases.empty()) text += fmt::format(": {}", use.releases);
   return text;
 }

@@ -13,13 +13,14 @@ struct Release {
   std::string_view name;         // "vllm-0.33.0"; for a commit of main "vllm-YYYY-MM-DD"
   std::string_view version;      // "0.33.0"; empty for a commit of main
   std::string_view date;         // of the wheel's upload, or of the commit
-  std::string_view commit;       // of vLLM
+  std::string_view commit;       // of the engine; empty: its wheel does not say
   std::vector<LibraryPin> pins;  // kernel libraries that the rules and bytes were taken from
   std::string_view changes;      // in one line
   // The answers and bytes that this release's own wheel gave and that equal ours; empty: none yet.
   std::string_view executed{};
   // Changes the rules of the release before; null: they stay. That of the first writes them all.
   void (*apply)(RuleSet& rules) = nullptr;
+  Engine engine = Engine::kVllm;
 };
 
 extern const Release kRelease0210;
@@ -40,5 +41,9 @@ extern const Release kRelease0300;
 extern const Release kRelease0310;
 extern const Release kRelease0320;
 extern const Release kRelease0330;
+
+extern const Release kSglang0516;
+extern const Release kSglang0520;
+extern const Release kSglang0523;
 
 }  // namespace mxfp4

@@ -18,17 +18,16 @@ namespace {
 // the rules of the one before it. Another engine is another chain, over the same kinds of rows.
 using Chain = std::span<const Release* const>;
 
-const std::array kVllm = {
+// All chains, one behind the other, so that every release has one place.
+const std::array kReleases = {
     &kRelease0210, &kCommit20260518, &kRelease0220, &kRelease0221, &kRelease0230, &kRelease0240,
     &kRelease0250, &kRelease0251,    &kRelease0260, &kRelease0270, &kRelease0271, &kCommit20260817,
     &kRelease0280, &kRelease0290,    &kRelease0300, &kRelease0310, &kRelease0320, &kRelease0330,
+    &kSglang0516,  &kSglang0520,     &kSglang0523,
 };
+constexpr size_t kOfSglang = 3;  // the last ones
 
-// Rule sets that were built, in the order of the chain.
-struct Built {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<const RuleSet>> rules;
-};
+constexpr std::string_view kSglangPrefix = "sglang-";
 
 // "0.33.1rc2" is {0, 33, 1}; text without a number is all zeros.
 std::array<int64_t, 3> version_numbers(std::string_view name) {
@@ -46,6 +45,7 @@ std::array<int64_t, 3> version_numbers(std::string_view name) {
 
 std::string_view release_number(std::string_view name) {
   if (name.starts_with("vllm-")) name.remove_prefix(5);
+  if (name.starts_with(kSglangPrefix)) name.remove_prefix(kSglangPrefix.size());
   if (name.starts_with('v')) name.remove_prefix(1);
   return name;
 }
@@ -60,6 +60,7 @@ size_t index_of(Chain chain, const Release& release) {
 RuleSet build(const Release& release, const RuleSet* before) {
   RuleSet rules;
   if (before != nullptr) rules = *before;
+  rules.engine = release.engine;
   if (release.apply != nullptr) release.apply(rules);
   rules.name = release.name;
   rules.commit = release.commit;
@@ -67,15 +68,20 @@ RuleSet build(const Release& release, const RuleSet* before) {
   return rules;
 }
 
-const RuleSet& rules_in(Chain chain, const Release& release, Built& built) {
-  const size_t index = index_of(chain, release);
-  const std::lock_guard lock(built.mutex);
-  while (built.rules.size() <= index) {
-    const RuleSet* before = built.rules.empty() ? nullptr : built.rules.back().get();
-    const Release& next = *chain[built.rules.size()];
-    built.rules.push_back(std::make_unique<const RuleSet>(build(next, before)));
-  }
-  return *built.rules[index];
+// Rule sets that were built, in the order of kReleases.
+struct Built {
+  std::mutex mutex;
+  std::array<std::unique_ptr<const RuleSet>, kReleases.size()> rules;
+};
+
+const RuleSet& rules_at(size_t index, Built& built) {
+  const Release& release = *kReleases[index];
+  std::unique_ptr<const RuleSet>& rules = built.rules[index];
+  if (rules) return *rules;
+  const Release* before = release_before(release);
+  const RuleSet* older = before == nullptr ? nullptr : &rules_at(index - 1, built);
+  rules = std::make_unique<const RuleSet>(build(release, older));
+  return *rules;
 }
 
 std::vector<const Layout*> collect_layouts() {
@@ -92,24 +98,35 @@ std::vector<const Layout*> collect_layouts() {
 
 }  // namespace
 
-std::span<const Release* const> all_releases() { return kVllm; }
+std::span<const Release* const> all_releases() { return kReleases; }
 
-const Release* release_before(const Release& release) {
-  const size_t index = index_of(kVllm, release);
-  return index == 0 ? nullptr : kVllm[index - 1];
+std::span<const Release* const> releases_of(Engine engine) {
+  const Chain all = kReleases;
+  return engine == Engine::kSglang ? all.last(kOfSglang) : all.first(all.size() - kOfSglang);
 }
 
-const Release& newest_release() {
-  const auto newest = std::find_if(kVllm.rbegin(), kVllm.rend(),
+const Release* release_before(const Release& release) {
+  const Chain chain = releases_of(release.engine);
+  const size_t index = index_of(chain, release);
+  return index == 0 ? nullptr : chain[index - 1];
+}
+
+const Release& newest_release(Engine engine) {
+  const Chain chain = releases_of(engine);
+  const auto newest = std::find_if(chain.rbegin(), chain.rend(),
                                    [](const Release* r) { return !r->version.empty(); });
-  return newest == kVllm.rend() ? *kVllm.front() : **newest;
+  return newest == chain.rend() ? *chain.front() : **newest;
+}
+
+Engine engine_of_revision(std::string_view name) {
+  return name.starts_with(kSglangPrefix) ? Engine::kSglang : Engine::kVllm;
 }
 
 const Release* find_release(std::string_view name) {
   std::string_view version = release_number(name);
   version = version.substr(0, version.find('+'));         // "+cu129" names a build
   const std::string first = std::string(version) + ".0";  // "0.33" means "0.33.0"
-  for (const Release* release : kVllm) {
+  for (const Release* release : releases_of(engine_of_revision(name))) {
     if (release->name == name) return release;
     if (release->version.empty()) continue;
     if (release->version == version || release->version == first) return release;
@@ -122,34 +139,42 @@ bool is_newer_release(std::string_view name) {
   const std::array<int64_t, 3> asked = version_numbers(number);
   constexpr int64_t kYears = 1000;  // names of commits begin with a year
   return !number.empty() && is_digit(number.front()) && asked[0] < kYears &&
-         asked > version_numbers(newest_release().version);
+         asked > version_numbers(newest_release(engine_of_revision(name)).version);
 }
 
 const Release& nearest_release(std::string_view name) {
+  const Engine engine = engine_of_revision(name);
   const std::array<int64_t, 3> wanted = version_numbers(name);
   const Release* nearest = nullptr;
-  for (const Release* release : kVllm) {
+  for (const Release* release : releases_of(engine)) {
     if (release->version.empty()) continue;
     // The last one that is not newer; without one, the oldest.
     if (nearest == nullptr || version_numbers(release->version) <= wanted) nearest = release;
   }
   const bool known_kind = wanted[0] == 0 && wanted[1] != 0;
-  return nearest == nullptr || (!known_kind && wanted[0] == 0) ? newest_release() : *nearest;
+  return nearest == nullptr || (!known_kind && wanted[0] == 0) ? newest_release(engine) : *nearest;
 }
 
 const RuleSet& rules_of(const Release& release) {
   static Built built;
-  return rules_in(kVllm, release, built);
+  const std::lock_guard lock(built.mutex);
+  return rules_at(index_of(kReleases, release), built);
+}
+
+std::vector<const RuleSet*> revisions_of(Engine engine) {
+  std::vector<const RuleSet*> all;
+  for (const Release* release : releases_of(engine)) all.push_back(&rules_of(*release));
+  return all;
 }
 
 std::vector<const RuleSet*> all_revisions() {
   std::vector<const RuleSet*> all;
-  all.reserve(kVllm.size());
-  for (const Release* release : kVllm) all.push_back(&rules_of(*release));
+  all.reserve(kReleases.size());
+  for (const Release* release : kReleases) all.push_back(&rules_of(*release));
   return all;
 }
 
-const RuleSet& default_revision() { return rules_of(newest_release()); }
+const RuleSet& default_revision(Engine engine) { return rules_of(newest_release(engine)); }
 
 const RuleSet& revision_by_name(std::string_view name) {
   if (const Release* release = find_release(name)) return rules_of(*release);

@@ -1,4 +1,5 @@
-// The list of engine revisions: vLLM's releases and two commits of its main branch.
+// The list of engine revisions: vLLM's releases and two commits of its main branch, and SGLang's
+// releases. An engine is a chain of its own; a name says which: "sglang-0.5.23", any other is vLLM's.
 #pragma once
 
 #include <optional>
@@ -13,25 +14,32 @@ namespace mxfp4 {
 
 struct Layout;
 
-// All revisions, oldest first.
+// All revisions of an engine, oldest first.
+[[nodiscard]] std::span<const Release* const> releases_of(Engine engine);
+// Those of every engine, one engine behind the other.
 [[nodiscard]] std::span<const Release* const> all_releases();
-// The one that a release or commit changes: the one before it in the list. Null for the first.
+// The one that a release or commit changes: the one before it in its engine's list. Null for the first.
 [[nodiscard]] const Release* release_before(const Release& release);
 // The newest release; commits of main do not count.
-[[nodiscard]] const Release& newest_release();
-// By "vllm-0.33.0", "v0.33.0", "0.33.0", a build of one ("0.33.0+cu129") or a commit's name; null when
-// there is none.
+[[nodiscard]] const Release& newest_release(Engine engine = Engine::kVllm);
+// The engine that a revision's name means: SGLang for "sglang-...", else vLLM.
+[[nodiscard]] Engine engine_of_revision(std::string_view name);
+// By "vllm-0.33.0", "v0.33.0", "0.33.0", a build of one ("0.33.0+cu129"), a commit's name or
+// "sglang-0.5.23"; null when there is none.
 [[nodiscard]] const Release* find_release(std::string_view name);
-// Whether the name is the number of a release after the newest known one: "0.34.0", "v0.33.1rc2".
+// Whether the name is the number of a release after the newest known one of its engine: "0.34.0",
+// "v0.33.1rc2", "sglang-0.6.0".
 [[nodiscard]] bool is_newer_release(std::string_view name);
-// The release whose number is nearest to that of an unknown name, the newest if it has no number.
+// The engine's release whose number is nearest to that of an unknown name, the newest if it has no
+// number.
 [[nodiscard]] const Release& nearest_release(std::string_view name);
 
 // The rules of one revision. Built when first asked for; the reference stays valid.
 [[nodiscard]] const RuleSet& rules_of(const Release& release);
+[[nodiscard]] std::vector<const RuleSet*> revisions_of(Engine engine);
 [[nodiscard]] std::vector<const RuleSet*> all_revisions();
-// The rules for requests that do not say which vLLM serves: those of newest_release().
-[[nodiscard]] const RuleSet& default_revision();
+// The rules for requests that do not say which release serves: those of newest_release().
+[[nodiscard]] const RuleSet& default_revision(Engine engine = Engine::kVllm);
 // As find_release; throws Error::usage whose hint is the nearest one.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);
 

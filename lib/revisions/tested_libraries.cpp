@@ -58,9 +58,9 @@ bool holds(std::span<const std::string_view> versions, std::string_view plain) {
   return std::ranges::find(versions, plain, plain_version) != versions.end();
 }
 
-const Release* newest_with(std::string_view package, std::string_view plain) {
+const Release* newest_with(Engine engine, std::string_view package, std::string_view plain) {
   const Release* newest = nullptr;
-  for (const Release* release : all_releases()) {
+  for (const Release* release : releases_of(engine)) {
     const LibraryPin* pin = pin_of(release->pins, package);
     if (pin != nullptr && plain == plain_version(pin->version)) newest = release;
   }
@@ -116,7 +116,7 @@ std::optional<UntestedVersion> untested_version(const RuleSet& rules, const Layo
       pin != nullptr && (!pin->platform || !platform || *pin->platform == *platform);
   if (counts && told == plain_version(pin->version)) return std::nullopt;
   return UntestedVersion{library, std::move(tested), counts ? pin->version : "",
-                         newest_with(package, told)};
+                         newest_with(rules.engine, package, told)};
 }
 
 }  // namespace mxfp4

@@ -31,7 +31,7 @@ struct UntestedVersion {
   std::string_view library;              // as distributions spell it: "humming-kernels"
   std::vector<std::string_view> tested;  // versions that would do
   std::string_view pinned;               // the revision's own; empty: it pins none
-  const Release* made_for;               // the newest release that pins the told version, or null
+  const Release* made_for;               // the engine's newest release that pins it, or null
 };
 
 // `package` as the rules spell it. Empty when the told version will do: the layout does not depend on

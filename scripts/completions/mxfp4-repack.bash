@@ -6,6 +6,9 @@ _mxfp4_repack_values() {
   case $1 in
     --arch) echo sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 A100 L40S H100 H200 B200 B300 GB200 MI300X MI325X MI355X ;;
     --platform) echo cuda rocm xpu cpu other ;;
+    --engine) echo vllm sglang ;;
+    --moe-runner-backend) echo auto triton_kernel flashinfer_mxfp4 marlin deep_gemm humming ;;
+    --moe-a2a-backend) echo none deepep mooncake nixl mori flashinfer megamoe ;;
     --moe-backend)
       echo auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass \
         flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 \
@@ -40,7 +43,7 @@ _mxfp4_repack_values() {
     --shard) echo auto ;;
     --progress | --color) echo auto always never ;;
     --memory) echo 256MiB 1GiB 4GiB 0.5GiB 8GB ;;
-    --env) echo VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS= ;;
+    --env) echo AITER_FORCE_A8W4= AITER_SITUV2_A4W4= AITER_SITUV2_A8W4= SGLANG_DSV4_FP4_DEQUANT= SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE= SGLANG_USE_AITER= SGLANG_USE_AITER_MOE_GU_ITLV= VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS= ;;
     --num-redundant-experts | --tp-size | --dp-size | --pcp-size | --rank | --layers | --layer | --level | -j | --threads) return 1 ;;
     --target | --quantization-config | --model-config | --against | --batch | --fleet | --html | -o | --output)
       return 2 ;;
@@ -51,9 +54,9 @@ _mxfp4_repack_values() {
 # Flags of a command; without one, those of the program.
 _mxfp4_repack_flags() {
   local every='--help --json --progress --color -v --quiet'
-  local machine='--arch --platform --target --moe-backend --backend --family --selector
+  local machine='--arch --platform --target --moe-backend --moe-runner-backend --backend --family --selector
     --quantization-config --libs --no-lib --activation --routing-method --env --knob --pad
-    --revision --tp-size --dp-size --pcp-size --all2all-backend --enable-expert-parallel
+    --engine --revision --tp-size --dp-size --pcp-size --all2all-backend --moe-a2a-backend --enable-expert-parallel
     --enable-eplb --num-redundant-experts --sequence-parallel --enable-lora --expert-placement --rank --style
     --model-config --layers --allow-known-defects --allow-unservable'
   local resources='--threads --memory'
@@ -65,12 +68,12 @@ _mxfp4_repack_flags() {
     explain) echo $every $machine --against --all --batch --fleet --history --html ;;
     verify) echo $every $resources --against --style --model-config --some-ranks --direct ;;
     fits)
-      echo $every --revision --target --arch --moe-backend --libs --env --tp-size --pcp-size --dp-size \
-        --enable-expert-parallel --all2all-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
+      echo $every --engine --revision --target --arch --moe-backend --moe-runner-backend --libs --env --tp-size --pcp-size --dp-size \
+        --enable-expert-parallel --all2all-backend --moe-a2a-backend --enable-eplb --num-redundant-experts --sequence-parallel ;;
     diff) echo $every $resources ;;
     unpack) echo $every $resources --output --as-published --read-back --force ;;
     finalize) echo $every $resources --model-card --read-back ;;
-    list) echo $every --revision ;;
+    list) echo $every --engine --revision ;;
     completion) echo --help ;;
     *) echo --help --version ;;
   esac

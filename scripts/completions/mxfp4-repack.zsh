@@ -25,17 +25,20 @@ _mxfp4_repack() {
     '(-q --quiet)'{-q,--quiet}'[say only what goes wrong]'
   )
   deployment=(
-    '--revision=[vLLM release that serves]:revision: '
+    '--engine=[engine that serves]:engine:(vllm sglang)'
+    '--revision=[release of the engine that serves]:revision: '
     '--target=[facts of the machine as JSON]:file:_files'
     '--arch=[GPU or CPU architecture]:architecture:(sm80 sm89 sm90 sm100 sm103 sm120 gfx942 gfx950 x86_64 A100 L40S H100 H200 B200 B300 GB200 MI300X MI325X MI355X)'
     '--moe-backend=[the option of the engine]:backend:(auto deep_gemm flashinfer_trtllm flashinfer_trtllm_afp8 flashinfer_cutlass flashinfer_cutlass_afp8 triton triton_unfused humming marlin aiter aiter_mxfp4_fp8 aiter_mxfp4_mxfp4 aiter_triton_mxfp4_bf16 aiter_triton_mxfp4_mxfp4 b12x flashinfer_moe_ep_cutedsl flashinfer_moe_ep_mega_deep_gemm xpu cpu emulation)'
+    '--moe-runner-backend=[the same, as SGLang calls it]:backend:(auto triton_kernel flashinfer_mxfp4 marlin deep_gemm humming)'
     '--libs=[kernel packages there]:packages:_values -s , package aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels'
-    '*--env=[NAME=VALUE of the serving process]:variable:(VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS=)'
+    '*--env=[NAME=VALUE of the serving process]:variable:(AITER_FORCE_A8W4= AITER_SITUV2_A4W4= AITER_SITUV2_A8W4= SGLANG_DSV4_FP4_DEQUANT= SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE= SGLANG_USE_AITER= SGLANG_USE_AITER_MOE_GU_ITLV= VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS=)'
     '--tp-size=[tensor parallel size]:size: '
     '--pcp-size=[prefill context parallel size]:size: '
     '--dp-size=[data parallel size]:size: '
     '--enable-expert-parallel[split by experts]'
     '--all2all-backend=[all-to-all kernels]:backend:(allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided)'
+    '--moe-a2a-backend=[the same, as SGLang calls it]:backend:(none deepep mooncake nixl mori flashinfer megamoe)'
     '--enable-eplb[expert load balancing]'
     '--num-redundant-experts=[experts beyond those of the model]:number: '
     '--sequence-parallel[sequence parallel MoE]'
@@ -130,7 +133,8 @@ _mxfp4_repack() {
             '1:blob:_directories' ;;
         list)
           _arguments $every \
-            '--revision=[vLLM release that serves]:revision: ' \
+            '--engine=[engine that serves]:engine:(vllm sglang)' \
+            '--revision=[release of the engine]:revision: ' \
             '1:table:(backends knobs layouts libraries machines revisions styles variables)' \
             '2:layout: ' ;;
         completion)

@@ -24,7 +24,7 @@ rows = json.load(open("fleet.json"))["fleet"]
 page = open("fleet.html").read()
 flags = {"prod": ["--arch", "H100"], "two ways": ["--arch", "sm100", "--tp-size", "2"], "mi300": ["--target", "mi.json"],
          "off": ["--arch", "sm90", "--moe-backend", "flashinfer_trtllm"]}
-releases = [row["revision"] for row in json.loads(subprocess.run([program, "list", "revisions", "--json"], stdout=subprocess.PIPE, check=True).stdout)["revisions"]
+releases = [row["revision"] for row in json.loads(subprocess.run([program, "list", "revisions", "--engine", "vllm", "--json"], stdout=subprocess.PIPE, check=True).stdout)["revisions"]
             if not row["revision"].startswith("vllm-20")]
 
 
@@ -59,6 +59,21 @@ printf 'cpu: --arch x86_64-avx512\n' >fleet.txt
 expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --json
 grep -q '"reason": "No MXFP4 MoE backend supports the deployment configuration\."' stdout || { cat stdout >&2; fail 'not the sentence only'; }
 
+# A line of another engine has that engine's releases, for the blob of this one, too.
+printf 'mine: --arch sm90 --blob "packed h100"\nother: --arch sm90 --engine sglang --blob "packed h100"\n' >fleet.txt
+expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt
+grep -q 'SGLang 0' stdout || fail 'the other engine is not named'
+expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --json
+"$python" - <<'END'
+import json
+
+rows = json.load(open("stdout"))["fleet"]
+for name, prefix in (("mine", "vllm-"), ("other", "sglang-")):
+    mine = [row for row in rows if row["deployment"] == name]
+    assert mine and all(revision.startswith(prefix) for row in mine for revision in row["revisions"]), mine
+assert not any("plug-in" in row["action"] or "serve" in row["action"] for row in rows if row["deployment"] == "other"), rows
+END
+
 # A line that is wrong is named; nothing else is mixed in.
 printf 'good: --arch sm90\nbad: --arhc sm90\n' >fleet.txt
 expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt
@@ -81,7 +96,7 @@ expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
 expect_one_error 'line 1: the quote " is not closed'
 printf 'again: --arch sm90 --revision 0.33.0\n' >fleet.txt
 expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt
-expect_one_error 'every release is asked for it'
+expect_one_error 'every release of its engine is asked for it'
 printf 'gone: --arch sm90 --blob nowhere\n' >fleet.txt
 expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
 expect_one_error 'line 1: nowhere'

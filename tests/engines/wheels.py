@@ -37,7 +37,7 @@ def fetch(version, folder, name="vllm", keep=(".py",)):
     wheel_folder = os.path.join(folder, "dl")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(wheel_folder)
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--only-binary=:all:", "--abi", "abi3", "--abi", "cp38",
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--only-binary=:all:", "--abi", "abi3", "--abi", "cp38", "--abi", "cp312",
                "--abi", "none", "--python-version", "3.12", "-d", wheel_folder, f"{name}=={version}", "--platform", "any"]
     for platform in PLATFORMS:
         command += ["--platform", platform]

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "lib/layouts/layout.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 

@@ -71,6 +71,16 @@ const std::vector<Change>& changes() {
       [](Target& target) {
         target.env = {{"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", "1"}, {"VLLM_ROCM_USE_AITER", "1"}};
       },
+      [](Target& target) {
+        target.env = {{"SGLANG_USE_AITER_MOE_GU_ITLV", "0"}};
+      },
+      [](Target& target) {
+        target.env = {{"SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE", "0"}, {"AITER_FORCE_A8W4", "1"}};
+      },
+      [](Target& target) {
+        target.activation = "situ";
+        target.env = {{"AITER_SITUV2_A4W4", "1"}};
+      },
   };
   return kChanges;
 }

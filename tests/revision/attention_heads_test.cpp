@@ -16,7 +16,7 @@ constexpr const char* kGptOss =
 std::vector<std::string> stops(const std::string& heads, int64_t tp_size) {
   const ModelConfig config = parse_model_config(kGptOss + heads + "}", "config.json");
   std::vector<std::string> found;
-  for (const RuleSet* rules : all_revisions()) {
+  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
     const CallerRow* caller = find_caller(*rules, config);
     DeploymentFacts facts;
     facts.arch = "sm90";
@@ -27,7 +27,7 @@ std::vector<std::string> stops(const std::string& heads, int64_t tp_size) {
     for (const LoadNote& note : load_notes(*rules, deployment, {.caller = caller}, decision)) {
       if (note.stops) here.push_back(note.text);
     }
-    if (rules == all_revisions().front()) found = here;
+    if (rules == revisions_of(Engine::kVllm).front()) found = here;
     EXPECT_EQ(here, found) << rules->name;
   }
   return found;

@@ -78,10 +78,11 @@ TEST(LayoutUses, SayWhichReleasesHaveTheRow) {
     for (const LayoutUse& use : uses) {
       SCOPED_TRACE(std::string(layout->id) + ": " + layout_use_text(use));
       std::vector<bool> has;
-      for (const RuleSet* rules : all_revisions()) {
-        has.push_back(std::ranges::any_of(rules->layouts, [&](const LayoutRow& row) {
+      for (const Release* release : releases_of(use.engine)) {
+        const RuleSet& rules = rules_of(*release);
+        has.push_back(std::ranges::any_of(rules.layouts, [&](const LayoutRow& row) {
           return row.layout == layout && row.backend == use.backends.front() &&
-                 row.family == use.family && condition_words(*rules, row) == use.when;
+                 row.family == use.family && condition_words(rules, row) == use.when;
         }));
       }
       EXPECT_EQ(use.releases.empty(), std::ranges::all_of(has, std::identity()));

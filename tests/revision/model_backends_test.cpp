@@ -36,7 +36,7 @@ Decision decide_at(std::string_view release, const Deployment& deployment) {
 }
 
 TEST(ModelBackends, EveryReleaseServesDeepseekV4) {
-  for (const RuleSet* rules : all_revisions()) {
+  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
     const Decision decision = decide(*rules, mega(), {});
     EXPECT_EQ(decision.backend, Backend::DEEP_GEMM_MEGA_MOE)
         << rules->name << decision.error_message;
@@ -59,7 +59,7 @@ TEST(ModelBackends, ModelsComeWithReleases) {
   EXPECT_TRUE(asks("0.30.0", "deepseek_v41", kMega));
   EXPECT_FALSE(asks("0.31.0", "deepseek_v4", "aiter_mega_moe"));
   EXPECT_TRUE(asks("0.32.0", "deepseek_v4", "aiter_mega_moe"));
-  for (const RuleSet* rules : all_revisions()) {
+  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
     EXPECT_TRUE(models_that_ask(*rules, "deep_gemm_amxf4_mega_moe").empty()) << rules->name;
     EXPECT_FALSE(asks(rules->name, "gpt_oss", kMega)) << rules->name;
   }
@@ -67,7 +67,7 @@ TEST(ModelBackends, ModelsComeWithReleases) {
 
 // Only this release pads, and only DeepSeek's classes.
 TEST(ModelBackends, Release030RoundsTheIntermediateSize) {
-  for (const RuleSet* rules : all_revisions()) {
+  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
     Deployment d = mega();
     for (const std::string_view activation : {"silu", "situ"}) {
       d.activation = activation;
@@ -107,7 +107,7 @@ TEST(ModelBackends, RefusalsAreTheEngines) {
   };
   for (const Refused& row : cases) {
     bool reached = false;
-    for (const RuleSet* rules : all_revisions()) {
+    for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
       SCOPED_TRACE(std::string(row.why) + " " + std::string(rules->name));
       reached = reached || rules->name == std::string("vllm-") + row.since;
       Deployment d = mega();

@@ -11,6 +11,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/revision/rule_set_text.hpp"
 #include "tests/testdata.hpp"
@@ -109,6 +110,7 @@ TEST(RuleSet, EveryClassIsTriedByABackend) {
 // Tables whose first match wins must match something, whatever is asked.
 TEST(RuleSet, FirstMatchTablesAreTotal) {
   for (const RuleSet* rules : all_revisions()) {
+    if (rules->selectors.empty()) continue;  // no oracle: method classes choose by themselves
     for (const Platform platform :
          {Platform::kCuda, Platform::kRocm, Platform::kXpu, Platform::kCpu, Platform::kOther}) {
       for (const Selector selector : {Selector::kGptOss, Selector::kDeepseekV4}) {
@@ -131,6 +133,7 @@ TEST(RuleSet, FirstMatchTablesAreTotal) {
 // Whatever alias is asked for, the answer is a backend of that alias or one of the engine's errors.
 TEST(RuleSet, AliasesLeadToTheirOwnCandidates) {
   for (const RuleSet* rules : all_revisions()) {
+    if (rules->selectors.empty()) continue;
     for (const AliasRow& alias : rules->aliases) {
       for (const std::string_view arch : {"sm75", "sm90", "sm100", "sm120"}) {
         Deployment d;
@@ -147,6 +150,46 @@ TEST(RuleSet, AliasesLeadToTheirOwnCandidates) {
       }
     }
   }
+}
+
+// An engine without an oracle answers every question about every method class, whatever is named.
+TEST(RuleSet, MethodClassesWithoutAnOracleAlwaysAnswer) {
+  for (const Release* release : releases_of(Engine::kSglang)) {
+    const RuleSet& rules = rules_of(*release);
+    for (const CallerRow& caller : rules.callers) {
+      for (const std::string_view arch : {"sm75", "sm80", "sm90", "sm100", "sm110", "sm120",
+                                          "gfx942", "gfx950", "x86_64", "x86_64-amx"}) {
+        for (const std::string_view name : rules.option_names) {
+          for (const int64_t ranks : {1, 8}) {
+            DeploymentFacts facts;
+            facts.arch = std::string(arch);
+            facts.moe_backend = std::string(name);
+            facts.tp_size = ranks;
+            facts.enable_expert_parallel = ranks > 1;
+            const Deployment deployment = resolve_deployment(rules, facts, &caller, nullptr);
+            const Decision decision = decide(rules, deployment, {.caller = &caller});
+            EXPECT_TRUE(decision.backend || !decision.error_message.empty())
+                << rules.name << " " << caller.text << " " << arch << " " << name;
+            if (!decision.backend) continue;
+            const Target target = make_target(deployment, decision, caller.family);
+            EXPECT_NE(find_layout_row(rules, target), nullptr)
+                << rules.name << " " << backend_name(*decision.backend) << " " << arch;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RuleSet, SglangReleasesAreFoundByTheirWholeNames) {
+  ASSERT_NE(find_release("sglang-0.5.23"), nullptr);
+  EXPECT_EQ(find_release("sglang-0.5.23")->engine, Engine::kSglang);
+  EXPECT_EQ(find_release("0.5.23"), nullptr);
+  EXPECT_EQ(find_release("sglang-0.33.0"), nullptr);
+  EXPECT_EQ(nearest_release("sglang-0.5.21").name, "sglang-0.5.20");
+  EXPECT_TRUE(is_newer_release("sglang-0.6.0"));
+  EXPECT_FALSE(is_newer_release("sglang-0.5.1"));
+  EXPECT_EQ(release_before(*releases_of(Engine::kSglang).front()), nullptr);
 }
 
 // A deployment has these packages where only the machine is known.

@@ -255,6 +255,13 @@ void add_checkpoints(std::string& out, const RuleSet& rules) {
   }
 }
 
+// ", padding of scales 127 and 0"
+std::string fills(const RoundingRow& row) {
+  if (!row.hidden_fill || !row.intermediate_fill) return "";
+  return fmt::format(", padding of scales {} and {}", std::to_integer<int>(*row.hidden_fill),
+                     std::to_integer<int>(*row.intermediate_fill));
+}
+
 void add_sizes(std::string& out, const RuleSet& rules) {
   out += "\n[quant settings]\n";
   for (const KernelSettingsRow& row : by_backend(rules.kernel_settings)) {
@@ -277,8 +284,13 @@ void add_sizes(std::string& out, const RuleSet& rules) {
   }
   line(out, "else {}", refusal(rules.all2all_hidden_refusal));
   for (const RoundingRow& row : rules.rounding) {
-    line(out, "{}: H {}, I {}", row.when.text.empty() ? "otherwise" : row.when.text,
-         row.hidden_multiple, row.intermediate_multiple);
+    line(out, "{}{}: H {}, I {}{}", row.when.text.empty() ? "otherwise" : row.when.text,
+         row.method.empty() ? "" : fmt::format(" ({})", row.method), row.hidden_multiple,
+         row.intermediate_multiple, fills(row));
+  }
+  for (const ParameterNameRow& row : rules.parameter_names) {
+    line(out, "{} of {}{} is {}", row.in_blob, row.method,
+         row.except ? fmt::format(" (not with {})", backend_name(*row.except)) : "", row.in_engine);
   }
   for (const LeastSliceRow& row : rules.least_slices) {
     line(out, "{}{}: at least {} rows of I a rank{}", row.text,
@@ -291,7 +303,8 @@ void add_sizes(std::string& out, const RuleSet& rules) {
 
 std::string rule_set_text(const RuleSet& rules) {
   std::string out;
-  line(out, "{}: vLLM {}; {}", rules.name, rules.commit, pins_text(rules.pins));
+  line(out, "{}: {} {}; {}", rules.name, engine_title(rules.engine), or_none(rules.commit),
+       pins_text(rules.pins));
   add_names(out, rules);
   add_classes(out, rules);
   add_selection(out, rules);

@@ -20,6 +20,7 @@ Assembly assembly_of(ExpertMatrix stored, ExpertMatrix loaded) {
   return {.stored = stored,
           .loaded = loaded,
           .fill = std::byte{0},
+          .tails = {},
           .rects = {{0, 0, stored.rows, stored.row_bytes, 0}}};
 }
 

@@ -184,7 +184,8 @@ _LAYER = _object(
         ("files", _objects(_object(("file", _plain_name), ("tensors", _size))))), None))
 _MANIFEST = _object(
     ("format", _text), ("format_version", _size), ("tool_version", _text), ("revision", _text),
-    ("vllm_commit", _text), ("layout", _text), ("kernel_library", _some_text, None),
+    ("vllm_commit", _text, None), ("engine", _one_of(frozenset({"sglang"})), None),
+    ("parameter_names", _sorted_map(_text), None), ("layout", _text), ("kernel_library", _some_text, None),
     ("decision", _object(
         ("backend", _or_null(_one_of(BACKENDS))), ("experts_class", _some_text, None),
         ("forced", _flag), ("trace", _trace), ("notes", _list_of(str)))),
@@ -204,6 +205,7 @@ _MANIFEST = _object(
     ("model", _object(
         ("style", _one_of(_STYLES)), ("loader", _one_of(_LOADERS)),
         ("w13_order", _one_of(frozenset({"interleaved", "halves"}))), ("scale_fill", _size),
+        ("hidden_scale_fill", _size, None),
         ("bias_dtype", _one_of(_DTYPES)), ("all_layers", _flag))),
     ("layers", _objects(_LAYER)),
     ("rest", _objects(_object(("file", _plain_name), ("size", _size), ("xxh3_128", _checksum)), 1),

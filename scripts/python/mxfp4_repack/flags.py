@@ -14,6 +14,7 @@ Settings = Union[str, Sequence[str], Mapping[str, Union[str, int]]]
 
 
 class RevisionFlags(TypedDict, total=False):
+    engine: str
     revision: str
 
 
@@ -24,6 +25,7 @@ class TargetFlags(RevisionFlags, total=False):
     platform: str
     target: Path
     moe_backend: str
+    moe_runner_backend: str
     backend: str
     family: str
     selector: str
@@ -41,6 +43,7 @@ class TargetFlags(RevisionFlags, total=False):
     dp_size: int
     pcp_size: int
     all2all_backend: str
+    moe_a2a_backend: str
     enable_expert_parallel: bool
     enable_eplb: bool
     num_redundant_experts: int
