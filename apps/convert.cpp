@@ -13,6 +13,7 @@
 #include "apps/told_facts.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
+#include "formats/decision/also_serves.hpp"
 #include "formats/os/file.hpp"
 #include "formats/output/inputs_in_output.hpp"
 #include "formats/output/unfinished.hpp"
@@ -192,7 +193,7 @@ double run_repack(Repack& repack, const std::filesystem::path& output, const Con
 
 int run_convert(const ConvertOptions& options, const Console& console) {
   check_flags(options);
-  const RepackOptions repack_as = repack_options(options);
+  RepackOptions repack_as = repack_options(options);
   ConversionRequest request = request_from(options.deployment);
   report_told_facts(options.deployment, *request.rules, console);
   request.stop_at_loaded = options.emit == "loaded";
@@ -213,6 +214,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   require_conversion(conversion);
 
   // Plan every file, tensor and offset. Nothing is written until here.
+  repack_as.also_serves = also_serves(request, conversion, checkpoint);
   RepackPlan plan = plan_repack(checkpoint, conversion, repack_as);
   for (const std::string& warning : plan.warnings) console.warn(warning);
   // From here on a signal leaves no half-made file, and --resume can go on after it.

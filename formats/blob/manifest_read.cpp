@@ -396,6 +396,7 @@ Manifest manifest_from_json(const JsonFields& object) {
   read_engine(object, manifest);
   manifest.layout = object.string("layout");
   manifest.kernel_library = object.string_or("kernel_library", "");
+  if (object.has("also_serves")) manifest.also_serves = string_map(object.object("also_serves"));
   manifest.decision = read_decision(object.object("decision"));
   manifest.decision.revision = manifest.revision;
   manifest.target = read_target(object.object("target"));

@@ -260,6 +260,7 @@ Json manifest_to_json(const Manifest& manifest) {
   }
   json["layout"] = manifest.layout;
   set_unless_empty(json, "kernel_library", manifest.kernel_library);
+  if (!manifest.also_serves.empty()) json["also_serves"] = manifest.also_serves;
   json["decision"] = to_json(manifest.decision);
   json["target"] = to_json(manifest.target);
   json["deployment"] = to_json(manifest.parallel);

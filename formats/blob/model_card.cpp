@@ -12,6 +12,7 @@
 #include "lib/core/error.hpp"
 #include "lib/core/human_bytes.hpp"
 #include "lib/core/parallel_text.hpp"
+#include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -61,6 +62,12 @@ std::string facts(const std::vector<Manifest>& manifests) {
   out += row("machine",
              cell(fmt::format("{} {}", platform_name(first.target.platform), first.target.arch)));
   out += row(fmt::format("rules of {}", engine_title(first.engine)), cell(first.revision));
+  for (const auto& [release, backend] : first.also_serves) {
+    const bool vllm = engine_of_revision(release) == Engine::kVllm;
+    out += row("also serves",
+               cell(fmt::format("{}, {} {}", release,
+                                vllm ? "--moe-backend" : "--moe-runner-backend", backend)));
+  }
   if (!first.kernel_library.empty()) out += row("kernel library", cell(first.kernel_library));
   out += row("ranks", fmt::format("{} ({})", first.rank.num_ranks, parallel_text(first.parallel)));
   out += row("layers", fmt::format("{}", first.layers.size()));

@@ -64,6 +64,7 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
       parameter_names(*conversion.rules, conversion.caller, conversion.target.backend);
   manifest.layout = layout == nullptr ? kLoadedLayoutId : layout->id;
   if (layout != nullptr) manifest.kernel_library = layout->kernel_library;
+  manifest.also_serves = options.also_serves;
   manifest.decision = conversion.decision;
   manifest.target = conversion.target;
   manifest.parallel = conversion.deployment.parallel;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct RepackOptions {
   std::optional<Shard> shard{};  // only this part of the layers; shard 0 also copies the rest
   RunLimits limits{};
   ReadBack read_back = ReadBack::kNo;  // of every file that is written
+  std::map<std::string, std::string> also_serves{};  // of the manifest
 };
 
 // Every file that will be written, and where.

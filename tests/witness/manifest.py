@@ -186,6 +186,7 @@ _MANIFEST = _object(
     ("format", _text), ("format_version", _size), ("tool_version", _text), ("revision", _text),
     ("vllm_commit", _text, None), ("engine", _one_of(frozenset({"sglang"})), None),
     ("parameter_names", _sorted_map(_text), None), ("layout", _text), ("kernel_library", _some_text, None),
+    ("also_serves", _sorted_map(_text), None),
     ("decision", _object(
         ("backend", _or_null(_one_of(BACKENDS))), ("experts_class", _some_text, None),
         ("forced", _flag), ("trace", _trace), ("notes", _list_of(str)))),
