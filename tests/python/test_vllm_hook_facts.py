@@ -280,6 +280,15 @@ class Facts(FallBack):
                      "vllm-2026-05-18", (model, blob),
                      environment={"MXFP4_REPACK_VERIFY": "none"})
 
+    def test_blob_of_another_engine(self):
+        """Whose rules vLLM's code cannot be known by: without a proof by the first layer it is refused."""
+        case = golden("flashinfer_trtllm_mxfp4_mxfp8/gpt_oss*")
+        with mock.patch.dict(hook_env.REVISIONS, sglang="sglang-0.5.23"):
+            made = make_blob(case, "sglang")
+        self.refused("code of vLLM's converters: the blob has sglang-0.5.23, vLLM has "
+                     "vllm-2026-05-18", made, case=case,
+                     environment={"MXFP4_REPACK_VERIFY": "none"})
+
     def test_unknown_code_of_vllm(self):
         self.refused("code of no known revision", known=False,
                      environment={"MXFP4_REPACK_VERIFY": "none"})

@@ -8,9 +8,9 @@ from hook_env import PREFIX, SLOTS, World, golden, make_blob, torch, versions
 
 
 class Verification(unittest.TestCase):
-    def run_verified(self, case, mode, damage=None, **environment):
+    def run_verified(self, case, mode, damage=None, made_for="seed", **environment):
         """World after a conversion of the right raw experts; vLLM makes the golden ones."""
-        made = make_blob(case)
+        made = make_blob(case, made_for)
         world = World(blob=made[1], model=made[0], MXFP4_REPACK_VERIFY=mode, **environment)
         with world, versions("seed"):
             world.start()
@@ -76,6 +76,17 @@ class Verification(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "w13_weight: 1 of"):
             self.run_verified(golden(self.CASES[0]), "all", damage="w13_weight",
                               MXFP4_REPACK_STRICT="1")
+
+    def test_blob_of_another_engine_is_compared(self):
+        """SGLang's rules are none of vLLM's: by default the first layer has to prove the blob."""
+        case = golden("flashinfer_trtllm_mxfp4_mxfp8/gpt_oss*")
+        with mock.patch.dict(hook_env.REVISIONS, sglang="sglang-0.5.23"):
+            world = self.run_verified(case, None, made_for="sglang")
+            self.assertEqual(world.outcome, ([], [PREFIX]))
+            self.assertIn("equals", world.messages.text(logging.INFO)[-1])
+            world = self.run_verified(case, None, "w2_weight_scale", made_for="sglang")
+            (message,) = world.messages.text(logging.ERROR)
+            self.assertIn("w2_weight_scale: 1 of ", message)
 
     def test_first_layer_decides(self):
         """Unknown code of vLLM: the first layer is compared, the next ones come from the blob."""
