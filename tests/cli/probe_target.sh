@@ -31,6 +31,21 @@ probe PYTHONPATH=fake >fake.json
 grep -q '"vllm": "0.32.0"' fake.json || fail 'the build of vLLM for CPUs was not found'
 rm -r fake
 
+# SGLang's release is a member of its own, and one that --target takes; where both are installed vLLM is reported.
+mkdir -p fake/sglang-0.5.23.dist-info
+printf 'Metadata-Version: 2.1\nName: sglang\nVersion: 0.5.23\n' >fake/sglang-0.5.23.dist-info/METADATA
+probe PYTHONPATH=fake SGLANG_USE_AITER=1 >fake.json
+grep -q '"sglang": "0.5.23"' fake.json || fail 'SGLang was not found'
+grep -q '"SGLANG_USE_AITER": "1"' fake.json || fail 'a variable of SGLang was not reported'
+expect_exit 0 "$BIN" explain "$TESTDATA/ingest/gptoss_hf" --target fake.json --arch sm100 --platform cuda --json
+grep -q '"revision": "sglang-0.5.23"' stdout || fail 'the rules are not those of the installed release'
+mkdir -p fake/vllm-0.33.0.dist-info
+printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.33.0\n' >fake/vllm-0.33.0.dist-info/METADATA
+probe PYTHONPATH=fake >fake.json
+grep -q '"vllm": "0.33.0"' fake.json || fail 'vLLM was not found beside SGLang'
+grep -q sglang fake.json && fail 'two engines were reported'
+rm -r fake
+
 mkdir -p fake/torch fake/flashinfer fake/humming fake/vllm/third_party/deep_gemm
 cat >fake/torch/__init__.py <<'PY'
 class version: hip = None
