@@ -6,7 +6,7 @@
 namespace mxfp4 {
 namespace {
 
-constexpr std::array<std::string_view, 129> kSilu = {"AXK1ForCausalLM",
+constexpr std::array<std::string_view, 133> kSilu = {"AXK1ForCausalLM",
                                                      "AfmoeForCausalLM",
                                                      "AliceAIForCausalLM",
                                                      "AriaForConditionalGeneration",
@@ -75,10 +75,14 @@ constexpr std::array<std::string_view, 129> kSilu = {"AXK1ForCausalLM",
                                                      "HunYuanDenseV1ForCausalLM",
                                                      "HunYuanMoEV1ForCausalLM",
                                                      "HunYuanVLForConditionalGeneration",
+                                                     "InklingForCausalLM",
+                                                     "InklingForConditionalGeneration",
                                                      "InklingMTPModel",
                                                      "InternS1ProForConditionalGeneration",
                                                      "InternS2MobiusMTP",
                                                      "InternS2PreviewForConditionalGeneration",
+                                                     "JambaForCausalLM",
+                                                     "JambaForSequenceClassification",
                                                      "K2HorizonForCausalLM",
                                                      "KimiK25ForConditionalGeneration",
                                                      "KimiVLForConditionalGeneration",

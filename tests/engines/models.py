@@ -28,12 +28,19 @@ def name_of(node):
 
 
 class Module:
-    """One file: its classes, what it imports from other models, and the calls that each class makes."""
+    """One file: its classes, its functions and values at the top, and what it imports from other models."""
 
     def __init__(self, name, path, site):
-        self.file, self.classes, self.imports = os.path.relpath(path, site), {}, {}
+        self.file, self.classes, self.imports, self.others = os.path.relpath(path, site), {}, {}, {}
         tree = ast.parse(open(path, encoding="utf-8").read())
         parts = name.split(".") if path.endswith("__init__.py") else name.split(".")[:-1]
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                self.others[node.name] = node
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Name):
+                        self.others[target.id] = node.value
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 self.classes[node.name] = node
@@ -78,18 +85,30 @@ class Modules:
             return [(module, name)]
         return [found for origin in here.imports.get(name, ()) for found in self.find(*origin, seen | {(module, name)})]
 
+    def nodes(self, key):
+        """The syntax of a class, and of what it names at the top of its own file."""
+        module = self.get(key[0])
+        waiting, seen = [module.classes[key[1]]], set()
+        while waiting:
+            for node in ast.walk(waiting.pop()):
+                yield node
+                name = name_of(node)
+                if isinstance(node, ast.Name) and name in module.others and name not in seen:
+                    seen.add(name)
+                    waiting.append(module.others[name])
+
     def look(self, key):
         """Classes that a class names, or whose architecture it names to the registry, and its makers' calls."""
         if key not in self.named:
             names, others, made = {}, [], []
-            for node in ast.walk(self.get(key[0]).classes[key[1]]):
+            for node in self.nodes(key):
                 if isinstance(node, (ast.Name, ast.Attribute)):
                     names[name_of(node)] = None
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in self.registry:
                     others += self.find(*self.registry[node.value])
                 elif isinstance(node, ast.Call) and name_of(node.func) in MAKERS:
                     made.append({k.arg: ast.unparse(k.value) for k in node.keywords if k.arg in KEPT})
-            others += [found for name in names if name[:1].isupper() and name not in MAKERS for found in self.find(key[0], name)]
+            others += [found for name in names if name.lstrip("_")[:1].isupper() and name not in MAKERS for found in self.find(key[0], name)]
             self.named[key], self.called[key] = others, made
         return self.named[key], self.called[key]
 
