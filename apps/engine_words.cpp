@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "apps/engine_names.hpp"
+
 namespace mxfp4 {
 namespace {
 
@@ -26,6 +28,9 @@ constexpr std::string_view kDataParallel =
     "no influence by itself: --dp-size is the number of data-parallel ranks";
 constexpr std::string_view kOtherFormats =
     "no influence: it is for experts of other formats than MXFP4";
+constexpr std::string_view kUnknownFlag =
+    "a flag of the engine; leave it out: the rules do not know what it does";
+constexpr std::string_view kGone = "no influence: no release from 0.25.1 on reads it";
 constexpr std::string_view kComputing =
     "no influence: it counts while the engine computes, when the weights have their layout";
 
@@ -67,6 +72,16 @@ constexpr std::array kFlags = {
     EngineWord{"--safetensors-load-strategy", kReaders, true},
     EngineWord{"--download-dir", kReaders, true},
     EngineWord{"--model-loader-extra-config", kReaders, true},
+    EngineWord{"--enable-dbo", kUnknownFlag},
+    EngineWord{"--ubatch-size", kUnknownFlag},
+    EngineWord{"--enable-elastic-ep", kUnknownFlag},
+    EngineWord{"--enable-hc-sp", kUnknownFlag},
+    EngineWord{"--model-impl", kUnknownFlag},
+    EngineWord{"--performance-mode", kUnknownFlag},
+    EngineWord{"--additional-config", kUnknownFlag},
+    EngineWord{"--config", kUnknownFlag},
+    EngineWord{"--expert-placement-strategy", "--expert-placement says it"},
+    EngineWord{"--model", "the checkpoint is the first argument"},
     EngineWord{"--linear-backend", kServing, true},
     EngineWord{"--attention-backend", kServing, true},
     EngineWord{"--attention-config", kServing, true},
@@ -115,6 +130,14 @@ constexpr std::array kVariables = {
     EngineWord{"VLLM_ROCM_USE_AITER_MOE_SITUV2",
                "before vLLM 0.31.0 VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1 asks for a8w4"},
     EngineWord{"VLLM_PP_LAYER_PARTITION", kStages, true},
+    EngineWord{"VLLM_USE_V1", kGone, true},
+    EngineWord{"VLLM_ATTENTION_BACKEND", kGone, true},
+    EngineWord{"VLLM_USE_TRITON_FLASH_ATTN", kGone, true},
+    EngineWord{"VLLM_ROCM_USE_AITER_TRITON_BF16_GEMM", kGone, true},
+    EngineWord{"VLLM_V1_USE_PREFILL_DECODE_ATTENTION", kGone, true},
+    EngineWord{"VLLM_USE_TRTLLM_ATTENTION", kGone, true},
+    EngineWord{"VLLM_USE_TRTLLM_CONTEXT_ATTENTION", kGone, true},
+    EngineWord{"VLLM_FLASH_ATTN_VERSION", kGone, true},
     EngineWord{"VLLM_DP_SIZE", kDataParallel, true},
     EngineWord{"VLLM_DP_RANK", kDataParallel, true},
     EngineWord{"VLLM_DP_RANK_LOCAL", kDataParallel, true},
@@ -144,6 +167,16 @@ constexpr std::array kVariables = {
     EngineWord{"VLLM_DEEP_GEMM_WARMUP", kComputing, true},
 };
 
+// Variables of programs that the engine uses, by their beginnings.
+constexpr std::array<std::string_view, 15> kForeign = {
+    "NCCL_",  "RCCL_", "GLOO_",    "UCX_", "NVSHMEM_",    "OMP_", "HF_",         "HSA_",
+    "TORCH_", "CUDA_", "PYTORCH_", "HIP_", "TOKENIZERS_", "RAY_", "SAFETENSORS_"};
+constexpr EngineWord kForeignWord{
+    "", "no influence: no part of the engine that chooses or converts experts reads it", true};
+
+// For the names of engine_names.hpp.
+constexpr EngineWord kServed{"", kServing, true};
+
 constexpr std::array kMoeBackends = {
     EngineWord{
         "deep_gemm_amxf4_mega_moe",
@@ -158,8 +191,18 @@ const EngineWord* find_word(std::span<const EngineWord> table, std::string_view 
 
 }  // namespace
 
-const EngineWord* engine_flag(std::string_view name) { return find_word(kFlags, name); }
-const EngineWord* engine_variable(std::string_view name) { return find_word(kVariables, name); }
+const EngineWord* engine_flag(std::string_view name) {
+  const EngineWord* word = find_word(kFlags, name);
+  return word == nullptr && is_serving_flag(name) ? &kServed : word;
+}
+
+const EngineWord* engine_variable(std::string_view name) {
+  if (const EngineWord* word = find_word(kVariables, name)) return word;
+  if (is_serving_variable(name)) return &kServed;
+  const auto begins = [&](std::string_view start) { return name.starts_with(start); };
+  return std::ranges::any_of(kForeign, begins) ? &kForeignWord : nullptr;
+}
+
 const EngineWord* engine_moe_backend(std::string_view name) {
   return find_word(kMoeBackends, name);
 }

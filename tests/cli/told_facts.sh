@@ -16,8 +16,8 @@ wrong() {
 }
 wrong "--env: no rule looks at 'VLLM_MXFP4_USE_MARLINN'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
   --env VLLM_MXFP4_USE_MARLINN=1
-wrong "--env: no rule looks at 'CUDA_VISIBLE_DEVICES'$" 'leave it out: the rules do not know what it does$' \
-  --env CUDA_VISIBLE_DEVICES=0
+wrong "--env: no rule looks at 'VLLM_NO_SUCH_SWITCH'$" 'leave it out: the rules do not know what it does$' \
+  --env VLLM_NO_SUCH_SWITCH=0
 wrong "--env: no rule looks at 'vllm_mxfp4_use_marlin'$" 'did you mean VLLM_MXFP4_USE_MARLIN\?$' \
   --env vllm_mxfp4_use_marlin=1
 # The engine's own variables, of which the answer is known.
