@@ -145,6 +145,27 @@ const Machine* find_one(std::string_view text) {
   return nullptr;
 }
 
+// A CPU by its family's name, whatever the model: "AMD EPYC 9654", "Graviton4". Null for others, and where
+// another machine is named beside it.
+const Machine* by_cpu_family(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kX86 = {"epyc", "xeon", "ryzen", "threadripper"};
+  constexpr std::array<std::string_view, 5> kArm = {"graviton", "altra", "cobalt", "axion",
+                                                    "neoverse"};
+  const std::vector<std::string> words = words_of(text);
+  const auto has = [&](const auto& families) {
+    return std::ranges::any_of(words, [&](const std::string& word) {
+      return std::ranges::any_of(families, [&](auto family) { return word.starts_with(family); });
+    });
+  };
+  const auto other = [](const std::string& word) {
+    const Machine* machine = find_one(word);
+    return word == "ai" || (machine != nullptr && machine->platform != kCpu);
+  };
+  if (std::ranges::any_of(words, other)) return nullptr;
+  if (has(kX86)) return by_arch("x86_64");
+  return has(kArm) ? by_arch("aarch64") : nullptr;
+}
+
 }  // namespace
 
 std::span<const Machine> machines() {
@@ -183,7 +204,9 @@ std::span<const Machine> machines() {
       {"gfx942", kRocm, {"MI300X", "MI300A", "MI300", "MI308X", "MI325X", "CDNA3", "CDNA 3"}},
       {"gfx950", kRocm, {"MI355X", "MI350X", "MI350", "MI355", "CDNA4", "CDNA 4"}},
       {"gfx1030", kRocm, {"RX 6900 XT", "RX 6800 XT", "RX 6800", "PRO W6800"}},
-      {"gfx1100", kRocm, {"RX 7900 XTX", "RX 7900 XT", "PRO W7900", "PRO W7800", "RDNA3"}},
+      {"gfx1100",
+       kRocm,
+       {"RX 7900 XTX", "RX 7900 XT", "PRO W7900", "PRO W7800", "W7900", "W7800", "RDNA3"}},
       {"gfx1101", kRocm, {"RX 7800 XT", "RX 7700 XT", "PRO W7700"}},
       {"gfx1102", kRocm, {"RX 7600"}},
       {"gfx1150", kRocm, {"Strix Point", "890M"}},
@@ -210,7 +233,8 @@ std::span<const Machine> machines() {
 const Machine* find_machine(std::string_view text) {
   if (const Machine* one = find_one(text)) return one;
   const CountedName counted = split_count(text);
-  return counted.count.empty() ? nullptr : find_one(counted.name);
+  if (const Machine* one = counted.count.empty() ? nullptr : find_one(counted.name)) return one;
+  return by_cpu_family(text);
 }
 
 std::string_view machine_count(std::string_view text) {

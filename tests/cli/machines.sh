@@ -32,11 +32,15 @@ for arch, names in takes.items():
         many = "; --tp-size says how many of them serve" if name in COUNTED else ""
         assert got.stderr.startswith(f"mxfp4-repack: --arch {name}: taken as {arch}{many}\n"), (name, got.stderr)
 # A name that does not say whether the CPU has AMX does not claim it.
-for name in "x86_64", "amd64", "EPYC", "Xeon":
+for name in "x86_64", "amd64", "EPYC", "Xeon", "AMD EPYC 9654", "Xeon 6980P", "Intel Xeon Platinum 8480C", "Ryzen 9 7950X":
     got = run(name)
     assert json.loads(got.stdout)["deployment"]["arch"] == "x86_64-avx512", (name, got)
     note = f"mxfp4-repack: --arch {name}: taken as x86_64-avx512; --arch x86_64-amx if it has AMX\n"
     assert got.stderr.startswith(note), (name, got.stderr)
+for name in "Graviton4", "Altra Q80", "Neoverse V2":
+    assert json.loads(run(name).stdout)["deployment"]["arch"] == "aarch64", name
+for name in "EPYC 9654 H100", "H100 Xeon", "Ryzen AI 9 HX 370":
+    assert run(name).returncode == 2, name  # which of the two is not said
 for name, code in ("EPYC", 4), ("x86_64-amx", 0):
     got = subprocess.run([BIN, "explain", "--arch", name, "--revision", "0.33.0"], capture_output=True, text=True)
     assert got.returncode == code, (name, got)
