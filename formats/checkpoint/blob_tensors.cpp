@@ -184,7 +184,9 @@ LayerDims whole_dims(const ManifestLayer& layer) {
   const PublishedLayer& published = *layer.published;
   LayerDims dims{published.experts, layer.hidden_size, published.intermediate_size};
   if (published.experts == 0) {
-    const Shape& shape = published.tensors.front().spec.shape;
+    // Scales may have experts and rows in one dimension; codes have the most dimensions.
+    const auto rank = [](const PublishedTensor& tensor) { return tensor.spec.shape.rank(); };
+    const Shape& shape = std::ranges::max_element(published.tensors, {}, rank)->spec.shape;
     dims.num_experts = shape.rank() == 0 ? 0 : shape[0];
   }
   in_context(layer.prefix, [&] { LoadedSpec{dims, {}, false}.check(); });
@@ -234,6 +236,8 @@ BlobTensors describe_blob_tensors(const fs::path& path, const std::vector<Manife
   BlobTensors out;
   out.model.loader = first.loader;
   out.model.order = first.order;
+  out.model.alternating =
+      first.style != style_name(Style::kLoaded) && first.loader == Loader::kInklingStacked;
   out.model.scale_fill = first.scale_fill;
   out.model.bias_dtype = first.bias_dtype;
   for (size_t i = 0; i < first.layers.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/load/style_rows.hpp"
 #include "lib/oracle/model_classes.hpp"
 
 namespace mxfp4 {
@@ -23,12 +25,28 @@ using Json = nlohmann::ordered_json;
 
 constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 // The keys under which models state a size, in the order of preference.
-constexpr std::array<std::string_view, 3> kExperts = {"num_local_experts", "n_routed_experts",
-                                                      "num_experts"};
+constexpr std::array<std::string_view, 4> kExperts = {"num_local_experts", "n_routed_experts",
+                                                      "num_experts", "moe_num_experts"};
 // Kimi-K3's routed experts lie between two latent projections.
-constexpr std::array<std::string_view, 2> kHidden = {"routed_expert_hidden_size", "hidden_size"};
-constexpr std::array<std::string_view, 2> kIntermediate = {"moe_intermediate_size",
-                                                           "intermediate_size"};
+constexpr std::array<std::string_view, 3> kHidden = {"routed_expert_hidden_size", "hidden_size",
+                                                     "d_model"};
+constexpr std::array<std::string_view, 5> kIntermediate = {
+    "moe_intermediate_size", "expert_intermediate_size", "expert_ffn_hidden_size",
+    "expert_hidden_dim", "intermediate_size"};
+constexpr std::array<std::string_view, 3> kLayerCount = {"num_hidden_layers", "num_layers",
+                                                         "n_layers"};
+// vLLM 0.33.0, config/speculative.py: each model class asks for one of these.
+constexpr std::array<std::string_view, 4> kDraftLayers = {
+    "num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers"};
+constexpr std::array<std::string_view, 7> kTopK = {"num_experts_per_tok",
+                                                   "experts_per_token",
+                                                   "num_experts_per_token",
+                                                   "top_k_experts",
+                                                   "moe_topk",
+                                                   "moe_top_k",
+                                                   "moe_k"};
+constexpr std::array<std::string_view, 2> kDraftExperts = {"dspark_n_routed_experts",
+                                                           "mtp_num_experts"};
 
 // The fields of a model. The fields of text_config, if there is one, come before the outer
 // object.
@@ -51,11 +69,16 @@ class Fields {
     return nullptr;
   }
 
-  // Some models give a list with one entry a layer: it counts as absent.
+  // Some models give a list with one entry a layer: it counts as absent unless all are the same.
   [[nodiscard]] std::optional<int64_t> size(std::string_view key) const {
     const Json* value = find(key);
-    if (value == nullptr || value->is_array()) return std::nullopt;
-    return to_size(*value, key);
+    if (value == nullptr || !value->is_array()) {
+      return value == nullptr ? std::nullopt : std::optional(to_size(*value, key));
+    }
+    const auto other = [&](const Json& entry) { return entry != value->front(); };
+    if (value->empty() || std::ranges::any_of(*value, other)) return std::nullopt;
+    return value->front().is_number_unsigned() ? std::optional(to_size(value->front(), key))
+                                               : std::nullopt;
   }
 
   [[nodiscard]] std::string text(std::string_view key) const {
@@ -93,10 +116,9 @@ template <size_t N>
 std::optional<int64_t> first_size(const Fields& fields, const std::array<std::string_view, N>& keys,
                                   std::string& used) {
   for (const std::string_view key : keys) {
-    const auto size = fields.size(key);
-    if (!size) continue;
+    if (fields.find(key) == nullptr) continue;
     used = key;
-    return size;
+    return fields.size(key);  // empty for a list of several sizes: the next key states another one
   }
   return std::nullopt;
 }
@@ -141,6 +163,67 @@ std::vector<int64_t> limited_layers(const Fields& fields) {
   return layers;
 }
 
+// The layers of a list, of its text "3,4,5", of a flag for each layer, or of a pattern whose letter E is a
+// layer of experts.
+std::optional<std::vector<int64_t>> stated_moe_layers(const Fields& fields) {
+  std::vector<int64_t> layers;
+  if (const Json* list = fields.find("moe_layers"); list != nullptr && list->is_array()) {
+    for (const Json& layer : *list) layers.push_back(Fields::to_size(layer, "moe_layers"));
+    return layers;
+  }
+  if (const std::string text = fields.text("moe_layers_enum"); !text.empty()) {
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      if (const auto layer = parse_index(std::string_view(text).substr(at, end - at))) {
+        layers.push_back(*layer);
+      }
+      at = end + 1;
+    }
+    return layers;
+  }
+  if (const Json* flags = fields.find("moe_layer_freq"); flags != nullptr && flags->is_array()) {
+    for (size_t i = 0; i < flags->size(); ++i) {
+      if ((*flags)[i] == 1) layers.push_back(static_cast<int64_t>(i));
+    }
+    return layers;
+  }
+  if (const std::string pattern = fields.text("hybrid_override_pattern"); !pattern.empty()) {
+    for (size_t i = 0; i < pattern.size(); ++i) {
+      if (pattern[i] == 'E') layers.push_back(static_cast<int64_t>(i));
+    }
+    return layers;
+  }
+  return std::nullopt;
+}
+
+// The same where the config counts: from `first` to `last`, every `step`-th one.
+std::optional<std::vector<int64_t>> listed_moe_layers(const Fields& fields,
+                                                      std::optional<int64_t> count) {
+  if (auto stated = stated_moe_layers(fields)) return stated;
+  constexpr int64_t kMost = 1 << 12;
+  if (!count || *count > kMost) return std::nullopt;
+  int64_t first = 0;
+  int64_t last = *count - 1;
+  int64_t step = 1;
+  if (const auto period = fields.size("expert_layer_period")) {  // Jamba
+    step = *period;
+    first = fields.size("expert_layer_offset").value_or(0);
+  } else if (const auto interleaved = fields.size("interleave_moe_layer_step")) {  // Llama 4
+    step = *interleaved;
+    first = step - 1;
+  } else if (const auto interval = fields.size("moe_layer_interval")) {  // ERNIE
+    step = *interval;
+    first = fields.size("moe_layer_start_index").value_or(0);
+    last = std::min(last, fields.size("moe_layer_end_index").value_or(last));
+    if (step > 0) first = (first + step) / step * step - 1;  // those whose next number it divides
+  } else {
+    return std::nullopt;
+  }
+  std::vector<int64_t> layers;
+  for (int64_t layer = first; step > 0 && layer <= last; layer += step) layers.push_back(layer);
+  return layers;
+}
+
 // A number of heads. Configs whose layers differ have a list there, from which nothing is taken.
 std::optional<int64_t> read_heads(const Fields& fields, const char* key) {
   const Json* value = fields.find(key);
@@ -152,19 +235,24 @@ void read_fields(const Fields& fields, ModelConfig& config) {
   config.hidden_size = first_size(fields, kHidden, config.hidden_size_key);
   config.intermediate_size = first_size(fields, kIntermediate, config.intermediate_size_key);
   config.num_experts = first_size(fields, kExperts, config.num_experts_key);
-  config.draft_experts = fields.size("dspark_n_routed_experts");
+  config.draft_experts = first_size(fields, kDraftExperts, config.draft_experts_key);
   if (config.draft_experts == 0) config.draft_experts.reset();  // as the rest
   config.least_slice = fields.size("min_moe_intermediate_per_partition");
-  config.num_hidden_layers = fields.size("num_hidden_layers");
+  std::string ignored;
+  config.num_hidden_layers = first_size(fields, kLayerCount, ignored);
   config.num_attention_heads = read_heads(fields, "num_attention_heads");
   if (fields.find("kv_lora_rank") == nullptr) {
     config.num_key_value_heads = read_heads(fields, "num_key_value_heads");
+    const auto groups = read_heads(fields, "num_attention_groups");  // Step 3.5
+    if (!config.num_key_value_heads) config.num_key_value_heads = groups;
   }
-  config.num_nextn_predict_layers = fields.size("num_nextn_predict_layers");
-  if (fields.find("dspark_block_size") != nullptr || config.draft_experts) {
+  config.num_nextn_predict_layers = first_size(fields, kDraftLayers, ignored);
+  const bool own_experts = config.draft_experts && fields.size("dspark_n_routed_experts");
+  if (fields.find("dspark_block_size") != nullptr || own_experts) {
     config.draft_stages = fields.size("n_mtp_layers").value_or(3);
   }
   config.first_k_dense_replace = fields.size("first_k_dense_replace");
+  if (!config.first_k_dense_replace) config.first_k_dense_replace = fields.size("dense_mlp_idx");
   config.moe_layer_freq = fields.size("moe_layer_freq");
   config.decoder_sparse_step = fields.size("decoder_sparse_step");
   if (const Json* only = fields.find("mlp_only_layers"); only != nullptr && only->is_array()) {
@@ -172,8 +260,9 @@ void read_fields(const Fields& fields, ModelConfig& config) {
       config.mlp_only_layers.push_back(Fields::to_size(layer, "mlp_only_layers"));
     }
   }
-  config.num_experts_per_tok = fields.size("num_experts_per_tok");
-  if (!config.num_experts_per_tok) config.num_experts_per_tok = fields.size("experts_per_token");
+  config.moe_layers = listed_moe_layers(fields, config.num_hidden_layers);
+  config.ungated_experts = fields.find("mlp_hidden_act") != nullptr;
+  config.num_experts_per_tok = first_size(fields, kTopK, ignored);
   config.num_shared_experts = shared_experts(fields);
   config.n_group = fields.size("n_group");
   config.num_hash_layers = fields.size("num_hash_layers");

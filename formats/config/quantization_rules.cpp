@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "formats/config/quantization_exclusions.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 
@@ -153,6 +154,9 @@ std::string group_refusal(const Json& group, const std::string& where) {
   const Json& weights = member(group, "weights");
   if (!weights.is_object()) return refuse(where, "weights", weights, "an object");
   const std::string at = where + ".weights";
+  if (is_text(member(weights, "strategy"), "tensor_group")) {
+    return fmt::format("{}.strategy: tensor_group: NVFP4; {}", at, kOnlyMxfp4);
+  }
   if (member(weights, "num_bits") != 4) {
     return refuse(at, "num_bits", member(weights, "num_bits"), "4");
   }
@@ -329,15 +333,15 @@ void read_fp8(const QuantizationJson& text, Quantization& method) {
 
 void read_auto_round(const QuantizationJson& text, Quantization&) {
   const Json& root = *text.quantization;
+  const Json& type = member(root, "data_type");
+  if (!type.is_string() || type.get_ref<const std::string&>().find("mx_fp") == std::string::npos) {
+    throw Error::input(refuse(text.where, "data_type", type, "mx_fp: other weights are not MXFP4"));
+  }
   if (member(root, "bits") != 4) {
     throw Error::input(refuse(text.where, "bits", member(root, "bits"), "4"));
   }
   if (member(root, "group_size") != 32) {
     throw Error::input(refuse(text.where, "group_size", member(root, "group_size"), "32"));
-  }
-  const Json& type = member(root, "data_type");
-  if (!type.is_string() || type.get_ref<const std::string&>().find("mx_fp") == std::string::npos) {
-    throw Error::input(refuse(text.where, "data_type", type, "mx_fp"));
   }
   const Json& packing = member(root, "packing_format");
   if (!is_text(packing, "auto_round:llm_compressor")) {
@@ -363,6 +367,8 @@ constexpr std::array kOtherQuantizations = {
     OtherQuantization{"format", "float-quantized", "FP8"},
     OtherQuantization{"format", "pack-quantized", "packed integers, as GPTQ and AWQ give"},
     OtherQuantization{"format", "int-quantized", "INT8"},
+    OtherQuantization{"quant_algo", "mixed_precision", "ModelOpt's mix of FP8, NVFP4 and MXFP8"},
+    OtherQuantization{"quant_algo", "w4a16_awq", "AWQ"},
     OtherQuantization{"quant_method", "modelopt_fp4", "NVFP4"},
     OtherQuantization{"quant_method", "modelopt_mxfp8", "MXFP8"},
     OtherQuantization{"quant_method", "mxfp8", "MXFP8"},
@@ -436,6 +442,7 @@ Quantization read_quantization(const QuantizationJson& text) {
   for (const MethodRow& row : kMethods) {
     if (row.name != method.name) continue;
     row.read(text, method);
+    method.excluded = read_exclusions(*text.quantization);
     return method;
   }
   throw Error::input(

@@ -401,6 +401,7 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
   SliceOptions options;
   options.parallel = request.deployment.parallel;
   options.placement = request.placement;
+  options.rocm = request.target.platform == Platform::kRocm;
   options.round = request.pad;
   options.backend = request.target.backend;
   if (request.config != nullptr) options.n_group = request.config->n_group;
@@ -426,9 +427,8 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
     return with_fills(slice_ranks(model, dims, options), request);
   }
   const LeastSliceRow* least =
-      request.config == nullptr
-          ? nullptr
-          : find_least_slice(rules, request.deployment.platform, *request.config);
+      request.config == nullptr ? nullptr
+                                : find_least_slice(rules, request.target.platform, *request.config);
   if (least != nullptr) {
     options.least_slice = request.config->least_slice.value_or(least->rows);
     options.least_slice_with_experts = least->with_expert_parallel;

@@ -32,7 +32,7 @@ void StoredBytes::read(const PositionedSource& source, const Assembly& assembly,
     const int64_t last = std::min(rect.to_row + rect.rows, ceil_div(end, row_bytes));
     if (last <= first) continue;
     pad(first * row_bytes);
-    if (rect.col_bytes == row_bytes && row_bytes == assembly.stored.row_bytes) {
+    if (rect.col_bytes == row_bytes && row_bytes == assembly.stored.row_bytes && rect.step == 1) {
       const int64_t from = std::max(begin, first * row_bytes);
       const int64_t until = std::min(end, last * row_bytes);
       read_stored(source, stored, (rect.from_row - rect.to_row) * row_bytes + from,
@@ -48,15 +48,16 @@ void StoredBytes::read(const PositionedSource& source, const Assembly& assembly,
 void StoredBytes::read_rows(const Assembly& assembly, const CopyRect& rect, int64_t first,
                             int64_t last, int64_t begin, int64_t end, std::byte* to) {
   const int64_t row_bytes = assembly.loaded.row_bytes;
-  const int64_t stored_bytes = assembly.stored.row_bytes;
-  const int64_t at_once = std::max<int64_t>(1, kRowsBytes / stored_bytes);
+  const int64_t distance = assembly.stored.row_bytes * rect.step;
+  const int64_t at_once = std::max<int64_t>(1, kRowsBytes / distance);
   for (int64_t row = first; row < last; row += at_once) {
     const int64_t count = std::min(at_once, last - row);
     // From the first row's first column to the last row's last one.
-    const int64_t bytes = (count - 1) * stored_bytes + rect.col_bytes;
+    const int64_t bytes = (count - 1) * distance + rect.col_bytes;
     const MutableBytes rows = rows_.get(bytes);
-    read_stored(*source_, *stored_,
-                (rect.from_row + row - rect.to_row) * stored_bytes + rect.from_col, rows);
+    const int64_t offset =
+        rect.from_row * assembly.stored.row_bytes + (row - rect.to_row) * distance + rect.from_col;
+    read_stored(*source_, *stored_, offset, rows);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = (row + i) * row_bytes;
       // Columns that are wanted: of the first and the last row not all may be.
@@ -64,7 +65,7 @@ void StoredBytes::read_rows(const Assembly& assembly, const CopyRect& rect, int6
       const int64_t until = std::clamp<int64_t>(end - at, 0, row_bytes);
       const int64_t copied = std::clamp<int64_t>(rect.col_bytes, from, until);
       std::byte* const row_to = to + (at - begin);
-      std::memcpy(row_to + from, rows.data() + i * stored_bytes + from,
+      std::memcpy(row_to + from, rows.data() + i * distance + from,
                   static_cast<size_t>(copied - from));
       std::memset(row_to + copied, std::to_integer<int>(assembly.fill),
                   static_cast<size_t>(until - copied));

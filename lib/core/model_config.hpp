@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,14 @@ struct ModuleQuantization {
   PatternKind kind = PatternKind::kGlob;
 };
 
+// The routed experts that a config leaves out of its quantization.
+struct Exclusions {
+  std::set<int64_t> layers;           // by name: the layer's experts, or some of them
+  std::vector<std::string> patterns;  // regular expressions, matched from the beginning of a name
+  bool of_linears = false;            // the names are those of expert 0's linear layers
+  bool shared_experts = false;        // an entry speaks of the shared experts
+};
+
 // What config.json says of the weights' quantization.
 struct Quantization {
   std::string name;  // quant_method as written: "mxfp4", "quark", "compressed-tensors", "fp8", ...
@@ -37,6 +46,7 @@ struct Quantization {
   bool single_lists = false;
   // The routed experts' own method, where they have another one: "mxfp4" in Ling.
   std::string routed_experts{};
+  Exclusions excluded{};
 };
 
 // Fields absent from the file are empty. Sizes belong to the whole model, unsharded.
@@ -49,6 +59,7 @@ struct ModelConfig {
   std::optional<int64_t> intermediate_size;  // of one expert
   std::optional<int64_t> num_experts;
   std::optional<int64_t> draft_experts;  // of a draft stage, where they have their own number
+  std::string draft_experts_key = "dspark_n_routed_experts";
   std::string hidden_size_key = "hidden_size";  // the keys that gave these three
   std::string intermediate_size_key = "intermediate_size";
   std::string num_experts_key = "num_experts";
@@ -62,6 +73,9 @@ struct ModelConfig {
   std::optional<int64_t> moe_layer_freq;
   std::optional<int64_t> decoder_sparse_step;
   std::vector<int64_t> mlp_only_layers;
+  // The layers that have experts, where the config lists or counts them in its own way.
+  std::optional<std::vector<int64_t>> moe_layers;
+  bool ungated_experts = false;  // two projections: mlp_hidden_act, of the Nemotron models
   std::optional<int64_t> num_experts_per_tok;
   int64_t num_shared_experts = 0;
   // The fewest rows of the intermediate dimension that a rank of the model is given.

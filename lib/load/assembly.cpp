@@ -73,10 +73,11 @@ int64_t elements_per_byte(Slot slot) {
 }
 
 // The rectangles of rows [begin, end) of the intermediate dimension. `from_inter` and `to_inter`
-// are the sizes of that dimension on both sides: where the second half begins.
+// are the sizes of that dimension on both sides: where the second half begins. `alternating`: gate and
+// up alternate as stored, and become halves.
 std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64_t end,
                                  int64_t from_inter, int64_t to_inter, int64_t hidden,
-                                 int64_t element) {
+                                 int64_t element, bool alternating = false) {
   const int64_t count = end - begin;
   const int64_t per_byte = elements_per_byte(slot);
   if (count == 0 && (slot_is_w13(slot) || per_byte != 0)) return {};
@@ -86,6 +87,9 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   }
   const int64_t columns = per_byte == 0 ? element : hidden / per_byte;
   if (order == W13Order::kInterleaved) return {{2 * begin, 0, 2 * count, columns, 0}};
+  if (alternating) {
+    return {{2 * begin, 0, count, columns, 0, 2}, {2 * begin + 1, 0, count, columns, to_inter, 2}};
+  }
   return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
 }
 
@@ -109,11 +113,12 @@ Assembly checked(Assembly assembly) {
   int64_t next_row = 0;
   for (const CopyRect& rect : assembly.rects) {
     const int64_t to_bytes = rect.col_bytes / dtype_bytes(assembly.from) * dtype_bytes(assembly.to);
-    const bool inside =
-        rect.from_row >= 0 && rect.from_col >= 0 && rect.rows >= 0 && rect.col_bytes >= 0 &&
-        rect.to_row >= next_row && rect.from_row + rect.rows <= assembly.stored.rows &&
-        rect.from_col + rect.col_bytes <= assembly.stored.row_bytes &&
-        rect.to_row + rect.rows <= assembly.loaded.rows && to_bytes <= assembly.loaded.row_bytes;
+    const bool inside = rect.from_row >= 0 && rect.from_col >= 0 && rect.rows >= 0 &&
+                        rect.col_bytes >= 0 && rect.to_row >= next_row && rect.step > 0 &&
+                        rect.from_row + (rect.rows - 1) * rect.step < assembly.stored.rows &&
+                        rect.from_col + rect.col_bytes <= assembly.stored.row_bytes &&
+                        rect.to_row + rect.rows <= assembly.loaded.rows &&
+                        to_bytes <= assembly.loaded.row_bytes;
     if (!inside) throw Error::internal("a slice lies outside of its matrices");
     next_row = rect.to_row + rect.rows;
   }
@@ -131,13 +136,13 @@ bool Assembly::identity() const {
   return stored.rows == loaded.rows && stored.row_bytes == loaded.row_bytes && keeps_rows();
 }
 
-bool Assembly::pads_only() const { return !identity() && keeps_rows(); }
+bool Assembly::pads_only() const { return !identity() && keeps_rows() && tails.empty(); }
 
 bool Assembly::keeps_rows() const {
   if (from != to) return false;
   int64_t rows = 0;
   for (const CopyRect& rect : rects) {
-    const bool in_place = rect.from_row == rect.to_row && rect.from_col == 0;
+    const bool in_place = rect.from_row == rect.to_row && rect.from_col == 0 && rect.step == 1;
     if (!in_place || rect.col_bytes != stored.row_bytes) return false;
     rows += rect.rows;
   }
@@ -162,7 +167,7 @@ void Assembly::forward(ConstBytes in, MutableBytes out) const {
     const int64_t columns = rect.col_bytes / dtype_bytes(from) * dtype_bytes(to);
     for (int64_t row = 0; row < rect.rows; ++row) {
       const std::byte* source =
-          in.data() + (rect.from_row + row) * stored.row_bytes + rect.from_col;
+          in.data() + (rect.from_row + row * rect.step) * stored.row_bytes + rect.from_col;
       const int64_t at = (rect.to_row + row) * loaded.row_bytes;
       pad(done, at);
       copy_row(source, from, rect.col_bytes, out.data() + at, to);
@@ -187,7 +192,8 @@ void Assembly::backward(ConstBytes in, MutableBytes out) const {
     const int64_t columns = rect.col_bytes / dtype_bytes(from) * dtype_bytes(to);
     for (int64_t row = 0; row < rect.rows; ++row) {
       const std::byte* source = in.data() + (rect.to_row + row) * loaded.row_bytes;
-      std::byte* target = out.data() + (rect.from_row + row) * stored.row_bytes + rect.from_col;
+      std::byte* target =
+          out.data() + (rect.from_row + row * rect.step) * stored.row_bytes + rect.from_col;
       if (widened) {
         narrow_row(source, to, columns, target, from);
       } else {
@@ -224,9 +230,9 @@ Assembly make_assembly(const ModelLayers& model, const ExpertLayer& layer, Slot 
     out.stored.row_bytes = dtype_bytes(out.from);
     out.rects = {{0, 0, 1, out.stored.row_bytes, 0}};
   } else if (slot != Slot::kW2Bias || slice.w2_bias) {
-    out.rects =
-        rectangles(slot, model.order, slice.begin, slice.end, layer.dims.intermediate_size,
-                   slice.padded.intermediate_size, layer.dims.hidden_size, dtype_bytes(out.from));
+    out.rects = rectangles(slot, model.order, slice.begin, slice.end, layer.dims.intermediate_size,
+                           slice.padded.intermediate_size, layer.dims.hidden_size,
+                           dtype_bytes(out.from), model.alternating);
   }
   return checked(std::move(out));
 }

@@ -72,7 +72,7 @@ void check_sizes(const ModelConfig& config, const LayerDims& dims, bool draft,
   check_size(config, config.intermediate_size_key, config.intermediate_size, dims.intermediate_size,
              witness);
   const bool own = draft && config.draft_experts;
-  check_size(config, own ? "dspark_n_routed_experts" : std::string_view(config.num_experts_key),
+  check_size(config, own ? config.draft_experts_key : config.num_experts_key,
              experts_stated(config, draft), dims.num_experts, witness);
 }
 

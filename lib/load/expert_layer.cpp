@@ -26,8 +26,9 @@ constexpr std::array<std::string_view, kAllStyles.size()> kStyleNames = {
 };
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, 5> kLoaderNames = {
-    "gpt_oss_stacked", "gpt_oss_per_expert", "quark_stacked", "generic", "loaded",
+constexpr std::array<std::string_view, 6> kLoaderNames = {
+    "gpt_oss_stacked", "gpt_oss_per_expert", "quark_stacked", "inkling_stacked", "generic",
+    "loaded",
 };
 
 // The first tensor that is of the row's form; null when none is.
@@ -39,12 +40,15 @@ const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>&
   return found == tensors.end() ? nullptr : &*found;
 }
 
+constexpr std::string_view kInklingModule = "model.llm.layers.2.mlp.experts";
+
 // An example of a row's names.
 std::string example(const StyleRow& row) {
   const std::string_view module = row.style == Style::kGptOssOriginal ? "block.0.mlp"
                                   : row.style == Style::kDeepseekV4   ? "layers.0.ffn.experts"
                                                                     : "model.layers.0.mlp.experts";
-  return expert_tensor_name(row, module, 0, row.projections.front().word, Field::kCodes);
+  return expert_tensor_name(row, row.loader == Loader::kInklingStacked ? kInklingModule : module, 0,
+                            row.projections.front().word, Field::kCodes);
 }
 
 Error no_names(const std::vector<const StyleRow*>& rows) {
@@ -303,6 +307,12 @@ std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
   return layers;
 }
 
+// Whether names of the loaded layout are the checkpoint's own: Inkling's are the same.
+bool published_as_loaded(const ModelConfig* config, const FindOptions& options) {
+  return config != nullptr && is_inkling(*config) && !options.origin &&
+         !options.attributes.contains("family");
+}
+
 }  // namespace
 
 void refuse_tensor(const NamedTensor& tensor, const std::string& message) {
@@ -328,7 +338,8 @@ std::optional<Style> style_from_name(std::string_view name) {
 
 ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
                                const FindOptions& options) {
-  if (options.style ? *options.style == Style::kLoaded : has_loaded_names(tensors)) {
+  const bool named = has_loaded_names(tensors) && !published_as_loaded(config, options);
+  if (options.style ? *options.style == Style::kLoaded : named) {
     return find_loaded_layers(tensors, config, options);
   }
   const StyleRow& row = choose_row(tensors, config, options.style);
@@ -348,6 +359,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.loader = row.loader;
   model.family = options.family.value_or(row.family);
   model.order = row.order;
+  model.alternating = row.loader == Loader::kInklingStacked;
   model.scale_fill = row.scale_fill;
   model.bias_dtype = row.bias_dtype;
   model.rounds = row.rounds;
@@ -358,6 +370,7 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
                                .biases = biases,
                                .unfilled_biases = options.unfilled_biases});
   model.num_experts = model.layers.front().dims.num_experts;
+  model.flat_scales = std::ranges::any_of(found.tables, &LayerTable::flat_scales);
   model.rest = std::move(found.rest);
   model.warnings = std::move(found.warnings);
   if (config != nullptr && !options.experts_only) {

@@ -79,7 +79,8 @@ inline constexpr std::array<Style, 7> kAllStyles = {
 enum class Loader : uint8_t {
   kGptOssStacked,
   kGptOssPerExpert,
-  kQuarkStacked,  // gpt-oss stacked tensors under a Quark config: cannot pad
+  kQuarkStacked,    // gpt-oss stacked tensors under a Quark config: cannot pad
+  kInklingStacked,  // Inkling's stacked tensors: gate and up alternate as stored
   kGeneric,
   kLoaded,  // the input is what a loader left; whole or one rank's
 };
@@ -109,6 +110,8 @@ struct ModelLayers {
   Loader loader = Loader::kLoaded;
   Family family = Family::kGptOss;  // which converter runs after loading
   W13Order order = W13Order::kInterleaved;
+  bool alternating = false;  // gate and up alternate as stored, and become halves: kInklingStacked
+  bool flat_scales = false;  // stacked scales have two dimensions, experts and rows in one
   // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
   std::byte scale_fill{0};                // padding of scales; 1 for Quark

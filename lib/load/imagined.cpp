@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -35,14 +36,93 @@ const StyleRow& row_of(const ModelConfig& config) {
       .in_file(config.file);
 }
 
+constexpr std::string_view kExpertsWord = "experts";  // ends a layer's path
+
+// What holds the experts within a layer.
+std::string_view block_of(const ModelConfig& config) {
+  constexpr std::array<std::string_view, 6> kSparse = {"kimi_k3", "kimi_linear", "minimax_m2",
+                                                       "mixtral", "phimoe",      "granitemoe"};
+  const auto named = [&](std::string_view name) { return config.model_type.starts_with(name); };
+  if (std::ranges::any_of(kSparse, named)) return "block_sparse_moe";
+  if (named("llama4") || named("jamba")) return "feed_forward";
+  return named("gemma4") ? "moe" : "mlp";
+}
+
 // The path of a layer's experts, in front of ".experts" or ".mlp".
 std::string module_of(const ModelConfig& config, const StyleRow& row, int64_t layer) {
   if (row.style == Style::kGptOssOriginal) return fmt::format("block.{}.mlp", layer);
   if (row.style == Style::kDeepseekV4) return fmt::format("layers.{}.ffn.experts", layer);
+  const std::string_view block = block_of(config);
   if (config.model_type.starts_with("kimi_k3")) {
-    return fmt::format("language_model.model.layers.{}.block_sparse_moe.experts", layer);
+    return fmt::format("language_model.model.layers.{}.{}.experts", layer, block);
   }
-  return fmt::format("model.layers.{}.mlp.experts", layer);
+  if (row.loader == Loader::kInklingStacked) {
+    return fmt::format("model.llm.layers.{}.mlp.experts", layer);
+  }
+  return fmt::format("model.layers.{}.{}.experts", layer, block);
+}
+
+// The paths under which a config may name a layer's experts: models differ in what lies before "layers".
+std::vector<std::string> names_of(const std::string& module) {
+  std::vector<std::string> names = {module};
+  const size_t layers = module.find("layers.");
+  if (layers == std::string::npos) return names;
+  for (const std::string_view before :
+       {"model.", "model.language_model.", "language_model.model."}) {
+    names.push_back(fmt::format("{}{}", before, module.substr(layers)));
+  }
+  return names;
+}
+
+// The rule of a layer's experts, one for these modules before one for all; null if there is none.
+const ModuleQuantization* rule_of(const Quantization& quantization,
+                                  const std::vector<std::string>& names, std::string_view word) {
+  const ModuleQuantization* general = nullptr;
+  for (const std::string& name : names) {
+    const ModuleQuantization* rule =
+        find_rule(quantization, name, fmt::format("{}.0.{}", name, word));
+    if (rule == nullptr) continue;
+    if (rule->kind != PatternKind::kAny && rule->pattern != "*") return rule;
+    if (general == nullptr) general = rule;
+  }
+  return general;
+}
+
+bool excludes(const Quantization& quantization, const std::vector<std::string>& names,
+              int64_t layer, std::string_view word) {
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    return is_excluded(quantization, layer, name, fmt::format("{}.0.{}", name, word));
+  });
+}
+
+bool has_experts(const ModelConfig& config, int64_t layer) {
+  if (config.moe_layers)
+    return std::ranges::find(*config.moe_layers, layer) != config.moe_layers->end();
+  return config_has_experts(config, layer).value_or(true);
+}
+
+// Whether Quark quantized the layer's shared experts too, which the engine may then put behind the routed
+// ones.
+bool has_mxfp4_shared_experts(const ModelConfig& config, int64_t layer, const std::string& module) {
+  if (config.num_shared_experts == 0 || !config.quantization) return false;
+  const Quantization& quantization = *config.quantization;
+  if (quantization.name != "quark" || quantization.excluded.shared_experts) return false;
+  const std::string name =
+      fmt::format("{}shared_experts", module.substr(0, module.size() - kExpertsWord.size()));
+  const ModuleQuantization* rule = find_rule(quantization, name, name + ".gate_proj");
+  if (rule != nullptr && !rule->refusal.empty()) return false;
+  Quantization patterns;
+  patterns.excluded.patterns = quantization.excluded.patterns;
+  return !is_excluded(patterns, layer, name + ".gate_proj", name);
+}
+
+// The reason why a config without any layer of MXFP4 experts has none.
+[[noreturn]] void refuse_all(const ModelConfig& config, const ModuleQuantization* rule) {
+  const bool other = rule != nullptr && !rule->refusal.empty();
+  throw Error::input(other ? rule->refusal
+                           : "the experts of every layer are left out of the quantization; this "
+                             "program repacks MXFP4 experts only")
+      .in_file(config.file);
 }
 
 // Appends the tensors of one module.
@@ -71,12 +151,14 @@ class Imagination {
       const int64_t rows = down ? sizes.hidden : checked_mul(halves, sizes.intermediate);
       const int64_t columns = down ? sizes.intermediate : sizes.hidden;
       const auto add = [&](Field field, DType dtype, std::vector<int64_t> shape) {
-        if (row_.stacked) shape.insert(shape.begin(), sizes.experts);
+        const bool flat = row_.loader == Loader::kInklingStacked && field == Field::kScales;
+        if (flat) shape.front() = checked_mul(shape.front(), sizes.experts);
+        if (row_.stacked && !flat) shape.insert(shape.begin(), sizes.experts);
         out_.push_back({expert_tensor_name(row_, module, expert, word.word, field),
                         {dtype, Shape(shape)},
                         config_.file});
       };
-      if (row_.stacked) {
+      if (row_.stacked && row_.loader != Loader::kInklingStacked) {
         add(Field::kCodes, DType::kU8, {rows, columns / kBlock, kBlock / kCodesPerByte});
       } else {
         add(Field::kCodes, DType::kU8, {rows, columns / kCodesPerByte});
@@ -93,11 +175,50 @@ class Imagination {
   std::vector<NamedTensor>& out_;
 };
 
+// Appends what shows a layer: its experts, or that it has none, or others. Sets `rule` to that of its
+// experts; false: they are not MXFP4.
+bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes& sizes,
+                     int64_t layer, const ModuleQuantization*& rule,
+                     std::vector<NamedTensor>& out) {
+  const std::string module = module_of(config, row, layer);
+  const auto add = [&](const std::string& name, DType dtype, const Shape& shape) {
+    out.push_back({name, {dtype, shape}, config.file});
+  };
+  add(fmt::format("model.layers.{}.input_layernorm.weight", layer), DType::kBF16,
+      Shape{sizes.hidden});
+  if (!has_experts(config, layer)) return false;
+  const std::string_view word = row.projections.front().word;
+  std::string activation;
+  if (config.quantization) {
+    const Quantization& quantization = *config.quantization;
+    const std::vector<std::string> names = names_of(module);
+    const bool excluded = excludes(quantization, names, layer, word);
+    if (!excluded) rule = rule_of(quantization, names, word);
+    if (excluded || (rule != nullptr && !rule->refusal.empty())) {
+      add(expert_tensor_name(row, module, 0, word, Field::kCodes), DType::kBF16,
+          Shape{sizes.intermediate, sizes.hidden});
+      return false;
+    }
+    activation = rule != nullptr ? rule->activation : quantization.activation;
+  }
+  Imagination(config, row, activation == "fp8_per_tensor_static", out).add_layer(module, sizes);
+  if (has_mxfp4_shared_experts(config, layer, module)) {
+    add(module.substr(0, module.size() - kExpertsWord.size()) + "shared_experts.gate_proj.weight",
+        DType::kU8, Shape{sizes.intermediate, sizes.hidden / kCodesPerByte});
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<NamedTensor> imagine_tensors(const ModelConfig& config) {
   if (!config.quantization && !config.original_gpt_oss) {
     throw Error::input("missing").at_key("quantization_config").in_file(config.file);
+  }
+  if (config.ungated_experts) {
+    throw Error::input("its experts are ungated; this program repacks gated experts only")
+        .at_key("mlp_hidden_act")
+        .in_file(config.file);
   }
   const StyleRow& row = row_of(config);
   Sizes sizes{require(config, config.num_hidden_layers, "num_hidden_layers"),
@@ -111,20 +232,12 @@ std::vector<NamedTensor> imagine_tensors(const ModelConfig& config) {
         .in_file(config.file);
   }
   std::vector<NamedTensor> out;
+  bool any = false;
+  const ModuleQuantization* rule = nullptr;
   for (int64_t layer = 0; layer < sizes.layers; ++layer) {
-    if (!config_has_experts(config, layer).value_or(true)) continue;
-    const std::string module = module_of(config, row, layer);
-    const ModuleQuantization* rule =
-        config.quantization
-            ? find_rule(*config.quantization, module,
-                        fmt::format("{}.0.{}", module, row.projections.front().word))
-            : nullptr;
-    if (rule != nullptr && !rule->refusal.empty()) continue;
-    const std::string activation = rule != nullptr       ? rule->activation
-                                   : config.quantization ? config.quantization->activation
-                                                         : "";
-    Imagination(config, row, activation == "fp8_per_tensor_static", out).add_layer(module, sizes);
+    any = add_model_layer(config, row, sizes, layer, rule, out) || any;
   }
+  if (!any) refuse_all(config, rule);
   if (row.style != Style::kDeepseekV4) return out;
   sizes.experts = experts_stated(config, true).value_or(sizes.experts);
   const int64_t stages = config.draft_stages.value_or(config.num_nextn_predict_layers.value_or(0));

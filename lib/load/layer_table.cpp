@@ -48,6 +48,11 @@ void check_dtype(const NamedTensor& tensor, Field field) {
                                     dtype_name(tensor.spec.dtype)));
 }
 
+// Whether the blocks of 32 codes are a dimension of the codes.
+bool has_blocks(const StyleRow& row) {
+  return row.stacked && row.loader != Loader::kInklingStacked;
+}
+
 // Elements of the last dimension of a codes tensor that lie in one byte.
 int64_t codes_per_element(const NamedTensor& tensor) {
   return tensor.spec.dtype == DType::kF4 ? 1 : kCodesPerByte;
@@ -86,6 +91,12 @@ bool LayerTable::unquantized() const {
         std::find(kFloatTypes.begin(), kFloatTypes.end(), dtype) != kFloatTypes.end();
     return entry.field != Field::kScales && (entry.field != Field::kCodes || floats);
   });
+}
+
+bool LayerTable::flat_scales() const {
+  return row_->stacked && std::ranges::any_of(entries_, [&](const Entry& entry) {
+           return entry.field == Field::kScales && (*tensors_)[entry.tensor].spec.shape.rank() == 2;
+         });
 }
 
 bool LayerTable::looks_mxfp4() const {
@@ -187,12 +198,13 @@ LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
   const NamedTensor& codes = sizes_from();
   check_dtype(codes, Field::kCodes);
   const Shape& shape = codes.spec.shape;
-  const int rank = row_->stacked ? 4 : 2;
+  const bool blocks = has_blocks(*row_);
+  const int rank = blocks ? 4 : row_->stacked ? 3 : 2;
   if (shape.rank() != rank) {
     refuse_tensor(codes, fmt::format("shape {} must have {} dimensions", shape.to_string(), rank));
   }
   const int64_t last = checked_mul(shape[rank - 1], codes_per_element(codes));
-  if (row_->stacked && last != kBlock) {
+  if (blocks && last != kBlock) {
     refuse_tensor(codes, fmt::format("shape {} has blocks of {} codes, MXFP4 has {}",
                                      shape.to_string(), last, kBlock));
   }
@@ -203,7 +215,7 @@ LayerTable::Sizes LayerTable::read_sizes(int64_t experts) const {
   }
   LoadedSpec spec;
   spec.dims.num_experts = experts;
-  spec.dims.hidden_size = row_->stacked ? checked_mul(shape[2], kBlock) : last;
+  spec.dims.hidden_size = blocks ? checked_mul(shape[2], kBlock) : last;
   spec.dims.intermediate_size = fused() ? rows / 2 : rows;
   in_context(codes.file, [&] { in_context(codes.name, [&] { spec.check(); }); });
   if (experts == 0 || rows == 0) {
@@ -228,11 +240,14 @@ void LayerTable::check_tensor(size_t tensor, Projection projection, Field field,
     want.push_back(rows);
   }
   if (field == Field::kScales) want.push_back(columns / kBlock);
-  if (field == Field::kCodes && row_->stacked) {
+  if (field == Field::kCodes && has_blocks(*row_)) {
     want.push_back(columns / kBlock);
     want.push_back(kBlock / codes_per_element(found));
   } else if (field == Field::kCodes) {
     want.push_back(columns / codes_per_element(found));
+  }
+  if (field == Field::kScales && row_->stacked && !has_blocks(*row_) && shape.rank() == 2) {
+    want = {checked_mul(want[0], want[1]), want[2]};  // Quark's converter stores them so
   }
   if (!std::equal(want.begin(), want.end(), shape.dims().begin(), shape.dims().end())) {
     refuse_tensor(

@@ -34,6 +34,8 @@ class LayerTable {
 
   // Whether the layer's experts are plain floating-point weights: no scales, no codes.
   [[nodiscard]] bool unquantized() const;
+  // Whether its scales have two dimensions though it is stacked.
+  [[nodiscard]] bool flat_scales() const;
   // Whether the layer has codes and scales, all of the dtypes that MXFP4 has.
   [[nodiscard]] bool looks_mxfp4() const;
   // The indices of its tensors.

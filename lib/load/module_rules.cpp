@@ -55,6 +55,16 @@ const ModuleQuantization* find_rule(const Quantization& quantization, std::strin
   return hit == quantization.rules.end() ? nullptr : &*hit;
 }
 
+bool is_excluded(const Quantization& quantization, int64_t layer, std::string_view module,
+                 const std::string& linear) {
+  const Exclusions& excluded = quantization.excluded;
+  if (excluded.layers.contains(layer)) return true;
+  const std::string name = excluded.of_linears ? linear : std::string(module);
+  return std::ranges::any_of(excluded.patterns, [&](const std::string& pattern) {
+    return regex_match_start(pattern, name);
+  });
+}
+
 bool regex_match_start(const std::string& pattern, const std::string& name) {
   constexpr size_t kLongest = 512;  // the matcher recurses over the pattern
   if (pattern.size() > kLongest || name.size() > kLongest) return false;

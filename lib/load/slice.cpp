@@ -19,6 +19,7 @@ bool strides_by_blocks(const ModelLayers& model) {
     case Loader::kGptOssPerExpert:
     case Loader::kQuarkStacked:
       return true;
+    case Loader::kInklingStacked:
     case Loader::kGeneric:
       return false;
     case Loader::kLoaded:
@@ -118,8 +119,9 @@ int64_t stride_of(const ModelLayers& model, const LayerDims& dims, const LayerDi
   if (strides_by_blocks(model)) {
     return checked_mul(ceil_div(dims.intermediate_size / kBlock, world.tp), kBlock);
   }
-  return generic == GenericStride::kPadded ? padded.intermediate_size
-                                           : dims.intermediate_size / world.tp;
+  const bool by_padded =
+      generic == GenericStride::kPadded && model.loader != Loader::kInklingStacked;
+  return by_padded ? padded.intermediate_size : dims.intermediate_size / world.tp;
 }
 
 // The sizes of a loaded input that is a tensor-parallel rank's part already: those that the rank has when
@@ -146,6 +148,35 @@ LayerDims pad_slice(const ModelLayers& model, const LayerDims& dims, const Loade
         "");
   }
   return padded;
+}
+
+// Inkling's own loader: it pads I on ROCm only, H nowhere, and adds experts of zeros for uneven ranks.
+// Elsewhere it indexes scales by expert, which those of two dimensions do not allow.
+void check_inkling(const ModelLayers& model, const LayerDims& dims, const LayerDims& padded,
+                   const World& world, const SliceOptions& options) {
+  if (model.loader != Loader::kInklingStacked) return;
+  if (model.flat_scales && !options.rocm) {
+    refuse(
+        "Inkling's scales of two dimensions, experts and rows in one: the engine loads them on "
+        "ROCm only",
+        "RuntimeError");
+  }
+  if (dims.num_experts % world.ep != 0) {
+    refuse(
+        fmt::format("{} experts over {} expert-parallel ranks: the engine adds experts of zeros, "
+                    "which a blob does not hold",
+                    dims.num_experts, world.ep),
+        "");
+  }
+  if (padded.hidden_size != dims.hidden_size ||
+      (!options.rocm && padded.intermediate_size != dims.intermediate_size / world.tp)) {
+    refuse(
+        fmt::format("Inkling's stacked tensors cannot be padded here: hidden size {} to {}, {} of "
+                    "the intermediate size to {}",
+                    dims.hidden_size, padded.hidden_size, dims.intermediate_size / world.tp,
+                    padded.intermediate_size),
+        "RuntimeError");
+  }
 }
 
 bool round_robin_works(const ParallelConfig& parallel, const SliceOptions& options) {
@@ -198,6 +229,7 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
     padded.intermediate_size = rank_intermediate(dims.intermediate_size, world, options);
     padded = pad_sizes(model, padded, options);
   }
+  if (!is_slice) check_inkling(model, dims, padded, world, options);
   const int64_t stride = is_slice ? dims.intermediate_size
                                   : stride_of(model, dims, padded, world, options.generic_stride);
   if (padded.intermediate_size % kBlock != 0 || stride % kBlock != 0) {

@@ -49,10 +49,12 @@ struct ByteRect {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// Copies rows [from_row, from_row + rows) columns [from_col, from_col + col_bytes) of the
-// checkpoint's matrix to (to_row, 0) of the loaded one. Columns count bytes of the stored matrix.
+// Copies `rows` rows of the checkpoint's matrix, every `step`-th one from `from_row` on, columns
+// [from_col, from_col + col_bytes), to (to_row, 0) of the loaded one. Columns count bytes of the stored
+// matrix.
 struct CopyRect {
   int64_t from_row = 0, from_col = 0, rows = 0, col_bytes = 0, to_row = 0;
+  int64_t step = 1;
 };
 
 // How one expert's stored matrix becomes its loaded one. Immutable, thread-safe.
@@ -67,7 +69,7 @@ struct Assembly {
 
   // True when loaded == stored byte for byte, so that no copy is needed.
   [[nodiscard]] bool identity() const;
-  // True when loaded is stored with filling behind each row and below the last one.
+  // True when loaded is stored with `fill` behind each row and below the last one.
   [[nodiscard]] bool pads_only() const;
   // Writes every byte of `out` (loaded.bytes()) from `in` (stored.bytes()).
   void forward(ConstBytes in, MutableBytes out) const;
@@ -90,6 +92,7 @@ enum class GenericStride : uint8_t { kPadded, kCheckpoint };
 struct SliceOptions {
   ParallelConfig parallel;
   ExpertPlacement placement = ExpertPlacement::kLinear;
+  bool rocm = false;       // Inkling's loader pads there and takes scales of two dimensions
   bool round = true;       // --pad auto; false: neither of the next two is asked
   RoundSizes round_sizes;  // the backend's rule; not asked where the style's method rounds nothing
   std::function<int64_t(int64_t)> round_hidden;  // the all-to-all kernel's rule on H, asked first

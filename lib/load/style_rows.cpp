@@ -15,6 +15,10 @@ constexpr std::array kOriginal = {
     ProjectionWord{"mlp1", Projection::kGateUp},
     ProjectionWord{"mlp2", Projection::kDown},
 };
+constexpr std::array kEngines = {
+    ProjectionWord{"w13", Projection::kGateUp},
+    ProjectionWord{"w2", Projection::kDown},
+};
 constexpr std::array kNumbered = {
     ProjectionWord{"w1", Projection::kGate},
     ProjectionWord{"w3", Projection::kUp},
@@ -102,6 +106,18 @@ constexpr StyleRow quark_stacked_row() {
   return row;
 }
 
+// Inkling (vLLM 0.33.0, models/inkling/amd/moe.py, load_expert_weight): the engine's own names, rows of
+// gate and up alternating. The engine deals them into halves.
+constexpr StyleRow inkling_row() {
+  StyleRow row = kQuarkRow;
+  row.stacked = true;
+  row.projections = kEngines;
+  row.suffixes = {"_weight", "_weight_scale", "", ""};
+  row.model = ModelRule::kInkling;
+  row.loader = Loader::kInklingStacked;
+  return row;
+}
+
 constexpr StyleRow compressed_tensors_row() {
   StyleRow row = kQuarkRow;
   row.style = Style::kCompressedTensors;
@@ -155,9 +171,9 @@ constexpr StyleRow mxfp4_in_fp8_row() {
 
 // Not constexpr: Clang 14 copies no empty std::optional in a constant expression.
 const std::array kRows = {
-    kGptOssRow,          original_row(), deepseek_v4_row(),        quark_per_expert_row(),
-    quark_stacked_row(), kQuarkRow,      compressed_tensors_row(), mxfp4_row(),
-    mxfp4_in_fp8_row(),
+    kGptOssRow,          original_row(),     deepseek_v4_row(), quark_per_expert_row(),
+    quark_stacked_row(), inkling_row(),      kQuarkRow,         compressed_tensors_row(),
+    mxfp4_row(),         mxfp4_in_fp8_row(),
 };
 
 // The number after the first "layers", "block" or "mtp" of a module path, and whether the path is
@@ -188,6 +204,8 @@ bool is_gpt_oss(const ModelConfig& config) {
 
 std::span<const StyleRow> style_rows() { return kRows; }
 
+bool is_inkling(const ModelConfig& config) { return config.model_type.starts_with("inkling"); }
+
 const StyleRow* find_style_row(Style style, Loader loader) {
   const auto found = std::ranges::find_if(
       kRows, [&](const StyleRow& row) { return row.style == style && row.loader == loader; });
@@ -205,7 +223,9 @@ bool row_allowed(const StyleRow& row, const ModelConfig& config) {
   const bool mixed = config.quantization && config.quantization->routed_experts == "mxfp4";
   if ((row.model == ModelRule::kMxfp4InFp8) != mixed) return false;
   if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
-  if (told && row.model == ModelRule::kNotGptOss && is_gpt_oss(config)) return false;
+  if (row.model == ModelRule::kInkling && !is_inkling(config)) return false;
+  const bool own = is_gpt_oss(config) || is_inkling(config);
+  if (told && row.model == ModelRule::kNotGptOss && own) return false;
   const std::string_view method =
       config.quantization ? std::string_view{config.quantization->name} : row.methods.front();
   return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();

@@ -35,7 +35,8 @@ enum class BiasRule : uint8_t { kRequired, kIgnored, kNeverFilled };
 
 // The models of a quantization method that have their experts in a style.
 // kMxfp4InFp8: those whose routed experts have a method of their own (Quantization::routed_experts).
-enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss, kMxfp4InFp8 };
+// kInkling: those of is_inkling(). kNotGptOss: all but gpt-oss and Inkling.
+enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss, kMxfp4InFp8, kInkling };
 
 struct StyleRow {
   Style style;
@@ -58,6 +59,9 @@ struct StyleRow {
 };
 
 [[nodiscard]] std::span<const StyleRow> style_rows();
+
+// Whether the model is one of Inkling's, by its model_type.
+[[nodiscard]] bool is_inkling(const ModelConfig& config);
 
 // The first row of a style with this loader; null if there is none.
 [[nodiscard]] const StyleRow* find_style_row(Style style, Loader loader);

@@ -110,6 +110,30 @@ TEST(Assembly, HalvesArePaddedEach) {
   EXPECT_EQ(run(codes, ramp(codes.stored.bytes()))[32 * 32], std::byte{0});
 }
 
+// Inkling's rows alternate as stored, and become halves; the inverse puts them back.
+TEST(Assembly, AlternatingRowsBecomeHalves) {
+  Fixture f(W13Order::kHalves);
+  f.model.alternating = true;
+  f.slice.begin = 32;
+  f.slice.padded = {1, 96, 64};
+  const Assembly assembly = make_assembly(f.model, f.layer, Slot::kW13WeightScale, f.slice);
+  EXPECT_FALSE(assembly.identity());
+  const auto in = ramp(assembly.stored.bytes());  // 128 rows of 2
+  const auto out = run(assembly, in);             // 128 rows of 3
+  for (size_t row = 0; row < 128; ++row) {
+    const size_t half = row / 64;
+    const size_t stored = 2 * (32 + row % 64) + half;
+    for (size_t column = 0; column < 3; ++column) {
+      const bool filled = row % 64 < 32 && column < 2;
+      const std::byte want = filled ? in[stored * 2 + column] : std::byte{0};
+      ASSERT_EQ(out[row * 3 + column], want) << row << " " << column;
+    }
+  }
+  std::vector<std::byte> back(in.size(), std::byte{0xEE});
+  assembly.backward(out, back);
+  for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(back[i], i < 128 ? std::byte{0xEE} : in[i]) << i;
+}
+
 TEST(Assembly, DownProjectionIsCutByColumns) {
   Fixture f(W13Order::kHalves);
   f.slice.begin = 32;

@@ -97,6 +97,27 @@ TEST(Slice, EqualsEveryExecutedExpertMap) {
   EXPECT_GT(rows, 100U);
 }
 
+// The engine's Inkling loader pads the intermediate dimension on ROCm only, strides by the checkpoint, and
+// adds experts of zeros where ranks are uneven.
+TEST(Slice, InklingPadsOnRocmOnly) {
+  ModelLayers model = model_of(Loader::kInklingStacked);
+  model.alternating = true;
+  SliceOptions options = tp(2, 128);
+  EXPECT_EQ(refusal(model, {4, 64, 128}, options).first, ErrorKind::kUnsupported);
+  options.rocm = true;
+  const auto slices = slice_ranks(model, {4, 64, 128}, options);
+  EXPECT_EQ(slices.at(1).begin, 64);
+  EXPECT_EQ(slices.at(1).padded.intermediate_size, 128);
+  model.flat_scales = true;
+  EXPECT_EQ(slice_ranks(model, {4, 64, 128}, options).size(), 2U);
+  options.rocm = false;
+  EXPECT_NE(refusal(model, {4, 64, 256}, options).second.find("ROCm only"), std::string::npos);
+  SliceOptions parallel = ep(3);
+  parallel.rocm = true;
+  EXPECT_NE(refusal(model, {4, 64, 128}, parallel).second.find("experts of zeros"),
+            std::string::npos);
+}
+
 TEST(Slice, KeepsTheDownBiasOnTensorParallelRankZeroOnly) {
   const auto by_tp = slice_ranks(model_of(Loader::kGptOssStacked), {4, 64, 64}, tp(2));
   EXPECT_TRUE(by_tp[0].w2_bias);

@@ -124,6 +124,45 @@ TEST(Styles, F4ShapesCountElements) {
   EXPECT_EQ(model.layers.at(0).slot(Slot::kW2Weight).experts.at(1).at(0).bytes, 1024);
 }
 
+Tensors inkling(bool flat) {
+  const std::string module = "model.llm.layers.0.mlp.experts.";
+  const auto scales = [flat](int64_t rows, int64_t columns) {
+    return TensorSpec{DType::kU8, flat ? Shape{2 * rows, columns} : Shape{2, rows, columns}};
+  };
+  return {
+      {module + "w13_weight", {DType::kU8, {2, 64, 32}}, "a"},
+      {module + "w13_weight_scale", scales(64, 2), "a"},
+      {module + "w2_weight", {DType::kU8, {2, 64, 16}}, "a"},
+      {module + "w2_weight_scale", scales(64, 1), "a"},
+  };
+}
+
+// The names are those of the loaded layout: the config says that they are the checkpoint's own.
+TEST(Styles, InklingsStackedTensorsAreTheCheckpointsOwn) {
+  const ModelConfig config = config_of("quark", "inkling_mm_model");
+  for (const bool flat : {false, true}) {
+    const ModelLayers model = find_expert_layers(inkling(flat), &config, {});
+    EXPECT_EQ(model.loader, Loader::kInklingStacked);
+    EXPECT_EQ(model.order, W13Order::kHalves);
+    EXPECT_TRUE(model.alternating);
+    EXPECT_EQ(model.flat_scales, flat);
+    EXPECT_EQ(model.layers.at(0).dims, (LayerDims{2, 64, 32}));
+    EXPECT_EQ(model.layers.at(0).slot(Slot::kW13WeightScale).experts.at(1).at(0).offset, 128);
+  }
+  const ModelConfig other = config_of("quark", "qwen3_moe");
+  const FindOptions loaded{.family = Family::kGeneric};
+  EXPECT_EQ(find_expert_layers(inkling(false), &other, loaded).style, Style::kLoaded);
+  const FindOptions marked{.attributes = {{"family", "gpt_oss"}}};
+  EXPECT_EQ(find_expert_layers(inkling(false), &config, marked).style, Style::kLoaded);
+}
+
+TEST(Styles, InklingsScalesOfWrongShapesAreRefused) {
+  const ModelConfig config = config_of("quark", "inkling_model");
+  Tensors tensors = inkling(true);
+  tensors[1].spec.shape = {64, 4};
+  expect_has(refusal_of_layers(tensors, &config), "shape [64, 4] instead of [128, 2]");
+}
+
 TEST(Styles, AStandAloneQuantizationLetsTheNamesDecide) {
   ModelConfig config;
   config.file = "q.json";

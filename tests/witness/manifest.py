@@ -43,7 +43,7 @@ _MAX_DIMS = 8
 _MAX_SLACK = 1 << 20
 _STYLES = frozenset(
     "gpt_oss gpt_oss_original deepseek_v4 quark compressed_tensors mxfp4 loaded".split())
-_LOADERS = frozenset("gpt_oss_stacked gpt_oss_per_expert quark_stacked generic loaded".split())
+_LOADERS = frozenset("gpt_oss_stacked gpt_oss_per_expert quark_stacked inkling_stacked generic loaded".split())
 
 # Checks the member `key`; raises Refused.
 Rule = Callable[[Fields, str], None]

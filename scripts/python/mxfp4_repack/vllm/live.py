@@ -171,7 +171,8 @@ class Live:
         if loader in ("gpt_oss_stacked", "gpt_oss_per_expert", "quark_stacked") or (
                 loader == "loaded" and self.family == "gpt_oss"):
             stride = -(-(size // BLOCK) // ranks) * BLOCK
-        elif converter_code.REVISIONS.get(revision, {}).get("generic_slice") == "checkpoint":
+        elif loader == "inkling_stacked" or (
+                converter_code.REVISIONS.get(revision, {}).get("generic_slice") == "checkpoint"):
             stride = size // ranks
         else:
             stride = self.padded_sizes[1]
