@@ -34,7 +34,8 @@ def explained(program, folder, cell, release):
 def reached(answer):
     """What the plug-in does with the answer."""
     if answer.get("error"):
-        return "the engine's own reason: " + answer["error"]["message"]
+        who = "vLLM converts" if answer.get("backend") else "the engine's own reason"
+        return f"{who}: {answer['error']['message']}"
     method = answer.get("method") or answer["assumed_method"]
     if answer["backend"] not in BUILDERS:
         return "vLLM loads it itself"
