@@ -129,9 +129,12 @@ void Console::error(std::string_view text, std::string_view hint) const {
   std::fflush(stdout);
   const std::string begin = error_color_ ? fmt::format("{}{}", kBold, kRed) : "";
   const std::string_view end = error_color_ ? kPlain : "";
-  tell(fmt::format("{}mxfp4-repack: error:{} {}\n", begin, end, visible(text)));
-  if (hint.empty()) return;
-  tell(fmt::format("{}hint:{} {}\n", error_color_ ? kBold : "", end, visible(hint)));
+  // Made as a whole first: without memory for the hint, the caller says something else.
+  std::string lines = fmt::format("{}mxfp4-repack: error:{} {}\n", begin, end, visible(text));
+  if (!hint.empty()) {
+    lines += fmt::format("{}hint:{} {}\n", error_color_ ? kBold : "", end, visible(hint));
+  }
+  tell(lines);
 }
 
 void Console::note(std::string_view text) const {

@@ -2,19 +2,25 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <new>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,7 +72,7 @@ class Failure {
   int report(const mxfp4::Interrupted& interrupted) const {
     const std::string text = fmt::format("interrupted; {}", interrupted.what());
     (void)std::fputs(fmt::format("mxfp4-repack: {}\n", text).c_str(), stderr);
-    print(mxfp4::error_json("interrupted", text, "", interrupted.exit_code()));
+    if (json_) print(mxfp4::error_json("interrupted", text, "", interrupted.exit_code()));
     return interrupted.exit_code();
   }
 
@@ -75,13 +81,13 @@ class Failure {
     std::fflush(stdout);
     if (error.hint_text().empty()) error.hint(mxfp4::near_path_hint(error));
     console().error(error.what(), error.hint_text());
-    print(mxfp4::error_json(error));
+    if (json_) print(mxfp4::error_json(error));
     return mxfp4::exit_code_of(error.kind());
   }
 
   // Prints nothing if the command printed its document, which names the refusal.
   void print(mxfp4::Json error) const {
-    if (!json_ || console().answered()) return;
+    if (console().answered()) return;
     mxfp4::Json document = mxfp4::json_document(command_);
     document["error"] = std::move(error);
     try {
@@ -115,6 +121,72 @@ int show(const CLI::App& app, const CLI::Success& success, const Failure& failur
     return failure.report(error);
   }
   return code;
+}
+
+// What a kernel puts a tile together in lies on its thread's stack, as does HDF5's path through a file. Where
+// `ulimit -s` leaves less than they take, runs `body` in a thread whose stack is large enough, as those of
+// all threads are from then on.
+int with_enough_stack(const std::function<int()>& body) {
+  constexpr size_t kEnough = size_t{1} << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return body();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 4 * kEnough);
+  pthread_setattr_default_np(&attributes);
+  struct Call {
+    const std::function<int()>& body;
+    int code = 0;
+  } call{body};
+  const auto run = [](void* given) -> void* {
+    Call& made = *static_cast<Call*>(given);
+    made.code = made.body();
+    return nullptr;
+  };
+  pthread_t thread{};
+  if (pthread_create(&thread, &attributes, run, &call) != 0) return body();
+  pthread_join(thread, nullptr);
+  return call.code;
+}
+
+// Let go when there is no more memory, so that a run that fails can clean up and say why.
+std::atomic<char*> reserve{nullptr};
+std::atomic<bool> ran_out{false};
+
+void keep_reserve() {
+  constexpr size_t kReserve = size_t{256} << 10;
+  reserve = new (std::nothrow) char[kReserve];
+  std::set_new_handler([] {
+    ran_out = true;
+    std::set_new_handler(nullptr);
+    delete[] reserve.exchange(nullptr);
+    throw std::bad_alloc();
+  });
+}
+
+// Takes no memory.
+int say_no_memory() noexcept {
+  constexpr std::string_view kText = "mxfp4-repack: error: out of memory\n";
+  (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+  return mxfp4::exit_code_of(mxfp4::ErrorKind::kOutput);
+}
+
+// Not even the error's line may find memory.
+int report_no_memory(const Failure& failure) {
+  try {
+    return failure.report(
+        Error::output("out of memory").hint("a smaller --memory or fewer --threads need less"));
+  } catch (const std::bad_alloc&) {
+    return say_no_memory();
+  }
+}
+
+// What libraries declare as never throwing, as the step to a directory's next entry, needs memory, too. What is
+// left then is what a kill leaves.
+std::terminate_handler usual_end = nullptr;
+void end_without_memory() {
+  if (ran_out) ::_exit(say_no_memory());
+  usual_end();
 }
 
 const char* environment_variable(const char* name) { return std::getenv(name); }
@@ -164,10 +236,9 @@ std::string command_in(const CLI::App& app, const std::vector<std::string>& word
   return known ? *first : "";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   occupy_standard_streams();
+  keep_reserve();
   // Freed buffers shall go back to the system at once: the allocator would keep those of up to 32
   // MiB, beyond the budget of --memory.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
@@ -209,9 +280,19 @@ int main(int argc, char** argv) {
     // Code that writes throws Error, so this error is about a path that is read.
     return failure.report(Error::input(error.code().message()).in_file(error.path1().string()));
   } catch (const std::bad_alloc&) {
-    return failure.report(
-        Error::output("out of memory").hint("a smaller --memory or fewer --threads need less"));
+    return report_no_memory(failure);
   } catch (const std::exception& error) {
     return failure.report(Error::internal(error.what()));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  usual_end = std::set_terminate(end_without_memory);
+  try {
+    return with_enough_stack([&] { return run(argc, argv); });
+  } catch (const std::bad_alloc&) {
+    return say_no_memory();  // before there was a command
   }
 }

@@ -172,6 +172,9 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
     return result;
   }
 
+  // Read what will be returned while a fault still leaves the records for another run.
+  std::vector<Manifest> manifests = read_manifests(find_blobs(output));
+
   // Clean up: `output` is complete, and a run that is stopped from here on loses nothing. The
   // records are removed last, since they tell the next run that files are left to remove.
   for (const fs::path& file : directory.files()) {
@@ -179,7 +182,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   }
   for (const fs::path& path : records.paths) blob.remove(path.filename());
   directory.require_in_place();
-  return {read_manifests(find_blobs(output)), {}};
+  return {std::move(manifests), {}};
 }
 
 }  // namespace mxfp4

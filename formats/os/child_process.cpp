@@ -17,6 +17,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <new>
 #include <utility>
 
 #include "lib/core/error.hpp"
@@ -31,8 +32,8 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr uint64_t kChildMemory = uint64_t{1} << 30;
 
 // The stream is a sequence of frames: tag, length, payload. An error's payload is its text, a NUL
-// and its hint. A child that ended well has sent kDone or kError last.
-enum class Tag : char { kData = 'd', kDone = '.', kError = 'e', kInternal = 'i' };
+// and its hint. A child that ended well has sent kDone, kError, kInternal or kNoMemory last.
+enum class Tag : char { kData = 'd', kDone = '.', kError = 'e', kInternal = 'i', kNoMemory = 'm' };
 constexpr size_t kFrameHead = 1 + sizeof(uint64_t);
 
 void send_all(int fd, const char* data, size_t size) {
@@ -53,19 +54,32 @@ void send_frame(int fd, Tag tag, std::string_view payload) {
   send_all(fd, payload.data(), payload.size());
 }
 
-void limit_memory() {
+// The limit that this process would set its child, and the one that it has itself.
+struct MemoryLimits {
+  rlim_t child = RLIM_INFINITY;  // unless the system does not say how much this process takes
+  rlimit own{RLIM_INFINITY, RLIM_INFINITY};
+  // Whether the child may take less than a damaged file is allowed to: its failure shows nothing then.
+  [[nodiscard]] bool tight() const { return own.rlim_cur != RLIM_INFINITY && own.rlim_cur < child; }
+};
+
+MemoryLimits memory_limits() {
+  MemoryLimits limits;
+  ::getrlimit(RLIMIT_AS, &limits.own);
   std::ifstream statm("/proc/self/statm");
   uint64_t pages = 0;
-  if (!(statm >> pages)) return;
-  const rlim_t limit = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + kChildMemory;
-  rlimit current{};
-  ::getrlimit(RLIMIT_AS, &current);
-  if (current.rlim_max != RLIM_INFINITY && current.rlim_max < limit) return;
-  current.rlim_cur = limit;
-  ::setrlimit(RLIMIT_AS, &current);
+  if (statm >> pages) {
+    limits.child = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + kChildMemory;
+  }
+  return limits;
 }
 
-void enter_child() {
+void limit_memory(const MemoryLimits& limits) {
+  if (limits.child == RLIM_INFINITY || limits.tight()) return;
+  const rlimit limit{limits.child, limits.own.rlim_max};
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
+void enter_child(const MemoryLimits& limits) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent handles interrupts. A crash of the child must leave neither a report nor a core.
   std::signal(SIGINT, SIG_IGN);
@@ -76,17 +90,20 @@ void enter_child() {
   ::setrlimit(RLIMIT_CORE, &no_core);
   const int null = ::open("/dev/null", O_RDWR);
   for (int stream = 0; stream <= 2; ++stream) ::dup2(null, stream);
-  limit_memory();
+  limit_memory(limits);
 }
 
-[[noreturn]] void run_child(int fd, const std::function<void(const Emit&)>& body) {
-  enter_child();
+[[noreturn]] void run_child(int fd, const MemoryLimits& limits,
+                            const std::function<void(const Emit&)>& body) {
+  enter_child(limits);
   try {
     body([fd](std::string_view bytes) { send_frame(fd, Tag::kData, bytes); });
     send_frame(fd, Tag::kDone, "");
   } catch (const Error& error) {
     const Tag tag = error.kind() == ErrorKind::kInput ? Tag::kError : Tag::kInternal;
     send_frame(fd, tag, std::string(error.what()) + '\0' + error.hint_text());
+  } catch (const std::bad_alloc&) {
+    send_frame(fd, Tag::kNoMemory, "");
   } catch (const std::exception& error) {
     send_frame(fd, Tag::kError, error.what());
   }
@@ -163,7 +180,7 @@ void wait_for_life(int fd, const Child& child, std::string_view what, ChildLimit
 
 std::string receive(int fd, const Child& child, std::string_view what, ChildLimits limits) {
   std::string stream;
-  std::array<char, 1 << 16> buffer;
+  std::array<char, 1 << 14> buffer;
   while (true) {
     wait_for_life(fd, child, what, limits);
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
@@ -176,8 +193,29 @@ std::string receive(int fd, const Child& child, std::string_view what, ChildLimi
   }
 }
 
+[[noreturn]] void refuse_memory(std::string_view what, const MemoryLimits& limits) {
+  if (limits.tight()) throw std::bad_alloc();
+  throw Error::input(fmt::format("{} takes more than 1 GiB of memory: damaged file", what));
+}
+
+// What the death of a child says. Under the caller's own limit of memory, nothing about the file.
+[[noreturn]] void refuse_death(std::string_view what, int status, const MemoryLimits& limits) {
+  if (!WIFSIGNALED(status)) throw Error::input(fmt::format("{} failed: damaged file", what));
+  const int signal = WTERMSIG(status);
+  if (signal == SIGKILL) {
+    throw Error::input(fmt::format("{} was killed (signal {})", what, signal))
+        .hint("the system kills a process if memory is short");
+  }
+  if (!limits.tight()) {
+    throw Error::input(fmt::format("{} failed (signal {}): damaged file", what, signal));
+  }
+  throw Error::input(fmt::format("{} failed (signal {})", what, signal))
+      .hint("the limit of memory (ulimit -v) leaves it less than 1 GiB, which may be the cause");
+}
+
 // Joins the data frames; throws what the child threw. The flag is false if the child was cut off.
-std::pair<std::string, bool> unpack_stream(std::string_view stream) {
+std::pair<std::string, bool> unpack_stream(std::string_view stream, std::string_view what,
+                                           const MemoryLimits& limits) {
   std::string data;
   while (stream.size() >= kFrameHead) {
     const auto tag = static_cast<Tag>(stream[0]);
@@ -188,6 +226,7 @@ std::pair<std::string, bool> unpack_stream(std::string_view stream) {
     const std::string_view payload = stream.substr(0, length);
     stream.remove_prefix(length);
     if (tag == Tag::kDone) return {std::move(data), true};
+    if (tag == Tag::kNoMemory) refuse_memory(what, limits);
     if (tag == Tag::kError || tag == Tag::kInternal) {
       const size_t end = std::min(payload.find('\0'), payload.size());
       Error error(tag == Tag::kError ? ErrorKind::kInput : ErrorKind::kInternal,
@@ -210,18 +249,17 @@ std::string run_in_child(std::string_view what, const std::function<void(const E
   }
   Descriptor from_child(ends[0]);
   Descriptor to_parent(ends[1]);
+  const MemoryLimits memory = memory_limits();
   const pid_t pid = ::fork();
   if (pid < 0) throw Error::input(fmt::format("no process: {}", std::strerror(errno)));
-  if (pid == 0) run_child(to_parent.get(), body);
+  if (pid == 0) run_child(to_parent.get(), memory, body);
   Child child(pid);
   to_parent.close();
   const std::string stream = receive(from_child.get(), child, what, limits);
   const int status = child.wait();
-  auto [data, complete] = unpack_stream(stream);
-  if (complete) return std::move(data);
-  throw Error::input(WIFSIGNALED(status) ? fmt::format("{} failed (signal {}): damaged file", what,
-                                                       WTERMSIG(status))
-                                         : fmt::format("{} failed: damaged file", what));
+  auto [data, complete] = unpack_stream(stream, what, memory);
+  if (!complete) refuse_death(what, status, memory);
+  return std::move(data);
 }
 
 }  // namespace mxfp4

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <new>
 #include <stdexcept>
 
 #include "lib/core/error.hpp"
@@ -53,9 +54,14 @@ TEST(ChildProcess, PassesErrorsOn) {
 TEST(ChildProcess, SurvivesACrash) {
   EXPECT_EQ(child_refusal([](const Emit& emit) {
               emit("partial");
-              (void)::raise(SIGKILL);
+              (void)::raise(SIGILL);
             }),
-            "the parser failed (signal 9): damaged file|");
+            "the parser failed (signal 4): damaged file|");
+  // Which the kernel does when memory is short.
+  EXPECT_EQ(child_refusal([](const Emit&) { (void)::raise(SIGKILL); }),
+            "the parser was killed (signal 9)|the system kills a process if memory is short");
+  EXPECT_EQ(child_refusal([](const Emit&) { throw std::bad_alloc(); }),
+            "the parser takes more than 1 GiB of memory: damaged file|");
 }
 
 // What computes without end is cut off by its processor time, what sleeps by the clock.

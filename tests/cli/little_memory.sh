@@ -1,0 +1,62 @@
+# A limit of memory, or of the stack, is never called a damaged file: a command that it stops ends with one true
+# line, loses nothing, and can be repeated without the limit. $LIMITS: how many limits for each command (16), drawn
+# by $SEED (1).
+sanitized && skip 'sanitizers take memory of their own'
+foreign && skip 'an emulator takes memory of its own'
+flags=(--backend MARLIN --arch sm80 -q)
+model=$TESTDATA/ingest/gptoss_hf
+hdf5=$TESTDATA/containers/hdf5/loaded_gzip.h5
+"$BIN" convert "$model" -o whole "${flags[@]}"
+"$BIN" convert "$hdf5" -o whole5 "${flags[@]}"
+"$BIN" unpack whole -o loaded -q
+
+# limited WANT MEND COMMAND...: under limits from where the program does not even begin to where it always succeeds;
+# WANT: what OUT then is; '': the command writes nothing. MEND: the flag that goes on after a failure.
+limited() {
+  local want=$1 mend=$2 kib got stopped=0
+  shift 2
+  for kib in $(seq 13000 50 48000 | shuf --random-source=<(yes "${SEED:-1}") | head -n "${LIMITS:-16}"); do
+    rm -rf out
+    got=0
+    (ulimit -v "$kib" && exec "$@" >stdout 2>stderr) || got=$?
+    case $got in
+      0) ;;
+      # Before main() the system's own loader speaks.
+      127 | 139) [ -z "$(grep '^mxfp4-repack:' stderr)" ] || fail "$kib KiB: exit $got: $*" ;;
+      # Nor is there a handler yet while static tables are made.
+      134) grep -q '^terminate called' stderr && [ ! -e out ] || { cat stderr; fail "$kib KiB: aborts: $*"; } ;;
+      3 | 5)
+        stopped=$((stopped + 1))
+        expect_one_error ''
+        ! grep -qiE 'damaged|checksum|bad_alloc|truncated|became shorter' stderr || { cat stderr; fail "$kib KiB: $*"; }
+        [ -z "$want" ] || [ -z "$(find out -name mxfp4_repack.json 2>/dev/null)" ] || fail "$kib KiB: a manifest: $*"
+        ;;
+      *) cat stderr; fail "$kib KiB: exit $got: $*" ;;
+    esac
+    [ -n "$want" ] || continue
+    [ "$got" = 0 ] || expect_exit 0 "$@" $mend
+    diff -r "$want" out >/dev/null || fail "$kib KiB: other files: $*"
+  done
+  [ $stopped -gt 0 ] || fail "no limit stopped $*"
+}
+limited whole --resume "$BIN" convert "$model" -o out "${flags[@]}" -j 2
+limited whole5 --resume "$BIN" convert "$hdf5" -o out "${flags[@]}" -j 2
+limited loaded '' "$BIN" unpack whole -o out -q -j 2
+limited '' '' "$BIN" verify whole -j 2
+limited '' '' "$BIN" inspect "$hdf5"
+limited '' '' "$BIN" explain "$model" --arch sm90
+
+# A stack of 64 KiB is less than a kernel's tile takes.
+stacked() { (ulimit -s "$kib" && exec "$@" >stdout 2>stderr) || { cat stderr; fail "a stack of $kib KiB: exit $?: $*"; }; }
+for kib in 64 100 1024; do
+  rm -rf out out5 back published
+  stacked "$BIN" convert "$model" -o out "${flags[@]}" -j 2
+  stacked "$BIN" convert "$hdf5" -o out5 "${flags[@]}" -j 2
+  stacked "$BIN" unpack out -o back -q -j 2
+  stacked "$BIN" unpack out -o published -q --as-published
+  stacked "$BIN" verify out --against "$model" -q
+  stacked "$BIN" inspect "$hdf5"
+  stacked "$BIN" explain "$model" --arch sm90 --all
+  diff -r whole out >/dev/null && diff -r whole5 out5 >/dev/null && diff -r loaded back >/dev/null ||
+    fail "a stack of $kib KiB: other files"
+done
