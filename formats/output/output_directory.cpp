@@ -38,7 +38,8 @@ fs::path existing_above(const fs::path& path) {
 
 // "packed" for "packed/": paths below it are compared by their parts.
 fs::path without_slash(fs::path path) {
-  return path.has_relative_path() && !path.has_filename() ? path.parent_path() : path;
+  if (path.has_relative_path() && !path.has_filename()) path = path.parent_path();
+  return path;
 }
 
 [[noreturn]] void refuse(There there, const fs::path& out, const fs::path& at = {}) {
