@@ -162,7 +162,7 @@ humming="convert $TESTDATA/ingest/gptoss_hf -o no --dry-run --revision 0.33.0 --
 
 # Without a revision the newest release is taken, and said so in one line. The manifest names the
 # revision, and nothing is wrong with it.
-default=$("$BIN" list revisions --json | sed -n '/"default": true/{x;p}; h' | sed 's/.*"\(vllm-[^"]*\)".*/\1/')
+default=$("$BIN" list revisions --json | grep -B 2 '"default": true' | sed -n 's/.*"\(vllm-[^"]*\)".*/\1/p')
 said="no --revision: taking $default, the newest known release"
 for command in explain inspect 'convert --dry-run -o no'; do
   # shellcheck disable=SC2086

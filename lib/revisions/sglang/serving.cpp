@@ -129,7 +129,7 @@ std::vector<LoadNoteRow> load_notes() {
       {"CUTLASS sizes",
        [](const Facts& f) {
          const Deployment& d = f.question.deployment;
-         if (f.caller == nullptr || f.caller->text != kFp4ExpertsText || !is_cutlass(f))
+         if (f.caller == nullptr || f.caller->method != "Fp8MoEMethod" || !is_cutlass(f))
            return false;
          const int64_t inter = d.intermediate_size.value_or(0) / f.question.parallel.tp_size;
          return d.hidden_size.value_or(0) % 128 != 0 || inter % 128 != 0;
