@@ -132,7 +132,9 @@ class Commands(unittest.TestCase):
         other = {"output", "json", "progress", "color", "quiet", "help", "batch"}
         for command, group in groups.items():
             text = subprocess.run([os.environ["BIN"], command, "--help"], check=True, capture_output=True, text=True).stdout
-            found = dict(re.findall(r"^ +(?:-\w, )?--([\w-]+)( \S+)?", text, re.M))
+            # A flag may have two names: the engines'.
+            found = {name: value for names, value in re.findall(r"^ +(?:-\w, )?((?:--[\w-]+(?:, )?)+)( \S+)?", text, re.M)
+                     for name in re.findall(r"--([\w-]+)", names)}
             found = {name.replace("-", "_"): bool(value.strip()) for name, value in found.items()}
             known = typing.get_type_hints(getattr(flags, group))
             own = {"against"} if command == "verify" else set()

@@ -224,8 +224,8 @@ class LittleIsDecoded(unittest.TestCase):
 class Revisions(unittest.TestCase):
     def test_the_plugin_knows_what_the_program_knows(self):
         """vllm/revisions.json names the same revisions and kernel libraries as the program."""
-        done = subprocess.run([blob_maker.BIN, "list", "revisions", "--json"], check=True,
-                              stdout=subprocess.PIPE)
+        done = subprocess.run([blob_maker.BIN, "list", "revisions", "--engine", "vllm", "--json"],
+                              check=True, stdout=subprocess.PIPE)
         program = {row["revision"]: row["kernel_libraries"]
                    for row in json.loads(done.stdout)["revisions"]}
         with open(os.path.join(os.path.dirname(mxfp4_repack.__file__), "vllm",

@@ -111,6 +111,7 @@ class FitsFlags(RevisionFlags, total=False):
     target: Path
     arch: str
     moe_backend: str
+    moe_runner_backend: str
     libs: str
     env: Settings
     tp_size: int
@@ -118,6 +119,7 @@ class FitsFlags(RevisionFlags, total=False):
     dp_size: int
     enable_expert_parallel: bool
     all2all_backend: str
+    moe_a2a_backend: str
     enable_eplb: bool
     num_redundant_experts: int
     sequence_parallel: bool
