@@ -56,9 +56,13 @@ RestPlan plan_model_directory(const OpenedCheckpoint& checkpoint,
   }
   RestPlan rest = plan_rest(*checkpoint.source, checkpoint.model.rest);
   std::vector<SideFile> side;
-  std::error_code ignored;
   if (checkpoint.source->kind() == "safetensors") {
-    const bool one_file = !fs::is_directory(checkpoint.path, ignored);
+    std::error_code error;
+    const bool one_file = !fs::is_directory(checkpoint.path, error);
+    if (error) {
+      throw Error::input(fmt::format("cannot be examined: {}", error.message()))
+          .in_file(checkpoint.path.string());
+    }
     if (!one_file) side = find_side_files(checkpoint.path, warnings);
     warn_of_left_out(checkpoint, one_file, warnings);
   }
