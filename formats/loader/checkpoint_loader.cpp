@@ -175,7 +175,7 @@ CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
   if (output.combination || output.experts_per_granule != 1) return Way::kWhole;
   const Assembly& assembly = *file.assemblies[static_cast<size_t>(output.slot)];
   if (assembly.from != assembly.to || assembly.loaded.row_bytes == 0) return Way::kWhole;
-  if (!assembly.tails.empty()) return Way::kWhole;
+  if (!assembly.tails.empty()) return Way::kWhole;  // a stream pads with one byte
   return output.program.is_identity() && !checks(output.slot) ? Way::kRead : Way::kStream;
 }
 
