@@ -24,19 +24,19 @@ namespace {
 using Json = nlohmann::json;
 
 ModelConfig config_of_class(const std::string& name, const LayerDims& dims) {
-  Json json{{"num_hidden_layers", 1}, {"hidden_size", dims.hidden_size}};
+  Json config{{"num_hidden_layers", 1}, {"hidden_size", dims.hidden_size}};
   if (name == "oss") {
-    json["model_type"] = "gpt_oss";
-    json["num_local_experts"] = dims.num_experts;
-    json["intermediate_size"] = dims.intermediate_size;
-    json["quantization_config"] = {{"quant_method", "mxfp4"}};
+    config["model_type"] = "gpt_oss";
+    config["num_local_experts"] = dims.num_experts;
+    config["intermediate_size"] = dims.intermediate_size;
+    config["quantization_config"] = {{"quant_method", "mxfp4"}};
   } else {
-    json["model_type"] = "deepseek_v4";
-    json["n_routed_experts"] = dims.num_experts;
-    json["moe_intermediate_size"] = dims.intermediate_size;
-    json["quantization_config"] = {{"quant_method", "fp8"}};
+    config["model_type"] = "deepseek_v4";
+    config["n_routed_experts"] = dims.num_experts;
+    config["moe_intermediate_size"] = dims.intermediate_size;
+    config["quantization_config"] = {{"quant_method", "fp8"}};
   }
-  return parse_model_config(json.dump(), "config.json");
+  return parse_model_config(config.dump(), "config.json");
 }
 
 // The method class that serves the row. compressed-tensors' own configs say more than is needed here.
@@ -89,7 +89,7 @@ SglangLayer load_layer(const SliceRequest& request, const CallerRow& caller,
 }
 
 struct SglangRow {
-  const Json& json;
+  const Json& stated;
   const RuleSet& rules;
   LayerDims dims;
   ModelConfig config;
@@ -98,34 +98,34 @@ struct SglangRow {
   Target target;
 };
 
-SglangRow read_row(const Json& json, const std::string& release) {
+SglangRow read_row(const Json& stated, const std::string& release) {
   const RuleSet& rules = revision_by_name(release);
-  const LayerDims dims{json.at("E").get<int64_t>(), json.at("H").get<int64_t>(),
-                       json.at("I").get<int64_t>()};
-  const auto name = json.at("class").get<std::string>();
+  const LayerDims dims{stated.at("E").get<int64_t>(), stated.at("H").get<int64_t>(),
+                       stated.at("I").get<int64_t>()};
+  const auto name = stated.at("class").get<std::string>();
   ModelConfig config = config_of_class(name, dims);
   const CallerRow& caller = caller_of_class(rules, name, config);
   Deployment deployment;
-  deployment.arch = json.at("arch").get<std::string>();
+  deployment.arch = stated.at("arch").get<std::string>();
   deployment.platform = deployment.arch.starts_with("gfx") ? Platform::kRocm : Platform::kCuda;
-  if (json.contains("env")) {
-    deployment.env = json.at("env").get<std::map<std::string, std::string>>();
+  if (stated.contains("env")) {
+    deployment.env = stated.at("env").get<std::map<std::string, std::string>>();
   }
   deployment.hidden_size = dims.hidden_size;
   deployment.intermediate_size = dims.intermediate_size;
   deployment.activation =
-      json.value("activation", caller.family == Family::kGptOss ? "swigluoai" : "silu");
+      stated.value("activation", caller.family == Family::kGptOss ? "swigluoai" : "silu");
   Decision decision;
-  decision.backend = backend_from_name(json.at("backend").get<std::string>());
+  decision.backend = backend_from_name(stated.at("backend").get<std::string>());
   const Target target = make_target(deployment, decision, caller.family);
-  return {json, rules, dims, std::move(config), caller, std::move(deployment), target};
+  return {stated, rules, dims, std::move(config), caller, std::move(deployment), target};
 }
 
 LoadedLayer drawn_of(const SglangRow& row) {
   LoadedSpec spec;
   spec.dims = row.dims;
-  if (row.json.at("bias").get<bool>()) spec.bias = DType::kBF16;
-  return drawn_layer(spec, {row.json.at("seed").get<uint64_t>(), "typical", "uniform"});
+  if (row.stated.at("bias").get<bool>()) spec.bias = DType::kBF16;
+  return drawn_layer(spec, {row.stated.at("seed").get<uint64_t>(), "typical", "uniform"});
 }
 
 // Whether the program refuses the sizes, as SGLang's own code did.
@@ -160,7 +160,7 @@ void expect_bytes(const SglangRow& row, const Layout& layout) {
                                        row.caller, drawn_of(row));
   const Tensors written =
       run_layout(layout, {layer.loaded.spec, row.target}, layer.loaded, std::byte{0xA5});
-  const Json& out = row.json.at("out");
+  const Json& out = row.stated.at("out");
   EXPECT_EQ(written.size(), out.size());
   for (const auto& [name, want] : out.items()) {
     SCOPED_TRACE(name);
@@ -175,19 +175,19 @@ void expect_bytes(const SglangRow& row, const Layout& layout) {
 TEST(SglangLayouts, GiveTheBytesThatItsOwnCodeMade) {
   const Json stored = Json::parse(std::ifstream(testdata("engines/sglang_layouts.json")));
   std::set<std::string> compared;
-  for (const Json& json : stored.at("executed")) {
-    for (const auto& release : json.at("releases")) {
-      const SglangRow row = read_row(json, release.get<std::string>());
-      SCOPED_TRACE(json.at("row").get<std::string>() + ", " + release.get<std::string>() +
-                   ", seed " + json.at("seed").dump());
+  for (const Json& stated : stored.at("executed")) {
+    for (const auto& release : stated.at("releases")) {
+      const SglangRow row = read_row(stated, release.get<std::string>());
+      SCOPED_TRACE(stated.at("row").get<std::string>() + ", " + release.get<std::string>() +
+                   ", seed " + stated.at("seed").dump());
       const LayoutRow* found = find_layout_row(row.rules, row.target);
       ASSERT_NE(found, nullptr);
       ASSERT_NE(found->layout, nullptr) << found->refusal;
-      if (json.contains("error")) {
-        EXPECT_TRUE(refuses(row, *found->layout)) << json.at("error");
+      if (stated.contains("error")) {
+        EXPECT_TRUE(refuses(row, *found->layout)) << stated.at("error");
       } else {
         expect_bytes(row, *found->layout);
-        compared.insert(json.at("row").get<std::string>() + release.get<std::string>());
+        compared.insert(stated.at("row").get<std::string>() + release.get<std::string>());
       }
     }
   }
