@@ -136,7 +136,8 @@ def main():
         make_input(family + "_whole.safetensors", family, biases=False, hidden=384, inter=256)
     rows, made, known, lossy, missing = set(), set(), set(), 0, {row["id"] for row in listed("layouts")}
     revisions = [row["revision"] for row in listed("revisions")]
-    whole = [name for name in revisions if name.startswith("vllm-20")] + revisions[-1:]
+    newest = {name.split("-")[0]: name for name in revisions}  # of each engine
+    whole = [name for name in revisions if name.startswith("vllm-20") or name in newest.values()]
     for revision in whole + [name for name in revisions if name not in whole]:
         served = {(row["backend"], family, row["layout"]) for row in listed("backends", "--revision", revision)
                   for family in ("gpt_oss", "generic")

@@ -108,7 +108,7 @@ PY
 while read -r key meant; do
   printf '{"%s": "H100"}' "$key" >target.json
   expect_exit 3 "$BIN" explain --target target.json
-  expect_one_error "target.json: $key: unknown key, expected vllm, platform, arch"
+  expect_one_error "target.json: $key: unknown key, expected sglang, vllm, platform, arch"
   if [ "$meant" = - ]; then meant=; elif [[ $meant = --* ]]; then meant="$meant says it, beside --target"; else meant="did you mean $meant?"; fi
   [ "$(sed -n 's/^hint: //p' stderr)" = "$meant" ] || { cat stderr >&2; fail "$key: not '$meant'"; }
 done <<'KEYS'
