@@ -189,13 +189,14 @@ CheckpointLoader::Making CheckpointLoader::making_of(const PlannedFile& file,
   if (making.way != Way::kStream || checks(output.slot) || !assembly->pads_only()) return making;
   const ExpertMatrix& stored = assembly->stored;
   const ExpertMatrix& loaded = assembly->loaded;
-  const auto at = padding_.find({&output, stored.bytes()});
+  const std::tuple key(&output, stored.rows, stored.row_bytes);
+  const auto at = padding_.find(key);
   if (at != padding_.end()) return {making.way, at->second, true};
   Program program(stored.bytes());
   program.then(
       PadMatrix{stored.rows, stored.row_bytes, loaded.rows, loaded.row_bytes, assembly->fill});
   for (const Step& step : output.program.steps()) program.then(step);
-  padding_.emplace(std::pair(&output, stored.bytes()), program);
+  padding_.emplace(key, program);
   return {making.way, program, true};
 }
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "formats/checkpoint/positioned_source.hpp"
@@ -105,8 +105,8 @@ class CheckpointLoader final : public LoadSource {
   ManifestPlan made_;                         // a file of its plan for each layer
   std::vector<std::vector<Making>> makings_;  // by layer and tensor
   // Programs that pad stored rows: layers of equal sizes share them. By the output, whose program follows,
-  // and the bytes of a stored matrix.
-  std::map<std::pair<const Output*, int64_t>, Program> padding_;
+  // and the rows and bytes of a row of a stored matrix.
+  std::map<std::tuple<const Output*, int64_t, int64_t>, Program> padding_;
   // Thread-safe, since the source is.
   mutable std::unique_ptr<Repacker> repacker_;
   uint64_t serial_;  // of all that this process opens: by it buffers know whose bytes they hold

@@ -58,7 +58,8 @@ Axes split_axes(const LoopNest& nest, int64_t unit_nibbles, bool go_back) {
   const auto add = [&](int64_t size, int64_t in, int64_t out) {
     for (; size % 2 == 0; size /= 2, in *= 2, out *= 2) axes.bits.push_back({in, out});
     if (size == 1) return;
-    const int bits = go_back ? bits_going_back(size) : 0;
+    const bool whole_bytes = in % 2 == 0 && out % 2 == 0;  // tables hold bytes
+    const int bits = go_back && whole_bytes ? bits_going_back(size) : 0;
     for (int i = 0; i < bits; ++i) axes.bits.push_back({in << i, out << i});
     const int64_t steps = ceil_div(size, int64_t{1} << bits);
     const int64_t back = (steps << bits) - size;

@@ -208,6 +208,7 @@ TEST_P(OnEveryTarget, RowsOfOddNumbersOfUnits) {
         {Unit::kByte, {blocks, 2, 2, 2, 16, words, 2, 2}, {5, 0, 4, 6, 1, 7, 3, 2}},
         {Unit::kByte, {64 * blocks, words}, {1, 0}},
         {Unit::kNibble, {64 * blocks, 2 * quads}, {1, 0}},
+        {Unit::kNibble, {64 * blocks, words}, {1, 0}},
     };
     for (const Permute& permute : permutes) {
       SCOPED_TRACE(testing::PrintToString(permute.dims));
@@ -303,6 +304,9 @@ TEST(TilePlan, GoesBackWhereARowHasFewFactorsOfTwo) {
     EXPECT_TRUE(kernels::tile_plan(hopper, 8).has_value()) << invert;
     const auto turned = kernels::permutation_nest({64, 90}, {1, 0}, invert);
     EXPECT_TRUE(kernels::tile_plan(turned, 8).has_value()) << invert;
+    // By an odd number of nibbles no step goes back: rows of 45 are not whole bytes.
+    const auto nibbles = kernels::permutation_nest({64, 45}, {1, 0}, invert);
+    EXPECT_FALSE(kernels::tile_plan(nibbles, 4).has_value()) << invert;
   }
 }
 
