@@ -208,7 +208,6 @@ TEST_P(OnEveryTarget, RowsOfOddNumbersOfUnits) {
         {Unit::kByte, {blocks, 2, 2, 2, 16, words, 2, 2}, {5, 0, 4, 6, 1, 7, 3, 2}},
         {Unit::kByte, {64 * blocks, words}, {1, 0}},
         {Unit::kNibble, {64 * blocks, 2 * quads}, {1, 0}},
-        {Unit::kNibble, {64 * blocks, words}, {1, 0}},
     };
     for (const Permute& permute : permutes) {
       SCOPED_TRACE(testing::PrintToString(permute.dims));
