@@ -1,7 +1,10 @@
 #include "lib/revisions/shared_conditions.hpp"
 
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "lib/oracle/serving_rows.hpp"
 
 namespace mxfp4 {
 
@@ -54,6 +57,13 @@ Condition triton_device(int below_major, Condition gfx12) {
 
 Condition gfx12_but_gfx1250() {
   return all_of({arch_contains("gfx12"), none_of({arch_contains("gfx1250")})});
+}
+
+bool below_minimum_capability(const LoadFacts& facts) {
+  const std::optional<Capability>& capability = facts.question.capability;
+  return facts.caller != nullptr && capability &&
+         facts.question.deployment.platform == Platform::kCuda &&
+         capability->major * 10 + capability->minor < facts.caller->minimum_capability;
 }
 
 Condition none_or(std::vector<std::string_view> keys) {

@@ -11,6 +11,8 @@
 
 namespace mxfp4 {
 
+struct LoadFacts;  // of lib/oracle/serving_rows.hpp
+
 // Not over an all-to-all kernel of these backends.
 [[nodiscard]] Condition not_over(std::vector<std::string_view> backends);
 [[nodiscard]] Condition not_nvlink();
@@ -35,6 +37,9 @@ inline constexpr std::array<std::string_view, 3> kAiterDevicesWithGfx1250 = {"gf
 // `below_major`.0, or ROCm's devices, of gfx12 those of the condition.
 [[nodiscard]] Condition triton_device(int below_major, Condition gfx12);
 [[nodiscard]] Condition gfx12_but_gfx1250();
+
+// The GPU's capability is below the least that the caller's method asks for.
+[[nodiscard]] bool below_minimum_capability(const LoadFacts& facts);
 
 // Classes whose checks change together.
 inline constexpr std::array<std::string_view, 3> kTritonClasses = {

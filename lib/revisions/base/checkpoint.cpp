@@ -229,13 +229,7 @@ std::vector<LoadNoteRow> load_notes() {
       {"no backend", [](const Facts& f) { return chose(f, {NONE}); },
        "no backend on this platform: the engine stops before it converts weights", "",
        /*stops=*/true},
-      {"capability",
-       [](const Facts& f) {
-         return f.caller != nullptr && f.question.capability &&
-                f.question.deployment.platform == Platform::kCuda &&
-                f.question.capability->major * 10 + f.question.capability->minor <
-                    f.caller->minimum_capability;
-       },
+      {"capability", below_minimum_capability,
        "{method} needs capability {minimum_capability} or more: start-up stops before "
        "the oracle is asked",
        "", /*stops=*/true},

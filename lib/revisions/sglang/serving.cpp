@@ -7,6 +7,7 @@
 
 #include "lib/core/model_config.hpp"
 #include "lib/revisions/sglang/tables.hpp"
+#include "lib/revisions/shared_conditions.hpp"
 
 namespace mxfp4::sglang {
 namespace {
@@ -98,16 +99,9 @@ CallerRow compressed_tensors_caller(bool kimi) {
 std::vector<LoadNoteRow> load_notes() {
   using Facts = LoadFacts;
   return {
-      {"capability",
-       [](const Facts& f) {
-         return f.caller != nullptr && f.question.capability &&
-                f.question.deployment.platform == Platform::kCuda &&
-                f.question.capability->major * 10 + f.question.capability->minor <
-                    f.caller->minimum_capability;
-       },
+      {"capability", below_minimum_capability,
        "the checkpoint's quantization needs capability {minimum_capability} or more: SGLang stops "
-       "at "
-       "its start",
+       "at its start",
        "", /*stops=*/true},
       {"slices",
        [](const Facts& f) {
@@ -117,8 +111,8 @@ std::vector<LoadNoteRow> load_notes() {
          return rows && unpadded && rows->loaded > rows->buffer;
        },
        "SGLang stops with RuntimeError while it loads: over {tp_size} tensor parallel ranks its "
-       "loader "
-       "cuts more rows for a rank than the buffers of this path hold (models/gpt_oss.py cuts whole "
+       "loader cuts more rows for a rank than the buffers of this path hold (models/gpt_oss.py "
+       "cuts whole "
        "blocks of 32, and this path pads no buffer before it loads)",
        "", /*stops=*/true},
       {"Marlin", marlin_refuses,
@@ -140,8 +134,7 @@ std::vector<LoadNoteRow> load_notes() {
       {"triton experts",
        [](const Facts& f) { return f.decision.backend == TRITON && f.question.parallel.use_ep; },
        "SGLang stops with AssertionError at the first request: Expert parallel is not supported "
-       "when "
-       "using triton kernels",
+       "when using triton kernels",
        "", /*stops=*/true},
   };
 }
