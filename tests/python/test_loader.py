@@ -68,6 +68,24 @@ class Cpu(Blobs):
         self.assertEqual(flags, {"is_shuffled"})
         loader.release()
 
+    def test_prepared(self):
+        """load() finds what prepare() made; what it could not make is load()'s error."""
+        loader.release()
+        loader.prepare("cpu")
+        for _ in range(2):
+            self.compare(self.layers[0], self.layers[0].to_device("cpu"))
+        self.assertEqual(len(loader._loaders), 1)
+        loader.release()
+        with mock.patch.object(loader, "Loader", side_effect=MemoryError("no ring")) as maker:
+            loader.prepare("cpu")
+            with self.assertRaisesRegex(MemoryError, "no ring"):
+                self.layers[0].to_device("cpu")
+            for thread in threading.enumerate():
+                if thread.name == "mxfp4-repack-prepare":
+                    thread.join()
+            self.assertEqual(maker.call_count, 2)
+        self.assertEqual(loader._loaders, {})
+
     def test_threads(self):
         for threads in (1, 3, 8):
             one = loader.Loader("cpu", threads=threads)

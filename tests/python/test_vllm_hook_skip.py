@@ -161,6 +161,22 @@ class SecondStage(unittest.TestCase):
             world.convert(case, layers[0])  # a reload says nothing more
             self.assertEqual(len([t for t in world.messages.text(0) if "layers taken" in t]), 1)
 
+    def test_the_loader_is_made_while_the_model_is(self):
+        """Once for a model, before its first weights are asked for, and only where there is a GPU."""
+        case = golden("cpu/gpt_oss_e2_h128*")
+        with self.world(make_blob(case), MXFP4_REPACK_SKIP_RAW="0") as world:
+            world.start()
+            import torch
+            from mxfp4_repack import loader
+            for with_gpu, expected in ((False, []), (True, ["cuda"])):
+                with mock.patch.object(torch.cuda, "is_initialized", lambda: with_gpu), \
+                        mock.patch.object(loader, "prepare") as prepare:
+                    layers = [self.created(world, case, name=PREFIX.replace("0", number)) for number in "12"]
+                    self.assertEqual([call.args[0] for call in prepare.call_args_list], expected)
+                for layer in layers:
+                    self.load_raw(world, case, layer)
+                    world.convert(case, layer)
+
     @staticmethod
     def load_raw(world, case, layer):
         """What a loader does: the raw tensors, with the blob's scales, whatever the rest."""

@@ -13,6 +13,7 @@ starts from pageable memory. To the CPU the threads write straight into the tens
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
@@ -24,7 +25,7 @@ from mxfp4_repack.native import Bytes, NativeGpu, NativeGpuRead, NativeStream, o
 from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
-__all__ = ["Loader", "load", "release"]
+__all__ = ["Loader", "load", "prepare", "release"]
 
 DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
 # Without CUDA's driver:
@@ -206,17 +207,39 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
-         ) -> Dict[str, torch.Tensor]:
-    """Loader.load() with the device's kept loader, which the first call makes."""
-    key = torch.device(device)
-    if key.type == "cuda" and key.index is None:
-        key = torch.device("cuda", torch.cuda.current_device())
+def _with_index(device: Any) -> torch.device:
+    """`device`; a GPU without a number is the calling thread's current one."""
+    found = torch.device(device)
+    return torch.device("cuda", torch.cuda.current_device()) if found.type == "cuda" and found.index is None else found
+
+
+def _kept(key: torch.device) -> Loader:
+    """The device's loader, made unless there is one."""
     with _loaders_lock:
         if key not in _loaders:
             _loaders[key] = Loader(key)
-        loader = _loaders[key]
-    return loader.load(layer, names)
+        return _loaders[key]
+
+
+def prepare(device: Any) -> None:
+    """Makes the device's kept loader in a thread: the first load() finds it, or waits until it is there.
+
+    For a program that has other work before its first load: a ring, threads and streams take some 20 ms.
+    A loader that cannot be made is load()'s to report.
+    """
+    key = _with_index(device)  # the other thread has a current GPU of its own
+
+    def make() -> None:
+        with contextlib.suppress(Exception):
+            _kept(key)
+
+    threading.Thread(target=make, name="mxfp4-repack-prepare").start()
+
+
+def load(layer: Readable, device: Any, names: Optional[Sequence[str]] = None,
+         ) -> Dict[str, torch.Tensor]:
+    """Loader.load() with the device's kept loader, which the first call makes."""
+    return _kept(_with_index(device)).load(layer, names)
 
 
 def release() -> None:

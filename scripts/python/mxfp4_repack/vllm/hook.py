@@ -113,6 +113,8 @@ class Hook:
         except Exception as error:
             log.warning("mxfp4-repack: create_weights is not understood: %s", error)
             return unchanged()
+        if len(self._waiting) == 1:
+            _prepare_loader()
         if self.settings.skip_raw:
             return self._skipped.create_weights(unchanged, method, layer, arguments)
         return unchanged()
@@ -289,6 +291,14 @@ class _Candidate(NamedTuple):
     live: Live
     digest: str
     kind: Tuple[Any, ...]
+
+
+def _prepare_loader() -> None:
+    """Lets the loader's ring and threads be made while vLLM makes the model's other layers."""
+    torch = sys.modules["torch"]
+    if torch.cuda.is_initialized():
+        from mxfp4_repack import loader
+        loader.prepare("cuda")
 
 
 def _reason(error: Exception) -> str:
