@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kImpatience = 1'000'000'000;  // ns
 
 const char* text = "";
+// The default orders: no other memory is read because of either, and they are asked once for a job.
 std::atomic<int> noted{0};
 std::atomic<int64_t> noted_at{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,

@@ -149,7 +149,8 @@ int with_enough_stack(const std::function<int()>& body) {
   return call.code;
 }
 
-// Let go when there is no more memory, so that a run that fails can clean up and say why.
+// Let go when there is no more memory, so that a run that fails can clean up and say why. The default orders:
+// each is used once.
 std::atomic<char*> reserve{nullptr};
 std::atomic<bool> ran_out{false};
 

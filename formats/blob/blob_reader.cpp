@@ -53,9 +53,10 @@ std::vector<std::string> differing_keys(const Manifest& first, const Manifest& o
   return keys;
 }
 
+// Relaxed: only that no two numbers are equal matters.
 uint64_t next_id() {
   static std::atomic<uint64_t> last{0};
-  return ++last;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 // `path` itself, or its rank directories in order.

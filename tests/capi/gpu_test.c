@@ -2,6 +2,7 @@
  *   gpu_test BLOB             every layer, by several numbers of threads, begun before or not, equals what
  *                             read_layer gives
  *   gpu_test --in-place BLOB  the same where CPUs and GPU share memory, without a ring
+ *   gpu_test --made CHECKPOINT BLOB   both ways, what is made from the checkpoint equals its blob
  *   gpu_test --elsewhere BLOB in place, but the memory is not shared: refused
  *   gpu_test --damaged BLOB   verification finds the damage
  *   gpu_test --no-gpu BLOB    there is no GPU, or the driver fails: NO_GPU, with a reason */
@@ -72,7 +73,8 @@ static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
   return gpu;
 }
 
-static void check_layers(const mxfp4_repack_blob *blob) {
+/* `stored` holds the same bytes, in a blob: the same one, or that of the checkpoint. */
+static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob *stored) {
   const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
   /* In place there is no ring, and nothing is begun. */
   const int rings = in_place ? 3 : 4, modes = in_place ? 4 : 2 * BEGUN_MODES;
@@ -83,7 +85,7 @@ static void check_layers(const mxfp4_repack_blob *blob) {
       unsigned char *want = allocate(layer.bytes), *got = allocate(layer.bytes + 8 * layer.num_tensors);
       int64_t offsets[16];
       CHECK(layer.num_tensors <= 16);
-      CHECK(mxfp4_repack_read_layer(blob, index, want, layer.bytes, NULL) == MXFP4_REPACK_OK);
+      CHECK(mxfp4_repack_read_layer(stored, index, want, layer.bytes, NULL) == MXFP4_REPACK_OK);
       for (int mode = 0; mode < modes; ++mode) {
         memset(got, 0xEE, (size_t)layer.bytes);
         CHECK(read_layer(gpu, blob, index, got, offsets, mode % 2, (enum begun)(mode / 2)) == MXFP4_REPACK_OK);
@@ -98,6 +100,14 @@ static void check_layers(const mxfp4_repack_blob *blob) {
     }
     mxfp4_repack_gpu_close(gpu);
   }
+}
+
+static void check_made(const char *checkpoint, const mxfp4_repack_blob *stored) {
+  mxfp4_repack_blob *made;
+  CHECK(mxfp4_repack_open_checkpoint(checkpoint, mxfp4_repack_manifest(stored, NULL), &made) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_num_layers(made) == mxfp4_repack_num_layers(stored));
+  for (in_place = 0; in_place < 2; ++in_place) check_layers(made, stored);
+  mxfp4_repack_close(made);
 }
 
 static void check_wrong(const mxfp4_repack_blob *blob) {
@@ -141,11 +151,13 @@ int main(int argc, char **argv) {
   mxfp4_repack_blob *blob;
   CHECK(argc > 1 && mxfp4_repack_open(argv[argc - 1], &blob) == MXFP4_REPACK_OK);
   if (argc == 2) {
-    check_layers(blob);
+    check_layers(blob, blob);
     check_wrong(blob);
+  } else if (argc == 4 && strcmp(argv[1], "--made") == 0) {
+    check_made(argv[2], blob);
   } else if (strcmp(argv[1], "--in-place") == 0) {
     in_place = 1;
-    check_layers(blob);
+    check_layers(blob, blob);
   } else if (strcmp(argv[1], "--elsewhere") == 0) {
     in_place = 1;
     const mxfp4_repack_layer layer = layer_of(blob, 0);

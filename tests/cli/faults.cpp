@@ -13,8 +13,8 @@
 //   FAULT_NO_EXCHANGE=1  it cannot exchange two names
 //   FAULT_DEVICE=PREFIX  paths that begin so are on a device of another number
 //   FAULT_NO_DIRECT=flag files cannot be made direct (O_DIRECT); =read: they can, but not read
-#include <dirent.h>
 //   FAULT_PAGE_...       see fault_pages.cpp
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>

@@ -80,7 +80,10 @@ probe PYTHONPATH=fake >fake.json
 command -v nvcc >/dev/null || ! grep -q flashinfer fake.json || fail 'flashinfer without kernels was taken'
 
 # The Arm hosts of NVIDIA's GPUs are ordinary targets: the GPU is described, by torch or by nvidia-smi, and
-# explain answers from the facts as from those of an x86-64 host.
+# explain answers from the facts as from those of an x86-64 host, for the newest release of each engine.
+"$BIN" list revisions --json >revisions
+sglang=$(sed -nE 's/.*"revision": "(sglang-[^"]*)".*/\1/p' revisions | tail -n 1)
+[ -n "$sglang" ] || fail 'no release of SGLang'
 mkdir -p arm/torch tools
 printf 'import platform\nplatform.machine = lambda: "aarch64"\n' >arm/sitecustomize.py
 PYTHONPATH=arm probe >cpu.json
@@ -99,9 +102,16 @@ PY
   echo 'raise ImportError' >arm/torch/__init__.py
   probe PYTHONPATH=arm PATH="$PWD/tools:$PATH" >by_tools.json
   cmp by_torch.json by_tools.json || fail "compute capability $capability: torch and nvidia-smi differ"
-  expect_exit 0 "$BIN" explain "$TESTDATA/ingest/gptoss_hf" --target by_torch.json
-  sed '/^next$/,$d' stdout >of_facts
-  grep -q "^  machine  *cuda sm${capability/./}$" of_facts || { cat of_facts; fail 'not the GPU of the host'; }
-  expect_exit 0 "$BIN" explain "$TESTDATA/ingest/gptoss_hf" --arch sm${capability/./} --libs none
-  sed '/^next$/,$d' stdout | diff of_facts - || fail 'explain answers otherwise'
+  for release in '' "--revision $sglang"; do
+    for machine in '--target by_torch.json' "--arch sm${capability/./} --libs none"; do
+      got=0
+      # shellcheck disable=SC2086
+      "$BIN" explain "$TESTDATA/ingest/gptoss_hf" $machine $release >stdout 2>stderr || got=$?
+      { echo "exit $got"; sed '/^next$/,$d' stdout; grep -v '^hint: ' stderr || true; } >"of${machine%% *}"
+    done
+    diff of--target of--arch || fail "$capability $release: explain answers otherwise"
+    # SGLang refuses where kernels are missing, as on any host.
+    [ -n "$release" ] || grep -qx 'exit 0' of--arch || fail "$capability: refused"
+    [ "$got" != 0 ] || grep -q "^  machine  *cuda sm${capability/./}$" of--arch || { cat of--arch; fail 'not the GPU of the host'; }
+  done
 done
