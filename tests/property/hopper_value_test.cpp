@@ -9,6 +9,7 @@
 
 #include "lib/exec/buffer.hpp"
 #include "lib/kernels/copy.hpp"
+#include "lib/kernels/instruction_sets.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/steps/hopper_value_step.hpp"
@@ -87,7 +88,7 @@ void expect_all_equal(const FastStep& of) {
 }
 
 TEST(HopperSteps, EqualTheirDefinitionsOnEveryTarget) {
-  const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  const std::vector<int64_t> targets = kernels::instruction_set_targets();
   ASSERT_FALSE(targets.empty());
   for (int64_t target : targets) {
     SCOPED_TRACE(hwy::TargetName(target));

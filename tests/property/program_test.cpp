@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "lib/kernels/instruction_sets.hpp"
 #include "lib/kernels/tile_plan.hpp"
 #include "lib/steps/bands.hpp"
 #include "lib/steps/hopper_value_step.hpp"
@@ -271,7 +272,7 @@ TEST(Bands, AreOneWhereAStepLooksFurther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Program, OnEveryTarget,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         testing::ValuesIn(kernels::instruction_set_targets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
 // A layout whose permutation has no tiles would still be right, and slow.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <random>
 
+#include "lib/kernels/instruction_sets.hpp"
 #include "tests/unit/test_bytes.hpp"
 
 namespace mxfp4 {
@@ -116,7 +117,7 @@ TEST(Checksum, OnePartServesTwoStreams) {
 
 TEST(Xxh3Blocks, EveryTargetEqualsTheDefinition) {
   const auto bytes = random_bytes(9 * 1024 + 3, 5);
-  const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  const std::vector<int64_t> targets = kernels::instruction_set_targets();
   ASSERT_FALSE(targets.empty());
   for (int64_t target : targets) {
     SCOPED_TRACE(hwy::TargetName(target));
