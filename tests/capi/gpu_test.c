@@ -75,7 +75,7 @@ static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
 
 /* `stored` holds the same bytes, in a blob: the same one, or that of the checkpoint. */
 static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob *stored) {
-  const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
+  const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for two threads only */
   /* In place there is no ring, and nothing is begun. */
   const int rings = in_place ? 3 : 4, modes = in_place ? 4 : 2 * BEGUN_MODES;
   for (int t = in_place; t < rings; ++t) {

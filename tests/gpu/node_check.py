@@ -138,7 +138,8 @@ class Node:
         self.arguments = arguments
         self.ranks = [subprocess.Popen(
             [sys.executable, __file__, "--build", arguments.build, "--gpus", str(arguments.gpus), "--work", arguments.work,
-             "--rank", str(rank)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for rank in range(arguments.gpus)]
+             "--rank", str(rank)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, LOCAL_WORLD_SIZE=str(arguments.gpus))) for rank in range(arguments.gpus)]
         self.name = self.answers()[0]["ready"]
 
     def answers(self):
