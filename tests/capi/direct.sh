@@ -14,7 +14,8 @@ refusing() { # WHEN COMMAND...
 }
 for blob in plain zstd level9; do
   here=$(direct $blob)
-  [ "$here" = '1 1' ] || [ "$here" = '0 0' ] || fail "$blob: $here"
+  # Where there are no direct reads, the page cache is filled: file systems that say so, and an emulator.
+  case $here in '1 1') ;; '0 0' | '0 0 cached') here='0 0' ;; *) fail "$blob: $here" ;; esac
   for when in flag read; do
     refusing $when "$LOADER_TEST" $blob expected || fail "$blob: $when"
     found=$(refusing $when "$DIRECT_TEST" $blob $blob/layer-00000.safetensors*)
