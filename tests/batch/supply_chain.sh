@@ -1,11 +1,29 @@
-# What builds and publishes is named so that nobody can change it: actions by commit, rights for each workflow,
-# build tools by hash. What the wheel carries is listed with the versions that dpkg has.
+# What builds and publishes is named so that nobody can change it: actions by commit, base images by digest, rights
+# for each workflow, build tools by hash. What the wheel carries is listed with the versions that dpkg has.
 cat >check.py <<'PY'
 import pathlib, re, sys
 
 root = pathlib.Path(sys.argv[1])
 bad = []
 pins = {}
+IMAGE = r"(?:[\w.]+/)*[\w-]+:[\w.-]+@sha256:[0-9a-f]{64}"
+
+
+def check_images(path, pattern):
+    """Images by digest, and one digest for each name; stages of the file itself apart."""
+    text, found = path.read_text(), {}
+    stages = set(re.findall(r"(?m)^FROM \S+ AS (\w+)$", text))
+    images = [image for image in re.findall(pattern, text) if image not in stages]
+    for image in images:
+        if not re.fullmatch(IMAGE, image):
+            bad.append(f"{path.name}: {image}: not by digest")
+        elif found.setdefault(image.split("@")[0], image) != image:
+            bad.append(f"{path.name}: {image}: another digest than elsewhere")
+    return images
+
+
+if not check_images(root / "scripts/container/Containerfile", r"(?m)^FROM (\S+)"):
+    bad.append("Containerfile: no image")
 for path in sorted(root.glob(".github/workflows/*.yml")):
     lines = path.read_text().splitlines()
     for number, line in enumerate(lines, 1):
@@ -19,6 +37,7 @@ for path in sorted(root.glob(".github/workflows/*.yml")):
     if not any(line == "permissions:" for line in lines):
         bad.append(f"{path.name}: no permissions")
     text = path.read_text()
+    check_images(path, r"(?m)^ *(?:container|image): (\S+)$")
     for job in re.split(r"(?m)^  (?=[\w-]+:$)", text)[1:]:
         publishes, others = "pypi-publish" in job, re.search(r"- run:|contents: write|packages: write", job)
         if publishes and (others or "id-token: write" not in job):
@@ -41,6 +60,7 @@ expect_exit 0 "$python" check.py "$SOURCE_DIR"
 damaged() {
   local file=$1 edit=$2
   rm -rf copy && mkdir -p copy/scripts/python
+  cp -r "$SOURCE_DIR/scripts/container" copy/scripts/
   cp -r "$SOURCE_DIR/.github" copy/
   cp "$SOURCE_DIR"/scripts/python/build-tools.* copy/scripts/python/
   sed -i -E "$edit" "copy/$file"
@@ -49,6 +69,9 @@ damaged() {
 }
 damaged .github/workflows/ci.yml 's/(actions.checkout)@.*/\1@v4/'
 damaged .github/workflows/ci.yml '0,/checkout@1/s//checkout@2/'
+damaged .github/workflows/ci.yml 's/(container: debian:[^@]*)@.*/\1/'
+damaged scripts/container/Containerfile 's/^(FROM [^@]*)@[^ ]*$/\1/'
+damaged scripts/container/Containerfile '0,/@sha256:3/s//@sha256:4/'
 damaged .github/workflows/release.yml 's/^permissions:/rights:/'
 damaged .github/workflows/release.yml 's/^      - uses: pypa/      - run: true\n&/'
 damaged scripts/python/build-tools.txt '/^ninja==/,/^[a-z]/{/--hash/d}'
