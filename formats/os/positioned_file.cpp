@@ -120,22 +120,23 @@ ConstBytes PositionedFile::read_direct(int64_t offset, int64_t bytes, MutableByt
   size_t room = memory.size();
   std::align(static_cast<size_t>(alignment_), static_cast<size_t>(whole), aligned, room);
   auto* const to = static_cast<std::byte*>(aligned);
-  bool refused = false;
+  bool direct = true;
+  const auto read_ordinarily = [&] { set_direct(descriptor_, direct = false); };
   for (int64_t done = 0; done < needed;) {
     const ssize_t got =
         ::pread(descriptor_, to + done, static_cast<size_t>(whole - done), begin + done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EINVAL && !refused) {
+    if (got < 0 && errno == EINVAL && direct) {
       // Some file systems refuse only now. Without the flag the same read is an ordinary one.
-      refused = true;
-      set_direct(descriptor_, false);
+      read_ordinarily();
       continue;
     }
     if (got < 0) throw system_error("cannot be read");
+    if (got == 0) throw became_shorter();
+    // A direct read goes on at a multiple of the alignment; behind a part of one, an ordinary read does.
     const int64_t behind = done + got;
-    const int64_t next = behind < needed ? round_down(behind) : needed;
-    if (next == done) throw became_shorter();  // only the file's end is not a multiple
-    done = next;
+    if (direct && behind < needed && round_down(behind) == done) read_ordinarily();
+    done = direct && behind < needed ? round_down(behind) : behind;
   }
   return {to + (offset - begin), static_cast<size_t>(bytes)};
 }

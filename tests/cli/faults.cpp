@@ -5,7 +5,7 @@
 // Every call below can fail:
 //   FAULT_AT=CALL:N:WHAT the Nth call of this kind: WHAT is an errno's name, zero (nothing is written or
 //                        read), short (half of it), flip (one bit of what pwritev writes is another, or of each
-//                        byte that pread reads), or run (the shell command FAULT_RUN runs before it)
+//                        byte that pread or preadv reads), or run (the shell command FAULT_RUN runs before it)
 //   FAULT_PATH=TEXT      FAULT_AT counts only calls on paths with this text
 //   FAULT_HIT=FILE       is made when FAULT_AT came to pass; its text is the path
 //   FAULT_CALLS=FILE     one line each, of calls on paths with FAULT_PATH: CALL PATH
@@ -381,9 +381,17 @@ ssize_t pread(int file, void* memory, size_t bytes, off_t offset) {
   return got;
 }
 ssize_t preadv(int file, const iovec* parts, int many, off_t offset) {
-  return move_parts("preadv", file, parts, many, [&](const iovec* some, int number) {
-    return real(&preadv, "preadv")(file, some, number, offset);
-  });
+  bool flips = false;
+  const ssize_t got = move_parts(
+      "preadv", file, parts, many,
+      [&](const iovec* some, int number) {
+        return real(&preadv, "preadv")(file, some, number, offset);
+      },
+      &flips);
+  for (int i = 0; flips && i < many; ++i) {
+    for (size_t j = 0; j < parts[i].iov_len; ++j) static_cast<char*>(parts[i].iov_base)[j] ^= 1;
+  }
+  return got;
 }
 ssize_t pwritev(int file, const iovec* parts, int many, off_t offset) {
   count("pwritev", "");
