@@ -1,5 +1,5 @@
 // What the fuzz targets share: which errors are right, seals without which nothing would get past
-// the first check, and a file that is only in memory.
+// the first check, and files that are only in memory or gone at once.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,34 @@ class MemoryFile {
 
  private:
   int descriptor_;
+};
+
+// A folder for code that takes one; it goes with what was put into it.
+class Folder {
+ public:
+  Folder() : path_(below("/dev/shm")) {
+    if (path_.empty()) path_ = below(std::filesystem::temp_directory_path());
+    if (path_.empty()) std::abort();
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  void put(const std::filesystem::path& file, std::string_view content) const {
+    std::ofstream out(path_ / file, std::ios::binary);
+    out.write(content.data(), static_cast<std::streamsize>(content.size()));
+    if (!out.flush()) std::abort();
+  }
+
+ private:
+  // Empty if none can be made there.
+  static std::filesystem::path below(const std::filesystem::path& place) {
+    std::string name = (place / "mxfp4-fuzz-XXXXXX").string();
+    return mkdtemp(name.data()) == nullptr ? std::filesystem::path() : std::filesystem::path(name);
+  }
+
+  std::filesystem::path path_;
 };
 
 }  // namespace mxfp4::fuzz
