@@ -1,6 +1,6 @@
 """Valid layer files that convert never writes: other cuts of tensors into frames, other kinds of blocks, other forms
-of a frame's header, as container(5) allows them. Program, library and witness read all of them as the
-same tensors. MXFP4_FRAMES: how many blobs (8), drawn by MXFP4_SEED (1)."""
+of a frame's header, as container(5) allows them, for blobs with every feature of a manifest. Program, library and
+witness read all of them as the same tensors. MXFP4_FRAMES: how many blobs (8), drawn by MXFP4_SEED (1)."""
 import filecmp
 import glob
 import json
@@ -89,8 +89,13 @@ def layer_file(pieces, drawn):
     return encoded + struct.pack("<II", 0x184D2A5E, len(table) + 9) + table + struct.pack("<IBI", count, 0x80, 0x8F92EAB1)
 
 
-def rewrite(directory, plain, drawn):
-    """Gives each layer file of the blob other frames; `plain`: the same blob without compression."""
+def rewrite(out, plain, drawn):
+    """Gives each layer file of all ranks other frames; `plain`: the same blobs without compression."""
+    for directory in witness.blobs_at(out):
+        rewrite_rank(directory, os.path.join(plain, os.path.relpath(directory, out)), drawn)
+
+
+def rewrite_rank(directory, plain, drawn):
     path = os.path.join(directory, reader.MANIFEST_NAME)
     with open(path, encoding="utf-8") as file:
         manifest = json.load(file)
@@ -114,43 +119,67 @@ def rewrite(directory, plain, drawn):
         file.write(text + f',\n  "manifest_xxh3_128": "{reader.xxh3_128(text)}"\n}}\n'.encode())
 
 
-def tensors(directory):
+def tensors(out):
+    """What the library gives of all ranks, each tensor compared with its manifest."""
     found = {}
-    with reader.open_blob(directory, check="checksums") as blob:
-        blob.verify()
-        for number in blob.layers:
-            with blob.layer(number) as layer:
-                for name in ("w13_weight", "w2_weight", "w13_weight_scale", "w2_weight_scale", "w13_bias", "w2_bias"):
-                    found[number, name] = np.array(layer.numpy(name))
+    for directory in witness.blobs_at(out):
+        with reader.open_blob(directory, check="checksums") as blob:
+            blob.verify()
+            for number in blob.layers:
+                with blob.layer(number) as layer:
+                    for name in layer.tensors:
+                        found[os.path.relpath(directory, out), number, name] = np.array(layer.numpy(name, stored=True))
     return found
 
 
+def files_of(out):
+    return sorted(os.path.relpath(path, out) for path in glob.glob(f"{out}/**", recursive=True) if os.path.isfile(path))
+
+
+# Flags of convert, whose manifests have between them every member: ranks, storage of objects, padding, a kernel
+# library, another engine's names of parameters, chosen layers, no layout.
+CONVERSIONS = (
+    ("--backend", "MARLIN", "--arch", "sm80"),
+    ("--backend", "TRITON", "--arch", "sm90", "--tp-size", "2"),
+    ("--arch", "sm90", "--tp-size", "2", "--enable-expert-parallel"),
+    ("--arch", "sm90", "--engine", "sglang"),
+    ("--arch", "gfx950"),
+    ("--arch", "sm90", "--emit", "loaded"),
+    ("--arch", "sm100", "--layers", "1"),
+    ("--arch", "sm90", "--backend", "HUMMING"),
+)
+
+
 class Frames(unittest.TestCase):
-    def test_any_valid_frames_are_read_alike(self):
-        flags = ("--backend", "MARLIN", "--arch", "sm80", "--revision", blob_maker.SEED)
-        model = blob_maker.model("framed")
-        blob_maker.run("convert", model, "-o", "blob", *flags)
-        blob_maker.run("convert", model, "-o", "plain", *flags, "--compress", "none")
+    def check(self, model, drawn):
+        rewrite("other", "plain", drawn)
+        done = subprocess.run([blob_maker.BIN, "verify", "other", "--against", model, "-q"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        for directory in witness.blobs_at("other"):
+            witness.judge(directory)
+        found, want = tensors("other"), tensors("blob")
+        self.assertEqual(found.keys(), want.keys())
+        for key, values in want.items():
+            self.assertTrue(np.array_equal(found[key], values), key)
         blob_maker.run("unpack", "blob", "-o", "loaded")
-        want = tensors("blob")
+        blob_maker.run("unpack", "other", "-o", "back")
+        self.assertEqual(files_of("back"), files_of("loaded"))
+        for name in files_of("loaded"):
+            self.assertTrue(filecmp.cmp(f"loaded/{name}", f"back/{name}", shallow=False), name)
+
+    def test_any_valid_frames_are_read_alike(self):
+        model = blob_maker.model("framed")
         seed = int(os.environ.get("MXFP4_SEED", "1"))
         for draw in range(int(os.environ.get("MXFP4_FRAMES", "8"))):
-            with self.subTest(seed=seed, draw=draw):
-                shutil.rmtree("other", ignore_errors=True)
-                shutil.rmtree("back", ignore_errors=True)
+            flags = CONVERSIONS[draw % len(CONVERSIONS)]
+            with self.subTest(seed=seed, draw=draw, flags=flags):
+                for name in ("blob", "plain", "other", "loaded", "back"):
+                    shutil.rmtree(name, ignore_errors=True)
+                blob_maker.run("convert", model, "-o", "blob", *flags)
+                blob_maker.run("convert", model, "-o", "plain", *flags, "--compress", "none")
                 shutil.copytree("blob", "other")
-                rewrite("other", "plain", random.Random(f"{seed} {draw}"))
-                done = subprocess.run([blob_maker.BIN, "verify", "other", "--against", model, "-q"],
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                self.assertEqual((done.returncode, done.stdout), (0, ""))
-                witness.judge("other")
-                found = tensors("other")
-                self.assertEqual(found.keys(), want.keys())
-                for key, values in want.items():
-                    self.assertTrue(np.array_equal(found[key], values), key)
-                blob_maker.run("unpack", "other", "-o", "back")
-                for path in glob.glob("loaded/*"):
-                    self.assertTrue(filecmp.cmp(path, os.path.join("back", os.path.basename(path)), shallow=False))
+                self.check(model, random.Random(f"{seed} {draw}"))
 
 
 if __name__ == "__main__":
