@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -273,6 +274,17 @@ int removal_order(const OwnFile& file) {
   return is_manifest_name(name) || name.starts_with(kJournalPrefix) ? 0 : 1;
 }
 
+// A power cut may keep what was removed in one folder, and lose it in another: files would come back without
+// the record that shows whose they are.
+void sync_folders(const Directory& directory, std::span<const OwnFile> removed) {
+  std::set<fs::path> folders;
+  for (const OwnFile& file : removed) folders.insert(file.path.parent_path());
+  for (const fs::path& folder : folders) {
+    const std::optional<Directory> opened = directory.find(folder.empty() ? "." : folder);
+    if (opened) opened->sync();
+  }
+}
+
 }  // namespace
 
 OwnFiles find_own_files(const fs::path& directory, Evidence evidence,
@@ -291,13 +303,16 @@ void refuse_foreign(const fs::path& directory, const OwnFiles& own) {
 void remove_own_files(const Directory& directory, const OwnFiles& own) {
   std::vector<OwnFile> files = own.files;
   std::ranges::stable_sort(files, std::greater{}, removal_order);
-  for (const OwnFile& file : files) {
-    const std::optional<FileState> state = directory.state(file.path);
-    if (state == file.state) directory.remove(file.path);
+  const auto records =
+      std::ranges::find_if(files, [](const OwnFile& file) { return removal_order(file) == 0; });
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    if (file == records) sync_folders(directory, {files.begin(), records});
+    const std::optional<FileState> state = directory.state(file->path);
+    if (state == file->state) directory.remove(file->path);
     // Before the records go, which show that the file is ours.
     if (!state && errno != ENOENT) {
       throw Error::output(fmt::format("cannot be examined: {}", std::strerror(errno)))
-          .in_file((directory.path() / file.path).string());
+          .in_file((directory.path() / file->path).string());
     }
   }
   // A folder is not empty if somebody put a file there meanwhile.

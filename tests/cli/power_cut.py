@@ -137,8 +137,9 @@ def left_of(trace, step, draw):
         for folder in change.folders:
             if change.step >= synced[folder]:
                 pending[folder].append(change.step)
-    kept_to = {folder: {NOTHING: 0, EVERYTHING: len(steps)}.get(draw, drawn.randint(0, len(steps)))
-               for folder, steps in pending.items()}
+    # Each folder by itself: often all or nothing, so that one folder's changes are there and another's are not.
+    kept_to = {folder: {NOTHING: 0, EVERYTHING: len(steps)}.get(
+        draw, drawn.choice((0, len(steps), drawn.randint(0, len(steps))))) for folder, steps in pending.items()}
     lost = {at for folder, steps in pending.items() for at in steps[kept_to[folder]:]}
     for change in done:
         if change.step in lost:
