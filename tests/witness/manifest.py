@@ -234,6 +234,10 @@ def check_manifest(path: str, manifest: Any) -> None:
         raise Refused(path, "format_version",
                           f"{manifest['format_version']} is not known, {FORMAT_VERSION} is")
     _MANIFEST(fields, "")
+    if ("engine" in manifest) == ("vllm_commit" in manifest):
+        raise Refused(path, "vllm_commit", "belongs to vLLM, and to no other engine")
+    if ("engine" in manifest) != ("parameter_names" in manifest):
+        raise Refused(path, "parameter_names", "belong to another engine than vLLM")
     _check_compression(fields.object("compression"))
     if manifest["model"]["scale_fill"] > 0xFF:
         raise Refused(path, "model.scale_fill", "not a byte")
