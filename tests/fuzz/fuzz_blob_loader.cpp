@@ -24,6 +24,8 @@ using mxfp4::fuzz::only_input_errors;
 
 // Of all tensors of a blob: more is not made.
 constexpr int64_t kMostBytes = 1 << 20;
+// Frames of a tensor, and parts in which it is read: more take long.
+constexpr int64_t kMostParts = 100;
 
 enum class Wrong : uint8_t {
   kNothing,
@@ -85,9 +87,9 @@ std::string framed(const std::string& header, const ManifestLayer& layer, std::s
   std::vector<std::byte> file;
   std::vector<mxfp4::FrameInfo> table{encoder.encode(std::as_bytes(std::span(header)), file)};
   for (const mxfp4::ManifestTensor& tensor : layer.tensors) {
+    const int64_t frame = std::max(drawn.frame_bytes, tensor.spec.bytes() / kMostParts);
     for (int64_t rest = tensor.spec.bytes(); rest > 0;) {
-      const std::string_view part =
-          content.substr(0, static_cast<size_t>(std::min(rest, drawn.frame_bytes)));
+      const std::string_view part = content.substr(0, static_cast<size_t>(std::min(rest, frame)));
       table.push_back(encoder.encode(std::as_bytes(std::span(part)), file));
       content.remove_prefix(part.size());
       rest -= static_cast<int64_t>(part.size());
@@ -153,10 +155,11 @@ void read_tensors(const BlobLoader& loader, size_t layer, const std::string* con
 }
 
 // The same in parts, whose borders the input draws, and in the loader's own pieces.
-void read_parts(const BlobLoader& loader, size_t layer, std::string_view content, int64_t limit) {
+void read_parts(const BlobLoader& loader, size_t layer, std::string_view content, int64_t least) {
   mxfp4::LoadBuffers buffers;
   for (size_t i = 0; i < loader.manifest().layers[layer].tensors.size(); ++i) {
     const int64_t bytes = loader.tensor_bytes(layer, i);
+    const int64_t limit = std::max(least, bytes / kMostParts);
     const auto want = std::as_bytes(std::span(content))
                           .subspan(static_cast<size_t>(loader.tensor_offset(layer, i)));
     std::vector<std::byte> out(static_cast<size_t>(bytes));
