@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <new>
 #include <set>
 #include <system_error>
 
@@ -264,11 +265,15 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     write_manifests(blob(), manifests, request_.read_back);
   }
   if (directory_.replaces()) journal_->ready();
-  const std::string left = directory_.publish();
-  journal_->moved(blob());
   std::vector<std::string> said(all.begin(), all.end());
-  for (const std::string& note : {left, journal_->remove()}) {
-    if (!note.empty()) said.push_back(note);
+  said.reserve(said.size() + 2);
+  if (std::string left = directory_.publish(); !left.empty()) said.push_back(std::move(left));
+  // The result is there, whatever fails from here on.
+  try {
+    journal_->moved(blob());
+    if (std::string note = journal_->remove(); !note.empty()) said.push_back(std::move(note));
+  } catch (const std::bad_alloc&) {
+    said.emplace_back("out of memory: the journal of this run remains");
   }
   return said;
 }

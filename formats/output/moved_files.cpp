@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -50,6 +51,8 @@ void attempt(std::optional<Error>& fault, const std::function<void()>& body) {
       return;
     } catch (const Error& error) {
       if (again == 1 && !fault) fault = error;
+    } catch (const std::bad_alloc&) {
+      if (again == 1 && !fault) fault = Error::output("out of memory");
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -94,6 +95,8 @@ std::string noted(const Body& body) {
     return "";
   } catch (const Error& error) {
     return fmt::format("the new result is in place, but: {}", error.what());
+  } catch (const std::bad_alloc&) {
+    return "the new result is in place, but: out of memory";
   }
 }
 
@@ -291,6 +294,8 @@ std::string Replacement::exchange_beside() {
     throw Error::output("cannot be replaced: another directory has got its name")
         .in_file(out_.path().string());
   }
+  std::string name = places_.fresh;
+  Directory place = place_->named(out_.path());
   if (!holder.exchange(places_.fresh, places_.out)) {
     throw Error::output("cannot be replaced: the file system refuses to exchange two names now")
         .in_file(out_.path().string());
@@ -298,24 +303,26 @@ std::string Replacement::exchange_beside() {
   // The new result is OUT: what fails from here on is only said. The old one gets a name of its own,
   // which says what it is if this process is killed.
   exchanged_ = true;
-  place_ = place_->named(out_.path());
-  std::string name = places_.fresh;
+  place_ = std::move(place);
   const std::string note = noted([&] {
     holder.sync();
     holder.rename(places_.fresh, holder, places_.old);
     name = places_.old;
   });
-  const std::string left = remove_old(out_, holder.path() / name, name);
-  return left.empty() ? note : left;
+  std::string left;
+  const std::string failed = noted([&] { left = remove_old(out_, holder.path() / name, name); });
+  return !failed.empty() ? failed : left.empty() ? note : left;
 }
 
 std::string Replacement::exchange_inside() {
+  Directory out = out_;
   const Directory old = move_out(places_);
   exchanged_ = true;
-  const Directory arriving = std::exchange(place_, out_).value();
+  const Directory arriving = std::exchange(place_, std::move(out)).value();
   std::string note = move_in(places_, arriving, old);
-  const std::string left = remove_old(old, old.path(), places_.old);
-  return left.empty() ? note : left;
+  std::string left;
+  const std::string failed = noted([&] { left = remove_old(old, old.path(), places_.old); });
+  return !failed.empty() ? failed : left.empty() ? note : left;
 }
 
 // The old result's files are removed; what this program did not write moves back to OUT. `path` leads to
