@@ -1,5 +1,6 @@
 """The load format without a blob: experts are made from the checkpoint that vLLM loads."""
 import os
+import re
 import shutil
 import tempfile
 import unittest
@@ -86,6 +87,27 @@ class Made(unittest.TestCase):
                 self.assertRegex(world.messages.text(20)[-1], want)
                 notes = [line for line in world.messages.text() if "the blob does not fit" in line]
                 self.assertEqual(len(notes), int(directory == other and source is None))
+
+    def test_pages_show_what_is_logged(self):
+        def plain(line):
+            """Without the numbers, paths and facts, in which a page may differ."""
+            line = re.sub(r"(not fit, so that the weights are made from the checkpoint): .*: the blob has .*, vLLM has .*",
+                          r"\1: FACT", line)
+            return re.sub(r"/[^ ,]+", "PATH", re.sub(r"[0-9.]*[0-9]", "N", line))
+
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        logged = set()
+        for extra in ({}, {"blob": blob}, {"blob": make_blob(golden("xpu/gpt_oss*typical"))[1]}):
+            with World(model=model) as world:
+                self.load(world, case, extra)
+                logged.update(plain(line) for line in world.messages.text(0))
+        for page in ("man/guide/kubernetes.md", "scripts/python/VLLM.md"):
+            with open(os.path.join(hook_env.ROOT, page), encoding="utf-8") as file:
+                shown = [line.strip() for line in file if line.startswith("    mxfp4-repack: ")]
+            self.assertGreaterEqual(len(shown), 2, page)
+            for line in shown:
+                self.assertIn(plain(line), logged, page)
 
     def test_a_proof_is_remembered(self):
         case = golden(CASE)
