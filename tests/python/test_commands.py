@@ -57,6 +57,22 @@ class Commands(unittest.TestCase):
         with self.assertRaises(ArgumentError):
             mxfp4_repack.convert(self.model, "commands-never", json=True)
 
+    def test_true_for_a_flag_with_a_value(self):
+        """The program would take the next word, --json or another flag, for the value."""
+        for command, words, group in ((mxfp4_repack.convert, (self.model, "commands-never"), flags.ConvertFlags),
+                                      (mxfp4_repack.explain, (self.model,), flags.ExplainFlags),
+                                      (mxfp4_repack.fits, ("commands-fit",), flags.FitsFlags)):
+            for name, kind in typing.get_type_hints(group).items():
+                if kind is not bool:
+                    with self.subTest(name), self.assertRaisesRegex(ArgumentError, f"{name}: needs a value, not True"):
+                        command(*words, **{name: True})
+
+    def test_lists(self):
+        """Once for each item, or with commas, as the flag wants it."""
+        made = mxfp4_repack.convert(self.model, "commands-never", arch="sm90", dry_run=True, layers=[0, 1],
+                                    libs=["triton_kernels", "flashinfer"], no_lib=("deep_gemm",))
+        self.assertEqual((made.backend, made.num_layer_files), ("TRITON", 2))
+
     def test_paths_and_values_that_begin_with_a_dash(self):
         """None of them is read as a flag."""
         for name in ("--force", "-o", "--", "-", "--help", "--dry-run", "-j2"):

@@ -5,8 +5,8 @@ return its JSON as typed objects.
     print(made.backend, made.stored_bytes)
 
 A keyword is the flag of the same name (man 1 mxfp4-repack; mxfp4_repack.flags has their types): True gives
-the flag alone, a list or a mapping gives it once for each item, None and False leave it out. If the program
-refuses, the call raises CommandError.
+the flag alone, a list or a mapping gives it once for each item (layers and libs: once, with commas), None and
+False leave it out. If the program refuses, the call raises CommandError.
 """
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ import signal
 import subprocess
 import tempfile
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union)
+    TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union,
+    get_type_hints)
 
+from mxfp4_repack import flags as known
 from mxfp4_repack.errors import ArgumentError, CommandError
 from mxfp4_repack.program import find_program
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from mxfp4_repack import flags as known
 
 PathLike = Union[str, "os.PathLike[str]"]
 Progress = Callable[[float], object]
@@ -227,9 +227,10 @@ def _path(path: PathLike) -> str:
     return "./" + text if text.startswith("-") else text
 
 
-def _words(flags: Mapping[str, Any]) -> List[str]:
+def _words(command: str, flags: Mapping[str, Any]) -> List[str]:
     """{"tp_size": 2, "force": True, "env": {"A": "1"}} as --tp-size=2 --force --env=A=1: a value that begins
     with a dash is a value."""
+    kinds = get_type_hints(getattr(known, command.capitalize() + "Flags"))
     words: List[str] = []
     for name, value in flags.items():
         if name in _NOT_FLAGS:
@@ -238,13 +239,17 @@ def _words(flags: Mapping[str, Any]) -> List[str]:
         if value is None or value is False:
             continue
         if value is True:
+            if kinds.get(name, bool) is not bool:  # it would take the next word for its value
+                raise ArgumentError("", name, "needs a value, not True")
             words.append(flag)
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 words.append(f"{flag}={key}={item}")
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, (list, tuple)) and name in known.REPEATED:
             for item in value:
                 words.append(f"{flag}={item}")
+        elif isinstance(value, (list, tuple)):
+            words.append(f"{flag}={','.join(str(item) for item in value)}")
         else:
             words.append(f"{flag}={value}")
     return words
@@ -253,7 +258,7 @@ def _words(flags: Mapping[str, Any]) -> List[str]:
 def _run(command: str, words: Sequence[str], flags: Mapping[str, Any],
          progress: Optional[Progress] = None, accepted: Sequence[int] = (0,)) -> Dict[str, Any]:
     """The command's JSON document. Raises CommandError if its exit code is not among `accepted`."""
-    argv = [find_program(), command, *words, *_words(flags), "--json",
+    argv = [find_program(), command, *words, *_words(command, flags), "--json",
             "--progress", "auto" if progress else "never"]
     environment = {**os.environ, "MXFP4_REPACK_PROGRESS_SECONDS": _SECONDS_BETWEEN_CALLS}
     with tempfile.TemporaryFile() as answer:

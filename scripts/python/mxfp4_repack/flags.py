@@ -1,7 +1,8 @@
 """The program's flags as keywords, for editors and type checkers: each command's are a sum of the groups that
 `--help` shows. A test compares them with the program's own.
 
-True gives a flag alone; a list or a mapping gives it once for each item.
+True gives a flag alone; a list or a mapping gives a flag of REPEATED once for each item, another one its
+values with commas between them.
 """
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from typing import Mapping, Sequence, TypedDict, Union
 
 Path = Union[str, "os.PathLike[str]"]
 Names = Union[str, Sequence[str]]
+Numbers = Union[int, str, Sequence[int]]
 Settings = Union[str, Sequence[str], Mapping[str, Union[str, int]]]
+REPEATED = ("no_lib", "env", "knob")
 
 
 class RevisionFlags(TypedDict, total=False):
@@ -30,7 +33,7 @@ class TargetFlags(RevisionFlags, total=False):
     family: str
     selector: str
     quantization_config: Path
-    libs: str
+    libs: Names
     no_lib: Names
     activation: str
     routing_method: str
@@ -61,7 +64,7 @@ class InputFlags(TypedDict, total=False):
 
 
 class LayerFlags(TypedDict, total=False):
-    layers: str
+    layers: Numbers
 
 
 class RunFlags(TypedDict, total=False):
@@ -112,7 +115,7 @@ class FitsFlags(RevisionFlags, total=False):
     arch: str
     moe_backend: str
     moe_runner_backend: str
-    libs: str
+    libs: Names
     env: Settings
     tp_size: int
     pcp_size: int
