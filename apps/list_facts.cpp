@@ -9,7 +9,7 @@
 #include "apps/options.hpp"
 #include "apps/text_layout.hpp"
 #include "lib/layouts/knob_table.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/fact_uses.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "lib/revisions/tested_libraries.hpp"
@@ -151,7 +151,7 @@ std::string libraries_text(const Console& console, const RuleSet* only) {
     append_fact(out, fact);
     for (const TestedLibrary& row : tested_with(name)) {
       append_wrapped(out, "  tested    ", 12,
-                     fmt::format("{}: {}", row.layout->id, fmt::join(row.versions, ", ")));
+                     fmt::format("{}: {}", id_of(*row.layout), fmt::join(row.versions, ", ")));
     }
   }
   return out;
@@ -164,7 +164,7 @@ Json libraries_json(const RuleSet* only) {
     const LibraryPin* pin = pin_of(newest.pins, name);
     Json tested = Json::array();
     for (const TestedLibrary& row : tested_with(name)) {
-      tested.push_back({{"layout", row.layout->id}, {"versions", row.versions}});
+      tested.push_back({{"layout", id_of(*row.layout)}, {"versions", row.versions}});
     }
     json.push_back({{"library", name},
                     {"version", pin == nullptr ? Json() : Json(pin->version)},

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "formats/checkpoint/blob_source.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 
@@ -18,7 +18,7 @@ std::optional<StartSource> start_source(const Conversion& conversion, const Sour
         true, fmt::format("a start makes weights of safetensors only, not of {}", source->kind())};
   }
   // Layouts that quantise again look at all scales of a matrix first, and round each code.
-  if (conversion.layout->refuses_scales) {
+  if (refuses_scales(*conversion.layout)) {
     return StartSource{true, "this layout quantises again, which is slower than reading"};
   }
   return StartSource{};

@@ -10,6 +10,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {

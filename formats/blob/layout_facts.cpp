@@ -10,7 +10,7 @@
 #include "formats/blob/written_form.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/plan/plan.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -29,7 +29,7 @@ void require_equal(std::string_view key, std::string_view found, std::string_vie
 // The revision determines the commit and the layout, the layout its kernel library.
 void check_rules(const Manifest& manifest, const Layout* layout) {
   if (layout != nullptr) {
-    require_equal("kernel_library", manifest.kernel_library, layout->kernel_library,
+    require_equal("kernel_library", manifest.kernel_library, kernel_library_of(*layout),
                   manifest.layout);
   }
   const Release* release = find_release(manifest.revision);
@@ -44,7 +44,7 @@ void check_rules(const Manifest& manifest, const Layout* layout) {
     throw Error::input(fmt::format("layout: {}, but {} has none for {}", in_quotes(manifest.layout),
                                    manifest.revision, backend_name(manifest.target.backend)));
   }
-  require_equal("layout", manifest.layout, row->layout->id, manifest.revision);
+  require_equal("layout", manifest.layout, id_of(*row->layout), manifest.revision);
 }
 
 // Throws Error::input naming the first member that differs.
@@ -99,7 +99,7 @@ std::vector<Output> outputs_of(const Manifest& manifest, const ManifestLayer& la
   const Layout* layout = layout_of(manifest);
   if (layout == nullptr) return loaded_outputs(layer.loaded);
   try {
-    return layout->outputs({layer.loaded, manifest.target});
+    return make_outputs(*layout, {layer.loaded, manifest.target});
   } catch (const Error& error) {
     throw Error::input(error.what());  // no conversion can have written this manifest
   }

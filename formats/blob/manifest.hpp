@@ -15,7 +15,7 @@
 
 #include "lib/core/deployment.hpp"
 #include "lib/core/layer.hpp"
-#include "lib/layouts/storage.hpp"
+#include "lib/core/storage.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 

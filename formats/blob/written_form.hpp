@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "lib/layouts/storage.hpp"
+#include "lib/core/storage.hpp"
 
 namespace mxfp4 {
 

@@ -9,7 +9,7 @@
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 #include "lib/exec/pool.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/plan/frames.hpp"
 #include "lib/plan/job_order.hpp"
@@ -62,8 +62,8 @@ Manifest describe(const OpenedCheckpoint& checkpoint, const Conversion& conversi
   manifest.vllm_commit = conversion.rules->commit;
   manifest.parameter_names =
       parameter_names(*conversion.rules, conversion.caller, conversion.target.backend);
-  manifest.layout = layout == nullptr ? kLoadedLayoutId : layout->id;
-  if (layout != nullptr) manifest.kernel_library = layout->kernel_library;
+  manifest.layout = layout == nullptr ? kLoadedLayoutId : id_of(*layout);
+  if (layout != nullptr) manifest.kernel_library = kernel_library_of(*layout);
   manifest.also_serves = options.also_serves;
   manifest.decision = conversion.decision;
   manifest.target = conversion.target;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/layouts/run_output.hpp"
 
 namespace mxfp4 {
@@ -161,8 +161,8 @@ ConstBytes Repacker::in_one_view(const PlannedFile& file, Slot slot, ExpertRange
 }
 
 void Repacker::check(const PlannedFile& file, Slot slot, ConstBytes granule) {
-  if (layout_ == nullptr || layout_->check_data == nullptr) return;
-  const std::string warning = layout_->check_data({file.loaded, target_}, slot, granule);
+  if (layout_ == nullptr || !checks_data(*layout_)) return;
+  const std::string warning = check_granule(*layout_, {file.loaded, target_}, slot, granule);
   if (warning.empty()) return;
   const std::scoped_lock lock(mutex_);
   warnings_.insert(warning);

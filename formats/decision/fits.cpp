@@ -10,7 +10,7 @@
 #include "formats/decision/blob_revision.hpp"
 #include "formats/output/plan_difference.hpp"
 #include "lib/core/error.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -15,7 +15,7 @@ constexpr size_t kEachSide = 2;
 // Whether the conversion is refused because of its sizes.
 bool refused_by_sizes(const Conversion& conversion, const OpenedCheckpoint* checkpoint) {
   return conversion.refusal && checkpoint != nullptr && conversion.layout != nullptr &&
-         !conversion.layout->refuses_scales && conversion.defects.empty();
+         !refuses_scales(*conversion.layout) && conversion.defects.empty();
 }
 
 // The values that sizes_that_work() gives for one size.

@@ -18,7 +18,7 @@
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/steps/run_schedule.hpp"
 
 namespace mxfp4 {
@@ -166,7 +166,7 @@ CheckpointLoader::~CheckpointLoader() = default;
 
 bool CheckpointLoader::checks(Slot slot) const {
   if (slot == Slot::kW13Weight || slot == Slot::kW2Weight) return false;
-  return made_.layout != nullptr && made_.layout->check_data != nullptr;
+  return made_.layout != nullptr && checks_data(*made_.layout);
 }
 
 CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
@@ -379,7 +379,7 @@ void CheckpointLoader::stream(size_t layer, size_t tensor, int64_t granule,
   run_schedule(schedule, nowhere, out, scratch, &bring);
   if (checks(output.slot)) {
     const ConstBytes loaded(window.bring(0, size), static_cast<size_t>(size));
-    (void)made_.layout->check_data({file.loaded, manifest_.target}, output.slot, loaded);
+    (void)check_granule(*made_.layout, {file.loaded, manifest_.target}, output.slot, loaded);
   }
 }
 

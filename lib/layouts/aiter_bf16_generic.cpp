@@ -6,7 +6,7 @@
 // Example: I = 128, mixed: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
 #include "lib/core/checked.hpp"
 #include "lib/layouts/aiter_common.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

@@ -16,7 +16,7 @@
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

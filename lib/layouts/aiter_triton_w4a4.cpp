@@ -5,7 +5,7 @@
 //
 // Example: scale (n, s) = (53, 13) -> row 1, column 128*3 + 4*21 + 1 = 469.
 #include "lib/core/checked.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

@@ -5,7 +5,7 @@
 // Example: H = 256, w13 byte (row 3, column 17): G puts row 3 (i = 1, g = 1) at r = 17, W gives
 // 1*2048 + 1*256 + 1*16 + 1 = 2321; the scale (3, 5) goes to 0 + 1*64 + 1*4 + 1*2 + 1 = 71.
 #include "lib/layouts/aiter_common.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

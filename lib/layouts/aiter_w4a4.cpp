@@ -8,7 +8,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/layouts/aiter_common.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

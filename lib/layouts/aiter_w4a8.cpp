@@ -2,7 +2,7 @@
 // triton/cdna4, and each projection's input scales reduced to one. The reference warns when the input
 // scales differ. Example: 0.25, 0.5, 0.25 -> 0.5, with the warning.
 #include "lib/layouts/aiter_common.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"

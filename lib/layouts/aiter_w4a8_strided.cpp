@@ -1,7 +1,7 @@
 // AITER_MXFP4_FP8 where scales are not swizzled (world sizes above 2 on gfx950, other ROCm
 // architectures): the tensors of triton/strided, and each projection's input scales reduced to one.
 // Example: input scales 0.25, 0.5 -> 0.5.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"

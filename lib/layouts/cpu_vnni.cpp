@@ -3,9 +3,9 @@
 // scalar with a fixed block, so every build of it makes the same bytes.
 //
 // Example: C = 16, byte (n, j) = (17, 5): byte 67, high nibble. S = 4, scale (33, 2): byte 193.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/mma_tiles.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {

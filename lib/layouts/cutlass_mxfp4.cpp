@@ -2,10 +2,10 @@
 // weights and biases as loaded, scales in the 128 x 4 tile order of block_scale_swizzle.hpp.
 //
 // Example, H = 256: w13's scale (33, 5) goes to byte 1*512 + 1*16 + 1*4 + 1 = 533 of its expert.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/layout.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {

@@ -4,8 +4,8 @@
 //
 // Example, N = 256: the scale (3, 6) is byte 2 of word 1*256 + 3.
 #include "lib/core/checked.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 
 namespace mxfp4 {

@@ -4,9 +4,9 @@
 // Biases stay BF16: copied, NaN payloads too; an F32 bias is rounded to nearest even.
 //
 // Example, I = 128: row 5 is loaded row 133.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/float_recodings.hpp"

@@ -3,8 +3,8 @@
 //
 // Example, I = 128: w13 row 0 is loaded row 1 (up 0), row 128 is loaded row 0 (gate 0); its scale
 // column 5 goes to byte ((128/128)*(S/4) + 1)*512 + 1 of the expert.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {

@@ -2,8 +2,8 @@
 // interleaved weights: the layout of flashinfer_cutlass_sm90.cpp with the weights in row order.
 //
 // Example: H = 256 has 8 scales a row; the scale (r, c) = (3, 6) goes to (1, 14).
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 
 namespace mxfp4 {

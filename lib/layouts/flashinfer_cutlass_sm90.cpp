@@ -4,8 +4,8 @@
 //
 // Example: row 9, element 21 (10101 in binary) goes to row 9 (bit 3 = k[4] = 1), nibble column
 // 16*1 + 8*0 + 4*0 + 2*1 + 1 = 19, the high nibble of byte 9.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

@@ -8,8 +8,8 @@
 // With FP16 and humming-kernels 0.1.17 or later scales are as kE8m0ToE5m0 (recodings.hpp) makes them.
 //
 // Example: the scale (n, g) = (10, g) goes to [g][17].
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/humming_common.hpp"
+#include "lib/layouts/humming_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/steps/recodings.hpp"

@@ -3,8 +3,8 @@
 // and scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8. With FP8
 // the kernel takes a word's magnitudes in another order than its signs: kMagnitudesApart
 // (recodings.hpp).
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/humming_common.hpp"
+#include "lib/layouts/humming_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/steps/recodings.hpp"

@@ -5,8 +5,8 @@
 //   umma             capability 10.x and 11.x
 //   mxmma-fp8        12.x, FP8 activations
 //   mxmma-fp4        12.x, MXFP4 activations; mxmma-fp4-tiles before humming-kernels 0.1.17
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/humming_common.hpp"
+#include "lib/layouts/humming_layouts.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 

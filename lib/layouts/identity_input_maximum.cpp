@@ -1,8 +1,8 @@
 // EMULATION with static activation scales: the loaded tensors as they are, and each projection's
 // input scales, where there are some, reduced to one. Example: 0.25, 0.5 -> 0.5.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/layout.hpp"
+#include "lib/layouts/other_layouts.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -8,10 +8,10 @@
 #include <algorithm>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/mma_tiles.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 #include "lib/steps/element_map.hpp"
 #include "lib/steps/float_recodings.hpp"

@@ -12,15 +12,12 @@
 
 #include "lib/core/deployment.hpp"
 #include "lib/core/layer.hpp"
-#include "lib/layouts/storage.hpp"
+#include "lib/core/storage.hpp"
 #include "lib/steps/program.hpp"
 
 namespace mxfp4 {
 
 struct Layout;
-
-// A layout's name: "flashinfer/trtllm". Never reused with another meaning.
-[[nodiscard]] std::string_view id_of(const Layout& layout);
 
 // The input of a layout: the padded layer of one rank, and the target.
 struct LayoutInput {
@@ -56,5 +53,23 @@ struct Output {
   bool restores_slot = true;
   Storage storage;
 };
+
+// A layout's name: "flashinfer/trtllm". Never reused with another meaning.
+[[nodiscard]] std::string_view id_of(const Layout& layout);
+// "flashinfer 0.6.11.post2" where the layout's bytes depend on the version, else empty.
+[[nodiscard]] std::string_view kernel_library_of(const Layout& layout);
+
+// The outputs for a layer. Throws Error::unsupported when a precondition of the layout does not hold,
+// naming the precondition.
+[[nodiscard]] std::vector<Output> make_outputs(const Layout& layout, const LayoutInput& input);
+
+// Whether check_granule() looks at the bytes, and whether it refuses some block scales, so that a
+// decision has to read them.
+[[nodiscard]] bool checks_data(const Layout& layout);
+[[nodiscard]] bool refuses_scales(const Layout& layout);
+// Checks one granule's loaded bytes of `slot`, such as a largest scale. Returns a warning, or "".
+// Throws Error::unsupported. Requires checks_data().
+[[nodiscard]] std::string check_granule(const Layout& layout, const LayoutInput& input, Slot slot,
+                                        ConstBytes granule);
 
 }  // namespace mxfp4

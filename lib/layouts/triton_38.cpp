@@ -13,11 +13,12 @@
 // available (tests/engines/README.md).
 #include "lib/core/checked.hpp"
 #include "lib/layouts/aiter_common.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/input_scales.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 
 namespace mxfp4 {
 namespace {

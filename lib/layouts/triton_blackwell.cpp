@@ -4,9 +4,9 @@
 //
 // Example: N = 128, S = 8, scale (n, s) = (37, 5) -> 597.
 #include "lib/core/checked.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 
 namespace mxfp4 {
 namespace {

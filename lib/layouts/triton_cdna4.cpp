@@ -4,9 +4,9 @@
 //
 // Example: scale (n, s) = (53, 13) -> row 1, column 343.
 #include "lib/layouts/aiter_common.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 
 namespace mxfp4 {
 namespace {

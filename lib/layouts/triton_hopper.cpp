@@ -5,9 +5,9 @@
 // Example: a lone byte 0xB4 at (n, c) = (13, 45) of N = 16, C = 64 gives word 53 of row 2 the value
 // 0x64000800; the scale (n, s) = (413, 3) goes to row 9, column 119.
 #include "lib/core/checked.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
 namespace mxfp4 {

@@ -3,9 +3,9 @@
 //
 // Example: H = 2880 has C = 1440, padded 1472, so a row of w13's output has 5888 bytes.
 #include "lib/core/checked.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
 namespace mxfp4 {

@@ -5,9 +5,9 @@
 // Example: H = 2880 has C = 1440, padded 1472, and S = 90, padded 92; a row of w13's output has 5888
 // bytes, and with I = 2880 the second layout pads its 5760 rows to 5888, w2's 2880 to 3072.
 #include "lib/core/checked.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/steps/hopper_value_step.hpp"
 
 namespace mxfp4 {

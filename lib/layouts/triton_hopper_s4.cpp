@@ -2,9 +2,9 @@
 // 4: otherwise the layouts of triton_hopper.cpp.
 //
 // Example: H = 2880 has S = 90, padded 92; the scale (n, s) = (413, 3) goes to row 9, column 119.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -3,9 +3,9 @@
 //
 // Example: k-interleaved, the scales 0 1 2 3 of a w13 row (H = 128) become 0 2 1 3. Row-interleaved,
 // the rows 0 1 2 3 of w13 (I = 2: gate, gate, up, up) become 0 2 1 3.
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -9,10 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "lib/layouts/output.hpp"
 #include "lib/load/slice.hpp"
 
 namespace mxfp4 {
+
+struct Output;
 
 // Consecutive bytes that are zero whatever the weights are.
 struct PaddingRun {

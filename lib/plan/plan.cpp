@@ -9,7 +9,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/layouts/slot_outputs.hpp"
 #include "lib/plan/cut.hpp"
@@ -30,7 +30,7 @@ class OutputCache {
     if (!entry) {
       entry = std::make_shared<const std::vector<Output>>(
           options_.layout == nullptr ? loaded_outputs(loaded)
-                                     : options_.layout->outputs({loaded, options_.target}));
+                                     : make_outputs(*options_.layout, {loaded, options_.target}));
     }
     return entry;
   }

@@ -9,13 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "lib/layouts/output.hpp"
+#include "lib/core/deployment.hpp"
+#include "lib/core/layer.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/cut.hpp"
 #include "lib/plan/padding.hpp"
 
 namespace mxfp4 {
+
+struct Layout;
+struct Output;
 
 // One tensor of an output file.
 struct PlannedTensor {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/humming_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/revisions/edit.hpp"
 

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/shared_conditions.hpp"

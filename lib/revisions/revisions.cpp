@@ -9,7 +9,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -91,7 +91,7 @@ std::vector<const Layout*> collect_layouts() {
       if (row.layout != nullptr) layouts.push_back(row.layout);
     }
   }
-  std::ranges::sort(layouts, {}, &Layout::id);
+  std::ranges::sort(layouts, {}, [](const Layout* layout) { return id_of(*layout); });
   layouts.erase(std::unique(layouts.begin(), layouts.end()), layouts.end());
   return layouts;
 }
@@ -189,7 +189,7 @@ std::span<const Layout* const> all_layouts() {
 
 const Layout* layout_by_id(std::string_view id) {
   for (const Layout* layout : all_layouts()) {
-    if (layout->id == id) return layout;
+    if (id_of(*layout) == id) return layout;
   }
   return nullptr;
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/layouts/all.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -106,7 +106,7 @@ std::optional<UntestedVersion> untested_version(const RuleSet& rules, const Layo
                                                 std::optional<Platform> platform) {
   if (layout == nullptr) return std::nullopt;
   const std::string_view library = distribution_of(package);
-  std::vector<std::string_view> tested = versions_named(layout->kernel_library, library);
+  std::vector<std::string_view> tested = versions_named(kernel_library_of(*layout), library);
   if (const TestedLibrary* row = find_row(layout, library)) tested = row->versions;
   if (tested.empty()) return std::nullopt;
   const std::string_view told = plain_version(version);

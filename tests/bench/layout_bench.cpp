@@ -50,7 +50,7 @@ std::shared_ptr<Case> make_case(const RuleSet& rules, const LayoutRow& row,
   if (!input) return nullptr;
   auto made = std::make_shared<Case>();
   made->input = *input;
-  made->output = row.layout->outputs(made->input).front();
+  made->output = make_outputs(*row.layout, made->input).front();
   return made;
 }
 
@@ -117,13 +117,13 @@ void run_layout(benchmark::State& state, Case& item, bool invert) {
 // Adds the layouts of a revision that are not yet in `seen`.
 void register_layouts(const RuleSet& rules, std::set<std::string_view>& seen) {
   for (const LayoutRow& row : rules.layouts) {
-    if (row.layout == nullptr || seen.contains(row.layout->id)) continue;
+    if (row.layout == nullptr || seen.contains(id_of(*row.layout))) continue;
     const std::shared_ptr<Case> item = make_case(rules, row, kSizes);
     const std::shared_ptr<Case> cached = make_case(rules, row, kCachedSizes);
     if (!item || !cached) continue;
-    seen.insert(row.layout->id);
+    seen.insert(id_of(*row.layout));
     const auto add = [&](const char* what, const std::shared_ptr<Case>& taken, auto run) {
-      benchmark::RegisterBenchmark(fmt::format("{}|{}", row.layout->id, what).c_str(),
+      benchmark::RegisterBenchmark(fmt::format("{}|{}", id_of(*row.layout), what).c_str(),
                                    [taken, run](benchmark::State& state) { run(state, *taken); })
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
   std::set<std::string_view> seen;
   for (const mxfp4::RuleSet* rules : mxfp4::all_revisions()) mxfp4::register_layouts(*rules, seen);
   for (const mxfp4::Layout* layout : mxfp4::all_layouts()) {
-    if (!seen.contains(layout->id)) fmt::print(stderr, "not measured: {}\n", layout->id);
+    if (!seen.contains(id_of(*layout))) fmt::print(stderr, "not measured: {}\n", id_of(*layout));
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

@@ -96,12 +96,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (row == nullptr || row->layout == nullptr) return 0;
     const mxfp4::LoadedSpec spec = choose_sizes(choices);
     const size_t which = choices.next();
-    const auto outputs = row->layout->outputs({spec, target});
+    const auto outputs = make_outputs(*row->layout, {spec, target});
     const mxfp4::Output& output = outputs[which % outputs.size()];
     Choices same = choices;
-    if (row->layout->check_data != nullptr) {
+    if (checks_data(*row->layout)) {
       const Bytes slot = same.bytes(output.experts_per_granule * spec.expert(output.slot).bytes());
-      (void)row->layout->check_data({spec, target}, output.slot, slot);
+      (void)check_granule(*row->layout, {spec, target}, output.slot, slot);
     }
     round_trip(output, spec, choices);
   } catch (const mxfp4::Error& error) {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "tests/testdata.hpp"
 
 namespace mxfp4 {
@@ -79,8 +79,8 @@ TEST(InputScales, MatchTheReference) {
     expect_maximum(w13, test["out_w13"]);
     expect_maximum(w2, test["out_w2"]);
     // The reference warns once for both projections.
-    const std::string first = kAiterW4a8Fp8Layout.check_data(input, Slot::kW13InputScale, w13);
-    const std::string second = kAiterW4a8Fp8Layout.check_data(input, Slot::kW2InputScale, w2);
+    const std::string first = check_granule(kAiterW4a8Fp8Layout, input, Slot::kW13InputScale, w13);
+    const std::string second = check_granule(kAiterW4a8Fp8Layout, input, Slot::kW2InputScale, w2);
     EXPECT_EQ(!first.empty() || !second.empty(), test["warn"].get<bool>());
     for (const std::string& warning : {first, second}) {
       EXPECT_TRUE(warning.empty() || warning == kWarning) << warning;
@@ -90,8 +90,8 @@ TEST(InputScales, MatchTheReference) {
 
 TEST(InputScales, OnlyInputScalesAreTested) {
   const Bytes different = f32_bytes({"3f800000", "40000000"});
-  EXPECT_EQ(kAiterW4a8Fp8Layout.check_data({}, Slot::kW2InputScale, different), kWarning);
-  EXPECT_EQ(kAiterW4a8Fp8Layout.check_data({}, Slot::kW2WeightScale, different), "");
+  EXPECT_EQ(check_granule(kAiterW4a8Fp8Layout, {}, Slot::kW2InputScale, different), kWarning);
+  EXPECT_EQ(check_granule(kAiterW4a8Fp8Layout, {}, Slot::kW2WeightScale, different), "");
 }
 
 TEST(InputScales, AreOneGranuleAndLossy) {

@@ -101,14 +101,14 @@ TEST_P(LayoutDigest, Matches) {
     EXPECT_EQ(digest_of(got.bytes), want.at("sha256").get<std::string>())
         << got.spec.shape.to_string() << " drawn for " << row.dump();
   }
-  expect_restored(found->layout->outputs(input), layer, written);
+  expect_restored(make_outputs(*found->layout, input), layer, written);
 }
 
 // Whether the layout's preconditions hold. A release's converter may take sizes that its rounding
 // never gives it, and pad them with memory that it does not initialise.
 bool takes(const Layout& layout, const LayoutInput& input) {
   try {
-    return !layout.outputs(input).empty();
+    return !make_outputs(layout, input).empty();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnsupported) throw;
     return false;
@@ -153,7 +153,7 @@ TEST(ReleaseLayouts, GiveTheBytesThatReleasesMade) {
     }
     for (const Layout* layout : layouts) {
       SCOPED_TRACE(row.at("releases").dump() + " " + row.at("backend").get<std::string>() + " " +
-                   std::string(layout->id) + ", seed " + row.at("seed").dump());
+                   std::string(id_of(*layout)) + ", seed " + row.at("seed").dump());
       expect_executed(row, target, *layout);
     }
   }

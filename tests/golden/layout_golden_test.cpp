@@ -63,7 +63,7 @@ void check_layout(const GoldenFile& golden) {
   const LayoutRow* row = find_layout_row(revision_by_name("vllm-2026-05-18"), input.target);
   ASSERT_NE(row, nullptr) << "no row for this target";
   ASSERT_NE(row->layout, nullptr) << row->refusal;
-  const std::vector<Output> outputs = row->layout->outputs(input);
+  const std::vector<Output> outputs = make_outputs(*row->layout, input);
   const Tensors written = run_layout(*row->layout, input, layer, std::byte{0xA5});
   expect_same(written, with_prefix(golden.tensors, "out."), outputs, layer);
   expect_restored(outputs, layer, written);

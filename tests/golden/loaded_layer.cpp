@@ -90,7 +90,7 @@ Tensors run_layout(const Layout& layout, const LayoutInput& input, const LoadedL
                    std::byte poison) {
   Tensors written;
   const SlotBytes whole = layer.bytes();
-  for (const Output& output : layout.outputs(input)) {
+  for (const Output& output : make_outputs(layout, input)) {
     const int64_t granules = granule_count(output, layer.spec.dims.num_experts);
     const auto size = static_cast<size_t>(output.program.out_bytes());
     Tensor tensor{output.spec, {}};
@@ -98,8 +98,9 @@ Tensors run_layout(const Layout& layout, const LayoutInput& input, const LoadedL
     std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(output)), poison);
     for (int64_t g = 0; g < granules; ++g) {
       const SlotBytes granule = whole.granule(g, granules);
-      if (layout.check_data != nullptr) {
-        for (Slot slot : slots_read(output)) (void)layout.check_data(input, slot, granule[slot]);
+      if (checks_data(layout)) {
+        for (Slot slot : slots_read(output))
+          (void)check_granule(layout, input, slot, granule[slot]);
       }
       run_forward(output, granule,
                   MutableBytes(tensor.bytes).subspan(static_cast<size_t>(g) * size, size), scratch);

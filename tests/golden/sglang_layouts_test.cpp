@@ -144,7 +144,7 @@ bool refuses(const SglangRow& row, const Layout& layout) {
                                           .config = &row.config,
                                           .method = row.caller.method},
                                          row.caller, drawn);
-    (void)layout.outputs({layer.loaded.spec, row.target});
+    (void)make_outputs(layout, {layer.loaded.spec, row.target});
   } catch (const Error&) {
     return true;
   }

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 
@@ -65,7 +65,7 @@ int check_file(const std::filesystem::path& path) {
     return 0;
   }
   Json written = Json::object();
-  for (const Output& output : row->layout->outputs(input)) {
+  for (const Output& output : make_outputs(*row->layout, input)) {
     if (!output.storage.layout.empty()) written[output.name] = storage_json(output.storage);
   }
   EXPECT_EQ(written, Json::parse(fields["storage"].get<std::string>()));

@@ -183,7 +183,7 @@ TEST(LayoutWords, OutputsAreAsTheyAreDescribed) {
         if (row.layout == nullptr) continue;
         const auto input = first_input_of(*rules, row, sizes);
         if (!input) continue;
-        for (const Output& output : row.layout->outputs(*input)) {
+        for (const Output& output : make_outputs(*row.layout, *input)) {
           SCOPED_TRACE(fmt::format("{} {}", row.layout->id, output.name));
           const auto specs = specs_in_words(*row.layout, *input, output);
           EXPECT_TRUE(specs.contains(spec_text(output.spec)))

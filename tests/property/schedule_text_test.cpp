@@ -34,8 +34,8 @@ const fs::path kFolder = test::testdata("schedules");
 std::string text_of(const Layout& layout, const LayoutInput& input) {
   const LayerDims& dims = input.loaded.dims;
   std::string text =
-      fmt::format("{}, H {}, I {}\n", layout.id, dims.hidden_size, dims.intermediate_size);
-  for (const Output& output : layout.outputs(input)) {
+      fmt::format("{}, H {}, I {}\n", id_of(layout), dims.hidden_size, dims.intermediate_size);
+  for (const Output& output : make_outputs(layout, input)) {
     for (const Direction direction : {Direction::kForward, Direction::kInverse}) {
       const char* back = direction == Direction::kInverse ? " back" : "";
       text += fmt::format("\n{}{}: {}", output.name, back,
@@ -52,7 +52,7 @@ std::map<std::string, std::string> texts() {
   std::map<const Layout*, LayoutInput> inputs = inputs_of(kSizes);
   inputs.merge(inputs_of(kWholeTiles));
   for (const auto& [layout, input] : inputs) {
-    std::string name(layout->id);
+    std::string name(id_of(*layout));
     std::ranges::replace(name, '/', '-');
     texts[name + ".txt"] = text_of(*layout, input);
   }
@@ -89,13 +89,13 @@ TEST(ScheduleMemory, IsWithinTheBound) {
     const auto inputs = inputs_of(sizes);
     EXPECT_GE(inputs.size(), all_layouts().size() / 2);  // some refuse odd sizes
     for (const auto& [layout, input] : inputs) {
-      for (const Output& output : layout->outputs(input)) {
+      for (const Output& output : make_outputs(*layout, input)) {
         const Output* const one = &output;
         for (const Direction direction : {Direction::kForward, Direction::kInverse}) {
           const ScheduleBytes bytes = schedule_bytes({&one, 1}, direction);
           const ScheduleBytes most = most_schedule_bytes({&one, 1});
           EXPECT_TRUE(bytes.tables <= most.tables && bytes.scratch <= most.scratch)
-              << layout->id << ' ' << output.name << ", I " << sizes.intermediate_size << ": "
+              << id_of(*layout) << ' ' << output.name << ", I " << sizes.intermediate_size << ": "
               << bytes.tables << " of " << most.tables << ", " << bytes.scratch << " of "
               << most.scratch;
         }

@@ -129,7 +129,7 @@ std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow&
           input.loaded.dims = round_up_sizes(rules, target, sizes);
           input.loaded.bias = bias;
           input.loaded.input_scales = true;
-          (void)row.layout->outputs(input);
+          (void)make_outputs(*row.layout, input);
           return input;
         } catch (
             const Error&) {  // a fact that this row does not need is missing, sizes do not fit,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/core/deployment.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4::test {

@@ -32,9 +32,9 @@ void check_row(const RuleSet& rules, const LayoutRow& row, const LayerDims& size
                std::set<size_t>& used) {
   const auto input = first_input_of(rules, row, sizes);
   if (!input) return;
-  for (const Output& output : row.layout->outputs(*input)) {
+  for (const Output& output : make_outputs(*row.layout, *input)) {
     if (output.program.in_bytes() < kLarge) continue;
-    SCOPED_TRACE(fmt::format("{} {}", row.layout->id, output.name));
+    SCOPED_TRACE(fmt::format("{} {}", id_of(*row.layout), output.name));
     check_schedule(output.program.schedule(Direction::kForward), used);
     check_schedule(output.program.schedule(Direction::kInverse), used);
   }

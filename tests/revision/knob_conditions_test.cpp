@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 
 namespace mxfp4 {
@@ -19,7 +19,7 @@ struct Knob {
 // The row's layout id, or its refusal's type and text.
 std::string row_text(const LayoutRow* found) {
   if (found == nullptr) return "no row";
-  if (found->layout != nullptr) return std::string(found->layout->id);
+  if (found->layout != nullptr) return std::string(id_of(*found->layout));
   return std::string(found->refusal_type) + ": " + std::string(found->refusal);
 }
 

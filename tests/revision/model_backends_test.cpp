@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/revisions/revisions.hpp"
 

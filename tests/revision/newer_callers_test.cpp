@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/revisions/revisions.hpp"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/library_pins.hpp"
 
 namespace mxfp4 {
@@ -319,7 +319,7 @@ std::string layout_rows_text(const RuleSet& rules) {
     line(out, "{} {} {}: {}", backend_name(row.backend),
          row.family ? family_name(*row.family) : "any family",
          row.when.text.empty() ? "always" : row.when.text,
-         row.layout != nullptr ? std::string(row.layout->id)
+         row.layout != nullptr ? std::string(id_of(*row.layout))
                                : fmt::format("{}, {}: {}", row.asks ? "asks" : "refused",
                                              or_none(row.refusal_type), row.refusal));
   }

@@ -4,7 +4,8 @@
 
 #include <set>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"

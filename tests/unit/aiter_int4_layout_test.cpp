@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "tests/unit/layer_bytes.hpp"
 
 namespace mxfp4 {
@@ -62,7 +62,7 @@ constexpr Int4Matrix kMatrices[] = {
      kDims.intermediate_size}};
 
 void expect_int4(const LayerBytes& layer, const Int4Matrix& m) {
-  const auto outputs = kAiterInt4Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kAiterInt4Layout, layer.input);
   const Bytes numbers = layer.pack(output_of(outputs, m.weight));
   const Bytes scales = layer.pack(output_of(outputs, m.scale));
   const Bytes& codes = layer.slots.at(m.codes);
@@ -104,7 +104,7 @@ TEST(AiterInt4, RoundsEveryCodeAtEveryScale) {
 
 TEST(AiterInt4, GivesNothingBack) {
   const LayerBytes layer = layer_from(120);
-  const auto outputs = kAiterInt4Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kAiterInt4Layout, layer.input);
   ASSERT_EQ(outputs.size(), 6U);
   for (const Output& output : outputs) {
     const bool bias = output.name.ends_with("bias");
@@ -119,7 +119,7 @@ TEST(AiterInt4, RefusesScalesThatBf16CannotHold) {
   const LayerBytes layer = layer_from(120);
   const auto check = [&](Slot slot, unsigned byte) {
     const Bytes scales = {std::byte{0}, static_cast<std::byte>(byte)};
-    return kAiterInt4Layout.check_data(layer.input, slot, scales);
+    return check_granule(kAiterInt4Layout, layer.input, slot, scales);
   };
   EXPECT_EQ(check(Slot::kW13WeightScale, 252), "");
   for (const unsigned byte : {253U, 254U, 255U}) {
@@ -131,7 +131,7 @@ TEST(AiterInt4, RefusesScalesThatBf16CannotHold) {
 
 TEST(AiterInt4, WantsPairsOfGroups) {
   for (const LayerDims dims : {LayerDims{1, 96, 64}, LayerDims{1, 64, 96}}) {
-    EXPECT_THROW((void)kAiterInt4Layout.outputs(LayerBytes(dims, std::nullopt).input), Error);
+    EXPECT_THROW((void)make_outputs(kAiterInt4Layout, LayerBytes(dims, std::nullopt).input), Error);
   }
 }
 

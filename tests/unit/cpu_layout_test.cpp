@@ -1,7 +1,7 @@
 // The CPU layout against its index formulas, position by position.
 #include <gtest/gtest.h>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "tests/unit/layer_bytes.hpp"
 
 namespace mxfp4 {
@@ -16,7 +16,7 @@ using test::u16_at;
 
 TEST(CpuLayout, CodesScalesAndBiasesByFormula) {
   const LayerBytes layer({2, 96, 160}, DType::kBF16);
-  const auto outputs = kCpuVnni32Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kCpuVnni32Layout, layer.input);
   ASSERT_EQ(outputs.size(), 6U);
   const Output& weight = output_of(outputs, "w13_weight");
   const Output& scale = output_of(outputs, "w13_weight_scale");
@@ -55,7 +55,7 @@ TEST(CpuLayout, WorkedExamples) {
   for (auto& [slot, bytes] : layer.slots) std::ranges::fill(bytes, std::byte{0});
   layer.slots[Slot::kW2Weight][17 * 16 + 2] = std::byte{0xC0};      // row 17, element 5
   layer.slots[Slot::kW13WeightScale][33 * 4 + 2] = std::byte{200};  // row 33, group 2
-  const auto outputs = kCpuVnni32Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kCpuVnni32Layout, layer.input);
   ASSERT_EQ(outputs.size(), 4U);
   EXPECT_EQ(at(layer.pack(output_of(outputs, "w2_weight")), 67), 0xC0U);
   EXPECT_EQ(at(layer.pack(output_of(outputs, "w13_weight_scale")), 193), 200U);

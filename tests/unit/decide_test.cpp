@@ -6,7 +6,7 @@
 
 #include "formats/decision/compare_revisions.hpp"
 #include "formats/decision/next_step.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
 #include "tests/unit/rules.hpp"
@@ -84,7 +84,7 @@ TEST(Decide, AnswersWithLayoutAndSlices) {
   const Conversion conversion = decide_conversion(request, &checkpoint);
   ASSERT_FALSE(conversion.refusal) << conversion.refusal->what();
   EXPECT_EQ(conversion.decision.backend, Backend::TRITON);
-  EXPECT_EQ(conversion.layout->id, "triton/hopper");
+  EXPECT_EQ(id_of(*conversion.layout), "triton/hopper");
   EXPECT_EQ(conversion.model, (LayerDims{4, 64, 96}));
   ASSERT_EQ(conversion.ranks.size(), 3U);
   EXPECT_EQ(conversion.ranks[2].begin, 64);

@@ -5,9 +5,10 @@
 #include <cstring>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
 #include "lib/layouts/block_scale_swizzle.hpp"
 #include "lib/layouts/flashinfer_common.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "tests/golden/drawn_inputs.hpp"
 
 namespace mxfp4::test {
@@ -22,11 +23,11 @@ LayoutInput input_of(LayerDims dims, std::optional<DType> bias, Family family = 
 
 ErrorKind kind_of_refusal(const Layout& layout, const LayoutInput& input) {
   try {
-    (void)layout.outputs(input);
+    (void)make_outputs(layout, input);
   } catch (const Error& error) {
     return error.kind();
   }
-  ADD_FAILURE() << layout.id << " did not refuse";
+  ADD_FAILURE() << id_of(layout) << " did not refuse";
   return ErrorKind::kInternal;
 }
 
@@ -63,15 +64,16 @@ TEST(FlashinferLayout, GptOssNeedsBiasesAndGenericTrtllmDoesNot) {
         &kFlashinferCutlassSm90FoldedLayout, &kFlashinferCutlassMxfp8Layout}) {
     EXPECT_EQ(kind_of_refusal(*layout, input_of(dims, std::nullopt)), ErrorKind::kUnsupported);
   }
-  EXPECT_EQ(kFlashinferTrtllmLayout.outputs(input_of(dims, std::nullopt, Family::kGeneric)).size(),
-            4U);
+  EXPECT_EQ(
+      make_outputs(kFlashinferTrtllmLayout, input_of(dims, std::nullopt, Family::kGeneric)).size(),
+      4U);
 }
 
 TEST(FlashinferLayout, EmptyRankHasEmptyOutputs) {
   for (const Layout* layout :
        {&kFlashinferTrtllmLayout, &kFlashinferCutlassSm90Layout,
         &kFlashinferCutlassSm90FoldedLayout, &kFlashinferCutlassMxfp8Layout}) {
-    for (const Output& output : layout->outputs(input_of({0, 128, 128}, DType::kBF16))) {
+    for (const Output& output : make_outputs(*layout, input_of({0, 128, 128}, DType::kBF16))) {
       EXPECT_EQ(output.spec.bytes(), 0) << output.name;
       EXPECT_EQ(granule_count(output, 0), 0);
     }
@@ -109,7 +111,7 @@ TEST(FlashinferLayout, TrtllmFamiliesAgreeOnTheSameGateAndUpRows) {
 
 TEST(FlashinferLayout, TrtllmScalesNameTheirTorchType) {
   for (const Output& output :
-       kFlashinferTrtllmLayout.outputs(input_of({1, 128, 128}, DType::kBF16))) {
+       make_outputs(kFlashinferTrtllmLayout, input_of({1, 128, 128}, DType::kBF16))) {
     const bool scale = output.spec.dtype == DType::kF8E4M3;
     EXPECT_EQ(scale, output.name.ends_with("weight_scale"));
     EXPECT_EQ(output.storage.torch_dtype, scale ? "float8_e4m3fn" : "");
@@ -219,10 +221,10 @@ TEST(FlashinferLayout, CutlassCanonicalisesOnlyW13BiasNans) {
     EXPECT_EQ(std::vector<uint16_t>(w13.begin(), w13.begin() + 6), up);
     EXPECT_EQ(std::vector<uint16_t>(w13.begin() + 128, w13.begin() + 134), gate);
     EXPECT_EQ(written.at("w2_bias").bytes, layer.slots.at(Slot::kW2Bias).bytes);
-    for (const Output& output : layout->outputs(input)) {
+    for (const Output& output : make_outputs(*layout, input)) {
       EXPECT_EQ(output.lost.empty(), output.name != "w13_bias") << output.name;
     }
-    const auto restored = undo_layout(layout->outputs(input), input.loaded, written);
+    const auto restored = undo_layout(make_outputs(*layout, input), input.loaded, written);
     const auto back = words_of<uint16_t>(restored.at(Slot::kW13Bias));
     EXPECT_EQ(back[1], 0x3F80);
     EXPECT_EQ(back[3], 0x7FFF);
@@ -253,7 +255,8 @@ TEST(DeepgemmLayout, ShiftsEveryScaleCodeIntoTheExponent) {
   const Tensors written = run_layout(kDeepgemmF32Layout, input, layer, std::byte{0});
   const auto words = words_of<uint32_t>(written.at("w13_weight_scale"));
   for (uint32_t code = 0; code < 256; ++code) ASSERT_EQ(words[code], code << 23);
-  EXPECT_EQ(undo_layout(kDeepgemmF32Layout.outputs(input), input.loaded, written), layer.slots);
+  EXPECT_EQ(undo_layout(make_outputs(kDeepgemmF32Layout, input), input.loaded, written),
+            layer.slots);
 }
 
 }  // namespace

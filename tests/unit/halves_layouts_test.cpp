@@ -2,7 +2,10 @@
 // the kernels are the same, so the bytes must be. And the maps that have no such twin, written out.
 #include <gtest/gtest.h>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "tests/unit/layout_runner.hpp"
 
 namespace mxfp4::layout_test {

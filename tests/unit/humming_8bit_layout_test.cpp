@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/humming_layouts.hpp"
 #include "tests/unit/humming_w2.hpp"
 #include "tests/unit/layer_bytes.hpp"
 
@@ -114,9 +114,9 @@ struct Rounding {
 };
 
 void expect_rounded(const Rounding& want, int low, int high) {
-  SCOPED_TRACE(testing::Message() << want.layout->id << " " << low << " to " << high);
+  SCOPED_TRACE(testing::Message() << id_of(*want.layout) << " " << low << " to " << high);
   const LayerBytes layer = layer_with_scales(low, high);
-  const auto outputs = want.layout->outputs(layer.input);
+  const auto outputs = make_outputs(*want.layout, layer.input);
   ASSERT_EQ(outputs.size(), 6U);
   const Output& weight = output_of(outputs, "w2_weight");
   const Output& scale = output_of(outputs, "w2_weight_scale");
@@ -182,7 +182,7 @@ TEST(HummingQuantized, TakesScalesFarFromThePadding) {
 TEST(HummingQuantized, Shapes) {
   const LayerBytes layer(kHummingDims, DType::kBF16);
   const auto spec = [&](const Layout& layout, std::string_view name) {
-    return output_of(layout.outputs(layer.input), name).spec;
+    return output_of(make_outputs(layout, layer.input), name).spec;
   };
   EXPECT_EQ(spec(kHummingInt8Layout, "w2_weight"), (TensorSpec{DType::kI32, {2, 4, 1024}}));
   EXPECT_EQ(spec(kHummingInt8Layout, "w2_weight_scale_2"), (TensorSpec{DType::kBF16, {2, 256}}));
@@ -203,8 +203,8 @@ void expect_refuses(const Layout& layout, std::byte low, std::byte fits, std::by
   std::ranges::fill(scales, low);
   scales[3] = fits;
   const auto check = [&] {
-    return layout.check_data(layer.input, Slot::kW2WeightScale,
-                             layer.granule(Slot::kW2WeightScale, 0));
+    return check_granule(layout, layer.input, Slot::kW2WeightScale,
+                         layer.granule(Slot::kW2WeightScale, 0));
   };
   EXPECT_EQ(check(), "");
   scales[3] = too_large;
@@ -237,7 +237,7 @@ TEST(HummingQuantized, RefusesScalesThatAreTooFarApart) {
 TEST(HummingQuantized, WritesF16SecondScales) {
   LayerBytes layer = layer_with_scales(115, 131);
   layer.input.target.knobs["params_dtype"] = "float16";
-  const auto outputs = kHummingInt8Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kHummingInt8Layout, layer.input);
   const Output& second = output_of(outputs, "w2_weight_scale_2");
   EXPECT_EQ(second.spec.dtype, DType::kF16);
   const Bytes seconds = layer.pack(second);
@@ -253,8 +253,8 @@ TEST(HummingQuantized, WritesF16SecondScales) {
   const auto refusal_of = [&](int scale) {
     std::ranges::fill(scales, static_cast<std::byte>(scale));
     try {
-      return kHummingInt8Layout.check_data(layer.input, Slot::kW2WeightScale,
-                                           layer.granule(Slot::kW2WeightScale, 0));
+      return check_granule(kHummingInt8Layout, layer.input, Slot::kW2WeightScale,
+                           layer.granule(Slot::kW2WeightScale, 0));
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -271,7 +271,7 @@ TEST(HummingQuantized, WritesF16SecondScales) {
 using Index = int64_t (*)(int64_t, int64_t);
 void expect_moved(const Layout& layout, Index code_place, Index scale_place) {
   const LayerBytes layer(kHummingDims, DType::kBF16);
-  const auto outputs = layout.outputs(layer.input);
+  const auto outputs = make_outputs(layout, layer.input);
   const Bytes codes = layer.pack(output_of(outputs, "w2_weight"));
   const Bytes scales = layer.pack(output_of(outputs, "w2_weight_scale"));
   for (int64_t e = 0; e < 2; ++e) {
@@ -279,12 +279,12 @@ void expect_moved(const Layout& layout, Index code_place, Index scale_place) {
     for (int64_t n = 0; n < kPaddedN; ++n) {
       for (int64_t k = 0; k < kPaddedK; ++k) {
         ASSERT_EQ(code_at(codes, e * kPaddedN * kPaddedK + code_place(n, k)), w2.code(n, k))
-            << layout.id << " " << n << " " << k;
+            << id_of(layout) << " " << n << " " << k;
       }
       for (int64_t g = 0; g < kGroups; ++g) {
         ASSERT_EQ(static_cast<int>(at(scales, e * kPaddedN * kGroups + scale_place(n, g))),
                   w2.scale(n, g))
-            << layout.id << " " << n << " " << g;
+            << id_of(layout) << " " << n << " " << g;
       }
     }
   }

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/humming_layouts.hpp"
 #include "tests/unit/humming_w2.hpp"
 #include "tests/unit/layer_bytes.hpp"
 
@@ -40,7 +40,7 @@ using NibbleOf = int64_t (*)(int64_t n_8, int64_t k_8, int64_t k_1);
 
 void expect_weight_tiles(const Layout& layout, NibbleOf nibble_of) {
   const LayerBytes layer(kHummingDims, DType::kBF16);
-  const auto outputs = layout.outputs(layer.input);
+  const auto outputs = make_outputs(layout, layer.input);
   const Output& output = output_of(outputs, "w2_weight");
   EXPECT_EQ(output.spec, (TensorSpec{DType::kI32, {2, kPaddedK / 16, 2 * kPaddedN}}));
   const Bytes packed = layer.pack(output);
@@ -78,7 +78,7 @@ TEST(HummingLayout, NativeWeights) {
 TEST(HummingLayout, Fp16ScalesAreF16Exponents) {
   LayerBytes layer(kHummingDims, std::nullopt);
   layer.input.target.knobs["params_dtype"] = "float16";
-  const auto outputs = kHummingMmaFp16Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kHummingMmaFp16Layout, layer.input);
   const Output& output = output_of(outputs, "w2_weight_scale");
   EXPECT_NE(output.lost, "");
   const Bytes packed = layer.pack(output);
@@ -99,7 +99,7 @@ TEST(HummingLayout, Fp16ScalesAreF16Exponents) {
 
 TEST(HummingLayout, ScalesArePaddedWithOnesAndBiasesWithZeros) {
   const LayerBytes layer(kHummingDims, DType::kBF16);
-  const auto outputs = kHummingMmaLayout.outputs(layer.input);
+  const auto outputs = make_outputs(kHummingMmaLayout, layer.input);
   const Output& output = output_of(outputs, "w2_weight_scale");
   EXPECT_EQ(output.spec, (TensorSpec{DType::kU8, {2, kPaddedK / 32, kPaddedN}}));
   EXPECT_EQ(output.storage.torch_dtype, "float8_e8m0fnu");
@@ -123,7 +123,7 @@ TEST(HummingLayout, RefusesBiasesOfAnotherParamsDtype) {
   LayerBytes layer(kHummingDims, DType::kBF16);
   layer.input.target.knobs["params_dtype"] = "float16";
   try {
-    (void)kHummingWgmmaLayout.outputs(layer.input);
+    (void)make_outputs(kHummingWgmmaLayout, layer.input);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
@@ -131,7 +131,7 @@ TEST(HummingLayout, RefusesBiasesOfAnotherParamsDtype) {
                  "bias dtype mismatched: expected torch.float16, found torch.bfloat16");
   }
   layer.input.loaded.bias.reset();
-  EXPECT_EQ(kHummingWgmmaLayout.outputs(layer.input).size(), 4U);
+  EXPECT_EQ(make_outputs(kHummingWgmmaLayout, layer.input).size(), 4U);
 }
 
 // Requantises a w2 whose scale bytes lie in low..high, and checks all three outputs.
@@ -141,7 +141,7 @@ void expect_requantised(const std::string& input_dtype, int span, int halvings, 
   for (std::byte& s : layer.slots[Slot::kW2WeightScale]) {
     s = static_cast<std::byte>(low + std::to_integer<int>(s) % (high - low + 1));
   }
-  const auto outputs = kHummingW4A8Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kHummingW4A8Layout, layer.input);
   ASSERT_EQ(outputs.size(), 6U);
   const Output& weight = output_of(outputs, "w2_weight");
   EXPECT_EQ(weight.spec, (TensorSpec{DType::kI32, {2, kPaddedK / 32, 4 * kPaddedN}}));
@@ -206,7 +206,7 @@ TEST(HummingLayout, UnpaddedMatrixUsesItsOwnRange) {
   layer.input.target.knobs["humming_input_dtype"] = "int8";
   std::ranges::fill(layer.slots[Slot::kW2WeightScale], std::byte{0});
   std::ranges::fill(layer.slots[Slot::kW13WeightScale], std::byte{255});
-  const auto outputs = kHummingW4A8Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kHummingW4A8Layout, layer.input);
   float value = 0;
   std::memcpy(&value, layer.pack(output_of(outputs, "w2_global_scale")).data(), 4);
   EXPECT_EQ(value, std::ldexp(1.0F, -128));
@@ -225,8 +225,8 @@ TEST(HummingLayout, RefusesScalesThatAreTooFarApart) {
   std::ranges::fill(scales, std::byte{100});
   scales[3] = std::byte{239};
   const auto check = [&] {
-    return kHummingW4A8Layout.check_data(layer.input, Slot::kW2WeightScale,
-                                         layer.granule(Slot::kW2WeightScale, 0));
+    return check_granule(kHummingW4A8Layout, layer.input, Slot::kW2WeightScale,
+                         layer.granule(Slot::kW2WeightScale, 0));
   };
   EXPECT_EQ(check(), "");
   scales[3] = std::byte{240};
@@ -244,7 +244,7 @@ TEST(HummingLayout, RefusesScalesThatAreTooFarApart) {
 TEST(HummingLayout, RefusesAGlobalScaleThatIsNoPowerOfTwo) {
   LayerBytes layer({1, 256, 128}, std::nullopt);
   layer.input.target.knobs["humming_input_dtype"] = "int8";
-  const auto outputs = kHummingW4A8Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kHummingW4A8Layout, layer.input);
   const Output& scale = output_of(outputs, "w2_weight_scale");
   const Combination& combine = *scale.combination;
   const Bytes own(static_cast<size_t>(combine.out_bytes));

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4::test {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/output.hpp"
 
 namespace mxfp4::layout_test {
 
@@ -29,7 +29,7 @@ inline Bytes drawn_bytes(int64_t count, unsigned seed) {
 }
 
 inline Output output_named(const Layout& layout, const LayoutInput& input, std::string_view name) {
-  for (Output& output : layout.outputs(input)) {
+  for (Output& output : make_outputs(layout, input)) {
     if (output.name == name) return output;
   }
   ADD_FAILURE() << "no output " << name;

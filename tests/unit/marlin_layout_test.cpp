@@ -6,7 +6,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "tests/unit/layer_bytes.hpp"
 
 namespace mxfp4 {
@@ -32,7 +32,7 @@ int64_t marlin_scale_column(int64_t n) {
 
 TEST(MarlinLayout, WeightCodesLieWhereTheKernelReadsThem) {
   const LayerBytes layer(kMarlinDims, DType::kBF16);
-  const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kMarlinW4A16Layout, layer.input);
   ASSERT_EQ(outputs.size(), 6U);
   const Output& output = output_of(outputs, "w2_weight");
   EXPECT_EQ(output.spec, (TensorSpec{DType::kI32, {2, 6, 384}}));
@@ -61,17 +61,17 @@ TEST(MarlinLayout, WorkedExamples) {
   layer.slots[Slot::kW2Weight][9 * 32 + 1] = std::byte{0xB0};
   layer.slots[Slot::kW2WeightScale][9 * 2 + 1] = std::byte{255};
   layer.slots[Slot::kW2Bias][9 * 2] = std::byte{7};
-  const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kMarlinW4A16Layout, layer.input);
   EXPECT_EQ(code_at(layer.pack(output_of(outputs, "w2_weight")), 8 * 20 + 6), 0xBU);
   EXPECT_EQ(at(layer.pack(output_of(outputs, "w2_weight_scale")), 64 + 10), 255U);
   EXPECT_EQ(u16_at(layer.pack(output_of(outputs, "w2_bias")), 3), 7U);
-  const auto fp8 = kMarlinW4A8Fp8Layout.outputs(layer.input);
+  const auto fp8 = make_outputs(kMarlinW4A8Fp8Layout, layer.input);
   EXPECT_EQ(code_at(layer.pack(output_of(fp8, "w2_weight")), 8 * 17 + 6), 0xBU);
 }
 
 TEST(MarlinLayout, ScalesAndBiasesMoveByFormula) {
   const LayerBytes layer(kMarlinDims, DType::kBF16);
-  const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kMarlinW4A16Layout, layer.input);
   const Output& output = output_of(outputs, "w13_weight_scale");
   EXPECT_EQ(output.spec, (TensorSpec{DType::kU8, {2, 6, 192}}));
   EXPECT_EQ(output.storage.torch_dtype, "float8_e8m0fnu");
@@ -91,7 +91,7 @@ TEST(MarlinLayout, ScalesAndBiasesMoveByFormula) {
 
 TEST(MarlinLayout, SingleGroupScalesAreOrderedLikeBiasesWithMiddlesExchanged) {
   const LayerBytes layer({1, 128, 32}, std::nullopt);
-  const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kMarlinW4A16Layout, layer.input);
   const Bytes packed = layer.pack(output_of(outputs, "w2_weight_scale"));
   constexpr std::array<int64_t, 4> kExchanged = {0, 2, 1, 3};
   for (int64_t n = 0; n < 128; ++n) {
@@ -104,7 +104,7 @@ TEST(MarlinLayout, SingleGroupScalesAreOrderedLikeBiasesWithMiddlesExchanged) {
 
 TEST(MarlinLayout, Fp8ActivationsHaveTheirOwnOrderAndShiftScalesBySix) {
   LayerBytes layer(kMarlinDims, std::nullopt);
-  const auto outputs = kMarlinW4A8Fp8Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kMarlinW4A8Fp8Layout, layer.input);
   ASSERT_EQ(outputs.size(), 4U);
   EXPECT_EQ(output_of(outputs, "w2_weight").spec, (TensorSpec{DType::kI32, {2, 6, 384}}));
   const Bytes codes = layer.pack(output_of(outputs, "w2_weight"));
@@ -131,7 +131,7 @@ TEST(MarlinLayout, Fp8RefusesScalesThatTheShiftWouldWrap) {
   Bytes& scales = layer.slots[Slot::kW13WeightScale];
   std::ranges::fill(scales, std::byte{249});
   const auto check = [&](Slot slot) {
-    return kMarlinW4A8Fp8Layout.check_data(layer.input, slot, layer.granule(slot, 0));
+    return check_granule(kMarlinW4A8Fp8Layout, layer.input, slot, layer.granule(slot, 0));
   };
   EXPECT_EQ(check(Slot::kW13WeightScale), "");
   EXPECT_EQ(check(Slot::kW13Weight), "");  // codes may be anything
@@ -164,7 +164,7 @@ TEST(MarlinLayout, Float16ParamsLoseScalesAndRoundBiases) {
   layer.input.target.knobs["params_dtype"] = "float16";
   Bytes& loaded = layer.slots[Slot::kW2WeightScale];
   for (size_t i = 0; i < loaded.size(); ++i) loaded[i] = static_cast<std::byte>(i);
-  const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kMarlinW4A16Layout, layer.input);
   const Output& scale = output_of(outputs, "w2_weight_scale");
   const Output& bias = output_of(outputs, "w13_bias");
   EXPECT_NE(scale.lost, "");
@@ -187,7 +187,7 @@ TEST(MarlinLayout, Float16ParamsLoseScalesAndRoundBiases) {
 
 TEST(MarlinLayout, WideBiasesAreRoundedToTheParamsDtype) {
   const LayerBytes layer({1, 64, 32}, DType::kF32);
-  const auto outputs = kMarlinW4A16Layout.outputs(layer.input);
+  const auto outputs = make_outputs(kMarlinW4A16Layout, layer.input);
   const Output& bias = output_of(outputs, "w2_bias");
   EXPECT_EQ(bias.spec.dtype, DType::kBF16);
   EXPECT_NE(bias.lost, "");
@@ -202,7 +202,7 @@ TEST(MarlinLayout, WideBiasesAreRoundedToTheParamsDtype) {
 TEST(MarlinLayout, RefusesRowsThatDoNotFillATile) {
   const LayerBytes layer({1, 160, 64}, std::nullopt);
   try {
-    (void)kMarlinW4A16Layout.outputs(layer.input);
+    (void)make_outputs(kMarlinW4A16Layout, layer.input);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
@@ -215,7 +215,7 @@ TEST(MarlinLayout, UnknownParamsDtypeIsAUsageError) {
   LayerBytes layer({1, 64, 32}, std::nullopt);
   layer.input.target.knobs["params_dtype"] = "float32";
   try {
-    (void)kMarlinW4A16Layout.outputs(layer.input);
+    (void)make_outputs(kMarlinW4A16Layout, layer.input);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);

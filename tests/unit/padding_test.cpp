@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <random>
 
-#include "lib/layouts/all.hpp"
-#include "lib/layouts/layout.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/layouts/run_output.hpp"
 #include "lib/layouts/slot_outputs.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -25,7 +27,7 @@ Assembly assembly_of(ExpertMatrix stored, ExpertMatrix loaded) {
 }
 
 Output output_of(const Layout& layout, const LoadedSpec& loaded, const Target& target, Slot slot) {
-  const std::vector<Output> outputs = layout.outputs({loaded, target});
+  const std::vector<Output> outputs = make_outputs(layout, {loaded, target});
   return *std::ranges::find(outputs, slot, &Output::slot);
 }
 
@@ -88,12 +90,12 @@ TEST(Padding, OfLayoutsIsConstantAndHalfOfItAtLeast) {
         found += run.bytes;
         for (int64_t i = 0; i < run.bytes; ++i) {
           ASSERT_EQ(out[static_cast<size_t>(run.begin + i)], std::byte{0})
-              << c.layout.id << " " << slot_name(slot) << " " << run.begin + i;
+              << id_of(c.layout) << " " << slot_name(slot) << " " << run.begin + i;
         }
       }
       const auto padding = static_cast<double>(out.size() - stored.size());
       EXPECT_GE(static_cast<double>(found), c.least * padding)
-          << c.layout.id << " " << slot_name(slot);
+          << id_of(c.layout) << " " << slot_name(slot);
     }
   }
 }

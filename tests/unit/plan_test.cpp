@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lib/core/error.hpp"
+#include "lib/layouts/output.hpp"
 #include "lib/plan/frames.hpp"
 
 namespace mxfp4 {

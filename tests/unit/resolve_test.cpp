@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/humming_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/revisions/library_pins.hpp"
 #include "lib/revisions/revisions.hpp"

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "tests/unit/layout_runner.hpp"
 
 namespace mxfp4 {
@@ -42,7 +42,7 @@ TEST_P(Triton38Sizes, Scales) {
   }
   for (const Layout* layout : {&kTriton38StridedLayout, &kTriton38Cdna4Layout}) {
     const Case weight = run_case(*layout, input, Slot::kW13Weight);
-    EXPECT_EQ(weight.out, weight.in) << layout->id;
+    EXPECT_EQ(weight.out, weight.in) << id_of(*layout);
   }
 }
 

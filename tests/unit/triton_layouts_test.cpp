@@ -1,12 +1,13 @@
 // The layouts of triton_kernels against their index formulas, written out here once more and
 // independently of the axis permutations: every byte of small layers, padding included.
+#include "lib/layouts/triton_layouts.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
 
 #include "lib/core/error.hpp"
-#include "lib/layouts/all.hpp"
 #include "tests/unit/layout_runner.hpp"
 
 namespace mxfp4 {
@@ -284,7 +285,7 @@ TEST(TritonLayouts, BiasesAreWidenedAndWoven) {
   const Case f32 = run_case(kTritonHopperLayout, input, Slot::kW13Bias);
   EXPECT_EQ(f32.out, f32.in);
   input.loaded.bias.reset();
-  EXPECT_EQ(kTritonHopperLayout.outputs(input).size(), 4U);
+  EXPECT_EQ(make_outputs(kTritonHopperLayout, input).size(), 4U);
 }
 
 TEST(TritonLayouts, StorageTellsTheEngineView) {
@@ -325,8 +326,8 @@ TEST(TritonLayouts, HopperScaleSlackByGroupCount) {
 
 void expect_refusal(const Layout& layout, int64_t hidden, int64_t inter, std::string_view what) {
   try {
-    (void)layout.outputs(layer_of(1, hidden, inter));
-    FAIL() << layout.id << " takes H " << hidden << ", I " << inter;
+    (void)make_outputs(layout, layer_of(1, hidden, inter));
+    FAIL() << id_of(layout) << " takes H " << hidden << ", I " << inter;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
     EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();

@@ -1,6 +1,9 @@
 // The layout of each backend at vLLM 0.21.0 (fused_moe/oracle/mxfp4.py, the two
 // convert_*_weight_to_mxfp4_moe_kernel_format functions).
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/revisions/base/tables.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"

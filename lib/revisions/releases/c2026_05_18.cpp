@@ -1,6 +1,10 @@
 // vLLM a2c8fc6657 (2026-05-18, fused_moe/oracle/mxfp4.py), main three days after 0.21.0: users give an
 // activation key, by which backends are left out; AITER's MXFP4 activations and CPU are backends.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/humming_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"

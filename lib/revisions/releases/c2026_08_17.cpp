@@ -1,7 +1,9 @@
 // vLLM 017e9f4448 (2026-08-17, fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py), a commit of main:
 // SiTU on AITER; the generic converter takes CUTLASS and AITER's quantized activations; emulation asks
 // for amd-quark, and CPU for AMX.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"

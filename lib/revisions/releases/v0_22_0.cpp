@@ -1,5 +1,6 @@
 // vLLM 0.22.0 (fused_moe/oracle/mxfp4.py): XPU serves generic models; Humming cannot be loaded.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"

@@ -1,6 +1,6 @@
 // vLLM 0.23.0 (fused_moe/oracle/mxfp4.py, fused_moe/config.py): AITER comes first for DeepSeek-V4 on
 // ROCm; sigmoid gets routing methods of its own; Mori comes in two kinds; Humming can be loaded.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"

@@ -1,7 +1,8 @@
 // vLLM 0.24.0 (fused_moe/oracle/mxfp4.py, fused_moe/config.py, fused_moe/experts/*.py): no variable
 // overrides the lists any more; the last try on ROCm is the unfused Triton kernel; DeepGEMM's scales
 // are packed; amd-quark and DeepEP's second version.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"

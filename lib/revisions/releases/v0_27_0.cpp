@@ -2,7 +2,8 @@
 // kernel, and gfx1250 with it; SiTU; emulation for generic models on ROCm; every mxfp4 checkpoint but
 // gpt-oss gets the generic method.
 #include "lib/core/model_config.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"

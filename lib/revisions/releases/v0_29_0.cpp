@@ -1,7 +1,8 @@
 // vLLM 0.29.0 (fused_moe/oracle/mxfp4.py, fused_moe/b12x.py): the b12x backends; a backend that is
 // asked for by name is asked with its own key; gfx950 emulates one shape of Qwen; flashinfer
 // interleaves for capability 9.0 in another way.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/method_choices.hpp"

@@ -1,6 +1,7 @@
 // vLLM 0.30.0 (fused_moe/oracle/mxfp4.py): AITER's Triton kernel becomes a backend of its own; CPU
 // joins the lists; Humming groups with expert parallelism.
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"

@@ -4,7 +4,8 @@
 #include <cctype>
 #include <string>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"

@@ -5,8 +5,9 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/model_config.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
+#include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/revisions/edit.hpp"

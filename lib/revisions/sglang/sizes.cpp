@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/sglang/tables.hpp"
 

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <utility>
 
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/other_layouts.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"

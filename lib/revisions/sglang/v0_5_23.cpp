@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lib/core/model_config.hpp"
-#include "lib/layouts/all.hpp"
+#include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/releases.hpp"
