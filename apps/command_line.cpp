@@ -363,30 +363,6 @@ void apply_defaults(const Defaults& defaults, CommandLine& line) {
   }
 }
 
-void refuse_empty_values(const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
-    if (word == "--") return;
-    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
-      throw empty_value(word.substr(0, word.size() - 1));
-    }
-  }
-}
-
-GlobalOptions output_options(const std::vector<std::string>& words) {
-  constexpr std::string_view kColor = "--color";
-  GlobalOptions options;
-  std::string_view before;
-  for (std::string_view word : words) {
-    if (word == "--") break;
-    options.json = options.json || word == "--json" || word == "--json=true" || word == "--json=1";
-    if (before == kColor) options.color = word;
-    if (word.starts_with("--color=")) options.color = word.substr(kColor.size() + 1);
-    before = word;
-  }
-  if (options.color != "always" && options.color != "never") options.color = "auto";
-  return options;
-}
-
 void declare_commands(CLI::App& app, CommandLine& line) {
   app.require_subcommand(1);
   app.set_version_flag("-V,--version", "mxfp4-repack " MXFP4_REPACK_VERSION)

@@ -37,10 +37,4 @@ void apply_defaults(const Defaults& defaults, CommandLine& line);
 // Declares commands and flags; parsing sets `line.run`. `line` outlives `app`.
 void declare_commands(CLI::App& app, CommandLine& line);
 
-// Throws Error::usage for a word "--flag=": the parser would take the next word as its value.
-void refuse_empty_values(const std::vector<std::string>& words);
-
-// What `words` say about --json and --color, even if they cannot be parsed otherwise.
-[[nodiscard]] GlobalOptions output_options(const std::vector<std::string>& words);
-
 }  // namespace mxfp4

@@ -230,4 +230,19 @@ void Progress::draw() {
   std::fflush(stderr);
 }
 
+GlobalOptions output_options(const std::vector<std::string>& words) {
+  constexpr std::string_view kColor = "--color";
+  GlobalOptions options;
+  std::string_view before;
+  for (std::string_view word : words) {
+    if (word == "--") break;
+    options.json = options.json || word == "--json" || word == "--json=true" || word == "--json=1";
+    if (before == kColor) options.color = word;
+    if (word.starts_with("--color=")) options.color = word.substr(kColor.size() + 1);
+    before = word;
+  }
+  if (options.color != "always" && options.color != "never") options.color = "auto";
+  return options;
+}
+
 }  // namespace mxfp4

@@ -90,4 +90,7 @@ class Progress {
   std::optional<double> taken_;  // seconds, once finished
 };
 
+// What `words` say about --json and --color, even if they cannot be parsed otherwise.
+[[nodiscard]] GlobalOptions output_options(const std::vector<std::string>& words);
+
 }  // namespace mxfp4

@@ -16,6 +16,7 @@
 #include "apps/text_layout.hpp"
 #include "apps/told_facts.hpp"
 #include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/fingerprint.hpp"
 #include "formats/decision/blob_revision.hpp"

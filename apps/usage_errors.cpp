@@ -201,4 +201,13 @@ std::vector<std::string> with_help_flag(const CLI::App& app, std::vector<std::st
   return words;
 }
 
+void refuse_empty_values(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      throw empty_value(word.substr(0, word.size() - 1));
+    }
+  }
+}
+
 }  // namespace mxfp4

@@ -23,4 +23,7 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> with_help_flag(const CLI::App& app,
                                                       std::vector<std::string> words);
 
+// Throws Error::usage for a word "--flag=": the parser would take the next word as its value.
+void refuse_empty_values(const std::vector<std::string>& words);
+
 }  // namespace mxfp4

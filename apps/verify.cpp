@@ -13,6 +13,7 @@
 #include "apps/request.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_files.hpp"
 #include "formats/blob/rest_check.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"

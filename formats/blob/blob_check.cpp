@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/gather.hpp"
 #include "formats/checksum/checksum.hpp"
-#include "formats/os/directory.hpp"
-#include "formats/os/file.hpp"
 #include "formats/os/mapped_file.hpp"
 #include "formats/os/uninitialized_bytes.hpp"
-#include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/job_pipeline.hpp"
 
@@ -24,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
 // Bytes that a worker checks at a time.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
@@ -269,68 +264,6 @@ void compare_sums(const ManifestLayer& stated, OpenLayer& layer) {
 }
 
 }  // namespace
-
-std::vector<std::string> check_blob_files(const fs::path& directory, const Manifest& manifest) {
-  std::vector<std::string> findings;
-  const fs::path index = directory / kIndexName;
-  gather(findings, [&] {
-    in_file(index.string(), [&] {
-      if (read_text_file(index, kMaxIndexBytes) != write_index(manifest)) {
-        throw Error::input("differs from the manifest");
-      }
-    });
-  });
-  for (std::string& finding : check_other_files(directory, manifest)) {
-    findings.push_back(std::move(finding));
-  }
-  return findings;
-}
-
-bool is_blob_index(const fs::path& path) {
-  try {
-    return std::ranges::all_of(
-        parse_weight_map(read_text_file(path, kMaxIndexBytes)),
-        [](const auto& entry) { return entry.second.starts_with("layer-"); });
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-bool is_damaged_index(const fs::path& path) {
-  std::string text;
-  try {
-    text = read_text_file(path, kMaxIndexBytes);
-  } catch (const Error&) {
-    return false;
-  }
-  try {
-    (void)parse_weight_map(text);
-    return false;
-  } catch (const Error&) {
-    return true;
-  }
-}
-
-std::vector<std::string> check_other_files(const fs::path& directory, const Manifest& manifest) {
-  std::vector<std::string> findings;
-  std::set<std::string> known;
-  for (const ManifestLayer& layer : manifest.layers) known.insert(layer.file);
-  std::error_code error;
-  const std::vector<fs::directory_entry> entries = list_directory(directory, error);
-  if (error) {
-    throw Error::input(fmt::format("cannot be listed: {}", error.message()))
-        .in_file(directory.string());
-  }
-  for (const fs::directory_entry& entry : entries) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with('.')) continue;  // a temporary file of a writer that runs or was killed
-    if (name.find(".safetensors") != std::string::npos && name != kIndexName &&
-        !known.contains(name)) {
-      findings.push_back(fmt::format("{}: not in the manifest", entry.path().string()));
-    }
-  }
-  return findings;
-}
 
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer) {

@@ -1,4 +1,4 @@
-// Checks whether a blob holds what its manifest says. Checks return the differences, one text each;
+// Checks whether a blob's layer files hold what its manifest says. Checks return the differences, one text each;
 // a file that the system does not let us read is Error::input.
 #pragma once
 
@@ -11,21 +11,6 @@
 #include "formats/checksum/read_back.hpp"
 
 namespace mxfp4 {
-
-// Checks the index, and that the directory holds no layer files but the manifest's. Layer files
-// that are missing are found by check_layer_files.
-[[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
-                                                        const Manifest& manifest);
-
-// Whether the file is an index that names only layer files.
-[[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
-
-// Whether the file can be read, but is not an index of any files.
-[[nodiscard]] bool is_damaged_index(const std::filesystem::path& path);
-
-// The second half of check_blob_files: the directory holds no layer files but the manifest's.
-[[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
-                                                         const Manifest& manifest);
 
 // Throws Error::input, without the file's name, unless size, checksum and header of the file are
 // those of the manifest. Call it before data is read. It decodes no data and does not compare the

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/rest_check.hpp"
 #include "formats/blob/shard_manifest.hpp"

@@ -6,7 +6,7 @@
 #include <set>
 #include <system_error>
 
-#include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/output/own_files.hpp"

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/journal.hpp"

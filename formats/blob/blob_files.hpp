@@ -1,0 +1,28 @@
+// The files of a blob beside its layers: the index, and files that are not the blob's. Checks return the
+// differences, one text each; a file that the system does not let us read is Error::input.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+
+namespace mxfp4 {
+
+// Checks the index, and that the directory holds no layer files but the manifest's. Layer files
+// that are missing are found by check_layer_files (blob_check.hpp).
+[[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
+                                                        const Manifest& manifest);
+
+// Whether the file is an index that names only layer files.
+[[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
+
+// Whether the file can be read, but is not an index of any files.
+[[nodiscard]] bool is_damaged_index(const std::filesystem::path& path);
+
+// The second half of check_blob_files: the directory holds no layer files but the manifest's.
+[[nodiscard]] std::vector<std::string> check_other_files(const std::filesystem::path& directory,
+                                                         const Manifest& manifest);
+
+}  // namespace mxfp4

@@ -1,0 +1,150 @@
+// Which config groups of compressed-tensors mean MXFP4 experts, and how they quantize activations.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "formats/config/quantization_members.hpp"
+#include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
+
+namespace mxfp4 {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Empty when the group's weights are MXFP4.
+std::string group_refusal(const Json& group, const std::string& where) {
+  const Json& weights = member_of(group, "weights");
+  if (!weights.is_object()) return refused_value(where, "weights", weights, "an object");
+  const std::string at = where + ".weights";
+  if (is_the_text(member_of(weights, "strategy"), "tensor_group")) {
+    return fmt::format("{}.strategy: tensor_group: NVFP4; {}", at, kOnlyMxfp4);
+  }
+  if (member_of(weights, "num_bits") != 4) {
+    return refused_value(at, "num_bits", member_of(weights, "num_bits"), "4");
+  }
+  if (!is_the_text(member_of(weights, "type"), "float")) {
+    return refused_value(at, "type", member_of(weights, "type"), "float");
+  }
+  if (!is_the_text(member_of(weights, "strategy"), "group")) {
+    return refused_value(at, "strategy", member_of(weights, "strategy"), "group");
+  }
+  if (member_of(weights, "group_size") != 32) {
+    return refused_value(at, "group_size", member_of(weights, "group_size"), "32");
+  }
+  if (member_of(weights, "symmetric") != true) {
+    return refused_value(at, "symmetric", member_of(weights, "symmetric"), "true");
+  }
+  const Json& scale = member_of(weights, "scale_dtype");
+  if (!scale.is_null() && !is_the_text(scale, "torch.uint8")) {
+    return refused_value(at, "scale_dtype", scale, "torch.uint8");
+  }
+  return {};
+}
+
+bool targets_experts(const Json& group) {
+  const Json& targets = member_of(group, "targets");
+  if (!targets.is_array()) return false;
+  return std::any_of(targets.begin(), targets.end(), [](const Json& target) {
+    return target.is_string() &&
+           target.get_ref<const std::string&>().find("expert") != std::string::npos;
+  });
+}
+
+bool is_true(const Json& object, std::string_view key, bool otherwise) {
+  const Json& value = member_of(object, key);
+  return value.is_null() ? otherwise : value == true;
+}
+
+// Quantization::activation of a group with MXFP4 weights. Defaults and refusals are those of
+// compressed-tensors 0.17.0 (quantization/quant_args.py), the condition is vLLM 0.32.0's
+// (compressed_tensors.py, _is_mxfp4_w4a8_fp8). Throws Error::input.
+std::string group_activation(const Json& group, const std::string& where) {
+  const Json& inputs = member_of(group, "input_activations");
+  if (inputs.is_null() || inputs.empty()) return {};
+  const std::string at = where + ".input_activations";
+  if (!inputs.is_object()) throw Error::input(refused_value(at, "", inputs, "an object"));
+  const Json& size = member_of(inputs, "group_size");
+  const bool grouped = size.is_number_integer() && size > 0;
+  const std::string strategy = lower_text_of(inputs, "strategy", grouped ? "group" : "tensor");
+  const Json& dynamic = member_of(inputs, "dynamic");
+  const bool local = dynamic.is_string() && lower_text_of(inputs, "dynamic", "") == "local";
+  if (local ? strategy != "tensor_group" : !dynamic.is_null() && !dynamic.is_boolean()) {
+    throw Error::input(refused_value(at, "dynamic", dynamic, "true or false"));
+  }
+  if (strategy == "token" && !local && !is_true(inputs, "dynamic", false)) {
+    throw Error::input(refused_value(at, "dynamic", dynamic, "true for strategy token"));
+  }
+  if (grouped != (strategy == "group" || strategy == "tensor_group")) {
+    throw Error::input(refused_value(at, "group_size", size,
+                                     grouped ? "none for strategy " + strategy : "a size above 0"));
+  }
+  const Json& bits = member_of(inputs, "num_bits");
+  const bool fp8 = lower_text_of(inputs, "type", "int") == "float" && (bits.is_null() || bits == 8);
+  if (!fp8 || !is_true(inputs, "dynamic", false) || !is_true(inputs, "symmetric", true) ||
+      is_true(member_of(group, "weights"), "dynamic", false)) {
+    return {};
+  }
+  if (strategy == "token") return "fp8_per_token";
+  if (strategy != "group") return {};
+  if (size == 128) return "fp8_per_block_dynamic";
+  return size == 32 ? "fp8_per_group_32" : "fp8_per_group";
+}
+
+// One rule for each target of a group. Names come before the classes of modules, as the engine asks
+// them: "Linear" stands for the experts, too.
+void add_rules(const Json& group, ModuleQuantization rule, std::vector<ModuleQuantization>& named,
+               std::vector<ModuleQuantization>& classes) {
+  const Json& targets = member_of(group, "targets");
+  if (!targets.is_array()) return;
+  for (const Json& target : targets) {
+    if (!target.is_string()) continue;
+    rule.pattern = target.get<std::string>();
+    rule.kind = PatternKind::kName;
+    if (rule.pattern.starts_with("re:")) {
+      rule.pattern.erase(0, 3);
+      rule.kind = PatternKind::kRegex;
+    }
+    const bool every = rule.pattern == "Linear";
+    if (every) rule.kind = PatternKind::kAny;
+    (every ? classes : named).push_back(rule);
+  }
+}
+
+}  // namespace
+
+// One MXFP4 group is enough; which layers it holds for, the targets say.
+void read_compressed_tensors(const QuantizationJson& text, Quantization& method) {
+  const Json& groups = required_object(*text.quantization, text.where, "config_groups");
+  const Json& format = member_of(*text.quantization, "format");
+  if (format.is_string()) method.format = format.get<std::string>();
+  std::string first_refusal;
+  std::set<std::string> activations;  // of the groups whose targets name experts
+  std::set<std::string> of_others;
+  std::vector<ModuleQuantization> classes;
+  for (const auto& [name, group] : groups.items()) {
+    const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
+    if (!group.is_object()) throw Error::input(refused_value(where, "", group, "an object"));
+    const std::string refusal = group_refusal(group, where);
+    if (first_refusal.empty()) first_refusal = refusal;
+    ModuleQuantization rule;
+    rule.refusal = refusal;
+    if (refusal.empty()) {
+      rule.activation = group_activation(group, where);
+      (targets_experts(group) ? activations : of_others).insert(rule.activation);
+    }
+    add_rules(group, std::move(rule), method.rules, classes);
+  }
+  method.rules.insert(method.rules.end(), classes.begin(), classes.end());
+  if (activations.empty()) activations = std::move(of_others);
+  if (!activations.empty()) {
+    method.activation = activations.size() == 1 ? *activations.begin() : "several";
+    return;
+  }
+  throw Error::input(first_refusal.empty()
+                         ? refused_value(text.where, "config_groups", groups, "a group")
+                         : first_refusal);
+}
+
+}  // namespace mxfp4

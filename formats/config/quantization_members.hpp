@@ -1,0 +1,42 @@
+// Members of a quantization's JSON object, and the messages about them: private to quantization_rules,
+// quark_rules and compressed_tensors_rules.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "formats/config/quantization_rules.hpp"
+
+namespace mxfp4 {
+
+// The end of a message about another quantization.
+inline constexpr std::string_view kOnlyMxfp4 = "this program repacks MXFP4 experts only";
+
+// The member, or null when the object has none of this key.
+[[nodiscard]] const nlohmann::ordered_json& member_of(const nlohmann::ordered_json& object,
+                                                      std::string_view key);
+// The same. Throws Error::input unless the member is an object.
+[[nodiscard]] const nlohmann::ordered_json& required_object(const nlohmann::ordered_json& parent,
+                                                            std::string_view where,
+                                                            std::string_view key);
+
+[[nodiscard]] bool is_the_text(const nlohmann::ordered_json& value, std::string_view text);
+
+// A member's text in lower case, as the package compressed-tensors reads it; `otherwise` if the
+// member is not a string.
+[[nodiscard]] std::string lower_text_of(const nlohmann::ordered_json& object, std::string_view key,
+                                        std::string_view otherwise);
+
+// A value for a message: short, on one line.
+[[nodiscard]] std::string said_value(const nlohmann::ordered_json& value);
+// "WHERE.KEY: VALUE, expected EXPECTED".
+[[nodiscard]] std::string refused_value(std::string_view where, std::string_view key,
+                                        const nlohmann::ordered_json& value,
+                                        std::string_view expected);
+
+// The methods that have a file each. They throw Error::input.
+void read_quark(const QuantizationJson& text, Quantization& method);
+void read_compressed_tensors(const QuantizationJson& text, Quantization& method);
+
+}  // namespace mxfp4
