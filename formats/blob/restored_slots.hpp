@@ -53,6 +53,14 @@ struct RestorePlan {
   [[nodiscard]] const RestoredSlot* slot(Slot slot) const;
 };
 
+// Which expert a tensor of the checkpoint is restored from, and how many bytes an expert has in it.
+struct ExpertShare {
+  int64_t expert =
+      -1;             // counted over all layers: tensors of one number come from the same matrices;
+                      // -1: the tensor holds all experts of its layer, one behind another
+  int64_t bytes = 0;  // of one expert
+};
+
 [[nodiscard]] RestorePlan plan_restore(const Manifest& manifest, const ManifestLayer& layer);
 
 // Throws Error::input unless the file holds what the layout writes for these sizes.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,8 @@
 #include "formats/checkpoint/latest.hpp"
 #include "lib/core/error.hpp"
 #include "lib/exec/pool.hpp"
+#include "lib/layouts/output.hpp"
+#include "lib/plan/frames.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -268,6 +271,54 @@ void add_losses(BlobSource& blob, const Ranks& ranks, const std::set<Slot>& slot
   blob.lost.assign(lost.begin(), lost.end());
 }
 
+// Fills `shares`.
+void add_shares(BlobSource& blob, const BlobTensors& tensors) {
+  std::vector<int64_t> first(1, 0);  // expert of each layer
+  for (const BlobLayer& layer : tensors.layers) {
+    first.push_back(first.back() + std::ssize(layer.holders));
+  }
+  for (const BlobPlace& place : tensors.places) {
+    blob.shares.push_back({place.expert < 0 ? -1 : first[place.layer] + place.expert, place.bytes});
+  }
+}
+
+// Bytes of a granule that is restored from a layer of this plan: as written, with the outputs that the
+// inverse also reads, and as loaded; and of the frames that it keeps.
+int64_t granule_bytes(const RestorePlan& plan, bool compressed) {
+  int64_t most = 0;
+  int64_t frames = 0;
+  for (const RestoredSlot& slot : plan.slots) {
+    int64_t written = slot.output->program.out_bytes();
+    for (const Output* other : slot.others) written += other->program.out_bytes();
+    most = std::max(most, 2 * written);
+    frames += static_cast<int64_t>(1 + slot.others.size()) * kFrameBytes;
+  }
+  return most + (compressed ? frames : 0);
+}
+
+// Fills `read_bytes` and `plans`.
+void add_memory(BlobSource& blob, const Ranks& ranks, const BlobTensors& tensors) {
+  std::map<Slot, int64_t> matrices;  // the largest of each slot
+  for (const BlobPlace& place : tensors.places) {
+    int64_t& bytes = matrices[place.slot];
+    bytes = std::max(bytes, place.begin + place.bytes);
+  }
+  for (const auto& [slot, bytes] : matrices) blob.read_bytes += bytes;
+  int64_t granule = 0;
+  std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
+  for (const Manifest& rank : ranks.manifests) {
+    for (const ManifestLayer& layer : rank.layers) {
+      const LayerDims& dims = layer.loaded.dims;
+      if (dims.num_experts == 0) continue;
+      if (!seen.insert({dims.num_experts, dims.hidden_size, dims.intermediate_size}).second)
+        continue;
+      blob.plans.push_back(plan_restore(rank, layer));
+      granule = std::max(granule, granule_bytes(blob.plans.back(), rank.compression.zstd));
+    }
+  }
+  blob.read_bytes += granule;
+}
+
 }  // namespace
 
 BlobSource open_blob_source(const fs::path& path) {
@@ -278,6 +329,8 @@ BlobSource open_blob_source(const fs::path& path) {
   BlobSource blob;
   add_losses(blob, ranks, slots);
   blob.lost.insert(blob.lost.end(), tensors.lost.begin(), tensors.lost.end());
+  add_shares(blob, tensors);
+  add_memory(blob, ranks, tensors);
   blob.source = std::make_unique<RestoredSource>(std::move(ranks), std::move(tensors));
   return blob;
 }

@@ -3,11 +3,13 @@
 // again without the checkpoint, in one pass.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "formats/blob/restored_slots.hpp"
 #include "formats/source/source.hpp"
 
 namespace mxfp4 {
@@ -23,6 +25,9 @@ struct BlobSource {
   std::vector<std::string> lost{};
   bool exact = true;  // false: a conversion of the source may differ from one of the checkpoint
   bool whole = true;  // false: some tensors cannot be read
+  std::vector<ExpertShare> shares{};  // by tensor of the source
+  int64_t read_bytes = 0;             // of memory that a thread takes that reads, without schedules
+  std::vector<RestorePlan> plans{};   // the programs that run: of layers of each size
 };
 
 // Opens the blob at `path` with all its ranks. Reads manifests, no layer files. Throws Error::input for

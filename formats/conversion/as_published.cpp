@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -11,12 +12,14 @@
 #include "formats/blob/layer_mark.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/checksum/checksum.hpp"
-#include "formats/conversion/rest_writer.hpp"
+#include "formats/conversion/memory_budget.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 #include "lib/exec/buffer.hpp"
+#include "lib/exec/job_pipeline.hpp"
+#include "lib/plan/cut.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -58,24 +61,98 @@ std::string shard_header(const Source& source, const PublishedShard& shard,
   return make_safetensors_header(tensors, metadata, kSafetensorsAlignment);
 }
 
-int64_t write_shard(Source& source, const PublishedShard& shard, const std::string& mark,
-                    const Directory& directory, const RunHooks& hooks, ReadBack read_back) {
+// Some bytes of a tensor.
+struct PublishedPart {
+  size_t tensor = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+// Parts that lie one behind another in a shard, written by one thread.
+struct PublishJob {
+  std::vector<PublishedPart> parts;
+  int64_t begin = 0;  // in the file
+  int64_t bytes = 0;
+};
+
+struct PublishBuffers {
+  Buffer piece;      // at most kJobBytes
+  ChecksumPart sum;  // of the job's bytes, if the file is read back
+};
+
+// Jobs of at least kJobBytes each, the last one aside. The tensors of an expert share a job, and a part of
+// a stacked tensor is whole experts: so a matrix is restored once.
+std::vector<PublishJob> cut_jobs(const PublishedBlob& blob, const PublishedShard& shard,
+                                 int64_t begin) {
+  std::vector<PublishJob> jobs;
+  int64_t last = -1;  // expert
+  for (const size_t index : shard.tensors) {
+    const ExpertShare& share = blob.shares[index];
+    const int64_t bytes = blob.source.tensors()[index].spec.bytes();
+    const int64_t step = share.expert >= 0 || share.bytes == 0
+                             ? bytes
+                             : std::max<int64_t>(1, kJobBytes / share.bytes) * share.bytes;
+    for (int64_t at = 0; at < bytes; at += step) {
+      const bool full = jobs.empty() || jobs.back().bytes >= kJobBytes;
+      if (full && (jobs.empty() || share.expert < 0 || share.expert != last)) {
+        jobs.push_back({.parts = {}, .begin = begin});
+      }
+      last = share.expert;
+      const int64_t size = std::min(step, bytes - at);
+      jobs.back().parts.push_back({index, at, size});
+      jobs.back().bytes += size;
+      begin += size;
+    }
+  }
+  return jobs;
+}
+
+RunMemory memory_of(const PublishedBlob& blob) {
+  RunMemory memory{
+      .job_bytes = kJobBytes + blob.read_bytes, .outputs = {}, .direction = Direction::kInverse};
+  for (const RestorePlan& plan : blob.plans) {
+    for (const RestoredSlot& slot : plan.slots) memory.outputs.push_back(slot.output);
+  }
+  return memory;
+}
+
+void write_job(Source& source, const PublishJob& job, AtomicFile& file, PublishBuffers& buffers,
+               ReadBack read_back) {
+  if (read_back == ReadBack::kYes) buffers.sum.begin(job.begin);
+  int64_t offset = job.begin;
+  for (const PublishedPart& part : job.parts) {
+    for (int64_t at = 0; at < part.bytes; at += kJobBytes) {
+      const MutableBytes piece = buffers.piece.get(std::min(kJobBytes, part.bytes - at));
+      source.read(part.tensor, part.offset + at, piece);
+      if (read_back == ReadBack::kYes) buffers.sum.update(piece);
+      const ConstBytes written = piece;
+      file.write_at(offset, {&written, 1});
+      offset += std::ssize(piece);
+    }
+  }
+}
+
+int64_t write_shard(const PublishedBlob& blob, const PublishedShard& shard, const std::string& mark,
+                    const Directory& directory, const PipelineLimits& limits, const RunHooks& hooks,
+                    ReadBack read_back) {
   AtomicFile file(directory, shard.name);
   Checksum sum;
-  const auto append = [&](ConstBytes bytes) {
-    if (read_back == ReadBack::kYes) sum.update(bytes);
-    file.append(bytes);
-  };
-  const std::string header = shard_header(source, shard, mark);
-  append(std::as_bytes(std::span(header)));
-  Buffer buffer;
-  for (const size_t index : shard.tensors) {
-    read_tensor(source, index, buffer, [&](ConstBytes piece) {
-      hooks.check_stop();
-      append(piece);
-      hooks.progress(static_cast<int64_t>(piece.size()));
-    });
-  }
+  const std::string header = shard_header(blob.source, shard, mark);
+  file.append(std::as_bytes(std::span(header)));
+  if (read_back == ReadBack::kYes) sum.update(std::as_bytes(std::span(header)));
+  const std::vector<PublishJob> jobs = cut_jobs(blob, shard, file.size());
+  run_jobs<PublishJob, PublishBuffers>(
+      jobs, limits,
+      {.read = [&](const PublishJob&, PublishBuffers&) { hooks.check_stop(); },
+       .work =
+           [&](const PublishJob& job, PublishBuffers& buffers) {
+             write_job(blob.source, job, file, buffers, read_back);
+           },
+       .finish =
+           [&](const PublishJob& job, PublishBuffers& buffers) {
+             if (read_back == ReadBack::kYes) sum.append(buffers.sum);
+             hooks.progress(job.bytes);
+           }});
   commit_summed(file, sum.hex(), read_back, [&] { hooks.writes(file); });
   return file.size();
 }
@@ -99,13 +176,17 @@ int64_t published_bytes(const Source& source) {
   return total;
 }
 
-RestoreResult write_as_published(Source& source, const std::string& mark,
-                                 const Directory& directory, const RunHooks& hooks,
-                                 ReadBack read_back) {
+RestoreResult write_as_published(const PublishedBlob& blob, const std::string& mark,
+                                 const Directory& directory, const RunLimits& limits,
+                                 const RunHooks& hooks, ReadBack read_back) {
   RestoreResult result;
+  const Source& source = blob.source;
+  const RunMemory memory = memory_of(blob);
+  require_memory(limits, memory);
+  const PipelineLimits in_flight = jobs_in_flight(limits, memory);
   const std::vector<PublishedShard> shards = shards_of(source);
   for (const PublishedShard& shard : shards) {
-    result.bytes += write_shard(source, shard, mark, directory, hooks, read_back);
+    result.bytes += write_shard(blob, shard, mark, directory, in_flight, hooks, read_back);
     ++result.files;
   }
   const auto write = [&](std::string_view name, const std::string& text) {

@@ -13,6 +13,11 @@ for blob in '--arch sm90' '--arch sm80 --tp-size 4' '--arch gfx942 --tp-size 2 -
     convert_quietly blob -o got "${flags[@]}" --tp-size 2 -j $threads
     diff -r want got || fail "$threads threads, of $blob"
     expect_exit 0 "$BIN" verify got --against model -q
+    rm -rf published
+    expect_exit 0 "$BIN" unpack blob -o published --as-published -q -j $threads --read-back
+    [ $threads != 1 ] || { rm -rf published-by-one && cp -r published published-by-one; }
+    diff -r published-by-one published || fail "$threads threads, as published, of $blob"
+    expect_exit 0 "$BIN" verify want --against published -q
   done
 done
 for threads in 1 8; do
@@ -22,6 +27,9 @@ for threads in 1 8; do
     expect_exit 3 "$BIN" convert hurt -o got.hurt "${flags[@]}" -j $threads
     expect_one_error "hurt/rank-01-of-02/layer-0000$layer.safetensors.zst: checksum of the file differs\$"
     [ -z "$(find got.hurt -name mxfp4_repack.json 2>/dev/null)" ] || fail 'a result of a damaged blob'
+    expect_exit 3 "$BIN" unpack hurt -o published.hurt --as-published -j $threads
+    expect_one_error "hurt/rank-01-of-02/layer-0000$layer.safetensors.zst: checksum of the file differs\$"
+    [ ! -e published.hurt ] || fail 'a part of a damaged blob'
     rm -rf hurt got.hurt
   done
 done

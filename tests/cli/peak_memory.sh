@@ -28,6 +28,8 @@ PY
 "$python" sample.py 512 "$BIN" convert model -o out --arch sm100 --threads 4 -q
 "$python" sample.py 512 "$BIN" verify out --against model -q
 "$python" sample.py 512 "$BIN" unpack out -o back --threads 4 -q
+rm -rf back
+"$python" sample.py 512 "$BIN" unpack out -o back --as-published --threads 4 -q
 rm -rf out back
 "$python" sample.py 512 "$BIN" convert model -o out --arch sm90 --tp-size 8 --threads 4 -q
 rm -rf out
