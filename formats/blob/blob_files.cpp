@@ -36,10 +36,12 @@ std::vector<std::string> check_blob_files(const fs::path& directory, const Manif
   return findings;
 }
 
-bool is_blob_index(const fs::path& path) {
+bool is_blob_index(const fs::path& path, const std::set<std::string>& others) {
   try {
     return std::ranges::all_of(
-        parse_weight_map(read_text_file(path, kMaxIndexBytes)), [](const auto& entry) { return entry.second.starts_with("layer-"); });
+        parse_weight_map(read_text_file(path, kMaxIndexBytes)), [&](const auto& entry) {
+          return entry.second.starts_with("layer-") || others.contains(entry.second);
+        });
   } catch (const Error&) {
     return false;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,
                                                         const Manifest& manifest);
 
-// Whether the file is an index that names only layer files.
-[[nodiscard]] bool is_blob_index(const std::filesystem::path& path);
+// Whether the file is an index that names only layer files and `others`.
+[[nodiscard]] bool is_blob_index(const std::filesystem::path& path,
+                                 const std::set<std::string>& others = {});
 
 // Whether the file can be read, but is not an index of any files.
 [[nodiscard]] bool is_damaged_index(const std::filesystem::path& path);

@@ -57,24 +57,37 @@ class Front {
   std::unique_ptr<ZSTD_DStream, Free> stream_;
 };
 
-}  // namespace
-
-bool is_our_layer(const std::filesystem::path& path) {
+// __metadata__ of the safetensors header that the file begins with, zstd or not; null for other files.
+nlohmann::json metadata_of(const std::filesystem::path& path) {
   try {
     const MappedFile map(path);
     Front front(map.bytes());
     const std::string length = front.take(sizeof(uint64_t));
     uint64_t bytes = 0;
-    if (length.size() != sizeof bytes) return false;
+    if (length.size() != sizeof bytes) return {};
     std::memcpy(&bytes, length.data(), sizeof bytes);
-    if (bytes > kMaxHeaderBytes) return false;
+    if (bytes > kMaxHeaderBytes) return {};
     const nlohmann::json header = parse_strict_json(front.take(bytes));
     const auto metadata = header.find("__metadata__");
-    return metadata != header.end() && metadata->is_object() &&
-           (metadata->contains(kPackedMark) || metadata->contains(kUnpackedMark));
+    return metadata != header.end() && metadata->is_object() ? *metadata : nlohmann::json();
   } catch (const Error&) {
-    return false;  // unreadable, damaged, or of another kind
+    return {};  // unreadable, damaged, or of another kind
   }
+}
+
+}  // namespace
+
+bool is_our_layer(const std::filesystem::path& path) {
+  const nlohmann::json metadata = metadata_of(path);
+  return metadata.is_object() &&
+         (metadata.contains(kPackedMark) || metadata.contains(kUnpackedMark));
+}
+
+std::string published_config(const std::filesystem::path& path) {
+  const nlohmann::json metadata = metadata_of(path);
+  if (!metadata.is_object() || !metadata.contains(kUnpackedMark)) return "";
+  const auto found = metadata.find(kPublishedConfig);
+  return found != metadata.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 bool begins_with_header(const std::filesystem::path& path, std::string_view header) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -54,6 +55,9 @@ std::string shard_header(const Source& source, const PublishedShard& shard,
   std::map<std::string, std::string> metadata = source.attributes();
   metadata["format"] = "pt";
   metadata[kUnpackedMark] = mark;
+  const std::optional<std::string> config = source.config_json();
+  metadata[kPublishedConfig] =
+      config ? fmt::format("{} {}", config->size(), checksum_of(*config)) : kNoConfig;
   std::vector<SafetensorsTensor> tensors;
   for (const size_t index : shard.tensors) {
     append_tensor(tensors, source.tensors()[index].name, source.tensors()[index].spec);

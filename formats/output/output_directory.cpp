@@ -15,9 +15,11 @@
 
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/manifest.hpp"
+#include "formats/blob/shard_manifest.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/output/inputs_in_output.hpp"
+#include "formats/output/own_files.hpp"
 #include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/human_bytes.hpp"
@@ -46,14 +48,24 @@ fs::path without_slash(fs::path path) {
   throw refusal(answer_to(there, Asked::kPlain), {out.string(), at.string(), {}});
 }
 
+// Whether the directory is that of a conversion: complete, of several ranks, or begun.
+bool holds_conversion(const fs::path& directory) {
+  std::error_code error;
+  if (fs::exists(directory / kManifestName, error)) return true;
+  return std::ranges::any_of(list_directory(directory, error), [&](const auto& entry) {
+    const std::string name = entry.path().filename().string();
+    if (is_rank_directory(name)) return fs::exists(entry.path() / kManifestName, error);
+    return is_shard_manifest(name) || name.starts_with(kJournalPrefix);
+  });
+}
+
 // Refuses a directory inside another result: its files would be foreign to that result's own
-// --resume and --force.
+// --resume, --shard and --force.
 void refuse_inside_blob(const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(path, error);
   for (fs::path at = whole.parent_path(); at != at.parent_path(); at = at.parent_path()) {
-    if (!fs::exists(at / kManifestName, error)) continue;
-    refuse(There::kInsideBlob, path, at);
+    if (holds_conversion(at)) refuse(There::kInsideBlob, path, at);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <regex>
 #include <span>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -33,6 +34,8 @@ namespace fs = std::filesystem;
 // Temporaries are called ".NAME.tmp-AbCd12".
 constexpr std::string_view kTemporaryMark = ".tmp-";
 constexpr size_t kTemporaryEnd = kTemporaryMark.size() + 6;
+// Beside the shards of `unpack --as-published`.
+constexpr const char* kConfigFile = "config.json";
 // The first bytes of every manifest, of blobs and of shards.
 constexpr std::string_view kManifestFront = "{\n  \"format\": \"mxfp4-repack";
 
@@ -48,6 +51,7 @@ bool is_manifest_name(const std::string& name) {
 class Records {
  public:
   explicit Records(const fs::path& directory) {
+    read_published(directory);
     read_blobs(directory);
     read_blobs(directory / kBlobFolder);
   }
@@ -56,6 +60,8 @@ class Records {
   [[nodiscard]] bool any() const { return any_; }
   // Names of the files of the model directory, which can be any names.
   [[nodiscard]] const std::set<std::string>& rest() const { return rest_; }
+  // Names of the shards that `unpack --as-published` wrote.
+  [[nodiscard]] const std::set<std::string>& published() const { return published_; }
   // Whether the file has the size and checksum that a record gives for its name. A layer file need
   // only begin with the header that its record implies, so that damage behind it does not make it
   // foreign.
@@ -95,6 +101,23 @@ class Records {
     std::string xxh3_128;
     std::string header;  // of a layer without a mark; else empty
   };
+
+  // A published shard records the config.json beside it.
+  void read_published(const fs::path& directory) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : list_directory(directory, ignored)) {
+      if (entry.path().extension() != ".safetensors" || entry.is_symlink(ignored)) continue;
+      const std::string config = published_config(entry.path());
+      if (config.empty()) continue;
+      published_.insert(entry.path().filename().string());
+      if (config == kNoConfig) continue;
+      rest_.insert(kConfigFile);
+      Recorded recorded;
+      std::istringstream(config) >> recorded.size >> recorded.xxh3_128;
+      files_.emplace((directory / kConfigFile).lexically_normal(), std::move(recorded));
+    }
+    rest_.insert(published_.begin(), published_.end());
+  }
 
   void read_blobs(const fs::path& blob) {
     std::error_code ignored;
@@ -163,6 +186,7 @@ class Records {
 
   std::multimap<fs::path, Recorded> files_;
   std::set<std::string> rest_;
+  std::set<std::string> published_;
   bool any_ = false;
 };
 
@@ -212,7 +236,11 @@ struct OwnFileRules {
     if (is_manifest_name(name)) {
       return begins_with(path, kManifestFront) || holds_our_layer(path.parent_path());
     }
-    if (name == kIndexName && (is_blob_index(path) || is_damaged_index_of_ours(path))) return true;
+    if (name == kIndexName &&
+        (is_blob_index(path, records.published()) || is_damaged_index_of_ours(path))) {
+      return true;
+    }
+    if (records.published().contains(name)) return true;
     if (name == kModelCardName && is_model_card_file(path)) return true;
     if (name.starts_with("layer-") && is_our_layer(path)) return true;
     return records.describe(path, between);

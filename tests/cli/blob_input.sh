@@ -26,6 +26,28 @@ expect_exit 3 "$BIN" convert hurt -o out --arch sm100
 expect_exit 3 "$BIN" unpack hurt -o published --as-published
 [ ! -e published ] || fail 'a part of the experts was left'
 
+# What --as-published wrote is the program's own: --force replaces it, by that command or another one. A
+# config.json that somebody changed, and any other file, is not.
+model=$TESTDATA/ingest/gptoss_hf
+expect_exit 0 "$BIN" unpack one -o published --as-published
+[ -s published/config.json ] || fail 'no config.json'
+cp -r published before
+expect_exit 5 "$BIN" unpack one -o published --as-published
+expect_exit 0 "$BIN" unpack one -o published --as-published --force
+diff -r before published || fail 'replaced by something else'
+for foreign in "config.json:changed it" "notes.txt:wrote it"; do
+  echo "${foreign#*:}" >>"published/${foreign%%:*}"
+  expect_exit 5 "$BIN" unpack one -o published --as-published --force
+  expect_one_error "published: holds ${foreign%%:*}, which this program did not write"
+  rm -r published && cp -r before published
+done
+expect_exit 0 "$BIN" unpack one -o published --force
+[ ! -e published/config.json ] || fail 'a file of the old result is left'
+rm -r published && mv before published
+expect_exit 0 "$BIN" convert "$model" -o published --arch sm90 --force -q
+expect_exit 0 "$BIN" verify published --against "$model" -q
+rm -r published
+
 # What the layout does not keep is said, and not made up.
 expect_exit 0 "$BIN" explain one --arch sm100
 grep -q '^FLASHINFER_TRTLLM' stdout || fail 'explain does not answer for a blob'

@@ -220,6 +220,18 @@ expect_exit 5 "$BIN" unpack before -o before/loaded
 expect_one_error 'before/loaded: lies inside the blob '
 expect_exit 5 "$BIN" convert "$model" -o before/again --arch sm90
 expect_one_error 'before/again: lies inside the blob '
+# Nor into one of several ranks, one that is begun, or a part of one: its own next run would refuse the rest.
+"$BIN" convert "$model" -o two-ranks --arch sm90 --tp-size 2 -q
+"$BIN" convert "$model" -o one-shard --arch sm90 --shard 0/2 -q
+for inside in two-ranks/new two-ranks/rank-00-of-02/new one-shard/new one-shard/a/b; do
+  expect_exit 5 "$BIN" convert "$model" -o $inside --arch sm90
+  expect_one_error "$inside: lies inside the blob "
+  [ ! -e "$inside" ] || fail "$inside was made"
+done
+expect_exit 0 "$BIN" convert "$model" -o one-shard --arch sm90 --shard 1/2
+# A blob in its own folder of a model's directory leaves room for others there.
+mkdir model-directory && "$BIN" convert "$model" -o model-directory/mxfp4_repack --arch sm90 -q
+expect_exit 0 "$BIN" convert "$model" -o model-directory/for-sm100 --arch sm100 -q
 expect_exit 3 "$BIN" finalize "$model"
 expect_one_error 'no shard is complete here$'
 grep -q '^hint: a checkpoint?' stderr || fail 'no word that it is a checkpoint'
