@@ -32,6 +32,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxFleetBytes = int64_t{1} << 20;
 
+// What to do about a release that refuses a deployment which another one serves.
+constexpr std::string_view kStay = "stay with another release";
+
 // A line of the file.
 struct FleetLine {
   std::string name;
@@ -70,19 +73,27 @@ std::vector<std::string> words_of(std::string_view text) {
 // Takes "--blob OUT" or "--blob=OUT" out of the words.
 fs::path take_blob(std::vector<std::string>& words) {
   constexpr std::string_view kFlag = "--blob";
-  for (auto at = words.begin(); at != words.end(); ++at) {
-    if (at->starts_with("--blob=")) {
-      fs::path blob = at->substr(kFlag.size() + 1);
-      words.erase(at);
-      return blob;
+  std::optional<fs::path> blob;
+  for (auto at = words.begin(); at != words.end();) {
+    const bool joined = at->starts_with("--blob=");
+    if (!joined && *at != kFlag) {
+      ++at;
+      continue;
     }
-    if (*at != kFlag) continue;
-    if (std::next(at) == words.end()) throw Error::input("--blob: needs the directory of a blob");
-    fs::path blob = *std::next(at);
-    words.erase(at, at + 2);
-    return blob;
+    if (blob) throw Error::input("--blob: given twice");
+    if (!joined && std::next(at) == words.end()) {
+      throw Error::input("--blob: needs the directory of a blob");
+    }
+    blob = joined ? at->substr(kFlag.size() + 1) : *std::next(at);
+    at = words.erase(at, at + (joined ? 1 : 2));
   }
-  return {};
+  return blob.value_or(fs::path());
+}
+
+// Whether the words say how to print: that is the same for all lines.
+bool says_how_to_print(const GlobalOptions& options) {
+  return options.json || options.quiet || options.verbose > 0 || !options.color.empty() ||
+         options.progress != GlobalOptions().progress;
 }
 
 std::optional<FleetLine> parse_line(std::string_view text) {
@@ -118,7 +129,7 @@ ExplainOptions options_of(const FleetLine& line, const ExplainOptions& shared) {
   ExplainOptions options = parsed.explain;
   const bool asks_more = !options.against.empty() || options.all || options.history ||
                          !options.batch.empty() || !options.fleet.empty() || !options.html.empty();
-  if (asks_more || !options.deployment.revision.empty()) {
+  if (asks_more || says_how_to_print(parsed.global) || !options.deployment.revision.empty()) {
     throw Error::usage(
         "a line has the flags of a deployment: every release of its engine is asked for it");
   }
@@ -162,7 +173,7 @@ FleetRow row_of(const FleetLine& line, const ExplainOptions& options, const Rele
   }
   if (refused) {
     row.reason = sentence_of(refused->message());
-    row.action = "stay with another release";
+    row.action = kStay;
     return row;
   }
   if (e.layout != nullptr) row.layout = id_of(*e.layout);
@@ -217,6 +228,9 @@ void add_deployment(const FleetLine& line, const ExplainOptions& shared,
   if (rows.size() == first + 1 && refused && refused->kind() != ErrorKind::kUnsupported) {
     throw Error(*refused);
   }
+  const auto own = std::span(rows).subspan(first);
+  if (std::ranges::any_of(own, [](const FleetRow& row) { return row.action != kStay; })) return;
+  for (FleetRow& row : own) row.action = "change the deployment";
 }
 
 std::vector<FleetRow> read_fleet(const ExplainOptions& options) {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "formats/checkpoint/hub_cache.hpp"
+#include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 #include "formats/output/unfinished.hpp"
 #include "lib/core/error.hpp"
@@ -30,7 +31,8 @@ Error no_blob(const fs::path& path) {
   }
   Error error =
       Error::input(fmt::format("no {} here, so no complete blob", kManifestName)).in_file(name);
-  if (fs::exists(path / "config.json", ignored)) {
+  // A checkpoint, or what unpack wrote of a blob.
+  if (fs::exists(path / kConfigName, ignored) || holds_safetensors(path)) {
     error.hint("a checkpoint? mxfp4-repack convert makes a blob of it");
   }
   return error;

@@ -16,6 +16,7 @@
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
 #include "lib/load/loaded_style.hpp"
+#include "lib/load/other_models.hpp"
 #include "lib/oracle/checkpoint.hpp"
 
 namespace mxfp4 {
@@ -105,7 +106,12 @@ ModelLayers find_layers(const OpenedCheckpoint& checkpoint, const CheckpointOpti
     });
   } catch (const Error& error) {
     if (!is_listed_file(checkpoint.path)) throw;
-    throw Error(error).hint("one of a checkpoint's files: give the directory");
+    if (has_experts(tensors)) {
+      throw Error(error).hint("one of a checkpoint's files: give the directory");
+    }
+    throw Error::input("one of a checkpoint's files, which holds no experts")
+        .in_file(checkpoint.path.string())
+        .hint("give the directory");
   }
 }
 

@@ -64,4 +64,9 @@ std::optional<std::string_view> describe_other_model(const std::vector<NamedTens
   return std::nullopt;
 }
 
+bool has_experts(const std::vector<NamedTensor>& tensors) {
+  return std::ranges::any_of(tensors,
+                             [](const NamedTensor& tensor) { return names_expert(tensor.name); });
+}
+
 }  // namespace mxfp4

@@ -16,4 +16,7 @@ namespace mxfp4 {
 [[nodiscard]] std::optional<std::string_view> describe_other_model(
     const std::vector<NamedTensor>& tensors);
 
+// Whether one of the tensors is an expert's, by its name.
+[[nodiscard]] bool has_experts(const std::vector<NamedTensor>& tensors);
+
 }  // namespace mxfp4

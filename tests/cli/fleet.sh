@@ -97,6 +97,19 @@ expect_one_error 'line 1: the quote " is not closed'
 printf 'again: --arch sm90 --revision 0.33.0\n' >fleet.txt
 expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt
 expect_one_error 'every release of its engine is asked for it'
+# Where no release serves a deployment, another release does not help.
+printf 'never: --arch B200 --tp-size 64 --enable-expert-parallel\n' >fleet.txt
+expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --json
+"$python" -c 'import json; rows = json.load(open("stdout"))["fleet"]
+assert rows and all(row["action"] == "change the deployment" and row["reason"] for row in rows), rows'
+for flag in --json -q -v '--color always' '--progress never' '--html page.html' '--fleet fleet.txt'; do
+  printf 'print: --arch sm90 %s\n' "$flag" >fleet.txt
+  expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt
+  expect_one_error 'line 1: a line has the flags of a deployment'
+done
+printf 'twice: --arch sm90 --blob nowhere --blob=elsewhere\n' >fleet.txt
+expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
+expect_one_error 'line 1: --blob: given twice'
 printf 'gone: --arch sm90 --blob nowhere\n' >fleet.txt
 expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
 expect_one_error 'line 1: nowhere'

@@ -207,3 +207,32 @@ for length in 299 300 4000 40000 120000; do
     done
   done
 done
+
+# A file beside the one that was meant: the words say which file it is, not what follows from it.
+expect_exit 3 "$BIN" explain "$model" --arch sm90 --model-config blob/mxfp4_repack.json
+expect_one_error "blob/mxfp4_repack.json: a manifest, expected a model's config.json$"
+expect_exit 3 "$BIN" explain "$model" --arch sm90 --model-config blob/model.safetensors.index.json
+expect_one_error "blob/model.safetensors.index.json: an index of tensors, expected a model's config.json$"
+# One file of a checkpoint, without experts.
+cp -r "$model" sharded
+"$python" - <<'END'
+import json, struct
+header = json.dumps({"lm_head.weight": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}).encode()
+with open("sharded/rest.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(header)) + header + bytes(4))
+with open("sharded/model.safetensors.index.json") as file:
+    index = json.load(file)
+index["weight_map"]["lm_head.weight"] = "rest.safetensors"
+with open("sharded/model.safetensors.index.json", "w") as file:
+    json.dump(index, file)
+END
+expect_exit 3 "$BIN" convert sharded/rest.safetensors -o bad --arch sm90
+expect_one_error "sharded/rest.safetensors: one of a checkpoint's files, which holds no experts$"
+grep -qx 'hint: give the directory' stderr || fail 'no way on'
+# What unpack wrote is not a blob, but a checkpoint.
+"$BIN" unpack blob -o unpacked -q
+for command in verify 'unpack -o more' fits; do
+  # shellcheck disable=SC2086
+  expect_exit 3 "$BIN" $command unpacked $([ "$command" != fits ] || echo --revision 0.33.0)
+  grep -qx 'hint: a checkpoint? mxfp4-repack convert makes a blob of it' stderr || fail "$command: no hint"
+done
