@@ -326,10 +326,11 @@ def method_class(case):
 
 def unload():
     for name in list(sys.modules):
-        if name.split(".")[0] in ("vllm", "triton_kernels") or name.startswith("mxfp4_repack.vllm"):
+        if name.split(".")[0] in ("vllm", "triton_kernels") or name.startswith(("mxfp4_repack.vllm", "mxfp4_repack.plugin")):
             del sys.modules[name]
     # `from mxfp4_repack import vllm` finds the package's attribute first.
-    vars(sys.modules.get("mxfp4_repack", unload)).pop("vllm", None)
+    for package in ("vllm", "plugin"):
+        vars(sys.modules.get("mxfp4_repack", unload)).pop(package, None)
 
 
 def versions(case):

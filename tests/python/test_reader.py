@@ -237,10 +237,10 @@ class Revisions(unittest.TestCase):
         self.assertEqual(set(plugin), set(program))
 
     def test_the_plugin_knows_what_layouts_were_tested_with(self):
-        """vllm/tested.json is what `list layouts` says."""
+        """plugin/tested.json is what `list layouts` says."""
         done = subprocess.run([blob_maker.BIN, "list", "layouts", "--json"], check=True,
                               stdout=subprocess.PIPE)
-        with open(os.path.join(os.path.dirname(mxfp4_repack.__file__), "vllm", "tested.json"),
+        with open(os.path.join(os.path.dirname(mxfp4_repack.__file__), "plugin", "tested.json"),
                   encoding="utf-8") as file:
             self.assertEqual(json.load(file), {row["id"]: row["tested_with"] for row in
                                                json.loads(done.stdout)["layouts"]

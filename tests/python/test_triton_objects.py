@@ -4,8 +4,8 @@ import sys
 import types
 import unittest
 
-from mxfp4_repack.vllm import build
-from mxfp4_repack.vllm.facts import Mismatch
+from mxfp4_repack.plugin import build
+from mxfp4_repack.plugin.facts import Mismatch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Objects(unittest.TestCase):
                  "w2_weight_scale": storage("StridedLayout", {"major_dim": 2}, [2, 2, 64], "uint8")}
         layer = types.SimpleNamespace(info=lambda name: types.SimpleNamespace(storage=facts[name]))
         self.bytes = {name: object() for name in facts}
-        self.convert = build._StandIn(layer, self.bytes)
+        self.convert = build.StandIn(layer, self.bytes)
         module = types.ModuleType("triton_kernels.tensor")
         module.Storage = lambda data, layout: types.SimpleNamespace(data=data, layout=layout)
         module.Tensor = lambda storage, **rest: types.SimpleNamespace(storage=storage, **rest)

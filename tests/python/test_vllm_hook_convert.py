@@ -210,7 +210,7 @@ class Substitution(unittest.TestCase):
 
     def test_gfx1250_style_aiter_is_wrapped(self):
         """What decides is the storage of the blob, not the backend's name."""
-        from mxfp4_repack.vllm import build
+        from mxfp4_repack.plugin import build
         layer = mock.Mock()
         layer.info.return_value.storage = {"layout": "StridedLayout"}
         self.assertTrue(build.is_wrapped(layer))

@@ -166,7 +166,7 @@ class Off(unittest.TestCase):
                 self.assertIn("MXFP4_REPACK_%s is '%s'" % (name, value), line)
 
     def test_settings(self):
-        from mxfp4_repack.vllm.settings import Settings
+        from mxfp4_repack.plugin.settings import Settings
         read = Settings.from_environment
         self.assertIsNone(read({}))
         self.assertIsNone(read({"MXFP4_REPACK_BLOB": ""}))
@@ -209,7 +209,8 @@ class Lean(unittest.TestCase):
             from mxfp4_repack import vllm as plugin
             plugin.register()
             heavy = {"torch", "triton", "triton_kernels", "numpy", "xxhash", "vllm",
-                     "mxfp4_repack.blob", "mxfp4_repack.vllm.checkpoint",
+                     "mxfp4_repack.blob", "mxfp4_repack.plugin.checkpoint", "mxfp4_repack.plugin.facts",
+                     "mxfp4_repack.plugin.hook", "mxfp4_repack.plugin.sources",
                      "mxfp4_repack.vllm.converter_code", "mxfp4_repack.vllm.facts",
                      "mxfp4_repack.vllm.hook", "mxfp4_repack.vllm.live"}
             print(sorted(heavy & (set(sys.modules) - before)))

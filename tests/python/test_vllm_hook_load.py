@@ -96,7 +96,7 @@ class LoadFormat(unittest.TestCase):
                                          ({"direct": False}, {"MXFP4_REPACK_DIRECT": "1"}, False)):
             with World(model=model, **environment) as world:
                 world.start()
-                from mxfp4_repack.vllm import sources
+                from mxfp4_repack.plugin import sources
                 with mock.patch.object(sources, "open_blob", wraps=sources.open_blob) as opened:
                     self.load(world, case, {"blob": blob, "strict": True, **extra})
                 self.assertEqual([call[1]["direct"] for call in opened.call_args_list], [want])
@@ -215,7 +215,7 @@ class Packed(unittest.TestCase):
             world.register()
             import vllm.model_executor.layers.quantization as quantization
             packed = quantization.get_quantization_config("mxfp4_repack")
-            from mxfp4_repack.vllm.names import IN_THE_MODEL
+            from mxfp4_repack.plugin.names import IN_THE_MODEL
             # What config.json says of its own place is not believed.
             elsewhere = SimpleNamespace(name_or_path=hook_env.scratch.name)
             config = {"quant_method": "mxfp4_repack", "mxfp4_repack_quant_method": "mxfp4"}
@@ -233,7 +233,7 @@ class Packed(unittest.TestCase):
 
     def test_the_blob_is_that_of_the_model_that_vllm_was_given(self):
         """Not of the directory that config.json names; and without a directory nothing is converted."""
-        from mxfp4_repack.vllm.names import IN_THE_MODEL
+        from mxfp4_repack.plugin.names import IN_THE_MODEL
         case = golden(CASE)
         _, blob = copied(make_blob(case))
         model = os.path.join(os.path.dirname(blob), "whole")

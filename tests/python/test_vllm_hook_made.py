@@ -160,10 +160,10 @@ class Made(unittest.TestCase):
             with self.subTest(name), World(model=place) as world, set_up:
                 world.start()
                 from mxfp4_repack.vllm.hook import Hook
-                from mxfp4_repack.vllm.live import Origin
+                from mxfp4_repack.vllm.live import origin_of
                 from mxfp4_repack.vllm.patches import patched
-                from mxfp4_repack.vllm.settings import Settings
-                hook = Hook(Settings(place, source="checkpoint", skip_raw=True), Origin.of(world.config))
+                from mxfp4_repack.plugin.settings import Settings
+                hook = Hook(Settings(place, source="checkpoint", skip_raw=True), origin_of(world.config))
                 with patched(hook):
                     for number in range(3):
                         layer = self.created(world, case, name=PREFIX.replace("0", str(number)))
@@ -181,7 +181,7 @@ class Made(unittest.TestCase):
         model, _ = make_blob(case)
         with World(model="org/model") as world:
             world.start()
-            from mxfp4_repack.vllm import checkpoint
+            from mxfp4_repack.plugin import checkpoint
             self.fetched = None
             with mock.patch.object(checkpoint, "model_directory", lambda origin: model if self.fetched else None):
                 self.load(world, case, {})

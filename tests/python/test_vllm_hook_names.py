@@ -14,7 +14,8 @@ TRITON = "triton/gpt_oss_sm90_e3*"
 
 class Names(unittest.TestCase):
     def setUp(self):
-        from mxfp4_repack.vllm import checkpoint, converter_code, facts, live
+        from mxfp4_repack.plugin import checkpoint
+        from mxfp4_repack.vllm import converter_code, facts, live
         self.checkpoint, self.code, self.facts, self.live = checkpoint, converter_code, facts, live
 
     def find(self, name, *layers):

@@ -63,7 +63,7 @@ class Verification(unittest.TestCase):
                     self.assertIn(slot + ": 1 of ", message)
 
     def test_other_strides_are_found(self):
-        from mxfp4_repack.vllm import build
+        from mxfp4_repack.plugin import build
         one = torch.zeros(2, 3, 4, dtype=torch.int32)
         for other, what in ((torch.zeros(2, 4, 3, dtype=torch.int32).transpose(1, 2), "strides"),
                             (torch.zeros(2, 3, 5, dtype=torch.int32), "shape"),
@@ -115,7 +115,7 @@ class Verification(unittest.TestCase):
     @staticmethod
     def two_names(world):
         """Lets the blob's one layer answer to a second name too."""
-        from mxfp4_repack.vllm import checkpoint
+        from mxfp4_repack.plugin import checkpoint
         real = checkpoint.find_layer
         checkpoint.find_layer = lambda entries, name: real(entries, PREFIX)
         world.hook.sources._owners = type("Anybodys", (dict,), {"get": lambda self, key: None})()

@@ -71,7 +71,7 @@ def loaded(directory, rank, ranks, blob=None, lines=None):
         from mxfp4_repack.vllm.hook import Hook
         from mxfp4_repack.vllm.live import Origin
         from mxfp4_repack.vllm.patches import patched
-        from mxfp4_repack.vllm.settings import Settings
+        from mxfp4_repack.plugin.settings import Settings
         hook = Hook(Settings(blob, source="blob" if blob else "checkpoint", skip_raw=True), Origin(directory, load_format="auto"))
         patching = patched(hook)
     with patching:

@@ -24,14 +24,13 @@ import contextlib
 import logging
 from typing import Any, Iterator
 
-from mxfp4_repack.vllm.after_import import AfterImport
+from mxfp4_repack.plugin import engine
+from mxfp4_repack.plugin.after_import import AfterImport
+from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.vllm.environment import register_environment
 from mxfp4_repack.vllm.names import LOAD_FORMAT, LOADERS, QUANT_METHOD, QUANTIZATION
 
 __all__ = ["register"]
-
-# Below vLLM's own logger, which has the handlers.
-log = logging.getLogger("vllm.mxfp4_repack")
 
 _registered = False
 
@@ -42,6 +41,7 @@ def register() -> None:
     try:
         if not _registered:
             _registered = True
+            engine.use(engine.VLLM)
             AfterImport({LOADERS: _register_loader, QUANTIZATION: _register_method}).install()
         register_environment()
     except Exception as error:  # vLLM must start, whatever the error is

@@ -9,64 +9,37 @@ import contextlib
 import inspect
 import os
 import sys
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from mxfp4_repack.vllm import build, checkpoint, converter_code
-from mxfp4_repack.vllm.facts import Mismatch
-from mxfp4_repack.vllm.live import ORIGIN, Live, Origin, current_origin, dtype_name
+from mxfp4_repack.plugin.build import LayoutWitness, check_plain, convert_layout_replaced, differences, is_wrapped
+from mxfp4_repack.plugin.calls import Call as Base, replace_parameter
+from mxfp4_repack.plugin.facts import Mismatch
+from mxfp4_repack.plugin.live import Origin, dtype_name
+from mxfp4_repack.plugin.names import ORIGIN, SLOTS
+from mxfp4_repack.vllm import build, converter_code
+from mxfp4_repack.vllm.live import Live, current_origin
 from mxfp4_repack.vllm.names import CUTLASS
 
-RAW = build.SLOTS[:4]
-BIASES = build.SLOTS[4:]
-# Parameters of raw experts, as layers have them while they are loaded.
-PARAMETERS = (*build.SLOTS, "w13_weight_packed", "w2_weight_packed")
+RAW = SLOTS[:4]
+BIASES = SLOTS[4:]
 
 
-class Call:
-    """A layer's conversion. layer: vLLM's; arguments: the raw tensors, by slot."""
-
-    layer: Any
-    arguments: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        return str(getattr(self.layer, "layer_name", "a layer"))
-
+class Call(Base):
     @property
     def origin(self) -> Optional[Origin]:
         return getattr(self.layer, ORIGIN, None) or current_origin()
-
-    @property
-    def raw_missing(self) -> bool:
-        raw = self.arguments["w13_weight"]
-        return bool(getattr(raw, "is_meta", False)) or model_lacks_raw(self.origin)
 
     def device(self) -> Any:
         raw = self.arguments["w13_weight"]
         return self.layer.moe_config.device if raw.is_meta else raw.device
 
-    def __call__(self, replaced: Mapping[str, Any]) -> Any:
-        """vLLM's own conversion, with some arguments, by name, replaced."""
-        raise NotImplementedError
-
-    def live(self) -> Live:
-        raise NotImplementedError
-
-    def build(self, source: Any, tensors: Mapping[str, Any]) -> Any:
-        """What vLLM's own conversion returns, with its effects on the layer, from a source's tensors."""
-        raise NotImplementedError
-
-    def saved_parameters(self) -> Dict[str, Any]:
-        return {name: getattr(self.layer, name) for name in PARAMETERS
-                if getattr(self.layer, name, None) is not None}
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Puts back the parameters that vLLM's code deleted before it failed: the next call reads them."""
-        for name, value in saved.items():
-            if getattr(self.layer, name, None) is not value:
-                if hasattr(self.layer, name):
-                    delattr(self.layer, name)
-                setattr(self.layer, name, value)
+    def compared(self, source: Any, tensors: Mapping[str, Any]) -> Tuple[Any, List[str]]:
+        if not is_wrapped(source):
+            result = self({})
+            return result, differences(source, tensors, result, self.layer)
+        with convert_layout_replaced(LayoutWitness(source, tensors)) as witness:
+            result = self({})
+        return result, witness.all_differences() + differences(source, tensors, result, self.layer)
 
 
 class ConverterCall(Call):
@@ -124,7 +97,7 @@ class MethodCall(Call):
 
     def __call__(self, replaced: Mapping[str, Any]) -> Any:
         self._original(self._method, self.layer)
-        return tuple(getattr(self.layer, slot, None) for slot in build.SLOTS)
+        return tuple(getattr(self.layer, slot, None) for slot in SLOTS)
 
     def live(self) -> Live:
         kind = type(self._method).__name__
@@ -135,11 +108,11 @@ class MethodCall(Call):
             origin=self.origin, input_scales=False)
 
     def build(self, source: Any, tensors: Mapping[str, Any]) -> Any:
-        build.check_plain(source)
+        check_plain(source)
         marlin = self.backend == "MARLIN"
         for slot in RAW:
             name = PACKED.get(slot, slot)
-            _replace_parameter(self.layer, name, self._empty(slot) if marlin else tensors[slot])
+            replace_parameter(self.layer, name, self._empty(slot) if marlin else tensors[slot])
         with self._steps_replaced(tensors):
             return self({})
 
@@ -178,27 +151,13 @@ def backend_of(method: Any) -> str:
     return CUTLASS if getattr(method, "use_cutlass_mxfp4", False) else str(method.mxfp4_backend.name)
 
 
-def _replace_parameter(layer: Any, name: str, tensor: Any) -> None:
-    """Another tensor in the parameter's place, with the same attributes."""
-    import torch
-    parameter = torch.nn.Parameter(tensor, requires_grad=False)
-    for attribute, value in vars(layer._parameters[name]).items():
-        vars(parameter).setdefault(attribute, value)
-    layer._parameters[name] = parameter
-
-
-def model_lacks_raw(origin: Optional[Origin]) -> bool:
-    """Whether vLLM loads a model directory that has a blob and no raw experts."""
-    return origin is not None and checkpoint.lacks_raw_experts(checkpoint.model_directory(origin))
-
-
 def replace_meta_parameters(layer: Any, device: Callable[[], Any]) -> None:
     """Replaces parameters without data by empty ones with the same attributes.
 
     Since 0.33.0, vLLM keeps the object of a parameter that it replaces unless it is on meta.
     """
     import torch
-    for name in build.SLOTS:
+    for name in SLOTS:
         parameter = layer._parameters.get(name)
         if parameter is not None and parameter.is_meta:
-            _replace_parameter(layer, name, torch.empty(0, dtype=parameter.dtype, device=device()))
+            replace_parameter(layer, name, torch.empty(0, dtype=parameter.dtype, device=device()))

@@ -5,9 +5,9 @@ import functools
 import os
 from typing import Any, Optional
 
-from mxfp4_repack.vllm.after_import import AfterImport
+from mxfp4_repack.plugin.after_import import AfterImport
+from mxfp4_repack.plugin.settings import Settings
 from mxfp4_repack.vllm.names import DEFAULT_LOADER, METHOD_CLASSES, ORACLE, WEIGHT_UTILS
-from mxfp4_repack.vllm.settings import Settings
 
 _environment: Optional["EnvironmentHook"] = None
 

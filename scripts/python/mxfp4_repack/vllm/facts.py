@@ -5,66 +5,20 @@ raises Mismatch for the first fact that differs or is unknown. Nothing here chan
 """
 from __future__ import annotations
 
-import importlib.metadata
-import json
 import os
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Mapping, Tuple
 
+from mxfp4_repack.plugin import facts as common
+from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf, padded_shape
+from mxfp4_repack.plugin.live import kind_of_arch
 from mxfp4_repack.vllm.converter_code import REVISIONS
-from mxfp4_repack.vllm.live import BLOCK, Live, kind_of_arch, live_arch, live_platform
+from mxfp4_repack.vllm.live import Live, live_arch, live_platform
 from mxfp4_repack.vllm.names import FAMILIES
-
-# layout -> {library: versions with whose code its bytes were executed}
-with open(os.path.join(os.path.dirname(__file__), "tested.json"), encoding="utf-8") as _file:
-    TESTED: Dict[str, Dict[str, List[str]]] = json.load(_file)
 
 # Load formats that read the checkpoint's own tensors.
 LOAD_FORMATS = ("auto", "hf", "safetensors", "pt", "npcache", "mistral", "fastsafetensors",
                 "runai_streamer", "instanttensor")
-RAW_DTYPES = {None: "none", "BF16": "bfloat16", "F16": "float16", "F32": "float32"}
-# Kernel library -> packages whose version tells the library's. triton_kernels has no version of its
-# own in vLLM: build compares the layout classes that it gives instead.
-DISTRIBUTIONS = {"flashinfer": ("flashinfer-python", "flashinfer"), "AITER": ("amd-aiter", "aiter")}
-
-
-class Mismatch(Exception):
-    """The blob and vLLM disagree on a fact, so that vLLM converts the layer itself.
-
-    Without `live`: `blob` says what is wrong with the blob.
-    """
-
-    def __init__(self, fact: str, blob: Any, live: Any = None, holder: str = "the blob") -> None:
-        self.fact, self.blob, self.live = fact, blob, live
-        super().__init__(f"{fact}: {blob}" if live is None else
-                         f"{fact}: {holder} has {_text(blob)}, vLLM has {_text(live)}")
-
-    def of(self, holder: str) -> "Mismatch":
-        """The same of something else than a blob."""
-        return Mismatch(self.fact, self.blob, self.live, holder)
-
-
-class OneOf(Tuple[Any, ...]):
-    """Values of which any one will do."""
-
-
-class Fact(NamedTuple):
-    name: str
-    blob: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (manifest, layer's entry)
-    live: Callable[[Live, Mapping[str, Any]], Any]  # (layer, manifest)
-    applies: Callable[[Mapping[str, Any], Live], bool] = lambda manifest, live: True
-
-
-def _padded_shape(slot: str) -> Fact:
-    """The shape of a raw tensor, which holds two padded sizes."""
-    def blob(manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> Tuple[int, ...]:
-        sizes = entry["sizes"]
-        hidden, inner = sizes["padded_hidden_size"], sizes["padded_intermediate_size"]
-        rows, columns = (2 * inner, hidden) if slot.startswith("w13") else (hidden, inner)
-        return sizes["num_experts"], rows, columns // (BLOCK if slot.endswith("scale") else 2)
-
-    return Fact(f"padded shape of {slot}", blob, lambda v, m: v.shapes[slot])
-
 
 def _is_marlin(manifest: Mapping[str, Any], live: Live) -> bool:
     return live.backend in ("MARLIN", "BATCHED_MARLIN")
@@ -126,8 +80,8 @@ FACTS: Tuple[Fact, ...] = (
          lambda v, m: v.layer.local_num_experts),
     Fact("placement of experts", lambda m, e: list(e.get("experts", m["rank"]["experts"])),
          lambda v, m: v.experts),
-    _padded_shape("w13_weight"), _padded_shape("w2_weight"),
-    _padded_shape("w13_weight_scale"), _padded_shape("w2_weight_scale"),
+    padded_shape("w13_weight"), padded_shape("w2_weight"),
+    padded_shape("w13_weight_scale"), padded_shape("w2_weight_scale"),
     Fact("hidden size", lambda m, e: e["sizes"]["hidden_size"],
          lambda v, m: v.layer.moe_config.hidden_dim_unpadded),
     Fact("slice of the intermediate size", lambda m, e: list(m["rank"]["intermediate_range"]),
@@ -152,57 +106,11 @@ FACTS: Tuple[Fact, ...] = (
 
 def compare(manifest: Mapping[str, Any], entry: Mapping[str, Any], live: Live) -> None:
     """Raises Mismatch unless every fact agrees; compare_revision() compares the converters' code."""
-    for fact in FACTS:
-        if not fact.applies(manifest, live):
-            continue
-        want = fact.blob(manifest, entry)
-        try:
-            have = fact.live(live, manifest)
-        except Exception as error:
-            raise Mismatch(fact.name, want, f"unknown ({error})") from error
-        if have not in want if isinstance(want, OneOf) else have != want:
-            raise Mismatch(fact.name, want, have)
-    compare_library(manifest)
+    common.compare(FACTS, manifest, entry, live)
+    common.compare_library(manifest, REVISIONS.get(manifest["revision"], {}).get("kernel_libraries", {}))
 
 
 def compare_revision(manifest: Mapping[str, Any], live: Live) -> None:
     if not live.knows(manifest["revision"]):
         raise Mismatch("code of vLLM's converters", manifest["revision"],
                        live.revision or f"code of no known revision ({live.fingerprint})")
-
-
-def compare_library(manifest: Mapping[str, Any]) -> None:
-    """Raises Mismatch if the layout depends on a kernel library, and another version is here."""
-    name, _, version = manifest.get("kernel_library", "").partition(" ")
-    if name not in DISTRIBUTIONS:
-        return
-    # A layout that did not change since names the version that it was written after.
-    pinned = REVISIONS.get(manifest["revision"], {}).get("kernel_libraries", {})
-    tested = TESTED.get(manifest["layout"], {}).get(name, [])
-    versions = OneOf(dict.fromkeys([version, pinned.get(name, version), *tested]))
-    for distribution in DISTRIBUTIONS[name]:
-        try:
-            found = importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        if found.partition("+")[0] not in versions:
-            raise Mismatch(f"version of {name}", versions, found)
-        return
-    raise Mismatch(f"version of {name}", versions, "none that could be found")
-
-
-def _text(value: Any) -> str:
-    """Short, for one line: runs of numbers are joined."""
-    if isinstance(value, OneOf):
-        return ", ".join(str(v) for v in value[:-1]) + " or " * (len(value) > 1) + str(value[-1])
-    if isinstance(value, (list, tuple)) and len(value) > 6 and all(
-            isinstance(v, int) for v in value):
-        runs: List[List[int]] = []
-        for v in value:
-            if runs and runs[-1][1] + 1 == v:
-                runs[-1][1] = v
-            else:
-                runs.append([v, v])
-        shown = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs[:6])
-        return f"[{shown}{', ...' if len(runs) > 6 else ''}]"
-    return str(value)

@@ -7,39 +7,28 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from mxfp4_repack.plugin.live import Live as Base, Origin, dtype_name, kind_of_arch
+from mxfp4_repack.plugin.names import BLOCK
 from mxfp4_repack.vllm import converter_code
 from mxfp4_repack.vllm.names import ORACLE
 
-BLOCK = 32  # codes that share a scale
-ORIGIN = "_mxfp4_repack_origin"  # on the layer: where its weights come from
-CONVERTED = "_mxfp4_repack_converted"  # on the layer, from its first conversion on
 
-
-class Origin(NamedTuple):
-    """What the engine's configuration says about the origin of a layer's weights."""
-
-    model: str = ""
-    revision: Optional[str] = None
-    download_dir: Optional[str] = None
-    load_format: str = "unknown"
-    refusals: Tuple[str, ...] = ()  # why raw weights must be loaded in any case
-
-    @classmethod
-    def of(cls, config: Any) -> "Origin":
-        model, load, parallel = config.model_config, config.load_config, config.parallel_config
-        refusals = []
-        if _offloads(config):
-            refusals.append("weights are offloaded to the CPU")
-        for switch in ("enable_eplb", "enable_elastic_ep"):
-            if getattr(parallel, switch, False):
-                refusals.append(f"{switch} is on")
-        load_format = getattr(load.load_format, "value", load.load_format)
-        return cls(model=str(getattr(model, "model_weights", "") or model.model),
-                   revision=getattr(model, "revision", None),
-                   download_dir=getattr(load, "download_dir", None),
-                   load_format=str(load_format).lower(), refusals=tuple(refusals))
+def origin_of(config: Any) -> Origin:
+    """What vLLM's configuration says."""
+    model, load, parallel = config.model_config, config.load_config, config.parallel_config
+    refusals = []
+    if _offloads(config):
+        refusals.append("weights are offloaded to the CPU")
+    for switch in ("enable_eplb", "enable_elastic_ep"):
+        if getattr(parallel, switch, False):
+            refusals.append(f"{switch} is on")
+    load_format = getattr(load.load_format, "value", load.load_format)
+    return Origin(model=str(getattr(model, "model_weights", "") or model.model),
+                  revision=getattr(model, "revision", None),
+                  download_dir=getattr(load, "download_dir", None),
+                  load_format=str(load_format).lower(), refusals=tuple(refusals))
 
 
 def current_origin() -> Optional[Origin]:
@@ -49,7 +38,7 @@ def current_origin() -> Optional[Origin]:
         module, "get_current_vllm_config", None)
     try:
         config = ask() if ask is not None else None
-        return Origin.of(config) if config is not None else None
+        return origin_of(config) if config is not None else None
     except Exception:  # none is current: some releases raise
         return None
 
@@ -62,40 +51,42 @@ def _offloads(config: Any) -> bool:
                 getattr(getattr(offload, "prefetch", None), "offload_group_size", 0))
 
 
-class Live:
+class Live(Base):
     """One layer as vLLM has it, before its conversion or even before its weights are loaded."""
 
-    def __init__(self, layer: Any, *, method: Any, family: str, backend: str,
-                 shapes: Mapping[str, Sequence[int]], biases: Mapping[str, Optional[str]],
-                 fingerprint: str, origin: Optional[Origin], activation: Any = None,
-                 input_scales: Optional[bool] = None, params_dtype: Any = None,
-                 code: Optional[str] = None) -> None:
+    def __init__(self, layer: Any, *, fingerprint: str, activation: Any = None, input_scales: Optional[bool] = None,
+                 params_dtype: Any = None, code: Optional[str] = None, **common: Any) -> None:
         """`code`: whose code converts, where that is not the family's converter: the method class."""
-        self.layer, self.family, self.backend = layer, family, backend
-        self.method, self._method, self._code = type(method).__name__, method, code or family
-        self.shapes = {name: tuple(int(n) for n in shape) for name, shape in shapes.items()}
-        self.biases = biases  # torch's names of types, by slot
-        self.fingerprint = fingerprint
+        super().__init__(layer, fingerprint=fingerprint, **common)
+        self._code = code or self.family
         self.revision = converter_code.FINGERPRINTS.get(fingerprint)
-        self.origin = origin
         if activation is None:
             activation = getattr(layer, "activation", None)
         self.activation = str(getattr(activation, "value", activation)).lower()
         self._input_scales, self._params_dtype = input_scales, params_dtype
 
+    def makes(self, manifest: Mapping[str, Any]) -> bool:
+        return self.knows(manifest["revision"])
+
     def knows(self, revision: str) -> bool:
         """Whether this vLLM's code is known to make the revision's bytes."""
         return converter_code.makes_bytes_of(revision, self.fingerprint, self._code, self.backend)
 
-    @property
-    def kind(self) -> Tuple[Any, ...]:
-        """Layers of equal kind are converted alike: one comparison proves all of them."""
-        return self.backend, self.family, tuple(sorted(self.shapes.items())), tuple(
-            sorted(self.biases.items()))
+    def check_backend(self) -> None:
+        from mxfp4_repack.vllm import build
+        build.check_backend(self.backend)
 
-    @property
-    def load_format(self) -> str:
-        return "unknown" if self.origin is None else self.origin.load_format
+    def compare(self, manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+        from mxfp4_repack.vllm import facts
+        facts.compare(manifest, entry, self)
+
+    def compare_revision(self, manifest: Mapping[str, Any]) -> None:
+        from mxfp4_repack.vllm import facts
+        facts.compare_revision(manifest, self)
+
+    def flags(self) -> Dict[str, Any]:
+        from mxfp4_repack.vllm import conversion
+        return conversion.flags(self)
 
     @property
     def parallel(self) -> Any:
@@ -154,12 +145,6 @@ class Live:
         return name if plain else f"{name}-group{group}"
 
     @property
-    def padded_sizes(self) -> Tuple[int, int]:
-        """Hidden and intermediate size of the raw tensors here."""
-        _, rows, columns = self.shapes["w13_weight"]
-        return columns * 2, rows // 2
-
-    @property
     def intermediate(self) -> int:
         """The model's whole intermediate size, unpadded."""
         return int(self.layer.moe_config.intermediate_size_per_partition_unpadded *
@@ -188,12 +173,6 @@ def live_platform() -> str:
     return "other"
 
 
-def kind_of_arch(arch: str) -> str:
-    """x86_64 for each of mxfp4-repack's names of it: its extensions decide whether vLLM chooses the
-    CPU backend, but change no byte."""
-    return "x86_64" if arch.startswith("x86_") or arch == "amd64" else arch
-
-
 def live_arch() -> str:
     """As mxfp4-repack spells it: sm90, gfx950, x86_64."""
     kind = live_platform()
@@ -211,7 +190,3 @@ def live_arch() -> str:
 def _current_platform() -> Any:
     from vllm.platforms import current_platform
     return current_platform
-
-
-def dtype_name(dtype: Any) -> str:
-    return str(dtype).rsplit(".", 1)[-1]

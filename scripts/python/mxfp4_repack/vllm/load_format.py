@@ -8,21 +8,20 @@ be imported after vLLM's package of loaders.
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from typing import Any, Optional
 
 from vllm.model_executor.model_loader import get_model_loader
 from vllm.model_executor.model_loader.base_loader import BaseModelLoader
 
-from mxfp4_repack.vllm import checkpoint
-from mxfp4_repack.vllm.hook import BlobRefused, Hook, model_lacks_raw
-from mxfp4_repack.vllm.live import Origin
-from mxfp4_repack.vllm.names import EITHER
+from mxfp4_repack.plugin import checkpoint
+from mxfp4_repack.plugin.calls import model_lacks_raw
+from mxfp4_repack.plugin.live import Origin
+from mxfp4_repack.plugin.names import EITHER
+from mxfp4_repack.plugin.settings import Settings
+from mxfp4_repack.vllm.hook import BlobRefused, Hook
+from mxfp4_repack.vllm.live import origin_of
 from mxfp4_repack.vllm.patches import patched
-from mxfp4_repack.vllm.settings import Settings
-
-log = logging.getLogger("vllm.mxfp4_repack")
 
 # Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are not experts.
 OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "load_format")
@@ -72,7 +71,7 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
     def load_model(self, vllm_config: Any, model_config: Any, *args: Any, **kwargs: Any) -> Any:
         """Takes or makes the experts; vLLM loads and converts the layers for which that cannot be done."""
         rest_config = self._rest.load_config
-        self._origin = Origin.of(vllm_config)._replace(
+        self._origin = origin_of(vllm_config)._replace(
             model=str(getattr(model_config, "model_weights", "") or model_config.model),
             revision=getattr(model_config, "revision", None),
             load_format=str(rest_config.load_format).lower())

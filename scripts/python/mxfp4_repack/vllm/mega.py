@@ -7,19 +7,20 @@ format reaches these layers.
 """
 from __future__ import annotations
 
-import logging
 import time
 from types import SimpleNamespace
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from mxfp4_repack.vllm import build, converter_code, proofs
-from mxfp4_repack.vllm.facts import Mismatch
-from mxfp4_repack.vllm.live import BLOCK, Live, Origin
+from mxfp4_repack.plugin import build, proofs
+from mxfp4_repack.plugin.engine import log
+from mxfp4_repack.plugin.facts import Mismatch
+from mxfp4_repack.plugin.live import Origin
+from mxfp4_repack.plugin.names import BLOCK, SLOTS
+from mxfp4_repack.vllm import converter_code
+from mxfp4_repack.vllm.live import Live
 from mxfp4_repack.vllm.names import MEGA_BACKEND
 
-log = logging.getLogger("vllm.mxfp4_repack")
-
-PARAMETERS = build.SLOTS[:4]
+PARAMETERS = SLOTS[:4]
 
 
 class _Layer(NamedTuple):

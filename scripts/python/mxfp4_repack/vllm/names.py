@@ -35,11 +35,7 @@ FAMILIES = {"GptOssMxfp4MoEMethod": "gpt_oss", "Mxfp4MoEMethod": "generic", "Qua
 CUTLASS = "CUTLASS_MXFP4_MXFP4"  # the backend of BY_THEMSELVES that they do not name
 
 LOAD_FORMAT = "mxfp4_repack"
-# Where a layer's converted weights come from.
-BLOB, CHECKPOINT, EITHER = "blob", "checkpoint", "either"
 # In a model directory of `convert --include-rest`, config.json's quant_method is QUANT_METHOD, which
 # no engine knows, and QUANT_METHOD_KEY holds the checkpoint's own.
 QUANT_METHOD = "mxfp4_repack"
 QUANT_METHOD_KEY = "mxfp4_repack_quant_method"
-# MXFP4_REPACK_BLOB of such a directory: the blob is inside the model that vLLM loads, whichever that is.
-IN_THE_MODEL = "model:"

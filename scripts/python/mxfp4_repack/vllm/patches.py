@@ -4,15 +4,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import logging
 import sys
 from typing import Any, Callable, Iterator, List, Tuple
 
+from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.vllm.names import (
     BY_THEMSELVES, CONVERTERS, DEFAULT_LOADER, IMPORTERS, MEGA, MEGA_CLASS, METHOD_CLASSES, ORACLE, QUANTIZATION,
     WEIGHT_UTILS)
-
-log = logging.getLogger("vllm.mxfp4_repack")
 
 _MARK = "_mxfp4_repack"
 _ABSENT = object()

@@ -13,8 +13,9 @@ from vllm.model_executor.layers.quantization import (
     QUANTIZATION_METHODS, get_quantization_config)
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 
+from mxfp4_repack.plugin.names import IN_THE_MODEL
 from mxfp4_repack.vllm.environment import register_environment
-from mxfp4_repack.vllm.names import IN_THE_MODEL, QUANT_METHOD, QUANT_METHOD_KEY
+from mxfp4_repack.vllm.names import QUANT_METHOD, QUANT_METHOD_KEY
 
 _RAY_VARIABLES = "VLLM_RAY_EXTRA_ENV_VARS_TO_COPY"
 

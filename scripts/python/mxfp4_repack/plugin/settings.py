@@ -4,14 +4,14 @@ from __future__ import annotations
 import os
 from typing import Mapping, NamedTuple, Optional
 
-from mxfp4_repack.vllm.names import BLOB, CHECKPOINT, IN_THE_MODEL
+from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, IN_THE_MODEL
 
 
 class Settings(NamedTuple):
     """What the environment says; from_environment() raises ValueError for an invalid value."""
 
     blob: str  # a directory, or IN_THE_MODEL
-    verify: Optional[str] = None  # None: "none" for a known vLLM, "first" for another
+    verify: Optional[str] = None  # None: "none" for a known engine, "first" for another
     check: str = "sizes"
     strict: bool = False
     skip_raw: bool = False
@@ -19,7 +19,7 @@ class Settings(NamedTuple):
     named: bool = True  # the user said where the blob is
     trust_source: bool = False
     direct: bool = False
-    packed: bool = False  # vLLM loads a model directory of convert --include-rest
+    packed: bool = False  # the engine loads a model directory of convert --include-rest
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], source: str = BLOB) -> Optional["Settings"]:

@@ -1,4 +1,4 @@
-"""Finds the blob's layer for a layer of vLLM, and checks that it was made from vLLM's checkpoint.
+"""Finds the blob's layer for a layer of the engine, and checks that it was made from the engine's checkpoint.
 
 The names and sizes of the checkpoint's files are compared, not their bytes.
 """
@@ -10,8 +10,8 @@ import os
 import re
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
-from mxfp4_repack.vllm.facts import Mismatch
-from mxfp4_repack.vllm.live import Origin
+from mxfp4_repack.plugin.facts import Mismatch
+from mxfp4_repack.plugin.live import Origin
 
 
 def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping[str, Any]:
@@ -29,10 +29,11 @@ def find_layer(entries: Sequence[Mapping[str, Any]], layer_name: str) -> Mapping
 
 
 def _plain_name(name: str) -> str:
+    """Without what engines add to a name. DeepSeek-V4's published `ffn` is `mlp` in SGLang."""
     parts = name.split(".")
     if parts[-1] == "routed_experts":
         parts.pop()
-    return ".".join(part for part in parts if part != "base_layer")
+    return ".".join("mlp" if part == "ffn" else part for part in parts if part != "base_layer")
 
 
 def _tail(name: str) -> str:
@@ -69,7 +70,7 @@ def lacks_raw_experts(directory: Optional[str]) -> bool:
     return not any(is_raw_name(name.rpartition(".experts.")[2]) for name in names)
 
 
-# Names below a layer's prefix: of one expert, of all experts together, and as vLLM loads them.
+# Names below a layer's prefix: of one expert, of all experts together, and as engines load them.
 _RAW_NAME = re.compile(
     r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale|bias)"
     r"|(gate_up_proj|down_proj)(_blocks|_scales|_bias|\.weight|\.weight_scale|\.bias)"
@@ -79,13 +80,13 @@ _RAW_NAME = re.compile(
 def is_raw_name(name: str) -> bool:
     """Whether conversion reads the tensor of this name, which is without the layer's prefix.
 
-    False for input scales: vLLM needs them.
+    False for input scales: the engine needs them.
     """
     return _RAW_NAME.fullmatch(name) is not None
 
 
 def compare_source(manifest: Mapping[str, Any], root: str, origin: Origin) -> None:
-    """Raises Mismatch unless the model that vLLM loads is the converted one, by its files' names
+    """Raises Mismatch unless the model that the engine loads is the converted one, by its files' names
     and sizes."""
     directory = model_directory(origin)
     if directory is None:

@@ -1,22 +1,20 @@
-"""Decides where a layer's converted weights come from: a blob, or the checkpoint that vLLM loads.
+"""Decides where a layer's converted weights come from: a blob, or the checkpoint that the engine loads.
 
-Both are a Blob with a manifest and layers, and every fact of both is compared with the running vLLM
+Both are a Blob with a manifest and layers, and every fact of both is compared with the running engine
 before a byte is used. A blob's manifest was written by `convert`. The manifest of a checkpoint is what
-the rules make of what the running vLLM says of the layer: backend, sizes, ranks, placement.
+the rules make of what the running engine says of the layer: backend, sizes, ranks, placement.
 """
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any, Dict, Iterator, List, Mapping, Set, Tuple
 
 from mxfp4_repack import BlobError, CommandError, NotABlobError, find_blobs, open_blob, open_checkpoint
-from mxfp4_repack.vllm import build, checkpoint, conversion, facts, proofs
-from mxfp4_repack.vllm.facts import Mismatch
-from mxfp4_repack.vllm.live import Live
-from mxfp4_repack.vllm.names import BLOB, CHECKPOINT, IN_THE_MODEL
-
-log = logging.getLogger("vllm.mxfp4_repack")
+from mxfp4_repack.plugin import checkpoint, proofs
+from mxfp4_repack.plugin.engine import log
+from mxfp4_repack.plugin.facts import Mismatch
+from mxfp4_repack.plugin.live import Live
+from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, IN_THE_MODEL
 
 
 class Sources:
@@ -25,7 +23,7 @@ class Sources:
     def __init__(self, settings: Any) -> None:
         self.settings = settings
         self._opened: Dict[Tuple[str, ...], Any] = {}  # Blob, or why it cannot be opened
-        self._owners: Dict[Tuple[str, str], str] = {}  # (root, layer there) -> layer of vLLM
+        self._owners: Dict[Tuple[str, str], str] = {}  # (root, layer there) -> layer of the engine
         self._refuted: Dict[str, str] = {}  # root -> why it is not used any more
         self._said: Set[str] = set()
 
@@ -34,7 +32,7 @@ class Sources:
         names the last source's first fact that does not."""
         if live.origin is None:
             raise Mismatch("configuration", "its own", "none that is current")
-        build.check_backend(live.backend)
+        live.check_backend()
         kinds = list(self._kinds(live))
         for kind in kinds[:-1]:
             try:
@@ -73,9 +71,9 @@ class Sources:
         owner = self._owners.get(place)
         if owner not in (None, name):  # of another model in this process, with equal names inside
             raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
-        facts.compare(blob.manifest, entry, live)
+        live.compare(blob.manifest, entry)
         if self.verify_mode(live, blob) == "none" and not _known(live, blob):
-            facts.compare_revision(blob.manifest, live)
+            live.compare_revision(blob.manifest)
         if compare_source:
             checkpoint.compare_source(blob.manifest, blob.root, live.origin)
         self._owners[place] = name
@@ -89,7 +87,7 @@ class Sources:
         return "none" if _known(live, blob) else "first"
 
     def refute(self, root: str, why: str) -> None:
-        """vLLM makes other bytes: `root` is not used any more."""
+        """The engine makes other bytes: `root` is not used any more."""
         self._refuted[root] = why
 
     def roots(self, kind: str) -> List[str]:
@@ -120,7 +118,7 @@ class Sources:
         directory = checkpoint.model_directory(live.origin)
         if directory is None:
             raise Mismatch("checkpoint", "a directory here", live.origin.model)
-        flags = conversion.flags(live)
+        flags = live.flags()
         return self._once((CHECKPOINT, directory, json.dumps(flags, sort_keys=True)), "checkpoint",
                           lambda: open_checkpoint(directory, **flags))
 
@@ -146,4 +144,4 @@ def _is_blob(directory: str) -> bool:
 
 
 def _known(live: Live, blob: Any) -> bool:
-    return live.knows(blob.manifest["revision"]) or proofs.proven(live, blob.digest)
+    return live.makes(blob.manifest) or proofs.proven(live, blob.digest)

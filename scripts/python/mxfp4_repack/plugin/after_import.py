@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import importlib.abc
-import logging
 import sys
 from typing import Any, Callable, Dict
 
-log = logging.getLogger("vllm.mxfp4_repack")
+from mxfp4_repack.plugin.engine import log
 
 Action = Callable[[Any], None]  # (module)
 

@@ -1,22 +1,21 @@
-"""Remembers, from one start to the next, which code of vLLM was seen to make a blob's bytes.
+"""Remembers, from one start to the next, which code of an engine was seen to make a blob's bytes.
 
 Each proof is a file in the user's cache directory, named by a hash of what was compared: the code
-of vLLM's converters, vLLM's version, the manifest, and the kind of layer. Proofs are not kept beside
+that converts, the engine's version, the manifest, and the kind of layer. Proofs are not kept beside
 the blob, whose author may be somebody else.
 """
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import stat
 import sys
 from typing import Any, Dict
 
-from mxfp4_repack.vllm.live import Live
-
-log = logging.getLogger("vllm.mxfp4_repack")
+from mxfp4_repack.plugin import engine
+from mxfp4_repack.plugin.engine import log
+from mxfp4_repack.plugin.live import Live
 
 
 def proven(live: Live, digest: str) -> bool:
@@ -45,7 +44,7 @@ def remember(live: Live, digest: str) -> None:
 def _facts(live: Live, digest: str) -> Dict[str, Any]:
     return {"converters": live.fingerprint, "kind": [str(part) for part in live.kind],
             "manifest_sha256": digest,
-            "vllm": str(getattr(sys.modules.get("vllm"), "__version__", "unknown"))}
+            engine.package(): str(getattr(sys.modules.get(engine.package()), "__version__", "unknown"))}
 
 
 def _path(facts: Dict[str, Any]) -> str:
