@@ -119,7 +119,8 @@ class Fp8Base:
         pass
 
 
-def layer_and_method(kind, experts, hidden, inter):
+def layer_and_method(kind, experts, hidden, inter, tp=(0, 1), ep=(0, 1), name="model.layers.0.mlp.experts"):
+    """A layer as FusedMoE makes it for one rank, (rank, ranks) of each kind, and its method. inter: of the rank."""
     import torch
 
     gpt_oss = kind == "oss"
@@ -129,21 +130,23 @@ def layer_and_method(kind, experts, hidden, inter):
     if gpt_oss and Scene.runner == "flashinfer_mxfp4":
         hidden = world.round_up(hidden, 256)  # FusedMoE.__init__
     layer.hidden_size, layer.intermediate_size_per_partition = hidden, inter
-    layer.layer_name, layer.params_dtype = "model.layers.0.mlp.experts", torch.bfloat16
+    layer.layer_name, layer.params_dtype = name, torch.bfloat16
+    (layer.moe_tp_rank, layer.moe_tp_size), (layer.moe_ep_rank, layer.moe_ep_size) = tp, ep
+    layer.num_experts, layer.num_fused_shared_experts, layer.is_draft = experts * ep[1], 0, False
     layer.moe_runner_config = types.SimpleNamespace(
         gemm1_alpha=1.702 if gpt_oss else None, gemm1_clamp_limit=7.0 if gpt_oss else None, gate_up_interleaved=gpt_oss, activation="situ" if situ(kind) else "silu", is_gated=True,
         apply_router_weight_on_input=False, swiglu_limit=None, layer=layer)
     if kind in ("oss", "ct"):
-        method = importlib.import_module(Q + "mxfp4").Mxfp4MoEMethod(prefix="p")
+        layer.quant_method = method = importlib.import_module(Q + "mxfp4").Mxfp4MoEMethod(prefix="p")
         method.create_weights(layer, experts, hidden, inter, torch.bfloat16, with_bias=gpt_oss)
     elif kind == "fp8":
         fp8 = importlib.import_module(Q + "fp8")
-        method = fp8.Fp8MoEMethod(fp8.Fp8Config(is_checkpoint_fp8_serialized=True, weight_block_size=[128, 128], is_fp4_experts=True))
+        layer.quant_method = method = fp8.Fp8MoEMethod(fp8.Fp8Config(is_checkpoint_fp8_serialized=True, weight_block_size=[128, 128], is_fp4_experts=True))
         choices.simple_fp8(method, layer, experts, hidden, inter, torch.bfloat16, fp4_scale_dtype=torch.float8_e8m0fnu)
         method.process_weights_after_loading = method.process_weights_after_loading_block_quant
     else:
         module, name = CLASSES[kind]
-        method = getattr(importlib.import_module(Q + module), name)(Fp8Base(), "p")
+        layer.quant_method = method = getattr(importlib.import_module(Q + module), name)(Fp8Base(), "p")
         method.create_weights(layer, experts, hidden, inter, torch.bfloat16)
         method.runner = types.SimpleNamespace(config=layer.moe_runner_config)
     method.moe_runner_config = layer.moe_runner_config

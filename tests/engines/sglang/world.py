@@ -166,9 +166,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] != "sglang":
             return None
-        file = os.path.join(Scene.root, *name.split(".")) + ".py"
-        if name in REAL and os.path.exists(file):
-            return importlib.util.spec_from_file_location(name, file)
+        base = os.path.join(Scene.root, *name.split("."))
+        for file, folders in ((base + ".py", None), (os.path.join(base, "__init__.py"), [base])):
+            if name in REAL and os.path.exists(file):
+                return importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
