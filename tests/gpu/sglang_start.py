@@ -184,6 +184,12 @@ def play(arguments, kind, row, folder, environment):
     def flashinfer(version, cache):
         use_kit(arguments, install, kernels, version)
     kernels.install_flashinfer = flashinfer
+    # Questions of triton_kernels that an older Triton does not know.
+    import triton.language.target_info as info
+    for name in ("is_hip_gfx1250", "is_hip_cdna3", "is_hip_cdna4", "is_hip", "is_cuda", "cuda_capability_geq"):
+        if not hasattr(info, name):
+            print(f"this Triton has no {name}: stood in for", file=sys.stderr)
+            setattr(info, name, lambda *a: False)
     layouts.play(row, str(arguments.kit), str(arguments.kit), known["flashinfer-python"], "")
     if not arguments.cpu:
         torch.Tensor.cuda, torch.cuda.empty_cache, torch.cuda.get_device_capability, torch.cuda.get_device_properties = kept
@@ -217,7 +223,7 @@ def use_kit(arguments, install, kernels, version):
 
     wheels.package = lambda *others: str(arguments.kit / "flashinfer")
     compiled = kernels.compiled
-    kernels.compiled = lambda root, folder: compiled(root, str(arguments.work))
+    kernels.compiled = lambda root, folder: compiled(root, str(arguments.kit))
     install(version, "")
     if arguments.cpu:
         return

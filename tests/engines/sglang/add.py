@@ -69,6 +69,7 @@ def main():
             subprocess.run([sys.executable, os.path.join(HERE, "choices.py"), "--all", f"{version}={site}"], stdout=out, check=True)
         with open(made, "w") as out:
             subprocess.run([sys.executable, os.path.join(HERE, "layouts.py"), arguments.cache, site, kernels, pinned["flashinfer-python"]], stdout=out, check=True)
+        store.store_plugin(version, pinned, site)
         store.store_choices([chosen])
         store.store_layouts([f"{version}={made}"])
     if after:

@@ -4,6 +4,7 @@ usage: store.py choices RESULT...          a result of `choices.py --all`
        store.py layouts VERSION=RESULT...  results of layouts.py
 A release that is given replaces the one of its number; the others stay.
 """
+import hashlib
 import json
 import os
 import sys
@@ -11,6 +12,8 @@ import sys
 import choices
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "testdata", "engines")
+PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts", "python", "mxfp4_repack", "sglang", "revisions.json")
+PLUGIN_CODE = ("mxfp4", "mxfp4_flashinfer_cutlass_moe", "mxfp4_flashinfer_trtllm_moe", "mxfp4_marlin_moe", "marlin_utils_fp4")
 PARALLEL = [[1, False], [2, False], [4, False], [8, False], [2, True], [8, True]]
 
 
@@ -54,6 +57,20 @@ def path(name):
 
 def old(name, empty):
     return json.load(open(path(name))) if os.path.exists(path(name)) else empty
+
+
+def store_plugin(version, pins, site):
+    """What the plug-in knows of a release: its pins, and the files whose code was executed."""
+    folder = os.path.join(site, "sglang", "srt", "layers", "quantization")
+    code = {}
+    for name in PLUGIN_CODE:
+        with open(os.path.join(folder, name + ".py"), "rb") as file:
+            code[name] = hashlib.sha256(file.read()).hexdigest()[:16]
+    with open(PLUGIN, encoding="utf-8") as file:
+        known = json.load(file)
+    known[f"sglang-{version}"] = {"kernel_libraries": {"flashinfer": pins["flashinfer-python"]}, "sglang_kernel": pins["sglang-kernel"], "code": code}
+    with open(PLUGIN, "w", encoding="utf-8") as out:
+        out.write(json.dumps(dict(sorted(known.items(), key=lambda one: tuple(map(int, one[0].partition("-")[2].split("."))))), indent=1) + "\n")
 
 
 def store_choices(files):

@@ -17,15 +17,16 @@ def save(path, tensors):
     """tensors: name -> (type, torch tensor of whole bytes)."""
     import torch
 
-    header, at, parts = {}, 0, []
+    header, at = {}, 0
     for name, (kind, tensor) in tensors.items():
-        raw = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [at, at + len(raw)]}
-        parts.append(raw)
-        at += len(raw)
+        size = tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        at += size
     text = json.dumps(header).encode()
     with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
+        out.write(struct.pack("<Q", len(text)) + text)
+        for _, tensor in tensors.values():
+            out.write(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
 def tensors_of(kind, drawn, layer=0):

@@ -142,6 +142,41 @@ def converted(kind, drawn, sizes, tp=(0, 1), ep=(0, 1)):
     return layer, method, bool(meta)
 
 
+def facts_that_differ(kind, plugin, version, row):
+    """One fact at a time: SGLang's own result, and a warning that names the fact. The faults that were found."""
+    import torch
+    from mxfp4_repack.vllm import sample
+
+    sizes, found = (2, 256, 256), []
+    drawn = sample.as_torch(torch, sample.drawn({"seed": 9, "E": 2, "H": 256, "I": 256, "bias": kind == "oss", "backend": "-"}), "cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        model, blob = write_model(kind, folder, drawn, sizes, version, row)
+        if blob is None:
+            return [model]
+        SERVER.model_path = model
+        plugin.off()
+        wanted = state_of(*converted(kind, drawn, sizes)[:2])
+        for fact, place, name, value in (
+                ("load format", SERVER, "load_format", "dummy"), ("deployment", SERVER, "enable_eplb", True), ("checkpoint", SERVER, "model_path", folder),
+                ("release", sys.modules["sglang"], "__version__", "0.0.1")):
+            former = getattr(place, name)
+            hook = plugin.set(blob, MXFP4_REPACK_VERIFY="none", MXFP4_REPACK_SKIP_RAW="1")
+            setattr(place, name, value)
+            try:
+                layer, method, skipped = converted(kind, drawn, sizes)
+            except Exception as error:
+                found.append(f"{fact}: {type(error).__name__}: {error}")
+                continue
+            finally:
+                setattr(place, name, former)
+            warnings = [text for level, text in LINES.lines if level >= logging.WARNING]
+            if skipped or hook.taken or fact not in " ".join(warnings) or differences(wanted, state_of(layer, method), False):
+                found.append(f"{fact}: skipped {skipped}, taken {hook.taken}, {warnings}, {differences(wanted, state_of(layer, method), False)[:2]}")
+    for line in found:
+        print(json.dumps({"fact": line}))
+    return found
+
+
 def run(version, row, site):
     kind = play(row, version, site)
     import torch
@@ -175,6 +210,7 @@ def run(version, row, site):
                 entries += len(wanted)
                 failed += bool(found)
                 print(json.dumps({"row": row, "sizes": sizes, "mode": mode, "entries": len(wanted), "differences": found}), flush=True)
+    failed += len(facts_that_differ(kind, plugin, version, layouts.ROWS[row]))
     print(json.dumps({"row": row, "version": version, "layers": taken, "entries": entries, "failed": failed}), flush=True)
     return 1 if failed else 0
 

@@ -11,9 +11,13 @@ def tensor_entry(tensor):
 
     if tensor.is_meta:
         return ["without data", str(tensor.dtype), list(tensor.shape)]
-    order = sorted(range(tensor.dim()), key=lambda i: (-tensor.stride(i), i))
-    stored = tensor.detach().permute(order).contiguous() if tensor.dim() else tensor.detach()
-    strides = [None if n == 1 else step for n, step in zip(tensor.shape, tensor.stride())]
+    steps = tensor.stride()
+    order = sorted(range(tensor.dim()), key=lambda i: (-steps[i], i))
+    stored = tensor.detach()
+    if order != list(range(tensor.dim())):
+        stored = stored.permute(order)
+    stored = stored.contiguous()
+    strides = [None if n == 1 else step for n, step in zip(tensor.shape, steps)]
     return [str(tensor.dtype), list(tensor.shape), strides, str(tensor.device),
             hashlib.sha256(stored.cpu().reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()]
 

@@ -22,11 +22,11 @@ def register() -> None:
     """The entry point. Never raises: SGLang would start without a word of it."""
     global _wrapper
     try:
+        engine.use(engine.SGLANG)
         from mxfp4_repack.plugin.settings import Settings
         settings = Settings.from_environment(os.environ)
         if settings is None or _wrapper is not None:
             return
-        engine.use(engine.SGLANG)
         from mxfp4_repack.sglang.wrap import Wrapper
         _wrapper = Wrapper(settings)
         _wrapper.install()

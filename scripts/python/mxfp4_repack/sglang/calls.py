@@ -9,7 +9,7 @@ from mxfp4_repack.plugin.facts import Mismatch
 from mxfp4_repack.plugin.live import Origin
 from mxfp4_repack.plugin.names import ORIGIN
 from mxfp4_repack.sglang.dry_run import kernels_replaced, vectors_on
-from mxfp4_repack.sglang.live import Live, current_origin
+from mxfp4_repack.sglang.live import Live, backend_of, current_origin
 from mxfp4_repack.sglang.names import DEVICE, PARAMETERS, WRAPPERS
 
 
@@ -57,7 +57,7 @@ class MethodCall(Call):
             raise Mismatch("tensors without data", "none", ", ".join(lost))
 
     def _convert_without_data(self, source: Any, tensors: Mapping[str, Any]) -> None:
-        with vectors_on(self.device()), kernels_replaced(self._method):
+        with vectors_on(self.device()), kernels_replaced(self._method, backend_of(self._method)):
             if not build.is_wrapped(source):
                 self({})
                 return

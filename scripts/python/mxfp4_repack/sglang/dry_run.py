@@ -8,6 +8,7 @@ would have made is what a source's tensor must have.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Tuple
@@ -35,11 +36,14 @@ def vectors_on(device: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def kernels_replaced(method: Any) -> Iterator[None]:
-    """Kernels of flashinfer and Marlin give the shapes of their results."""
-    places = [sys.modules.get(name) for name in (
-        type(method).__module__, "flashinfer", "flashinfer.fused_moe", "flashinfer.fp4_quantization",
-        Q + "marlin_utils_fp4")]
+def kernels_replaced(method: Any, backend: str) -> Iterator[None]:
+    """Kernels of flashinfer and Marlin give the shapes of their results. SGLang may import them only when it converts."""
+    names = {"FLASHINFER": ("flashinfer", "flashinfer.fused_moe", "flashinfer.fp4_quantization"),
+             "MARLIN": (Q + "marlin_utils_fp4",)}.get(backend.partition("_")[0], ())
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    places = [sys.modules.get(name) for name in (type(method).__module__, *names)]
     former: List[Tuple[Any, str, Any]] = []
     for place in places:
         for name, shape in _KERNELS.items():

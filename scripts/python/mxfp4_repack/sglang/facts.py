@@ -34,6 +34,8 @@ FACTS = (
     Fact("layout", lambda m, e: "loaded" if m["layout"] == "loaded" else "the backend's",
          lambda v, m: "the backend's"),
     Fact("family", lambda m, e: m["target"]["family"], lambda v, m: v.family),
+    # EPLB and a location of experts that was given change which experts a rank holds, others where they lie.
+    Fact("deployment", lambda m, e: "plain", lambda v, m: v.origin.refusals[0] if v.origin.refusals else "plain"),
     Fact("load format", lambda m, e: OneOf(LOAD_FORMATS), lambda v, m: v.load_format),
     Fact("platform", lambda m, e: m["target"]["platform"], lambda v, m: live_platform()),
     # The blob's architecture is empty if nothing in the layout depends on it.

@@ -58,8 +58,9 @@ class Live(common.Live):
            with_bias: bool) -> "Live":
         """Raises Mismatch for a path that the plug-in does not know. with_bias: as create_weights() is called."""
         bias = "bfloat16" if with_bias else None
-        return cls(layer, method=method, family=_family(method, layer), backend=backend_of(method), shapes=shapes,
-                   biases={"w13_bias": bias, "w2_bias": bias}, fingerprint=code_of(method), origin=origin)
+        backend = backend_of(method)
+        return cls(layer, method=method, family=_family(method, layer), backend=backend, shapes=shapes,
+                   biases={"w13_bias": bias, "w2_bias": bias}, fingerprint=code_of(method, backend), origin=origin)
 
     def makes(self, manifest: Mapping[str, Any]) -> bool:
         running = running_revision()
@@ -69,8 +70,8 @@ class Live(common.Live):
         # triton_kernels comes with sglang-kernel, has no version of its own, and stores values by its own rules.
         if self.backend == "TRITON" and kernel_version() != known.get("sglang_kernel"):
             return False
-        module = type(self._method).__module__.rpartition(".")[2]
-        return bool(known.get("code", {}).get(module) == self.fingerprint)
+        return bool(self.fingerprint) and self.fingerprint == "-".join(
+            known.get("code", {}).get(name, "") for name in code_files(self._method, self.backend))
 
     def check_backend(self) -> None:
         if self.backend not in BACKENDS:
@@ -104,7 +105,7 @@ class Live(common.Live):
 
     @property
     def experts(self) -> List[int]:
-        """Global numbers of the experts here: contiguous, unless EPLB moves them, which is refused."""
+        """Global numbers of the experts here: contiguous. Other placements are refused as deployments."""
         first = int(self.layer.moe_ep_rank) * int(self.layer.num_local_experts)
         return list(range(first, first + int(self.layer.num_local_experts)))
 
@@ -136,13 +137,23 @@ def kernel_version() -> Optional[str]:
         return None
 
 
-def code_of(method: Any) -> str:
-    """The fingerprint of the file of the method's class; empty if it cannot be read."""
-    try:
-        with open(str(sys.modules[type(method).__module__].__file__), "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()[:16]
-    except (KeyError, OSError):
-        return ""
+def code_files(method: Any, backend: str) -> List[str]:
+    """The modules whose code converts, beside the method class's."""
+    module = type(method).__module__.rpartition(".")[2]
+    return [module, "marlin_utils_fp4"] if backend == "MARLIN" else [module]
+
+
+def code_of(method: Any, backend: str) -> str:
+    """The fingerprints of those files; empty if one cannot be read."""
+    folder = os.path.dirname(str(getattr(sys.modules[type(method).__module__], "__file__", "")))
+    made = []
+    for name in code_files(method, backend):
+        try:
+            with open(os.path.join(folder, name + ".py"), "rb") as file:
+                made.append(hashlib.sha256(file.read()).hexdigest()[:16])
+        except OSError:
+            return ""
+    return "-".join(made)
 
 
 def _family(method: Any, layer: Any) -> str:

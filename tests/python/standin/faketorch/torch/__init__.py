@@ -5,6 +5,7 @@ lack. A tensor is a numpy array and a type; types that numpy lacks are unsigned 
 width. Tensors of the device "meta" have a shape and one element for all.
 """
 import builtins
+import functools
 
 import numpy as np
 
@@ -200,14 +201,47 @@ def _shape(sizes):
     return tuple(sizes[0]) if sizes and isinstance(sizes[0], (tuple, list)) else sizes
 
 
+_modes = []  # of torch.overrides, the innermost last
+
+
+def _seen_by_modes(function):
+    """A function that makes tensors, called through the modes that are entered."""
+    @functools.wraps(function)
+    def maker(*args, **kwargs):
+        if not _modes:
+            return function(*args, **kwargs)
+        mode = _modes.pop()
+        try:
+            return mode.__torch_function__(maker, (), args, kwargs)
+        finally:
+            _modes.append(mode)
+    return maker
+
+
+@_seen_by_modes
 def empty(*sizes, dtype=float32, device=None, pin_memory=False):
     return _make(0xA5 if dtype is uint8 else 0, _shape(sizes), dtype, device)
 
 
+@_seen_by_modes
 def zeros(*sizes, dtype=float32, device=None):
     return _make(0, _shape(sizes), dtype, device)
 
 
+@_seen_by_modes
+def full(shape, value, dtype=float32, device=None):
+    return _make(value, shape, dtype, device)
+
+
+@_seen_by_modes
+def tensor(values, dtype=float32, device=None):
+    made = _make(0, (len(values),), dtype, device)
+    if not made.is_meta:
+        made._array[...] = values
+    return made
+
+
+@_seen_by_modes
 def ones(*sizes, dtype=float32, device=None):
     return _make(1, _shape(sizes), dtype, device)
 
