@@ -190,9 +190,11 @@ def play(arguments, kind, row, folder, environment):
         if not hasattr(info, name):
             print(f"this Triton has no {name}: stood in for", file=sys.stderr)
             setattr(info, name, lambda *a: False)
+    target = getattr(info, "current_target", None)
     layouts.play(row, str(arguments.kit), str(arguments.kit), known["flashinfer-python"], "")
     if not arguments.cpu:
         torch.Tensor.cuda, torch.cuda.empty_cache, torch.cuda.get_device_capability, torch.cuda.get_device_properties = kept
+        info.current_target = target
     importlib.import_module("sglang.srt.utils")
     sys.modules["sglang"].__version__ = known["sglang"]
     server = types.SimpleNamespace(model_path=str(folder / "model"), load_format="auto", revision=None, download_dir=None, flashinfer_mxfp4_moe_precision="default")

@@ -18,7 +18,7 @@ from hook_env import STANDIN, Messages, need_program
 
 sys.path.insert(0, os.path.join(hook_env.HERE, "sglang"))
 import torch
-from checkpoints import tensors_of, write_model
+from checkpoints import write_model
 from mxfp4_repack.vllm import sample
 from state import differences, state_of
 

@@ -79,7 +79,7 @@ class SkippedLayers:
             raise Mismatch("deployment", "converted experts only", live.origin.refusals[0])
         blob, entry = self._hook.sources.agree(live)
         if self._hook.sources.verify_mode(live, blob) != "none":
-            raise Mismatch("verification", f"{engine.name()}'s own result is needed to compare with: its converters are "
-                                           "not known to make these bytes, or a comparison was asked for")
+            raise Mismatch("verification", f"{engine.name()}'s own result is needed to compare with: its converters "
+                                           "are not known to make these bytes, or a comparison was asked for")
         with blob.layer(entry["prefix"]):  # raises unless its file is there and whole
             return str(entry["prefix"])

@@ -37,7 +37,7 @@ def vectors_on(device: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def kernels_replaced(method: Any, backend: str) -> Iterator[None]:
-    """Kernels of flashinfer and Marlin give the shapes of their results. SGLang may import them only when it converts."""
+    """Kernels of flashinfer and Marlin give the shapes of their results; SGLang imports them when it converts."""
     names = {"FLASHINFER": ("flashinfer", "flashinfer.fused_moe", "flashinfer.fp4_quantization"),
              "MARLIN": (Q + "marlin_utils_fp4",)}.get(backend.partition("_")[0], ())
     for name in names:

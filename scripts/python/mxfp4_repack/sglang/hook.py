@@ -7,7 +7,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from mxfp4_repack.plugin import hook as common
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.live import Origin
-from mxfp4_repack.plugin.names import BLOCK
+from mxfp4_repack.plugin.names import BLOCK, CONVERTED
 from mxfp4_repack.sglang.calls import MethodCall
 from mxfp4_repack.sglang.dry_run import vectors_on
 from mxfp4_repack.sglang.live import Live, current_origin
@@ -56,7 +56,8 @@ class Hook(common.Hook):
             try:
                 call = MethodCall(original, method, layer)
             except Exception as error:  # another class than the known one, or a reload
-                self.leave(getattr(layer, "layer_name", "a layer"), "SGLang converts it", f"unknown parameters: {error}")
+                name = getattr(layer, "layer_name", "a layer")
+                self.leave(name, "SGLang converts it", f"unknown parameters: {error}", hasattr(layer, CONVERTED))
                 return original(method, layer)
             result = self.answer(call)
         self.done(call.name)

@@ -9,7 +9,7 @@ import contextlib
 import inspect
 import os
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from mxfp4_repack.plugin.build import LayoutWitness, check_plain, convert_layout_replaced, differences, is_wrapped
 from mxfp4_repack.plugin.calls import Call as Base, replace_parameter
