@@ -37,19 +37,28 @@ std::string group_refusal(const Json& group, const std::string& where) {
     return refused_value(at, "symmetric", member_of(weights, "symmetric"), "true");
   }
   const Json& scale = member_of(weights, "scale_dtype");
-  if (!scale.is_null() && !is_the_text(scale, "torch.uint8")) {
+  if (!scale.is_null() && !is_the_text(scale, "torch.uint8") && !is_the_text(scale, "uint8")) {
     return refused_value(at, "scale_dtype", scale, "torch.uint8");
   }
   return {};
 }
 
-bool targets_experts(const Json& group) {
+// Whether a group's targets have one of these words.
+bool targets_have(const Json& group, std::initializer_list<std::string_view> words) {
   const Json& targets = member_of(group, "targets");
   if (!targets.is_array()) return false;
-  return std::any_of(targets.begin(), targets.end(), [](const Json& target) {
-    return target.is_string() &&
-           target.get_ref<const std::string&>().find("expert") != std::string::npos;
+  return std::any_of(targets.begin(), targets.end(), [&](const Json& target) {
+    return target.is_string() && std::ranges::any_of(words, [&](std::string_view word) {
+             return target.get_ref<const std::string&>().find(word) != std::string::npos;
+           });
   });
+}
+
+bool targets_experts(const Json& group) { return targets_have(group, {"expert"}); }
+
+// Blocks whose experts a pattern does not name: "re:.*ffn.*(gate|up|down)_proj$".
+bool may_hold_experts(const Json& group) {
+  return targets_have(group, {"expert", "ffn", "mlp", "moe", "Linear"});
 }
 
 bool is_true(const Json& object, std::string_view key, bool otherwise) {
@@ -78,7 +87,7 @@ std::string group_activation(const Json& group, const std::string& where) {
   }
   if (grouped != (strategy == "group" || strategy == "tensor_group")) {
     throw Error::input(refused_value(at, "group_size", size,
-                                     grouped ? "none for strategy " + strategy : "a size above 0"));
+                                   grouped ? "none for strategy " + strategy : "a size above 0"));
   }
   const Json& bits = member_of(inputs, "num_bits");
   const bool fp8 = lower_text_of(inputs, "type", "int") == "float" && (bits.is_null() || bits == 8);
@@ -120,6 +129,7 @@ void read_compressed_tensors(const QuantizationJson& text, Quantization& method)
   const Json& format = member_of(*text.quantization, "format");
   if (format.is_string()) method.format = format.get<std::string>();
   std::string first_refusal;
+  bool of_experts = false;            // the refusal is that of modules among which experts may be
   std::set<std::string> activations;  // of the groups whose targets name experts
   std::set<std::string> of_others;
   std::vector<ModuleQuantization> classes;
@@ -127,7 +137,10 @@ void read_compressed_tensors(const QuantizationJson& text, Quantization& method)
     const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
     if (!group.is_object()) throw Error::input(refused_value(where, "", group, "an object"));
     const std::string refusal = group_refusal(group, where);
-    if (first_refusal.empty()) first_refusal = refusal;
+    if (!refusal.empty() && (first_refusal.empty() || (!of_experts && may_hold_experts(group)))) {
+      first_refusal = refusal;
+      of_experts = may_hold_experts(group);
+    }
     ModuleQuantization rule;
     rule.refusal = refusal;
     if (refusal.empty()) {

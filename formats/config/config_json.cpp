@@ -163,9 +163,31 @@ std::vector<int64_t> limited_layers(const Fields& fields) {
   return layers;
 }
 
+// The layers whose entry in mlp_layer_types is another than "dense": "sparse", "moe" or "hash_moe".
+std::optional<std::vector<int64_t>> typed_moe_layers(const Fields& fields) {
+  const Json* types = fields.find("mlp_layer_types");
+  if (types == nullptr || !types->is_array()) return std::nullopt;
+  std::vector<int64_t> layers;
+  const auto count = static_cast<int64_t>(types->size());
+  const int64_t end = std::min(count, fields.size("num_hidden_layers").value_or(count));
+  for (int64_t i = 0; i < end; ++i) {
+    if ((*types)[static_cast<size_t>(i)] != "dense") layers.push_back(i);
+  }
+  return layers;
+}
+
+// DeepSeek-V4's layers whose router looks up the token: their number, or one by one.
+std::optional<int64_t> hash_layers(const Fields& fields) {
+  const Json* types = fields.find("mlp_layer_types");
+  if (auto number = fields.size("num_hash_layers")) return number;
+  if (types == nullptr || !types->is_array()) return std::nullopt;
+  return std::count(types->begin(), types->end(), "hash_moe");
+}
+
 // The layers of a list, of its text "3,4,5", of a flag for each layer, or of a pattern whose letter E is a
 // layer of experts.
 std::optional<std::vector<int64_t>> stated_moe_layers(const Fields& fields) {
+  if (auto typed = typed_moe_layers(fields)) return typed;
   std::vector<int64_t> layers;
   if (const Json* list = fields.find("moe_layers"); list != nullptr && list->is_array()) {
     for (const Json& layer : *list) layers.push_back(Fields::to_size(layer, "moe_layers"));
@@ -265,7 +287,7 @@ void read_fields(const Fields& fields, ModelConfig& config) {
   config.num_experts_per_tok = first_size(fields, kTopK, ignored);
   config.num_shared_experts = shared_experts(fields);
   config.n_group = fields.size("n_group");
-  config.num_hash_layers = fields.size("num_hash_layers");
+  config.num_hash_layers = hash_layers(fields);
   config.norm_topk_prob = fields.truth("norm_topk_prob");
   config.use_grouped_topk = fields.truth("use_grouped_topk");
   config.num_expert_group = fields.size("num_expert_group");

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "formats/config/quantization_members.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -60,24 +61,22 @@ void add_extra_config(const Json& modules, Exclusions& out) {
   }
 }
 
-const Json& list_of(const Json& quantization, const char* key) {
-  static const Json kNull;
-  const auto found = quantization.find(key);
-  return found == quantization.end() ? kNull : *found;
-}
-
 }  // namespace
 
 Exclusions read_exclusions(const Json& quantization) {
   Exclusions out;
-  const Json& method = list_of(quantization, "quant_method");
+  const Json& method = member_of(quantization, "quant_method");
   if (method == "quark") {
-    add_list(list_of(quantization, "exclude"), false, out);
+    add_list(member_of(quantization, "exclude"), false, out);
   } else if (method == "compressed-tensors" || quantization.contains("config_groups")) {
     out.of_linears = true;
-    add_list(list_of(quantization, "ignore"), true, out);
+    add_list(member_of(quantization, "ignore"), true, out);
   } else if (method == "auto-round" || method == "inc") {
-    add_extra_config(list_of(quantization, "extra_config"), out);
+    add_extra_config(member_of(quantization, "extra_config"), out);
+  } else if (member_of(quantization, "store_dtype") == "mxfp4") {
+    const Json& ignored = member_of(quantization, "ignored_layers");
+    const bool named = ignored.is_array() && !ignored.empty();
+    add_list(named ? ignored : member_of(quantization, "modules_to_not_convert"), false, out);
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// Members of a quantization's JSON object, and the messages about them: private to quantization_rules,
-// quark_rules and compressed_tensors_rules.
+// Members of a quantization's JSON object, and the messages about them: private to the readers of
+// quantization configs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -38,5 +38,8 @@ inline constexpr std::string_view kOnlyMxfp4 = "this program repacks MXFP4 exper
 // The methods that have a file each. They throw Error::input.
 void read_quark(const QuantizationJson& text, Quantization& method);
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method);
+// Adds a rule for each entry of extra_config that may speak of routed experts, and one for all modules.
+// Source: vLLM 0.33.0, quantization/inc/inc.py and config_parser.py.
+void read_auto_round(const QuantizationJson& text, Quantization& method);
 
 }  // namespace mxfp4

@@ -17,23 +17,42 @@ using Json = nlohmann::ordered_json;
 
 // ---- DeepSeek-V4's block FP8, whose experts are FP4 ----
 
-// Ling 3: FP8 for all but the routed experts. Other models do not ask for this key.
+constexpr std::string_view kRoutedMethod = "routed_experts_quant_method";
+constexpr std::string_view kStoreDtype = "store_dtype";
+
+// The model class decides: other models that say bailing_hybrid do not ask for Ling 3's key.
+bool is_ling_3(const QuantizationJson& text) {
+  if (text.model == nullptr) return false;
+  if (text.model_type.starts_with("bailing_moe_v3")) return true;
+  const Json& names = member_of(*text.model, "architectures");
+  return names.is_array() && std::any_of(names.begin(), names.end(), [](const Json& name) {
+           return name.is_string() &&
+                  name.get_ref<const std::string&>().starts_with("BailingMoeV3");
+         });
+}
+
+// FP8 for all but the routed experts: Ling 3's own key, or the one that the engine's common FP8
+// config reads for every model. DeepSeek's own config does not ask for it.
 bool reads_routed_experts(const QuantizationJson& text, Quantization& method) {
-  if (text.model == nullptr || text.model_type != "bailing_moe_v3") return false;
-  const Json& routed = member_of(*text.quantization, "routed_experts_quant_method");
-  if (routed.is_null()) return false;
-  if (!is_the_text(routed, "mxfp4")) {
-    throw Error::input(refused_value(text.where, "routed_experts_quant_method", routed, "mxfp4"));
+  if (is_ling_3(text)) {
+    const Json& routed = member_of(*text.quantization, kRoutedMethod);
+    if (is_the_text(routed, "mxfp4")) method.routed_experts = kRoutedMethod;
+    if (!routed.is_null() && method.routed_experts.empty()) {
+      throw Error::input(refused_value(text.where, kRoutedMethod, routed, "mxfp4"));
+    }
   }
-  method.routed_experts = "mxfp4";
-  return true;
+  if (method.routed_experts.empty() && method.name == "fp8" &&
+      is_the_text(member_of(*text.quantization, kStoreDtype), "mxfp4")) {
+    method.routed_experts = kStoreDtype;
+  }
+  return !method.routed_experts.empty();
 }
 
 void read_fp8(const QuantizationJson& text, Quantization& method) {
-  if (reads_routed_experts(text, method)) return;
   constexpr std::array<std::string_view, 4> kTypes = {"deepseek_v4", "deepseek_v4_text",
                                                       "deepseek_v41", "deepseek_v41_text"};
   if (text.model != nullptr && std::ranges::find(kTypes, text.model_type) == kTypes.end()) {
+    if (reads_routed_experts(text, method)) return;
     throw Error::input(
         fmt::format("{}.quant_method: {}: a model of type {} is quantized as FP8; {}", text.where,
                     method.name, shown(text.model_type), kOnlyMxfp4));
@@ -54,29 +73,6 @@ void read_fp8(const QuantizationJson& text, Quantization& method) {
                                    said_value(algorithm), kOnlyMxfp4));
   }
   method.expert_dtype = "fp4";
-}
-
-// ---- AutoRound (INC) ----
-
-void read_auto_round(const QuantizationJson& text, Quantization&) {
-  const Json& root = *text.quantization;
-  const Json& type = member_of(root, "data_type");
-  if (!type.is_string() || type.get_ref<const std::string&>().find("mx_fp") == std::string::npos) {
-    throw Error::input(
-        refused_value(text.where, "data_type", type, "mx_fp: other weights are not MXFP4"));
-  }
-  if (member_of(root, "bits") != 4) {
-    throw Error::input(refused_value(text.where, "bits", member_of(root, "bits"), "4"));
-  }
-  if (member_of(root, "group_size") != 32) {
-    throw Error::input(
-        refused_value(text.where, "group_size", member_of(root, "group_size"), "32"));
-  }
-  const Json& packing = member_of(root, "packing_format");
-  if (!is_the_text(packing, "auto_round:llm_compressor")) {
-    throw Error::input(
-        refused_value(text.where, "packing_format", packing, "auto_round:llm_compressor"));
-  }
 }
 
 // ---- Other quantizations, by their usual names ----
@@ -122,7 +118,18 @@ bool is_mlx(const QuantizationJson& text) {
   return own.is_object() && own.contains("bits") && own.contains("group_size");
 }
 
+// W4A8_MXFP4_FP8 and the like: ModelOpt's readers in both engines list their algorithms, and MXFP4 is
+// none of them (vLLM 0.33.0, quantization/modelopt.py, QUANT_ALGOS; SGLang 0.5.23, modelopt_quant.py).
+void refuse_modelopt_mxfp4(const QuantizationJson& text) {
+  if (!lower_text_of(*text.quantization, "quant_method", "").starts_with("modelopt")) return;
+  if (lower_text_of(*text.quantization, "quant_algo", "").find("mxfp4") == std::string::npos) return;
+  throw Error::input(fmt::format(
+      "{}.quant_algo: {}: MXFP4 as ModelOpt exports it, which neither vLLM nor SGLang loads",
+      text.where, said_value(member_of(*text.quantization, "quant_algo"))));
+}
+
 void refuse_other_quantization(const QuantizationJson& text) {
+  refuse_modelopt_mxfp4(text);
   for (const OtherQuantization& other : kOtherQuantizations) {
     const Json& value = member_of(*text.quantization, other.key);
     if (!value.is_string()) continue;

@@ -11,8 +11,8 @@ namespace mxfp4 {
 
 // How the pattern of a rule is read. kGlob: Quark's, a glob on the module path; without a star, a
 // part of the path. kName: the whole name of one linear layer. kRegex: a regular expression that
-// matches the beginning of that name. kAny: every module.
-enum class PatternKind : uint8_t { kGlob, kName, kRegex, kAny };
+// matches the beginning of that name. kSearch: one that occurs in the module path. kAny: every module.
+enum class PatternKind : uint8_t { kGlob, kName, kRegex, kSearch, kAny };
 
 // How the modules that match a pattern are quantized. `refusal` says why that is not MXFP4 as the
 // reference supports it; it matters only where experts match the pattern.
@@ -44,7 +44,7 @@ struct Quantization {
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
   // Quark: some specification of a tensor is a list of one, which not every release reads.
   bool single_lists = false;
-  // The routed experts' own method, where they have another one: "mxfp4" in Ling.
+  // The key that makes an FP8 model's routed experts MXFP4: Ling's or MiMo-V2.6's; empty: none does.
   std::string routed_experts{};
   Exclusions excluded{};
 };

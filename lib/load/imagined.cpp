@@ -45,6 +45,7 @@ std::string_view block_of(const ModelConfig& config) {
   const auto named = [&](std::string_view name) { return config.model_type.starts_with(name); };
   if (std::ranges::any_of(kSparse, named)) return "block_sparse_moe";
   if (named("llama4") || named("jamba")) return "feed_forward";
+  if (named("deepseek_v4")) return "ffn";
   return named("gemma4") ? "moe" : "mlp";
 }
 

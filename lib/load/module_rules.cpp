@@ -29,12 +29,30 @@ size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
   return std::string_view::npos;
 }
 
+bool matches_regex(const std::string& pattern, const std::string& name,
+                   std::regex_constants::match_flag_type how) {
+  constexpr size_t kLongest = 512;  // the matcher recurses over the pattern
+  if (pattern.size() > kLongest || name.size() > kLongest) return false;
+  if (pattern.find('{') != std::string::npos) return false;
+  auto flags = std::regex::ECMAScript;
+#ifdef __GLIBCXX__
+  flags |= std::regex_constants::__polynomial;
+#endif
+  try {
+    return std::regex_search(name, std::regex(pattern, flags), how);
+  } catch (const std::regex_error&) {
+    return false;
+  }
+}
+
 bool matches(const ModuleQuantization& rule, std::string_view module, const std::string& linear) {
   switch (rule.kind) {
     case PatternKind::kName:
       return rule.pattern == linear;
     case PatternKind::kRegex:
       return regex_match_start(rule.pattern, linear);
+    case PatternKind::kSearch:
+      return regex_found(rule.pattern, std::string(module));
     case PatternKind::kAny:
       return true;
     case PatternKind::kGlob:
@@ -66,19 +84,11 @@ bool is_excluded(const Quantization& quantization, int64_t layer, std::string_vi
 }
 
 bool regex_match_start(const std::string& pattern, const std::string& name) {
-  constexpr size_t kLongest = 512;  // the matcher recurses over the pattern
-  if (pattern.size() > kLongest || name.size() > kLongest) return false;
-  if (pattern.find('{') != std::string::npos) return false;
-  auto flags = std::regex::ECMAScript;
-#ifdef __GLIBCXX__
-  flags |= std::regex_constants::__polynomial;
-#endif
-  try {
-    return std::regex_search(name, std::regex(pattern, flags),
-                             std::regex_constants::match_continuous);
-  } catch (const std::regex_error&) {
-    return false;
-  }
+  return matches_regex(pattern, name, std::regex_constants::match_continuous);
+}
+
+bool regex_found(const std::string& pattern, const std::string& name) {
+  return matches_regex(pattern, name, std::regex_constants::match_default);
 }
 
 bool glob_match(std::string_view pattern, std::string_view name) {

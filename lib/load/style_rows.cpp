@@ -169,11 +169,27 @@ constexpr StyleRow mxfp4_in_fp8_row() {
   return row;
 }
 
+// MiMo-V2.6 (vLLM 0.33.0, quantization/fp8.py, Fp8Config.get_quant_method): such experts under the
+// MXFP4 method's own names.
+constexpr StyleRow stored_as_mxfp4_row() {
+  StyleRow row = mxfp4_in_fp8_row();
+  row.suffixes = {".weight", ".weight_scale", "", ""};
+  return row;
+}
+
 // Not constexpr: Clang 14 copies no empty std::optional in a constant expression.
 const std::array kRows = {
-    kGptOssRow,          original_row(),     deepseek_v4_row(), quark_per_expert_row(),
-    quark_stacked_row(), inkling_row(),      kQuarkRow,         compressed_tensors_row(),
-    mxfp4_row(),         mxfp4_in_fp8_row(),
+    kGptOssRow,
+    original_row(),
+    deepseek_v4_row(),
+    quark_per_expert_row(),
+    quark_stacked_row(),
+    inkling_row(),
+    kQuarkRow,
+    compressed_tensors_row(),
+    mxfp4_row(),
+    mxfp4_in_fp8_row(),
+    stored_as_mxfp4_row(),
 };
 
 // The number after the first "layers", "block" or "mtp" of a module path, and whether the path is
@@ -220,8 +236,11 @@ std::string engine_path(Style style, int64_t layer) {
 
 bool row_allowed(const StyleRow& row, const ModelConfig& config) {
   const bool told = !config.quantization_only;  // else the names decide
-  const bool mixed = config.quantization && config.quantization->routed_experts == "mxfp4";
-  if ((row.model == ModelRule::kMxfp4InFp8) != mixed) return false;
+  const std::string key = config.quantization ? config.quantization->routed_experts : std::string();
+  if ((row.model == ModelRule::kMxfp4InFp8) != !key.empty()) return false;
+  // Ling 3's scales have the name of FP8's.
+  const bool inverse = row.suffixes[static_cast<size_t>(Field::kScales)].ends_with("_inv");
+  if (!key.empty() && inverse != (key == "routed_experts_quant_method")) return false;
   if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
   if (row.model == ModelRule::kInkling && !is_inkling(config)) return false;
   const bool own = is_gpt_oss(config) || is_inkling(config);

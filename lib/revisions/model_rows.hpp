@@ -10,5 +10,7 @@ namespace mxfp4 {
 void cut_kimi_k3(RuleSet& rules);
 void serve_deepseek_v41(RuleSet& rules);
 void serve_ling_3(RuleSet& rules);
+// FP8 models that store their routed experts as MXFP4: MiMo-V2.6.
+void serve_stored_mxfp4(RuleSet& rules);
 
 }  // namespace mxfp4

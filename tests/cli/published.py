@@ -246,4 +246,5 @@ def main():
         print("ok", check.__name__)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -42,6 +42,21 @@ class Names(unittest.TestCase):
         self.assertEqual(self.find("model.layers.3.ffn.experts", *layers), layers[0][0])
         self.assertEqual(self.find("model.layers.61.ffn.experts", *layers), layers[1][0])
 
+    def test_inkling(self):
+        layers = [("model.llm.layers.%d.mlp.experts" % i, "") for i in (2, 12)]
+        self.assertEqual(self.find("model.layers.2.mlp.experts.routed_experts", *layers), layers[0][0])
+        self.assertEqual(self.find("language_model.model.layers.12.mlp.experts", *layers), layers[1][0])
+
+    def test_raw_names(self):
+        """What is left out of a covered layer's load: codes and scales under each model's names, nothing else."""
+        for name in ("0.gate_proj.weight", "3.up_proj.weight_scale", "12.down_proj.weight_scale_inv", "0.w1.scale",
+                     "0.w3.weight_packed", "gate_up_proj_blocks", "down_proj_scales", "w13_weight",
+                     "w2_weight_scale"):
+            self.assertTrue(self.checkpoint.is_raw_name(name), name)
+        for name in ("w13_weight.original_shape", "w13_weight.input_amax", "0.w1.input_scale", "gate.weight",
+                     "w13_weight_scale_2", "0.gate_proj.weight_scale_2"):
+            self.assertFalse(self.checkpoint.is_raw_name(name), name)
+
     def test_two_towers(self):
         layers = [("a.layers.0.mlp.experts", ""), ("b.layers.0.mlp.experts", "")]
         self.assertEqual(self.find("c.layers.0.mlp.experts", *layers), "layer")

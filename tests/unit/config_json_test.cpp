@@ -139,6 +139,17 @@ TEST(ModelConfig, RefusesOtherMethodsByName) {
   expect_refusal(config, "quantization_config.quant_method: null");
 }
 
+TEST(ModelConfig, LayersAreTypedOneByOne) {
+  json config = quark();
+  config["num_hidden_layers"] = 4;
+  config["mlp_layer_types"] = {"dense", "hash_moe", "dense", "moe", "sparse"};
+  const ModelConfig parsed = parse_model_config(config.dump(), "c.json");
+  EXPECT_EQ(parsed.moe_layers, (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(parsed.num_hash_layers, 1);
+  config["num_hash_layers"] = 3;
+  EXPECT_EQ(parse_model_config(config.dump(), "c.json").num_hash_layers, 3);
+}
+
 TEST(ModelConfig, AutoRoundIsMxfp4WhereItSaysSo) {
   json config = model();
   json& quant = config["quantization_config"];

@@ -7,6 +7,7 @@
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/method_choices.hpp"
+#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -201,6 +202,7 @@ const Release kRelease0240 = {
           change_classes_0_24(rules);
           select_without_variables(rules);
           serve_checkpoints_0_24(rules);
+          serve_stored_mxfp4(rules);
           change_notes(rules);
           change_layouts_0_24(rules);
           change_defects(rules);

@@ -26,7 +26,7 @@ CallerRow bailing_caller(const RuleSet& rules) {
   CallerRow row = *like;
   row.text = "quant_method fp8, routed_experts_quant_method mxfp4";
   row.holds = [](const ModelConfig& c) {
-    return c.quantization && c.quantization->routed_experts == "mxfp4";
+    return c.quantization && c.quantization->routed_experts == "routed_experts_quant_method";
   };
   row.selector = Selector::kGptOss;
   // The override of Bailing V3 does not look at SGLANG_DSV4_FP4_DEQUANT.
@@ -38,6 +38,25 @@ CallerRow bailing_caller(const RuleSet& rules) {
   for (DirectRow& direct : sglang::fp4_experts_classes(by_default)) {
     row.direct.push_back(std::move(direct));
   }
+  return row;
+}
+
+// srt/configs/model_config.py: the same key as vLLM's, for this model only. Not executed.
+CallerRow mimo_caller(const RuleSet& rules) {
+  CallerRow row = bailing_caller(rules);
+  row.text = "quant_method fp8, store_dtype mxfp4, model_type mimo_v2";
+  row.holds = [](const ModelConfig& c) {
+    return c.quantization && c.quantization->routed_experts == "store_dtype" &&
+           c.model_type.starts_with("mimo_v2");
+  };
+  row.direct = {
+      {.when = always(),
+       .backend = {},
+       .experts_class = "Fp8MoEMethod",
+       .note = "",
+       .refusal = {"",
+                   "SGLang's preparation of MiMo-V2's MXFP4 experts was not executed, and "
+                   "no layout is known for it"}}};
   return row;
 }
 
@@ -57,6 +76,7 @@ const Release kSglang0523 = {
     .apply =
         [](RuleSet& rules) {
           edit::add_before(rules.callers, sglang::kFp4ExpertsText, bailing_caller(rules));
+          edit::add_before(rules.callers, sglang::kFp4ExpertsText, mimo_caller(rules));
           for (const std::string_view name : {"lora_cutedsl", "lora_triton", "lora_marlin"}) {
             edit::add(rules.option_names, name);
           }

@@ -72,7 +72,7 @@ def lacks_raw_experts(directory: Optional[str]) -> bool:
 
 # Names below a layer's prefix: of one expert, of all experts together, and as engines load them.
 _RAW_NAME = re.compile(
-    r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale|bias)"
+    r"\d+\.(w1|w2|w3|gate_proj|up_proj|down_proj)\.(weight|weight_packed|scale|weight_scale(_inv)?|bias)"
     r"|(gate_up_proj|down_proj)(_blocks|_scales|_bias|\.weight|\.weight_scale|\.bias)"
     r"|(w13|w2)_(weight|weight_scale|bias)")
 

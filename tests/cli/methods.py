@@ -1,0 +1,169 @@
+"""Checkpoints whose experts the engine serves by a method of another name than their quantization's. Sizes,
+layers and machines are drawn. methods.py PROGRAM, in an empty directory."""
+import os
+
+import layer_files
+import models
+import published
+from models import compressed_tensors, convert, draw, experts, explain, group, other_experts, qwen3, refused, run, save
+
+ROCM = ("--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1")
+
+
+def layers_of(folder):
+    """The tensors of every layer file, by file and name."""
+    out = {}
+    for place, _, files in os.walk(folder):
+        for name in sorted(files):
+            if name.endswith(".safetensors"):
+                for key, array in layer_files.read(os.path.join(place, name))[0].items():
+                    out[os.path.relpath(place, folder), name, key] = (array.dtype, array.shape, array.tobytes())
+    return out
+
+
+def made(release, source, *flags):
+    """The layer files that a release is given, and the layout."""
+    done = run("convert", source, "-o", "out", "--force", "--compress", "none", "--revision", release, *flags)
+    assert done.returncode == 0, done.stderr
+    done = run("explain", source, "--revision", release, *flags)
+    assert done.returncode == 0, done.stderr
+    return layers_of("out"), done.stdout.split("layout ")[1].split(":")[0]
+
+
+def dense_layers(layers):
+    """A tensor of each of these layers, which have no experts."""
+    return {f"model.layers.{layer}.mlp.gate_proj.weight": models.numbers("BF16", 8, 8) for layer in layers}
+
+
+# ---- FP8 models with MXFP4 experts
+
+def fp8(**more):
+    return {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128], **more}
+
+
+def stored_as_mxfp4():
+    """store_dtype: experts of any FP8 model, from 0.24.0 on, with the bytes of the same experts in an mxfp4 checkpoint."""
+    count, hidden, inter, layers = draw(2, 4, 6), draw(256, 512), draw(256, 384, 512), 4
+    first = draw(0, 1, 2)
+    sizes = {"first_k_dense_replace": first} if draw(True, False) else {"moe_layer_freq": [0] * first + [1] * (layers - first)}
+    tensors = dense_layers(range(first))
+    for layer in range(first, layers):
+        tensors.update(experts(f"model.layers.{layer}.mlp.experts", count, hidden, inter))
+    stored = {**qwen3(fp8(store_dtype="mxfp4", mxfp4_block_size=32, ignored_layers=["model.layers.0.self_attn.o_proj"]), layers, count, hidden, inter),
+              **sizes, "model_type": draw("mimo_v2", "qwen3_moe", "glm4_moe")}
+    save("stored", stored, tensors)
+    save("plain", {**stored, "quantization_config": {"quant_method": "mxfp4"}}, tensors)
+    published.same_from_the_config("stored", "--arch", "sm90")
+    for flags in (("--arch", "sm90"), ("--arch", "sm100"), ROCM, ("--arch", "sm120", "--tp-size", "2")):
+        assert made("0.33.0", "stored", *flags) == made("0.33.0", "plain", *flags), flags
+        assert explain("stored", *flags)["method"] == "Mxfp4MoEMethod"
+    for release, code in (("0.24.0", 0), ("0.23.0", 4)):
+        done = run("explain", "stored", "--arch", "sm90", "--revision", release)
+        assert done.returncode == code, (release, done.returncode, done.stderr)
+    out = draw(*range(first, layers))
+    module = f"model.layers.{out}.mlp.experts"
+    for name in [name for name in tensors if name.startswith(module)]:
+        del tensors[name]
+    tensors.update(other_experts(module, count, hidden, inter, "BF16"))
+    for key in ("ignored_layers", "modules_to_not_convert"):
+        stored["quantization_config"] = fp8(store_dtype="mxfp4", **{key: [draw(module, module + ".0.gate_proj"), "lm_head"]})
+        (manifest,), said = convert(save("stored", stored, tensors), "--arch", draw("sm90", "sm120"))
+        assert [layer["index"] for layer in manifest["layers"]] == [layer for layer in range(first, layers) if layer != out], (key, said)
+        published.same_from_the_config("stored", "--arch", "sm90")
+    stored["quantization_config"] = fp8(store_dtype=draw("fp8", "nvfp4"))
+    refused("is quantized as FP8", save("other", stored, tensors))
+
+
+def ling():
+    """Ling 3 is known by its class: published configs share their model_type with other models."""
+    tensors = experts("model.layers.1.mlp.experts", 4, 256, 256, scale=".weight_scale_inv")
+    config = {**qwen3(fp8(routed_experts_quant_method="mxfp4"), 2, 4, 256, 256), "first_k_dense_replace": 1, "model_type": "bailing_hybrid",
+              "architectures": ["BailingMoeV3ForCausalLM"]}
+    save("ling", config, tensors)
+    assert explain("ling", "--arch", draw("sm90", "sm100", "sm120"))["method"] == "Mxfp4MoEMethod"
+    nested = {"architectures": ["BailingMoeV3VLForConditionalGeneration"], "model_type": "bailing_moe_v3_vl",
+              "quantization_config": config.pop("quantization_config"), "text_config": config}
+    explain(save("vision", nested, tensors), "--arch", "sm90")
+    config = {**config, "architectures": ["BailingMoeV2_5ForCausalLM"], "quantization_config": nested["quantization_config"]}
+    refused("is quantized as FP8", save("ling", config, tensors))
+
+
+# ---- words of configs
+
+def layers_by_type():
+    """mlp_layer_types says which layers have experts; scale_dtype may lack "torch."."""
+    layers = int(models.RANDOM.integers(3, 7))
+    dense = {int(layer) for layer in models.RANDOM.choice(layers, size=2, replace=False)}
+    types = ["dense" if layer in dense else draw("sparse", "moe") for layer in range(layers)]
+    weights = {**models.WEIGHTS, "scale_dtype": draw("uint8", "torch.uint8")}
+    config = {**qwen3(compressed_tensors(group(["Linear"], weights)), layers, 4, 256, 256), "mlp_layer_types": [*types, "sparse"]}
+    tensors = dense_layers(dense)
+    for layer in set(range(layers)) - dense:
+        tensors.update(experts(f"model.layers.{layer}.mlp.experts", 4, 256, 256, codes=".weight_packed"))
+    save("typed", config, tensors)
+    published.same_from_the_config("typed", "--arch", "sm90")
+
+
+# ---- AutoRound
+
+def auto_round(**more):
+    return {"quant_method": "auto-round", "bits": 8, "group_size": 32, "sym": True, "data_type": "mx_fp",
+            "packing_format": "auto_round:llm_compressor", **more}
+
+
+def layers_of_other_bits():
+    """extra_config gives modules their own number of bits: by the path, its end, or a regular expression that occurs in it."""
+    four, eight = {"bits": 4}, {"bits": 8}
+    out = draw(0, 1, 2)
+    tensors = {}
+    for layer in range(3):
+        module = f"model.layers.{layer}.mlp.experts"
+        tensors.update(other_experts(module, 4, 256, 256, "F8_E4M3") if layer == out
+                       else experts(module, 4, 256, 256, codes=".weight_packed"))
+    path, kept = f"model.layers.{out}.mlp.experts", [layer for layer in range(3) if layer != out]
+    for extra, bits in (({path: eight, draw("mlp.experts", "experts"): four}, 8), ({path: eight, r".*mlp\.experts.*": four}, 8),
+                        ({rf"layers\.{out}\.mlp\.experts$": eight}, 4), ({f"model.layers.{layer}.mlp.experts": four for layer in kept}, 8)):
+        save("mixed", qwen3(auto_round(bits=bits, extra_config=extra), 3, 4, 256, 256), tensors)
+        (manifest,), said = convert("mixed", "--arch", draw("sm90", "sm100", "sm120"))
+        assert [layer["index"] for layer in manifest["layers"]] == kept, (extra, said)
+        assert f"layer {out} has experts that are not MXFP4; they stay" in said, said
+        assert explain("mixed", "--arch", "sm90")["method"] == "INCMxfp4MoEMethod"
+        os.makedirs("alone", exist_ok=True)
+        os.replace("mixed/config.json", "alone/config.json")
+        answer = explain("alone", "--arch", "sm90")
+        assert answer["sizes"]["rank"] == {"num_experts": 4, "hidden_size": 256, "intermediate_size": 256}, answer["sizes"]
+    refused("quantization_config.bits: 8, expected 4",
+            save("mixed", qwen3(auto_round(extra_config={"model.layers.0.self_attn.q_proj": four}), 3, 4, 256, 256), tensors))
+    refused(r"extra_config.mlp.experts.bits: 8, expected 4",
+            save("mixed", qwen3(auto_round(bits=4, extra_config={"mlp.experts": eight}), 3, 4, 256, 256), tensors))
+
+
+# ---- refusals
+
+def model_opt():
+    """ModelOpt's MXFP4 is loaded by no engine here, whatever its activations."""
+    for algorithm in ("W4A8_MXFP4_FP8", "MXFP4", "w4a16_mxfp4"):
+        quantization = {"quant_method": draw("modelopt", "modelopt_fp4"), "quant_algo": algorithm}
+        refused(f"quant_algo: {algorithm}: MXFP4 as ModelOpt exports it", save("modelopt", qwen3(quantization, 1, 4, 256, 256), experts("x", 1, 32, 32)))
+
+
+def groups_without_mxfp4():
+    """Of several groups without MXFP4, the one that the experts are in is named, whatever its place."""
+    eight = {"num_bits": 8, "type": "float", "strategy": "block", "symmetric": True}
+    four = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16, "symmetric": True, "dynamic": False}
+    groups = [group(["re:.*attn.*(wq_b|wo_a)$"], eight, form="float-quantized"),
+              group([draw("re:.*ffn.*(gate|up|down)_proj$", "re:.*experts.*", "Linear")], four, form="nvfp4-pack-quantized")]
+    for order in (groups, groups[::-1]):
+        refused("strategy: tensor_group: NVFP4",
+                save("nvfp4", qwen3(compressed_tensors(*order, form="mixed-precision"), 1, 4, 256, 256), experts("x", 1, 32, 32)))
+
+
+def main():
+    print("seed", models.SEED)
+    for check in (stored_as_mxfp4, ling, layers_by_type, layers_of_other_bits, model_opt, groups_without_mxfp4):
+        check()
+        print("ok", check.__name__)
+
+
+if __name__ == "__main__":
+    main()
