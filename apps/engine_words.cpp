@@ -129,6 +129,15 @@ constexpr std::array kVariables = {
                "from vLLM 0.31.0 on VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4 asks for the same"},
     EngineWord{"VLLM_ROCM_USE_AITER_MOE_SITUV2",
                "before vLLM 0.31.0 VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1 asks for a8w4"},
+    EngineWord{"AITER_SITUV2_A8W4",
+               "from vLLM 0.28.0 on VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1 says it, from 0.31.0 on "
+               "VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4, and the engine sets AITER's variable itself"},
+    EngineWord{"AITER_SITUV2_A4W4",
+               "from vLLM 0.31.0 on VLLM_ROCM_USE_AITER_MOE_SITUV2=a4w4 says it, and the engine "
+               "sets AITER's variable itself"},
+    EngineWord{"AITER_FORCE_A8W4", "SGLang reads it, vLLM does not"},
+    EngineWord{"AITER_BF16_FP8_MOE_BOUND",
+               "no influence: where it counts, the engine sets it itself", true},
     EngineWord{"VLLM_PP_LAYER_PARTITION", kStages, true},
     EngineWord{"VLLM_USE_V1", kGone, true},
     EngineWord{"VLLM_ATTENTION_BACKEND", kGone, true},
@@ -174,6 +183,10 @@ constexpr std::array<std::string_view, 15> kForeign = {
 constexpr EngineWord kForeignWord{
     "", "no influence: no part of the engine that chooses or converts experts reads it", true};
 
+// AITER's shuffles of weights were executed (tests/engines/README.md); they read no variable.
+constexpr EngineWord kAiterWord{
+    "", "no influence: AITER's kernels read it; what gives weights their layout does not", true};
+
 // For the names of engine_names.hpp.
 constexpr EngineWord kServed{"", kServing, true};
 
@@ -200,7 +213,10 @@ const EngineWord* engine_variable(std::string_view name) {
   if (const EngineWord* word = find_word(kVariables, name)) return word;
   if (is_serving_variable(name)) return &kServed;
   const auto begins = [&](std::string_view start) { return name.starts_with(start); };
-  return std::ranges::any_of(kForeign, begins) ? &kForeignWord : nullptr;
+  if (std::ranges::any_of(kForeign, begins)) return &kForeignWord;
+  // Names that begin as those that rules look at are taken for misspelt ones.
+  const bool like_ours = begins("AITER_SITUV2") || begins("AITER_FORCE");
+  return begins("AITER_") && !like_ours ? &kAiterWord : nullptr;
 }
 
 const EngineWord* engine_moe_backend(std::string_view name) {

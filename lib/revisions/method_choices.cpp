@@ -12,6 +12,7 @@ using enum Backend;
 
 constexpr std::string_view kCompressedTensors = "CompressedTensorsW4A4Mxfp4MoEMethod";
 constexpr std::string_view kAutoRound = "INCMxfp4MoEMethod";
+constexpr std::string_view kPassthrough = "passthrough";
 constexpr std::string_view kMoeEpNames[] = {"flashinfer_moe_ep_cutedsl",
                                             "flashinfer_moe_ep_mega_deep_gemm"};
 
@@ -35,6 +36,39 @@ DirectRow oracle_row(Condition when) {
 
 bool is_moe_ep(std::optional<Backend> backend) {
   return backend == FLASHINFER_MOE_EP_CUTEDSL || backend == FLASHINFER_MOE_EP_DEEP_GEMM;
+}
+
+// config/kernel.py, bind_passthrough_all2all_backend and validate_flashinfer_moe_ep_model: asked at
+// start-up, before a layer is made.
+void stop_moe_ep_at_start(RuleSet& rules) {
+  edit::add(rules.load_notes,
+            {"all-to-all of MoE-EP",
+             [](const LoadFacts& f) {
+               const std::string_view used = f.question.parallel.all2all_backend;
+               return is_moe_ep(f.decision.backend) && used != "allgather_reducescatter" &&
+                      used != kPassthrough;
+             },
+             "{value} dispatches and combines itself, and the engine refuses "
+             "--all2all-backend {all2all} beside it: start-up stops with ValueError",
+             "", /*stops=*/true});
+  edit::add(rules.load_notes,
+            {"passthrough",
+             [](const LoadFacts& f) {
+               return f.decision.backend && !is_moe_ep(f.decision.backend) &&
+                      f.question.parallel.all2all_backend == kPassthrough;
+             },
+             "the all-to-all backend passthrough belongs to --moe-backend flashinfer_moe_ep_*: "
+             "beside {value} start-up stops with ValueError",
+             "", /*stops=*/true});
+  edit::add(rules.load_notes,
+            {"model of MoE-EP",
+             [](const LoadFacts& f) {
+               const std::string_view model = f.question.deployment.model_type;
+               return f.decision.backend == FLASHINFER_MOE_EP_DEEP_GEMM && !model.empty() &&
+                      !model.starts_with("deepseek_v4");
+             },
+             "{value} serves DeepSeek-V4 and V4.1 only: start-up stops with ValueError", "",
+             /*stops=*/true});
 }
 
 }  // namespace
@@ -75,6 +109,7 @@ void ask_for_moe_ep(RuleSet& rules) {
     }
     row.direct.insert(row.direct.begin(), std::move(added));
   });
+  stop_moe_ep_at_start(rules);
   edit::row(rules.load_notes, "EPLB").holds = [](const LoadFacts& f) {
     if (f.caller == nullptr || !f.question.parallel.enable_eplb) return false;
     return f.caller->method == "GptOssMxfp4MoEMethod" || f.caller->method == kAutoRound ||

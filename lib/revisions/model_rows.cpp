@@ -9,9 +9,25 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/model_config.hpp"
+#include "lib/layouts/all.hpp"
+#include "lib/oracle/predicates.hpp"
+#include "lib/revisions/edit.hpp"
+#include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/shared_conditions.hpp"
 
 namespace mxfp4 {
 namespace {
+
+using enum Backend;
+
+bool situ_a8w4_by_aiters_variable(const Target& t) {
+  return situ(t) && env_is_on(t, "AITER_SITUV2_A8W4", false);
+}
+constexpr TargetCondition kAitersSwitch{"activation situ, AITER_SITUV2_A8W4",
+                                        situ_a8w4_by_aiters_variable};
+
+bool aiter_with_situ(const Target& t) { return t.backend == AITER_MXFP4_BF16 && situ(t); }
+constexpr std::string_view kUnroundedSitu = "AITER_MXFP4_BF16, situ";
 
 // A row of FP8 models whose experts the generic method serves, after the row of all its models.
 void add_fp8_caller(RuleSet& rules, std::string_view text, bool (*holds)(const ModelConfig&)) {
@@ -35,6 +51,30 @@ void cut_kimi_k3(RuleSet& rules) {
   const auto is_kimi_k3 = [](const ModelConfig& c) { return c.model_type.starts_with("kimi_k3"); };
   rules.least_slices.push_back({"model_type kimi_k3", is_kimi_k3, Platform::kRocm, 256, true});
   rules.least_slices.push_back({"model_type kimi_k3", is_kimi_k3, {}, 256, false});
+}
+
+// vLLM 0.27.0, quantization/mxfp4.py, _use_k3_situ_aiter and _setup_kernel_k3_situ. AITER's build is
+// taken to know SiTU.
+void serve_situ_on_gfx950(RuleSet& rules) {
+  const DirectRow direct{
+      all_of({aiter_moe_enabled(kAiterDevices), arch_contains("gfx950"), activation_in({"situ"}),
+              situ_linear_beta()}),
+      AITER_MXFP4_BF16, "AiterExperts",
+      "this method bypasses the oracle for SiTU on gfx950: moe_backend and override are ignored"};
+  for (CallerRow& row : rules.callers) {
+    if (row.family == Family::kGeneric && row.direct.empty()) row.exceptions = {direct};
+  }
+  edit::add_layouts(rules,
+                    {{AITER_MXFP4_BF16, Family::kGeneric, kAitersSwitch, &kAiterBf16SituA8w4Layout},
+                     {AITER_MXFP4_BF16, Family::kGeneric, kSitu, &kAiterBf16SituLayout}});
+  edit::add_first(rules.rounding, {{kUnroundedSitu, aiter_with_situ}, 1, 1});
+}
+
+void leave_situ_to_selector(RuleSet& rules) {
+  for (CallerRow& row : rules.callers) row.exceptions.clear();
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kAitersSwitch);
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kSitu);
+  edit::remove(rules.rounding, kUnroundedSitu);
 }
 
 // Its experts are those of DeepSeek-V4 under another model_type. Quark's exports of it are any Quark

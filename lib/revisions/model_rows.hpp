@@ -8,6 +8,9 @@ namespace mxfp4 {
 
 // Kimi-K3's smallest slices.
 void cut_kimi_k3(RuleSet& rules);
+// Kimi-K3 on gfx950, whose method class takes AITER without the selector; and the end of that.
+void serve_situ_on_gfx950(RuleSet& rules);
+void leave_situ_to_selector(RuleSet& rules);
 void serve_deepseek_v41(RuleSet& rules);
 void serve_ling_3(RuleSet& rules);
 // FP8 models that store their routed experts as MXFP4: MiMo-V2.6.

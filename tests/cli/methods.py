@@ -1,4 +1,4 @@
-"""Checkpoints whose experts the engine serves by a method of another name than their quantization's. Sizes,
+"""Checkpoints whose experts the engine serves by a method of another name than their quantization's, and what stops it at start-up. Sizes,
 layers and machines are drawn. methods.py PROGRAM, in an empty directory."""
 import os
 
@@ -138,7 +138,58 @@ def layers_of_other_bits():
             save("mixed", qwen3(auto_round(bits=4, extra_config={"mlp.experts": eight}), 3, 4, 256, 256), tensors))
 
 
-# ---- refusals
+# ---- Kimi-K3 on gfx950
+
+def situ_by_release():
+    """0.27.0 takes AITER for SiTU without its selector, unrounded; the later releases' selector comes to the same bytes."""
+    hidden, inter = draw(256, 512), draw(256, 512, 768)
+    config = {"architectures": ["KimiK3ForConditionalGeneration"], "model_type": "kimi_k3", "text_config": {
+        "model_type": "kimi_linear", "hidden_size": 64, "routed_expert_hidden_size": hidden, "moe_intermediate_size": inter, "num_experts": 4,
+        "num_hidden_layers": 2, "first_k_dense_replace": 1, "hidden_act": "situ", "activation_situ_beta": 4.0, "activation_situ_linear_beta": 25.0,
+        "num_experts_per_token": 2, "quantization_config": compressed_tensors(group(["re:.*block_sparse_moe.experts.*"]))}}
+    save("k3", config, experts("language_model.model.layers.1.block_sparse_moe.experts", 4, hidden, inter, models.NUMBERED, codes=".weight_packed"))
+    switches = {"0.27.0": "AITER_SITUV2_A8W4=1", "0.27.1": "AITER_SITUV2_A8W4=1", "0.28.0": "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4=1",
+                "0.31.0": "VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4", "0.33.0": "VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4"}
+    results = [made(release, "k3", *ROCM) for release in switches]
+    assert all(result == results[0] and result[1] == "aiter/bf16-situ" for result in results), [layout for _, layout in results]
+    results = [made(release, "k3", *ROCM, "--env", switch) for release, switch in switches.items()]
+    assert all(result == results[0] and result[1] != "aiter/bf16-situ" for result in results), [layout for _, layout in results]
+    done = run("explain", "k3", *ROCM, "--revision", "0.33.0", "--env", switches["0.27.0"])
+    assert "VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4" in done.stderr, done.stderr
+    del config["text_config"]["activation_situ_linear_beta"]
+    save("k3", config, experts("language_model.model.layers.1.block_sparse_moe.experts", 4, hidden, inter, models.NUMBERED, codes=".weight_packed"))
+    assert explain("k3", *ROCM)["backend"] and run("explain", "k3", *ROCM, "--revision", "0.27.0").stdout.startswith("EMULATION"), "no linear beta"
+
+
+# ---- start-up
+
+def moe_ep():
+    """FlashInfer's MoE-EP communicates by itself: beside another all-to-all backend the engine does not start."""
+    models.deepseek("v4", 1, models.deepseek_config(False, 1))
+    flags = ("--arch", draw("sm100", "sm103"), "--tp-size", "2", "--enable-expert-parallel")
+    for release in ("0.32.0", "0.33.0"):
+        ask = ("explain", "v4", *flags, "--revision", release, "--moe-backend", "flashinfer_moe_ep_mega_deep_gemm")
+        for usual in ((), ("--all2all-backend", "allgather_reducescatter"), ("--all2all-backend", "naive")):
+            assert run(*ask, *usual).returncode == 0, usual
+        for other in ("deepep_high_throughput", "flashinfer_nvlink_one_sided", "mori_high_throughput", "deepep_v2"):
+            done = run(*ask, "--all2all-backend", other)
+            assert done.returncode == 4 and f"refuses --all2all-backend {other} beside it" in done.stderr, (other, done.stderr)
+        done = run("explain", "v4", *flags, "--revision", release, "--all2all-backend", "passthrough")
+        assert done.returncode == 4 and "passthrough belongs to --moe-backend flashinfer_moe_ep_*" in done.stderr, done.stderr
+
+
+def variables():
+    """AITER's own variables: answered by release, or as without influence; misspelt ones are errors."""
+    save("words", qwen3({"quant_method": "mxfp4"}, 1, 4, 256, 256), experts("model.layers.0.mlp.experts", 4, 256, 256))
+    for name in ("AITER_BF16_FP8_MOE_BOUND", "AITER_CONFIG_GEMM_A8W8_FILE", "AITER_" + draw("ENABLE_VSKIP", "LOG_LEVEL", "REBUILD")):
+        done = run("explain", "words", *ROCM, "--revision", "0.33.0", "--env", name + "=1")
+        assert done.returncode == 0 and "no influence" in done.stderr, done.stderr
+    for name, words in (("AITER_FORCE_A8W4", "SGLang reads it, vLLM does not"), ("AITER_SITUV2_A4W4", "VLLM_ROCM_USE_AITER_MOE_SITUV2=a4w4")):
+        done = run("explain", "words", *ROCM, "--revision", "0.33.0", "--env", name + "=1")
+        assert done.returncode == 0 and words in done.stderr, done.stderr
+    done = run("explain", "words", *ROCM, "--revision", "0.33.0", "--env", "AITER_SITUV2_A8W3=1")
+    assert done.returncode == 2 and "did you mean AITER_SITUV2_A8W4?" in done.stderr, done.stderr
+
 
 def model_opt():
     """ModelOpt's MXFP4 is loaded by no engine here, whatever its activations."""
@@ -160,7 +211,7 @@ def groups_without_mxfp4():
 
 def main():
     print("seed", models.SEED)
-    for check in (stored_as_mxfp4, ling, layers_by_type, layers_of_other_bits, model_opt, groups_without_mxfp4):
+    for check in (stored_as_mxfp4, ling, layers_by_type, layers_of_other_bits, situ_by_release, moe_ep, variables, model_opt, groups_without_mxfp4):
         check()
         print("ok", check.__name__)
 

@@ -8,6 +8,7 @@
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/knob_conditions.hpp"
+#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -63,6 +64,7 @@ void convert_generic_models(RuleSet& rules) {
   edit::reword_generic_refusals(rules,
                                 "TRTLLM, FlashInfer CUTLASS, Triton, AITER, XPU, or emulation");
 
+  leave_situ_to_selector(rules);
   edit::drop_layouts(rules, AITER_MXFP4_BF16, kGfx1250);
   edit::add_layouts(rules,
                     {{AITER_MXFP4_BF16, kGeneric, kGfx1250, &kTritonStridedLayout},

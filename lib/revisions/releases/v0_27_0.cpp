@@ -135,6 +135,7 @@ const Release kRelease0270 = {
           emulate_on_rocm(rules);
           convert_for_emulation(rules);
           serve_with_generic_method(rules);
+          serve_situ_on_gfx950(rules);
           cut_kimi_k3(rules);
           edit::add_layouts(rules, {kNoDeepgemmOn12});
           // fused_moe/routed_experts.py, weight_loader: biases of generic models.
