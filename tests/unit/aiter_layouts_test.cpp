@@ -160,9 +160,10 @@ TEST(AiterLayouts, W4a8IsTritonsLayoutPlusInputScales) {
   for (const auto& [aiter, triton] : pairs) {
     for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale,
                       Slot::kW2WeightScale, Slot::kW13Bias, Slot::kW2Bias}) {
-      EXPECT_EQ(run_case(*aiter, input, slot).out, run_case(*triton, input, slot).out) << aiter->id;
+      EXPECT_EQ(run_case(*aiter, input, slot).out, run_case(*triton, input, slot).out)
+          << id_of(*aiter);
     }
-    EXPECT_EQ(aiter->outputs(input).size(), 8U);
+    EXPECT_EQ(make_outputs(*aiter, input).size(), 8U);
     EXPECT_EQ(output_named(*aiter, input, "w2_input_scale").spec, (TensorSpec{DType::kF32, {}}));
   }
 }

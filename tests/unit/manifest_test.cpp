@@ -178,7 +178,7 @@ TEST(Manifest, HoldsTheLayoutOfItsRevision) {
   manifest.revision = "vllm-2026-05-18";
   manifest.vllm_commit = revision_by_name(manifest.revision).commit;
   manifest.layout = "identity";
-  manifest.kernel_library = layout_of(manifest)->kernel_library;
+  manifest.kernel_library = kernel_library_of(*layout_of(manifest));
   const auto refused = [&] { return message_of([&] { check_layout_facts(manifest); }); };
   EXPECT_EQ(refused(), "layout: \"identity\", expected \"marlin/w4a16\" by vllm-2026-05-18");
   manifest.target.backend = Backend::CPU;

@@ -68,7 +68,7 @@ TEST(Triton38Layouts, Cdna4IsTheOldOne) {
   for (const auto& [now, before] : pairs) {
     for (Slot slot : {Slot::kW13Weight, Slot::kW2Weight, Slot::kW13WeightScale,
                       Slot::kW2WeightScale, Slot::kW13Bias, Slot::kW2Bias}) {
-      EXPECT_EQ(run_case(*now, input, slot).out, run_case(*before, input, slot).out) << now->id;
+      EXPECT_EQ(run_case(*now, input, slot).out, run_case(*before, input, slot).out) << id_of(*now);
     }
   }
 }

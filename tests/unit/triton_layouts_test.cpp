@@ -205,10 +205,10 @@ void expect_woven(const Layout& woven, const Layout& plain, const LayoutInput& i
       }
     }
     EXPECT_EQ(c.out, pack_and_restore(output_named(plain, input, slot_name(slot)), rows))
-        << woven.id;
+        << id_of(woven);
   }
   for (Slot slot : {Slot::kW2Weight, Slot::kW2WeightScale, Slot::kW2Bias}) {
-    EXPECT_EQ(run_case(woven, input, slot).out, run_case(plain, input, slot).out) << woven.id;
+    EXPECT_EQ(run_case(woven, input, slot).out, run_case(plain, input, slot).out) << id_of(woven);
   }
 }
 
@@ -242,11 +242,11 @@ void expect_rows_woven(const Layout& woven, const Layout& plain, const LayoutInp
       }
     }
     EXPECT_EQ(c.out, pack_and_restore(output_named(plain, input, slot_name(slot)), in_pairs))
-        << woven.id << " " << slot_name(slot);
-    EXPECT_NE(c.out, run_case(plain, input, slot).out) << woven.id << " " << slot_name(slot);
+        << id_of(woven) << " " << slot_name(slot);
+    EXPECT_NE(c.out, run_case(plain, input, slot).out) << id_of(woven) << " " << slot_name(slot);
   }
   for (Slot slot : {Slot::kW2Weight, Slot::kW2WeightScale, Slot::kW2Bias}) {
-    EXPECT_EQ(run_case(woven, input, slot).out, run_case(plain, input, slot).out) << woven.id;
+    EXPECT_EQ(run_case(woven, input, slot).out, run_case(plain, input, slot).out) << id_of(woven);
   }
 }
 
