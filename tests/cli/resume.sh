@@ -142,6 +142,12 @@ printf X | dd of=out/layer-00000.safetensors bs=1 seek=9000 conv=notrunc status=
 expect_exit 0 "${convert[@]}" -o out --compress none --resume
 diff -r want out
 
+# A line of the journal counts only with its checksum.
+unfinished
+printf '%032d {"warning":"written by somebody else"}\n' 0 >>out/.mxfp4_repack.progress
+expect_exit 0 "${convert[@]}" -o out --compress none --resume
+diff -r want out
+
 # Other flags, or a source that changed, are refused, each flag with both values; nothing is lost.
 unfinished
 cp -r out copy
