@@ -39,11 +39,13 @@ def tensors_of(kind, drawn, layer=0):
                 p + "gate_up_proj_bias": ("BF16", drawn["w13_bias"]), p + "down_proj_blocks": ("U8", drawn["w2_weight"].reshape(experts, hidden, inter // 32, 16)),
                 p + "down_proj_scales": ("U8", drawn["w2_weight_scale"]), p + "down_proj_bias": ("BF16", drawn["w2_bias"])}
     made = {}
+    kimi = kind == "ct"
+    prefix, weight, scale = (f"model.layers.{layer}.mlp", "weight_packed", "weight_scale") if kimi else (f"layers.{layer}.ffn", "weight", "scale")
     for e in range(experts):
-        for name, slot, first, last in (("w1", "w13", 0, inter), ("w3", "w13", inter, rows), ("w2", "w2", 0, hidden)):
-            p = f"layers.{layer}.ffn.experts.{e}.{name}."
-            made[p + "weight"] = ("I8", drawn[slot + "_weight"][e, first:last])
-            made[p + "scale"] = ("F8_E8M0", drawn[slot + "_weight_scale"][e, first:last])
+        for name, proj, slot, first, last in (("w1", "gate", "w13", 0, inter), ("w3", "up", "w13", inter, rows), ("w2", "down", "w2", 0, hidden)):
+            p = f"{prefix}.experts.{e}." + (f"{proj}_proj." if kimi else f"{name}.")
+            made[p + weight] = ("U8" if kimi else "I8", drawn[slot + "_weight"][e, first:last])
+            made[p + scale] = ("U8" if kimi else "F8_E8M0", drawn[slot + "_weight_scale"][e, first:last])
     return made
 
 

@@ -133,6 +133,7 @@ def converted(kind, drawn, sizes, tp=(0, 1), ep=(0, 1)):
         layer, method = layouts.layer_and_method(kind, experts, hidden, inter, tp, ep)
         if hasattr(method, "create_moe_runner") and kind in ("trtllm", "cutlass"):
             runner = layer.moe_runner_config
+            runner.swiglu_limit = 10.0
             method.create_moe_runner(layer, runner)
             method.moe_runner_config = runner
         meta = [name for name, parameter in layer.named_parameters() if parameter.is_meta]
@@ -140,6 +141,54 @@ def converted(kind, drawn, sizes, tp=(0, 1), ep=(0, 1)):
             layouts.loaded(kind, layer, drawn)
         method.process_weights_after_loading(layer)
     return layer, method, bool(meta)
+
+
+def part(kind, drawn, tp, ep):
+    """What the loaders give one rank: its experts, its rows of gate and up, its columns of w2; w2's bias only to the first tensor-parallel rank."""
+    experts, rows, _ = drawn["w13_weight"].shape
+    inter = rows // 2 // tp[1]
+    made = {name: tensor[ep[0] * (experts // ep[1]):(ep[0] + 1) * (experts // ep[1])] for name, tensor in drawn.items()}
+    for name, tensor in made.items():
+        if name.startswith("w13") and kind == "oss":  # pairs
+            made[name] = tensor[:, 2 * tp[0] * inter:2 * (tp[0] + 1) * inter]
+        elif name.startswith("w13"):
+            halves = tensor.reshape(tensor.shape[0], 2, rows // 2, *tensor.shape[2:])[:, :, tp[0] * inter:(tp[0] + 1) * inter]
+            made[name] = halves.reshape(tensor.shape[0], 2 * inter, *tensor.shape[2:])
+        elif name == "w2_bias":
+            made[name] = tensor if tp[0] == 0 else tensor.new_zeros(tensor.shape)
+        else:
+            width = tensor.shape[2] // tp[1]
+            made[name] = tensor[:, :, tp[0] * width:(tp[0] + 1) * width]
+    return {name: tensor.contiguous() for name, tensor in made.items()}
+
+
+def ranks(kind, plugin, version, row):
+    """The second of two ranks, of either kind: (layers, entries, faults)."""
+    import torch
+    from mxfp4_repack.vllm import sample
+
+    taken, entries, found = 0, 0, []
+    drawn = sample.as_torch(torch, sample.drawn({"seed": 13, "E": 4, "H": 256, "I": 512, "bias": kind == "oss", "backend": "-"}), "cpu")
+    for tp, ep, flags in (((1, 2), (0, 1), ()), ((0, 1), (1, 2), ("--enable-expert-parallel",))):
+        mine, sizes = part(kind, drawn, tp, ep), (4 // ep[1], 256, 512 // tp[1])
+        with tempfile.TemporaryDirectory() as folder:
+            model, blob = write_model(kind, folder, drawn, (4, 256, 512), version, row, flags=("--tp-size", "2", *flags))
+            if blob is None:
+                found.append(model)
+                continue
+            SERVER.model_path = model
+            plugin.off()
+            wanted = state_of(*converted(kind, mine, sizes, tp, ep)[:2])
+            for mode in ("a blob, raw experts skipped", "made, raw experts skipped"):
+                hook = plugin.set(blob, **MODES[mode])
+                layer, method, skipped = converted(kind, mine, sizes, tp, ep)
+                faults = differences(wanted, state_of(layer, method), skipped)
+                if not skipped or hook.taken + hook.made != [PREFIX] or faults:
+                    found.append(f"{tp} {ep} {mode}: skipped {skipped}, {hook.taken}, {hook.made}, {LINES.lines}, {faults[:3]}")
+                taken, entries = taken + 1, entries + len(wanted)
+    for line in found:
+        print(json.dumps({"rank": line}))
+    return taken, entries, found
 
 
 def facts_that_differ(kind, plugin, version, row):
@@ -211,6 +260,8 @@ def run(version, row, site):
                 failed += bool(found)
                 print(json.dumps({"row": row, "sizes": sizes, "mode": mode, "entries": len(wanted), "differences": found}), flush=True)
     failed += len(facts_that_differ(kind, plugin, version, layouts.ROWS[row]))
+    more = ranks(kind, plugin, version, layouts.ROWS[row])
+    taken, entries, failed = taken + more[0], entries + more[1], failed + len(more[2])
     print(json.dumps({"row": row, "version": version, "layers": taken, "entries": entries, "failed": failed}), flush=True)
     return 1 if failed else 0
 
