@@ -87,7 +87,7 @@ std::string group_activation(const Json& group, const std::string& where) {
   }
   if (grouped != (strategy == "group" || strategy == "tensor_group")) {
     throw Error::input(refused_value(at, "group_size", size,
-                                   grouped ? "none for strategy " + strategy : "a size above 0"));
+                                     grouped ? "none for strategy " + strategy : "a size above 0"));
   }
   const Json& bits = member_of(inputs, "num_bits");
   const bool fp8 = lower_text_of(inputs, "type", "int") == "float" && (bits.is_null() || bits == 8);

@@ -122,7 +122,8 @@ bool is_mlx(const QuantizationJson& text) {
 // none of them (vLLM 0.33.0, quantization/modelopt.py, QUANT_ALGOS; SGLang 0.5.23, modelopt_quant.py).
 void refuse_modelopt_mxfp4(const QuantizationJson& text) {
   if (!lower_text_of(*text.quantization, "quant_method", "").starts_with("modelopt")) return;
-  if (lower_text_of(*text.quantization, "quant_algo", "").find("mxfp4") == std::string::npos) return;
+  if (lower_text_of(*text.quantization, "quant_algo", "").find("mxfp4") == std::string::npos)
+    return;
   throw Error::input(fmt::format(
       "{}.quant_algo: {}: MXFP4 as ModelOpt exports it, which neither vLLM nor SGLang loads",
       text.where, said_value(member_of(*text.quantization, "quant_algo"))));

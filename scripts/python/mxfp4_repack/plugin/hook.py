@@ -36,10 +36,12 @@ class BlobRefused(RuntimeError):
 class Hook:
     """State of one process."""
 
+    facts: Any  # the engine's; see Sources
+
     def __init__(self, settings: Any, origin: Optional[Origin] = None) -> None:
         self.settings = settings
         self.origin = origin
-        self.sources = Sources(settings)
+        self.sources = Sources(settings, self.facts)
         self.taken: List[str] = []  # names of layers that came from a blob
         self.made: List[str] = []  # names of layers that were made from the checkpoint
         self.converted: List[str] = []  # names of layers that the engine converted

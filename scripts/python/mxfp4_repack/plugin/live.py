@@ -1,7 +1,7 @@
 """One layer as the running engine has it: what the engines' own classes have in common. Changes nothing."""
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 
 class Origin(NamedTuple):
@@ -35,17 +35,6 @@ class Live:
 
     def check_backend(self) -> None:
         """Raises Mismatch if the plug-in does not take weights for this backend."""
-        raise NotImplementedError
-
-    def compare(self, manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-        """Raises Mismatch unless every fact agrees; compare_revision() compares the code that converts."""
-        raise NotImplementedError
-
-    def compare_revision(self, manifest: Mapping[str, Any]) -> None:
-        raise NotImplementedError
-
-    def flags(self) -> Dict[str, Any]:
-        """The flags of open_checkpoint() for the rank that holds the layer."""
         raise NotImplementedError
 
     @property

@@ -20,8 +20,12 @@ from mxfp4_repack.plugin.names import BLOB, CHECKPOINT, IN_THE_MODEL
 class Sources:
     """The blobs and checkpoints of a process that are open, and which layer took what."""
 
-    def __init__(self, settings: Any) -> None:
+    def __init__(self, settings: Any, facts: Any) -> None:
+        """facts: the engine's module. compare(manifest, entry, live) and compare_revision(manifest, live) raise
+        Mismatch: for a fact that differs, and for code that is not known to make the bytes. flags(live) are
+        those of open_checkpoint() for the rank that holds the layer."""
         self.settings = settings
+        self._facts = facts
         self._opened: Dict[Tuple[str, ...], Any] = {}  # Blob, or why it cannot be opened
         self._owners: Dict[Tuple[str, str], str] = {}  # (root, layer there) -> layer of the engine
         self._refuted: Dict[str, str] = {}  # root -> why it is not used any more
@@ -71,9 +75,9 @@ class Sources:
         owner = self._owners.get(place)
         if owner not in (None, name):  # of another model in this process, with equal names inside
             raise Mismatch("layer", f"{entry['prefix']}, which {owner} took", name)
-        live.compare(blob.manifest, entry)
+        self._facts.compare(blob.manifest, entry, live)
         if self.verify_mode(live, blob) == "none" and not _known(live, blob):
-            live.compare_revision(blob.manifest)
+            self._facts.compare_revision(blob.manifest, live)
         if compare_source:
             checkpoint.compare_source(blob.manifest, blob.root, live.origin)
         self._owners[place] = name
@@ -118,7 +122,7 @@ class Sources:
         directory = checkpoint.model_directory(live.origin)
         if directory is None:
             raise Mismatch("checkpoint", "a directory here", live.origin.model)
-        flags = live.flags()
+        flags = self._facts.flags(live)
         return self._once((CHECKPOINT, directory, json.dumps(flags, sort_keys=True)), "checkpoint",
                           lambda: open_checkpoint(directory, **flags))
 

@@ -1,10 +1,10 @@
 """The facts that must agree between a manifest and the running SGLang before a byte is used."""
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Dict, Mapping
 
 from mxfp4_repack.plugin import facts as common
-from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, OneOf
+from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf
 from mxfp4_repack.plugin.live import dtype_name, kind_of_arch
 from mxfp4_repack.sglang.live import REVISIONS, Live, live_arch, live_platform, running_revision
 from mxfp4_repack.sglang.names import METHOD_CLASSES
@@ -65,7 +65,25 @@ FACTS = (
 
 
 def compare(manifest: Mapping[str, Any], entry: Mapping[str, Any], live: Live) -> None:
-    """Raises Mismatch unless every fact agrees; Live.compare_revision() compares the code that converts."""
+    """Raises Mismatch unless every fact agrees; compare_revision() compares the code that converts."""
     common.compare(FACTS, manifest, entry, live)
     pinned = REVISIONS.get(manifest["revision"], REVISIONS.get(running_revision(), {}))
     common.compare_library(manifest, pinned.get("kernel_libraries", {}))
+
+
+def compare_revision(manifest: Mapping[str, Any], live: Live) -> None:
+    if not live.makes(manifest):
+        raise Mismatch("release", manifest["revision"], f"{running_revision()}, code {live.fingerprint}")
+
+
+def flags(live: Live) -> Dict[str, Any]:
+    """The flags of open_checkpoint() for the rank that holds the layer."""
+    names = list(REVISIONS)
+    running = running_revision()
+    made: Dict[str, Any] = {
+        "rank": live.rank[0], "revision": running if running in names else names[-1], "backend": live.backend,
+        "family": live.family, "platform": live_platform(), "tp_size": live.rank[1]}
+    if live.layer.moe_ep_size > 1:
+        made["enable_expert_parallel"] = True
+    arch = live_arch()
+    return {**made, "arch": arch} if arch else made

@@ -8,6 +8,7 @@ from mxfp4_repack.plugin import hook as common
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.live import Origin
 from mxfp4_repack.plugin.names import BLOCK, CONVERTED
+from mxfp4_repack.sglang import facts
 from mxfp4_repack.sglang.calls import MethodCall
 from mxfp4_repack.sglang.dry_run import vectors_on
 from mxfp4_repack.sglang.live import Live, current_origin
@@ -16,6 +17,8 @@ from mxfp4_repack.sglang.names import DEVICE
 
 class Hook(common.Hook):
     """State of one process."""
+
+    facts = facts
 
     def current_origin(self) -> Optional[Origin]:
         return current_origin()

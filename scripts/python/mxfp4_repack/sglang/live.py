@@ -77,25 +77,6 @@ class Live(common.Live):
         if self.backend not in BACKENDS:
             raise Mismatch("backend", "one that the plug-in knows", self.backend)
 
-    def compare(self, manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-        from mxfp4_repack.sglang import facts
-        facts.compare(manifest, entry, self)
-
-    def compare_revision(self, manifest: Mapping[str, Any]) -> None:
-        if not self.makes(manifest):
-            raise Mismatch("release", manifest["revision"], f"{running_revision()}, code {self.fingerprint}")
-
-    def flags(self) -> Dict[str, Any]:
-        names = list(REVISIONS)
-        running = running_revision()
-        made: Dict[str, Any] = {
-            "rank": self.rank[0], "revision": running if running in names else names[-1], "backend": self.backend,
-            "family": self.family, "platform": live_platform(), "tp_size": self.rank[1]}
-        if self.layer.moe_ep_size > 1:
-            made["enable_expert_parallel"] = True
-        arch = live_arch()
-        return {**made, "arch": arch} if arch else made
-
     @property
     def rank(self) -> Tuple[int, int]:  # type: ignore[override]
         layer = self.layer

@@ -12,6 +12,7 @@ from typing import Any, Mapping, Tuple
 from mxfp4_repack.plugin import facts as common
 from mxfp4_repack.plugin.facts import RAW_DTYPES, Fact, Mismatch, OneOf, padded_shape
 from mxfp4_repack.plugin.live import kind_of_arch
+from mxfp4_repack.vllm.conversion import flags as flags  # beside compare() for Sources
 from mxfp4_repack.vllm.converter_code import REVISIONS
 from mxfp4_repack.vllm.live import Live, live_arch, live_platform
 from mxfp4_repack.vllm.names import FAMILIES

@@ -11,7 +11,7 @@ from mxfp4_repack.plugin.facts import Mismatch, OneOf
 from mxfp4_repack.plugin.hook import BlobRefused, reason
 from mxfp4_repack.plugin.live import Origin
 from mxfp4_repack.plugin.names import BLOCK, ORIGIN
-from mxfp4_repack.vllm import converter_code
+from mxfp4_repack.vllm import converter_code, facts
 from mxfp4_repack.vllm.calls import ConverterCall, MethodCall, backend_of
 from mxfp4_repack.vllm.live import Live, current_origin
 from mxfp4_repack.vllm.mega import MegaLayers
@@ -24,6 +24,8 @@ BIAS_DTYPES = {"QuarkOCP_MX_MoEMethod": "float32"}
 
 class Hook(common.Hook):
     """State of one process."""
+
+    facts = facts
 
     def __init__(self, settings: Any, origin: Optional[Origin] = None) -> None:
         super().__init__(settings, origin)

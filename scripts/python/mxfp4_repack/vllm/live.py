@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 from mxfp4_repack.plugin.live import Live as Base, Origin, dtype_name, kind_of_arch
 from mxfp4_repack.plugin.names import BLOCK
@@ -75,18 +75,6 @@ class Live(Base):
     def check_backend(self) -> None:
         from mxfp4_repack.vllm import build
         build.check_backend(self.backend)
-
-    def compare(self, manifest: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-        from mxfp4_repack.vllm import facts
-        facts.compare(manifest, entry, self)
-
-    def compare_revision(self, manifest: Mapping[str, Any]) -> None:
-        from mxfp4_repack.vllm import facts
-        facts.compare_revision(manifest, self)
-
-    def flags(self) -> Dict[str, Any]:
-        from mxfp4_repack.vllm import conversion
-        return conversion.flags(self)
 
     @property
     def parallel(self) -> Any:
