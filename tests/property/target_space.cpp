@@ -66,6 +66,7 @@ const std::vector<Change>& changes() {
         target.activation = "situ";
         target.env = {{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", "1"},
                       {"VLLM_ROCM_USE_AITER_MOE_SITUV2", "a8w4"},
+                      {"AITER_SITUV2_A8W4", "1"},
                       {"VLLM_ROCM_USE_AITER", "1"}};
       },
       [](Target& target) {
