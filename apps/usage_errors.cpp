@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "apps/options.hpp"
+#include "apps/shared_flags.hpp"
 #include "apps/text_layout.hpp"
 #include "apps/unknown_words.hpp"
 #include "lib/oracle/machines.hpp"

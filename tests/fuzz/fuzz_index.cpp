@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/blob/blob_check.hpp"
+#include "formats/blob/blob_files.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/safetensors/weight_map.hpp"
