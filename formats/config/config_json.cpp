@@ -313,8 +313,7 @@ std::string read_model_type(const Json& root, const Fields& fields) {
 // Other JSON files of a model's or a blob's directory, by a key that no config has.
 void refuse_other_file(const Json& root) {
   const auto format = root.find("format");
-  const bool manifest = format != root.end() && format->is_string() &&
-                        format->get_ref<const std::string&>().starts_with("mxfp4-");
+  const bool manifest = format != root.end() && *format == "mxfp4-repack";
   const char* found = manifest                      ? "a manifest"
                       : root.contains("weight_map") ? "an index of tensors"
                                                     : nullptr;

@@ -55,7 +55,7 @@ install(TARGETS mxfp4_lib mxfp4_formats EXPORT mxfp4-repack-targets
         ARCHIVE COMPONENT development)
 install(DIRECTORY lib formats DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mxfp4 COMPONENT development
         FILES_MATCHING PATTERN "*.hpp"
-        REGEX "formats/(hdf5/hdf5_(chunk_finder|chunks|dataset|filters|handle|index|walk)|json/.*|config/quantization_(exclusions|rules)|loader/c_api_(arguments|status))\\.hpp$" EXCLUDE)
+        REGEX "formats/(hdf5/hdf5_(chunk_finder|chunks|dataset|filters|handle|index|walk)|json/.*|config/quantization_(exclusions|members|rules)|loader/c_api_(arguments|status))\\.hpp$" EXCLUDE)
 install(EXPORT mxfp4-repack-targets NAMESPACE mxfp4:: DESTINATION ${PACKAGE_DIR}
         COMPONENT development)
 configure_package_config_file(
@@ -89,7 +89,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/python-metadata RENAME METADATA COMPON
 install(FILES scripts/cmake/python-entry-points RENAME entry_points.txt COMPONENT python
         DESTINATION ${PYTHON_DIR}/mxfp4_repack-${PROJECT_VERSION}.dist-info)
 install(PROGRAMS scripts/cmake/mxfp4-repack-check DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python)
-install(FILES scripts/python/README.md scripts/python/VLLM.md COMPONENT python
+install(FILES scripts/python/README.md scripts/python/VLLM.md scripts/python/SGLANG.md COMPONENT python
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-mxfp4-repack)
 install(FILES scripts/cmake/debian-copyright RENAME copyright COMPONENT python
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-mxfp4-repack)

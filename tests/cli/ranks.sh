@@ -165,9 +165,9 @@ cp -r mixed/rank-00-of-02 mixed/rank-01-of-02
 mixed 'rank-01-of-02: the manifest is that of rank 0 of 2'
 cp -r two mixed
 rm -r mixed/rank-01-of-02
-convert_quietly "$model" -o mixed/again --backend TRITON --arch sm90 --tp-size 2 --revision vllm-2026-05-18
-mv mixed/again/rank-01-of-02 mixed
-rm -r mixed/again
+convert_quietly "$model" -o again --backend TRITON --arch sm90 --tp-size 2 --revision vllm-2026-05-18
+mv again/rank-01-of-02 mixed
+rm -r again
 mixed 'rank-01-of-02: layout: not that of '
 expect_exit 0 "$BIN" inspect two
 [ ! -s stderr ] || fail 'inspect warns of ranks that belong together'
