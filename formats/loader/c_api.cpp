@@ -189,13 +189,14 @@ mxfp4_repack_status mxfp4_repack_gpu_open(int32_t device, const mxfp4_repack_gpu
     mxfp4::take(options, known);
     mxfp4::require(device >= 0, "gpu_open: device is negative");
     mxfp4::require(known.ring_bytes >= 0, "gpu_open: ring_bytes is negative");
+    mxfp4::require(known.ranks >= 0, "gpu_open: ranks is negative");
     const int64_t ring = known.ring_bytes == 0 ? mxfp4::kUsualRing : known.ring_bytes;
     const int threads = mxfp4::checked_threads(known.threads);
     auto made = std::make_unique<mxfp4_repack_gpu>();
     if (known.in_place != 0) {
       made->in_place = std::make_unique<mxfp4::GpuInPlace>(device, threads);
     } else {
-      made->ring = std::make_unique<mxfp4::GpuLoader>(device, threads, ring);
+      made->ring = std::make_unique<mxfp4::GpuLoader>(device, threads, ring, known.ranks);
     }
     *gpu = made.release();
   });

@@ -261,8 +261,9 @@ typedef struct mxfp4_repack_gpu_options {
    * where the GPU reaches it (GB10, GH200): threads read straight to it. There is no ring then; gpu_begin
    * begins nothing; CPUs sum what is verified. A request with other memory is MXFP4_REPACK_USAGE. */
   int32_t in_place;
-  /* Of pinned memory, at most, for blobs: 4 MiB or more; 0: 64 MiB. A reader gets 2 to 4 MiB of the ring. */
-  int64_t ring_bytes;
+  int64_t ring_bytes; /* of pinned memory, at most, for blobs: 4 MiB or more; 0: 64 MiB */
+  /* Processes of this host that load at once, with which this one shares caches; 0: it loads alone. */
+  int32_t ranks;
 } mxfp4_repack_gpu_options;
 
 /* `device`: the GPU as the driver counts, which heeds CUDA_VISIBLE_DEVICES. `options` may be null. *gpu

@@ -66,8 +66,8 @@ static mxfp4_repack_status read_layer(mxfp4_repack_gpu *gpu, const mxfp4_repack_
 
 static int in_place;
 
-static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
-  mxfp4_repack_gpu_options options = {sizeof options, threads, in_place, ring};
+static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring, int ranks) {
+  mxfp4_repack_gpu_options options = {sizeof options, threads, in_place, ring, ranks};
   mxfp4_repack_gpu *gpu;
   CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_OK);
   return gpu;
@@ -75,11 +75,12 @@ static mxfp4_repack_gpu *open_gpu(int threads, int64_t ring) {
 
 /* `stored` holds the same bytes, in a blob: the same one, or that of the checkpoint. */
 static void check_layers(const mxfp4_repack_blob *blob, const mxfp4_repack_blob *stored) {
-  const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for two threads only */
+  const int threads[] = {1, 2, 14, 14}, mib[] = {4, 0, 24, 5}; /* the last: for one thread only */
+  const int ranks[] = {3, 2, 8, 0};
   /* In place there is no ring, and nothing is begun. */
   const int rings = in_place ? 3 : 4, modes = in_place ? 4 : 2 * BEGUN_MODES;
   for (int t = in_place; t < rings; ++t) {
-    mxfp4_repack_gpu *gpu = open_gpu(threads[t], (int64_t)mib[t] << 20);
+    mxfp4_repack_gpu *gpu = open_gpu(threads[t], (int64_t)mib[t] << 20, ranks[t]);
     for (int64_t index = 0; index < mxfp4_repack_num_layers(blob); ++index) {
       const mxfp4_repack_layer layer = layer_of(blob, index);
       unsigned char *want = allocate(layer.bytes), *got = allocate(layer.bytes + 8 * layer.num_tensors);
@@ -112,12 +113,15 @@ static void check_made(const char *checkpoint, const mxfp4_repack_blob *stored) 
 
 static void check_wrong(const mxfp4_repack_blob *blob) {
   mxfp4_repack_gpu *gpu;
-  mxfp4_repack_gpu_options options = {sizeof options, 2, 0, 1 << 20};
+  mxfp4_repack_gpu_options options = {.struct_size = sizeof options, .threads = 2, .ring_bytes = 1 << 20};
+  CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_USAGE && gpu == NULL);
+  options.ring_bytes = 0;
+  options.ranks = -1;
   CHECK(mxfp4_repack_gpu_open(0, &options, &gpu) == MXFP4_REPACK_USAGE && gpu == NULL);
   CHECK(mxfp4_repack_gpu_open(-1, NULL, &gpu) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_gpu_open(7, NULL, &gpu) == MXFP4_REPACK_NO_GPU);
   CHECK(mxfp4_repack_gpu_open(0, NULL, NULL) == MXFP4_REPACK_USAGE);
-  gpu = open_gpu(3, 0);
+  gpu = open_gpu(3, 0, 1);
   CHECK(mxfp4_repack_gpu_read(gpu, NULL, NULL, 0, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_gpu_read(gpu, blob, NULL, 0, NULL) == MXFP4_REPACK_OK);
   mxfp4_repack_tensor tensor = {.struct_size = sizeof tensor};
@@ -163,7 +167,7 @@ int main(int argc, char **argv) {
     const mxfp4_repack_layer layer = layer_of(blob, 0);
     unsigned char *memory = allocate(layer.bytes + 8 * layer.num_tensors);
     int64_t offsets[16];
-    mxfp4_repack_gpu *gpu = open_gpu(2, 0);
+    mxfp4_repack_gpu *gpu = open_gpu(2, 0, 1);
     CHECK(mxfp4_repack_gpu_read(gpu, blob, NULL, 0, NULL) == MXFP4_REPACK_OK);
     const mxfp4_repack_status status = read_layer(gpu, blob, 0, memory, offsets, 1, PLACED);
     puts(mxfp4_repack_last_error());

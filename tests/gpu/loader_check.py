@@ -39,7 +39,7 @@ import torch
 
 import layer_files
 import mxfp4_repack
-from mxfp4_repack import loader, readers
+from mxfp4_repack import loader
 
 SHARE_OF_PINNED = 0.8
 BESIDE_LIMIT = 64 << 20
@@ -181,7 +181,7 @@ def load_all(loader, layers):
 
 def read_all(threads, layers):
     """What the loader's threads do, without the copies."""
-    ring = np.empty(readers.RING_BYTES, "u1")
+    ring = np.empty(loader.DEFAULT_RING_BYTES, "u1")
     for layer in layers:
         stream, held = layer.stream(layer.tensors, ring, ring.size // loader.RUNS_IN_RING, threads), 0
         for _ in iter(stream.next, None):

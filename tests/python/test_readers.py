@@ -1,8 +1,8 @@
-"""How many threads read for a rank, and into how much pinned memory."""
+"""How many threads read for a rank."""
 import unittest
 from unittest import mock
 
-from mxfp4_repack.readers import readers_of_rank, ring_of_rank
+from mxfp4_repack.readers import readers_of_rank
 
 
 def readers(mine, whole, ranks):
@@ -39,11 +39,6 @@ class Readers(unittest.TestCase):
 
     def test_a_number_of_ranks_that_is_none(self):
         self.assertEqual(readers(16, 16, 0), 14)
-
-    def test_ring(self):
-        """4 MiB a reader, 2 MiB from three ranks on, and never less than the library takes."""
-        self.assertEqual([ring_of_rank(ranks, 14) >> 20 for ranks in (0, 1, 2, 3, 8)], [64, 64, 64, 28, 28])
-        self.assertEqual([ring_of_rank(8, threads) >> 20 for threads in (1, 2, 6)], [4, 4, 12])
 
 
 if __name__ == "__main__":

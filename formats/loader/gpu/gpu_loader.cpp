@@ -12,18 +12,13 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kPartUnit = int64_t{1} << 20;  // a slot of a blob's pieces
-// A thread with less waits for its one slot to be copied; what has more fits less well into the caches.
-constexpr int64_t kLeastPart = 2 * kPartUnit;
-constexpr int64_t kMostPart = 4 * kPartUnit;
-
-// Bytes of the ring for one of `threads`. Throws Error::usage for a ring that is too small.
-int64_t part_of_ring(int64_t ring_bytes, int64_t threads) {
-  if (ring_bytes < GpuLoader::kLeastRing) {
-    throw Error::usage(fmt::format("a ring of {} bytes: at least {} are needed", ring_bytes,
-                                   GpuLoader::kLeastRing));
+// Parts of a ring of `ring_bytes` bytes at most. Throws Error::usage for what is too little.
+size_t ring_parts(int64_t ring_bytes, int64_t part_bytes, int64_t threads) {
+  if (ring_bytes < part_bytes) {
+    throw Error::usage(
+        fmt::format("a ring of {} bytes: at least {} are needed", ring_bytes, part_bytes));
   }
-  return std::clamp(ring_bytes / threads, kLeastPart, kMostPart) / kPartUnit * kPartUnit;
+  return static_cast<size_t>(std::min(ring_bytes / part_bytes, threads));
 }
 
 // What the GPU sums has to lie so that it can load words. Throws Error::usage.
@@ -39,17 +34,17 @@ void check_addresses(const LoadSource& source, std::span<const LoadRequest> requ
 
 }  // namespace
 
-GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes)
+GpuLoader::GpuLoader(int device, int threads, int64_t ring_bytes, int ranks)
     : gpu_(device),
-      thread_bytes_(part_of_ring(ring_bytes, threads)),
-      threads_(static_cast<size_t>(std::min<int64_t>(ring_bytes / thread_bytes_, threads))),
+      threads_(ring_parts(ring_bytes, kThreadBytes, threads)),
+      used_bytes_(ranks > kFewRanks ? kThreadBytes / 2 : kThreadBytes),
       sum_memory_(gpu_, GpuSums::sum_bytes(bytes_ahead())),
       copied_(gpu_, GpuSender::kUnderWay),
       summed_(gpu_, static_cast<size_t>(bytes_ahead() / kLeastPiece)),
       parts_(summed_.count()),
       buffers_(threads_),
       team_(threads, [near = gpu_.near_cpus()] { run_on(near); }) {
-  fit_ring(static_cast<int64_t>(threads_) * thread_bytes_);
+  fit_ring(static_cast<int64_t>(threads_) * kThreadBytes);
 }
 
 GpuLoader::~GpuLoader() { stop(); }
@@ -90,7 +85,7 @@ void GpuLoader::discard() {
 
 GpuLoader::Parts GpuLoader::parts_of(int64_t slot_bytes) const {
   const auto fit = [&](int64_t bytes) { return static_cast<size_t>(bytes / slot_bytes); };
-  const size_t slots = std::max(fit(thread_bytes_), kLeastSlots);
+  const size_t slots = std::max(fit(used_bytes_), kLeastSlots);
   if (threads_ * slots <= fit(kMostRing)) return {threads_, slots};
   return {std::min(threads_, fit(kMostRing)), 1};
 }

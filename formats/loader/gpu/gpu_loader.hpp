@@ -38,11 +38,13 @@ class GpuLoader {
 
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
   // used. threads: readers, the caller of read() included; those for whom the ring has no part do
-  // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 2 to 4 MiB a thread are taken, whole
-  // ones, and a quarter more for sums. A layout whose experts cannot be made in parts needs room for two experts a
-  // thread: the ring grows for it, to kMostRing at most, and stays so. Memory and threads are placed near
-  // the GPU where the system says what is near. Throws GpuError, and Error::usage for what is too little.
-  GpuLoader(int device, int threads, int64_t ring_bytes);
+  // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken, and a
+  // quarter more for sums. A layout whose experts cannot be made in parts needs room for two experts a
+  // thread: the ring grows for it, to kMostRing at most, and stays so. ranks: processes of this host that
+  // load at once; with more than kFewRanks a thread fills half of its part from a plain blob, so that all
+  // rings fit into the caches together. Memory and threads are placed near the GPU where the system says
+  // what is near. Throws GpuError, and Error::usage for what is too little.
+  GpuLoader(int device, int threads, int64_t ring_bytes, int ranks);
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;
   ~GpuLoader();
@@ -67,6 +69,9 @@ class GpuLoader {
   static constexpr int64_t kMostRing = int64_t{256} << 20;
   // A larger piece is cut, though its parts then cost more to make.
   static constexpr int64_t kMostSlot = int64_t{64} << 20;
+  // Of the ring, for one thread. More was slower: it fits less well into the caches.
+  static constexpr int64_t kThreadBytes = kLeastRing;
+  static constexpr int kFewRanks = 2;
   static constexpr size_t kLeastSlots = 2;  // of a thread: one is filled while the other is copied
   static constexpr int64_t kLeastPiece = int64_t{1} << 20;  // of a blob, mostly
   // That the other threads may be ahead of one.
@@ -85,14 +90,14 @@ class GpuLoader {
   void fit_ring(int64_t bytes);
   // Bytes that may be on their way at once, and whose sums are kept.
   [[nodiscard]] int64_t bytes_ahead() const {
-    return kRingsAhead * static_cast<int64_t>(threads_) * thread_bytes_;
+    return kRingsAhead * static_cast<int64_t>(threads_) * kThreadBytes;
   }
   // Pieces whose sums are kept. The events limit them where nothing is summed.
   [[nodiscard]] size_t sum_places(const GpuPlan& plan) const;
 
   GpuDevice gpu_;
-  int64_t thread_bytes_;                // of the ring, for one thread
   size_t threads_;                      // that have slots of the ring
+  int64_t used_bytes_;                  // of a thread's part, unless kLeastSlots need more
   PinnedMemory sum_memory_;             // where the GPU puts the sums
   std::unique_ptr<PinnedMemory> ring_;  // null after it could not be made
   int64_t ring_bytes_ = 0;

@@ -22,11 +22,12 @@ from typing import Any, Deque, Dict, Optional, Protocol, Sequence, Tuple
 import torch
 
 from mxfp4_repack.native import Bytes, NativeGpu, NativeGpuRead, NativeStream, open_gpu
-from mxfp4_repack.readers import readers_of_rank, ring_of_rank
+from mxfp4_repack.readers import readers_of_rank
 from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __all__ = ["Loader", "load", "prepare", "release"]
 
+DEFAULT_RING_BYTES = 64 << 20  # a power of two: torch rounds pinned memory up to one
 # Without CUDA's driver:
 RUNS_IN_RING = 8
 RUNS_COPYING = 2  # while the next is read: a stream allows no more
@@ -77,16 +78,15 @@ class Loader:
     """Loads layers to one device. The ring lives until close(); a load after it makes another.
 
     threads: readers, readers_of_rank() of them by default.
-    ring_bytes: pinned memory for a GPU, at most; ring_of_rank() by default. One load() runs at a time; others
-    wait.
+    ring_bytes: pinned memory for a GPU. One load() runs at a time; others wait.
     """
 
     def __init__(self, device: Any, *, threads: Optional[int] = None,
-                 ring_bytes: Optional[int] = None) -> None:
+                 ring_bytes: int = DEFAULT_RING_BYTES) -> None:
         self.device = torch.device(device)
-        ranks = _ranks()
-        self.threads = threads or readers_of_rank(ranks)
-        self.ring_bytes = ring_bytes or ring_of_rank(ranks, self.threads)
+        self._ranks = _ranks()
+        self.threads = threads or readers_of_rank(self._ranks)
+        self.ring_bytes = ring_bytes
         self._lock = threading.Lock()
         self._gpu: Optional[NativeGpu] = None
         self._stream: Optional[torch.cuda.Stream] = None
@@ -98,7 +98,7 @@ class Loader:
 
     def _open_gpu(self) -> None:
         if torch.version.hip is None:
-            self._gpu = open_gpu(self.device.index, self.threads, self.ring_bytes)
+            self._gpu = open_gpu(self.device.index, self.threads, self.ring_bytes, ranks=self._ranks)
 
     @property
     def direct(self) -> bool:

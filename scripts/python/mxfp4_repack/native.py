@@ -41,7 +41,7 @@ class _ReadOptions(ctypes.Structure):
 
 class _GpuOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("threads", _INT32), ("in_place", _INT32),
-                ("ring_bytes", _SIZE)]
+                ("ring_bytes", _SIZE), ("ranks", _INT32)]
 
 
 class _Request(ctypes.Structure):
@@ -232,12 +232,12 @@ class NativeGpu:
 
 
 def open_gpu(device: int, threads: int, ring_bytes: int,
-             in_place: bool = False) -> Optional[NativeGpu]:
+             in_place: bool = False, ranks: int = 1) -> Optional[NativeGpu]:
     """The CUDA GPU of this number. None without a CUDA driver, and when it fails. in_place: without a
-    ring, to memory that CPUs and GPU share."""
+    ring, to memory that CPUs and GPU share. ranks: processes of this host that load at once."""
     functions = library()
     options = _GpuOptions(ctypes.sizeof(_GpuOptions), threads=threads, in_place=in_place,
-                          ring_bytes=ring_bytes)
+                          ring_bytes=ring_bytes, ranks=ranks)
     handle = _POINTER()
     if functions.mxfp4_repack_gpu_open(device, ctypes.byref(options), ctypes.byref(handle)) != _OK:
         return None
