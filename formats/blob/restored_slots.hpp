@@ -55,9 +55,9 @@ struct RestorePlan {
 
 // Which expert a tensor of the checkpoint is restored from, and how many bytes an expert has in it.
 struct ExpertShare {
-  int64_t expert =
-      -1;             // counted over all layers: tensors of one number come from the same matrices;
-                      // -1: the tensor holds all experts of its layer, one behind another
+  // Counted over all layers: tensors of one number come from the same matrices. -1: the tensor holds all
+  // experts of its layer, one behind another.
+  int64_t expert = -1;
   int64_t bytes = 0;  // of one expert
 };
 

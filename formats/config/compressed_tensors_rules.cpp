@@ -21,21 +21,13 @@ std::string group_refusal(const Json& group, const std::string& where) {
   if (is_the_text(member_of(weights, "strategy"), "tensor_group")) {
     return fmt::format("{}.strategy: tensor_group: NVFP4; {}", at, kOnlyMxfp4);
   }
-  if (member_of(weights, "num_bits") != 4) {
-    return refused_value(at, "num_bits", member_of(weights, "num_bits"), "4");
-  }
-  if (!is_the_text(member_of(weights, "type"), "float")) {
-    return refused_value(at, "type", member_of(weights, "type"), "float");
-  }
-  if (!is_the_text(member_of(weights, "strategy"), "group")) {
-    return refused_value(at, "strategy", member_of(weights, "strategy"), "group");
-  }
-  if (member_of(weights, "group_size") != 32) {
-    return refused_value(at, "group_size", member_of(weights, "group_size"), "32");
-  }
-  if (member_of(weights, "symmetric") != true) {
-    return refused_value(at, "symmetric", member_of(weights, "symmetric"), "true");
-  }
+  const std::string refusal = first_refused(at, weights,
+                                            {{"num_bits", 4},
+                                             {"type", "float"},
+                                             {"strategy", "group"},
+                                             {"group_size", 32},
+                                             {"symmetric", true}});
+  if (!refusal.empty()) return refusal;
   const Json& scale = member_of(weights, "scale_dtype");
   if (!scale.is_null() && !is_the_text(scale, "torch.uint8") && !is_the_text(scale, "uint8")) {
     return refused_value(at, "scale_dtype", scale, "torch.uint8");

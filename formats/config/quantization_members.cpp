@@ -33,6 +33,15 @@ std::string refused_value(std::string_view where, std::string_view key,
                      said_value(value), expected);
 }
 
+std::string first_refused(std::string_view where, const nlohmann::ordered_json& object,
+                          const std::vector<WantedMember>& wanted) {
+  for (const WantedMember& one : wanted) {
+    const nlohmann::ordered_json& value = member_of(object, one.key);
+    if (value != one.value) return refused_value(where, one.key, value, said_value(one.value));
+  }
+  return {};
+}
+
 const nlohmann::ordered_json& required_object(const nlohmann::ordered_json& parent,
                                               std::string_view where, std::string_view key) {
   const nlohmann::ordered_json& value = member_of(parent, key);

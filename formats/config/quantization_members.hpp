@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/config/quantization_rules.hpp"
 
@@ -34,6 +35,16 @@ inline constexpr std::string_view kOnlyMxfp4 = "this program repacks MXFP4 exper
 [[nodiscard]] std::string refused_value(std::string_view where, std::string_view key,
                                         const nlohmann::ordered_json& value,
                                         std::string_view expected);
+
+// A key and the value that it must have.
+struct WantedMember {
+  std::string_view key;
+  nlohmann::ordered_json value;
+};
+// The same of the first member of `object` that has another value; empty if all have theirs.
+[[nodiscard]] std::string first_refused(std::string_view where,
+                                        const nlohmann::ordered_json& object,
+                                        const std::vector<WantedMember>& wanted);
 
 // The methods that have a file each. They throw Error::input.
 void read_quark(const QuantizationJson& text, Quantization& method);

@@ -22,19 +22,9 @@ const Json& only_one(const Json& value) {
 std::string weight_refusal(const Json& given, const std::string& where) {
   const Json& weight = only_one(given);
   if (!weight.is_object()) return refused_value(where, "", weight, "an object of one fp4 weight");
-  if (!is_the_text(member_of(weight, "dtype"), "fp4")) {
-    return refused_value(where, "dtype", member_of(weight, "dtype"), "fp4");
-  }
-  if (!is_the_text(member_of(weight, "qscheme"), "per_group")) {
-    return refused_value(where, "qscheme", member_of(weight, "qscheme"), "per_group");
-  }
-  if (member_of(weight, "group_size") != 32) {
-    return refused_value(where, "group_size", member_of(weight, "group_size"), "32");
-  }
-  if (!is_the_text(member_of(weight, "scale_format"), "e8m0")) {
-    return refused_value(where, "scale_format", member_of(weight, "scale_format"), "e8m0");
-  }
-  return {};
+  return first_refused(
+      where, weight,
+      {{"dtype", "fp4"}, {"qscheme", "per_group"}, {"group_size", 32}, {"scale_format", "e8m0"}});
 }
 
 struct QuarkInput {
