@@ -207,6 +207,15 @@ class Sglang(unittest.TestCase):
                 with self.assertRaisesRegex(BlobRefused, fact):
                     world.load(**facts)
 
+    def test_parameters_of_an_unknown_class(self):
+        """SGLang converts, one line says why, and no other says that it did not."""
+        wanted = own()
+        with World(MXFP4_REPACK_BLOB=checkpoint()[1]) as world, mock.patch("mxfp4_repack.sglang.hook.MethodCall", side_effect=KeyError("w13_weight")):
+            self.equal(wanted, world.load())
+            self.assertEqual((len(world.hook.converted), world.hook.waiting), (2, set()))
+            (line,) = world.messages.text()
+            self.assertIn("SGLang converts it: unknown parameters: 'w13_weight'", line)
+
     def test_no_memory_is_kept_after_a_mismatch(self):
         with World(MXFP4_REPACK_BLOB=checkpoint()[1]) as world, mock.patch(
                 "mxfp4_repack.plugin.build.StandIn", None), mock.patch("mxfp4_repack.sglang.calls.kernels_replaced", broken):

@@ -62,6 +62,11 @@ class Hook:
         own code has to load. `arguments`: those of create_weights."""
         raise NotImplementedError
 
+    def method_call(self, original: Callable[..., Any], method: Any, layer: Any) -> Call:
+        """A layer's conversion by its method. Raises any error for a layer that has other parameters than the known
+        ones."""
+        raise NotImplementedError
+
     # --- what the wrappers call ---
 
     @contextlib.contextmanager
@@ -93,6 +98,23 @@ class Hook:
         if self.settings.skip_raw:
             return self._skipped.create_weights(unchanged, method, layer, arguments)
         return unchanged()
+
+    def process_weights(self, original: Callable[..., Any], method: Any, layer: Any) -> None:
+        """Called instead of process_weights_after_loading() of a method class that converts by itself."""
+        with self.converting() as outermost:
+            if not outermost:
+                original(method, layer)
+                return
+            try:
+                call = self.method_call(original, method, layer)
+            except Exception as error:  # another class than the known one, or a reload
+                name = getattr(layer, "layer_name", "a layer")
+                self.leave(name, f"{engine.name()} converts it", f"unknown parameters: {error}")
+                original(method, layer)
+            else:
+                name = call.name
+                self.answer(call)
+        self.done(name)
 
     def skip(self, prefix: str, name: str) -> None:
         """The checkpoint's raw tensors below `prefix` need not be read."""

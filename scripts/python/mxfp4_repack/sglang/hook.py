@@ -51,20 +51,8 @@ class Hook(common.Hook):
         with vectors_on(getattr(layer, DEVICE)):
             return original(method, layer, *args, **kwargs)
 
-    def process_weights(self, original: Callable[..., Any], method: Any, layer: Any) -> Any:
-        """Called instead of a method's process_weights_after_loading."""
-        with self.converting() as outermost:
-            if not outermost:
-                return original(method, layer)
-            try:
-                call = MethodCall(original, method, layer)
-            except Exception as error:  # another class than the known one, or a reload
-                name = getattr(layer, "layer_name", "a layer")
-                self.leave(name, "SGLang converts it", f"unknown parameters: {error}", hasattr(layer, CONVERTED))
-                return original(method, layer)
-            result = self.answer(call)
-        self.done(call.name)
-        return result
+    def method_call(self, original: Callable[..., Any], method: Any, layer: Any) -> MethodCall:
+        return MethodCall(original, method, layer)
 
     def loaded(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Called instead of a loader's load_model."""

@@ -87,18 +87,8 @@ class Hook(common.Hook):
         log.warning("mxfp4-repack: vLLM converts: %s", why)
         return None
 
-    def process_weights(self, original: Callable[..., Any], method: Any, layer: Any) -> None:
-        """Called instead of process_weights_after_loading() of a method class that converts by itself."""
-        with self.converting() as outermost:
-            if not outermost:
-                return original(method, layer)
-            try:
-                call = MethodCall(original, method, layer)
-            except AttributeError as error:  # another class than the known one
-                self.leave(getattr(layer, "layer_name", "a layer"), "vLLM converts it", str(error))
-                return original(method, layer)
-            self.answer(call)
-        self.done(call.name)
+    def method_call(self, original: Callable[..., Any], method: Any, layer: Any) -> MethodCall:
+        return MethodCall(original, method, layer)
 
     def mega_created(self, experts: Any) -> None:
         """Called once vLLM has made experts of mega MoE."""
