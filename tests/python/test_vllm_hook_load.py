@@ -160,7 +160,8 @@ class LoadFormat(unittest.TestCase):
             self.assertIn("the method's own (is_k3_situ_int4_gfx942)", world.messages.text()[0])
 
     def test_a_method_that_bypasses_the_selector_alone_is_served(self):
-        """Kimi-K3 on gfx950: its method names the backend itself, and calls the oracle's converter."""
+        """Kimi-K3 on gfx950: its method names the backend itself, and calls the oracle's converter; vLLM 0.27's
+        converts by itself, and keeps its raw experts."""
         case = golden(CASE)
         model, blob = make_blob(case)
 
@@ -172,6 +173,14 @@ class LoadFormat(unittest.TestCase):
             with mock.patch.object(sys.modules[METHODS].GptOssMxfp4MoEMethod, "__init__", init):
                 self.load(world, case, {"blob": blob})
             self.assertTrue(self.meta)
+        with World(model=model) as world:
+            world.start()
+            method = sys.modules[METHODS].GptOssMxfp4MoEMethod
+            with mock.patch.object(method, "__init__", init), \
+                    mock.patch.object(method, "_setup_kernel_k3_situ", lambda method, layer: None, create=True):
+                self.load(world, case, {"blob": blob})
+            self.assertFalse(self.meta)
+            self.assertIn("the method's own (is_k3_situ_aiter)", world.messages.text()[0])
 
     def test_renamed_arguments_of_a_converter(self):
         case = golden(CASE)

@@ -42,8 +42,10 @@ class Hook(common.Hook):
         inner = arguments["intermediate_size_per_partition"]
         bias = BIAS_DTYPES.get(kind, "bfloat16") if layer.moe_config.has_bias else None
         for switch, value in vars(method).items():
-            # is_k3_situ_aiter bypasses only the selector: the oracle's converter serves it.
-            if switch.startswith("is_k3_situ") and switch != "is_k3_situ_aiter" and value:
+            # is_k3_situ_aiter bypasses only the selector: the oracle's converter serves it, but in 0.27, where
+            # the method has a conversion for it.
+            own = switch != "is_k3_situ_aiter" or hasattr(method, "_setup_kernel_k3_situ")
+            if switch.startswith("is_k3_situ") and own and value:
                 raise Mismatch("conversion", "vLLM's oracle", f"the method's own ({switch})")
         # ORACLE is imported: the name of the method's backend comes from it.
         return Live(
