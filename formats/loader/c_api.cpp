@@ -15,6 +15,7 @@
 #include "formats/loader/gpu/gpu_loader.hpp"
 #include "formats/loader/layer_stream.hpp"
 #include "formats/loader/mxfp4_repack.h"
+#include "formats/loader/stored_loader.hpp"
 #include "lib/core/dtype.hpp"
 #include "lib/core/error.hpp"
 
@@ -93,6 +94,14 @@ mxfp4_repack_status mxfp4_repack_open_checkpoint(const char* checkpoint, const c
                    "open_checkpoint: a null pointer");
     *blob =
         new mxfp4_repack_blob{std::make_unique<mxfp4::CheckpointLoader>(checkpoint, conversion)};
+  });
+}
+
+mxfp4_repack_status mxfp4_repack_open_safetensors(const char* file, mxfp4_repack_blob** blob) {
+  if (blob != nullptr) *blob = nullptr;
+  return mxfp4::guarded([&] {
+    mxfp4::require(blob != nullptr && file != nullptr, "open_safetensors: a null pointer");
+    *blob = new mxfp4_repack_blob{std::make_unique<mxfp4::StoredLoader>(file)};
   });
 }
 

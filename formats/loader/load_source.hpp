@@ -1,10 +1,11 @@
 // Where the loader's bytes come from. The loader asks for a piece of a final tensor, bytes [begin, end) of
-// it, and does not know whether the piece is read from a blob (BlobLoader) or made from a checkpoint
-// (CheckpointLoader):
+// it, and does not know whether the piece is read from a blob (BlobLoader), made from a checkpoint
+// (CheckpointLoader), or lies in a checkpoint's file as it is wanted (StoredLoader):
 //
 //     pieces(tensor) -- from a blob: file, frame ----------------+
-//                    \- from a checkpoint: read, assemble,       +-> the caller's memory, or a slot of
-//                       slice, pad, layout ----------------------/   the GPU's ring
+//                    |- from a checkpoint: read, assemble,       +-> the caller's memory, or a slot of
+//                    |  slice, pad, layout ----------------------+   the GPU's ring
+//                    \- as stored: file -------------------------/
 //
 // What is common to both, reading requests with many threads into the caller's memory, is here.
 #pragma once

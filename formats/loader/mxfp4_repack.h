@@ -75,7 +75,8 @@ typedef enum mxfp4_repack_fault {
   MXFP4_REPACK_FAULT_MISMATCH = 6    /* a layer's file is not the one that the manifest describes */
 } mxfp4_repack_fault;
 
-/* One rank's layers: of a blob, a directory with mxfp4_repack.json, or of a checkpoint. */
+/* One rank's layers: of a blob, a directory with mxfp4_repack.json, or of a checkpoint; or the tensors of a
+ * safetensors file. */
 typedef struct mxfp4_repack_blob mxfp4_repack_blob;
 
 typedef struct mxfp4_repack_layer {
@@ -186,6 +187,15 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
 MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_checkpoint(const char *checkpoint,
                                                                   const char *conversion,
                                                                   mxfp4_repack_blob **blob);
+/* Opens one safetensors file as it is, in place of a blob: for the tensors that an engine loads beside its
+ * experts. There is one layer, 0, whose prefix is empty and which has no experts; its tensors are the file's, in
+ * the order of their bytes. Every function takes *blob as it takes a blob's, but:
+ *   - No checksum is known: `verify` compares nothing, and mxfp4_repack_check_file is MXFP4_REPACK_USAGE.
+ *   - mxfp4_repack_manifest gives an empty text.
+ *   - A read of a file that was cut short, made longer or replaced since it was opened is MXFP4_REPACK_INPUT, and
+ *     names the file. */
+MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_safetensors(const char *file,
+                                                                   mxfp4_repack_blob **blob);
 /* Null is allowed. */
 MXFP4_REPACK_API void mxfp4_repack_close(mxfp4_repack_blob *blob);
 

@@ -46,6 +46,11 @@ for function in cuDevicePrimaryCtxRetain:1 cuPointerGetAttribute:2 cuDeviceGetAt
 done
 unset FAKE_CUDA_MEMORY
 
+# A file as it is, in place of a blob.
+for blob in plain large-plain; do
+  "$GPU_TEST" --file $blob/layer-00000.safetensors $blob || fail "a file of $blob"
+done
+
 cat >flip.py <<'PY'
 import os, sys
 path = sys.argv[1]

@@ -111,6 +111,17 @@ static void check_made(const char *checkpoint, const mxfp4_repack_blob *stored) 
   mxfp4_repack_close(made);
 }
 
+/* A plain blob's first file, as it is. */
+static void check_file(const char *file, const mxfp4_repack_blob *stored) {
+  mxfp4_repack_blob *opened;
+  CHECK(mxfp4_repack_open_safetensors(file, &opened) == MXFP4_REPACK_OK);
+  CHECK(mxfp4_repack_num_layers(opened) == 1 && *layer_of(opened, 0).prefix == 0);
+  CHECK(*mxfp4_repack_manifest(opened, NULL) == 0 && *mxfp4_repack_header(opened, 0, NULL) == '{');
+  CHECK(mxfp4_repack_check_file(opened, 0, NULL) == MXFP4_REPACK_USAGE);
+  for (in_place = 0; in_place < 2; ++in_place) check_layers(opened, stored);
+  mxfp4_repack_close(opened);
+}
+
 static void check_wrong(const mxfp4_repack_blob *blob) {
   mxfp4_repack_gpu *gpu;
   mxfp4_repack_gpu_options options = {.struct_size = sizeof options, .threads = 2, .ring_bytes = 1 << 20};
@@ -159,6 +170,8 @@ int main(int argc, char **argv) {
     check_wrong(blob);
   } else if (argc == 4 && strcmp(argv[1], "--made") == 0) {
     check_made(argv[2], blob);
+  } else if (argc == 4 && strcmp(argv[1], "--file") == 0) {
+    check_file(argv[2], blob);
   } else if (strcmp(argv[1], "--in-place") == 0) {
     in_place = 1;
     check_layers(blob, blob);

@@ -165,6 +165,7 @@ static void check_null_handles(void) {
   CHECK(mxfp4_repack_gpu_discard(NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_gpu_open(0, NULL, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_open(NULL, NULL) == MXFP4_REPACK_USAGE);
+  CHECK(mxfp4_repack_open_safetensors(NULL, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_checksum(NULL, 1, sum) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_checksum(&byte, 1, NULL) == MXFP4_REPACK_USAGE);
   CHECK(mxfp4_repack_checksum(&byte, -1, sum) == MXFP4_REPACK_USAGE);
@@ -177,6 +178,7 @@ static void check_words_of_wild_paths(void) {
   const char *const wild[] = {"/x\xff\x1b[2J\n", "a\nb", "\xc3", "\xe2\x80\xae", "\r\t\x7f"};
   for (size_t i = 0; i < sizeof wild / sizeof *wild; ++i) {
     mxfp4_repack_blob *blob;
+    CHECK(mxfp4_repack_open_safetensors(wild[i], &blob) == MXFP4_REPACK_INPUT && blob == NULL);
     CHECK(mxfp4_repack_open(wild[i], &blob) == MXFP4_REPACK_INPUT && blob == NULL);
     for (const char *c = mxfp4_repack_last_error(); *c != 0; ++c) {
       const unsigned char byte = (unsigned char)*c;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A compiled vLLM on a GPU, with and without blobs: equal weights, equal tokens, equal log-probabilities.
+"""A compiled vLLM on a GPU, with this program's weights and with its own: equal weights, equal tokens, equal log-probabilities.
 
     engine_check.py --program MXFP4_REPACK --revision REVISION [--backends triton marlin] [--work DIR]
                     [--layers 4 --experts 32 --hidden 2880 --inter 2880] [--only WORD...]
@@ -32,7 +32,7 @@ import sys
 import time
 
 import starts
-from starts import BLOBS, ENGINE, ROOT, generated, report
+from starts import BLOBS, ENGINE, NO_BLOB, ROOT, generated, report
 
 CASE_SECONDS = 300
 
@@ -87,7 +87,7 @@ def run_case(spec):
     arguments = {**starts.engine_arguments(ENGINE, spec), "model": spec["model"], "moe_backend": spec["backend"], "enforce_eager": spec["eager"],
                  "enable_sleep_mode": "sleep 1" in spec["steps"]}
     if spec["blob"]:
-        arguments.update(load_format="mxfp4_repack", model_loader_extra_config={"blob": spec["blob"]})
+        arguments.update(starts.load_format(spec["blob"]))
     result = {"steps": {}}
     try:
         llm = LLM(**arguments)
@@ -126,6 +126,7 @@ def cases(backend, how):
     yield f"{backend}, {how}, vLLM alone", None
     for what, method in BLOBS.items():
         yield f"{backend}, {how}, {what}", method
+    yield f"{backend}, {how}, {NO_BLOB}", NO_BLOB
     yield f"{backend}, {how}, vLLM alone again", None
 
 
@@ -144,7 +145,7 @@ def run_group(backend, how, arguments, results):
     for name, method in cases(backend, how):
         if any(word not in name for word in arguments.only):
             continue
-        blob = method and str(arguments.work / f"{backend}-{method}")
+        blob = str(arguments.work / f"{backend}-{method}") if method in BLOBS.values() else method
         spec = {"backend": backend, "blob": blob, "eager": how != "compiled", "steps": STEPS[how], "model": str(arguments.work / "model-1"),
                 "other": str(arguments.work / "model-2"), "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
         base = arguments.work / name.replace(", ", "-").replace(" ", "_")
@@ -184,7 +185,7 @@ def compared(own, found):
 def summary(name, done, seconds):
     """Prints and returns the result of a start, beside that of vLLM alone."""
     result, own = done[name], done.get(name.rpartition(", ")[0] + ", vLLM alone")
-    taken = sum(": taken from " in line for line in result.get("lines", ()))
+    taken = sum(": taken from " in line or ": made from " in line for line in result.get("lines", ()))
     proven = sum("own conversion equals" in line for line in result.get("lines", ()))
     kept = {"seconds": seconds, "taken": taken, "proven": proven, "steps": {}}
     for what, found in result["steps"].items():
@@ -202,7 +203,7 @@ def summary(name, done, seconds):
         report(f"{label}: {taken} taken, {proven} proven; {text}", not wrong, wrong)
         kept["steps"][what] = {"wrong": wrong, "text": text, "freed": (found.get("freed"), against.get("freed"))}
     if "blob" in name and taken + proven == 0:
-        report(f"{name}: layers from the blob", False, result.get("lines"))
+        report(f"{name}: layers from the source", False, result.get("lines"))
     return kept
 
 

@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "python" / "engine")]
 
 BLOBS = {"default blob": "zstd", "plain blob": "none"}
+NO_BLOB = "no blob"
 ENGINE = {"skip_tokenizer_init": True, "max_model_len": 256, "max_num_seqs": 8, "dtype": "bfloat16",
           "disable_log_stats": True, "enable_prefix_caching": False, "kv_cache_memory_bytes": 256 << 20,
           "async_scheduling": False, "attention_backend": "TRITON_ATTN", "generation_config": "vllm",
@@ -35,11 +36,11 @@ def finish(results, file):
     return 1 if failures or not results else 0
 
 
-def make_checkpoint(directory, arguments, seed=1):
-    """A gpt-oss of random weights, unless it is there."""
+def make_checkpoint(directory, arguments, seed=1, more=()):
+    """A gpt-oss of random weights, unless it is there. more: further flags of scripts/make-checkpoint."""
     if not directory.exists():
         run(sys.executable, ROOT / "scripts" / "make-checkpoint", directory, "--seed", seed, "--layers", arguments.layers, "--experts",
-            arguments.experts, "--hidden", arguments.hidden, "--intermediate", arguments.inter)
+            arguments.experts, "--hidden", arguments.hidden, "--intermediate", arguments.inter, *more)
     return directory
 
 
@@ -79,6 +80,11 @@ def engine_arguments(base, arguments):
 
     found = {**base, **(settings.WITHOUT_KERNELS if arguments["without_kernels"] else {}), **arguments["arguments"]}
     return settings.known({key: value for key, value in found.items() if value is not None})
+
+
+def load_format(blob):
+    """Arguments with which vLLM takes the blob in a directory, or for NO_BLOB makes the weights from the checkpoint."""
+    return {"load_format": "mxfp4_repack", "model_loader_extra_config": {"source": "checkpoint"} if blob == NO_BLOB else {"blob": str(blob)}}
 
 
 # Tokens -----------------------------------------------------------------------------------------------

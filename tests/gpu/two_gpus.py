@@ -9,7 +9,7 @@ vLLM is the one that this interpreter imports, with the plug-in as pip installs 
 either. REVISION names the release to the program. Makes a gpt-oss checkpoint of random weights in DIR and
 packs it for two ranks, default and plain, for tensor and for expert parallel. Then vLLM's own LLM class
 starts in processes of their own, its workers in further ones: vLLM alone, the default blob,
-the plain one, vLLM alone again. Checked of each start, for each rank:
+the plain one, no blob, vLLM alone again. Checked of each start, for each rank:
 
   where the worker found the plug-in: an entry point of an installed distribution
   layers taken from the blob: all of them
@@ -35,11 +35,11 @@ import sys
 import time
 
 import starts
-from starts import BLOBS, ENGINE, report
+from starts import BLOBS, ENGINE, NO_BLOB, report
 
 RANKS = 2
 GROUPS = {"TP 2": {}, "EP 2": {"enable_expert_parallel": True}}
-SUM = re.compile(r"pid=(\d+)\).*mxfp4-repack: (\d+) layers taken from (\S+), (\d+) converted")
+SUM = re.compile(r"pid=(\d+)\).*mxfp4-repack: (\d+) layers (?:taken|made) from (\S+), (\d+) converted")
 
 
 # One start, in a process of its own -------------------------------------------------------------------
@@ -64,7 +64,7 @@ def run_case(spec):
     arguments = {**starts.engine_arguments({**ENGINE, "moe_backend": "triton", "enforce_eager": True, "disable_custom_all_reduce": True}, spec),
                  "model": spec["model"], "tensor_parallel_size": RANKS, "distributed_executor_backend": "mp", **GROUPS[spec["group"]]}
     if spec["blob"]:
-        arguments.update(load_format="mxfp4_repack", model_loader_extra_config={"blob": spec["blob"]})
+        arguments.update(starts.load_format(spec["blob"]))
     assert not any(name.startswith("mxfp4_repack") for name in sys.modules), "the plug-in is imported before vLLM asks for it"
     llm = LLM(**arguments)
     states = llm.apply_model(expert_state.state)
@@ -85,6 +85,7 @@ def cases(group):
     yield f"{group}, vLLM alone", None
     for what, method in BLOBS.items():
         yield f"{group}, {what}", method
+    yield f"{group}, {NO_BLOB}", NO_BLOB
     yield f"{group}, vLLM alone again", None
 
 
@@ -98,7 +99,7 @@ def run_group(group, arguments, results):
     for name, method in cases(group):
         if any(word not in name for word in arguments.only):
             continue
-        spec = {"group": group, "blob": method and str(blob_of(arguments, group, method)), "model": str(arguments.work / "model"),
+        spec = {"group": group, "blob": str(blob_of(arguments, group, method)) if method in BLOBS.values() else method, "model": str(arguments.work / "model"),
                 "arguments": arguments.arguments, "without_kernels": arguments.without_kernels}
         base = arguments.work / name.replace(", ", "-").replace(" ", "_")
         with open(f"{base}.log", "w") as log:

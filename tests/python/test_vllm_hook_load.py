@@ -1,4 +1,5 @@
 """The load format mxfp4_repack, and what one start remembers for the next."""
+import importlib
 import os
 import sys
 import tempfile
@@ -6,7 +7,10 @@ import unittest
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
+
 import hook_env
+import layer_files
 from edited_blob import edit_manifest
 from hook_env import METHODS, ORACLE, PREFIX, World, copied, golden, make_blob
 import test_vllm_hook_verify as verify_tests
@@ -33,6 +37,13 @@ class LoadFormat(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
+    read = None  # files that the stand-in's load_model() reads; then what came of them
+
+    @staticmethod
+    def others(files):
+        from vllm.model_executor.model_loader.default_loader import DefaultModelLoader
+        return {name: tensor for name, tensor in DefaultModelLoader()._get_weights_iterator(files)}
+
     def load(self, world, case, extra, known=True):
         """A model of one layer, by vLLM's loader of this format over a stand-in of "auto"."""
         world.start(known=known)
@@ -52,6 +63,8 @@ class LoadFormat(unittest.TestCase):
                 owner.skipped = sys.modules[
                     "vllm.model_executor.model_loader.weight_utils"].should_skip_weight(
                         PREFIX + ".gate_up_proj_blocks", None)
+                if owner.read is not None:
+                    owner.read = owner.others(owner.read)
                 if not owner.meta:
                     right = world.layer(case, right=True)
                     for name in list(layer._parameters):
@@ -87,6 +100,50 @@ class LoadFormat(unittest.TestCase):
             self.assertIn("1 layers taken", world.messages.text(0)[-1])
             self.assertEqual(world.messages.text(), [])
             self.check_put_back()
+
+    def test_other_tensors_come_by_the_loader(self):
+        """All but raw experts: those of this layer are not read, those of another are left to vLLM's iterator."""
+        case = golden(CASE)
+        model, blob = make_blob(case)
+        random = np.random.default_rng(5)
+        raw = f"{PREFIX}.gate_up_proj_blocks"
+        theirs = "model.layers.7.mlp.experts.down_proj_blocks"
+        stored = {"model.norm.weight": ("BF16", random.integers(0, 1 << 16, (7, 3), dtype="u2")),
+                  raw: ("U8", random.integers(0, 256, (4, 4), dtype="u1")),
+                  "model.layers.0.mlp.experts.activation_scale": ("F32", random.integers(0, 1 << 30, 3, dtype="u4")),
+                  "lm_head.weight": ("I32", random.integers(0, 1 << 30, (300, 40), dtype="u4")),
+                  theirs: ("U8", random.integers(0, 256, (9, 2), dtype="u1"))}
+        mine = {name for name in stored if name not in (raw, theirs)}
+        with tempfile.TemporaryDirectory(dir=hook_env.scratch.name) as folder:
+            # The stand-in's iterator takes {name: tensor} where vLLM's takes paths: a mapping serves both.
+            files = {os.path.join(folder, f"{number}.safetensors"): number for number in (10, 9)}
+            halves = (list(stored)[:2], list(stored)[2:])
+            for path, names in zip(files, halves):
+                layer_files.write(path, {name: stored[name] for name in names})
+            for said in (None, False, True):
+                with World(model=model) as world:
+                    world.config.device_config = SimpleNamespace(device="cpu")
+                    world.start()
+                    utils = importlib.import_module("vllm.model_executor.model_loader.weight_utils")
+                    loader = importlib.import_module("vllm.model_executor.model_loader.default_loader")
+
+                    def theirs_only(hf_weights_files, use_tqdm_on_load, local_expert_ids=None):
+                        for name in (name for file in hf_weights_files for name in layer_files.read(file)[0]):
+                            if not utils.should_skip_weight(name, local_expert_ids):
+                                yield name, "vLLM's"
+
+                    self.read = files
+                    with mock.patch.object(loader, "safetensors_weights_iterator", theirs_only):
+                        self.load(world, case, {"blob": blob, "strict": True, **({} if said is None else {"others": said})})
+                    found, self.read = self.read, None
+                    self.assertEqual(set(found), {*mine, theirs})
+                    by_vllm = {name for name, tensor in found.items() if isinstance(tensor, str)}
+                    self.assertEqual(by_vllm, {theirs} if said else set(found))
+                    for name in set(found) - by_vllm:
+                        self.assertEqual(hook_env.bits(found[name]).tobytes(), stored[name][1].tobytes(), name)
+                    lines = [line for line in world.messages.text(0) if "other tensors" in line]
+                    self.assertEqual(len(lines), 1 if said else 0)
+                    self.check_put_back()
 
     def test_direct_reads_are_asked_for(self):
         case = golden(CASE)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mxfp4_repack.layer import Layer
     from mxfp4_repack.made import open_checkpoint
     from mxfp4_repack.native import xxh3_128
+    from mxfp4_repack.stored import open_safetensors
     from mxfp4_repack.tensors import TensorInfo, tensor_view
 
 __version__ = "0.2.0"
@@ -48,14 +49,14 @@ __all__ = [
     "DependencyError", "Difference", "Explanation", "Fit", "FormatError", "Inspection", "Layer", "MANIFEST_NAME",
     "MismatchError", "NotABlobError", "NotFoundError", "RankError", "ReadError", "Restoration", "SizeError",
     "TensorInfo", "Verification", "convert", "diff", "explain", "finalize", "find_blobs", "fits", "inspect", "open_blob", "open_checkpoint",
-    "tensor_view", "unpack", "verify", "xxh3_128",
+    "open_safetensors", "tensor_view", "unpack", "verify", "xxh3_128",
 ]
 
 _HOMES = {
     **dict.fromkeys(("Completion", "Conversion", "Difference", "Explanation", "Fit", "Inspection", "Restoration",
                      "Verification", "convert", "diff", "explain", "finalize", "fits", "inspect", "unpack", "verify"), "commands"),
     "BLOB_FOLDER": "blob", "MANIFEST_NAME": "blob", "Blob": "blob", "find_blobs": "blob", "open_blob": "blob",
-    "xxh3_128": "native", "Layer": "layer", "open_checkpoint": "made", "TensorInfo": "tensors", "tensor_view": "tensors",
+    "xxh3_128": "native", "Layer": "layer", "open_checkpoint": "made", "open_safetensors": "stored", "TensorInfo": "tensors", "tensor_view": "tensors",
 }
 # Not in __all__: `from mxfp4_repack import *` must not hide Python's own list.
 _RENAMED = {"list": ("commands", "list_table")}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mxfp4_repack.errors import ArgumentError, NotFoundError, ReadError, SizeError
 from mxfp4_repack.native import RUNS_IN_RING, Bytes, NativeGpu, NativeGpuRead, NativeLayer, NativeStream
 from mxfp4_repack.tensors import (
-    DTYPES, TensorInfo, import_torch, row_major, tensor_view, torch_device, whole_number)
+    TensorInfo, import_torch, numpy_type, row_major, tensor_view, torch_device, whole_number)
 
 _CHECK_RUN = 8 << 20
 _CHECK_THREADS = 4
@@ -32,6 +32,7 @@ class Layer:
         self.num_experts: int = entry["sizes"]["num_experts"]
         self._infos = {info.name: info for info in infos}
         self.tensors: Tuple[str, ...] = tuple(self._infos)
+        self._numbers = {name: number for number, name in enumerate(self.tensors)}
 
     def __enter__(self) -> "Layer":
         return self
@@ -95,8 +96,8 @@ class Layer:
             flat = np.empty(size, "u1")
         except (MemoryError, ValueError) as error:
             raise ReadError(self.path, info.full_name, str(error)) from None
-        self._file.read_into(self.tensors.index(name), begin, flat)
-        array = flat.view(DTYPES[info.file_dtype][0])
+        self._file.read_into(self._numbers[name], begin, flat)
+        array = flat.view(numpy_type(info, self.path))
         return np.lib.stride_tricks.as_strided(
             array, shape, [step * array.itemsize for step in strides])
 
@@ -117,7 +118,7 @@ class Layer:
             flat = torch.empty(size + info.slack_bytes, dtype=torch.uint8)
         except (MemoryError, RuntimeError) as error:
             raise ReadError(self.path, info.full_name, str(error)) from None
-        self._file.read_into(self.tensors.index(name), begin, flat.numpy()[:size])
+        self._file.read_into(self._numbers[name], begin, flat.numpy()[:size])
         flat[size:].zero_()
         flat = flat if device is None else flat.to(device)
         return tensor_view(info, flat, self.path, shape, strides)
@@ -140,7 +141,7 @@ class Layer:
         if not 0 <= begin <= info.nbytes - out.size:
             raise SizeError(self.path, info.full_name, f"bytes {begin} to {begin + out.size} of "
                                                        f"{info.nbytes} were asked for")
-        self._file.read_into(self.tensors.index(name), begin, out, self._checked_threads(threads))
+        self._file.read_into(self._numbers[name], begin, out, self._checked_threads(threads))
 
     def stream(self, names: Sequence[str], ring: Bytes, run_bytes: int, threads: int) -> NativeStream:
         """Reads tensors, one after another, through `ring`, in runs of at most `run_bytes`; the ring
@@ -151,14 +152,14 @@ class Layer:
         if ring.size < RUNS_IN_RING * run_bytes or run_bytes < 1:
             raise ArgumentError(self.path, "ring", f"{ring.size} bytes for runs of {run_bytes}")
         threads = self._checked_threads(threads)
-        numbers = [self.tensors.index(self.info(name).name) for name in names]
+        numbers = [self._numbers[self.info(name).name] for name in names]
         if len(set(names)) < len(numbers):
             raise ArgumentError(self.path, "names", f"{list(names)} names a tensor twice")
         return self._file.stream(numbers, ring, run_bytes, threads)
 
     def read_to_gpu(self, gpu: NativeGpu, names: Sequence[str]) -> NativeGpuRead:
         """Begins to read whole tensors to the GPU; place() of what comes back says where to."""
-        return self._file.read_to_gpu(gpu, [self.tensors.index(name) for name in names])
+        return self._file.read_to_gpu(gpu, [self._numbers[name] for name in names])
 
     def pieces(self, name: str, limit: int, begin: int = 0) -> Iterator[Tuple[int, int]]:
         """Cuts a tensor's bytes from `begin` on into (begin, end) of at most `limit` bytes, at the
@@ -168,7 +169,7 @@ class Layer:
             raise ArgumentError(self.path, "limit", f"{limit}, expected at least 1")
         if not 0 <= whole_number(begin, self.path, "begin") <= info.nbytes:
             raise SizeError(self.path, info.full_name, f"byte {begin} of {info.nbytes}")
-        yield from self._file.cuts(self.tensors.index(name), begin, limit)
+        yield from self._file.cuts(self._numbers[name], begin, limit)
 
     def check_file(self) -> None:
         """Reads the whole file; ChecksumError unless its checksum is the manifest's."""

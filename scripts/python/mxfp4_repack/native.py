@@ -55,6 +55,12 @@ class _Layer(ctypes.Structure):
                 ("bytes", _SIZE), ("direct", _INT32), ("reserved", _INT32)]
 
 
+class _Tensor(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p),
+                ("shape", ctypes.POINTER(_SIZE)), ("num_dims", _SIZE), ("offset", _SIZE), ("bytes", _SIZE),
+                ("expert_bytes", _SIZE)]
+
+
 class _Run(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("tensor", _SIZE), ("begin", _SIZE),
                 ("bytes", _SIZE), ("memory", _POINTER)]
@@ -90,9 +96,11 @@ def _declared(found: Any) -> Any:
             ("checksum", status, [_POINTER, _SIZE, text]),
             ("open_with", status, [text, options, handle]),
             ("open_checkpoint", status, [text, text, handle]),
+            ("open_safetensors", status, [text, handle]),
             ("close", None, [_POINTER]),
             ("manifest", text, [_POINTER, sizes]),
             ("get_layer", status, [_POINTER, _SIZE, ctypes.POINTER(_Layer)]),
+            ("get_tensor", status, [_POINTER, _SIZE, _SIZE, ctypes.POINTER(_Tensor)]),
             ("check_file", status, [_POINTER, _SIZE, options]),
             ("read_part", status, [_POINTER, _SIZE, _SIZE, _SIZE, _POINTER, _SIZE, options]),
             ("cut", status, [_POINTER, _SIZE, _SIZE, _SIZE, _SIZE, ctypes.POINTER(_SIZE)]),
@@ -165,6 +173,35 @@ class NativeCheckpoint(NativeBlob):
         self.functions = library()
         self._opened(self.functions.mxfp4_repack_open_checkpoint(
             os.fsencode(path), conversion, ctypes.byref(self.handle)), path)
+
+
+class StoredTensor(NamedTuple):
+    """A tensor of a safetensors file."""
+
+    name: str
+    dtype: str  # safetensors name
+    shape: Tuple[int, ...]
+    offset: int  # of its first byte, in the file's data
+    nbytes: int
+
+
+class NativeSafetensors(NativeBlob):
+    """A safetensors file in place of a blob: one layer, with the tensors as they are stored."""
+
+    def __init__(self, path: str) -> None:
+        self.handle = _POINTER()
+        self.functions = library()
+        self._opened(self.functions.mxfp4_repack_open_safetensors(
+            os.fsencode(path), ctypes.byref(self.handle)), path)
+        facts = _Layer(struct_size=ctypes.sizeof(_Layer))
+        self.functions.mxfp4_repack_get_layer(self.handle, 0, ctypes.byref(facts))
+        self.tensors = tuple(self._tensor(number) for number in range(facts.num_tensors))
+
+    def _tensor(self, number: int) -> StoredTensor:
+        found = _Tensor(struct_size=ctypes.sizeof(_Tensor))
+        self.functions.mxfp4_repack_get_tensor(self.handle, 0, number, ctypes.byref(found))
+        return StoredTensor(found.name.decode(), found.dtype.decode(), tuple(found.shape[:found.num_dims]),
+                            found.offset, found.bytes)
 
 
 class Run(NamedTuple):

@@ -5,11 +5,11 @@ import contextlib
 import os
 
 MOST = 14  # more read no faster
-SPARE_CPUS = 2  # for the process's other threads and the driver's
+SPARE_CPUS = 2  # for the process's other threads and the driver's; fewer of less than 8
 
 
 def readers_of_rank(ranks: int) -> int:
-    """Threads, 1 to MOST: the rank's share of the CPUs that it may use, less SPARE_CPUS.
+    """Threads, 1 to MOST: the rank's share of the CPUs that it may use, less SPARE_CPUS or a quarter.
 
     ranks: processes of this host that load at once. Threads that wait for a copy keep their CPU, so
     two ranks on the same CPUs take each other's time. Process 1 has all CPUs of the host or
@@ -19,4 +19,5 @@ def readers_of_rank(ranks: int) -> int:
     with contextlib.suppress(OSError):  # the system may refuse to tell of another process
         whole = max(mine, len(os.sched_getaffinity(1)))
     sharing = max(1, ranks * mine / whole)
-    return max(1, min(MOST, int(mine / sharing) - SPARE_CPUS))
+    share = int(mine / sharing)
+    return max(1, min(MOST, share - min(SPARE_CPUS, share // 4)))

@@ -24,10 +24,17 @@ DTYPES: Dict[str, Tuple[str, str]] = {
     "F16": ("<f2", "float16"), "BF16": ("<u2", "bfloat16"), "F32": ("<f4", "float32"),
     "F8_E4M3": ("u1", "float8_e4m3fn"), "F8_E8M0": ("u1", "float8_e8m0fnu"),
 }
+# Others that a checkpoint's files hold, beside experts.
+STORED_DTYPES: Dict[str, Tuple[str, str]] = {
+    "BOOL": ("?", "bool"), "I16": ("<i2", "int16"), "U16": ("<u2", "uint16"), "U32": ("<u4", "uint32"),
+    "F8_E5M2": ("u1", "float8_e5m2"), "F64": ("<f8", "float64"), "I64": ("<i8", "int64"), "U64": ("<u8", "uint64"),
+}
 _TORCH_BYTES = {
     "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1, "int4": 1,
     "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4,
 }
+
+_VIEW_BYTES = {**_TORCH_BYTES, **{torch: np.dtype(numpy).itemsize for numpy, torch in STORED_DTYPES.values()}}
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,14 @@ def _check_flags(info: TensorInfo, file: str) -> None:
             raise FormatError(file, info.full_name, f"flags: {flag!r}, no layout has it")
 
 
+def numpy_type(info: TensorInfo, file: str) -> str:
+    """numpy's type of a tensor in a file. Raises FormatError, naming `file`, where there is none."""
+    found = {**DTYPES, **STORED_DTYPES}.get(info.file_dtype)
+    if found is None:
+        raise FormatError(file, info.full_name, f"dtype: numpy has no {info.file_dtype}")
+    return found[0]
+
+
 def import_torch(file: str) -> Any:
     """The package torch; DependencyError, naming `file`, if it is missing."""
     try:
@@ -154,7 +169,7 @@ def tensor_view(info: TensorInfo, flat: Any, file: str = "",
     type is a DependencyError that names `file`.
     """
     torch = import_torch(file)
-    if info.torch_dtype not in _TORCH_BYTES:
+    if info.torch_dtype not in _VIEW_BYTES:
         raise FormatError(file, info.full_name, f"torch_dtype: {info.torch_dtype!r}, no layout has it")
     _check_flags(info, file)
     dtype = getattr(torch, info.torch_dtype, None)
@@ -165,7 +180,7 @@ def tensor_view(info: TensorInfo, flat: Any, file: str = "",
                               f"torch {torch.__version__} has no {info.torch_dtype}")
     if shape is None or strides is None:
         shape, strides = info.shape, info.strides
-    whole = flat.numel() - flat.numel() % _TORCH_BYTES[info.torch_dtype]
+    whole = flat.numel() - flat.numel() % _VIEW_BYTES[info.torch_dtype]
     tensor = flat[:whole].view(dtype).as_strided(shape, strides)
     for flag in info.flags:
         setattr(tensor, flag, True)

@@ -1,4 +1,4 @@
-"""What a loaded model's expert layers hold, as plain values that processes can send each other and compare."""
+"""What a loaded model holds, as plain values that processes can send each other and compare."""
 import types
 
 OBJECTS = ("FusedMoEQuantConfig", "FusedMoEQuantDesc", "PrecisionConfig", "FlexCtx", "InFlexData", "OutFlexData", "Tensor", "Storage")
@@ -11,9 +11,12 @@ def experts(model):
 
 
 def state(model):
-    """{entry: value} of every parameter, wrapper object and quantization configuration of the expert layers."""
-    found = {}
-    for name, module in experts(model):
+    """{entry: value} of every parameter, and of the expert layers' wrapper objects and quantization configurations."""
+    found, layers = {}, experts(model)
+    for key, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if not key.startswith(tuple(f"{name}." for name, _ in layers)):
+            add(found, key, tensor)
+    for name, module in layers:
         found[f"{name}: class"] = type(module).__name__
         found[f"{name}: method"] = type(module.quant_method).__name__
         found[f"{name}: backend"] = module.quant_method.mxfp4_backend.name

@@ -72,6 +72,8 @@ def packed(directory, **extra):
 
 # Without a blob: there is none in or beside the model.
 MADE = {"load_format": "mxfp4_repack"}
+# The other tensors by the same loader, too: on a GPU that is the default.
+ALL_MADE = {**MADE, "model_loader_extra_config": {"others": True}}
 
 
 def taken(result):
@@ -140,12 +142,15 @@ def check_backend(backend, arch="sm90", **arguments):
         return report(f"{backend} {arch}: vLLM's own load", False, own)
     name = f"{backend}-{arch}"
     ways = {compress: packed(blob(f"{name}-{compress}", "--compress", compress, arch=arch, backend=backend)) for compress in ("zstd", "none")}
-    for way, extra in {**ways, "no blob": MADE}.items():
+    whole = {"zstd, others too": packed(blob(f"{name}-zstd", arch=arch, backend=backend), others=True), "no blob, others too": ALL_MADE}
+    for way, extra in {**ways, "no blob": MADE, **whole}.items():
         result = forked(loaded, {"moe_backend": backend, **arguments, **extra})
         if not is_error(result) and proven(result):
             same_state(f"{name}, {way}, first start", result, own, first=True)
             result = forked(loaded, {"moe_backend": backend, **arguments, **extra})
         same_state(f"{name}, {way}", result, own)
+        if "others" in way and not is_error(result):
+            report(f"{name}, {way}: the loader read them", sum("other tensors" in line for line in result["lines"]) == 1, result["lines"])
     directory = blob(f"{name}-zstd", arch=arch, backend=backend)
     verified = forked(loaded, {"moe_backend": backend, **arguments, **packed(directory, verify="all")})
     report(f"{name}: verify all finds every layer equal", not is_error(verified) and proven(verified) == 3, verified if is_error(verified) else verified["lines"])

@@ -19,6 +19,7 @@ class Settings(NamedTuple):
     named: bool = True  # the user said where the blob is
     trust_source: bool = False
     direct: bool = False
+    others: Optional[bool] = None  # whether tensors that are not experts come by the loader; None: on a GPU
     packed: bool = False  # the engine loads a model directory of convert --include-rest
 
     @classmethod
@@ -37,6 +38,8 @@ class Settings(NamedTuple):
         def switch(name: str) -> bool:
             return choice(name, "0", "1") == "1"
 
+        others = choice("MXFP4_REPACK_OTHERS", "0", "1")
+
         said = choice("MXFP4_REPACK_SOURCE", BLOB, CHECKPOINT, "check", "trust")
         return cls(blob=blob if blob == IN_THE_MODEL else os.path.abspath(blob),
                    verify=choice("MXFP4_REPACK_VERIFY", "none", "first", "all"),
@@ -46,4 +49,5 @@ class Settings(NamedTuple):
                    source=said if said in (BLOB, CHECKPOINT) else source,
                    trust_source=said == "trust",
                    direct=switch("MXFP4_REPACK_DIRECT"),
+                   others=None if others is None else others == "1",
                    packed=switch("MXFP4_REPACK_PACKED"))

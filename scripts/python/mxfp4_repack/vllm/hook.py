@@ -2,10 +2,12 @@
 that convert by themselves, and mega MoE."""
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from mxfp4_repack.plugin import hook as common
+from mxfp4_repack.plugin import others
 from mxfp4_repack.plugin.engine import log
 from mxfp4_repack.plugin.facts import Mismatch, OneOf
 from mxfp4_repack.plugin.hook import BlobRefused, reason
@@ -15,7 +17,7 @@ from mxfp4_repack.vllm import converter_code, facts
 from mxfp4_repack.vllm.calls import ConverterCall, MethodCall, backend_of
 from mxfp4_repack.vllm.live import Live, current_origin
 from mxfp4_repack.vllm.mega import MegaLayers
-from mxfp4_repack.vllm.names import BY_THEMSELVES, FAMILIES, ORACLE
+from mxfp4_repack.vllm.names import BY_THEMSELVES, FAMILIES, ORACLE, WEIGHT_UTILS
 
 __all__ = ["BlobRefused", "Hook"]
 
@@ -30,6 +32,7 @@ class Hook(common.Hook):
     def __init__(self, settings: Any, origin: Optional[Origin] = None) -> None:
         super().__init__(settings, origin)
         self._mega = MegaLayers(self)
+        self.device: Optional[Any] = None  # where the loader moves tensors that are not experts; None: vLLM does
 
     def current_origin(self) -> Optional[Origin]:
         return current_origin()
@@ -91,6 +94,24 @@ class Hook(common.Hook):
 
     def method_call(self, original: Callable[..., Any], method: Any, layer: Any) -> MethodCall:
         return MethodCall(original, method, layer)
+
+    def other_weights(self, original: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Called instead of vLLM's iterator over the tensors of safetensors files, `original`."""
+        try:
+            given = inspect.signature(original).bind(*args, **kwargs)
+            files = given.arguments["hf_weights_files"]
+        except (TypeError, KeyError):
+            return original(*args, **kwargs)
+        # Another way of reading is the user's wish.
+        if self.device is None or given.arguments.get("safetensors_load_strategy") not in (None, "lazy"):
+            return original(*args, **kwargs)
+        local, utils = given.arguments.get("local_expert_ids"), sys.modules[WEIGHT_UTILS]
+
+        def rest(left: Sequence[str], unwanted: Callable[[str], bool]) -> Any:
+            given.arguments["hf_weights_files"] = left
+            return (item for item in original(*given.args, **given.kwargs) if not unwanted(item[0]))
+
+        return others.weights(files, self.device, lambda name: bool(utils.should_skip_weight(name, local)), rest)
 
     def mega_created(self, experts: Any) -> None:
         """Called once vLLM has made experts of mega MoE."""

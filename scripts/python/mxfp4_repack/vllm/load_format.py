@@ -1,8 +1,8 @@
 """The load format: vllm serve MODEL --load-format mxfp4_repack.
 
-vLLM's own loader loads the tensors that are no experts. Experts come from a blob if there is one that
-fits; else they are made from the checkpoint, on the way to the device. The plug-in
-replaces vLLM's converters while load_model() runs, and puts them back at its end. This module must
+Experts come from a blob if there is one that fits; else they are made from the checkpoint, on the way to the
+device. Other tensors are read by the same loader and loaded by vLLM's own. The plug-in replaces vLLM's
+converters and its iterator over files while load_model() runs, and puts them back at its end. This module must
 be imported after vLLM's package of loaders.
 """
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mxfp4_repack.vllm.live import origin_of
 from mxfp4_repack.vllm.patches import patched
 
 # Keys of --model-loader-extra-config. Other keys go to the loader of tensors that are not experts.
-OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "load_format")
+OWN_KEYS = ("blob", "verify", "check", "strict", "source", "direct", "others", "load_format")
 
 
 class BlobLoader(BaseModelLoader):  # type: ignore[misc]
@@ -32,8 +32,8 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
 
     load_format: the other format, "auto" unless model_loader_extra_config says another. blob: the
     blob's directory; by default MXFP4_REPACK_BLOB, MODEL/mxfp4_repack or MODEL-mxfp4_repack. source:
-    "blob" or "checkpoint", to allow only one. verify, check, strict and direct are the values of the
-    variables MXFP4_REPACK_VERIFY and so on.
+    "blob" or "checkpoint", to allow only one. verify, check, strict, direct and others are the values of
+    the variables MXFP4_REPACK_VERIFY and so on.
     """
 
     def __init__(self, load_config: Any) -> None:
@@ -78,11 +78,22 @@ class BlobLoader(BaseModelLoader):  # type: ignore[misc]
         if not os.path.isdir(self._origin.model):
             self._rest.download_model(model_config)  # vLLM would, but after it has created the layers
         hook = Hook(self._settings(), self._origin)
+        hook.device = self._device_of_others(hook.settings, vllm_config)
         with patched(hook):
             model = self._rest.load_model(
                 *args, vllm_config=vllm_config, model_config=model_config, **kwargs)
         hook.finish(model)
         return model
+
+    @staticmethod
+    def _device_of_others(settings: Settings, vllm_config: Any) -> Any:
+        import torch
+        named = getattr(vllm_config.load_config, "device", None) or getattr(
+            getattr(vllm_config, "device_config", None), "device", None)
+        if named is None or settings.others is False:
+            return None
+        device = torch.device(named)
+        return device if settings.others or device.type == "cuda" else None
 
     def _settings(self) -> Settings:
         assert self._origin is not None

@@ -111,6 +111,17 @@ def patch_loader(module: Any, hook: Any, put: Put = setattr) -> None:
     put(loader, "_get_weights_iterator", _wrap(original, wrapper))
 
 
+def patch_iterator(module: Any, hook: Any, put: Put = setattr) -> None:
+    original = _original(getattr(module, "safetensors_weights_iterator", None))
+    if original is None:
+        return
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return hook.other_weights(original, args, kwargs)
+
+    put(module, "safetensors_weights_iterator", _wrap(original, wrapper))
+
+
 def _package(module: str) -> str:
     """The package of a quantization to which a module of a method class belongs."""
     return ".".join(module.split(".")[:QUANTIZATION.count(".") + 2])
@@ -139,6 +150,7 @@ def patched(hook: Any) -> Iterator[None]:
             patch_mega(importlib.import_module(MEGA), hook, put)
         patch_weight_utils(importlib.import_module(WEIGHT_UTILS), hook, put)
         patch_loader(importlib.import_module(DEFAULT_LOADER), hook, put)
+        patch_iterator(importlib.import_module(DEFAULT_LOADER), hook, put)
         yield
     finally:
         for owner, name, value in reversed(former):

@@ -1,0 +1,55 @@
+// The tensors of a safetensors file as they are stored: what a serving engine loads beside its experts. One
+// "layer", the file, without experts and without checksums; its tensors come in the order of their bytes.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/checkpoint/positioned_source.hpp"
+#include "formats/loader/load_source.hpp"
+
+namespace mxfp4 {
+
+class StoredLoader final : public LoadSource {
+ public:
+  // Throws Error::input, naming the file, for one that is no sound safetensors file.
+  explicit StoredLoader(const std::filesystem::path& file);
+  ~StoredLoader() override;
+
+  [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
+  // Empty: nothing was converted.
+  [[nodiscard]] const std::string& manifest_text() const override { return manifest_text_; }
+  // As make_safetensors_header() writes it, without __metadata__.
+  [[nodiscard]] const std::string& header_text(size_t /*layer*/) const override { return header_; }
+  [[nodiscard]] bool is_direct(size_t /*layer*/) const override { return false; }
+  [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
+  [[nodiscard]] int64_t data_bytes(size_t layer) const override;
+  // Nothing is refused: no checksum is known, and nothing is compared.
+  void check_verifiable(const LoadRequest& /*request*/) const override {}
+  [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
+                                int64_t limit) const override;
+  [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor, Cut how) const override;
+  [[nodiscard]] bool cuts_anywhere(size_t /*layer*/, size_t /*tensor*/) const override {
+    return true;
+  }
+  [[nodiscard]] std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
+                                              int64_t bytes, int64_t limit, Cut how) const override;
+  void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out, LoadBuffers& buffers,
+                  FrameCheck check, ChecksumPart* sum) const override;
+  [[nodiscard]] std::string place(size_t layer, size_t tensor) const override;
+  void check_unchanged() const override;
+  [[noreturn]] void check_file(size_t layer, const LoadOptions& options) const override;
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<PositionedSource> source_;
+  std::vector<size_t> stored_;    // by tensor: its number in the source
+  std::vector<int64_t> offsets_;  // by tensor, then of the data's end
+  Manifest manifest_;
+  std::string manifest_text_;
+  std::string header_;
+};
+
+}  // namespace mxfp4
