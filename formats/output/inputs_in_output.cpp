@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -75,19 +76,22 @@ class Probe {
 
 }  // namespace
 
-void refuse_inputs_in(const Directory& output, const std::vector<fs::path>& inputs) {
+void refuse_inputs_in(const Directory& output, const std::vector<fs::path>& inputs,
+                      bool look_only) {
   const fs::path& path = output.path();
   std::set<FileIdentity> there = identities_in(path);
   for (const fs::path& folder : Replacement::folders(path)) there.merge(identities_in(folder));
   if (there.empty()) return;  // no file can be lost
-  const Probe probe(output);
+  std::optional<Probe> probe;
+  if (!look_only) probe.emplace(output);
+  const auto probed = [&](const fs::path& at) { return probe && probe->is_seen_from(at); };
   for (const fs::path& input : inputs) {
     const auto identity = identity_of(input);
     // An input that is a link may lie in `output` though its content does not: its parent is
     // compared.
     const bool inside = lies_in(input, path) || lies_in(input.parent_path() / ".", path);
-    const bool found = inside || (identity && there.contains(*identity)) ||
-                       probe.is_seen_from(input) || probe.is_seen_from(input.parent_path() / ".");
+    const bool found = inside || (identity && there.contains(*identity)) || probed(input) ||
+                       probed(input.parent_path() / ".");
     if (!found) continue;
     throw Error::output(fmt::format("holds the input {}", input.string()))
         .in_file(path.string())

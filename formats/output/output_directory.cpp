@@ -94,7 +94,7 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
     existed_ = fs::exists(path_);
     if (existed_ && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);
     if (existed_ || !look_only_) lock(shared);
-    if (existed_ && !inputs.empty()) refuse_inputs_in(*directory_, inputs);
+    if (existed_ && !inputs.empty()) refuse_inputs_in(*directory_, inputs, look_only_);
     if (look_only_) existed_ = true;  // so that nothing is removed
   } catch (const fs::filesystem_error& error) {
     throw Error::output(error.code().message()).in_file(path_.string());

@@ -19,7 +19,8 @@ class OutputDirectory {
   // Creates `path` and locks it; several processes may hold a `shared` lock. Finishes a replacement
   // that was cut off between two renames. Throws Error::output for a path that no run can use: inside
   // a blob, not a directory, locked by another process, with one of the `inputs` in it. With
-  // `look_only`, throws the same, and changes nothing.
+  // `look_only`, throws the same, except for an input that lies in `path` through another mount, and
+  // changes nothing, not even a time.
   explicit OutputDirectory(std::filesystem::path path,
                            const std::vector<std::filesystem::path>& inputs = {},
                            bool shared = false, bool look_only = false);

@@ -41,26 +41,39 @@ expect_exit 5 "$BIN" convert "$model" -o "$model" --arch sm90 --force --dry-run
 expect_one_error 'holds the input'
 
 # A dry run ends as the run would, says what is in OUT, and changes nothing in OUT or beside it.
-expect_exit 0 "$BIN" convert "$model" -o done "${flags[@]}"
-cp -r done before
+# A file that is made and removed again leaves the time of the folder that held it.
+mkdir at
+expect_exit 0 "$BIN" convert "$model" -o at/done "${flags[@]}"
+cp -r at/done before
+state() { find at -printf '%p %i %m %n %s %T@ %C@\n' | sort; }
 dry() { # CODE REGEX FLAGS...: the last line or the error
   local code=$1 regex=$2
   shift 2
-  expect_exit "$code" "$BIN" convert "$model" -o done "${flags[@]}" "$@" --dry-run
+  find at -exec touch -h -d 2001-01-01 {} +
+  state >state-before
+  expect_exit "$code" "$BIN" convert "$model" -o at/done "${flags[@]}" "$@" --dry-run
   grep -qE -e "$regex" stdout stderr || { cat stdout stderr; fail "not said: $regex"; }
-  diff -r before done || fail "--dry-run changed OUT with $*"
-  [ -z "$(ls -d .done* 2>/dev/null)" ] || fail 'something was left beside OUT'
+  state >state-after
+  diff state-before state-after || fail "--dry-run touched OUT or what is beside it with $*"
+  diff -r before at/done || fail "--dry-run changed OUT with $*"
 }
 dry 5 'done: exists and is not empty$'
 dry 0 'done: complete already' --resume
 dry 0 'OUT holds a complete result of 2 layer files; its file system has [0-9.]* [KMGTP]iB free$' --force
 dry 2 '--layers: 0,1, now 1' --resume --layers 1
-: >done/notes.txt
-cp done/notes.txt before/
+: >at/done/notes.txt
+cp at/done/notes.txt before/
 dry 5 'done: holds notes.txt, which this program did not write$' --force
-rm done/notes.txt before/notes.txt
-rm done/layer-00001.safetensors before/layer-00001.safetensors
+rm at/done/notes.txt before/notes.txt
+rm at/done/layer-00001.safetensors before/layer-00001.safetensors
 dry 0 'would write 1 layer file,' --resume
+# Nor does it remove what a run would remove, or give a folder beside OUT another name.
+cp -r at/done at/.done.mxfp4_repack-new
+: >at/done/.layer-00000.safetensors.tmp-abcdef
+cp at/done/.layer* before/
+dry 0 'would write 1 layer file,' --resume
+dry 0 'OUT holds a complete result of 2 layer files; ' --force
+dry 5 'done: complete already$' --shard 0/2 --force
 expect_exit 0 "$BIN" convert "$model" -o none --arch sm90 --dry-run --json
 "$python" - <<'PY'
 import json
