@@ -20,7 +20,7 @@ constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
 
 }  // namespace
 
-std::vector<std::string> check_blob_files(const fs::path& directory, const Manifest& manifest) {
+std::vector<std::string> check_index(const fs::path& directory, const Manifest& manifest) {
   std::vector<std::string> findings;
   const fs::path index = directory / kIndexName;
   gather(findings, [&] {
@@ -30,6 +30,11 @@ std::vector<std::string> check_blob_files(const fs::path& directory, const Manif
       }
     });
   });
+  return findings;
+}
+
+std::vector<std::string> check_blob_files(const fs::path& directory, const Manifest& manifest) {
+  std::vector<std::string> findings = check_index(directory, manifest);
   for (std::string& finding : check_other_files(directory, manifest)) {
     findings.push_back(std::move(finding));
   }

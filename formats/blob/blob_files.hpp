@@ -11,6 +11,10 @@
 
 namespace mxfp4 {
 
+// Checks the index.
+[[nodiscard]] std::vector<std::string> check_index(const std::filesystem::path& directory,
+                                                   const Manifest& manifest);
+
 // Checks the index, and that the directory holds no layer files but the manifest's. Layer files
 // that are missing are found by check_layer_files (blob_check.hpp).
 [[nodiscard]] std::vector<std::string> check_blob_files(const std::filesystem::path& directory,

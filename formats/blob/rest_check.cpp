@@ -13,24 +13,27 @@ namespace mxfp4 {
 
 namespace fs = std::filesystem;
 
+void require_bytes(const fs::path& path, int64_t size, const std::string* sum, ReadFrom from,
+                   const std::function<void()>& between) {
+  in_file(path.string(), [&] {
+    const MappedFile map(path);
+    if (map.file().size != size) {
+      throw Error::input(fmt::format("{} bytes, {} in the manifest", map.file().size, size));
+    }
+    const auto found = [&] {
+      return from == ReadFrom::kDevice ? checksum_past_cache(open_past_cache(path))
+                                       : checksum_of_mapped(map.bytes(), between);
+    };
+    if (sum != nullptr && found() != *sum) throw Error::input("checksum differs");
+  });
+}
+
 std::vector<std::string> check_rest_files(const fs::path& model_directory, const Manifest& manifest,
                                           bool sums, ReadFrom from) {
   std::vector<std::string> findings;
   for (const ManifestFile& file : manifest.rest) {
-    const fs::path path = model_directory / file.name;
     gather(findings, [&] {
-      in_file(path.string(), [&] {
-        const MappedFile map(path);
-        if (map.file().size != file.size) {
-          throw Error::input(
-              fmt::format("{} bytes, {} in the manifest", map.file().size, file.size));
-        }
-        const auto sum = [&] {
-          return from == ReadFrom::kDevice ? checksum_past_cache(open_past_cache(path))
-                                           : checksum_of_mapped(map.bytes());
-        };
-        if (sums && sum() != file.xxh3_128) throw Error::input("checksum differs");
-      });
+      require_bytes(model_directory / file.name, file.size, sums ? &file.xxh3_128 : nullptr, from);
     });
   }
   return findings;

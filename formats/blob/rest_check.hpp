@@ -10,6 +10,11 @@
 
 namespace mxfp4 {
 
+// Throws Error::input, naming the file, unless it has this size and, unless `sum` is null, this checksum of
+// the bytes that come `from` there. Calls `between` every few MB that are summed.
+void require_bytes(const std::filesystem::path& path, int64_t size, const std::string* sum,
+                   ReadFrom from = ReadFrom::kCache, const std::function<void()>& between = {});
+
 // Checks size and checksum of every file of the model directory that the manifest names; without
 // `sums` only the size. Sums are those of the bytes that come `from` there.
 [[nodiscard]] std::vector<std::string> check_rest_files(

@@ -15,8 +15,8 @@
 #include "formats/decision/given_path.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file.hpp"
-#include "formats/output/observe.hpp"
 #include "formats/output/output_directory.hpp"
+#include "formats/output/records.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -73,32 +73,22 @@ void require_directory(const fs::path& path) {
       .in_file(path.string());
 }
 
-struct ShardRecords {
-  fs::path blob;  // where they lie: `output`, or the blob's folder of a model directory
-  std::vector<fs::path> paths;
-  fs::path folder{};  // the blob's folder, from `output` on
-};
-
-ShardRecords find_records(const fs::path& output) {
-  ShardRecords found;
-  for (const fs::path& folder : {fs::path("."), fs::path(kBlobFolder)}) {
-    const fs::path blob = folder == "." ? output : output / folder;
-    std::vector<fs::path> paths = find_shard_manifests(blob);
-    if (paths.empty()) continue;
-    if (!found.paths.empty()) {
-      throw Error::input(fmt::format("{} and {}: made from different plans",
-                                     found.paths.front().string(), paths.front().string()))
-          .hint("all shards need the same input, flags and program");
-    }
-    found = {blob, std::move(paths), folder};
-  }
-  return found;
+// The records of the shards, which lie in one directory: `output`, or the blob's folder of a model directory.
+std::vector<fs::path> find_records(const fs::path& output) {
+  std::vector<fs::path> found = find_shards(output);
+  const auto other = std::ranges::find_if(found, [&](const fs::path& path) {
+    return path.parent_path() != found.front().parent_path();
+  });
+  if (other == found.end()) return found;
+  throw Error::input(
+      fmt::format("{} and {}: made from different plans", found.front().string(), other->string()))
+      .hint("all shards need the same input, flags and program");
 }
 
 // Throws Error::input unless there are shards or a result. Called before OutputDirectory, which
 // would refuse a checkpoint's directory for the files in it.
 void require_shards(const fs::path& output) {
-  if (!find_records(output).paths.empty() || !find_blobs(output).empty()) return;
+  if (!find_records(output).empty() || !find_blobs(output).empty()) return;
   std::error_code ignored;
   const bool checkpoint = fs::exists(output / "config.json", ignored);
   throw Error::input("no shard is complete here")
@@ -150,23 +140,25 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   // Open: from here on no other process writes `output`. Read every shard's record.
   const OutputDirectory directory(output);
   (void)directory.files();  // refuses foreign ones
-  const ShardRecords records = find_records(output);
-  if (records.paths.empty()) {
+  const std::vector<fs::path> records = find_records(output);
+  if (records.empty()) {
     require_shards(output);
     return look_at_result(output, /*indexed=*/true);
   }
   std::vector<ShardManifest> shards;
-  for (const fs::path& path : records.paths) {
+  for (const fs::path& path : records) {
     shards.push_back(read_shard_manifest(path));
     const FileStatus record = in_file(path.string(), [&] { return describe_file(path); });
     keep_private({&record, 1});
   }
 
-  const Directory blob = directory.home().folder(records.folder).named(records.blob);
+  const bool included = records.front().parent_path() == output / kBlobFolder;
+  const fs::path place = blob_place(output, included);
+  const Directory blob = directory.home().folder(blob_place(".", included)).named(place);
 
   // Check that every layer of every rank is there and whole, then write the manifests. If an earlier
   // run had written them, the records stay until everything is as the manifests say.
-  if (!all_written(records.blob, shards.front())) {
+  if (!all_written(place, shards.front())) {
     check_and_write(blob, shards, threads, hooks, read_back);
   } else if (Finalized result = look_at_result(output, /*indexed=*/false);
              !result.findings.empty()) {
@@ -181,7 +173,7 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   for (const fs::path& file : directory.files()) {
     if (is_journal_or_temporary(file)) directory.home().remove(file);
   }
-  for (const fs::path& path : records.paths) blob.remove(path.filename());
+  for (const fs::path& path : records) blob.remove(path.filename());
   directory.require_in_place();
   return {std::move(manifests), {}};
 }

@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "formats/blob/plan_difference.hpp"
 #include "formats/decision/blob_revision.hpp"
-#include "formats/output/plan_difference.hpp"
 #include "lib/core/error.hpp"
 #include "lib/layouts/output.hpp"
 #include "lib/oracle/checkpoint.hpp"

@@ -10,10 +10,9 @@
 
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/rest_check.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/atomic_file.hpp"
-#include "formats/os/file.hpp"
-#include "formats/os/mapped_file.hpp"
 #include "formats/output/finished_blob.hpp"
 #include "lib/core/error.hpp"
 
@@ -84,14 +83,12 @@ ConversionOutput::~ConversionOutput() {
 }
 
 void ConversionOutput::carry_out(Does does) {
-  if (does == Does::kReplace) {
-    if (!seen_.lost_rank.empty()) {
-      throw refusal(kKeepsRank, {request_.output.string(), {}, seen_.lost_rank});
-    }
-    directory_.replace(request_.between);
-  }
   resumed_ = does == Does::kContinue;
-  if (resumed_ && seen_.beside) directory_.resume_replacement();
+  if (does == Does::kReplace && !seen_.lost_rank.empty()) {
+    throw refusal(kKeepsRank, {request_.output.string(), {}, seen_.lost_rank});
+  }
+  const auto begun = resumed_ ? seen_.beside : std::nullopt;
+  if (does == Does::kReplace || begun) directory_.replace(request_.between, begun);
   if (does == Does::kAccept) accept(seen_.own_shard ? seen_.own_shard->ranks : seen_.ranks);
   if (resumed_) earlier_ = seen_.journal;
   if (resumed_ || does == Does::kTakeOver) take_over_ranks();
@@ -105,7 +102,7 @@ void ConversionOutput::accept(const std::vector<Manifest>& manifests) {
   FinishedBlob result = look_at_finished(blob_path(), manifests, /*indexed=*/!seen_.own_shard,
                                          request_.check, request_.between);
   complete_ = result.damages.empty();
-  if (complete_) remove_records();
+  if (complete_) remove_leftovers();
   looked_at_ = true;
   damages_ = std::move(result.damages);
   lost_ = std::move(result.lost);
@@ -133,21 +130,25 @@ void ConversionOutput::take_over_ranks() {
   }
 }
 
-// Removes what a run that was killed after its last manifest left: its journal, and perhaps
-// temporaries, which a shard cannot tell from other shards'. If they cannot be removed, the result is
-// complete all the same.
-void ConversionOutput::remove_records() {
+// Removes what runs that are over left: temporaries, and journals that record nothing, or all journals if
+// the result is complete. A shard removes only its own journal: the other files may be those of shards that
+// still run.
+void ConversionOutput::remove_leftovers() {
+  if (request_.shard && !complete_) return;
   for (const fs::path& file : directory_.files()) {
-    const bool left = request_.shard ? file.filename() == journal_name(request_.shard)
-                                     : is_journal_or_temporary(file);
+    const fs::path path = home().path() / file;
+    const bool left = request_.shard
+                          ? file.filename() == journal_name(request_.shard)
+                          : is_journal_or_temporary(file) && (complete_ || !is_record(path));
     if (!left) continue;
     try {
       if (request_.look_only) {
-        require_removable(home().path() / file);
+        require_removable(path);
       } else {
         home().remove(file);
       }
     } catch (const Error& error) {
+      if (!complete_) throw;
       leftover_ = fmt::format("{}; the result is complete without it", error.what());
       return;
     }
@@ -181,25 +182,16 @@ void ConversionOutput::open_journal() {
   remove_leftovers();
 }
 
-// Removes what runs that are over left: temporaries, and journals that record nothing.
-void ConversionOutput::remove_leftovers() const {
-  if (request_.shard) return;  // they may be those of other shards that still run
-  for (const fs::path& file : directory_.files()) {
-    if (is_journal_or_temporary(file) && !is_record(home().path() / file)) home().remove(file);
-  }
-}
-
 std::optional<FinishedFile> ConversionOutput::kept(const std::string& name) const {
   const auto found = earlier_.files.find(name);
   if (found == earlier_.files.end()) return std::nullopt;
   if (looked_at_) return found->second;
   try {
-    const fs::path path = blob_path() / name;
-    if (describe_file(path).size != found->second.size) return std::nullopt;
-    if (checksum_of_mapped(MappedFile(path).bytes(), request_.between) != found->second.xxh3_128)
-      return std::nullopt;
+    const FinishedFile& file = found->second;
+    require_bytes(blob_path() / name, file.size, &file.xxh3_128, ReadFrom::kCache,
+                  request_.between);
   } catch (const Error&) {
-    return std::nullopt;  // gone, or not readable
+    return std::nullopt;  // gone, changed, or not readable
   }
   return found->second;
 }

@@ -89,9 +89,8 @@ class ConversionOutput {
   void accept(const std::vector<Manifest>& manifests);
   void add_warnings(const Manifest& manifest);
   void take_over_ranks();
-  void remove_records();
+  void remove_leftovers();
   void open_journal();
-  void remove_leftovers() const;
 
   OutputRequest request_;
   OutputDirectory directory_;

@@ -15,6 +15,7 @@
 
 #include "formats/blob/manifest.hpp"
 #include "formats/output/own_files.hpp"
+#include "formats/output/records.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -3,22 +3,48 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <system_error>
 
 #include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/blob_writer.hpp"
+#include "formats/blob/plan_difference.hpp"
 #include "formats/output/own_files.hpp"
-#include "formats/output/plan_difference.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What differs between an unfinished run and the one that asks.
+// What differs between an unfinished run and the one that asks, and the states that it makes.
 enum class Begun : uint8_t { kSame, kFlags, kInput, kOther, kUnpack };
+using BegunStates = std::array<There, 5>;
+constexpr BegunStates kWholeRunStates{There::kUnfinished, There::kUnfinishedFlags,
+                                      There::kUnfinishedInput, There::kUnfinishedOther,
+                                      There::kUnfinishedUnpack};
+constexpr BegunStates kOwnRunStates{There::kOwnBegun, There::kOwnBegunFlags, There::kOwnBegunInput,
+                                    There::kOwnBegunOther, There::kOwnBegunOther};
+
+using GivenFlags = std::map<std::string, std::string>;
+
+// The flags that differ between two runs, by name: "--level: 1, now not given; ..."; empty if none
+// do. An empty value counts as not given.
+std::string given_differences(const GivenFlags& then, const GivenFlags& now) {
+  const auto value = [](const GivenFlags& flags, const std::string& name) {
+    const auto found = flags.find(name);
+    return found == flags.end() || found->second.empty() ? "not given" : found->second;
+  };
+  std::vector<std::string> differences;
+  GivenFlags all = then;
+  all.insert(now.begin(), now.end());
+  for (const auto& [name, ignored] : all) {
+    if (value(then, name) == value(now, name)) continue;
+    differences.push_back(fmt::format("{}: {}, now {}", name, value(then, name), value(now, name)));
+  }
+  return fmt::format("{}", fmt::join(differences, "; "));
+}
 
 // The directories of the blobs in `output` and in its folder mxfp4_repack that have a manifest.
 std::vector<fs::path> finished_blobs(const fs::path& output) {
@@ -67,7 +93,8 @@ class Observer {
   There what_is_there() {
     if (!directory_.exists()) return There::kNothing;
     const bool empty = directory_.is_empty();
-    const auto beside = wanted_.planned.empty() ? std::nullopt : directory_.begun_replacement();
+    std::optional<BegunReplacement> beside;
+    if (!wanted_.planned.empty()) beside = directory_.begun_replacement();
     if (empty && !beside) return There::kEmpty;
     const OwnFiles own = find_own_files(out_, Evidence::kName);
     if (!own.foreign.empty()) return named(There::kForeign, std::ranges::min(own.foreign));
@@ -75,10 +102,9 @@ class Observer {
     const std::vector<fs::path> finished = finished_blobs(out_);
     for (const fs::path& blob : finished) note_lost_rank(blob.filename());
     // A new directory of another conversion is left alone if OUT holds a result.
-    if (beside) {
-      const Begun differs = compare(beside->journal, beside->place);
-      seen_.beside = differs == Begun::kSame || finished.empty();
-      if (seen_.beside) return unfinished(beside->journal, differs);
+    if (beside && (finished.empty() || compare(beside->run) == Begun::kSame)) {
+      seen_.beside = std::move(beside);
+      return begun(seen_.beside->run, kWholeRunStates);
     }
     if (const auto there = results(finished)) return *there;
     if (const auto there = records()) return stray(*there);
@@ -142,7 +168,7 @@ class Observer {
     const bool other_rank = !is_planned && manifest.rank.num_ranks == then.rank.num_ranks &&
                             identity_of(place) == identity_of(blob) &&
                             differences == std::vector<std::string>{"the ranks"};
-    if (!is_planned && differences.empty()) differences.emplace_back("the ranks");
+    if (!is_planned && differences.empty()) differences.emplace_back(other_place(blob));
     if (!differences.empty() && !other_rank) {
       seen_.named.what = fmt::format("{}", fmt::join(differences, "; "));
       return at(There::kOtherResult, blob);
@@ -155,45 +181,23 @@ class Observer {
     return std::nullopt;
   }
 
+  // What makes a blob with the same plan another one: its place.
+  [[nodiscard]] std::string_view other_place(const fs::path& blob) const {
+    const bool included = *blob.lexically_relative(out_).begin() == kBlobFolder;
+    if (included == wanted_.include_rest) return "the ranks";
+    return included ? "--include-rest: given, now not given"
+                    : "--include-rest: not given, now given";
+  }
+
   // Journals and shards' manifests.
   std::optional<There> records() {
-    const auto [begun, place] = whole_run();
-    std::vector<fs::path> shards;
-    for (const fs::path& at : record_places(out_)) {
-      for (fs::path& path : find_shard_manifests(at)) shards.push_back(std::move(path));
+    const BegunRun whole = find_run(out_, {});
+    const std::vector<fs::path> shards = find_shards(out_);
+    if (whole.journal.bytes > 0) {
+      if (shards.empty()) return begun(whole, kWholeRunStates);
+      return at(There::kShardsAndWhole, shards.front().parent_path());
     }
-    if (!shards.empty()) {
-      if (begun.bytes > 0) return at(There::kShardsAndWhole, shards.front().parent_path());
-      return among_shards(shards);
-    }
-    if (begun.bytes > 0) return unfinished(begun, compare(begun, place));
-    return begun_shards();
-  }
-
-  std::pair<JournalContent, fs::path> whole_run() const {
-    for (const fs::path& place : record_places(out_)) {
-      JournalContent begun = read_journal(place / journal_name({}));
-      if (begun.bytes > 0) return {std::move(begun), place};
-    }
-    return {};
-  }
-
-  There unfinished(const JournalContent& begun, Begun differs) {
-    seen_.journal = begun;
-    if (differs == Begun::kFlags) seen_.named.what = given_differences(begun.flags, wanted_.flags);
-    switch (differs) {
-      case Begun::kSame:
-        return There::kUnfinished;
-      case Begun::kFlags:
-        return There::kUnfinishedFlags;
-      case Begun::kInput:
-        return There::kUnfinishedInput;
-      case Begun::kUnpack:
-        return There::kUnfinishedUnpack;
-      case Begun::kOther:
-        break;
-    }
-    return There::kUnfinishedOther;
+    return shards.empty() ? begun_shards() : among_shards(shards);
   }
 
   There among_shards(const std::vector<fs::path>& paths) {
@@ -217,22 +221,9 @@ class Observer {
 
   // This shard's unfinished run, if it finished a file.
   std::optional<There> own_run() {
-    for (const fs::path& place : record_places(out_)) {
-      const fs::path path = place / journal_name(wanted_.shard);
-      JournalContent begun = read_journal(path);
-      if (begun.files.empty()) continue;
-      const Begun differs = compare(begun, place);
-      if (differs == Begun::kFlags) {
-        seen_.named.what = given_differences(begun.flags, wanted_.flags);
-      }
-      seen_.journal = std::move(begun);
-      return at(differs == Begun::kSame    ? There::kOwnBegun
-                : differs == Begun::kFlags ? There::kOwnBegunFlags
-                : differs == Begun::kInput ? There::kOwnBegunInput
-                                           : There::kOwnBegunOther,
-                path);
-    }
-    return std::nullopt;
+    const BegunRun run = find_run(out_, wanted_.shard);
+    if (run.journal.files.empty()) return std::nullopt;
+    return at(begun(run, kOwnRunStates), run.place / journal_name(wanted_.shard));
   }
 
   std::optional<There> begun_shards() {
@@ -246,16 +237,24 @@ class Observer {
     return named(There::kShardBegun, *shard);
   }
 
-  // Compares the run that wrote a journal into `place` with the one that asks. A run with another
-  // --include-rest keeps its journal in another place, and its plan may be this one's if the input
-  // has nothing but experts.
-  [[nodiscard]] Begun compare(const JournalContent& begun, const fs::path& place) const {
-    if (begun.plan == kUnpackPlan) return Begun::kUnpack;
-    const bool same_place = (place.filename() == kBlobFolder) == wanted_.include_rest;
-    if (begun.plan == wanted_.plan && same_place) {
-      return begun.stamp == wanted_.source.stamp ? Begun::kSame : Begun::kInput;
+  // Compares an unfinished run with the one that asks. A run with another --include-rest keeps its
+  // journal in another place, and its plan may be this one's if the input has nothing but experts.
+  [[nodiscard]] Begun compare(const BegunRun& run) const {
+    const JournalHead& head = run.journal;
+    if (head.plan == kUnpackPlan) return Begun::kUnpack;
+    if (head.plan == wanted_.plan && run.include_rest == wanted_.include_rest) {
+      return head.stamp == wanted_.source.stamp ? Begun::kSame : Begun::kInput;
     }
-    return given_differences(begun.flags, wanted_.flags).empty() ? Begun::kOther : Begun::kFlags;
+    return given_differences(head.flags, wanted_.flags).empty() ? Begun::kOther : Begun::kFlags;
+  }
+
+  There begun(const BegunRun& run, const BegunStates& states) {
+    const Begun differs = compare(run);
+    if (differs == Begun::kFlags) {
+      seen_.named.what = given_differences(run.journal.flags, wanted_.flags);
+    }
+    seen_.journal = run.journal;
+    return states.at(static_cast<size_t>(differs));
   }
 
   // There::kStray if a layer file is there that neither this conversion nor a complete rank names.
@@ -306,35 +305,6 @@ Seen observe(const OutputDirectory& directory, const Wanted& wanted) {
     seen = Observer(directory, wanted).look();
   }
   return seen;
-}
-
-int64_t finished_layers(const JournalContent& journal) {
-  return std::ranges::count_if(journal.files,
-                               [](const auto& entry) { return !entry.second.tensors.empty(); });
-}
-
-std::vector<fs::path> record_places(const fs::path& output) {
-  return {output, output / kBlobFolder};
-}
-
-fs::path blob_place(const fs::path& home, bool include_rest) {
-  return include_rest ? home / kBlobFolder : home;
-}
-
-std::string journal_name(const std::optional<Shard>& shard) {
-  if (!shard) return fmt::format("{}progress", kJournalPrefix);
-  return fmt::format("{}shard-{:03}-of-{:03}.progress", kJournalPrefix, shard->index, shard->count);
-}
-
-bool is_record(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (is_shard_manifest(name)) return true;
-  return name.starts_with(kJournalPrefix) && read_journal(path).bytes > 0;
-}
-
-bool is_journal_or_temporary(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with(kJournalPrefix) || is_temporary(name);
 }
 
 }  // namespace mxfp4

@@ -6,20 +6,16 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/blob/shard_manifest.hpp"
 #include "formats/output/output_directory.hpp"
+#include "formats/output/records.hpp"
 #include "formats/output/states.hpp"
 #include "lib/plan/shard.hpp"
 
 namespace mxfp4 {
-
-// What an unpack's journal has in place of a plan's identity.
-inline constexpr std::string_view kUnpackPlan = "unpack";
 
 // What a run would write. Without `planned` (unpack) no result is the run's own.
 struct Wanted {
@@ -39,27 +35,11 @@ struct Seen {
   std::vector<Manifest> other_ranks{};       // complete ones that --rank leaves out
   JournalContent journal{};                  // the unfinished run's, of this conversion or shard
   std::optional<ShardManifest> own_shard{};  // this shard's record
-  bool beside = false;                       // the unfinished run is an interrupted replacement
+  std::optional<BegunReplacement> beside{};  // if the unfinished run is an interrupted replacement
   std::string lost_rank{};                   // a rank that a replacement would not make again
   std::string holds = "nothing";             // "a complete result of 36 layer files", ...
 };
 
 [[nodiscard]] Seen observe(const OutputDirectory& directory, const Wanted& wanted);
-
-// How many layer files the journal names.
-[[nodiscard]] int64_t finished_layers(const JournalContent& journal);
-// The directories in which a conversion into `output` keeps its records: `output`, and its folder
-// mxfp4_repack (--include-rest).
-[[nodiscard]] std::vector<std::filesystem::path> record_places(const std::filesystem::path& output);
-// The directory of a conversion's blob.
-[[nodiscard]] std::filesystem::path blob_place(const std::filesystem::path& home,
-                                               bool include_rest);
-// The name of the journal of a whole conversion, or of one shard's.
-[[nodiscard]] std::string journal_name(const std::optional<Shard>& shard);
-// Whether the file is a record that a conversion was begun: a shard's manifest, or a journal that
-// can be read.
-[[nodiscard]] bool is_record(const std::filesystem::path& path);
-// Whether the file is a journal or a temporary, judged by its name.
-[[nodiscard]] bool is_journal_or_temporary(const std::filesystem::path& path);
 
 }  // namespace mxfp4

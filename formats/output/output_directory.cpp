@@ -91,11 +91,11 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
   try {
     refuse_broken_links(path_);
     if (!look_only_) Replacement::recover(path_);
-    existed_ = fs::exists(path_);
-    if (existed_ && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);
-    if (existed_ || !look_only_) lock(shared);
-    if (existed_ && !inputs.empty()) refuse_inputs_in(*directory_, inputs, look_only_);
-    if (look_only_) existed_ = true;  // so that nothing is removed
+    const bool existed = fs::exists(path_);
+    if (existed && !fs::is_directory(path_)) refuse(There::kNotDirectory, path_);
+    made_ = !existed && !look_only_;
+    if (existed || made_) lock(shared);
+    if (existed && !inputs.empty()) refuse_inputs_in(*directory_, inputs, look_only_);
   } catch (const fs::filesystem_error& error) {
     throw Error::output(error.code().message()).in_file(path_.string());
   }
@@ -103,7 +103,7 @@ OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inp
 
 OutputDirectory::~OutputDirectory() {
   replacement_.reset();
-  if (keep_ || existed_ || !directory_) return;
+  if (keep_ || !made_ || !directory_) return;
   directory_->remove_empty_folders();
   const std::optional<FileState> opened = directory_->state(".");
   if (opened && identity_of(path_) == opened->identity) rmdir(path_.c_str());
@@ -114,7 +114,7 @@ void OutputDirectory::lock(bool shared) {
   for (int tries = 0; tries < kTries; ++tries) {
     make_directories(path_);
     // A new directory has no link in its path's place.
-    directory_.emplace(path_, /*follow=*/existed_);
+    directory_.emplace(path_, /*follow=*/!made_);
     if (flock(directory_->descriptor(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
       // The file system has no locks for directories; atomic renames still keep every file whole.
       if (errno != EWOULDBLOCK) return;
@@ -142,21 +142,20 @@ bool OutputDirectory::is_empty() const {
   return empty;
 }
 
-void OutputDirectory::replace(const std::function<void()>& between) {
-  OwnFiles old = find_own_files(path_, Evidence::kContent, between);
-  refuse_foreign(path_, old);
-  would_replace_ = true;
-  if (!look_only_) replacement_.emplace(*directory_, std::move(old));
+void OutputDirectory::replace(const std::function<void()>& between,
+                              const std::optional<BegunReplacement>& begun) {
+  OwnFiles old = require_own_files(path_, Evidence::kContent, between);
+  replaces_ = true;
+  if (look_only_) return;
+  if (begun) {
+    replacement_.emplace(*directory_, std::move(old), *begun);
+  } else {
+    replacement_.emplace(*directory_, std::move(old));
+  }
 }
 
 std::optional<BegunReplacement> OutputDirectory::begun_replacement() const {
   return directory_ ? Replacement::begun(*directory_) : std::nullopt;
-}
-
-void OutputDirectory::resume_replacement() {
-  would_replace_ = true;
-  if (look_only_) return;
-  if (auto found = Replacement::interrupted(*directory_)) replacement_.emplace(std::move(*found));
 }
 
 void OutputDirectory::require_in_place() const {
@@ -181,11 +180,10 @@ std::string OutputDirectory::publish() {
 
 std::vector<fs::path> OutputDirectory::files() const {
   if (!directory_) return {};
-  const fs::path& place = home().path();
-  OwnFiles own = find_own_files(place, Evidence::kName);
-  refuse_foreign(place, own);
   std::vector<fs::path> files;
-  for (const OwnFile& file : own.files) files.push_back(file.path);
+  for (const OwnFile& file : require_own_files(home().path(), Evidence::kName).files) {
+    files.push_back(file.path);
+  }
   return files;
 }
 
@@ -207,7 +205,7 @@ void OutputDirectory::require_writable() const {
 void OutputDirectory::reserve(int64_t bytes) const {
   const std::optional<int64_t> available = free_bytes();
   if (!available || *available >= bytes) return;  // if it is not known, writing will fail
-  if (!replaces() && !would_replace_) {
+  if (!replaces_) {
     throw Error::output(fmt::format("needs up to {}, the file system has {} free",
                                     human_bytes(bytes), human_bytes(*available)))
         .in_file(path_.string())

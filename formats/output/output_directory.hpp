@@ -33,20 +33,20 @@ class OutputDirectory {
   // Without `look_only`, it always exists.
   [[nodiscard]] bool exists() const;
   [[nodiscard]] bool is_empty() const;
-  // Builds the new result beside what is there, which stays until publish(). Calls `between` while files
-  // are read; it may throw. Throws Error::output if a file's content does not show that this program
-  // wrote it.
-  void replace(const std::function<void()>& between);
-  // The replacement that a killed run left, and going on with it.
+  // Builds the new result beside what is there, which stays until publish(); or goes on with what a killed
+  // run `begun`. Calls `between` while files are read; it may throw. Throws Error::output if a file's
+  // content does not show that this program wrote it.
+  void replace(const std::function<void()>& between,
+               const std::optional<BegunReplacement>& begun = {});
+  // The replacement that a killed run left.
   [[nodiscard]] std::optional<BegunReplacement> begun_replacement() const;
-  void resume_replacement();
 
   // Where files are written: `path`, or the directory that publish() puts in its place. Held open, so
   // that nothing is written elsewhere if somebody gives its path to another directory.
   [[nodiscard]] const Directory& home() const {
     return replacement_ ? replacement_->place() : directory_.value();
   }
-  [[nodiscard]] bool replaces() const { return replacement_.has_value(); }
+  [[nodiscard]] bool replaces() const { return replaces_; }
   // Bytes that are free in the file system; nullopt if it cannot say.
   [[nodiscard]] std::optional<int64_t> free_bytes() const;
   // Throws Error::output if `path` leads to another directory by now: the result lies elsewhere.
@@ -57,8 +57,7 @@ class OutputDirectory {
   std::string publish();
 
   // All files in home() and in its folders of ranks and of the blob, relative to home(); none if it does
-  // not exist. Throws
-  // Error::output if this program did not write one of them.
+  // not exist. Throws Error::output if this program did not write one of them.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
   // Throws Error::output if the system does not let us write into `path`, or create it.
   void require_writable() const;
@@ -73,8 +72,8 @@ class OutputDirectory {
   std::optional<Directory> directory_;  // locked; none if `look_only` and there is none
   std::optional<Replacement> replacement_;
   bool look_only_ = false;
-  bool would_replace_ = false;
-  bool existed_ = true;
+  bool replaces_ = false;  // or would, without `look_only`
+  bool made_ = false;      // `path` was created here
   bool keep_ = false;
 };
 

@@ -23,6 +23,7 @@
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/os/mapped_file.hpp"
+#include "formats/output/records.hpp"
 #include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 
@@ -31,9 +32,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Temporaries are called ".NAME.tmp-AbCd12".
-constexpr std::string_view kTemporaryMark = ".tmp-";
-constexpr size_t kTemporaryEnd = kTemporaryMark.size() + 6;
 // Beside the shards of `unpack --as-published`.
 constexpr const char* kConfigFile = "config.json";
 // The first bytes of every manifest, of blobs and of shards.
@@ -323,8 +321,10 @@ OwnFiles find_own_files(const fs::path& directory, Evidence evidence,
   return found;
 }
 
-void refuse_foreign(const fs::path& directory, const OwnFiles& own) {
-  if (own.foreign.empty()) return;
+OwnFiles require_own_files(const fs::path& directory, Evidence evidence,
+                           const std::function<void()>& between) {
+  OwnFiles own = find_own_files(directory, evidence, between);
+  if (own.foreign.empty()) return own;
   throw refusal(kKeepsForeign, {directory.string(), {}, std::ranges::min(own.foreign).string()});
 }
 
@@ -345,13 +345,6 @@ void remove_own_files(const Directory& directory, const OwnFiles& own) {
   }
   // A folder is not empty if somebody put a file there meanwhile.
   for (const fs::path& folder : own.folders) (void)directory.remove_folder(folder);
-}
-
-bool is_temporary(const std::string& file_name) {
-  return file_name.starts_with('.') && file_name.size() > 1 + kTemporaryEnd &&
-         std::string_view(file_name)
-             .substr(file_name.size() - kTemporaryEnd)
-             .starts_with(kTemporaryMark);
 }
 
 }  // namespace mxfp4

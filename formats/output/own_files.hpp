@@ -13,9 +13,6 @@
 
 namespace mxfp4 {
 
-// The beginning of every journal's name.
-inline constexpr std::string_view kJournalPrefix = ".mxfp4_repack.";
-
 // The beginning of the names of folders inside an OUT that cannot be renamed itself:
 // replacement.hpp.
 inline constexpr std::string_view kStagingPrefix = ".mxfp4_repack-";
@@ -43,14 +40,12 @@ struct OwnFiles {
 [[nodiscard]] OwnFiles find_own_files(const std::filesystem::path& directory, Evidence evidence,
                                       const std::function<void()>& between = {});
 
-// Throws Error::output naming the first foreign file, if there is one.
-void refuse_foreign(const std::filesystem::path& directory, const OwnFiles& own);
+// The same. Throws Error::output naming the first foreign file, if there is one.
+[[nodiscard]] OwnFiles require_own_files(const std::filesystem::path& directory, Evidence evidence,
+                                         const std::function<void()>& between = {});
 
 // Removes the files that did not change since they were looked at, records last, then the folders
 // that are empty. Throws Error::output.
 void remove_own_files(const Directory& directory, const OwnFiles& own);
-
-// Whether a temporary has this name. If no process writes the directory, its run is over.
-[[nodiscard]] bool is_temporary(const std::string& file_name);
 
 }  // namespace mxfp4

@@ -16,15 +16,17 @@
 #include <utility>
 #include <vector>
 
-#include "formats/blob/journal.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/output/moved_files.hpp"
+#include "formats/output/states.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
 namespace {
 
 namespace fs = std::filesystem;
+
+using Places = ReplacementPlaces;
 
 constexpr size_t kMaxName = 255;
 
@@ -43,15 +45,7 @@ std::string name_beside(const std::string& out, std::string_view what) {
   return fmt::format(".{}.mxfp4_repack-{}", out, what);
 }
 
-// The journal of the run that writes into a new directory.
-BegunReplacement begun_in(const fs::path& folder) {
-  const std::string name = fmt::format("{}progress", kJournalPrefix);
-  JournalContent journal = read_journal(folder / name);
-  if (journal.bytes > 0) return {std::move(journal), folder};
-  return {read_journal(folder / kBlobFolder / name), folder / kBlobFolder};
-}
-
-JournalContent journal_in(const Directory& folder) { return begun_in(folder.path()).journal; }
+JournalContent journal_in(const Directory& folder) { return find_run(folder.path(), {}).journal; }
 
 // Whether a folder of a replacement was made by this user, or for the owner of OUT.
 bool is_of_this_user(const Directory& folder, const Directory& out) {
@@ -66,8 +60,10 @@ bool try_lock(const Directory& folder) {
   return flock(folder.descriptor(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-[[noreturn]] void refuse_busy(const fs::path& path) {
-  throw Error::output("another process is writing here").in_file(path.string());
+// Locks it, or throws that another process holds it.
+void require_lock(const Directory& folder, const fs::path& path) {
+  if (try_lock(folder)) return;
+  throw refusal(answer_to(There::kBusy, Asked::kPlain), {path.string(), {}, {}});
 }
 
 // Gives a new directory, which no other user can enter yet, the owner and mode of OUT.
@@ -87,23 +83,8 @@ bool become_alike(const Directory& fresh, const Directory& out) {
          (made.st_mode & kTaken) == (old.st_mode & kTaken);
 }
 
-// Runs what is left to do behind the point of no return; says what failed.
-template <class Body>
-std::string noted(const Body& body) {
-  try {
-    body();
-    return "";
-  } catch (const Error& error) {
-    return fmt::format("the new result is in place, but: {}", error.what());
-  } catch (const std::bad_alloc&) {
-    return "the new result is in place, but: out of memory";
-  }
-}
-
-}  // namespace
-
 // Only while OUT is an entry of that parent.
-std::optional<Replacement::Places> Replacement::beside(const Directory& out) {
+std::optional<Places> places_beside(const Directory& out) {
   const fs::path whole = without_links(out.path());
   const std::string name = whole.filename().string();
   if (name.empty() || name_beside(name, "new").size() > kMaxName) return std::nullopt;
@@ -120,33 +101,25 @@ std::optional<Replacement::Places> Replacement::beside(const Directory& out) {
   return std::nullopt;
 }
 
-Replacement::Places Replacement::inside(const Directory& out) {
+Places places_inside(const Directory& out) {
   const auto named = [](std::string_view what) {
     return fmt::format("{}{}", kStagingPrefix, what);
   };
   return {out, {}, named("new"), named("old"), named("in")};
 }
 
-std::vector<Replacement::Places> Replacement::all_places(const Directory& out) {
+std::vector<Places> all_places(const Directory& out) {
   std::vector<Places> all;
-  if (auto outer = beside(out)) all.push_back(std::move(*outer));
-  all.push_back(inside(out));
+  if (auto outer = places_beside(out)) all.push_back(std::move(*outer));
+  all.push_back(places_inside(out));
   return all;
-}
-
-std::vector<fs::path> Replacement::folders(const fs::path& path) {
-  const fs::path out = without_links(path);
-  const std::string name = out.filename().string();
-  return {out.parent_path() / name_beside(name, "new"),
-          out.parent_path() / name_beside(name, "old")};
 }
 
 // Whether OUT can change names with a directory beside it. The kernel is asked, before any work: a
 // directory cannot take the name of one that is not empty, and an answer other than that tells why it
 // could not take any name (a mount point, a directory of an image's lower layer, the owner of a sticky
 // parent). Then two new folders change names.
-bool Replacement::can_be_exchanged(const Directory& out, const Places& places,
-                                   const Directory& fresh) {
+bool can_be_exchanged(const Directory& out, const Places& places, const Directory& fresh) {
   const std::optional<FileState> here = out.state(".");
   if (!here || identity_of(".") == here->identity) return false;
   const std::string one = fmt::format("{}1", kStagingPrefix);
@@ -168,7 +141,7 @@ bool Replacement::can_be_exchanged(const Directory& out, const Places& places,
 }
 
 // The new directory beside OUT; nullopt if there cannot be one that takes OUT's name.
-std::optional<Directory> Replacement::make_beside(const Directory& out, const Places& places) {
+std::optional<Directory> make_beside(const Directory& out, const Places& places) {
   if (!places.holder.create(places.fresh, 0700)) return std::nullopt;
   std::optional<Directory> fresh = places.holder.find(places.fresh);
   if (fresh && become_alike(*fresh, out) && can_be_exchanged(out, places, *fresh)) return fresh;
@@ -178,13 +151,76 @@ std::optional<Directory> Replacement::make_beside(const Directory& out, const Pl
   return std::nullopt;
 }
 
+void remove_leftover(const Directory& out, const Directory& holder, const std::string& name) {
+  if (!holder.state(name)) return;
+  const fs::path path = holder.path() / name;
+  const auto folder = holder.find(name);
+  if (!folder || !is_of_this_user(*folder, out)) {
+    throw Error::output(folder ? "is in the way, and is another user's"
+                               : "is in the way, and is not a directory")
+        .in_file(path.string());
+  }
+  require_lock(*folder, path);
+  const OwnFiles own = require_own_files(path, Evidence::kContent);
+  remove_own_files(*folder, own);
+  folder->remove_empty_folders();
+  if (holder.remove_folder(name)) return;
+  throw Error::output(fmt::format("cannot remove: {}", std::strerror(errno)))
+      .in_file(path.string());
+}
+
+// A kill after the exchange leaves the old result in the new directory's place, which the journals
+// show. Any other directory of that name is left as it is.
+void recover_beside(const Directory& out, const Places& places) {
+  const auto fresh = places.holder.find(places.fresh);
+  if (!fresh || places.holder.state(places.old) || !is_of_this_user(*fresh, out)) return;
+  if (!try_lock(*fresh)) return;  // whoever locks OUT later reports the other process
+  const bool exchanged =
+      journal_in(out).ready || (journal_in(*fresh).bytes == 0 &&
+                                !find_own_files(fresh->path(), Evidence::kName).files.empty());
+  if (exchanged) places.holder.rename(places.fresh, places.holder, places.old);
+}
+
+void recover_inside(const Places& places) {
+  const Directory& out = places.holder;
+  const auto arriving = out.find(places.arriving);
+  const auto fresh = out.find(places.fresh);
+  if (!arriving && !(fresh && out.find(places.old))) return;
+  const Directory& moving = arriving ? *arriving : *fresh;
+  if (!is_of_this_user(moving, out) || !try_lock(out) || !try_lock(moving)) return;
+  if (!arriving && !journal_in(*fresh).ready) return;
+  (void)move_in(places, moving, arriving ? out.folder(places.old) : move_out(places));
+}
+
+// Runs what is left to do behind the point of no return; says what failed.
+template <class Body>
+std::string noted(const Body& body) {
+  try {
+    body();
+    return "";
+  } catch (const Error& error) {
+    return fmt::format("the new result is in place, but: {}", error.what());
+  } catch (const std::bad_alloc&) {
+    return "the new result is in place, but: out of memory";
+  }
+}
+
+}  // namespace
+
+std::vector<fs::path> Replacement::folders(const fs::path& path) {
+  const fs::path out = without_links(path);
+  const std::string name = out.filename().string();
+  return {out.parent_path() / name_beside(name, "new"),
+          out.parent_path() / name_beside(name, "old")};
+}
+
 Replacement::Replacement(const Directory& out, OwnFiles old)
-    : out_(out), places_(inside(out)), old_(std::move(old)) {
+    : out_(out), places_(places_inside(out)), old_(std::move(old)) {
   for (const Places& places : all_places(out)) {
     remove_leftover(out, places.holder, places.old);
     remove_leftover(out, places.holder, places.fresh);
   }
-  if (const auto outer = beside(out)) {
+  if (const auto outer = places_beside(out)) {
     place_ = make_beside(out, *outer);
     if (place_) places_ = *outer;
   }
@@ -200,20 +236,13 @@ Replacement::Replacement(const Directory& out, OwnFiles old)
   lock();
 }
 
-Replacement::Replacement(Directory out, Places places, Directory fresh, OwnFiles old)
-    : out_(std::move(out)),
-      places_(std::move(places)),
+Replacement::Replacement(const Directory& out, OwnFiles old, BegunReplacement begun)
+    : out_(out),
+      places_(std::move(begun.places)),
       old_(std::move(old)),
-      place_(std::move(fresh)) {
+      place_(std::move(begun.fresh)) {
   lock();
 }
-
-Replacement::Replacement(Replacement&& other) noexcept
-    : out_(std::move(other.out_)),
-      places_(std::move(other.places_)),
-      old_(std::move(other.old_)),
-      place_(std::exchange(other.place_, std::nullopt)),
-      exchanged_(other.exchanged_) {}
 
 Replacement::~Replacement() {
   if (!place_ || exchanged_) return;
@@ -222,50 +251,17 @@ Replacement::~Replacement() {
 }
 
 std::optional<BegunReplacement> Replacement::begun(const Directory& out) {
-  for (const Places& places : all_places(out)) {
-    const auto fresh = places.holder.find(places.fresh);
-    if (!fresh || !is_of_this_user(*fresh, out)) continue;
-    BegunReplacement found = begun_in(fresh->path());
-    if (found.journal.bytes > 0) return found;
-  }
-  return std::nullopt;
-}
-
-std::optional<Replacement> Replacement::interrupted(const Directory& out) {
   for (Places& places : all_places(out)) {
     const auto fresh = places.holder.find(places.fresh);
-    if (!fresh || !is_of_this_user(*fresh, out) || journal_in(*fresh).bytes == 0) continue;
-    OwnFiles old = find_own_files(out.path(), Evidence::kContent);
-    refuse_foreign(out.path(), old);
-    return Replacement(out, std::move(places), *fresh, std::move(old));
+    if (!fresh || !is_of_this_user(*fresh, out)) continue;
+    BegunRun run = find_run(fresh->path(), {});
+    if (run.journal.bytes > 0) return BegunReplacement{std::move(places), *fresh, std::move(run)};
   }
   return std::nullopt;
 }
 
 // Locks the new directory; after the exchange, that lock is OUT's.
-void Replacement::lock() const {
-  if (!try_lock(*place_)) refuse_busy(out_.path());
-}
-
-void Replacement::remove_leftover(const Directory& out, const Directory& holder,
-                                  const std::string& name) {
-  if (!holder.state(name)) return;
-  const fs::path path = holder.path() / name;
-  const auto folder = holder.find(name);
-  if (!folder || !is_of_this_user(*folder, out)) {
-    throw Error::output(folder ? "is in the way, and is another user's"
-                               : "is in the way, and is not a directory")
-        .in_file(path.string());
-  }
-  if (!try_lock(*folder)) refuse_busy(path);
-  const OwnFiles own = find_own_files(path, Evidence::kContent);
-  refuse_foreign(path, own);
-  remove_own_files(*folder, own);
-  folder->remove_empty_folders();
-  if (holder.remove_folder(name)) return;
-  throw Error::output(fmt::format("cannot remove: {}", std::strerror(errno)))
-      .in_file(path.string());
-}
+void Replacement::lock() const { require_lock(*place_, out_.path()); }
 
 void Replacement::check_old() const {
   std::map<fs::path, FileState> known;
@@ -354,34 +350,11 @@ void Replacement::recover(const fs::path& path) {
   if (!fs::is_directory(path, ignored)) return;
   try {
     const Directory out(path);
-    if (const auto outer = beside(out)) recover_beside(out, *outer);
-    recover_inside(inside(out));
+    if (const auto outer = places_beside(out)) recover_beside(out, *outer);
+    recover_inside(places_inside(out));
   } catch (const Error& error) {
     if (error.file() != path.string()) throw;  // what cannot be opened is refused when it is locked
   }
-}
-
-// A kill after the exchange leaves the old result in the new directory's place, which the journals
-// show. Any other directory of that name is left as it is.
-void Replacement::recover_beside(const Directory& out, const Places& places) {
-  const auto fresh = places.holder.find(places.fresh);
-  if (!fresh || places.holder.state(places.old) || !is_of_this_user(*fresh, out)) return;
-  if (!try_lock(*fresh)) return;  // whoever locks OUT later reports the other process
-  const bool exchanged =
-      journal_in(out).ready || (journal_in(*fresh).bytes == 0 &&
-                                !find_own_files(fresh->path(), Evidence::kName).files.empty());
-  if (exchanged) places.holder.rename(places.fresh, places.holder, places.old);
-}
-
-void Replacement::recover_inside(const Places& places) {
-  const Directory& out = places.holder;
-  const auto arriving = out.find(places.arriving);
-  const auto fresh = out.find(places.fresh);
-  if (!arriving && !(fresh && out.find(places.old))) return;
-  const Directory& moving = arriving ? *arriving : *fresh;
-  if (!is_of_this_user(moving, out) || !try_lock(out) || !try_lock(moving)) return;
-  if (!arriving && !journal_in(*fresh).ready) return;
-  (void)move_in(places, moving, arriving ? out.folder(places.old) : move_out(places));
 }
 
 }  // namespace mxfp4

@@ -25,17 +25,18 @@
 #include <string>
 #include <vector>
 
-#include "formats/blob/journal.hpp"
 #include "formats/os/directory.hpp"
 #include "formats/output/moved_files.hpp"
 #include "formats/output/own_files.hpp"
+#include "formats/output/records.hpp"
 
 namespace mxfp4 {
 
 // A replacement that was cut off before its new result was complete.
 struct BegunReplacement {
-  JournalContent journal;
-  std::filesystem::path place;  // the directory that the journal lies in
+  ReplacementPlaces places;
+  Directory fresh;  // its new directory
+  BegunRun run;     // that writes there
 };
 
 class Replacement {
@@ -44,11 +45,10 @@ class Replacement {
   // is what it holds, nothing foreign. Removes what an earlier replacement left. Throws
   // Error::output, as do the functions below.
   Replacement(const Directory& out, OwnFiles old);
-  [[nodiscard]] static std::optional<BegunReplacement> begun(const Directory& out);
-  // Goes on with the new directory that an interrupted replacement left, if there is one.
-  [[nodiscard]] static std::optional<Replacement> interrupted(const Directory& out);
-  Replacement(Replacement&& other) noexcept;
-  Replacement& operator=(Replacement&&) = delete;
+  // Goes on with one that was cut off.
+  Replacement(const Directory& out, OwnFiles old, BegunReplacement begun);
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
   // Removes the new directory if it is empty.
   ~Replacement();
 
@@ -60,6 +60,8 @@ class Replacement {
   // Returns a line about what remains of the old result; empty if nothing does.
   [[nodiscard]] std::string exchange();
 
+  // The replacement that a killed run left beside or in `out`.
+  [[nodiscard]] static std::optional<BegunReplacement> begun(const Directory& out);
   // The folders beside `out` that a replacement uses.
   [[nodiscard]] static std::vector<std::filesystem::path> folders(const std::filesystem::path& out);
   // Finishes a replacement whose process was killed between two renames. Call it before OUT is locked
@@ -67,21 +69,6 @@ class Replacement {
   static void recover(const std::filesystem::path& out);
 
  private:
-  using Places = ReplacementPlaces;
-
-  static std::optional<Places> beside(const Directory& out);
-  static Places inside(const Directory& out);
-  static std::vector<Places> all_places(const Directory& out);
-  static bool can_be_exchanged(const Directory& out, const Places& places, const Directory& fresh);
-  static std::optional<Directory> make_beside(const Directory& out, const Places& places);
-  static void recover_beside(const Directory& out, const Places& places);
-  static void recover_inside(const Places& places);
-  // Removes a folder of an earlier replacement, if there is one. Throws if it holds foreign files, or if
-  // it is another user's.
-  static void remove_leftover(const Directory& out, const Directory& holder,
-                              const std::string& name);
-
-  Replacement(Directory out, Places places, Directory fresh, OwnFiles old);
   void lock() const;
   std::string exchange_beside();
   std::string exchange_inside();
@@ -89,9 +76,9 @@ class Replacement {
                          const std::string& name) const;
 
   Directory out_;
-  Places places_;
+  ReplacementPlaces places_;
   OwnFiles old_;
-  std::optional<Directory> place_;  // the new directory, locked; none in an object that was moved
+  std::optional<Directory> place_;  // the new directory, locked
   bool exchanged_ = false;
 };
 

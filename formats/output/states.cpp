@@ -96,7 +96,7 @@ constexpr Answer kStrayShard =
 struct StateRow {
   There there;
   std::string_view text;
-  std::array<const Answer*, kAskeds> answers;
+  std::array<const Answer*, kAskeds - 2> answers;  // to conversions; unpack's: answer_to
 };
 
 constexpr StateRow all(There there, std::string_view text, const Answer& answer) {
@@ -105,28 +105,21 @@ constexpr StateRow all(There there, std::string_view text, const Answer& answer)
   return row;
 }
 
-// What shards do not change: unpack makes no difference between the things that this program wrote.
+// What shards do not change.
 constexpr StateRow whole(There there, std::string_view text, const Answer& plain,
                          const Answer& resume, const Answer& shard) {
-  return {
-      there, text, {&plain, &resume, &kReplace, &shard, &shard, &shard, &kFullOther, &kReplace}};
+  return {there, text, {&plain, &resume, &kReplace, &shard, &shard, &shard}};
 }
 
 constexpr StateRow shards(There there, std::string_view text, const Answer& resume,
                           const Answer& shard, const Answer& shard_resume,
                           const Answer& shard_force) {
-  return {there,
-          text,
-          {&kFullShards, &resume, &kReplace, &shard, &shard_resume, &shard_force, &kFullOther,
-           &kReplace}};
+  return {there, text, {&kFullShards, &resume, &kReplace, &shard, &shard_resume, &shard_force}};
 }
 
 constexpr StateRow begun_shard(There there, std::string_view text, const Answer& shard,
                                const Answer& shard_resume) {
-  return {there,
-          text,
-          {&kFullShard, &kShardBegun, &kReplace, &shard, &shard_resume, &kBegin, &kFullOther,
-           &kReplace}};
+  return {there, text, {&kFullShard, &kShardBegun, &kReplace, &shard, &shard_resume, &kBegin}};
 }
 
 constexpr std::array<StateRow, kTheres> kTable{{
@@ -137,16 +130,15 @@ constexpr std::array<StateRow, kTheres> kTable{{
     all(There::kInsideBlob, "a place inside a blob", kInside),
     {There::kForeign,
      "a file that this program did not write",
-     {&kFull, &kForeign, &kForeign, &kForeign, &kForeign, &kForeign, &kFull, &kForeign}},
+     {&kFull, &kForeign, &kForeign, &kForeign, &kForeign, &kForeign}},
     {There::kResult,
      "a complete result of this conversion",
-     {&kFullResult, &kAccept, &kReplace, &kComplete, &kAccept, &kComplete, &kFullOther, &kReplace}},
+     {&kFullResult, &kAccept, &kReplace, &kComplete, &kAccept, &kComplete}},
     whole(There::kSomeRanks, "some ranks of this conversion, complete", kFullRanks, kTakeOver,
           kRankIsThere),
     {There::kOtherRanks,
      "only ranks that --rank leaves out of this conversion, complete",
-     {&kTakeOver, &kTakeOver, &kTakeOver, &kRankIsThere, &kRankIsThere, &kRankIsThere, &kFullOther,
-      &kReplace}},
+     {&kTakeOver, &kTakeOver, &kTakeOver, &kRankIsThere, &kRankIsThere, &kRankIsThere}},
     whole(There::kOtherResult, "a complete result of another conversion", kFullOther, kAnother,
           kAnotherShard),
     whole(There::kDamagedManifest, "a result with a manifest that cannot be read", kFullOther,
@@ -181,7 +173,7 @@ constexpr std::array<StateRow, kTheres> kTable{{
     begun_shard(There::kShardBegun, "unfinished runs of other shards", kBegin, kBegin),
     {There::kPieces,
      "pieces of a blob without a record",
-     {&kFullOther, &kBegin, &kReplace, &kBegin, &kBegin, &kBegin, &kFullOther, &kReplace}},
+     {&kFullOther, &kBegin, &kReplace, &kBegin, &kBegin, &kBegin}},
     whole(There::kNoRecord, "other files of this program without a record", kFullOther, kUnrecorded,
           kUnrecordedShard),
     whole(There::kStray, "layer files that this conversion does not write", kFullOther, kStray,
@@ -212,7 +204,12 @@ std::string_view text_of(There there) { return kTable.at(static_cast<size_t>(the
 std::string_view text_of(Asked asked) { return kAskedTexts.at(static_cast<size_t>(asked)); }
 
 const Answer& answer_to(There there, Asked asked) {
-  return *kTable.at(static_cast<size_t>(there)).answers.at(static_cast<size_t>(asked));
+  // Unpack makes no difference between the things that this program wrote.
+  const bool unpack = asked == Asked::kUnpack || asked == Asked::kUnpackForce;
+  const bool force = asked == Asked::kUnpackForce;
+  if (unpack && there > There::kForeign) return force ? kReplace : kFullOther;
+  const Asked column = !unpack ? asked : force ? Asked::kForce : Asked::kPlain;
+  return *kTable.at(static_cast<size_t>(there)).answers.at(static_cast<size_t>(column));
 }
 
 Error refusal(const Answer& answer, const Named& named) {

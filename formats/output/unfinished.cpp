@@ -5,7 +5,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -15,9 +15,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/blob/journal.hpp"
 #include "formats/blob/shard_manifest.hpp"
-#include "formats/os/directory.hpp"
-#include "formats/output/observe.hpp"
-#include "formats/output/own_files.hpp"
+#include "formats/output/records.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -48,15 +46,11 @@ bool is_being_written(const fs::path& directory) {
       fmt::format("{:02x}:{:02x}:{}", major(status.st_dev), minor(status.st_dev), status.st_ino);
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
-    std::istringstream words(line);
-    std::string number;
-    std::string kind;
-    std::string mode;
-    std::string access;
-    std::string pid;
-    std::string at;
-    words >> number >> kind >> mode >> access >> pid >> at;
-    if (kind == "FLOCK" && at == place && pid != std::to_string(::getpid())) return true;
+    std::istringstream text(line);
+    std::array<std::string, 6> words;  // number, kind, mode, access, process, place
+    for (std::string& word : words) text >> word;
+    const bool own = words[4] == std::to_string(::getpid());
+    if (words[1] == "FLOCK" && words[5] == place && !own) return true;
   }
   return false;
 }

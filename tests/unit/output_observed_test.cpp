@@ -99,6 +99,10 @@ const std::vector<OutCase>& out_cases() {
          fs::resize_file(out / kManifestName, 100);
        }},
       {"a run that was cut off", [](const fs::path& out) { cut_off(out, {}); }},
+      {"a run into a directory with the name of a blob's folder",
+       [](const fs::path& out) { cut_off(out, {}); },
+       {},
+       std::string(kBlobFolder)},
       {"a run for another machine", [](const fs::path& out) { cut_off(out, {.arch = "sm80"}); }},
       {"a run before the input changed",
        [](const fs::path& out) { cut_off(out, {.mtime_ns = 2}); }},

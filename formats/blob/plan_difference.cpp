@@ -1,4 +1,4 @@
-#include "formats/output/plan_difference.hpp"
+#include "formats/blob/plan_difference.hpp"
 
 #include <fmt/format.h>
 
@@ -81,22 +81,6 @@ std::vector<std::string> differing_flags(const Manifest& then, const Manifest& n
   if (old.at("rank") != planned.at("rank")) differences.emplace_back("the ranks");
   if (differences.empty()) differences.emplace_back("other facts of the deployment or the input");
   return differences;
-}
-
-std::string given_differences(const std::map<std::string, std::string>& then,
-                              const std::map<std::string, std::string>& now) {
-  const auto value = [](const std::map<std::string, std::string>& flags, const std::string& name) {
-    const auto found = flags.find(name);
-    return found == flags.end() || found->second.empty() ? "not given" : found->second;
-  };
-  std::vector<std::string> differences;
-  std::map<std::string, std::string> all = then;
-  all.insert(now.begin(), now.end());
-  for (const auto& [name, ignored] : all) {
-    if (value(then, name) == value(now, name)) continue;
-    differences.push_back(fmt::format("{}: {}, now {}", name, value(then, name), value(now, name)));
-  }
-  return fmt::format("{}", fmt::join(differences, "; "));
 }
 
 }  // namespace mxfp4
