@@ -14,9 +14,9 @@
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
+#include "formats/decision/given_path.hpp"
+#include "formats/decision/unfinished.hpp"
 #include "formats/os/file.hpp"
-#include "formats/output/inputs_in_output.hpp"
-#include "formats/output/unfinished.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

@@ -20,7 +20,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/fingerprint.hpp"
 #include "formats/decision/blob_revision.hpp"
-#include "formats/output/unfinished.hpp"
+#include "formats/decision/unfinished.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/parallel_text.hpp"
 #include "lib/core/text.hpp"

@@ -8,7 +8,7 @@
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
-#include "formats/output/unfinished.hpp"
+#include "formats/decision/unfinished.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -92,6 +92,26 @@ fs::path whole_of(const fs::path& path, std::optional<int64_t>& layer) {
   }
   layer = number;
   return directory;
+}
+
+void refuse_blob_folder_in(const fs::path& checkpoint, const fs::path& output) {
+  std::error_code ignored;
+  const bool whole = fs::is_directory(checkpoint, ignored);
+  const fs::path directory =
+      fs::weakly_canonical(whole ? checkpoint : checkpoint.parent_path() / ".", ignored);
+  // OUT may be a link: what counts is where it lies, and where it leads.
+  const fs::path given = (fs::absolute(output, ignored) / "").lexically_normal().parent_path();
+  for (const fs::path& place :
+       {fs::weakly_canonical(given.parent_path(), ignored) / given.filename(),
+        fs::weakly_canonical(given, ignored)}) {
+    const fs::path below = place.lexically_relative(directory / "").lexically_normal();
+    const std::string name = below.empty() ? "" : below.begin()->string();
+    if (name != kBlobFolder && !is_rank_directory(name)) continue;
+    throw Error::usage(fmt::format("--output: {}: {} in the checkpoint's directory would make that "
+                                   "directory a blob",
+                                   output.string(), name))
+        .hint("choose another name");
+  }
 }
 
 }  // namespace mxfp4

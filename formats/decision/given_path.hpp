@@ -1,4 +1,4 @@
-// Finds the blob or checkpoint that the user means by a path.
+// Finds the blob or checkpoint that the user means by a path, and refuses a path that would hide one.
 #pragma once
 
 #include <cstdint>
@@ -33,5 +33,10 @@ struct BlobRanks {
 // `layer` was another one than the layer file's.
 [[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
                                              std::optional<int64_t>& layer);
+
+// Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies in:
+// if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.
+void refuse_blob_folder_in(const std::filesystem::path& checkpoint,
+                           const std::filesystem::path& output);
 
 }  // namespace mxfp4

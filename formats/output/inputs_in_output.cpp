@@ -8,7 +8,6 @@
 #include <string>
 #include <system_error>
 
-#include "formats/blob/blob_reader.hpp"
 #include "formats/blob/manifest.hpp"
 #include "formats/os/atomic_file.hpp"
 #include "formats/os/file_identity.hpp"
@@ -96,26 +95,6 @@ void refuse_inputs_in(const Directory& output, const std::vector<fs::path>& inpu
     throw Error::output(fmt::format("holds the input {}", input.string()))
         .in_file(path.string())
         .hint("choose another directory");
-  }
-}
-
-void refuse_blob_folder_in(const fs::path& checkpoint, const fs::path& output) {
-  std::error_code ignored;
-  const bool whole = fs::is_directory(checkpoint, ignored);
-  const fs::path directory =
-      fs::weakly_canonical(whole ? checkpoint : checkpoint.parent_path() / ".", ignored);
-  // OUT may be a link: what counts is where it lies, and where it leads.
-  const fs::path given = (fs::absolute(output, ignored) / "").lexically_normal().parent_path();
-  for (const fs::path& place :
-       {fs::weakly_canonical(given.parent_path(), ignored) / given.filename(),
-        fs::weakly_canonical(given, ignored)}) {
-    const fs::path below = place.lexically_relative(directory / "").lexically_normal();
-    const std::string name = below.empty() ? "" : below.begin()->string();
-    if (name != kBlobFolder && !is_rank_directory(name)) continue;
-    throw Error::usage(fmt::format("--output: {}: {} in the checkpoint's directory would make that "
-                                   "directory a blob",
-                                   output.string(), name))
-        .hint("choose another name");
   }
 }
 

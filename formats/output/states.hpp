@@ -3,7 +3,7 @@
 // testdata/output/states.txt.
 //
 // Two other questions are asked of a directory, and change no answer here. Is it complete enough to be
-// read: unfinished.hpp, which changes nothing. Are all shards there and whole: finalize, which takes the
+// read: decision/unfinished.hpp, which changes nothing. Are all shards there and whole: finalize, which takes the
 // shards as its input; what may stop it from writing are rows of this table, through OutputDirectory (a
 // place inside a blob, another process, a foreign file).
 #pragma once

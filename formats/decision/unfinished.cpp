@@ -1,4 +1,4 @@
-#include "formats/output/unfinished.hpp"
+#include "formats/decision/unfinished.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
