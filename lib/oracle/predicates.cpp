@@ -336,30 +336,28 @@ Condition gemm_type_is(std::string_view type) {
                {FactKind::kGemmType, "", {type, std::nullopt}});
 }
 
-ExpertClass generic_class(SupportRow row) {
+ExpertClass generic_class(SupportRow row, std::vector<Check> own) {
   const Condition format = row.batched ? batched_format() : none_of({batched_format()});
   const Condition quiet = none_of({env_number("VLLM_BATCH_INVARIANT", false)});
-  return {
-      .name = row.name,
-      .monolithic = row.monolithic,
-      .checks =
-          {
-              {"device", row.device, "kernel does not support current device {device}"},
-              {"gate", row.ungated ? always() : gated(),
-               "kernel does not support no act_and_mul MLP layer"},
-              {"activation", row.activation,
-               "kernel does not support MoEActivation.{activation} activation"},
-              {"scheme", row.scheme,
-               "kernel does not support quantization scheme {weight_key}x{key}"},
-              {"parallel", row.parallel, "kernel does not support parallel config {parallel}"},
-              {"routing", row.routing, "kernel does not support routing method {routing}"},
-              {"format", format, "kernel does not support ('{format}',) activation format"},
-              // The engine reads the variable for every class, so a malformed value is always an error.
-              {"batch invariance", row.batch_invariant ? any_of({quiet, always()}) : quiet,
-               "kernel does not support batch invariance"},
-              {"LoRA", row.lora ? always() : none_of({lora()}), "kernel does not support LoRA"},
-          },
-  };
+  std::vector<Check> checks = std::move(own);
+  checks.insert(
+      checks.end(),
+      {
+          {"device", row.device, "kernel does not support current device {device}"},
+          {"gate", row.ungated ? always() : gated(),
+           "kernel does not support no act_and_mul MLP layer"},
+          {"activation", row.activation,
+           "kernel does not support MoEActivation.{activation} activation"},
+          {"scheme", row.scheme, "kernel does not support quantization scheme {weight_key}x{key}"},
+          {"parallel", row.parallel, "kernel does not support parallel config {parallel}"},
+          {"routing", row.routing, "kernel does not support routing method {routing}"},
+          {"format", format, "kernel does not support ('{format}',) activation format"},
+          // The engine reads the variable for every class, so a malformed value is always an error.
+          {"batch invariance", row.batch_invariant ? any_of({quiet, always()}) : quiet,
+           "kernel does not support batch invariance"},
+          {"LoRA", row.lora ? always() : none_of({lora()}), "kernel does not support LoRA"},
+      });
+  return {.name = row.name, .monolithic = row.monolithic, .checks = std::move(checks)};
 }
 
 }  // namespace mxfp4

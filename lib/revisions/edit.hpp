@@ -34,6 +34,7 @@ inline std::string_view name_of(const DefectRow& row) { return row.name; }
 inline std::string_view name_of(const Check& row) { return row.topic; }
 inline std::string_view name_of(const All2AllHiddenRow& row) { return row.all2all_backend; }
 inline std::string_view name_of(const CallerRow& row) { return row.text; }
+inline std::string_view name_of(const DirectRow& row) { return row.when.text; }
 inline std::string_view name_of(const RoutingRow& row) { return row.text; }
 inline std::string_view name_of(const RoundingRow& row) { return row.when.text; }
 inline std::string_view name_of(const PriorityRow& row) { return row.when.text; }

@@ -132,13 +132,12 @@ void add_model_backend(RuleSet& rules, ModelBackendRow row, const Layout& layout
   if (find_model_backend(rules, backend) == nullptr) {
     rules.layouts.push_back({backend, Family::kGeneric, {}, &layout});
     const bool aiter = backend == AITER_MEGA_MOE;
-    rules.rounding.insert(
-        rules.rounding.begin(),
-        {{backend_name(backend),
-          aiter ? [](const Target& t) { return t.backend == AITER_MEGA_MOE; }
-                : [](const Target& t) { return t.backend == DEEP_GEMM_MEGA_MOE; }},
-         1,
-         1});
+    edit::add_first(rules.rounding,
+                    {{backend_name(backend),
+                      aiter ? [](const Target& t) { return t.backend == AITER_MEGA_MOE; }
+                            : [](const Target& t) { return t.backend == DEEP_GEMM_MEGA_MOE; }},
+                     1,
+                     1});
   }
   rules.model_backends.push_back(std::move(row));
 }
@@ -171,8 +170,8 @@ void add_kimi_mega_moe(RuleSet& rules) {
 void add_deepseek_v41_mega_moe(RuleSet& rules) {
   change_deepseek(rules,
                   [](ModelBackendRow& row) { row.model_types.emplace_back("deepseek_v41"); });
-  rules.rounding.insert(
-      rules.rounding.begin(),
+  edit::add_first(
+      rules.rounding,
       {{kPaddedText,
         [](const Target& t) { return t.backend == DEEP_GEMM_MEGA_MOE && t.activation != "situ"; }},
        1,

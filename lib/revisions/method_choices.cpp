@@ -92,7 +92,7 @@ DirectRow xpu_as_loaded() {
 
 void ask_oracle_for_b12x(RuleSet& rules) {
   for_each_choosing_method(rules, [](CallerRow& row) {
-    row.direct.insert(row.direct.begin(), oracle_row(moe_backend_is("b12x")));
+    edit::add_first(row.direct, oracle_row(moe_backend_is("b12x")));
   });
 }
 
@@ -107,7 +107,7 @@ void ask_for_moe_ep(RuleSet& rules) {
                        "moe_backend='{moe_backend}' is not supported for AutoRound (INC) MXFP4 MoE "
                        "checkpoints"};
     }
-    row.direct.insert(row.direct.begin(), std::move(added));
+    edit::add_first(row.direct, std::move(added));
   });
   stop_moe_ep_at_start(rules);
   edit::row(rules.load_notes, "EPLB").holds = [](const LoadFacts& f) {

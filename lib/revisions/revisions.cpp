@@ -18,14 +18,13 @@ namespace {
 // the rules of the one before it. Another engine is another chain, over the same kinds of rows.
 using Chain = std::span<const Release* const>;
 
-// All chains, one behind the other, so that every release has one place.
-const std::array kReleases = {
+// Each chain in order of time; which chain a release is in, Release::engine says.
+constexpr std::array kReleases = {
     &kRelease0210, &kCommit20260518, &kRelease0220, &kRelease0221, &kRelease0230, &kRelease0240,
     &kRelease0250, &kRelease0251,    &kRelease0260, &kRelease0270, &kRelease0271, &kCommit20260817,
     &kRelease0280, &kRelease0290,    &kRelease0300, &kRelease0310, &kRelease0320, &kRelease0330,
     &kSglang0516,  &kSglang0520,     &kSglang0523,
 };
-constexpr size_t kOfSglang = 3;  // the last ones
 
 constexpr std::string_view kSglangPrefix = "sglang-";
 
@@ -50,6 +49,16 @@ std::string_view release_number(std::string_view name) {
   return name;
 }
 
+// One chain behind the other.
+Chain all_chains() {
+  static const auto kSorted = [] {
+    auto releases = kReleases;
+    std::ranges::stable_sort(releases, {}, &Release::engine);
+    return releases;
+  }();
+  return kSorted;
+}
+
 size_t index_of(Chain chain, const Release& release) {
   const auto found = std::ranges::find(chain, &release);
   if (found == chain.end()) throw Error::internal("a release is not in the list of releases");
@@ -68,14 +77,14 @@ RuleSet build(const Release& release, const RuleSet* before) {
   return rules;
 }
 
-// Rule sets that were built, in the order of kReleases.
+// Rule sets that were built, in the order of all_chains().
 struct Built {
   std::mutex mutex;
   std::array<std::unique_ptr<const RuleSet>, kReleases.size()> rules;
 };
 
 const RuleSet& rules_at(size_t index, Built& built) {
-  const Release& release = *kReleases[index];
+  const Release& release = *all_chains()[index];
   std::unique_ptr<const RuleSet>& rules = built.rules[index];
   if (rules) return *rules;
   const Release* before = release_before(release);
@@ -98,11 +107,11 @@ std::vector<const Layout*> collect_layouts() {
 
 }  // namespace
 
-std::span<const Release* const> all_releases() { return kReleases; }
+std::span<const Release* const> all_releases() { return all_chains(); }
 
 std::span<const Release* const> releases_of(Engine engine) {
-  const Chain all = kReleases;
-  return engine == Engine::kSglang ? all.last(kOfSglang) : all.first(all.size() - kOfSglang);
+  const auto chain = std::ranges::equal_range(all_chains(), engine, {}, &Release::engine);
+  return {chain.begin(), chain.end()};
 }
 
 const Release* release_before(const Release& release) {
@@ -158,7 +167,7 @@ const Release& nearest_release(std::string_view name) {
 const RuleSet& rules_of(const Release& release) {
   static Built built;
   const std::lock_guard lock(built.mutex);
-  return rules_at(index_of(kReleases, release), built);
+  return rules_at(index_of(all_chains(), release), built);
 }
 
 std::vector<const RuleSet*> revisions_of(Engine engine) {
@@ -170,7 +179,7 @@ std::vector<const RuleSet*> revisions_of(Engine engine) {
 std::vector<const RuleSet*> all_revisions() {
   std::vector<const RuleSet*> all;
   all.reserve(kReleases.size());
-  for (const Release* release : kReleases) all.push_back(&rules_of(*release));
+  for (const Release* release : all_chains()) all.push_back(&rules_of(*release));
   return all;
 }
 

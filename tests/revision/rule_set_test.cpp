@@ -192,6 +192,18 @@ TEST(RuleSet, SglangReleasesAreFoundByTheirWholeNames) {
   EXPECT_EQ(release_before(*releases_of(Engine::kSglang).front()), nullptr);
 }
 
+TEST(RuleSet, ReleasesOfAnEngineSayItsName) {
+  size_t releases = 0;
+  for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
+    for (const Release* release : releases_of(engine)) {
+      EXPECT_EQ(release->engine, engine) << release->name;
+      EXPECT_EQ(engine_of_revision(release->name), engine) << release->name;
+      ++releases;
+    }
+  }
+  EXPECT_EQ(releases, all_releases().size());
+}
+
 // A deployment has these packages where only the machine is known.
 TEST(RuleSet, StockPackagesAreKnown) {
   for (const RuleSet* rules : all_revisions()) {

@@ -66,10 +66,10 @@ const Release kRelease0230 = {
                             {{AITER_MXFP4_BF16, Family::kGptOss, {}, &kAiterW4a16Layout},
                              {AITER_MXFP4_BF16, Family::kGeneric, {}, &kAiterBf16SeparatedLayout}});
           repeat_mega_moe_experts(rules);
-          std::vector<DirectRow>& direct =
+          edit::add_first(
               edit::row(rules.callers, "compressed-tensors, 4-bit float, group 32, symmetric")
-                  .direct;
-          direct.insert(direct.begin(), xpu_as_loaded());
+                  .direct,
+              xpu_as_loaded());
         },
 };
 

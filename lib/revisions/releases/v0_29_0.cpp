@@ -18,17 +18,9 @@ using enum Backend;
 
 Condition with_mxfp8(Condition condition) { return any_of({no_key(), std::move(condition)}); }
 
-// The class's own checks come before the shared ones. Its checks of biases and of SiTU's parameters
-// are left out: the generic method has neither.
+// The class's own checks of biases and of SiTU's parameters are left out: the generic method has
+// neither.
 ExpertClass b12x() {
-  ExpertClass row = generic_class(
-      {.name = "B12xExperts",
-       .device = all_of({platform_is(Platform::kCuda), capability_family(12), package("b12x")}),
-       .ungated = true,
-       .activation = activation_in({"silu", "situ", "swigluoai_uninterleave", "relu2_no_mul"}),
-       .scheme = none_or({"mxfp8"}),
-       .parallel = none_of({expert_parallel(), all2all_in_use(), eplb()}),
-       .routing = always()});
   const std::vector<Check> own = {
       {"SiTU", none_of({activation_in({"situ"})}),
        "kernel supports only SiTU beta=4 and linear_beta=25"},
@@ -42,8 +34,15 @@ ExpertClass b12x() {
        "MXFP4 W4A8 requires hidden size divisible by 256 and per-rank intermediate size divisible "
        "by 32"},
   };
-  row.checks.insert(row.checks.begin(), own.begin(), own.end());
-  return row;
+  return generic_class(
+      {.name = "B12xExperts",
+       .device = all_of({platform_is(Platform::kCuda), capability_family(12), package("b12x")}),
+       .ungated = true,
+       .activation = activation_in({"silu", "situ", "swigluoai_uninterleave", "relu2_no_mul"}),
+       .scheme = none_or({"mxfp8"}),
+       .parallel = none_of({expert_parallel(), all2all_in_use(), eplb()}),
+       .routing = always()},
+      own);
 }
 
 void add_b12x(RuleSet& rules) {
