@@ -13,7 +13,13 @@ namespace mxfp4 {
 namespace {
 
 bool holds(const TargetCondition& condition, const Target& target) {
-  return condition.holds == nullptr || condition.holds(target);
+  const auto variable_holds = [&](const AskedVariable& variable) {
+    if (variable.name.empty()) return true;
+    const auto found = target.env.find(std::string(variable.name));
+    return found == target.env.end() ? variable.holds_if_unset : variable.holds(found->second);
+  };
+  return (condition.holds == nullptr || condition.holds(target)) &&
+         std::ranges::all_of(condition.variables, variable_holds);
 }
 
 std::string fill_sizes(std::string_view text, int64_t hidden, int64_t largest) {

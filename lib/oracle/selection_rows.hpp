@@ -2,6 +2,7 @@
 // rules as data. The rows that decide how it is served are in serving_rows.hpp.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,10 +19,18 @@ namespace mxfp4 {
 
 struct Layout;
 
+// A variable of the serving process that a condition asks.
+struct AskedVariable {
+  std::string_view name;
+  bool (*holds)(std::string_view value) = nullptr;
+  bool holds_if_unset = false;
+};
+
 // One condition on a target, with the words that say it.
 struct TargetCondition {
-  std::string_view text;                   // "CUDA capability 9.0"; empty: always
-  bool (*holds)(const Target&) = nullptr;  // null: always
+  std::string_view text;                     // "CUDA capability 9.0"; empty: always
+  bool (*holds)(const Target&) = nullptr;    // of the target without its variables; null: always
+  std::array<AskedVariable, 3> variables{};  // each must hold, too; without a name: none
 };
 
 // First match wins: this backend, for this family (or both), under this condition has that layout,

@@ -1,7 +1,6 @@
 #include "lib/revisions/fact_uses.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 #include "lib/layouts/knob_variables.hpp"
@@ -22,6 +21,11 @@ class Collector {
       if (fact.kind == kind_) add(fact.name, what, about);
     }
   }
+  void add(const TargetCondition& condition, const std::string& what, std::string_view about = "") {
+    for (const AskedVariable& variable : condition.variables) {
+      if (!variable.name.empty() && kind_ == FactKind::kVariable) add(variable.name, what, about);
+    }
+  }
   void add(std::string_view name, const std::string& what, std::string_view about = "") {
     std::set<std::string>& objects = uses_[std::string(name)][what];
     if (!about.empty()) objects.emplace(about);
@@ -33,26 +37,6 @@ class Collector {
   FactKind kind_;
   FactUses uses_;
 };
-
-// The variables that `text` names, which are those that a condition on a target looks at.
-std::set<std::string> named_in(std::string_view text) {
-  std::set<std::string> names;
-  const auto next = [&](size_t from) {
-    return std::min({text.find("VLLM_", from), text.find("SGLANG_", from),
-                     text.find("AITER_FORCE_", from), text.find("AITER_SITUV2_", from)});
-  };
-  for (size_t at = next(0); at != std::string_view::npos; at = next(at)) {
-    size_t end = at;
-    while (end < text.size() &&
-           (std::isupper(static_cast<unsigned char>(text[end])) != 0 ||
-            std::isdigit(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) {
-      ++end;
-    }
-    names.emplace(text.substr(at, end - at));
-    at = end;
-  }
-  return names;
-}
 
 constexpr const char* kOrder = "which backend is tried first";
 constexpr const char* kSupport = "whether these are supported";
@@ -136,13 +120,9 @@ FactUses variable_uses(const RuleSet& rules) {
     for (const EnvOverrideRow& row : selector.env_overrides) uses.add(row.variable, kOrder);
   }
   for (const LayoutRow& row : rules.layouts) {
-    for (const std::string& name : named_in(row.when.text)) {
-      uses.add(name, kLayout, backend_name(row.backend));
-    }
+    uses.add(row.when, kLayout, backend_name(row.backend));
   }
-  for (const RoundingRow& row : rules.rounding) {
-    for (const std::string& name : named_in(row.when.text)) uses.add(name, "how sizes are rounded");
-  }
+  for (const RoundingRow& row : rules.rounding) uses.add(row.when, "how sizes are rounded");
   return uses.take();
 }
 

@@ -132,10 +132,10 @@ LayoutRow packed(TargetCondition when, const Layout& layout) {
   return {HUMMING, {}, when, &layout};
 }
 
-bool arch_known(const Target& t) { return cuda_capability(t.arch).has_value(); }
+bool cuda_known(const Target& t) { return cuda_capability(t.arch).has_value(); }
 
 constexpr TargetCondition kInt8{"INT8 activations",
-                                [](const Target& t) { return is_int8(t) && arch_known(t); }};
+                                [](const Target& t) { return is_int8(t) && cuda_known(t); }};
 constexpr TargetCondition kFp8Below12{
     "FP8 activations, CUDA capability 8.9 to 11.x",
     [](const Target& t) { return is_fp8(t) && arch_below(t, 120); }};
@@ -146,7 +146,7 @@ constexpr TargetCondition kFp4On12{"MXFP4 activations, CUDA capability 12.x",
 constexpr TargetCondition kWgmma{"16-bit activations, CUDA capability 9.x",
                                  [](const Target& t) { return is_none(t) && arch_9(t); }};
 constexpr TargetCondition kMma{"16-bit activations",
-                               [](const Target& t) { return is_none(t) && arch_known(t); }};
+                               [](const Target& t) { return is_none(t) && cuda_known(t); }};
 constexpr TargetCondition kNative{
     "16-bit activations, CUDA capability 10.0 or above, cuda_compiler from 13.2 (BF16) or 12.7 "
     "(FP16) on",
@@ -209,7 +209,7 @@ void humming_kernels_0_1_4(RuleSet& rules) {
       rows.end(),
       {refused(kInt8, kKernelInt8, "NotImplementedError"),
        refused({"4-bit activations", is_fp4}, kKernel4Bit, "AssertionError"),
-       packed({"FP8 activations", [](const Target& t) { return is_fp8(t) && arch_known(t); }},
+       packed({"FP8 activations", [](const Target& t) { return is_fp8(t) && cuda_known(t); }},
               kHummingFp8GlobalLayout),
        packed(kWgmma, kHummingWgmmaLayout), packed(kMma, kHummingMmaLayout)});
   replace_rows(rules, std::move(rows));

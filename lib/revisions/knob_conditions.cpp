@@ -65,7 +65,7 @@ bool gfx942_or_gfx1250(const Target& target) {
 
 bool on_rocm(const Target& target) { return target.platform == Platform::kRocm; }
 
-bool arch_told(const Target& target) { return !target.arch.empty(); }
+bool arch_known(const Target& target) { return !target.arch.empty(); }
 
 // CPUs with and without AMX get the same bytes: vLLM builds its packing operators for AVX-512 BF16.
 // A release's class says on which CPUs it chooses the backend.
@@ -77,18 +77,12 @@ bool no_cpu_kernels(const Target& target) {
 
 bool situ(const Target& target) { return !target.arch.empty() && target.activation == "situ"; }
 
-bool env_is_on(const Target& target, const char* variable, bool when_unset) {
-  const auto found = target.env.find(variable);
-  if (found == target.env.end()) return when_unset;
-  std::string text = found->second;
+bool reads_as_on(std::string_view value) {
+  std::string text(value);
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text == "1" || text == "true";
 }
 
-bool situ_a8w4_switch(const Target& target) {
-  return situ(target) && env_is_on(target, "VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", false) &&
-         env_is_on(target, "VLLM_ROCM_USE_AITER", false) &&
-         env_is_on(target, "VLLM_ROCM_USE_AITER_MOE", true);
-}
+bool reads_as_off(std::string_view value) { return !reads_as_on(value); }
 
 }  // namespace mxfp4

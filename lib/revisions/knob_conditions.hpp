@@ -27,13 +27,15 @@ namespace mxfp4 {
 // executed. Its class refuses both, so only a forced backend comes here.
 [[nodiscard]] bool gfx942_or_gfx1250(const Target& target);
 [[nodiscard]] bool on_rocm(const Target& target);
-[[nodiscard]] bool arch_told(const Target& target);
+[[nodiscard]] bool arch_known(const Target& target);
 [[nodiscard]] bool no_cpu_kernels(const Target& target);
 [[nodiscard]] bool situ(const Target& target);
-// By the variable of 2026-08-17 to 0.30.0.
-[[nodiscard]] bool situ_a8w4_switch(const Target& target);
-// A variable of the serving process that is "1" or "true".
-[[nodiscard]] bool env_is_on(const Target& target, const char* variable, bool when_unset);
+// How vLLM's switches and AITER's read a variable: on for "1" and "true".
+[[nodiscard]] bool reads_as_on(std::string_view value);
+[[nodiscard]] bool reads_as_off(std::string_view value);
+
+inline constexpr AskedVariable kAiterOn{"VLLM_ROCM_USE_AITER", reads_as_on};
+inline constexpr AskedVariable kAiterMoeOn{"VLLM_ROCM_USE_AITER_MOE", reads_as_on, true};
 
 inline constexpr TargetCondition kMarlinInt8{"marlin_input_dtype int8", marlin_int8_activations};
 inline constexpr TargetCondition kMarlinFp8{"marlin_input_dtype fp8", marlin_fp8_activations};
@@ -57,12 +59,15 @@ inline constexpr TargetCondition kNoSwizzle{
 inline constexpr TargetCondition kGfx1250{"gfx1250", gfx1250};
 inline constexpr TargetCondition kGfx942OrGfx1250{"gfx942 or gfx1250", gfx942_or_gfx1250};
 inline constexpr TargetCondition kRocm{"rocm", on_rocm};
-inline constexpr TargetCondition kArchTold{"any other arch", arch_told};
+inline constexpr TargetCondition kArchKnown{"any other arch", arch_known};
 inline constexpr TargetCondition kNoCpuKernels{"arch other than x86-64 with AMX or AVX-512 BF16",
                                                no_cpu_kernels};
 inline constexpr TargetCondition kSitu{"activation situ", situ};
+// By the variable of 2026-08-17 to 0.30.0.
 inline constexpr TargetCondition kSituA8w4Switch{
-    "activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4 and AITER MoE on", situ_a8w4_switch};
+    "activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4 and AITER MoE on",
+    situ,
+    {{{"VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4", reads_as_on}, kAiterOn, kAiterMoeOn}}};
 // The DeepGEMM in the wheels of 0.24.0, 0.27.0 and 0.27.1, executed as on 12.0 and 12.1, asserts in
 // csrc/apis/layout.hpp. That of 0.25.0 to 0.26.0, and from 0.28.0 on, packs scales as on 10.x.
 inline constexpr LayoutRow kNoDeepgemmOn12 = {

@@ -7,7 +7,6 @@
 #include <array>
 #include <string_view>
 
-#include "lib/core/error.hpp"
 #include "lib/core/model_config.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
@@ -20,28 +19,22 @@ namespace {
 
 using enum Backend;
 
-bool situ_a8w4_by_aiters_variable(const Target& t) {
-  return situ(t) && env_is_on(t, "AITER_SITUV2_A8W4", false);
-}
-constexpr TargetCondition kAitersSwitch{"activation situ, AITER_SITUV2_A8W4",
-                                        situ_a8w4_by_aiters_variable};
+constexpr TargetCondition kAitersSwitch{
+    "activation situ, AITER_SITUV2_A8W4", situ, {{{"AITER_SITUV2_A8W4", reads_as_on}}}};
 
 bool aiter_with_situ(const Target& t) { return t.backend == AITER_MXFP4_BF16 && situ(t); }
 constexpr std::string_view kUnroundedSitu = "AITER_MXFP4_BF16, situ";
 
 // A row of FP8 models whose experts the generic method serves, after the row of all its models.
 void add_fp8_caller(RuleSet& rules, std::string_view text, bool (*holds)(const ModelConfig&)) {
-  const auto like =
-      std::ranges::find(rules.callers, std::string_view("quant_method mxfp4, any other model_type"),
-                        &CallerRow::text);
-  if (like == rules.callers.end()) throw Error::internal("no caller serves generic models");
-  rules.callers.insert(like + 1, {.text = text,
-                                  .holds = holds,
-                                  .method = "Mxfp4MoEMethod",
-                                  .selector = Selector::kDeepseekV4,
-                                  .family = Family::kGeneric,
-                                  .minimum_capability = 75,
-                                  .model_clamp_limit = true});
+  edit::add_after(rules.callers, "quant_method mxfp4, any other model_type",
+                  {.text = text,
+                   .holds = holds,
+                   .method = "Mxfp4MoEMethod",
+                   .selector = Selector::kDeepseekV4,
+                   .family = Family::kGeneric,
+                   .minimum_capability = 75,
+                   .model_clamp_limit = true});
 }
 
 }  // namespace
@@ -80,12 +73,9 @@ void leave_situ_to_selector(RuleSet& rules) {
 // Its experts are those of DeepSeek-V4 under another model_type. Quark's exports of it are any Quark
 // model's.
 void serve_deepseek_v41(RuleSet& rules) {
-  const auto like = std::ranges::find_if(rules.callers, [](const CallerRow& row) {
-    return row.text ==
-           "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v4, expert_dtype fp4";
-  });
-  if (like == rules.callers.end()) throw Error::internal("no caller serves DeepSeek-V4");
-  CallerRow row = *like;
+  constexpr std::string_view kLike =
+      "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v4, expert_dtype fp4";
+  CallerRow row = edit::row(rules.callers, kLike);
   row.text = "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v41, expert_dtype fp4";
   row.holds = [](const ModelConfig& c) {
     constexpr std::array<std::string_view, 3> kTypes = {"deepseek_v4_text", "deepseek_v41",
@@ -93,7 +83,7 @@ void serve_deepseek_v41(RuleSet& rules) {
     return c.quantization && !c.quantization->expert_dtype.empty() &&
            std::ranges::find(kTypes, c.model_type) != kTypes.end();
   };
-  rules.callers.insert(like + 1, std::move(row));
+  edit::add_after(rules.callers, kLike, std::move(row));
 }
 
 // models/bailing_moe_v3.py, quantization/fp8.py (Fp8Config.get_quant_method).

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "lib/core/error.hpp"
+#include "lib/layouts/knob_variables.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/revisions/layout_uses.hpp"
 #include "lib/revisions/revisions.hpp"
@@ -50,9 +53,36 @@ TEST(LayoutTable, RowsHaveALayoutOrARefusal) {
     for (const LayoutRow& row : rules->layouts) {
       SCOPED_TRACE(backend_name(row.backend));
       EXPECT_EQ(row.layout == nullptr, !row.refusal.empty());
-      EXPECT_EQ(row.when.holds == nullptr, row.when.text.empty());
+      const bool always = row.when.holds == nullptr && row.when.variables.front().name.empty();
+      EXPECT_EQ(always, row.when.text.empty());
     }
   }
+}
+
+// Else `list variables` would not know them. Knobs have variables of their own.
+TEST(LayoutTable, ConditionsAskVariablesByTheirTable) {
+  size_t with_variables = 0;
+  for (const RuleSet* rules : all_revisions()) {
+    for (const LayoutRow& row : rules->layouts) {
+      if (row.when.holds == nullptr) continue;
+      const auto holds = [&](const Target& target) -> std::optional<bool> {
+        try {
+          return row.when.holds(target);
+        } catch (const Error&) {  // of another platform
+          return std::nullopt;
+        }
+      };
+      for (Target target : targets_of(row.backend, row.family.value_or(Family::kGeneric), true)) {
+        for (const std::string_view knob : kKnobVariables) target.env.erase(std::string(knob));
+        if (target.env.empty()) continue;
+        ++with_variables;
+        const std::optional<bool> with = holds(target);
+        target.env.clear();
+        EXPECT_EQ(holds(target), with) << rules->name << ": " << row.when.text;
+      }
+    }
+  }
+  EXPECT_GT(with_variables, 0U);
 }
 
 TEST(LayoutTable, LayoutsDescribeThemselves) {

@@ -153,7 +153,7 @@ void change_layouts_0_24(RuleSet& rules) {
   edit::add_layouts(rules, {kNoDeepgemmOn12,
                             edit::generic_refusal(AITER_MXFP4_FP8, kExpected),
                             {AITER_MXFP4_FP8, {}, kCdna4, &kAiterW4a8Fp8Layout},
-                            {AITER_MXFP4_FP8, {}, kArchTold, &kAiterW4a8Fp8StridedLayout},
+                            {AITER_MXFP4_FP8, {}, kArchKnown, &kAiterW4a8Fp8StridedLayout},
                             edit::generic_refusal(AITER_MXFP4_MXFP4, kExpected),
                             {AITER_MXFP4_MXFP4, {}, {}, &kAiterW4a4Layout},
                             {XPU, {}, {}, &kIdentityLayout},

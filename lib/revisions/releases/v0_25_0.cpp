@@ -57,7 +57,7 @@ void change_layouts_0_25(RuleSet& rules) {
   edit::drop_layouts(rules, AITER_MXFP4_BF16, Family::kGeneric);
   edit::drop_layouts(rules, EMULATION, Family::kGptOss);
   edit::add_layouts(rules,
-                    {{AITER_MXFP4_BF16, Family::kGeneric, kArchTold, &kAiterBf16HalvesLayout},
+                    {{AITER_MXFP4_BF16, Family::kGeneric, kArchKnown, &kAiterBf16HalvesLayout},
                      {EMULATION, Family::kGptOss, {}, &kIdentityInputMaximumLayout}});
 }
 

@@ -18,7 +18,7 @@ using enum Backend;
 
 // AITER's kernel is only for ROCm. Of its machines only gfx950 has a swizzle, in a small world.
 bool rocm_without_swizzle(const Target& t) {
-  return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
+  return on_rocm(t) && arch_known(t) && !gfx950_in_small_world(t);
 }
 constexpr TargetCondition kStrided{"other ROCm, gfx950 with a larger world", rocm_without_swizzle};
 

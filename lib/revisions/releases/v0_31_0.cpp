@@ -27,23 +27,23 @@ bool unfused_before_cdna4(const Target& t) {
 }
 
 // vllm/_aiter_ops.py, _resolve_situv2_activation; the default is "a4w4".
-bool situ_a8w4(const Target& t) {
-  const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_SITUV2");
-  if (!situ(t) || found == t.env.end()) return false;
-  std::string value = found->second;
-  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
-  return value == "a8w4";
+bool is_a8w4(std::string_view value) {
+  std::string text(value);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text == "a8w4";
 }
 
 // One variable with three values in place of a switch.
 void rename_situ_switch(RuleSet& rules) {
   edit::replace_condition(rules, AITER_MXFP4_BF16, kSituA8w4Switch,
-                          {"activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4", situ_a8w4});
+                          {"activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2=a8w4",
+                           situ,
+                           {{{"VLLM_ROCM_USE_AITER_MOE_SITUV2", is_a8w4}}}});
 }
 
 // AITER's Triton kernel is ROCm only. On gfx950 with up to two ranks, scales have their own order.
 bool rocm_without_order(const Target& t) {
-  return on_rocm(t) && arch_told(t) && !gfx950_in_small_world(t);
+  return on_rocm(t) && arch_known(t) && !gfx950_in_small_world(t);
 }
 constexpr TargetCondition kPlainScales{"other ROCm, gfx950 with a larger world",
                                        rocm_without_order};

@@ -84,12 +84,10 @@ void add_backends(RuleSet& rules) {
 
 // fused_moe/config.py: the callers pass this switch to the converter, which then keeps gate and up
 // apart. Only AITER's fused MoE honours it, and not for SiTU.
-bool aiter_a4w4(const Target& t) {
-  const auto found = t.env.find("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4");
-  return found != t.env.end() && python_int_is_nonzero(found->second) && arch_told(t) &&
-         !gfx1250(t) && !situ(t) && env_is_on(t, "VLLM_ROCM_USE_AITER", false) &&
-         env_is_on(t, "VLLM_ROCM_USE_AITER_MOE", true);
-}
+constexpr TargetCondition kAiterA4W4{
+    "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 and AITER MoE on, neither gfx1250 nor situ",
+    [](const Target& t) { return arch_known(t) && !gfx1250(t) && !situ(t); },
+    {{{"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", python_int_is_nonzero}, kAiterOn, kAiterMoeOn}}};
 
 bool int4_on_gfx942(const Target& t) {
   return t.arch.starts_with("gfx942") && aiter_weight(t) == "int4";
@@ -108,16 +106,12 @@ void change_layouts_0_32(RuleSet& rules) {
   }
   edit::add_layouts(rules, {{FLASHINFER_MOE_EP_DEEP_GEMM, kGeneric, {}, &kIdentityLayout},
                             {FLASHINFER_MOE_EP_CUTEDSL, kGeneric, {}, nullptr, kBf16}});
-  edit::add_layouts(
-      rules, {{AITER_MXFP4_BF16,
-               Family::kGeneric,
-               {"VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4 and AITER MoE on, neither gfx1250 nor situ",
-                aiter_a4w4},
-               &kAiterBf16SeparatedLayout},
-              {AITER_MXFP4_BF16,
-               Family::kGeneric,
-               {"gfx942, aiter_weight=int4", int4_on_gfx942},
-               &kAiterInt4Layout}});
+  edit::add_layouts(rules,
+                    {{AITER_MXFP4_BF16, Family::kGeneric, kAiterA4W4, &kAiterBf16SeparatedLayout},
+                     {AITER_MXFP4_BF16,
+                      Family::kGeneric,
+                      {"gfx942, aiter_weight=int4", int4_on_gfx942},
+                      &kAiterInt4Layout}});
 }
 
 // oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes

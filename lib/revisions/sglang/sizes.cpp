@@ -32,16 +32,7 @@ bool aiter_of_gpt_oss(const Target& t) {
   return takes<AITER_MXFP4_BF16>(t) && t.family == Family::kGptOss;
 }
 
-bool separated_gate_up(const Target& t) {
-  const auto found = t.env.find("SGLANG_USE_AITER_MOE_GU_ITLV");
-  return found != t.env.end() && !reads_as_true(found->second, true);
-}
-
-bool unofficial_shuffle(const Target& t) {
-  return !env_is_on(t, "SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE", true);
-}
-
-bool forced_a8w4(const Target& t) { return env_is_on(t, "AITER_FORCE_A8W4", false); }
+bool reads_as_false(std::string_view value) { return !reads_as_true(value, true); }
 
 bool on_gfx1250(const Target& t) { return t.arch.find("gfx1250") != std::string::npos; }
 
@@ -49,10 +40,15 @@ bool not_gfx95(const Target& t) {
   return !t.arch.empty() && t.arch.find("gfx95") == std::string::npos;
 }
 
-constexpr TargetCondition kSeparated{"SGLANG_USE_AITER_MOE_GU_ITLV off", separated_gate_up};
-constexpr TargetCondition kUnofficialShuffle{"SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE off",
-                                             unofficial_shuffle};
-constexpr TargetCondition kForcedA8W4{"AITER_FORCE_A8W4", forced_a8w4};
+constexpr TargetCondition kSeparated{"SGLANG_USE_AITER_MOE_GU_ITLV off",
+                                     nullptr,
+                                     {{{"SGLANG_USE_AITER_MOE_GU_ITLV", reads_as_false}}}};
+constexpr TargetCondition kUnofficialShuffle{
+    "SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE off",
+    nullptr,
+    {{{"SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE", reads_as_off}}}};
+constexpr TargetCondition kForcedA8W4{
+    "AITER_FORCE_A8W4", nullptr, {{{"AITER_FORCE_A8W4", reads_as_on}}}};
 constexpr TargetCondition kGfx1250{"gfx1250", on_gfx1250};
 constexpr TargetCondition kNotGfx95{"other ROCm than gfx95x", not_gfx95};
 

@@ -64,13 +64,10 @@ std::vector<DirectRow> fp4_experts_paths_from_0_5_20() {
 }
 
 // A8W4 comes first where both are on.
-bool situ_a4w4(const Target& t) {
-  return kSitu.holds(t) && env_is_on(t, "AITER_SITUV2_A4W4", false) &&
-         !env_is_on(t, "AITER_SITUV2_A8W4", false);
-}
-
-constexpr TargetCondition kSituA4W4{"activation situ, AITER_SITUV2_A4W4 without AITER_SITUV2_A8W4",
-                                    situ_a4w4};
+constexpr TargetCondition kSituA4W4{
+    "activation situ, AITER_SITUV2_A4W4 without AITER_SITUV2_A8W4",
+    situ,
+    {{{"AITER_SITUV2_A4W4", reads_as_on}, {"AITER_SITUV2_A8W4", reads_as_off, true}}}};
 
 bool trtllm_of_other_models(const Target& t) {
   return t.backend == FLASHINFER_TRTLLM_MXFP4_MXFP8 && t.family == Family::kGeneric;
