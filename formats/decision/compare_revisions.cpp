@@ -148,7 +148,7 @@ bool share_blobs(const RevisionAnswer& here, const RevisionAnswer& there) {
 std::optional<bool> slices_by_checkpoint(const RevisionAnswer& answer) {
   if (!answer.decided() || answer.conversion.family != Family::kGeneric) return std::nullopt;
   const ParallelConfig& p = answer.conversion.deployment.parallel;
-  if (p.enable_expert_parallel || p.tp_size * p.pcp_size * p.dp_size == 1) return std::nullopt;
+  if (p.enable_expert_parallel || world_of(p).ranks == 1) return std::nullopt;
   return answer.rules.loader.strides_by_checkpoint;
 }
 
