@@ -5,12 +5,12 @@
 
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
+#include "apps/given_facts.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
 #include "apps/shard_option.hpp"
 #include "apps/text_layout.hpp"
-#include "apps/told_facts.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
@@ -27,10 +27,10 @@ void check_flags(const ConvertOptions& options) {
     throw Error::usage("--resume keeps what --force replaces: give one of them");
   }
   if (options.model_card && !options.shard.empty()) {
-    throw Error::usage("--model-card: of no use with --shard").hint("give it to finalize");
+    throw Error::usage("--model-card: has no effect with --shard").hint("give it to finalize");
   }
   if (options.level && options.compress == "none") {
-    throw Error::usage("--level: of no use with --compress none");
+    throw Error::usage("--level: has no effect with --compress none");
   }
 }
 
@@ -195,7 +195,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
   check_flags(options);
   RepackOptions repack_as = repack_options(options);
   ConversionRequest request = request_from(options.deployment);
-  report_told_facts(options.deployment, *request.rules, console);
+  report_given_facts(options.deployment, *request.rules, console);
   request.stop_at_loaded = options.emit == "loaded";
 
   // Open: read headers; names, sizes and places of the experts agree.
@@ -208,7 +208,7 @@ int run_convert(const ConvertOptions& options, const Console& console) {
 
   // Decide: find a backend, a layout that takes these sizes, and a slice for each rank.
   const Conversion conversion = conversion_for(options.deployment, request, &checkpoint);
-  report_told_versions(options.deployment, conversion, console);
+  report_given_versions(options.deployment, conversion, console);
   report_assumed_rules(options.deployment, *request.rules, console);
   report_decision(conversion, console);
   require_conversion(conversion);

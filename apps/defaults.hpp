@@ -23,7 +23,7 @@ struct Defaults {
   Default memory;   // a size, as --memory takes it
   Default color;    // auto, always, never
 
-  // Those that are there, as explain -v shows them: "threads 8 (MXFP4_REPACK_THREADS)".
+  // The defaults that are set, as explain -v shows them: "threads 8 (MXFP4_REPACK_THREADS)".
   [[nodiscard]] std::vector<std::string> words() const;
 };
 

@@ -13,11 +13,11 @@ FitQuestion fit_question(const RequestFlags& flags, const Manifest& blob) {
   FitQuestion question;
   const DeploymentFacts& target = flags.target_file.facts();
   const std::string usual = target.engine_version.value_or(blob.revision);
-  const bool told = !flags.revision.empty() || !engine_fits(flags.engine, usual);
-  question.release = told ? revision_of_engine(flags.engine, flags.revision) : usual;
+  const bool given = !flags.revision.empty() || !engine_fits(flags.engine, usual);
+  question.release = given ? revision_of_engine(flags.engine, flags.revision) : usual;
   if (!is_newer_release(question.release)) {
-    question.rules = &(!told && target.engine_version ? rules_of_engine(question.release)
-                                                      : rules_named(question.release));
+    question.rules = &(!given && target.engine_version ? rules_of_engine(question.release)
+                                                       : rules_named(question.release));
     question.release = question.rules->name;
   }
   const RuleSet& names = question.rules != nullptr ? *question.rules : default_revision();

@@ -7,6 +7,7 @@
 #include "apps/blobs.hpp"
 #include "apps/commands.hpp"
 #include "apps/fit_words.hpp"
+#include "apps/given_facts.hpp"
 #include "apps/html_page.hpp"
 #include "apps/inspect_html.hpp"
 #include "apps/inspect_layers.hpp"
@@ -14,7 +15,6 @@
 #include "apps/json_output.hpp"
 #include "apps/request.hpp"
 #include "apps/text_layout.hpp"
-#include "apps/told_facts.hpp"
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_files.hpp"
 #include "formats/blob/blob_reader.hpp"
@@ -137,7 +137,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
                            const OpenedCheckpoint& input, const Console& console, Json& json) {
   const Conversion conversion = conversion_for(options.deployment, request, &input);
   require_conversion(conversion);
-  report_told_versions(options.deployment, conversion, console);
+  report_given_versions(options.deployment, conversion, console);
   report_assumed_rules(options.deployment, *request.rules, console);
   for (const std::string& note : conversion.decision.notes) console.warn(note);
   const std::vector<RankSlice>& ranks = conversion.ranks;
@@ -353,11 +353,11 @@ int run_inspect(const InspectOptions& given, const Console& console) {
                                shell_word(options.input.path.string())));
     return inspect_blob(blobs, options, console);
   }
-  if (!options.html.empty()) throw Error::usage("--html: of no use with a checkpoint");
+  if (!options.html.empty()) throw Error::usage("--html: has no effect with a checkpoint");
 
   // Open: the input is a checkpoint. Read its headers.
   const ConversionRequest request = request_from(options.deployment);
-  report_told_facts(options.deployment, *request.rules, console);
+  report_given_facts(options.deployment, *request.rules, console);
   const OpenedCheckpoint input =
       open_checkpoint(checkpoint_from(options.input, request.family), *request.rules);
   const std::string fingerprint = fingerprint_of(*input.source);

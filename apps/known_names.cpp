@@ -96,7 +96,7 @@ const RuleSet& rules_of_engine(const std::string& version) {
     throw Error::usage(fmt::format("--target: {}{}", title, newer->message()))
         .hint(newer->hint_text());
   }
-  throw Error::usage(fmt::format("--target: the rules of {}{} are not known", title, version))
+  throw Error::usage(fmt::format("--target: no rules for {}{}", title, version))
       .hint(nearest_by_number(version));
 }
 

@@ -347,13 +347,13 @@ std::vector<std::string> list_tables() {
 int run_list(const ListOptions& options, const Console& console) {
   const auto* asked = std::ranges::find(kTables, std::string_view(options.what), &ListTable::name);
   if (!options.engine.empty() && !asked->by_release && options.what != "revisions") {
-    throw Error::usage(fmt::format("--engine: of no use with list {}", options.what));
+    throw Error::usage(fmt::format("--engine: has no effect with list {}", options.what));
   }
   if (!options.revision.empty() && !asked->by_release) {
-    throw Error::usage(fmt::format("--revision: of no use with list {}", options.what));
+    throw Error::usage(fmt::format("--revision: has no effect with list {}", options.what));
   }
   if (!options.name.empty() && options.what != "layouts") {
-    throw Error::usage(fmt::format("'{}': of no use with list {}", options.name, options.what));
+    throw Error::usage(fmt::format("'{}': has no effect with list {}", options.name, options.what));
   }
   // Ask: find the rules, which only some tables depend on.
   const bool usual =

@@ -73,7 +73,7 @@ std::string releases_words(Engine engine, const std::vector<const Release*>& rel
   return fmt::format("{}", fmt::join(runs, ", "));
 }
 
-// Those of vLLM first, then "SGLang: all".
+// vLLM's releases first, then "SGLang: all".
 std::string releases_words(const std::vector<const Release*>& releases) {
   std::string out = releases_words(Engine::kVllm, releases);
   const std::string others = releases_words(Engine::kSglang, releases);

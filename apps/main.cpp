@@ -124,8 +124,8 @@ int show(const CLI::App& app, const CLI::Success& success, const Failure& failur
 }
 
 // What a kernel puts a tile together in lies on its thread's stack, as does HDF5's path through a file. Where
-// `ulimit -s` leaves less than they take, runs `body` in a thread whose stack is large enough, as those of
-// all threads are from then on.
+// `ulimit -s` leaves less than they take, runs `body` in a thread whose stack is large enough; so is
+// the stack of every later thread.
 int with_enough_stack(const std::function<int()>& body) {
   constexpr size_t kEnough = size_t{1} << 20;
   rlimit limit{};
@@ -182,8 +182,8 @@ int report_no_memory(const Failure& failure) {
   }
 }
 
-// What libraries declare as never throwing, as the step to a directory's next entry, needs memory, too. What is
-// left then is what a kill leaves.
+// What libraries declare as never throwing, as the step to a directory's next entry, needs memory, too.
+// What is left then is what a kill leaves.
 std::terminate_handler usual_end = nullptr;
 void end_without_memory() {
   if (ran_out) ::_exit(say_no_memory());
@@ -240,8 +240,8 @@ std::string command_in(const CLI::App& app, const std::vector<std::string>& word
 int run(int argc, char** argv) {
   occupy_standard_streams();
   keep_reserve();
-  // Freed buffers shall go back to the system at once: the allocator would keep those of up to 32
-  // MiB, beyond the budget of --memory.
+  // Freed buffers shall go back to the system at once: the allocator would keep buffers of up to
+  // 32 MiB, beyond the budget of --memory.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mxfp4::survive_truncation();
   std::signal(SIGXFSZ, SIG_IGN);  // so that a file that may not grow is an error, as on a full disk

@@ -64,7 +64,7 @@ void require_useful(const std::vector<GivenFlag>& given, const std::set<std::str
                     const std::string& why, const std::string& hint) {
   for (const GivenFlag& flag : given) {
     if (!useful.contains(flag.name)) {
-      throw Error::usage(fmt::format("{}: of no use {}", flag.name, why)).hint(hint);
+      throw Error::usage(fmt::format("{}: has no effect {}", flag.name, why)).hint(hint);
     }
   }
 }

@@ -33,7 +33,7 @@ struct GivenFlag {
 
 inline constexpr const char* kInputName = "INPUT";
 
-// Throws Error::usage for an argument that is not in `useful`; `why` completes "of no use ...".
+// Throws Error::usage for an argument that is not in `useful`; `why` completes "has no effect ...".
 void require_useful(const std::vector<GivenFlag>& given, const std::set<std::string>& useful,
                     const std::string& why, const std::string& hint = "");
 
@@ -194,7 +194,8 @@ struct ListOptions {
 [[nodiscard]] std::optional<int64_t> whole_number(std::string_view text);
 // "0-3,7" -> {0, 1, 2, 3, 7}; empty text: empty set, meaning all. Throws Error::usage.
 [[nodiscard]] std::set<int64_t> parse_layers(const std::string& text);
-// "256MiB", "8GB", "0.5g", "65536" -> bytes; K, M, G and T are powers of 1024. Throws Error::usage naming the flag.
+// "256MiB", "8GB", "0.5g", "65536" -> bytes; K, M, G and T are powers of 1024. Throws
+// Error::usage naming the flag.
 [[nodiscard]] int64_t parse_size(const std::string& text, const std::string& flag);
 // {"A=1", ...} -> map. Throws Error::usage naming the flag.
 [[nodiscard]] std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <set>
 
+#include "apps/given_facts.hpp"
 #include "apps/known_names.hpp"
 #include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
-#include "apps/told_facts.hpp"
 #include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"

@@ -26,7 +26,7 @@ void add_file(CLI::App& command, const std::string& name, FlagFile& file, const 
 // The engine that serves.
 void add_engine_flag(CLI::App& command, std::string& engine, const std::string& group);
 void add_machine_flags(CLI::App& command, RequestFlags& options);
-// Those of a machine and process on which a blob is to fit: what may differ from its own.
+// The flags of a machine and process on which a blob is to fit: what may differ from its own.
 void add_fit_flags(CLI::App& command, RequestFlags& options);
 void add_parallel_flags(CLI::App& command, RequestFlags& options);
 void add_input_flags(CLI::App& command, InputOptions& options);

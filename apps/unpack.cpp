@@ -64,9 +64,10 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
 BlobSource open_as_published(const UnpackOptions& options) {
   BlobSource blob = open_blob_source(options.blob);
   if (blob.whole) return blob;
-  throw Error::unsupported(fmt::format("not all of its checkpoint: {}", blob.lost.front()))
+  throw Error::unsupported(
+      fmt::format("the blob has a part of its checkpoint only: {}", blob.lost.front()))
       .in_file(options.blob.string())
-      .hint("without --as-published it gives back what is there");
+      .hint("unpack without --as-published writes that part");
 }
 
 // What a run wrote, in words and as JSON.

@@ -63,8 +63,9 @@ std::string switch_value_words(const CLI::App& command) {
     if (!is_switch(*option)) continue;
     for (const std::string& value : option->results()) {
       if (value != "true" && value != "false") {
-        return fmt::format("{}: '{}' is neither true nor false; the flag alone means true",
-                           option->get_name(), value);
+        return fmt::format(
+            "{}: '{}' is neither true nor false; the flag without a value means true",
+            option->get_name(), value);
       }
     }
   }
@@ -87,11 +88,11 @@ std::string needs_words(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     for (const CLI::Option* other : option->get_needs()) {
       if (option->count() > 0 && other->count() == 0) {
-        return fmt::format("{}: of no use without {}", option->get_name(), other->get_name());
+        return fmt::format("{}: has no effect without {}", option->get_name(), other->get_name());
       }
     }
   }
-  return "a flag is of no use without another";
+  return "a flag has no effect without another";
 }
 
 template <class Kind>

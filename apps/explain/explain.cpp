@@ -15,9 +15,9 @@
 #include "apps/explain/explain_report.hpp"
 #include "apps/explain/explain_side.hpp"
 #include "apps/explain/planned_manifest.hpp"
+#include "apps/given_facts.hpp"
 #include "apps/known_names.hpp"
 #include "apps/request.hpp"
-#include "apps/told_facts.hpp"
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/config_only.hpp"
 #include "formats/decision/given_path.hpp"
@@ -83,7 +83,7 @@ int explain_against(const RuleSet& rules, ExplainCall& call, const Console& cons
   const Side here = explain_side(rules, call);
   const Side there = explain_side(rules_against(rules, call.options.against), call);
   if (here.error && there.error) throw Error(*here.error);
-  report_told_facts(call.options.deployment, rules, console);
+  report_given_facts(call.options.deployment, rules, console);
   report_assumed_rules(call.options.deployment, rules, console);
   if (console.json()) {
     console.result_json(comparison_json(here, there));
@@ -125,7 +125,7 @@ Side explain_side(const RuleSet& rules, ExplainCall& call) {
 
 int run_explain(const ExplainOptions& options, const Console& console) {
   if (!options.html.empty() && options.fleet.empty()) {
-    throw Error::usage("--html: of no use without --fleet");
+    throw Error::usage("--html: has no effect without --fleet");
   }
   if (!options.fleet.empty()) {
     require_useful(options.given, {"--fleet", "--html", kInputName, "--style", "--model-config"},
@@ -134,7 +134,7 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   }
   if (options.history) {
     if (!options.deployment.revision.empty()) {
-      throw Error::usage("--revision: of no use with --history, which shows every revision");
+      throw Error::usage("--revision: has no effect with --history, which shows every revision");
     }
     ExplainCall call{options};
     return explain_history(call, console);
@@ -158,14 +158,14 @@ int run_explain(const ExplainOptions& options, const Console& console) {
   // Look up the flags before the input is opened, so that errors come in the same order as in
   // convert.
   const ConversionRequest request = request_from(options.deployment, rules);
-  report_told_facts(options.deployment, rules, console);
+  report_given_facts(options.deployment, rules, console);
 
   // Open and decide as convert does; without a checkpoint, assume the usual method class.
   call.plans = console.json();
   Explanation e = explain(request, call);
-  // The hint to ask explain is of no use here: it shows the candidates.
+  // The hint to ask explain would not help here: this is explain, and it shows the candidates.
   if (e.refusal && e.refusal->hint_text() == kExplainHint) e.refusal->hint("");
-  report_told_versions(options.deployment, e, console);
+  report_given_versions(options.deployment, e, console);
   report_assumed_rules(options.deployment, rules, console);
   for (const std::string& warning : e.warnings) console.warn(warning);
   if (console.json()) {

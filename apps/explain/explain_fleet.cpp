@@ -122,7 +122,7 @@ ExplainOptions options_of(const FleetLine& line, const ExplainOptions& shared) {
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::Success&) {
-    throw Error::usage("--help and --version are of no use here");
+    throw Error::usage("--help and --version have no effect here");
   } catch (const CLI::ParseError& error) {
     throw usage_error(app, error, words);
   }

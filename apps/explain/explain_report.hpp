@@ -43,11 +43,10 @@ struct Explanation : DecidedConversion {
 [[nodiscard]] std::string answer_text(const RuleSet& rules, const Explanation& explanation);
 // Whether the deployment gets `other` without any change.
 [[nodiscard]] bool is_chosen(const Explanation& explanation, const Alternative& other);
-// What only the weights could tell, in one line.
+// What only the weights could show, in one line.
 inline constexpr std::string_view kOnlyWeights =
-    "from the config alone; only the weights can tell whether layers differ from it, have biases, "
-    "or "
-    "hold scales that a layout cannot keep";
+    "from the config only: the weights could show that layers differ from it, have biases, or hold "
+    "scales that a layout cannot keep";
 // Parts of the report, one line each.
 [[nodiscard]] std::string sizes_text(const Explanation& explanation);
 [[nodiscard]] std::string settings_text(const KernelSettings& settings);

@@ -7,8 +7,8 @@
 
 #include "apps/change_words.hpp"
 #include "apps/explain/explain_report.hpp"
+#include "apps/given_facts.hpp"
 #include "apps/text_layout.hpp"
-#include "apps/told_facts.hpp"
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/parallel_text.hpp"
 
@@ -72,10 +72,10 @@ void append_asked(std::string& out, const RuleSet& rules, const ExplainOptions& 
   if (e.caller != nullptr && e.assumed_caller) {
     append_field(out, "as if served by", e.caller->text);
   }
-  const std::string told = machine_as_told(options.deployment);
+  const std::string given = machine_as_given(options.deployment);
   append_field(out, "machine",
                fmt::format("{} {}{}", platform_name(d.platform), d.arch,
-                           told.empty() ? "" : fmt::format(" ({})", told)));
+                           given.empty() ? "" : fmt::format(" ({})", given)));
   append_field(out, "packages", packages_text(rules, d));
   const std::string parallel = parallelism_text(d.parallel);
   if (verbose || parallel != parallel_text({})) append_field(out, "parallel", parallel);

@@ -1,5 +1,5 @@
-// Checks whether a blob's layer files hold what its manifest says. Checks return the differences, one text each;
-// a file that the system does not let us read is Error::input.
+// Checks whether a blob's layer files hold what its manifest says. Checks return the differences, one
+// text each; a file that the system does not let us read is Error::input.
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,13 @@
 namespace mxfp4 {
 
 // Throws Error::input, without the file's name, unless size, checksum and header of the file are
-// those of the manifest. Call it before data is read. It decodes no data and does not compare the
+// as in the manifest. Call it before data is read. It decodes no data and does not compare the
 // tensors' own checksums, so it is cheaper than check_layer_files.
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer);
 
-// Asks the file system only: layer files that are missing, or of another size than the manifest's.
+// One finding for each layer file that is missing or has another size than in the manifest. Opens no
+// file.
 [[nodiscard]] std::vector<std::string> check_layer_sizes(const std::filesystem::path& directory,
                                                          const Manifest& manifest);
 

@@ -98,11 +98,11 @@ std::vector<std::string> check_ranks(const std::vector<fs::path>& directories,
     const RankSlice& rank = manifests[i].rank;
     const std::string name = name_of(directories[i]);
     if (is_rank_directory(name) && name != rank_directory(rank)) {
-      findings.push_back(fmt::format("{}: the manifest is that of rank {} of {}",
+      findings.push_back(fmt::format("{}: the manifest is of rank {} of {}",
                                      directories[i].string(), rank.rank, rank.num_ranks));
     }
     for (const std::string& key : differing_keys(manifests.front(), manifests[i])) {
-      findings.push_back(fmt::format("{}: {}: not that of {}", directories[i].string(), key,
+      findings.push_back(fmt::format("{}: {}: not as in {}", directories[i].string(), key,
                                      directories.front().string()));
     }
   }

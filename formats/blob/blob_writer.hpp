@@ -43,9 +43,9 @@ class BlobWriter {
   // Called for each layer file when it is complete, before it gets its name.
   using OnFinished = std::function<void(const FinishedFile&)>;
 
-  // Creates the ranks' directories in `blob`. `common` holds what all ranks share; the writer adds layers and rank.
-  // Files that are not `wanted` belong to another shard and are not written. `plan` must outlive
-  // the writer.
+  // Creates the ranks' directories in `blob`. `common` holds what all ranks share; the writer
+  // adds layers and rank. Files that are not `wanted` belong to another shard and are not written.
+  // `plan` must outlive the writer.
   BlobWriter(const Directory& blob, const Plan& plan, const ModelLayers& model, Manifest common,
              const std::vector<bool>& wanted, ReadBack read_back, OnFinished on_finished);
   ~BlobWriter();

@@ -39,7 +39,8 @@ struct JournalContent : JournalHead {
   std::map<std::string, FinishedFile> files;  // by name
   std::set<std::string> warnings;             // about the data of finished files
   bool ready = false;                         // every file is written; only the exchange is left
-  int64_t bytes = 0;                          // of the lines whose checksums hold
+  // Length of the part that can be trusted: the lines before the first bad checksum.
+  int64_t bytes = 0;
 };
 
 // Empty if there is no journal, or none that can be read.

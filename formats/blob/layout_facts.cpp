@@ -41,8 +41,9 @@ void check_rules(const Manifest& manifest, const Layout* layout) {
   if (layout == nullptr) return;
   const LayoutRow* row = find_layout_row(rules, manifest.target);
   if (row == nullptr || row->layout == nullptr) {
-    throw Error::input(fmt::format("layout: {}, but {} has none for {}", in_quotes(manifest.layout),
-                                   manifest.revision, backend_name(manifest.target.backend)));
+    throw Error::input(fmt::format("layout: {}, but {} defines no layout for {}",
+                                   in_quotes(manifest.layout), manifest.revision,
+                                   backend_name(manifest.target.backend)));
   }
   require_equal("layout", manifest.layout, id_of(*row->layout), manifest.revision);
 }

@@ -109,7 +109,7 @@ struct Manifest {
   Loader loader = Loader::kLoaded;
   W13Order order = W13Order::kInterleaved;
   std::byte scale_fill{0};
-  // Of the tail of H, where it is padded with another byte than `scale_fill`.
+  // What pads the tail of H, where that is another byte than `scale_fill`.
   std::optional<std::byte> hidden_scale_fill{};
   DType bias_dtype = DType::kBF16;
   bool all_layers = true;  // false: --layers or --shard chose some

@@ -65,13 +65,13 @@ void check_rank_share(const Manifest& manifest) {
                       held.hidden_size <= padded.hidden_size &&
                       held.intermediate_size <= padded.intermediate_size;
     if (!fits) {
-      throw Error::input(fmt::format(
-          "layers: layer {}: {} experts, H {}, I {} of the rank do not fit into {}, {}, {}",
-          layer.index, held.num_experts, held.hidden_size, held.intermediate_size,
-          padded.num_experts, padded.hidden_size, padded.intermediate_size));
+      throw Error::input(
+          fmt::format("layers: layer {}: E {}, H {}, I {}; the padded sizes are E {}, H {}, I {}",
+                      layer.index, held.num_experts, held.hidden_size, held.intermediate_size,
+                      padded.num_experts, padded.hidden_size, padded.intermediate_size));
     }
     if (layer.loaded.bias && layer.loaded.bias != manifest.bias_dtype) {
-      throw Error::input(fmt::format("layers: layer {}: biases are {}, those of the model {}",
+      throw Error::input(fmt::format("layers: layer {}: biases are {}, the model's are {}",
                                      layer.index, dtype_name(*layer.loaded.bias),
                                      dtype_name(manifest.bias_dtype)));
     }

@@ -30,8 +30,8 @@ struct FrameBlock {
   friend bool operator==(const FrameBlock&, const FrameBlock&) = default;
 };
 
-// The runs of one value in `in`, ascending, that are worth a block of their own: those of
-// kLeastPadding bytes or more.
+// The runs of one value in `in`, ascending, that are worth a block of their own: kLeastPadding bytes
+// or more.
 [[nodiscard]] std::vector<PaddingRun> find_runs(ConstBytes in);
 
 // Cuts a frame of `bytes` decoded bytes, which has these runs of one value, into blocks. Its encoded
@@ -64,8 +64,8 @@ using FrameRead = std::function<void(int64_t offset, std::span<const MutableByte
 inline constexpr int64_t kFrameWindowBytes = 64 << 10;
 
 // Reads a frame of raw and RLE blocks to `out`, checks it as decode_raw_frame() does, and updates
-// `sum`, if not null, with `out`. If the frame is cut as one without runs, nothing is copied; else
-// small blocks pass through `window` (kFrameWindowBytes), which stays in the caches.
+// `sum`, if not null, with `out`. A frame without RLE blocks is read straight to `out`; of any other,
+// small blocks go through `window` (kFrameWindowBytes), which stays in the caches.
 // False if a block or the header is not as write_raw_frame writes them: then `out` and `sum` are
 // undefined, and decode_frame() has to decode the frame. Throws Error::input, and what `read`
 // throws.

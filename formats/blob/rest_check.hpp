@@ -16,7 +16,7 @@ void require_bytes(const std::filesystem::path& path, int64_t size, const std::s
                    ReadFrom from = ReadFrom::kCache, const std::function<void()>& between = {});
 
 // Checks size and checksum of every file of the model directory that the manifest names; without
-// `sums` only the size. Sums are those of the bytes that come `from` there.
+// `sums` only the size. The summed bytes are read `from` there.
 [[nodiscard]] std::vector<std::string> check_rest_files(
     const std::filesystem::path& model_directory, const Manifest& manifest, bool sums = true,
     ReadFrom from = ReadFrom::kCache);

@@ -65,7 +65,7 @@ void check_packed_tensors(const RestorePlan& plan, const SafetensorsHeader& head
             plan.tensors[i].spec == header.tensors[i].spec &&
             plan.tensors[i].offset == header.tensors[i].begin;
   }
-  if (!equal) throw Error::input("the file's tensors are not those of its layout and sizes");
+  if (!equal) throw Error::input("the file's tensors do not fit its layout and sizes");
 }
 
 void restore_granule(const LayerReader& reader, const RestoredSlot& slot, int64_t granule,

@@ -77,7 +77,7 @@ struct RestoreScratch {
 using SlotFrames = std::vector<DecodedFrame>;
 
 // Writes granule `granule` of the slot as it was loaded, padded, to `loaded`: experts_per_granule
-// experts. `frames` are those of the granule before, of this slot or another. Throws Error::input for
+// experts. `frames` were used for the granule before, of this slot or another. Throws Error::input for
 // damaged data.
 void restore_granule(const LayerReader& reader, const RestoredSlot& slot, int64_t granule,
                      SlotFrames& frames, RestoreScratch& scratch, MutableBytes loaded);

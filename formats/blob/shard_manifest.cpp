@@ -76,8 +76,8 @@ void check_complete(const std::vector<ShardManifest>& shards) {
   }
 }
 
-// Throws for a fact of a rank that two shards give differently. Layers and the files that shard 0 copies are
-// each shard's own, and warnings those of its data.
+// Throws for a fact of a rank that two shards give differently. Layers, the files that
+// shard 0 copies and the warnings about data are each shard's own.
 void check_same_facts(const std::vector<ShardManifest>& shards) {
   const auto facts = [](Manifest manifest) {
     manifest.layers.clear();

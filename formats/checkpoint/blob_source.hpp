@@ -14,8 +14,8 @@
 
 namespace mxfp4 {
 
-// The file of a tensor is the checkpoint's; where the checkpoint was not made of safetensors files, one for each
-// layer. The kind of such a source; Source::origin() names the checkpoint's.
+// The kind of a source that is a blob; Source::origin() names the checkpoint's kind. A tensor's file is
+// the checkpoint's; where that was not made of safetensors files, there is one file for each layer.
 inline constexpr std::string_view kBlobKind = "blob";
 
 struct BlobSource {
@@ -27,7 +27,7 @@ struct BlobSource {
   bool whole = true;  // false: some tensors cannot be read
   std::vector<ExpertShare> shares{};  // by tensor of the source
   int64_t read_bytes = 0;             // of memory that a thread takes that reads, without schedules
-  std::vector<RestorePlan> plans{};   // the programs that run: of layers of each size
+  std::vector<RestorePlan> plans{};   // one plan for each distinct layer size
 };
 
 // Opens the blob at `path` with all its ranks. Reads manifests, no layer files. Throws Error::input for

@@ -38,7 +38,7 @@ struct BlobTensors {
   std::vector<SourceTensor> tensors;
   std::vector<BlobPlace> places;  // by tensor
   std::vector<BlobLayer> layers;  // as in the manifests
-  ModelLayers model;              // traits of the loader; no layers
+  ModelLayers model;              // the model's loader, family and order; `layers` stays empty
   std::vector<std::string> lost;  // biases whose checkpoint had more digits
 };
 

@@ -47,7 +47,7 @@ std::unique_ptr<Source> open_blob(const fs::path& dir) {
   BlobSource blob = open_blob_source(dir);
   if (blob.exact) return std::move(blob.source);
   throw Error::unsupported(
-      fmt::format("a blob that is not all of its checkpoint: {}", blob.lost.front()))
+      fmt::format("the blob does not have all of its checkpoint: {}", blob.lost.front()))
       .in_file(dir.string())
       .hint("convert the checkpoint that it was made from");
 }

@@ -31,7 +31,7 @@ constexpr std::string_view kSafetensorsHint =
     "download or export the model as safetensors, with its config.json";
 constexpr std::array kOtherKinds = {
     OtherKind{"version https://git-lfs.github.com/spec/", "",
-              "a Git LFS pointer, not the file that it stands for",
+              "a Git LFS pointer in place of the file",
               "run `git lfs pull` in the model's directory, or download it with `hf download`"},
     OtherKind{"GGUF", ".gguf", "a GGUF file, as llama.cpp reads; this program does not repack it",
               kSafetensorsHint},

@@ -123,7 +123,7 @@ void check_overlaps(const std::vector<RawTensor>& tensors) {
     const RawTensor& a = *order[i - 1];
     const RawTensor& b = *order[i];
     if (a.file == b.file && b.offset < a.offset + a.nbytes) {
-      throw Error::input(fmt::format("{}: its bytes overlap those of {} in {}", shown(b.name),
+      throw Error::input(fmt::format("{}: its bytes overlap the bytes of {} in {}", shown(b.name),
                                      in_quotes(a.name), in_quotes(a.file)));
     }
   }

@@ -13,8 +13,8 @@ namespace mxfp4 {
 [[nodiscard]] std::unique_ptr<Source> open_safetensors_file(const std::filesystem::path& path);
 
 // Opens a directory: the files that its index names; without an index all
-// consolidated*.safetensors, or if there are none, all *.safetensors. (With consolidated files, the
-// index is that of these.) Lists all tensors of these files, whether or not the index names them,
+// consolidated*.safetensors, or if there are none, all *.safetensors. (Beside consolidated files,
+// the index names them.) Lists all tensors of the files, whether or not the index names them,
 // files in the natural order of their names. Reads only headers, index and config.json.
 [[nodiscard]] std::unique_ptr<Source> open_checkpoint_directory(const std::filesystem::path& dir);
 

@@ -58,8 +58,8 @@ bool is_true(const Json& object, std::string_view key, bool otherwise) {
   return value.is_null() ? otherwise : value == true;
 }
 
-// Quantization::activation of a group with MXFP4 weights. Defaults and refusals are those of
-// compressed-tensors 0.17.0 (quantization/quant_args.py), the condition is vLLM 0.32.0's
+// Quantization::activation of a group with MXFP4 weights. Defaults and refusals are
+// from compressed-tensors 0.17.0 (quantization/quant_args.py), the condition is vLLM 0.32.0's
 // (compressed_tensors.py, _is_mxfp4_w4a8_fp8). Throws Error::input.
 std::string group_activation(const Json& group, const std::string& where) {
   const Json& inputs = member_of(group, "input_activations");
@@ -121,7 +121,7 @@ void read_compressed_tensors(const QuantizationJson& text, Quantization& method)
   const Json& format = member_of(*text.quantization, "format");
   if (format.is_string()) method.format = format.get<std::string>();
   std::string first_refusal;
-  bool of_experts = false;            // the refusal is that of modules among which experts may be
+  bool of_experts = false;            // the refused modules may be experts
   std::set<std::string> activations;  // of the groups whose targets name experts
   std::set<std::string> of_others;
   std::vector<ModuleQuantization> classes;

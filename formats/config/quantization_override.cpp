@@ -134,14 +134,14 @@ class Validation {
 void require_online(const RuleSet& rules, std::string_view quantization) {
   std::vector<std::string_view> allowed = {"online"};
   for (const OnlineShorthand& row : rules.online_shorthands) allowed.push_back(row.name);
-  const bool told = !quantization.empty();
-  if (told ? std::ranges::find(allowed, quantization) != allowed.end() : rules.takes_override) {
+  const bool given = !quantization.empty();
+  if (given ? std::ranges::find(allowed, quantization) != allowed.end() : rules.takes_override) {
     return;
   }
   std::ranges::sort(allowed);
   throw refusal(fmt::format("quantization_config is only supported when quantization is one of {}, "
                             "got quantization={}",
-                            python_list(allowed), told ? python_repr(quantization) : "None"),
+                            python_list(allowed), given ? python_repr(quantization) : "None"),
                 "ValueError");
 }
 

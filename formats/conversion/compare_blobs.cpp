@@ -175,7 +175,7 @@ void require_tensors(const LayerReader& reader, const ManifestLayer& layer, cons
                                        [](const SafetensorsTensor& s, const ManifestTensor& m) {
                                          return s.name == m.name && s.spec == m.spec;
                                        });
-  if (!same) throw Error::input("its tensors are not those of the manifest").in_file(path.string());
+  if (!same) throw Error::input("its tensors are not as in the manifest").in_file(path.string());
 }
 
 OpenFile open_layer(const fs::path& directory, const ManifestLayer& layer) {

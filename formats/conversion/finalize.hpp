@@ -25,10 +25,10 @@ struct Finalized {
   std::vector<std::string> findings;
 };
 
-// Puts the shards in `output` together. If an earlier run had done so, calls neither hook, and
-// checks the result as verify does, but reads no data. With ReadBack::kYes the files of the shards are
-// checked past the page cache, and the manifests are read back. Throws Error::input if a shard is missing,
-// damaged or of another conversion, Error::output if another process writes `output`.
+// Puts the shards in `output` together. If the shards were put together before, only checks names,
+// sizes and headers, and calls no hook. With ReadBack::kYes the files of the shards are checked past
+// the page cache, and the manifests are read back. Throws Error::input if a shard is missing, damaged
+// or of another conversion, Error::output if another process writes `output`.
 [[nodiscard]] Finalized finalize(const std::filesystem::path& output, int threads,
                                  const FinalizeHooks& hooks, ReadBack read_back);
 

@@ -105,7 +105,7 @@ std::vector<fs::path> inputs_of(const Source& source, const RestPlan& rest) {
   return inputs;
 }
 
-// The memory of a run. A job's bytes include those of the encoder that its worker uses.
+// The memory of a run. A job's bytes include its worker's encoder.
 RunMemory memory_of(const Plan& plan, const Compression& compression) {
   RunMemory memory{.outputs = outputs_of(plan), .direction = Direction::kForward};
   for (const Job& job : plan.jobs) memory.job_bytes = std::max(memory.job_bytes, job.cost);

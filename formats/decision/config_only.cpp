@@ -49,7 +49,7 @@ class ConfigSource final : public Source {
   std::vector<FileStatus> files_;
 };
 
-// Whether the directory has weights in any format: those of other programs are refused in their own words.
+// Whether the directory has weights in any format: other programs' formats are refused in words of their own.
 bool holds_weights(const fs::path& dir) {
   if (holds_safetensors(dir)) return true;
   constexpr std::array<std::string_view, 8> kSuffixes = {".bin", ".pt",   ".pth", ".gguf",

@@ -50,14 +50,14 @@ void complete_method_knob(const MethodKnobRow& row, const OpenedCheckpoint* chec
   if (decision.forced || conversion.caller == nullptr || config_of(checkpoint) == nullptr) return;
   const auto known = decision.knobs.find(knob);
   const std::string value = known == decision.knobs.end() ? std::string(row.usual) : known->second;
-  const auto told = conversion.target.knobs.find(knob);
-  if (told == conversion.target.knobs.end()) {
+  const auto given = conversion.target.knobs.find(knob);
+  if (given == conversion.target.knobs.end()) {
     if (known != decision.knobs.end()) conversion.target.knobs.emplace(knob, value);
     return;
   }
-  if (told->second == value) return;
+  if (given->second == value) return;
   throw Error::usage(fmt::format("{} contradicts the other facts, with which the engine packs {}",
-                                 told->second, value))
+                                 given->second, value))
       .at_key(fmt::format("--knob {}", knob));
 }
 
@@ -78,9 +78,9 @@ void complete_knobs(Conversion& conversion, const OpenedCheckpoint* checkpoint) 
   const std::optional<InputDtype> known =
       input_dtype(rules, conversion.deployment, conversion.caller, conversion.target);
   if (!known || !known->value) return;
-  const auto [told, added] =
+  const auto [given, added] =
       conversion.target.knobs.try_emplace(std::string(known->knob), *known->value);
-  if (added || told->second != "none" || *known->value == "none") return;
+  if (added || given->second != "none" || *known->value == "none") return;
   throw Error::usage(fmt::format("none contradicts the quantization config, which asks for {}",
                                  conversion.deployment.activation_override.value_or(*known->value)))
       .at_key(fmt::format("--knob {}", known->knob));

@@ -24,9 +24,9 @@ namespace {
 
 // Sets what depends on the method class that loads the checkpoint, which need not be the class
 // after which the style is named.
-void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> told) {
+void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> given) {
   if (caller == nullptr) return;
-  model.family = told.value_or(caller->family);
+  model.family = given.value_or(caller->family);
   model.rounds = caller->rounds;
   model.scale_fill = caller->scale_fill.value_or(model.scale_fill);
   model.never_rounds = caller->never_rounds;

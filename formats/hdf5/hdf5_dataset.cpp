@@ -203,8 +203,10 @@ std::vector<std::byte> read_fill(hid_t dataset, hid_t properties, size_t element
 
 std::vector<int64_t> read_chunk_shape(hid_t properties, int rank) {
   std::array<hsize_t, H5S_MAX_RANK> dims{};
-  if (rank == 0 || H5Pget_chunk(properties, H5S_MAX_RANK, dims.data()) != rank) {
-    throw Error::input("chunk shape: not of the dataset's rank");
+  const int of_chunks = H5Pget_chunk(properties, H5S_MAX_RANK, dims.data());
+  if (rank == 0 || of_chunks != rank) {
+    throw Error::input(
+        fmt::format("chunk shape: {} dimensions, the dataset has {}", of_chunks, rank));
   }
   std::vector<int64_t> shape;
   shape.reserve(static_cast<size_t>(rank));

@@ -104,7 +104,7 @@ const FilterRow* find_filter(int id) {
   return at == kFilters.end() ? nullptr : &*at;
 }
 
-// As H5Z_func_t: replaces *buf and returns the new length; 0 on failure.
+// The filter's H5Z_func_t: replaces *buf and returns the new length; 0 on failure.
 size_t zstd_filter(unsigned flags, size_t num_params, const unsigned* params, size_t length,
                    size_t* capacity, void** buf) {
   const bool decode = (flags & H5Z_FLAG_REVERSE) != 0;

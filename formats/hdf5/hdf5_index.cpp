@@ -139,7 +139,8 @@ int64_t Hdf5Dataset::num_chunks() const {
 
 void Hdf5Dataset::check_chunk_grid() const {
   if (static_cast<int>(chunk_shape.size()) != spec.shape.rank()) {
-    throw Error::input("chunk shape: not of the dataset's rank");
+    throw Error::input(fmt::format("chunk shape: {} dimensions, the dataset has {}",
+                                   chunk_shape.size(), spec.shape.rank()));
   }
   for (int64_t dim : chunk_shape) {
     if (dim <= 0) throw Error::input("chunk shape: a dimension of 0");

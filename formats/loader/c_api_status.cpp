@@ -68,7 +68,7 @@ mxfp4_repack_status status_of(const Error& error) {
   return MXFP4_REPACK_INTERNAL;
 }
 
-mxfp4_repack_status told(mxfp4_repack_status status, std::string_view text) noexcept {
+mxfp4_repack_status reported(mxfp4_repack_status status, std::string_view text) noexcept {
   tell(text);
   return status;
 }
@@ -84,19 +84,19 @@ mxfp4_repack_status status_of_exception() noexcept {
   try {
     throw;
   } catch (const Cancelled&) {
-    return told(MXFP4_REPACK_CANCELLED, "cancelled");
+    return reported(MXFP4_REPACK_CANCELLED, "cancelled");
   } catch (const GpuError& error) {
-    return told(MXFP4_REPACK_NO_GPU, error.what());
+    return reported(MXFP4_REPACK_NO_GPU, error.what());
   } catch (const Error& error) {
     const mxfp4_repack_status status = status_of(error);
     if (status == MXFP4_REPACK_INPUT) last_fault = fault_of(error);
-    return told(status, error.what());
+    return reported(status, error.what());
   } catch (const std::bad_alloc&) {
-    return told(MXFP4_REPACK_NO_MEMORY, "out of memory");
+    return reported(MXFP4_REPACK_NO_MEMORY, "out of memory");
   } catch (const std::exception& error) {
-    return told(MXFP4_REPACK_INTERNAL, error.what());
+    return reported(MXFP4_REPACK_INTERNAL, error.what());
   } catch (...) {
-    return told(MXFP4_REPACK_INTERNAL, "an unknown exception");
+    return reported(MXFP4_REPACK_INTERNAL, "an unknown exception");
   }
 }
 

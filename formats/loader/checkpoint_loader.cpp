@@ -37,9 +37,10 @@ namespace {
 
 // The least bytes that are made at once, and of which a plain read consists.
 constexpr int64_t kUsualPiece = int64_t{1} << 20;
-// Of the loaded matrix, at least, in the window: so much stays in the second-level cache until it is used.
+// The least bytes of the loaded matrix in the window: so much stays in the second-level cache until it
+// is used.
 constexpr int64_t kWindowBytes = int64_t{128} << 10;
-// Behind what is asked for: interleaved rows ask for nearly the same bytes twice.
+// Bytes that are read behind what is asked for: interleaved rows ask for nearly the same bytes twice.
 constexpr int64_t kReadAhead = int64_t{16} << 10;
 // A matrix up to this size is read at once.
 constexpr int64_t kSmallMatrix = int64_t{1} << 20;
@@ -53,7 +54,7 @@ class InputWindow {
   InputWindow(Buffer& buffer, int64_t size, Fill fill)
       : buffer_(buffer), size_(size), fill_(std::move(fill)) {}
 
-  // As BringInput.
+  // The program's BringInput.
   const std::byte* bring(int64_t begin, int64_t end) {
     if (begin < begin_ || end > end_ || data_ == nullptr) move_to(begin, end);
     return data_ + (begin - begin_);

@@ -4,8 +4,8 @@
 // A piece is some granules of a tensor, experts mostly, or, for a GPU, a part of one. A thread makes one
 // granule or part at a time: the layout's schedule runs, and the bytes that its next operation takes are
 // read when it comes to them, so each byte is used while it is in the thread's cache. A layout that changes
-// nothing is only read. What is made from
-// several slots, or from all experts at once, goes through Repacker, as in `convert`.
+// nothing is only read. What is made from several slots, or from all experts at once, goes through
+// Repacker, as in `convert`.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ class CheckpointLoader final : public LoadSource {
   struct Making {
     Way way = Way::kWhole;
     Program program;
-    // Of the program's input: stored rows, which it pads itself, or the loaded matrix.
+    // The program's input: stored rows, which it pads itself, or (false) the loaded matrix.
     bool from_stored = false;
   };
 

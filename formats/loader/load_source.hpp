@@ -99,7 +99,7 @@ class LoadSource {
   // Needs 0 <= begin < the tensor's bytes and limit > 0.
   [[nodiscard]] virtual int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                         int64_t limit) const = 0;
-  // Bytes of pieces that cost least: a frame's, a granule's or a part's of one, or those of a plain read.
+  // Bytes of the pieces that cost least: a frame, a granule, a part of one, or a plain read's piece.
   [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor, Cut how) const = 0;
   // Whether a smaller piece costs no more than its share.
   [[nodiscard]] virtual bool cuts_anywhere(size_t layer, size_t tensor) const = 0;

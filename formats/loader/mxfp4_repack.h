@@ -177,8 +177,8 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_open_with(
  *   - `verify` compares whole tensors for which the conversion states a checksum (a blob's manifest does),
  *     and nothing else; parts are not refused.
  *   - mxfp4_repack_manifest and mxfp4_repack_header say what `convert --compress none` would write, without
- *     checksums of files; those of tensors are as in the conversion. 32 zeros: it is not known. mxfp4_repack_check_file is
- *     MXFP4_REPACK_USAGE.
+ *     checksums of files; checksums of tensors are as in the conversion. 32 zeros: it is not known.
+ *     mxfp4_repack_check_file is MXFP4_REPACK_USAGE.
  *   - A read whose bytes come from a file that was cut short, made longer or replaced since it was opened is
  *     MXFP4_REPACK_INPUT, and names the file.
  *   - mxfp4_repack_cut gives ends of granules (mostly experts): a part of one costs as much as all of it.
@@ -306,8 +306,8 @@ MXFP4_REPACK_API mxfp4_repack_status mxfp4_repack_gpu_discard(mxfp4_repack_gpu *
 MXFP4_REPACK_API void mxfp4_repack_gpu_close(mxfp4_repack_gpu *gpu);
 
 /* Reads tensors of a layer through a ring of memory that is smaller than they are: pinned memory,
- * say, for copies to the GPU of another maker. Threads fill the ring in order. The caller takes full runs in the same
- * order, and gives each back when it was copied:
+ * say, for copies to the GPU of another maker. Threads fill the ring in order. The caller takes full runs
+ * in the same order, and gives each back when it was copied:
  *
  *     mxfp4_repack_run run = {.struct_size = sizeof run};
  *     while (mxfp4_repack_stream_next(stream, &run) == MXFP4_REPACK_OK && run.bytes > 0) {

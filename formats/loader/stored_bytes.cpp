@@ -9,7 +9,7 @@
 namespace mxfp4 {
 namespace {
 
-// Of rows that are read at once.
+// How many bytes of rows are read at once.
 constexpr int64_t kRowsBytes = int64_t{64} << 10;
 
 }  // namespace

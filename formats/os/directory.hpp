@@ -28,7 +28,7 @@ class Directory {
   // Creates the directory and its parents durably where they are missing.
   [[nodiscard]] static Directory make(const std::filesystem::path& path);
 
-  // As messages name it.
+  // The path that messages name.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // A directory that may be used, but not listed, can be neither locked nor synced by it.
   [[nodiscard]] int descriptor() const { return *descriptor_; }

@@ -32,7 +32,8 @@ InputFault system_error(std::string_view what) {
 
 InputFault became_shorter() { return {Fault::kSize, "became shorter while it was read"}; }
 
-// Of offsets, sizes and memory of direct reads. 0: the file system says that it has none.
+// What offsets, sizes and addresses of direct reads are multiples of. 0: the file system says that it
+// has no direct reads.
 int64_t direct_alignment(int descriptor) {
 #ifdef STATX_DIOALIGN
   struct statx status {};

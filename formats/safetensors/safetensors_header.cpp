@@ -266,7 +266,7 @@ void check_tiling(const std::vector<SafetensorsTensor>& tensors, int64_t data_si
                                      shown(tensor.name), tensor.begin - position));
     }
     if (tensor.begin < position) {
-      throw Error::input(fmt::format("{}: its data overlaps that of {} by {} bytes",
+      throw Error::input(fmt::format("{}: its data overlaps the data of {} by {} bytes",
                                      shown(tensor.name), in_quotes(previous->name),
                                      position - tensor.begin));
     }
@@ -299,7 +299,7 @@ void append_json(std::string& json, const SafetensorsTensor& tensor) {
 SafetensorsHeader parse_safetensors_header(ConstBytes front, int64_t file_size) {
   if (file_size < kSafetensorsLengthBytes) {
     throw Error::input(
-        fmt::format("not a safetensors file: {} bytes, the header's length alone "
+        fmt::format("not a safetensors file: {} bytes, the header's length "
                     "takes {}",
                     file_size, kSafetensorsLengthBytes));
   }

@@ -32,7 +32,7 @@ struct SourceTensor {
   std::optional<int64_t> file_offset{};
 };
 
-// Where tensors came from that a container holds in another form than theirs: a blob.
+// The checkpoint behind a blob, whose tensors are stored in another form.
 struct SourceOrigin {
   std::string kind;                                      // of the checkpoint's container
   std::string fingerprint;                               // of the checkpoint
@@ -87,7 +87,7 @@ class Source {
   // Every file that was opened, configuration included.
   [[nodiscard]] virtual const std::vector<FileStatus>& files() const = 0;
 
-  // Of a source that is made from another one; null for a checkpoint.
+  // The checkpoint behind a source that is made from another one; null for a checkpoint.
   [[nodiscard]] virtual const SourceOrigin* origin() const { return nullptr; }
 
   // What the user should know of the container although it can be read.

@@ -72,7 +72,7 @@ struct Deployment {
   bool norm_topk_prob = true;            // the router's weights add up to 1
   bool latent_experts = false;           // the experts work in a smaller space than the model
   bool grouped_topk = false;
-  int64_t expert_groups = 1;  // of grouped top-k, and how many of them are taken
+  int64_t expert_groups = 1;  // grouped top-k: number of groups; `taken_groups` of them are used
   int64_t taken_groups = 1;
   std::string model_type = "gpt_oss";
   ParallelConfig parallel;

@@ -20,7 +20,7 @@ namespace mxfp4 {
 
 // The facts of a deployment as given; empty: not given.
 struct DeploymentFacts {
-  // Of the engine on the serving machine: "0.33.0" of vLLM, "sglang-0.5.23".
+  // The engine on the serving machine: "0.33.0" is vLLM's, "sglang-0.5.23" SGLang's.
   std::optional<std::string> engine_version;
   std::optional<std::string> cuda_compiler;  // version of the one that humming-kernels finds there
   std::optional<Platform> platform;

@@ -5,7 +5,8 @@
 
 namespace mxfp4 {
 
-// Of any model and form, quantized or not. False for shared experts.
+// Whether a tensor's name is an expert's, in any model and form, quantized or not. False for shared
+// experts.
 [[nodiscard]] bool names_expert(std::string_view name);
 
 }  // namespace mxfp4

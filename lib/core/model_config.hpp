@@ -27,7 +27,7 @@ struct ModuleQuantization {
 struct Exclusions {
   std::set<int64_t> layers;           // by name: the layer's experts, or some of them
   std::vector<std::string> patterns;  // regular expressions, matched from the beginning of a name
-  bool of_linears = false;            // the names are those of expert 0's linear layers
+  bool of_linears = false;            // the names are of expert 0's linear layers
   bool shared_experts = false;        // an entry speaks of the shared experts
 };
 
@@ -54,7 +54,7 @@ struct ModelConfig {
   std::string file;  // for messages
   std::string model_type;
   std::optional<Quantization> quantization;
-  // Of the routed experts, which may work in a smaller space than the rest of the model.
+  // The routed experts' sizes; they may work in a smaller space than the rest of the model.
   std::optional<int64_t> hidden_size;
   std::optional<int64_t> intermediate_size;  // of one expert
   std::optional<int64_t> num_experts;

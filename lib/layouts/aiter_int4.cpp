@@ -37,7 +37,7 @@ constexpr float value_of(size_t magnitude, int scale) {
   return as_bf16(kCodeMagnitudes[magnitude] * power);
 }
 
-// Of a group, by the magnitude of its largest code.
+// A group's scale, by the magnitude of its largest code.
 constexpr float int4_scale(size_t largest, int scale) {
   const float most = std::max(value_of(largest, scale), as_bf16(1e-6F));
   return as_bf16(most / static_cast<float>(kLargestNumber));

@@ -111,7 +111,7 @@ float second_scale_of(int base, HummingRounding rounding) {
   return std::ldexp(std::ldexp(1.0F, base - kExponentBias), -rounding.halvings);
 }
 
-// Of a row, in row_type. A power of two from 2^-128 on, or infinity: exact in BF16.
+// A row's scale, in row_type. A power of two from 2^-128 on, or infinity: exact in BF16.
 uint16_t row_scale_of(int base, HummingRounding rounding) {
   const auto bits = std::bit_cast<uint32_t>(second_scale_of(base, rounding));
   return rounding.row_type == DType::kF16 ? f16_from_f32(bits) : static_cast<uint16_t>(bits >> 16);

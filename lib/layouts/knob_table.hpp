@@ -11,9 +11,10 @@ namespace mxfp4 {
 
 struct Knob {
   std::string_view name;
-  std::string_view values;    // what it may be; the first is the default
-  std::string_view decides;   // in words, with the backends whose layouts ask for it
-  std::string_view variable;  // of the serving process, which stands for the knob; empty: none
+  std::string_view values;   // what it may be; the first is the default
+  std::string_view decides;  // in words, with the backends whose layouts ask for it
+  // Environment variable of the serving process with the same meaning; empty: none.
+  std::string_view variable;
 };
 
 // In the order of kKnobNames.
@@ -24,7 +25,7 @@ inline constexpr std::array<Knob, kKnobNames.size()> kKnobs = {{
      kMarlinVariable},
     {kKnobNames[2],
      "none|float8e4m3|float8e4m3-group32|float8e4m3-group64|float8e4m3-group128|int8|float4e2m1",
-     "the type of activations in the kernel, where the checkpoint does not tell it: HUMMING",
+     "the type of activations in the kernel, where the checkpoint does not say it: HUMMING",
      kHummingVariable},
     {kKnobNames[3], "VERSION",
      "the order of weights with 16-bit activations from capability 10.0 on: HUMMING", ""},

@@ -90,9 +90,10 @@ void append_padding(Program& program, const TritonMatrix& matrix, int64_t rows, 
 
 Output triton_output(const LoadedSpec& loaded, Slot slot, Program first, int64_t columns,
                      const TritonSwizzle& swizzle) {
-  const TritonMatrix told{loaded.dims.num_experts, loaded.expert(slot).rows, columns};
-  const TritonMatrix matrix{told.experts, told.rows, round_up(columns, swizzle.column_multiple)};
-  append_padding(first, told, matrix.rows, matrix.columns, swizzle.column_fill);
+  const TritonMatrix stored{loaded.dims.num_experts, loaded.expert(slot).rows, columns};
+  const TritonMatrix matrix{stored.experts, stored.rows,
+                            round_up(columns, swizzle.column_multiple)};
+  append_padding(first, stored, matrix.rows, matrix.columns, swizzle.column_fill);
   const Shape physical = swizzle.append(first, matrix);
   Output output = slot_output(loaded, slot, {DType::kU8, physical}, std::move(first));
   output.storage = storage_of(slot, matrix, swizzle, physical);

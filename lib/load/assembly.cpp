@@ -93,7 +93,7 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
 }
 
-// The tail of H among the scales of a loaded matrix: beside the rank's rows of w13, below those of w2.
+// The tail of H among the scales of a loaded matrix: beside the rank's rows in w13, below them in w2.
 std::vector<ByteRect> hidden_tails(Slot slot, W13Order order, const ExpertMatrix& loaded,
                                    const LayerDims& dims, const RankSlice& slice) {
   if (slice.padded.hidden_size == dims.hidden_size) return {};

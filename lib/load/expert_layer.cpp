@@ -117,16 +117,16 @@ const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelC
     throw no_names(rows).in_file(config->file);
   }
   if (style) return **found;
-  const bool told = config != nullptr && (config->quantization || config->original_gpt_oss);
-  if (!told) refuse_other_model(tensors, config);
+  const bool known = config != nullptr && (config->quantization || config->original_gpt_oss);
+  if (!known) refuse_other_model(tensors, config);
   if (config == nullptr) {
     throw Error::input(
         fmt::format(
-            "config.json: missing; names such as {} do not tell how the experts are quantized",
+            "config.json: missing; names such as {} do not say how the experts are quantized",
             first_of(**found, tensors)->name))
         .hint("give it with --model-config, or name the style with --style");
   }
-  if (!told) {
+  if (!known) {
     throw Error::input("missing")
         .at_key("quantization_config")
         .in_file(config->file)
@@ -227,8 +227,8 @@ const NamedTensor* plain_weight(const std::vector<NamedTensor>& tensors, const L
 void refuse_merged(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
   const NamedTensor* plain = plain_weight(tensors, table);
   if (plain == nullptr) return;
-  throw Error::input(fmt::format("{}: the experts of layer {} are not quantized, those of others "
-                                 "are: a model that was merged in part",
+  throw Error::input(fmt::format("{}: the experts of layer {} are not quantized, other layers' "
+                                 "experts are: a model that was merged in part",
                                  dtype_name(plain->spec.dtype), table.layer()))
       .at_key(plain->name)
       .in_file(plain->file);

@@ -148,8 +148,9 @@ struct FindOptions {
 
 // Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks
 // names, dtypes and shapes against each other and against the config. All layers have the same
-// H and I except in `loaded` inputs, and the same E unless the config gives draft stages their own. Throws Error::input naming file and tensor or key, Error::usage
-// when nothing says the family of a `loaded` input.
+// H and I except in `loaded` inputs, and the same E unless the config gives draft stages their own.
+// Throws Error::input naming file and tensor or key, Error::usage when nothing says the family of a
+// `loaded` input.
 [[nodiscard]] ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors,
                                              const ModelConfig* config, const FindOptions& options);
 

@@ -176,8 +176,8 @@ class Imagination {
   std::vector<NamedTensor>& out_;
 };
 
-// Appends what shows a layer: its experts, or that it has none, or others. Sets `rule` to that of its
-// experts; false: they are not MXFP4.
+// Appends what shows a layer: its experts, or that it has none, or others. Sets `rule` to its experts'
+// rule; false: they are not MXFP4.
 bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes& sizes,
                      int64_t layer, const ModuleQuantization*& rule,
                      std::vector<NamedTensor>& out) {

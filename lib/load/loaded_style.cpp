@@ -288,7 +288,7 @@ void number_layers(ModelLayers& model, const ModelConfig* config) {
     layer.index = index.value_or(-1);
     if (index && !taken.insert(*index).second) {
       throw Error::input(
-          fmt::format("{}: layer {} is also that of another prefix", layer.prefix, *index));
+          fmt::format("{}: layer {} is there with another prefix, too", layer.prefix, *index));
     }
   }
   int64_t next = 0;

@@ -30,7 +30,8 @@ inline constexpr std::string_view kCheckpointAttribute = "checkpoint";
     const std::map<std::string, std::string>& attributes,
     const std::vector<std::string_view>& names);
 
-// As find_expert_layers. Throws Error::usage when nothing says the family.
+// The same as find_expert_layers, for a `loaded` input. Throws Error::usage when nothing says the
+// family.
 [[nodiscard]] ModelLayers find_loaded_layers(const std::vector<NamedTensor>& tensors,
                                              const ModelConfig* config, const FindOptions& options);
 

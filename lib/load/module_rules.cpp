@@ -1,4 +1,4 @@
-// Quark's own matching (quark/utils.py, fnmatch or a part of the name) and that of compressed-tensors
+// The matching of Quark (quark/utils.py, fnmatch or a part of the name) and of compressed-tensors
 // (vLLM 0.33.0, compressed_tensors/utils.py, find_matched_target).
 #include "lib/load/module_rules.hpp"
 

@@ -1,4 +1,4 @@
-// Models whose experts are not MXFP4, or that have none, told by the names and dtypes of their
+// Models whose experts are not MXFP4, or that have none, recognised by the names and dtypes of their
 // tensors: for the message when no expert layer is found.
 #pragma once
 

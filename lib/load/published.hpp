@@ -34,7 +34,7 @@ struct PublishedLayer {
   int64_t intermediate_size = 0;  // of the whole layer
   int64_t experts = 0;            // with tensors of their own; 0: all experts share each tensor
   std::vector<PublishedTensor> tensors;  // in the order of the first expert
-  // Of all tensors, expert by expert; empty where the checkpoint is not made of safetensors files.
+  // The runs of all tensors, expert by expert; empty where the checkpoint is not made of safetensors files.
   std::vector<PublishedRun> runs;
 
   [[nodiscard]] int64_t tensor_count() const;

@@ -151,7 +151,7 @@ LayerDims pad_slice(const ModelLayers& model, const LayerDims& dims, const Loade
 }
 
 // Inkling's own loader: it pads I on ROCm only, H nowhere, and adds experts of zeros for uneven ranks.
-// Elsewhere it indexes scales by expert, which those of two dimensions do not allow.
+// Elsewhere it indexes scales by expert, which scales of two dimensions do not allow.
 void check_inkling(const ModelLayers& model, const LayerDims& dims, const LayerDims& padded,
                    const World& world, const SliceOptions& options) {
   if (model.loader != Loader::kInklingStacked) return;

@@ -22,8 +22,8 @@ struct RankSlice {
   int64_t rank = 0;
   int64_t num_ranks = 1;
   int64_t tp_rank = 0, tp_size = 1, ep_rank = 0, ep_size = 1;
-  // Of a layer with the model's number of experts: global ids, ascending; redundant experts go on
-  // from 0 again behind the last one.
+  // The experts in a layer that has the model's number of them: global ids, ascending; redundant
+  // experts go on from 0 again behind the last one.
   std::vector<int64_t> experts;
   // The same for the layers with other numbers of experts, by that number.
   std::map<int64_t, std::vector<int64_t>> other_experts;
@@ -109,10 +109,11 @@ struct SliceOptions {
 };
 
 // Every rank's slice; without expert parallelism rank r is TP rank r of tp * pcp * dp, with it EP
-// rank r. `dims` are the model's; layers with another number of experts are divided apart. Throws Error::unsupported for what the reference cannot load or
-// gets wrong: ranks that do not divide I, more EP ranks than experts, shards of partial scale
-// blocks, uneven expert parallelism of gpt-oss, expert parallelism of its per-expert form, padding
-// of stacked tensors under Quark. Error::usage for sizes below 1.
+// rank r. `dims` are the model's; layers with another number of experts are divided apart. Throws
+// Error::unsupported for what the reference cannot load or gets wrong: ranks that do not divide I,
+// more EP ranks than experts, shards of partial scale blocks, uneven expert parallelism of gpt-oss,
+// expert parallelism of its per-expert form, padding of stacked tensors under Quark. Error::usage for
+// sizes below 1.
 [[nodiscard]] std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
                                                  const SliceOptions& options);
 

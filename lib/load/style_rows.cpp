@@ -235,16 +235,16 @@ std::string engine_path(Style style, int64_t layer) {
 }
 
 bool row_allowed(const StyleRow& row, const ModelConfig& config) {
-  const bool told = !config.quantization_only;  // else the names decide
+  const bool known = !config.quantization_only;  // else the names decide
   const std::string key = config.quantization ? config.quantization->routed_experts : std::string();
   if ((row.model == ModelRule::kMxfp4InFp8) != !key.empty()) return false;
   // Ling 3's scales have the name of FP8's.
   const bool inverse = row.suffixes[static_cast<size_t>(Field::kScales)].ends_with("_inv");
   if (!key.empty() && inverse != (key == "routed_experts_quant_method")) return false;
-  if (told && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
+  if (known && row.model == ModelRule::kGptOss && !is_gpt_oss(config)) return false;
   if (row.model == ModelRule::kInkling && !is_inkling(config)) return false;
   const bool own = is_gpt_oss(config) || is_inkling(config);
-  if (told && row.model == ModelRule::kNotGptOss && own) return false;
+  if (known && row.model == ModelRule::kNotGptOss && own) return false;
   const std::string_view method =
       config.quantization ? std::string_view{config.quantization->name} : row.methods.front();
   return std::find(row.methods.begin(), row.methods.end(), method) != row.methods.end();

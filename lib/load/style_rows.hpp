@@ -34,8 +34,8 @@ struct ProjectionWord {
 enum class BiasRule : uint8_t { kRequired, kIgnored, kNeverFilled };
 
 // The models of a quantization method that have their experts in a style.
-// kMxfp4InFp8: those whose routed experts have a method of their own (Quantization::routed_experts).
-// kInkling: those of is_inkling(). kNotGptOss: all but gpt-oss and Inkling.
+// kMxfp4InFp8: models whose routed experts have a method of their own (Quantization::routed_experts).
+// kInkling: is_inkling() says so. kNotGptOss: all but gpt-oss and Inkling.
 enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss, kMxfp4InFp8, kInkling };
 
 struct StyleRow {

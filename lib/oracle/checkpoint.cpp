@@ -145,8 +145,8 @@ const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
   return row == rules.callers.end() ? nullptr : &*row;
 }
 
-Family family_of(const CallerRow* caller, std::optional<Family> told, Selector selector) {
-  if (told) return *told;
+Family family_of(const CallerRow* caller, std::optional<Family> given, Selector selector) {
+  if (given) return *given;
   if (caller != nullptr) return caller->family;
   return selector == Selector::kGptOss ? Family::kGptOss : Family::kGeneric;
 }
@@ -254,8 +254,8 @@ Target make_target(const Deployment& deployment, const Decision& decision, Famil
   target.arch = deployment.arch;
   target.world_size = deployment.parallel.tp_size;
   // gpt-oss has one activation; of a generic model the assumed one says nothing.
-  const bool told = family == Family::kGptOss || !deployment.activation_assumed;
-  if (told) target.activation = deployment.activation;
+  const bool known = family == Family::kGptOss || !deployment.activation_assumed;
+  if (known) target.activation = deployment.activation;
   target.env = deployment.env;
   return target;
 }

@@ -28,8 +28,8 @@ namespace mxfp4 {
 [[nodiscard]] const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
                                             std::optional<Family> family);
 
-// The converter's family: the told one, else the caller's, else the selector's usual one.
-[[nodiscard]] Family family_of(const CallerRow* caller, std::optional<Family> told,
+// The converter's family: the given one, else the caller's, else the selector's usual one.
+[[nodiscard]] Family family_of(const CallerRow* caller, std::optional<Family> given,
                                Selector selector);
 
 // The model as far as a decision and its notes depend on it.

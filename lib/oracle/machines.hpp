@@ -1,9 +1,9 @@
 // The machines that people name, and the architecture that the rules know each by. One table; the
-// names are those of the makers, the architectures those of CUDA's compute capabilities and of
-// LLVM's list of AMD GPUs.
+// makers gave the names; the architectures are CUDA's compute capabilities and LLVM's list of AMD
+// GPUs.
 //
-// Usage: find_machine("NVIDIA H100 80GB HBM3")->arch is "sm90"; so is that of "hopper", "9.0",
-// "sm_90a" and "SM90".
+// Usage: find_machine("NVIDIA H100 80GB HBM3")->arch is "sm90". "hopper", "9.0", "sm_90a" and
+// "SM90" find the same.
 #pragma once
 
 #include <span>

@@ -69,8 +69,8 @@ bool holds(const RuleSet& rules, const Condition& condition, const Asked& asked)
   }
 }
 
-// The facts that a condition looks at, those of the rule set's own conditions in place of their
-// names.
+// The facts that a condition looks at. The name of a rule set's own condition gives the facts of that
+// condition.
 void append_facts(const RuleSet& rules, const std::vector<Fact>& facts, std::vector<Fact>& out) {
   for (const Fact& fact : facts) {
     switch (fact.kind) {

@@ -205,7 +205,7 @@ Condition activation_in(Names names) {
       FactKind::kActivation);
 }
 
-Condition told_gated() {
+Condition known_gated() {
   return about({"is_act_and_mul", [](const Question& q) { return q.deployment.is_act_and_mul; }},
                {FactKind::kActivation, "", {"silu"}});
 }

@@ -28,7 +28,7 @@ namespace mxfp4 {
 [[nodiscard]] Condition capability_below(int major, int minor);
 [[nodiscard]] Condition capability_family(int major);  // major.0 to major.9
 [[nodiscard]] Condition arch_contains(std::string_view part);
-[[nodiscard]] Condition arch_in(std::vector<std::string_view> names);  // "": not told
+[[nodiscard]] Condition arch_in(std::vector<std::string_view> names);  // "": not known
 [[nodiscard]] Condition package(std::string_view name);
 
 // An environment variable of the serving process. A switch is on when its lower-cased value is
@@ -41,7 +41,7 @@ namespace mxfp4 {
                                       std::vector<std::string_view> values);
 
 [[nodiscard]] Condition activation_in(std::vector<std::string_view> names);
-[[nodiscard]] Condition told_gated();     // by the deployment
+[[nodiscard]] Condition known_gated();    // by the deployment
 [[nodiscard]] Condition gated_by_name();  // the activation is not a *_no_mul one
 [[nodiscard]] Condition gated();          // the rule set's answer
 [[nodiscard]] Condition no_key();
@@ -65,7 +65,8 @@ namespace mxfp4 {
 [[nodiscard]] Condition eplb();
 [[nodiscard]] Condition batched_format();
 [[nodiscard]] Condition lora();
-// The number of experts, rounded up to `multiple`, is below `limit`. True when not told.
+// The number of experts, rounded up to `multiple`, is below `limit`. True where it is not
+// known.
 [[nodiscard]] Condition padded_experts_below(int64_t multiple, int64_t limit);
 
 // The hidden size is a multiple of `multiple`; an unknown size counts as 2880.

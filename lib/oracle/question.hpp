@@ -71,8 +71,8 @@ struct Question {
 
 // `text` with every {name} replaced, from `extra` first, then from the question: {device},
 // {activation}, {weight_key}, {key}, {model_key}, {override}, {parallel}, {routing}, {routing_name},
-// {format}, {moe_backend}, {arch}, {all2all}, {aliases}, {gemm_type}, {model_type}, {num_experts}, {physical_experts},
-// {ep_size}. Throws Error::internal for another name.
+// {format}, {moe_backend}, {arch}, {all2all}, {aliases}, {gemm_type}, {model_type}, {num_experts},
+// {physical_experts}, {ep_size}. Throws Error::internal for another name.
 [[nodiscard]] std::string fill_text(
     std::string_view text, const Question& question,
     std::initializer_list<std::pair<std::string_view, std::string_view>> extra = {});

@@ -58,7 +58,7 @@ Platform resolve_platform(const DeploymentFacts& facts) {
     throw Error::usage("the serving machine is not known")
         .hint("say --arch sm90 (gfx950, x86_64, ...), --platform xpu, or --target FILE");
   }
-  throw Error::usage(fmt::format("--arch {} does not tell the platform", arch))
+  throw Error::usage(fmt::format("--arch {} does not say the platform", arch))
       .hint("add --platform cuda|rocm|xpu|cpu|other");
 }
 

@@ -1,4 +1,4 @@
-// Completes the facts that a user told of a deployment, which may be few: flags win over a target
+// Completes the facts that a user gave about a deployment, which may be few: flags win over a target
 // file, both over the checkpoint, and the rule set knows the rest.
 #pragma once
 

@@ -77,10 +77,10 @@ class Selection {
 
   // The checkpoint's own key and the user's must agree.
   Key resolve_key() {
-    const auto& told = deployment_.activation_override;
+    const auto& given = deployment_.activation_override;
     const auto& model = deployment_.model_activation;
-    if (told && model && *told != *model) refuse(rules_.messages.key_conflict);
-    const auto& key = told ? told : model;
+    if (given && model && *given != *model) refuse(rules_.messages.key_conflict);
+    const auto& key = given ? given : model;
     return key ? Key(*key) : Key();
   }
 
@@ -182,7 +182,7 @@ class Selection {
     refuse(*row->refusal, {{"candidates", value_list(list)}, {"reasons", reasons}});
   }
 
-  // As try_alone, for a backend that the user asked for.
+  // try_alone() for a backend that the user asked for.
   void try_named(const BackendRow& row, Key key) {
     if (!deployment_.lora || (row.lora_classes.empty() && row.lora_refusal.type.empty())) {
       return try_alone(row, key);

@@ -60,7 +60,7 @@ struct DefectRow {
   std::string_view fixed_in;  // vLLM revision or pull request; empty: not fixed
 };
 
-// A size rounded up to a multiple of these; 1 = unchanged.
+// H and I are rounded up to these multiples; 1: left as it is.
 struct RoundingRow {
   TargetCondition when;
   int64_t hidden_multiple;

@@ -122,7 +122,7 @@ void add_backend_after(RuleSet& rules, Backend after, BackendRow added);
                                                  std::string_view method);
 // In front of all others: the first that matches wins.
 void add_kernel_settings(RuleSet& rules, KernelSettingsRow added);
-// Gives `backend`, which has no kernel settings yet, those of `like`.
+// Gives `backend`, which has no kernel settings yet, a copy of the settings of `like`.
 void copy_kernel_settings(RuleSet& rules, Backend like, Backend backend);
 
 // --- layouts: the rows of a backend, for one family or both; the first that matches wins ---

@@ -22,7 +22,7 @@ using FactUses = std::map<std::string, Decides>;
 [[nodiscard]] FactUses package_uses(const RuleSet& rules);
 
 [[nodiscard]] std::set<std::string> variables_of(const RuleSet& rules);
-// Those that a rule of any revision looks at.
+// The variables that a rule of any revision looks at.
 [[nodiscard]] std::set<std::string> variables_of_all_revisions();
 
 }  // namespace mxfp4

@@ -52,7 +52,7 @@ bool native(const Target& t) {
 
 // --- what is refused ---
 
-bool not_told(const Target& t) { return !t.knobs.contains("humming_input_dtype"); }
+bool dtype_not_known(const Target& t) { return !t.knobs.contains("humming_input_dtype"); }
 bool other_type(const Target& t) { return !is_none(t) && !is_fp8(t) && !is_int8(t) && !is_fp4(t); }
 bool static_fp8(const Target& t) { return type_of(t) == "fp8_per_tensor_static"; }
 bool too_old_for_bf16(const Target& t) { return is_bf16(t) && arch_below(t, 80); }
@@ -66,12 +66,12 @@ bool group128_elsewhere(const Target& t) {
   return is_fp8_group128(t) && cuda_capability(t.arch).value_or(90) != 90;
 }
 bool group32_on_12(const Target& t) { return is_fp8_group32(t) && arch_12(t); }
-bool compiler_not_told(const Target& t) {
+bool compiler_not_known(const Target& t) {
   return is_none(t) && arch_from(t, 100) && !cuda_compiler(t);
 }
 
-constexpr std::string_view kNotTold =
-    "its bytes depend on the type of activations, which neither the input nor a flag tells: give "
+constexpr std::string_view kNotKnown =
+    "its bytes depend on the type of activations, which neither the input nor a flag says: give "
     "--knob humming_input_dtype=none where they stay in BF16";
 constexpr std::string_view kStatic =
     "Humming wants the static scale of such activations as a tensor, which this method's layers do "
@@ -110,7 +110,7 @@ constexpr std::string_view kGrouped =
     "this Humming has no FP8 activations with F32 scales by group for MXFP4 weights: loading stops "
     "with ValueError";
 constexpr std::string_view kGroup128 =
-    "Humming has FP8 activations in groups of 128 on capability 9.0 alone: loading stops with "
+    "Humming has FP8 activations in groups of 128 on capability 9.0 only: loading stops with "
     "ValueError";
 constexpr std::string_view kGroup32 =
     "Humming has no FP8 activations with F32 scales in groups of 32 on capability 12.x: loading "
@@ -173,7 +173,7 @@ void replace_rows(RuleSet& rules, std::vector<LayoutRow> rows) {
 // Humming's kernels before 0.1.16 refuse what its converter lets through.
 std::vector<LayoutRow> refused_by_kernels() {
   return {
-      asking({"humming_input_dtype not told", not_told}, kNotTold),
+      asking({"humming_input_dtype not known", dtype_not_known}, kNotKnown),
       refused({"other quantized activations", other_type}, kKernelOther, "AssertionError"),
       refused({"BF16 activations, CUDA capability below 8.0", too_old_for_bf16}, kKernelNoBf16,
               "AssertionError"),
@@ -186,9 +186,9 @@ std::vector<LayoutRow> refused_by_kernels() {
 // From 0.1.16 on the converter asks whether its kernels can run.
 std::vector<LayoutRow> refused_when_loading() {
   return {
-      asking({"humming_input_dtype not told", not_told}, kNotTold),
-      asking({"16-bit activations, CUDA capability 10.0 or above, cuda_compiler not told",
-              compiler_not_told},
+      asking({"humming_input_dtype not known", dtype_not_known}, kNotKnown),
+      asking({"16-bit activations, CUDA capability 10.0 or above, cuda_compiler not known",
+              compiler_not_known},
              kCompiler),
       refused({"other quantized activations", other_type}, kOther, "ValueError"),
       refused({"BF16 activations, CUDA capability below 8.0", too_old_for_bf16}, kNoBf16,

@@ -13,7 +13,7 @@ namespace mxfp4 {
 // same on all.
 [[nodiscard]] bool marlin_fp8_on_other_arch(const Target& target);
 [[nodiscard]] bool humming_8bit_activations(const Target& target);
-// Throws Error::usage when the arch is not that of a CUDA device: the layout depends on it.
+// Throws Error::usage when the arch is not a CUDA device's: the layout depends on it.
 [[nodiscard]] bool humming_wgmma(const Target& target);
 [[nodiscard]] bool capability_9_0(const Target& target);
 [[nodiscard]] bool capability_from_10(const Target& target);

@@ -70,7 +70,7 @@ void leave_situ_to_selector(RuleSet& rules) {
   edit::remove(rules.rounding, kUnroundedSitu);
 }
 
-// Its experts are those of DeepSeek-V4 under another model_type. Quark's exports of it are any Quark
+// It has DeepSeek-V4's experts under another model_type. Quark's exports of it are any Quark
 // model's.
 void serve_deepseek_v41(RuleSet& rules) {
   constexpr std::string_view kLike =

@@ -16,7 +16,7 @@ struct Layout;
 
 // All revisions of an engine, oldest first.
 [[nodiscard]] std::span<const Release* const> releases_of(Engine engine);
-// Those of every engine, one engine behind the other.
+// All revisions of every engine, one engine behind the other.
 [[nodiscard]] std::span<const Release* const> all_releases();
 // The one that a release or commit changes: the one before it in its engine's list. Null for the first.
 [[nodiscard]] const Release* release_before(const Release& release);
@@ -30,17 +30,18 @@ struct Layout;
 // Whether the name is the number of a release after the newest known one of its engine: "0.34.0",
 // "v0.33.1rc2", "sglang-0.6.0".
 [[nodiscard]] bool is_newer_release(std::string_view name);
-// The engine's release whose number is nearest to that of an unknown name, the newest if it has no
-// number.
+// The engine's release whose number is nearest to the number in an unknown name; the newest release
+// if the name has no number.
 [[nodiscard]] const Release& nearest_release(std::string_view name);
 
 // The rules of one revision. Built when first asked for; the reference stays valid.
 [[nodiscard]] const RuleSet& rules_of(const Release& release);
 [[nodiscard]] std::vector<const RuleSet*> revisions_of(Engine engine);
 [[nodiscard]] std::vector<const RuleSet*> all_revisions();
-// The rules for requests that do not say which release serves: those of newest_release().
+// The rules of newest_release(), for requests that do not say which release serves.
 [[nodiscard]] const RuleSet& default_revision(Engine engine = Engine::kVllm);
-// As find_release; throws Error::usage whose hint is the nearest one.
+// The rules of find_release(name). Throws Error::usage for an unknown name; the hint is the nearest
+// release.
 [[nodiscard]] const RuleSet& revision_by_name(std::string_view name);
 
 // Every layout that any revision's table names, each once, ordered by id; also those that only

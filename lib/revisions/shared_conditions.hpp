@@ -19,7 +19,7 @@ struct LoadFacts;  // of lib/oracle/serving_rows.hpp
 [[nodiscard]] Condition not_two_sided_nvlink();
 // Router and experts in one kernel: nothing may be exchanged in between.
 [[nodiscard]] Condition monolithic_parallel();
-// As above, and no expert parallelism at all.
+// monolithic_parallel() without expert parallelism.
 [[nodiscard]] Condition tensor_parallel_only();
 
 // The devices that AITER's Python helpers know: since 0.27.0 gfx1250, too.
@@ -34,7 +34,7 @@ inline constexpr std::array<std::string_view, 3> kAiterDevicesWithGfx1250 = {"gf
 [[nodiscard]] Condition aiter_moe_enabled(std::span<const std::string_view> devices);
 
 // What Triton's classes ask of the device since 2026-05-18: CUDA from capability 9.0 to below
-// `below_major`.0, or ROCm's devices, of gfx12 those of the condition.
+// `below_major`.0, or one of ROCm's devices. Devices of gfx12 must meet the condition.
 [[nodiscard]] Condition triton_device(int below_major, Condition gfx12);
 [[nodiscard]] Condition gfx12_but_gfx1250();
 

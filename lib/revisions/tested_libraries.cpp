@@ -109,14 +109,14 @@ std::optional<UntestedVersion> untested_version(const RuleSet& rules, const Layo
   std::vector<std::string_view> tested = versions_named(kernel_library_of(*layout), library);
   if (const TestedLibrary* row = find_row(layout, library)) tested = row->versions;
   if (tested.empty()) return std::nullopt;
-  const std::string_view told = plain_version(version);
-  if (holds(tested, told)) return std::nullopt;
+  const std::string_view given = plain_version(version);
+  if (holds(tested, given)) return std::nullopt;
   const LibraryPin* pin = pin_of(rules.pins, package);
   const bool counts =
       pin != nullptr && (!pin->platform || !platform || *pin->platform == *platform);
-  if (counts && told == plain_version(pin->version)) return std::nullopt;
+  if (counts && given == plain_version(pin->version)) return std::nullopt;
   return UntestedVersion{library, std::move(tested), counts ? pin->version : "",
-                         newest_with(rules.engine, package, told)};
+                         newest_with(rules.engine, package, given)};
 }
 
 }  // namespace mxfp4

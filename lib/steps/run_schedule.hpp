@@ -7,9 +7,9 @@
 
 namespace mxfp4 {
 
-// Called before bytes [begin, end) of the input are read, perhaps not for the first time. Returns where byte
-// `begin` lies with the others behind it, until the next call. So an input may be read from a file while a
-// schedule runs, and each byte is used while it is in the caches.
+// Called before bytes [begin, end) of the input are read, perhaps not for the first time. Returns a
+// pointer to bytes [begin, end), valid until the next call. So an input may be read from a file while
+// a schedule runs, and each byte is used while it is in the caches.
 using BringInput = std::function<const std::byte*(int64_t begin, int64_t end)>;
 
 // `in`, `out` and `scratch` have the schedule's in_bytes, out_bytes and at least scratch_bytes();

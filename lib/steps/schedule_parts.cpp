@@ -13,7 +13,7 @@
 namespace mxfp4 {
 namespace {
 
-// Of the columns of a part: the copy engine moves rows, and short ones slowly.
+// The least bytes of a part's columns: the copy engine moves rows, and short ones slowly.
 constexpr int64_t kLeastWidth = 512;
 
 // Consecutive bytes of the whole output.

@@ -3,7 +3,7 @@
 // and LDAP among them. Each function says that it failed.
 #include <cstddef>
 
-// The names are those of the libraries.
+// The libraries gave the names.
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 

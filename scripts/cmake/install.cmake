@@ -106,7 +106,7 @@ install(FILES scripts/cmake/lintian/python3-mxfp4-repack DESTINATION ${OVERRIDES
 # Debian packages. Bytes are the same for the same SOURCE_DATE_EPOCH and compiler.
 set(CPACK_GENERATOR DEB)
 if(CMAKE_CROSSCOMPILING)
-  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)  # else that of the building machine
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)  # else the building machine's own
 endif()
 set(CPACK_COMPONENTS_ALL program development python)
 set(CPACK_DEB_COMPONENT_INSTALL ON)

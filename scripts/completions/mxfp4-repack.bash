@@ -51,7 +51,7 @@ _mxfp4_repack_values() {
   esac
 }
 
-# Flags of a command; without one, those of the program.
+# A command's flags; without a command, the program's flags.
 _mxfp4_repack_flags() {
   local every='--help --json --progress --color -v --quiet'
   local machine='--arch --platform --target --moe-backend --moe-runner-backend --backend --family --selector

@@ -55,7 +55,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l moe-a2a-backend -x -a 'none deepep mooncake nixl mori flashinfer megamoe' -d "SGLang's all-to-all kernels"
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l enable-expert-parallel -d 'Split by experts'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l enable-eplb -d 'Expert load balancing'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l num-redundant-experts -x -d 'Experts beyond those of the model'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l num-redundant-experts -x -d 'Experts beyond the number in the model'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l sequence-parallel -d 'Sequence parallel MoE'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l enable-lora -d 'LoRA adapters'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l expert-placement -x -a 'linear round_robin' -d 'Which experts a rank holds'

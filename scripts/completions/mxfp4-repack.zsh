@@ -40,7 +40,7 @@ _mxfp4_repack() {
     '--all2all-backend=[all-to-all kernels]:backend:(allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided)'
     '--moe-a2a-backend=[the same, as SGLang calls it]:backend:(none deepep mooncake nixl mori flashinfer megamoe)'
     '--enable-eplb[expert load balancing]'
-    '--num-redundant-experts=[experts beyond those of the model]:number: '
+    '--num-redundant-experts=[experts beyond the number in the model]:number: '
     '--sequence-parallel[sequence parallel MoE]'
   )
   machine=(

@@ -96,7 +96,7 @@ def check_style(name, checkpoint):
                 continue
             shutil.rmtree("out", ignore_errors=True)
             done = run("convert", blob, "-o", "out", *flags)
-            lossy = done.returncode == 4 and "not all of its checkpoint" in done.stderr
+            lossy = done.returncode == 4 and "not have all of its checkpoint" in done.stderr
             if lossy:
                 break
             assert done.returncode == 0, (blob_flags, flags, done.stderr)

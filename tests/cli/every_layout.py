@@ -79,7 +79,7 @@ def convert_blob(flags, lost):
         shutil.rmtree(directory, ignore_errors=True)
     third = run("convert", "packed", "-o", "third", *flags)
     if lost:
-        assert third.returncode == 4 and "not all of its checkpoint" in third.stderr, third.stderr
+        assert third.returncode == 4 and "not have all of its checkpoint" in third.stderr, third.stderr
         return
     assert third.returncode == 0, third.stderr
     first, again = files_of("packed"), files_of("third")

@@ -117,7 +117,7 @@ expect_one_error 'line 1: nowhere'
 expect_exit 3 "$BIN" explain "$model" --fleet fleet.txt
 expect_one_error 'no deployment'
 expect_exit 2 "$BIN" explain "$model" --fleet fleet.txt --arch sm90
-expect_one_error '--arch: of no use with --fleet'
+expect_one_error '--arch: has no effect with --fleet'
 expect_exit 2 "$BIN" explain "$model" --html page.html
-expect_one_error '--html: of no use without --fleet'
+expect_one_error '--html: has no effect without --fleet'
 [ ! -e page.html ] || fail 'a page was written'

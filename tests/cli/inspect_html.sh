@@ -58,7 +58,7 @@ expect_exit 5 "$BIN" inspect out --html notes
 expect_one_error 'notes: exists, and is not a page of this program'
 [ "$(cat notes)" = precious ] || fail 'notes are gone'
 expect_exit 2 "$BIN" inspect "$model" --html page.html
-expect_one_error '--html: of no use with a checkpoint'
+expect_one_error '--html: has no effect with a checkpoint'
 expect_exit 5 "$BIN" inspect out --html nowhere/page.html
 
 # Names from a blob are text on the page, never markup.

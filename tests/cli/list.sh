@@ -54,7 +54,7 @@ expect_exit 0 "$BIN" list layouts triton --json
 expect_exit 2 "$BIN" list layouts triton/hoper-s4
 grep -q '^hint: the nearest names: triton/hopper-s4' stderr || { cat stderr >&2; fail 'no near name'; }
 expect_exit 2 "$BIN" list styles triton
-expect_one_error "'triton': of no use with list styles$"
+expect_one_error "'triton': has no effect with list styles$"
 
 # What a bug report needs.
 for words in '--version -v' '-V -v' '-v --version' '-vV'; do

@@ -28,7 +28,7 @@ grep -q 'My notes' out/README.md || fail 'notes are gone'
 expect_exit 0 "$BIN" convert "$model" -o ranks --arch sm90 --tp-size 2 --model-card
 [ -s ranks/README.md ] && [ ! -e ranks/rank-00-of-02/README.md ] || fail 'the card of ranks'
 expect_exit 2 "$BIN" convert "$model" -o parts --arch sm90 --shard 0/1 --model-card
-expect_one_error '--model-card: of no use with --shard'
+expect_one_error '--model-card: has no effect with --shard'
 expect_exit 0 "$BIN" convert "$model" -o parts --arch sm90 --shard 0/1
 expect_exit 0 "$BIN" finalize parts --model-card
 cmp first.md parts/README.md || fail 'finalize writes another card'

@@ -156,19 +156,19 @@ expect_exit 0 "$BIN" inspect mixed/rank-01-of-02 --json
 "$python" - <<'PY'
 import json
 warnings = json.load(open("stdout"))["warnings"]
-assert warnings == ["mixed/rank-01-of-02: the manifest is that of rank 0 of 2"], warnings
+assert warnings == ["mixed/rank-01-of-02: the manifest is of rank 0 of 2"], warnings
 PY
-mixed 'rank-00-of-02: the manifest is that of rank 1 of 2'
+mixed 'rank-00-of-02: the manifest is of rank 1 of 2'
 cp -r two mixed
 rm -r mixed/rank-01-of-02
 cp -r mixed/rank-00-of-02 mixed/rank-01-of-02
-mixed 'rank-01-of-02: the manifest is that of rank 0 of 2'
+mixed 'rank-01-of-02: the manifest is of rank 0 of 2'
 cp -r two mixed
 rm -r mixed/rank-01-of-02
 convert_quietly "$model" -o again --backend TRITON --arch sm90 --tp-size 2 --revision vllm-2026-05-18
 mv again/rank-01-of-02 mixed
 rm -r again
-mixed 'rank-01-of-02: layout: not that of '
+mixed 'rank-01-of-02: layout: not as in '
 expect_exit 0 "$BIN" inspect two
 [ ! -s stderr ] || fail 'inspect warns of ranks that belong together'
 rm -r two/rank-01-of-02

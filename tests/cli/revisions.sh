@@ -51,7 +51,7 @@ expect_exit 0 "$BIN" explain "$model" --target target.json --revision $old --jso
 grep -q $old stdout || fail '--revision does not win over --target'
 printf '{"vllm": "0.31.9", "arch": "sm90"}\n' >target.json
 expect_exit 2 "$BIN" explain "$model" --target target.json
-expect_one_error 'the rules of vLLM 0.31.9 are not known'
+expect_one_error '--target: no rules for vLLM 0.31.9'
 grep -q -- '--revision vllm-0.31.0' stderr || fail 'the nearest release is not named'
 # A build of a release has its rules; what came out later has none here.
 for build in 0.33.0+cu129 0.33.0+rocm711; do
@@ -107,7 +107,7 @@ humming="convert $TESTDATA/ingest/gptoss_hf -o no --dry-run --revision 0.33.0 --
   expect_exit 0 "$BIN" $humming sm103 --quantization-config '{"moe": {"activation": "mxfp8"}}'
   grep -q 'humming/umma' stdout || fail 'MXFP8 has another layout'
   expect_exit 4 "$BIN" $humming sm89 --quantization-config '{"moe": {"activation": "fp8_per_block_dynamic"}}'
-  expect_one_error 'HUMMING on sm89 .* groups of 128 on capability 9.0 alone'
+  expect_one_error 'HUMMING on sm89 .* groups of 128 on capability 9.0 only'
   expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "nvfp4_per_token"}}'
   expect_one_error 'HUMMING on sm90 .* has no such activations .* ValueError'
   expect_exit 4 "$BIN" $humming sm90 --quantization-config '{"moe": {"activation": "fp8_per_tensor_static"}}'
@@ -141,7 +141,7 @@ humming="convert $TESTDATA/ingest/gptoss_hf -o no --dry-run --revision 0.33.0 --
   expect_exit 4 "$BIN" $older sm90 --revision 0.27.0 --knob humming_input_dtype=int8
   expect_one_error 'HUMMING on sm90 .* no INT8 activations .* NotImplementedError'
   expect_exit 4 "$BIN" $older sm90 --revision 0.30.0 --env VLLM_HUMMING_INPUT_QUANT_CONFIG='{"dtype": "int8"}'
-  expect_one_error 'neither the input nor a flag tells'
+  expect_one_error 'neither the input nor a flag says'
   expect_exit 4 "$BIN" $older sm90 --revision 0.22.1
   expect_one_error 'HUMMING on sm90 .* ModuleNotFoundError'
   expect_exit 0 "$BIN" convert "$model" -o no --dry-run --revision 0.32.0 --backend HUMMING \
@@ -199,7 +199,7 @@ expect_exit 0 "$BIN" explain "$model" --arch sm100 --tp-size 2 --history
 [ "$(awk '{ if (length > 80) n++ } END { print n + 0 }' stdout)" = 0 ] || fail 'the history is wider than 80 columns'
 grep -q '^vllm-2026-05-18  *TRITON_UNFUSED\|^vllm-2026-05-18  *FLASHINFER_TRTLLM' stdout || fail 'no backend in the history'
 expect_exit 2 "$BIN" explain "$model" --arch sm100 --history --revision $old
-expect_one_error '--revision: of no use with --history'
+expect_one_error '--revision: has no effect with --history'
 expect_exit 2 "$BIN" explain --arch sm9 --history
 expect_one_error "unknown machine 'sm9'"
 

@@ -209,7 +209,7 @@ done
 mv whole/mxfp4_repack/rank-00-of-02 saved
 mv whole/$blob whole/mxfp4_repack/rank-00-of-02
 mv saved whole/$blob
-finds whole 'rank-00-of-02: the manifest is that of rank 1 of 2$'
+finds whole 'rank-00-of-02: the manifest is of rank 1 of 2$'
 expect_exit 1 "$BIN" finalize whole --json
 "$python" -c 'import json; d = json.load(open("stdout")); assert not d["complete"] and d["findings"], d'
 # The same after a kill between the manifests and the removal of what they replace.

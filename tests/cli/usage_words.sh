@@ -33,7 +33,7 @@ unknown flag '-json'|did you mean --json\?|verify out -json
 -v and --quiet contradict each other: give one of them|.|verify out -vq
 unknown flag '-v'|flags follow the command|-v verify out
 unknown flag '--version'|--version takes no command|verify --version
---json: 'maybe' is neither true nor false; the flag alone means true|.|verify out --json=maybe
+--json: 'maybe' is neither true nor false; the flag without a value means true|.|verify out --json=maybe
 unknown command 'convrt'|did you mean convert\?|convrt
 unknown command 'frobnicate'|one of convert, inspect|frobnicate
 unknown command 'convrt'|did you mean convert\?|help convrt
@@ -42,7 +42,7 @@ unknown command 'version'|did you mean --version\?|version
 --arch: its value is missing|mxfp4-repack explain --help|explain --arch sm90 --arch
 --threads: its value is missing|mxfp4-repack convert --help|convert $model -o out -nj
 --arch: given more than once|mxfp4-repack explain --help|explain --arch sm90 --arch sm90
---enable-lora: 'maybe' is neither true nor false; the flag alone means true|.|explain --enable-lora --enable-lora=maybe
+--enable-lora: 'maybe' is neither true nor false; the flag without a value means true|.|explain --enable-lora --enable-lora=maybe
 --against and --all contradict each other: give one of them|.|explain --all --against 0.28.0
 --output is missing: directory to write|mxfp4-repack convert --help|convert $model
 --output is missing: directory to write|did you mean -o packed\?$|convert $model packed
@@ -59,7 +59,7 @@ INPUT is missing: checkpoint: directory, file or manifest|mxfp4-repack convert -
 2 arguments too many: 'b' 'c'|mxfp4-repack verify --help|verify a b c
 'c' is one argument too many|mxfp4-repack finalize --help|finalize a -- c
 2 arguments too many: 'b' 'c'|a checkpoint of several files is given by its directory|convert a b c -o out
---style: of no use without --against|mxfp4-repack verify --help|verify out --style quark
+--style: has no effect without --against|mxfp4-repack verify --help|verify out --style quark
 END
 expect_exit 3 "$BIN" explain H100
 expect_one_error 'H100: a machine, not a checkpoint$'

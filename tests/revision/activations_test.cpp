@@ -107,17 +107,17 @@ void expect_input(const RuleSet& rules, const Json& row, const CallerRow& caller
   target.backend = Backend::HUMMING;
   target.family = caller.family;
   target.arch = deployment.arch;
-  const std::optional<InputDtype> told = input_dtype(rules, deployment, &caller, target);
-  if (!told) {
+  const std::optional<InputDtype> given = input_dtype(rules, deployment, &caller, target);
+  if (!given) {
     EXPECT_TRUE(row.contains("input") && row["input"].is_null());
     EXPECT_TRUE(rules.input_dtypes.empty());
   } else if (!deployment.env.empty()) {
-    EXPECT_FALSE(told->value) << "the variable decides";
+    EXPECT_FALSE(given->value) << "the variable decides";
   } else if (row.contains("error")) {
-    EXPECT_NE(told->value, "none");  // loading stops: there are no bytes
+    EXPECT_NE(given->value, "none");  // loading stops: there are no bytes
   } else {
-    ASSERT_TRUE(told->value);
-    EXPECT_EQ(*told->value == "none", row["input"].is_null());
+    ASSERT_TRUE(given->value);
+    EXPECT_EQ(*given->value == "none", row["input"].is_null());
     if (row["input"].is_null()) return;
     // What Humming makes of a key: the variants by key in testdata/engines/layouts.json.
     static const std::map<std::string, std::string> kTypes = {
@@ -127,7 +127,7 @@ void expect_input(const RuleSet& rules, const Json& row, const CallerRow& caller
         {"mxfp4", "float4e2m1"},
         {"int8_per_group_32", "int8"}};
     const std::string key = row["input"];
-    EXPECT_EQ(*told->value, kTypes.contains(key) ? kTypes.at(key) : key);
+    EXPECT_EQ(*given->value, kTypes.contains(key) ? kTypes.at(key) : key);
   }
 }
 
@@ -151,9 +151,9 @@ TEST(Activations, WhatALoadedInputDoesNotSayIsNotKnown) {
   target.backend = Backend::HUMMING;
   target.family = Family::kGeneric;
   for (const char* release : {"0.32.0", "0.33.0"}) {
-    const auto told = input_dtype(revision_by_name(release), {}, nullptr, target);
-    ASSERT_TRUE(told);
-    EXPECT_FALSE(told->value);
+    const auto given = input_dtype(revision_by_name(release), {}, nullptr, target);
+    ASSERT_TRUE(given);
+    EXPECT_FALSE(given->value);
   }
   target.family = Family::kGptOss;
   EXPECT_EQ(input_dtype(revision_by_name("0.33.0"), {}, nullptr, target)->value, "none");

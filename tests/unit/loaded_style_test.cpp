@@ -101,7 +101,7 @@ TEST(LoadedStyle, Faults) {
   tensors = loaded("a.0");
   for (auto& t : loaded("b.0")) tensors.push_back(t);
   expect_has(refusal_of_layers(tensors, nullptr, options),
-             "layer 0 is also that of another prefix");
+             "layer 0 is there with another prefix, too");
   tensors = loaded("a.0");
   tensors.push_back(tensors[0]);
   expect_has(refusal_of_layers(tensors, nullptr, options), "given twice");

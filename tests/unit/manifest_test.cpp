@@ -110,9 +110,9 @@ TEST(Manifest, HoldsASliceOfItsLayers) {
   EXPECT_EQ(rank("experts", Json::array({1, 1})), "rank: experts: not in ascending order");
   EXPECT_EQ(rank("experts", Json::array({0, 7})), "no error");
   EXPECT_EQ(rank("experts", Json::array({0})),
-            "layers: layer 0: 1 experts, H 64, I 64 of the rank do not fit into 2, 64, 64");
+            "layers: layer 0: E 1, H 64, I 64; the padded sizes are E 2, H 64, I 64");
   EXPECT_EQ(rank("intermediate_range", Json::array({0, 96})),
-            "layers: layer 0: 2 experts, H 64, I 96 of the rank do not fit into 2, 64, 64");
+            "layers: layer 0: E 2, H 64, I 96; the padded sizes are E 2, H 64, I 64");
   EXPECT_EQ(rank("intermediate_range", Json::array({64, 128})), "no error");
   EXPECT_EQ(rank("intermediate_range", Json::array({64, 96})),
             "line 80: \"        \"intermediate_size\": 64,\", this program would write "
@@ -120,7 +120,7 @@ TEST(Manifest, HoldsASliceOfItsLayers) {
   EXPECT_NE(rank("intermediate_range", Json::array({0, 33})), "no error");
   EXPECT_EQ(
       manifest_refusal([](Json& changed) { changed["layers"][1]["sizes"]["hidden_size"] = 96; }),
-      "layers: layer 1: 2 experts, H 96, I 64 of the rank do not fit into 2, 64, 64");
+      "layers: layer 1: E 2, H 96, I 64; the padded sizes are E 2, H 64, I 64");
   EXPECT_NE(
       manifest_refusal([](Json& changed) { changed["layers"][1]["sizes"]["hidden_size"] = 33; }),
       "no error");
@@ -183,7 +183,7 @@ TEST(Manifest, HoldsTheLayoutOfItsRevision) {
   EXPECT_EQ(refused(), "layout: \"identity\", expected \"marlin/w4a16\" by vllm-2026-05-18");
   manifest.target.backend = Backend::CPU;
   manifest.target.family = Family::kGeneric;
-  EXPECT_EQ(refused(), "layout: \"identity\", but vllm-2026-05-18 has none for CPU");
+  EXPECT_EQ(refused(), "layout: \"identity\", but vllm-2026-05-18 defines no layout for CPU");
 }
 
 TEST(MergeShards, IsWhatOneProcessWrites) {

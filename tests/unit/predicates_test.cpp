@@ -149,7 +149,7 @@ TEST(Predicates, ActivationAliasesAndGate) {
   EXPECT_TRUE(ask(gated_by_name(), d));
   d.activation = "relu2_no_mul";
   EXPECT_FALSE(ask(gated_by_name(), d));
-  EXPECT_TRUE(ask(told_gated(), d));
+  EXPECT_TRUE(ask(known_gated(), d));
 }
 
 TEST(Predicates, UnknownNamesAreInputErrors) {

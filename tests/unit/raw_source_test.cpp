@@ -117,7 +117,7 @@ TEST(RawManifest, RefusesWrongTensors) {
   EXPECT_EQ(after([](json& m) { tensor(m, 0)["sha256"] = "00"; }),
             "tensors: a: sha256: not 64 hexadecimal digits");
   EXPECT_EQ(after([](json& m) { tensor(m, 1)["offset"] = 5; }),
-            "tensors: b: its bytes overlap those of \"a\" in \"x.bin\"");
+            "tensors: b: its bytes overlap the bytes of \"a\" in \"x.bin\"");
   EXPECT_EQ(after([](json& m) { tensor(m, 1)["offset"] = 6; }), "accepted");
 }
 

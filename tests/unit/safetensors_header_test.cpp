@@ -69,9 +69,9 @@ TEST(SafetensorsHeader, CountsElementsOfF4) {
 
 TEST(SafetensorsHeader, RefusesBadLengths) {
   EXPECT_EQ(refusal_of_file(""),
-            "not a safetensors file: 0 bytes, the header's length alone takes 8");
+            "not a safetensors file: 0 bytes, the header's length takes 8");
   EXPECT_EQ(refusal_of_file("1234567"),
-            "not a safetensors file: 7 bytes, the header's length alone takes 8");
+            "not a safetensors file: 7 bytes, the header's length takes 8");
   EXPECT_EQ(refusal_of_file(std::string("\xFF\0\0\0\0\0\0\0{}", 10)),
             "header length 255 runs past the end of the file of 10 bytes");
   EXPECT_EQ(refusal_of_file(std::string("\0\0\0\0\0\0\0\x80{}", 10)),
@@ -178,8 +178,8 @@ TEST(SafetensorsHeader, RefusesWrongOffsets) {
   EXPECT_EQ(offsets("[-2,0]", "[2,4]"),
             "a: data_offsets: expected non-negative integers, found -2");
   EXPECT_EQ(offsets("[2,0]", "[2,4]"), "a: data_offsets: end 0 lies before begin 2");
-  EXPECT_EQ(offsets("[0,2]", "[1,3]"), "b: its data overlaps that of \"a\" by 1 bytes");
-  EXPECT_EQ(offsets("[0,2]", "[0,2]"), "b: its data overlaps that of \"a\" by 2 bytes");
+  EXPECT_EQ(offsets("[0,2]", "[1,3]"), "b: its data overlaps the data of \"a\" by 1 bytes");
+  EXPECT_EQ(offsets("[0,2]", "[0,2]"), "b: its data overlaps the data of \"a\" by 2 bytes");
   EXPECT_EQ(offsets("[0,2]", "[3,5]"), "b: a gap of 1 bytes lies before its data");
   EXPECT_EQ(offsets("[1,3]", "[3,5]"), "a: a gap of 1 bytes lies before its data");
   const std::string two = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";

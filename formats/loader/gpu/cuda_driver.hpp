@@ -1,5 +1,5 @@
 // The functions of NVIDIA's driver that the loader calls, found when the program runs: building needs
-// no CUDA, and a machine without it runs everything else. Names, types and meanings are those of the
+// no CUDA, and a machine without it runs everything else. Names, types and meanings are as in the
 // CUDA driver API's manual.
 #pragma once
 

@@ -63,7 +63,7 @@ class PinnedMemory {
   ~PinnedMemory();
 
   [[nodiscard]] std::byte* data() const { return data_; }
-  // Of data(), for the GPU.
+  // The GPU's address of data().
   [[nodiscard]] CudaDriver::Address address() const { return address_; }
 
  private:

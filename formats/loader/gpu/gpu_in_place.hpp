@@ -1,6 +1,7 @@
 // Reads tensors to memory that CPUs and a GPU share, where they are to lie: mxfp4_repack_gpu_read with
 // in_place. Threads read, or make, each piece at its place, so there is neither a ring nor a copy. What the
-// CPUs wrote is there for all work that is given to the GPU afterwards. scripts/python/README.md weighs both ways.
+// CPUs wrote is there for all work that is given to the GPU afterwards. scripts/python/README.md weighs
+// both ways.
 #pragma once
 
 #include <span>
@@ -12,11 +13,11 @@ namespace mxfp4 {
 
 class GpuInPlace {
  public:
-  // As GpuLoader's. Throws GpuError.
+  // `device` and `threads` mean what they mean to a GpuLoader. Throws GpuError.
   GpuInPlace(int device, int threads) : gpu_(device), threads_(threads) {}
 
-  // As GpuLoader::read(), at any address; the CPUs sum what is verified. Throws Error::usage for memory
-  // that is not shared.
+  // The same as GpuLoader::read(), at any address; the CPUs sum what is verified. Throws
+  // Error::usage for memory that is not shared.
   void read(const LoadSource& source, std::span<const LoadRequest> requests,
             const LoadOptions& options) const;
 

@@ -49,7 +49,7 @@ class GpuLoader {
   GpuLoader& operator=(const GpuLoader&) = delete;
   ~GpuLoader();
 
-  // As LoadSource::read, but `out` of a request is memory of the GPU, which no work of the GPU uses
+  // The same as LoadSource::read, but `out` of a request is memory of the GPU, which no work of the GPU uses
   // meanwhile. All bytes have arrived when it returns; when it throws, nothing is written any more.
   // With options.verify whole tensors lie at multiples of 8. options.threads is not heeded. One call
   // runs at a time, others wait. Throws what LoadSource::read throws, and GpuError.
@@ -69,7 +69,7 @@ class GpuLoader {
   static constexpr int64_t kMostRing = int64_t{256} << 20;
   // A larger piece is cut, though its parts then cost more to make.
   static constexpr int64_t kMostSlot = int64_t{64} << 20;
-  // Of the ring, for one thread. More was slower: it fits less well into the caches.
+  // One thread's part of the ring. More was slower: it fits less well into the caches.
   static constexpr int64_t kThreadBytes = kLeastRing;
   static constexpr int kFewRanks = 2;
   static constexpr size_t kLeastSlots = 2;  // of a thread: one is filled while the other is copied

@@ -30,11 +30,11 @@ class GpuPlan {
                            bool verify) const;
 
   [[nodiscard]] const LoadSource& source() const { return source_; }
-  // Bytes of the requests' best pieces, of the largest one: those of a slot.
+  // Bytes of a slot: the largest of the requests' best pieces.
   [[nodiscard]] int64_t slot_bytes() const { return slot_bytes_; }
   // Whether any request is summed.
   [[nodiscard]] bool sums_any() const;
-  // Of `out` only the size counts.
+  // Only the size of a request's `out` counts.
   [[nodiscard]] const std::vector<LoadRequest>& requests() const { return requests_; }
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
   // A request's file and tensor.

@@ -30,8 +30,8 @@ std::vector<All2AllHiddenRow> all2all_hidden() {
 std::vector<RoundingRow> rounding() {
   return {
       {{"DEEPGEMM_MXFP4", is_one_of<DEEPGEMM_MXFP4>}, 128, 128},
-      // Of 0.32.0's oracle. Before, it counts for a forced backend: the methods that take these kernels
-      // round nothing.
+      // The row of 0.32.0's oracle. Before, it counts for a forced backend: the methods that take these
+      // kernels round nothing.
       {{"CUTLASS_MXFP4_MXFP4", [](const Target& t) { return t.backend == CUTLASS_MXFP4_MXFP4; }},
        128,
        128},

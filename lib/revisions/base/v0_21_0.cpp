@@ -21,7 +21,7 @@ RuleSet rules_of_0_21_0() {
       .all2all_aliases = base::all2all_aliases(),
       .packages = base::packages(),
       .stock_packages = base::stock_packages(),
-      .gated = told_gated(),
+      .gated = known_gated(),
       .uses_all2all = base::uses_all2all(),
       .batched = base::batched(),
       .requirements = {},

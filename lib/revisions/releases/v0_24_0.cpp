@@ -175,8 +175,7 @@ void change_defects(RuleSet& rules) {
                    ""});
   edit::row(rules.defects, "sm90 w13").text =
       "the sm90 kernel of triton_kernels (measured with 3.6.0) misreads w13 when the hidden size "
-      "is "
-      "not a multiple of 64";
+      "is not a multiple of 64";
   edit::row(rules.defects, "sm90 w2").text =
       "the sm90 kernel of triton_kernels (measured with 3.6.0) misreads w2 when the intermediate "
       "size is not a multiple of 64";

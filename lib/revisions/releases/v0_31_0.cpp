@@ -50,7 +50,7 @@ constexpr TargetCondition kPlainScales{"other ROCm, gfx950 with a larger world",
 
 // cmake/external_projects/triton_kernels.cmake of the source package takes triton_kernels for ROCm
 // from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6 branch.
-// With 3.8 _swizzle_mxfp4 asks for other layouts: plain scales are transposed, those of gfx950 are
+// With 3.8 _swizzle_mxfp4 asks for other layouts: plain scales are transposed, gfx950's are
 // padded. CUDA builds keep 3.5.1. On gfx1250 the generic converter gives AITER_MXFP4_BF16 these too.
 void take_triton_kernels_3_8(RuleSet& rules) {
   constexpr Family kGptOss = Family::kGptOss;

@@ -114,8 +114,8 @@ void change_layouts_0_32(RuleSet& rules) {
                       &kAiterInt4Layout}});
 }
 
-// oracle/mxfp4.py: the generic converter passes on what the checkpoint said; that of gpt-oss passes
-// on nothing.
+// oracle/mxfp4.py: the generic converter passes on what the checkpoint said; gpt-oss's passes on
+// nothing.
 void tell_humming_0_32(RuleSet& rules) {
   for (InputDtypeRow& row : rules.input_dtypes) row.checkpoint = row.family == Family::kGeneric;
 }

@@ -44,7 +44,7 @@ ExpertClass trtllm_lora() {
 // The kernel's epilogue for these activations wants gate and up rows in turns.
 bool swigluoai(const Target& t) { return t.activation.starts_with("swigluoai"); }
 
-bool activation_not_told(const Target& t) { return t.activation.empty(); }
+bool activation_not_known(const Target& t) { return t.activation.empty(); }
 
 void change_aiter(RuleSet& rules) {
   edit::rename_class(rules, "AiterExperts", "AiterMxfp4Experts");
@@ -60,12 +60,11 @@ void change_aiter(RuleSet& rules) {
   edit::add_after(rules.option_names, "aiter_triton_mxfp4_bf16", "aiter_triton_mxfp4_mxfp4");
   edit::copy_kernel_settings(rules, AITER_MXFP4_MXFP4, AITER_TRITON_MXFP4_MXFP4);
   constexpr std::string_view kAsks =
-      "the order of w13's rows depends on the activation, which neither the input nor a flag "
-      "tells: "
+      "the order of w13's rows depends on the activation, which neither the input nor a flag says: "
       "give --activation NAME";
   edit::add_layouts(rules, {{AITER_TRITON_MXFP4_MXFP4,
                              Family::kGeneric,
-                             {"activation not told", activation_not_told},
+                             {"activation not known", activation_not_known},
                              nullptr,
                              kAsks,
                              {},
@@ -121,8 +120,8 @@ void tell_humming_0_33(RuleSet& rules) {
                                         d.activation_override != d.model_activation;
                                },
                                "Humming's converter finds the checkpoint's activations and "
-                               "quantization_config.moe.activation "
-                               "at odds: loading stops with ValueError",
+                               "quantization_config.moe.activation at odds: loading stops with "
+                               "ValueError",
                                "", /*stops=*/true});
 }
 

@@ -112,13 +112,12 @@ std::vector<LoadNoteRow> load_notes() {
        },
        "SGLang stops with RuntimeError while it loads: over {tp_size} tensor parallel ranks its "
        "loader cuts more rows for a rank than the buffers of this path hold (models/gpt_oss.py "
-       "cuts whole "
-       "blocks of 32, and this path pads no buffer before it loads)",
+       "cuts whole blocks of 32, and this path pads no buffer before it loads)",
        "", /*stops=*/true},
       {"Marlin", marlin_refuses,
        "SGLang stops with RuntimeError: Current MXFP4 MoE layer is not supported by Marlin. Over "
-       "{tp_size} tensor parallel ranks the hidden size is no multiple of 64, or a rank's "
-       "intermediate size none of 32",
+       "{tp_size} tensor parallel ranks the hidden size is not a multiple of 64, or a "
+       "rank's intermediate size not a multiple of 32",
        "", /*stops=*/true},
       {"CUTLASS sizes",
        [](const Facts& f) {

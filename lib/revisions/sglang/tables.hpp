@@ -51,12 +51,12 @@ struct GptOssRows {
 // The loader stops: without triton_kernels nothing pads the buffers of the paths behind this row.
 [[nodiscard]] DirectRow slices_overflow();
 
-// gpt-oss's override gives triton_kernel, or the user does.
+// The user names triton_kernel, or SGLang sets it for gpt-oss.
 [[nodiscard]] Condition asks_triton();
 // Mxfp4MoEMethod of gpt-oss, of 0.5.16.
 [[nodiscard]] std::vector<DirectRow> gpt_oss_paths();
 // Fp8Config with FP4 experts: the classes that it takes, where the model's override gives
-// flashinfer_mxfp4 under this condition; and those of 0.5.16.
+// flashinfer_mxfp4 under this condition; fp4_experts_paths() are the paths of 0.5.16.
 [[nodiscard]] std::vector<DirectRow> fp4_experts_classes(Condition by_default);
 [[nodiscard]] std::vector<DirectRow> fp4_experts_paths();
 // Mxfp4MoEMethod of compressed-tensors, from 0.5.20 on. Only Kimi-K3's class says that w13 is stored in

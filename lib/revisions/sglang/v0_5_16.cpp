@@ -8,7 +8,7 @@
 namespace mxfp4 {
 namespace {
 
-// The names that tell a deployment are those of vLLM's newest base, except where SGLang has its own.
+// A deployment's facts have the names of vLLM's newest base, except where SGLang has names of its own.
 RuleSet rules_of_sglang_0_5_16() {
   RuleSet rules;
   rules.engine = Engine::kSglang;
@@ -24,7 +24,7 @@ RuleSet rules_of_sglang_0_5_16() {
   rules.stock_packages = {
       {Platform::kCuda, {"flashinfer", "triton_kernels", "deep_gemm", "humming"}},
       {Platform::kRocm, {"aiter", "triton_kernels"}}};
-  rules.gated = told_gated();
+  rules.gated = known_gated();
   rules.uses_all2all = none_of({all2all_backend_in({"none"})});
   rules.batched = never();
   rules.aliases = {{"triton_kernel", {Backend::TRITON}},

@@ -211,7 +211,7 @@ def open_blob(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
     name = re.fullmatch(r"rank-(\d+)-of-(\d+)", os.path.basename(os.path.abspath(directory)))
     if name and (int(name[1]), int(name[2])) != (blob.rank, blob.ranks):
         raise MismatchError(directory, "rank",
-                            f"the manifest is that of rank {blob.rank} of {blob.ranks}")
+                            f"the manifest is of rank {blob.rank} of {blob.ranks}")
     if check != "none":
         for prefix in blob.layers:
             blob.check_size(prefix)

@@ -23,7 +23,7 @@ with open(os.path.join(os.path.dirname(__file__), "revisions.json"), encoding="u
     REVISIONS: Dict[str, Dict[str, Any]] = json.load(_file)
 FINGERPRINTS = {revision["converters"]: name for name, revision in REVISIONS.items()
                 if "converters" in revision}
-# The converters' fingerprint in every release, and those of the branches that run for one backend:
+# The converters' fingerprint in every release, and the fingerprints of the branches that run for one backend:
 #   converters {fingerprint: [release]}, gpt_oss and generic {backend: {fingerprint: [release]}}
 with open(os.path.join(os.path.dirname(__file__), "fingerprints.json"), encoding="utf-8") as _file:
     RELEASES: Dict[str, Any] = json.load(_file)

@@ -1,4 +1,4 @@
-#include "apps/told_facts.hpp"
+#include "apps/given_facts.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -146,8 +146,8 @@ std::string name_with_number(const std::string& number) {
 
 // The hint for an unknown machine: what to type for a name that means several, or the nearest
 // names.
-std::string machine_hint(const std::string& told) {
-  std::string lower = told;
+std::string machine_hint(const std::string& given) {
+  std::string lower = given;
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (lower == "cpu") return "--arch x86_64 or --arch aarch64 is a CPU";
@@ -155,15 +155,15 @@ std::string machine_hint(const std::string& told) {
     return "Intel's GPUs are all one to the rules: --platform xpu, without --arch";
   }
   for (const std::string_view between : {",", "/", ";", " or ", " and "}) {
-    const std::string first = told.substr(0, told.find(between));
-    if (first != told && find_machine(first) != nullptr) {
+    const std::string first = given.substr(0, given.find(between));
+    if (first != given && find_machine(first) != nullptr) {
       return fmt::format("one machine at a time: --arch {}", first);
     }
   }
   if (const std::string whole = name_with_number(lower); !whole.empty()) {
     return fmt::format("did you mean --arch {}?", shell_word(whole));
   }
-  return nearest_names_hint(told, machine_words(), "machines");
+  return nearest_names_hint(given, machine_words(), "machines");
 }
 
 }  // namespace
@@ -233,11 +233,11 @@ Error platform_fault(const RequestFlags& options, const Error& fault) {
       .hint("correct the file, or give --arch, which wins over it");
 }
 
-std::string machine_as_told(const RequestFlags& options) {
-  const std::string told =
+std::string machine_as_given(const RequestFlags& options) {
+  const std::string given =
       !options.arch.empty() ? options.arch : options.target_file.facts().arch.value_or("");
-  const Machine* machine = find_machine(told);
-  return machine == nullptr || taken_arch(options, *machine) == told ? "" : told;
+  const Machine* machine = find_machine(given);
+  return machine == nullptr || taken_arch(options, *machine) == given ? "" : given;
 }
 
 bool rules_assumed(const RequestFlags& options) {
@@ -253,15 +253,15 @@ void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                    : fmt::format("no --revision: taking {}, by {}", rules.name, from));
 }
 
-void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {
+void report_given_facts(const RequestFlags& options, const RuleSet& rules, const Console& console) {
   const DeploymentFacts& target = options.target_file.facts();
-  const std::string told = machine_as_told(options);
-  if (!told.empty()) {
-    const Machine& machine = *find_machine(told);
-    const std::string_view count = machine_count(told);
+  const std::string given = machine_as_given(options);
+  if (!given.empty()) {
+    const Machine& machine = *find_machine(given);
+    const std::string_view count = machine_count(given);
     const std::string_view taken = taken_arch(options, machine);
     std::string note =
-        fmt::format("{} {}: taken as {}", options.arch.empty() ? "arch" : "--arch", told, taken);
+        fmt::format("{} {}: taken as {}", options.arch.empty() ? "arch" : "--arch", given, taken);
     if (taken != machine.arch) note += fmt::format("; {}", machine.more);
     if (!count.empty() && count != "1") note += "; --tp-size says how many of them serve";
     console.note(note);
@@ -299,8 +299,8 @@ void require_tested_versions(const RequestFlags& options, const Conversion& conv
   }
 }
 
-void report_told_versions(const RequestFlags& options, const Conversion& conversion,
-                          const Console& console) {
+void report_given_versions(const RequestFlags& options, const Conversion& conversion,
+                           const Console& console) {
   if (!options.libs.empty()) return;  // the flag replaces the file's list
   for (const auto& [name, version] : options.target_file.facts().lib_versions) {
     const auto fault = version_fault(conversion, name, version);

@@ -26,12 +26,12 @@ void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFact
 // Error::usage, or Error::input naming the --target file, with the nearest names.
 void take_machine(const RequestFlags& options, DeploymentFacts& request);
 
-// `fault` is that of a platform with which the arch does not fit, or that lacks one. The result names
-// the flags, or the --target file and its members: a machine never comes from both.
+// `fault`: the arch is of another platform, or is missing. The result names the flags, or the --target
+// file and its members: a machine never comes from both.
 [[nodiscard]] Error platform_fault(const RequestFlags& options, const Error& fault);
 
 // The machine's name, "H100", if --arch or the file gave it instead of an architecture; else empty.
-[[nodiscard]] std::string machine_as_told(const RequestFlags& options);
+[[nodiscard]] std::string machine_as_given(const RequestFlags& options);
 
 // Whether neither --revision nor the --target file says which vLLM serves.
 [[nodiscard]] bool rules_assumed(const RequestFlags& options);
@@ -41,12 +41,12 @@ void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
 
 // Says on stderr which architecture a machine's name was taken for, and warns of facts in flags and in
 // the --target file that have no effect.
-void report_told_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);
+void report_given_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);
 
 // Versions of kernel libraries with which the conversion's layout was not tested: Error::usage if
 // they come from --libs, a warning if from the --target file.
 void require_tested_versions(const RequestFlags& options, const Conversion& conversion);
-void report_told_versions(const RequestFlags& options, const Conversion& conversion,
-                          const Console& console);
+void report_given_versions(const RequestFlags& options, const Conversion& conversion,
+                           const Console& console);
 
 }  // namespace mxfp4
