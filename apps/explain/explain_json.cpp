@@ -16,23 +16,23 @@ Json or_null(const std::optional<Value>& value) {
 }
 
 Json deployment_json(const Deployment& d) {
-  Json parallel;
-  for_each_parallel_fact([&](const FactRow& row, auto members) {
-    parallel[std::string(row.batch)] = d.parallel.*members.known;
+  Json out = {{"platform", platform_name(d.platform)},
+              {"arch", d.arch},
+              {"libs", d.libs},
+              {"env", d.env},
+              {"selector", selector_name(d.selector)},
+              {"activation_override", or_null(d.activation_override)},
+              {"model_activation", or_null(d.model_activation)},
+              {"is_act_and_mul", d.is_act_and_mul}};
+  for_each_fact([&](const FactRow& row, auto members) {
+    const std::string key(row.batch);
+    if constexpr (requires { d.*members.known; }) {
+      out[key] = d.*members.known;
+    } else {
+      out["parallel"][key] = d.parallel.*members.known;
+    }
   });
-  return {{"platform", platform_name(d.platform)},
-          {"arch", d.arch},
-          {"libs", d.libs},
-          {"env", d.env},
-          {"selector", selector_name(d.selector)},
-          {"moe_backend", d.moe_backend},
-          {"activation_override", or_null(d.activation_override)},
-          {"model_activation", or_null(d.model_activation)},
-          {"activation", d.activation},
-          {"is_act_and_mul", d.is_act_and_mul},
-          {"routing_method", d.routing_method},
-          {"parallel", parallel},
-          {"lora", d.lora}};
+  return out;
 }
 
 Json settings_json(const KernelSettings& s) {
