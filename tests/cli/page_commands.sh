@@ -1,0 +1,22 @@
+# Every command in the pages of the plug-ins, in model cards, in --help and in the examples of the man page works as
+# the page has it. readme.sh and guide.sh run those of README.md and of the guides, install_commands.sh what installs.
+need_numpy
+if sanitized || foreign; then skip 'the same commands, slowly'; fi
+mkdir pages work
+convert_quietly "$TESTDATA/ingest/gptoss_hf" -o carded --arch sm90 --model-card
+cp carded/README.md pages/card.md
+convert_quietly "$TESTDATA/ingest/gptoss_hf" -o whole --arch sm90 --model-card --include-rest
+cp whole/mxfp4_repack/README.md pages/card-of-a-model.md
+commands=$("$BIN" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/\1/p')
+for command in '' $commands; do
+  # shellcheck disable=SC2086
+  "$BIN" $command --help >"pages/help-$command"
+done
+cp "$SOURCE_DIR"/scripts/python/{VLLM,SGLANG}.md "$SOURCE_DIR/man/mxfp4-repack.1" pages
+cd work
+"$python" "$SOURCE_DIR/tests/cli/pages.py" "$BIN" "$SOURCE_DIR" ../pages/* >../ran || fail 'a command of a page'
+cat ../ran
+# As many as a reader counts.
+for row in 'VLLM.md: 4' 'SGLANG.md: 9' 'card.md: 4' 'mxfp4-repack.1: '; do
+  grep -q "^$row" ../ran || fail "not so many commands: $row"
+done
