@@ -42,6 +42,13 @@ std::array<int64_t, 3> version_numbers(std::string_view name) {
   return numbers;
 }
 
+// Names of commits begin with a date: "2026-08-17".
+bool is_commit_name(std::string_view number) {
+  constexpr size_t kYear = 4;
+  return number.size() > kYear && number[kYear] == '-' &&
+         std::all_of(number.begin(), number.begin() + kYear, is_digit);
+}
+
 std::string_view release_number(std::string_view name) {
   if (name.starts_with("vllm-")) name.remove_prefix(5);
   if (name.starts_with(kSglangPrefix)) name.remove_prefix(kSglangPrefix.size());
@@ -146,9 +153,14 @@ const Release* find_release(std::string_view name) {
 bool is_newer_release(std::string_view name) {
   const std::string_view number = release_number(name);
   const std::array<int64_t, 3> asked = version_numbers(number);
-  constexpr int64_t kYears = 1000;  // names of commits begin with a year
-  return !number.empty() && is_digit(number.front()) && asked[0] < kYears &&
-         asked > version_numbers(newest_release(engine_of_revision(name)).version);
+  if (number.empty() || !is_digit(number.front()) || is_commit_name(number)) return false;
+  const std::string_view newest = newest_release(engine_of_revision(name)).version;
+  if (asked != version_numbers(newest)) return asked > version_numbers(newest);
+  // "0.33.0.post1", "0.33.0.1": the newest known number, and more behind it (PEP 440).
+  const std::string_view more = number.substr(0, number.find('+'));
+  if (!more.starts_with(newest)) return false;
+  const std::string_view rest = more.substr(newest.size());
+  return rest.starts_with(".post") || (rest.size() > 1 && rest[0] == '.' && is_digit(rest[1]));
 }
 
 const Release& nearest_release(std::string_view name) {

@@ -28,7 +28,7 @@ struct Layout;
 // "sglang-0.5.23"; null when there is none.
 [[nodiscard]] const Release* find_release(std::string_view name);
 // Whether the name is the number of a release after the newest known one of its engine: "0.34.0",
-// "v0.33.1rc2", "sglang-0.6.0".
+// "v0.33.1rc2", "0.33.0.post1", "sglang-0.6.0".
 [[nodiscard]] bool is_newer_release(std::string_view name);
 // The engine's release whose number is nearest to the number in an unknown name; the newest release
 // if the name has no number.

@@ -204,6 +204,27 @@ TEST(RuleSet, ReleasesOfAnEngineSayItsName) {
   EXPECT_EQ(releases, all_releases().size());
 }
 
+// A number behind the newest known one's, also by what follows the number, is a newer release; a candidate and a build
+// of it is none, and neither is what nobody ever released.
+TEST(RuleSet, NewerReleasesAreKnownByTheirNumbers) {
+  for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
+    const std::string newest(newest_release(engine).version);
+    const std::string first = engine == Engine::kVllm ? "" : "sglang-";
+    for (const char* more : {".post1", ".post12+cu129", ".1", ".1rc2"}) {
+      EXPECT_TRUE(is_newer_release(first + newest + more)) << newest << more;
+    }
+    for (const char* more : {"", "+cu129", "rc1", ".dev5", ".rc1", "a", "-1", "."}) {
+      EXPECT_FALSE(is_newer_release(first + newest + more)) << newest << more;
+    }
+    const std::string before(releases_of(engine)[1]->version);
+    EXPECT_FALSE(is_newer_release(first + before + ".post1"));
+    EXPECT_TRUE(is_newer_release(first + "99999999999999999999.0"));
+    EXPECT_TRUE(is_newer_release(first + "2027.1"));
+    EXPECT_FALSE(is_newer_release(first + "2027-01-01"));
+    EXPECT_FALSE(is_newer_release(first + "main"));
+  }
+}
+
 // A deployment has these packages where only the machine is known.
 TEST(RuleSet, StockPackagesAreKnown) {
   for (const RuleSet* rules : all_revisions()) {
