@@ -11,6 +11,7 @@
 #include "apps/request.hpp"
 #include "apps/shard_option.hpp"
 #include "apps/text_layout.hpp"
+#include "formats/blob/blob_reader.hpp"
 #include "formats/conversion/estimate.hpp"
 #include "formats/conversion/repack.hpp"
 #include "formats/decision/also_serves.hpp"
@@ -23,6 +24,7 @@ namespace mxfp4 {
 namespace {
 
 void check_flags(const ConvertOptions& options) {
+  require_directory(options.output);
   if (options.resume && options.force) {
     throw Error::usage("--resume keeps what --force replaces: give one of them");
   }
@@ -105,10 +107,20 @@ void print_plan(const RepackPlan& plan, const Conversion& conversion,
   console.say_next("the same without --dry-run");
 }
 
-// What checks the result. Where --rank made one rank of several, the others are not there yet.
+// Whether ranks of OUT are still to be made, by --rank.
+bool lacks_ranks(const std::filesystem::path& out) {
+  try {
+    return !missing_ranks(out, read_manifests(find_blobs(out))).empty();
+  } catch (const Error&) {
+    return true;  // another process writes one
+  }
+}
+
+// What checks the result.
 std::string check_command(const ConvertOptions& options, bool whole, const std::string& out) {
+  const bool some = whole && options.deployment.rank && lacks_ranks(options.output);
   return fmt::format("mxfp4-repack {} {}{}", whole ? "verify" : "finalize", out,
-                     whole && options.deployment.rank ? " --some-ranks" : "");
+                     some ? " --some-ranks" : "");
 }
 
 void print_summary(const ConvertOptions& options, const RepackPlan& plan,

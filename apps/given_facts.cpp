@@ -73,6 +73,17 @@ std::pair<std::string, std::string> name_and_version(const std::string& item) {
   return {item.substr(0, end), version == std::string::npos ? "" : item.substr(version)};
 }
 
+// Only one version of a package can be installed: a range, and a sign without a number, name none.
+void require_one_version(const std::string& item, const std::string& name,
+                         const std::string& version) {
+  if (item == name) return;
+  const bool range = item.find_first_of("<>~!*") != std::string::npos;
+  if (!range && !version.empty()) return;
+  throw Error::usage(
+      fmt::format("--libs: '{}' {}", item, range ? "is a range of versions" : "lacks a version"))
+      .hint(fmt::format("the one that is installed: {}==VERSION", name));
+}
+
 // The packages in the value of --libs. Adds the versions that it names to `versions`.
 std::set<std::string> listed_libs(const std::string& text, const RuleSet& rules,
                                   std::map<std::string, std::string>& versions) {
@@ -86,6 +97,7 @@ std::set<std::string> listed_libs(const std::string& text, const RuleSet& rules,
   for (const std::string& item : items) {
     const auto [name, version] = name_and_version(item);
     require_package("--libs", name, rules);
+    require_one_version(item, name, version);
     libs.insert(name);
     if (!version.empty()) versions.emplace(name, version);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <system_error>
 #include <utility>
@@ -31,7 +32,9 @@ constexpr std::string_view kStyle =
     "td.n{text-align:left}.wide tr{border-bottom:1px solid #ddd;padding:.5em 0}.wide "
     "td:not(:empty)::before{content:attr(data-head) \": \";color:#777}.again{visibility:visible}"
     ".wide code{overflow-wrap:anywhere}}"
-    "code{font-size:.9em}details{margin:.4em 0}summary{cursor:pointer}.warn{color:#9a5b00}"
+    "code{font-size:.9em}code "
+    "span{display:inline-block;max-width:100%;overflow-wrap:anywhere}details{margin:.4em "
+    "0}summary{cursor:pointer}.warn{color:#9a5b00}"
     "@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}th,td,.wide "
     "tr{border-color:#444}"
     ".bar{background:#333}.yes{color:#5fce86}.no{color:#999}.warn{color:#e5a84b}}";
@@ -62,6 +65,18 @@ std::string html_escaped(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string html_code(std::string_view text) {
+  std::string out = "<code>";
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = html_escaped(text.substr(begin, end - begin));
+    if (begin > 0) out += ' ';
+    out += word.find('-') == std::string::npos ? word : fmt::format("<span>{}</span>", word);
+    begin = end + 1;
+  }
+  return out + "</code>";
 }
 
 HtmlTable::HtmlTable(std::vector<HtmlColumn> columns)
@@ -96,6 +111,9 @@ std::string html_page(const std::string& title, const std::string& body) {
 }
 
 void write_html_page(const fs::path& file, const std::string& page) {
+  if (file == "-") {
+    throw Error::usage("--html: - is not standard output").hint("./- is a file of that name");
+  }
   std::error_code error;
   if (fs::exists(fs::symlink_status(file, error))) {
     std::string front(kFront.size(), '\0');

@@ -11,6 +11,9 @@ namespace mxfp4 {
 // `text` as HTML shows it, in an element or an attribute.
 [[nodiscard]] std::string html_escaped(std::string_view text);
 
+// A name or a command as code. A line breaks between its words only, not behind a hyphen.
+[[nodiscard]] std::string html_code(std::string_view text);
+
 struct HtmlColumn {
   std::string_view head;
   bool numbers = false;  // aligned at the right, the head too
@@ -40,7 +43,8 @@ class HtmlTable {
 // A page with this title, which is also its heading, above `body`, which is HTML.
 [[nodiscard]] std::string html_page(const std::string& title, const std::string& body);
 
-// Writes a page of html_page(). Throws Error::output, also if `file` exists and is not such a page.
+// Writes a page of html_page(). Throws Error::usage if `file` is "-", and Error::output, also if it exists and is
+// not such a page.
 void write_html_page(const std::filesystem::path& file, const std::string& page);
 
 }  // namespace mxfp4

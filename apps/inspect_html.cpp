@@ -97,24 +97,30 @@ std::string facts(const std::vector<PageRank>& ranks) {
 }
 
 // How to serve the blob, by the plug-in's two forms.
-std::string serve_part(const fs::path& blob, const Manifest& manifest) {
-  if (manifest.engine != Engine::kVllm) {
-    return fmt::format("<h2>Serve</h2>\n<p>{} has no plug-in that loads a blob.</p>\n",
-                       engine_title(manifest.engine));
+std::string serve_command(const fs::path& blob, const Manifest& manifest) {
+  const std::string name = shell_word(blob.string());
+  if (manifest.engine == Engine::kSglang) {
+    return fmt::format(
+        "MXFP4_REPACK_BLOB={} MXFP4_REPACK_SKIP_RAW=1 python -m sglang.launch_server "
+        "--model-path MODEL",
+        name);
   }
-  const std::string name = html_escaped(shell_word(blob.string()));
-  const std::string serve =
-      manifest.rest.empty()
-          ? fmt::format(
-                "vllm serve MODEL --load-format mxfp4_repack --model-loader-extra-config "
-                "&#39;{{&quot;blob&quot;: &quot;{}&quot;}}&#39;",
-                html_escaped(blob.string()))
-          : fmt::format("vllm serve {} --load-format mxfp4_repack", name);
+  if (!manifest.rest.empty()) return fmt::format("vllm serve {} --load-format mxfp4_repack", name);
   return fmt::format(
-      "<h2>Serve</h2>\n<p><code>{}</code></p>\n<p>{}The plug-in of vLLM compares the blob with the "
-      "running engine. <code>mxfp4-repack fits {} --target FILE</code> says beforehand whether it "
-      "fits.</p>\n",
-      serve, manifest.rest.empty() ? "MODEL is the checkpoint. " : "", name);
+      "vllm serve MODEL --load-format mxfp4_repack --model-loader-extra-config "
+      "'{{\"blob\": \"{}\"}}'",
+      blob.string());
+}
+
+std::string serve_part(const fs::path& blob, const Manifest& manifest) {
+  const bool own = manifest.engine == Engine::kVllm && !manifest.rest.empty();
+  return fmt::format(
+      "<h2>Serve</h2>\n<p>{}</p>\n<p>{}The plug-in of {} compares the blob with the running "
+      "engine. "
+      "{} says beforehand whether it fits.</p>\n",
+      html_code(serve_command(blob, manifest)), own ? "" : "MODEL is the checkpoint. ",
+      engine_title(manifest.engine),
+      html_code(fmt::format("mxfp4-repack fits {} --target FILE", shell_word(blob.string()))));
 }
 
 std::string decision_part(const Decision& decision) {
@@ -124,7 +130,7 @@ std::string decision_part(const Decision& decision) {
   HtmlTable table({{"candidate"}, {"activations"}, {"chosen"}, {"reason"}});
   for (const TraceStep& step : decision.trace) {
     const std::string_view chosen = step.supported ? "yes" : "no";
-    table.add({{fmt::format("<code>{}</code>", html_escaped(step.candidate))},
+    table.add({{html_code(step.candidate)},
                {html_escaped(step.key.value_or(""))},
                {std::string(chosen), chosen},
                {html_escaped(step.reason)}});
@@ -149,7 +155,7 @@ std::string tensors_part(const PageRank& rank) {
     const std::string strides =
         tensor.strides.empty() ? "" : fmt::format(", strides {}", fmt::join(tensor.strides, ", "));
     LayerPart& layer = layers[tensor.layer];
-    layer.table.add({{fmt::format("<code>{}</code>", html_escaped(tensor.name))},
+    layer.table.add({{html_code(tensor.name)},
                      {std::string(tensor.dtype)},
                      {fmt::format("{}{}", fmt::join(tensor.shape, " × "), strides)},
                      {human_bytes(tensor.data_bytes)},

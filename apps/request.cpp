@@ -194,6 +194,12 @@ DeploymentFacts deployment_from(const RequestFlags& flags, const RuleSet& rules)
   return whole;
 }
 
+void require_directory(const std::filesystem::path& out) {
+  if (out != "-") return;
+  throw Error::usage("--output: - is not standard output: a directory is written")
+      .hint("./- is a directory of that name");
+}
+
 std::string_view flag_of(ParallelSize size) {
   std::string_view flag;
   for_each_parallel_fact([&](const FactRow& row, auto members) {

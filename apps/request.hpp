@@ -31,6 +31,9 @@ namespace mxfp4 {
 [[nodiscard]] CheckpointOptions checkpoint_from(const InputOptions& options,
                                                 std::optional<Family> family);
 
+// Throws Error::usage if OUT is "-": a directory is written, and no stream.
+void require_directory(const std::filesystem::path& out);
+
 // A conversion, and, if it is refused for its parallel sizes, the sizes that would work.
 struct DecidedConversion : Conversion {
   WorkingSizes working{};

@@ -91,14 +91,18 @@ std::string near_path_hint(const Error& error) {
   std::error_code code;
   if (error.kind() != ErrorKind::kInput) return "";
   if (path.empty() || fs::exists(fs::symlink_status(path, code)) || !path.has_filename()) return "";
+  if (path == "-") return "- is not standard input here; ./- is a file of that name";
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::vector<std::string> names;
   for (fs::directory_iterator at(parent, code), end; !code && at != end; at.increment(code)) {
     names.push_back(at->path().filename().string());
   }
   std::ranges::sort(names);
-  const std::string near = nearest_word(path.filename().string(), names);
-  if (near.empty()) return "";
+  const std::string name = path.filename().string();
+  const std::string near = nearest_word(name, names);
+  // A slip of a finger leaves at least half of the name, and more than a letter.
+  const size_t longest = std::max(name.size(), near.size());
+  if (std::min(name.size(), near.size()) < 2 || 2 * edit_distance(name, near) > longest) return "";
   const fs::path meant = path.has_parent_path() ? path.parent_path() / near : fs::path(near);
   return fmt::format("did you mean {}?", shell_word(meant.string()));
 }

@@ -7,6 +7,7 @@
 #include "apps/commands.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/json_output.hpp"
+#include "apps/request.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/checkpoint/blob_source.hpp"
 #include "formats/conversion/as_published.hpp"
@@ -102,6 +103,7 @@ void report_unpacked(const UnpackOptions& options, const RestoreResult& restored
 }  // namespace
 
 int run_unpack(const UnpackOptions& options, const Console& console) {
+  require_directory(options.output);
   // Open: read the manifests, and check that the ranks belong together.
   const auto [blobs, manifests] = open_blob_ranks(options.blob);
   watch_signals("nothing that was unpacked is left");

@@ -18,6 +18,7 @@
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/conversion/compare.hpp"
 #include "formats/conversion/compare_rest.hpp"
+#include "formats/conversion/fingerprint.hpp"
 #include "formats/decision/contents.hpp"
 #include "formats/os/truncated_maps.hpp"
 #include "lib/core/error.hpp"
@@ -98,9 +99,21 @@ void open_ranks(const fs::path& path, ReadFrom from, std::vector<fs::path>& rank
   }
 }
 
+// What to do about differences. `source` is null without --against.
+std::string next_after_differences(const std::vector<Manifest>& manifests, Source* source) {
+  const std::string& made_from = manifests.front().source.fingerprint;
+  if (source != nullptr && !made_from.empty() && fingerprint_of(*source) != made_from) {
+    return fmt::format(
+        "--against the checkpoint that the blob was made from, with the fingerprint {}, which "
+        "mxfp4-repack inspect shows",
+        made_from);
+  }
+  return "convert again, with the same flags and --resume --check";
+}
+
 int report(const VerifyOptions& options, const fs::path& model,
-           const std::vector<Manifest>& manifests, const Findings& findings, double seconds,
-           const Console& console) {
+           const std::vector<Manifest>& manifests, const Findings& findings, Source* source,
+           double seconds, const Console& console) {
   size_t layers = 0;
   for (const Manifest& manifest : manifests) layers += manifest.layers.size();
   if (console.json()) {
@@ -131,9 +144,7 @@ int report(const VerifyOptions& options, const fs::path& model,
     for (const std::string& finding : findings) console.result(visible(finding) + "\n");
     console.result(fmt::format("{}: {}\n", visible(options.blob.string()),
                                console.bad(count_of(findings.size(), "difference"))));
-    if (layers > 0) {
-      console.say_next("convert again, with the same flags and --resume --check");
-    }
+    if (layers > 0) console.say_next(next_after_differences(manifests, source));
   }
   return findings.empty() ? kOk : kDifference;
 }
@@ -185,7 +196,7 @@ int run_verify(const VerifyOptions& options, const Console& console) {
     findings.push_back(std::move(missing));
   }
   check_truncation();
-  return report(options, model, manifests, findings, progress.seconds(), console);
+  return report(options, model, manifests, findings, source.get(), progress.seconds(), console);
 }
 
 }  // namespace mxfp4

@@ -100,6 +100,10 @@ std::optional<FleetLine> parse_line(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos || text[begin] == '#') return std::nullopt;
   text.remove_prefix(begin);
+  if (text.front() == '{' || text.front() == '[') {
+    throw Error::input("JSON, expected NAME: FLAGS")
+        .hint("a target's file is a flag of a line: \"prod: --target FILE\"");
+  }
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0) {
     throw Error::input("expected NAME: FLAGS, such as \"prod: --arch H100 --tp-size 2\"");
@@ -151,7 +155,7 @@ std::string sentence_of(const std::string& message) {
       0, std::min(message.find(" weight_key="), message.find(" Candidate backends were")));
 }
 
-// Only vLLM has a plug-in, which serves a blob and proves one of which no rule says whether it fits.
+// The plug-in of vLLM proves a blob of which no rule says whether it fits. SGLang's leaves some paths to SGLang.
 std::string_view fit_action(Engine engine, Fit fit) {
   if (fit == Fit::kNo) return "convert again";
   if (engine != Engine::kVllm) return fit == Fit::kYes ? "keep the blob" : "not known: compare";
@@ -280,8 +284,10 @@ std::string fleet_text(const Console& console, const std::vector<FleetRow>& rows
       {"deployment", "releases", "backend", "fits", "what to do"}};
   std::string before;
   for (const FleetRow& row : rows) {
-    const std::string action =
-        row.reason.empty() ? row.action : fmt::format("{}: {}", row.action, row.reason);
+    // Rows may differ in nothing but the layout.
+    const std::string more =
+        row.reason.empty() && !row.command.empty() ? "layout " + row.layout : row.reason;
+    const std::string action = more.empty() ? row.action : fmt::format("{}: {}", row.action, more);
     lines.push_back({row.deployment == before ? "" : row.deployment, releases_text(row),
                      or_dash(row.backend), or_dash(row.fits), action});
     before = row.deployment;
@@ -310,19 +316,16 @@ Json fleet_json(const std::vector<FleetRow>& rows) {
 std::string fleet_page(const std::string& title, const std::vector<FleetRow>& rows) {
   HtmlTable page_table(
       {{"deployment"}, {"releases"}, {"backend"}, {"layout"}, {"blob fits"}, {"what to do"}});
-  const auto code = [](const std::string& text) {
-    return fmt::format("<code>{}</code>", html_escaped(text));
-  };
   std::string before;
   for (const FleetRow& row : rows) {
     std::string action = html_escaped(row.action);
     if (!row.reason.empty()) action += fmt::format(": {}", html_escaped(row.reason));
-    if (!row.command.empty()) action += fmt::format("<br>{}", code(row.command));
+    if (!row.command.empty()) action += fmt::format("<br>{}", html_code(row.command));
     const std::string name = html_escaped(row.deployment);
     page_table.add({{row.deployment == before ? html_again(row.deployment) : name},
                     {releases_text(row)},
-                    {code(or_dash(row.backend))},
-                    {code(or_dash(row.layout))},
+                    {html_code(or_dash(row.backend))},
+                    {html_code(or_dash(row.layout))},
                     {or_dash(row.fits), row.fits == "yes"  ? "yes"
                                         : row.fits == "no" ? "warn"
                                                            : "no"},

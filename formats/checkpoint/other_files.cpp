@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/blob/blob_reader.hpp"
+#include "formats/json/strict_json.hpp"
 #include "formats/os/directory.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
@@ -60,6 +61,9 @@ void refuse_other_file(const fs::path& path, ConstBytes first_bytes) {
 }
 
 void refuse_other_text(std::string_view text) {
+  if (const std::string_view coding = other_coding(text); coding.starts_with("compressed")) {
+    throw Error::input(std::string(coding)).hint("decompress it first");
+  }
   for (const OtherKind& kind : kOtherKinds) {
     if (text.starts_with(kind.begins)) {
       throw Error::input(std::string(kind.what)).hint(std::string(kind.hint));

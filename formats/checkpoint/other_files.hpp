@@ -13,7 +13,7 @@
 namespace mxfp4 {
 
 // Throws Error::input, with the path and a hint, if the file begins as a Git LFS pointer, a
-// GGUF file or an archive as PyTorch writes it.
+// GGUF file, an archive as PyTorch writes it or a compressed file.
 void refuse_other_file(const std::filesystem::path& path, ConstBytes first_bytes);
 
 // The same for the text of a file whose path is the error's context.

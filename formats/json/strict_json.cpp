@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -98,9 +101,56 @@ Json parse(std::string_view text) {
   return builder.take();
 }
 
+// Whether the text begins as HTML does.
+bool is_web_page(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return std::ranges::any_of(
+      std::array<std::string_view, 2>{"<!doctype html", "<html"}, [&](std::string_view begin) {
+        return text.size() >= begin.size() &&
+               std::equal(begin.begin(), begin.end(), text.begin(), [](char want, char c) {
+                 return want == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+               });
+      });
+}
+
 }  // namespace
 
+std::string_view other_coding(std::string_view begin) {
+  using namespace std::literals;
+  struct Coding {
+    std::string_view begins;
+    std::string_view what;
+  };
+  // Of UTF-32 the mark begins as UTF-16's does.
+  static constexpr std::array kCodings = {Coding{"\x1f\x8b"sv, "compressed by gzip"},
+                                          Coding{"\x28\xb5\x2f\xfd"sv, "compressed by zstd"},
+                                          Coding{"\3757zXZ\0"sv, "compressed by xz"},
+                                          Coding{"\x04\x22\x4d\x18"sv, "compressed by lz4"},
+                                          Coding{"\xff\xfe\0\0"sv, "UTF-32"},
+                                          Coding{"\0\0\xfe\xff"sv, "UTF-32"},
+                                          Coding{"\xff\xfe"sv, "UTF-16"},
+                                          Coding{"\xfe\xff"sv, "UTF-16"}};
+  for (const Coding& coding : kCodings) {
+    if (begin.starts_with(coding.begins)) return coding.what;
+  }
+  constexpr size_t kMark = 4;
+  if (begin.size() < kMark) return "";
+  // Behind a digit for the size of its blocks comes the mark of the first block.
+  if (begin.starts_with("BZh") && begin.substr(kMark).starts_with("1AY&SY")) {
+    return "compressed by bzip2";
+  }
+  // ASCII in UTF-16 without a mark: every other byte is NUL.
+  const auto nul = [&](size_t at) { return begin[at] == '\0'; };
+  const bool halves = nul(0) != nul(1) && nul(0) == nul(2) && nul(1) == nul(3);
+  return halves ? "UTF-16" : "";
+}
+
 void check_json_text(std::string_view text) {
+  if (const std::string_view coding = other_coding(text); !coding.empty()) {
+    const bool compressed = coding.starts_with("compressed");
+    throw Error::input(fmt::format("not JSON: {}", coding))
+        .hint(compressed ? "decompress it first" : "JSON is UTF-8; iconv converts it");
+  }
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     throw Error::input(fmt::format("not JSON: NUL byte at position {}", nul));
   }
@@ -108,6 +158,10 @@ void check_json_text(std::string_view text) {
 }
 
 Error not_json(std::string_view text) {
+  if (is_web_page(text)) {
+    return Error::input("not JSON: a web page")
+        .hint("is it a failed download? fetch the file again");
+  }
   const std::string fault = json_fault(text);
   return Error::input("not JSON: " + (fault.empty() ? "a number is out of range" : fault));
 }

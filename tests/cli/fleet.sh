@@ -11,7 +11,7 @@ mi300:    --target mi.json
 off:      --arch sm90 --moe-backend flashinfer_trtllm
 FLEET
 expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --html fleet.html
-for word in deployment releases backend fits 'what to do' prod 'two ways' mi300 'serve the blob' 'convert again' TRITON; do
+for word in deployment releases backend fits 'what to do' prod 'two ways' mi300 'serve the blob' 'convert again' 'convert: layout' TRITON; do
   grep -qF "$word" stdout || { cat stdout >&2; fail "no word of $word"; }
 done
 expect_exit 0 "$BIN" explain "$model" --fleet fleet.txt --json
@@ -21,7 +21,7 @@ import json, subprocess, sys
 
 program, model = sys.argv[1:]
 rows = json.load(open("fleet.json"))["fleet"]
-page = open("fleet.html").read()
+page = open("fleet.html").read().replace("<span>", "").replace("</span>", "")  # around words of commands
 flags = {"prod": ["--arch", "H100"], "two ways": ["--arch", "sm100", "--tp-size", "2"], "mi300": ["--target", "mi.json"],
          "off": ["--arch", "sm90", "--moe-backend", "flashinfer_trtllm"]}
 releases = [row["revision"] for row in json.loads(subprocess.run([program, "list", "revisions", "--engine", "vllm", "--json"], stdout=subprocess.PIPE, check=True).stdout)["revisions"]

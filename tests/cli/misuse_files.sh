@@ -1,0 +1,117 @@
+# Files that are not what a command expects, and names that mean something to other programs: one error that says what
+# is there, and what to do.
+need_numpy
+model=$TESTDATA/ingest/gptoss_hf
+convert_quietly "$model" -o blob --arch sm90
+printf '{"platform": "cuda", "arch": "sm90"}\n' >target.json
+
+# Every small file, in every coding that has a mark: the error names file and coding.
+coded() {
+  case $1 in
+    gzip) gzip -c ;;
+    bzip2) "$python" -c 'import bz2, sys; sys.stdout.buffer.write(bz2.compress(sys.stdin.buffer.read()))' ;;
+    xz) "$python" -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))' ;;
+    zstd) printf '\050\265\057\375'; cat ;;
+    lz4) printf '\004\042\115\030'; cat ;;
+    UTF-*) iconv -f UTF-8 -t "$1" ;;
+    *) printf '%s' "$1" ;;
+  esac
+}
+cp -r "$model" given
+while IFS='|' read -r coding words; do
+  for file in config.json model.safetensors.index.json; do
+    coded "$coding" <"$model/$file" >"given/$file"
+    expect_exit 3 "$BIN" inspect given
+    expect_one_error "given/$file: (not JSON: )?$words$"
+    grep -q '^hint: ' stderr || fail "no hint: $coding"
+    cp "$model/$file" "given/$file"
+  done
+  coded "$coding" <target.json >coded.json
+  expect_exit 3 "$BIN" explain "$model" --target coded.json
+  expect_one_error "coded.json: not JSON: $words$"
+  expect_exit 3 "$BIN" explain "$model" --arch sm90 --model-config coded.json
+  expect_one_error "coded.json: not JSON: $words$"
+done <<'END'
+gzip|compressed by gzip
+bzip2|compressed by bzip2
+xz|compressed by xz
+zstd|compressed by zstd
+lz4|compressed by lz4
+UTF-16|UTF-16
+UTF-16LE|UTF-16
+UTF-16BE|UTF-16
+UTF-32|UTF-32
+<!DOCTYPE html><html>|a web page
+<HTML><body>404|a web page
+END
+for coding in gzip bzip2 xz lz4; do
+  for file in given/*.safetensors; do
+    cp "$file" whole
+    coded $coding <whole >"$file"
+    expect_exit 3 "$BIN" inspect given
+    expect_one_error "$file: compressed by $coding$"
+    grep -qx 'hint: decompress it first' stderr || fail 'no hint'
+    mv whole "$file"
+  done
+done
+# Beginnings of marks are no marks.
+for text in 'BZh' 'BZh9' '{' '<htm' ''; do
+  printf '%s' "$text" >coded.json
+  expect_exit 3 "$BIN" explain "$model" --target coded.json
+  expect_one_error 'coded.json: not JSON: .*(expected|found)'
+done
+
+# - is no stream: nothing of that name is made, and ./- is one.
+for command in "convert $model --arch sm90 -o" 'unpack blob -o'; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "$BIN" $command -
+  expect_one_error '--output: - is not standard output'
+  [ ! -e ./- ] || fail "$command made a directory -"
+  # shellcheck disable=SC2086
+  expect_exit 0 "$BIN" $command ./-
+  rm -r ./-
+done
+expect_exit 2 "$BIN" inspect blob --html -
+[ ! -e ./- ] || fail '--html made a file -'
+: >e
+expect_exit 3 "$BIN" inspect -
+grep -qx 'hint: - is not standard input here; ./- is a file of that name' stderr || { cat stderr >&2; fail 'another hint'; }
+
+# A near name is one that a slip of a finger makes of it.
+expect_exit 3 "$BIN" inspect x
+! grep -q 'did you mean' stderr || fail 'a name of one letter is near another'
+expect_exit 3 "$BIN" inspect blbo
+grep -qx 'hint: did you mean blob?' stderr || fail 'no near name'
+
+# A target in place of a fleet; a range, and no version, in place of one.
+printf '\n [{"arch": "sm90"}]' >list.json
+for file in target.json list.json; do
+  expect_exit 3 "$BIN" explain "$model" --fleet "$file"
+  expect_one_error 'line [12]: JSON, expected NAME: FLAGS$'
+done
+for package in triton_kernels flashinfer; do
+  for sign in '==' '=' '>=3.5.1' '~=3.5' '<4' '!=3.5' '==3.*'; do
+    expect_exit 2 "$BIN" explain "$model" --arch sm90 --libs "$package$sign"
+    expect_one_error "--libs: '$package.*' (lacks a version|is a range of versions)$"
+    grep -qx "hint: the one that is installed: $package==VERSION" stderr || fail 'no hint'
+  done
+done
+
+# Another model than the blob's: converting again is not what helps.
+"$SOURCE_DIR/scripts/make-checkpoint" drawn --layers 1 --experts 4 --hidden 64 --intermediate 96 --seed 2 >made
+for against in drawn "$TESTDATA/ingest/ct_mxfp4"; do
+  expect_exit 1 "$BIN" verify blob --against "$against"
+  grep -q '^next: --against the checkpoint that the blob was made from, with the fingerprint ' stdout || { cat stdout >&2; fail 'another next'; }
+done
+cp -r blob hurt
+printf x | dd of="$(ls hurt/layer-00000*)" bs=1 seek=5000 conv=notrunc 2>/dev/null
+expect_exit 1 "$BIN" verify hurt --against "$model"
+grep -qx 'next: convert again, with the same flags and --resume --check' stdout || fail 'no way to mend it'
+
+# The last rank is checked with those that were there before.
+for rank in 1 3 2 0; do
+  expect_exit 0 "$BIN" convert "$model" -o ranks --arch sm90 --tp-size 4 --rank $rank
+  [ $rank = 0 ] || grep -qx 'next: mxfp4-repack verify ranks --some-ranks' stdout || { cat stdout >&2; fail 'ranks are missing'; }
+  mkdir -p ranks/rank-00-of-04  # as of another process that has just begun
+done
+grep -qx 'next: mxfp4-repack verify ranks' stdout || { cat stdout >&2; fail 'all ranks are there'; }
