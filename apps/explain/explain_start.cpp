@@ -9,7 +9,8 @@ namespace mxfp4 {
 
 std::optional<StartSource> start_source(const Conversion& conversion, const Source* source) {
   if (conversion.refusal || conversion.layout == nullptr) return std::nullopt;
-  if (conversion.rules->engine != Engine::kVllm) return std::nullopt;  // no plug-in
+  if (conversion.rules->engine != Engine::kVllm)
+    return std::nullopt;  // its plug-in takes some paths only
   if (source != nullptr && source->kind() == kBlobKind)
     return std::nullopt;  // there is one already
   // formats/loader makes layers from safetensors files only.

@@ -78,7 +78,7 @@ std::string facts(const std::vector<Manifest>& manifests) {
     out += row("intermediate size of a rank",
                padded(first.rank.end - first.rank.begin, layer.loaded.dims.intermediate_size));
   }
-  out += row("bytes", fmt::format("{}", stored_bytes(manifests)));
+  out += row("size", human_bytes(stored_bytes(manifests)));
   out += row("made by", cell(fmt::format("mxfp4-repack {}", first.tool_version)));
   return out;
 }
@@ -95,29 +95,31 @@ std::string sources(const SourceSummary& source) {
   return out;
 }
 
-std::string serve_commands(bool model_directory) {
-  const std::string_view serve =
-      model_directory ? "vllm serve MODEL_DIRECTORY --load-format mxfp4_repack\n"
-                      : "vllm serve MODEL --load-format mxfp4_repack --model-loader-extra-config "
-                        "'{\"blob\": \"THIS_DIRECTORY\"}'\n";
+std::string serve_commands(Engine engine, bool model_directory) {
+  // A model directory with its rest is vLLM's form.
+  const bool own = engine == Engine::kVllm && model_directory;
+  std::string_view serve =
+      own ? "vllm serve MODEL_DIRECTORY --load-format mxfp4_repack\n"
+          : "vllm serve MODEL --load-format mxfp4_repack --model-loader-extra-config "
+            "'{\"blob\": \"THIS_DIRECTORY\"}'\n";
+  if (engine == Engine::kSglang) {
+    serve =
+        "MXFP4_REPACK_BLOB=THIS_DIRECTORY MXFP4_REPACK_SKIP_RAW=1 \\\n"
+        "  python -m sglang.launch_server --model-path MODEL\n";
+  }
   return fmt::format(
-      "```\npip install ./mxfp4_repack-*.whl   # into vLLM's environment\n{}```\n\n"
+      "```\npip install ./mxfp4_repack-*.whl   # into {0}'s environment\n{1}```\n\n"
       "The wheel is attached to the releases of mxfp4-repack; in a clone of its source,\n"
       "`pip install ./scripts/python` builds and installs it.\n\n"
-      "{}"
-      "The plug-in compares the blob with the running engine. Where they differ, vLLM converts "
-      "the\n"
+      "{2}"
+      "The plug-in compares the blob with the running engine. Where they differ, {0} converts the\n"
       "checkpoint's own experts and says why.\n\n",
-      serve,
-      model_directory ? "MODEL_DIRECTORY is the directory around this one.\n\n"
-                      : "MODEL is the checkpoint that the blob was made from.\n\n");
+      engine_title(engine), serve,
+      own ? "MODEL_DIRECTORY is the directory around this one.\n\n"
+          : "MODEL is the checkpoint that the blob was made from.\n\n");
 }
 
 std::string commands(const Manifest& blob) {
-  const std::string serve =
-      blob.engine == Engine::kVllm
-          ? serve_commands(!blob.rest.empty())
-          : fmt::format("{} has no plug-in that loads a blob.\n\n", engine_title(blob.engine));
   return fmt::format(
       "## Serve\n\n"
       "{}"
@@ -129,7 +131,7 @@ std::string commands(const Manifest& blob) {
       "made the blob.\n\n"
       "## Upload\n\n"
       "```\nhf upload OWNER/NAME THIS_DIRECTORY\n```\n",
-      serve);
+      serve_commands(blob.engine, !blob.rest.empty()));
 }
 
 std::string warnings(const std::vector<Manifest>& manifests) {
