@@ -32,7 +32,7 @@ std::string version_text(bool verbose) {
   }
   field("layouts", fmt::format("{}", all_layouts().size()));
   field("libraries",
-        fmt::format("zstd {}, fmt {}.{}.{}, nlohmann-json {}.{}.{}, CLI11 {}",
+        fmt::format("zstd {}, fmt {}.{}.{}, nlohmann-json {}.{}.{}, CLI11 {}, " MXFP4_LIBRARIES,
                     zstd_library_version(), FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                     FMT_VERSION % 100, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
                     NLOHMANN_JSON_VERSION_PATCH, CLI11_VERSION));
