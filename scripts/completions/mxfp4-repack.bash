@@ -23,14 +23,15 @@ _mxfp4_repack_values() {
     --selector) echo gpt_oss deepseek_v4 ;;
     --libs | --no-lib) echo aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels ;;
     --activation)
-      echo silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul \
-        gelu_tanh_no_mul relu2_no_mul ;;
+      echo silu gelu gelu_tanh relu2 swigluoai situ swigluoai_uninterleave swiglustep silu_no_mul \
+        gelu_no_mul gelu_tanh_no_mul relu2_no_mul ;;
     --routing-method)
-      echo Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 \
+      echo Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Sigmoid \
         Unspecified DeepseekV4 Custom Simulated ;;
     --all2all-backend)
-      echo allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep \
-        flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided ;;
+      echo allgather_reducescatter deepep_high_throughput deepep_low_latency deepep_v2 \
+        mori_high_throughput mori_low_latency moonep nixl_ep flashinfer_all2allv \
+        flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided passthrough ;;
     --knob) echo params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size= ;;
     --pad) echo auto none 3072x2944 ;;
     --revision) echo "$(mxfp4-repack list revisions --json 2>/dev/null |
@@ -120,6 +121,9 @@ _mxfp4_repack() {
     _mxfp4_repack_propose -W "$(_mxfp4_repack_flags "$command")" -- "$current"
   elif ((status == 3)) && [[ -z $command ]]; then
     _mxfp4_repack_propose -W "$commands" -- "$current"
+  elif ((status == 3)) && [[ $command == list && $previous == layouts ]]; then
+    _mxfp4_repack_propose -W "$(mxfp4-repack list layouts --json 2>/dev/null |
+      sed -n 's/.*"id": "\([^"]*\)".*/\1/p')" -- "$current"
   elif ((status == 3)) && [[ $command == list ]]; then
     _mxfp4_repack_propose -W 'backends knobs layouts libraries machines revisions styles variables' -- "$current"
   elif ((status == 3)) && [[ $command == completion ]]; then

@@ -16,6 +16,7 @@ complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -s V -l 
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -s h -d 'Show examples and flags'
 complete -c mxfp4-repack -n "not __fish_seen_subcommand_from $commands" -l help -d 'Show help'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from list" -f -a 'backends knobs layouts libraries machines revisions styles variables'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from layouts" -f -a "(mxfp4-repack list layouts --json 2>/dev/null | string match -rg '\"id\": \"([^\"]*)\"')"
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from completion" -f -a 'bash fish zsh'
 
 # Every command
@@ -39,8 +40,8 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l quantization-config -r -F -d 'Override object, or its file'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l libs -x -a '(__fish_complete_list , "string split \" \" \"aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels\"")' -d 'Kernel packages there'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l no-lib -x -a 'aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels' -d 'This package is not there'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l activation -x -a 'silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul' -d 'Activation of the experts'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l routing-method -x -a 'Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Unspecified DeepseekV4 Custom Simulated' -d 'Routing method'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l activation -x -a 'silu gelu gelu_tanh relu2 swigluoai situ swigluoai_uninterleave swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul' -d 'Activation of the experts'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l routing-method -x -a 'Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Sigmoid Unspecified DeepseekV4 Custom Simulated' -d 'Routing method'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l env -x -a 'AITER_FORCE_A8W4= AITER_SITUV2_A4W4= AITER_SITUV2_A8W4= SGLANG_DSV4_FP4_DEQUANT= SGLANG_MXFP4_USE_OFFICIAL_SHUFFLE= SGLANG_USE_AITER= SGLANG_USE_AITER_MOE_GU_ITLV= VLLM_B12X_MOE_FP4_FORCE_A16= VLLM_BATCH_INVARIANT= VLLM_HUMMING_INPUT_QUANT_CONFIG= VLLM_HUMMING_MOE_GEMM_TYPE= VLLM_MARLIN_INPUT_DTYPE= VLLM_MOE_ROUTING_SIMULATION_STRATEGY= VLLM_MXFP4_USE_MARLIN= VLLM_ROCM_USE_AITER= VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS= VLLM_ROCM_USE_AITER_MOE= VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4= VLLM_ROCM_USE_AITER_MOE_SITUV2= VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4= VLLM_USE_DEEP_GEMM= VLLM_USE_FLASHINFER_MOE_MXFP4_BF16= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8= VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS=' -d 'NAME=VALUE of the serving process'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l knob -x -a 'params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size=' -d 'Layout parameter'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain" -l pad -x -a 'auto none 3072x2944' -d 'Round sizes, or not, or to these'
@@ -51,7 +52,7 @@ complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l tp-size -x -d 'Tensor parallel size'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l dp-size -x -d 'Data parallel size'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l pcp-size -x -d 'Prefill context parallel size'
-complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l all2all-backend -x -a 'allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided' -d 'All-to-all kernels'
+complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l all2all-backend -x -a 'allgather_reducescatter deepep_high_throughput deepep_low_latency deepep_v2 mori_high_throughput mori_low_latency moonep nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided passthrough' -d 'All-to-all kernels'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l moe-a2a-backend -x -a 'none deepep mooncake nixl mori flashinfer megamoe' -d "SGLang's all-to-all kernels"
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l enable-expert-parallel -d 'Split by experts'
 complete -c mxfp4-repack -n "__fish_seen_subcommand_from convert inspect explain fits" -l enable-eplb -d 'Expert load balancing'

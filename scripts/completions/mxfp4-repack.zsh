@@ -1,6 +1,10 @@
 #compdef mxfp4-repack
 # zsh completion for mxfp4-repack(1). tests/cli/flags.sh compares it with --help and the man page.
 
+_mxfp4_repack_layouts() {
+  compadd -- ${(f)"$(mxfp4-repack list layouts --json 2>/dev/null | sed -n 's/.*"id": "\([^"]*\)".*/\1/p')"}
+}
+
 _mxfp4_repack() {
   local -a every deployment machine resources commands
   commands=(
@@ -37,7 +41,7 @@ _mxfp4_repack() {
     '--pcp-size=[prefill context parallel size]:size: '
     '--dp-size=[data parallel size]:size: '
     '--enable-expert-parallel[split by experts]'
-    '--all2all-backend=[all-to-all kernels]:backend:(allgather_reducescatter deepep_high_throughput deepep_low_latency mori nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided)'
+    '--all2all-backend=[all-to-all kernels]:backend:(allgather_reducescatter deepep_high_throughput deepep_low_latency deepep_v2 mori_high_throughput mori_low_latency moonep nixl_ep flashinfer_all2allv flashinfer_nvlink_two_sided flashinfer_nvlink_one_sided passthrough)'
     '--moe-a2a-backend=[the same, as SGLang calls it]:backend:(none deepep mooncake nixl mori flashinfer megamoe)'
     '--enable-eplb[expert load balancing]'
     '--num-redundant-experts=[experts beyond the number in the model]:number: '
@@ -50,8 +54,8 @@ _mxfp4_repack() {
     '--selector=[selection function]:selector:(gpt_oss deepseek_v4)'
     '--quantization-config=[override object, or its file]:file:_files'
     '*--no-lib=[this package is not there]:package:(aiter b12x deep_gemm flashinfer flashinfer_cutlass flashinfer_situ humming quark triton_kernels)'
-    '--activation=[activation of the experts]:activation:(silu gelu gelu_tanh relu2 swigluoai swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul)'
-    '--routing-method=[routing method]:method:(Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Unspecified DeepseekV4 Custom Simulated)'
+    '--activation=[activation of the experts]:activation:(silu gelu gelu_tanh relu2 swigluoai situ swigluoai_uninterleave swiglustep silu_no_mul gelu_no_mul gelu_tanh_no_mul relu2_no_mul)'
+    '--routing-method=[routing method]:method:(Default Renormalize DeepSeekV3 Llama4 RenormalizeNaive TopK SigmoidRenorm MiniMax2 Sigmoid Unspecified DeepseekV4 Custom Simulated)'
     '*--knob=[layout parameter]:parameter:(params_dtype= marlin_input_dtype= humming_input_dtype= cuda_compiler= aiter_weight= tp_size=)'
     '--pad=[round sizes, or not, or to these]:padding:(auto none 3072x2944)'
     '--allow-known-defects[accept bytes known to be wrong]'
@@ -136,7 +140,7 @@ _mxfp4_repack() {
             '--engine=[engine that serves]:engine:(vllm sglang)' \
             '--revision=[release of the engine]:revision: ' \
             '1:table:(backends knobs layouts libraries machines revisions styles variables)' \
-            '2:layout: ' ;;
+            '2:layout:_mxfp4_repack_layouts' ;;
         completion)
           _arguments '-h[show examples and flags]' '--help[show help]' '1:shell:(bash fish zsh)' ;;
       esac ;;

@@ -60,7 +60,8 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 
 def bash(*words):
-    return set(output("bash", "-c", BASH, "bash", SOURCE, "mxfp4-repack", *words).split())
+    path = os.path.dirname(os.path.abspath(BIN)) + ":" + os.environ["PATH"]  # the completion asks the program
+    return set(output("bash", "-c", BASH, "bash", SOURCE, "mxfp4-repack", *words, env={**os.environ, "PATH": path}).split())
 
 
 def from_bash():
@@ -79,7 +80,7 @@ def from_fish():
         options = re.sub(r"'[^']*'|\"[^\"]*\"", "", rest)
         flags = {"--" + name for name in re.findall(r"-l ([\w-]+)", options)}
         flags |= {"-" + name for name in re.findall(r"-s (\w)", options)}
-        for command in commands:
+        for command in (each for each in commands if each in found):  # or a word behind it
             found[command] |= flags
     return found
 
@@ -140,6 +141,7 @@ def compare_values():
     """The closed lists that completions carry, against the program's tables."""
     known = {"--backend": rows("backends", "backend"), "--style": rows("styles", "style"),
              "--moe-backend": names_in_hint("--moe-backend"), "--no-lib": names_in_hint("--no-lib"),
+             **{flag: names_in_hint(flag) for flag in ("--all2all-backend", "--routing-method", "--activation")},
              "--env": {name + "=" for name in rows("variables", "variable")},
              "--knob": {name + "=" for name in rows("knobs", "knob")}}
     texts = {name: read("scripts", "completions", "mxfp4-repack." + name) for name in
@@ -155,6 +157,12 @@ def compare_values():
             for value in sorted(values ^ found):
                 differences.append("%s %s: only %s has %s" %
                                    (shell, flag, "the program" if value in values else shell, value))
+    layouts = rows("layouts", "id")
+    if bash("list", "layouts", "") != layouts:
+        differences.append("bash: list layouts has other names")
+    for shell in ("fish", "zsh"):
+        if "list layouts --json" not in texts[shell]:
+            differences.append(shell + ": list layouts has no names")
     return differences
 
 
