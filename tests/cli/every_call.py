@@ -2,7 +2,8 @@
 allocation; what is left is judged by one table, and by what the same command makes of it afterwards.
 
     every_call.sh                          a sample: MXFP4_CALLS cases (240), drawn by MXFP4_SEED (1)
-    MXFP4_CALLS=all every_call.sh          all of them: of allocations one in 97, by the seed
+    MXFP4_CALLS=all every_call.sh          all of them: of allocations one in MXFP4_APART (97), by the seed
+    MXFP4_JOBS=16 ...                      in so many processes
     MXFP4_CALLS=force:fsync:3:EIO ...      that one, as a failure prints it
 """
 
@@ -15,9 +16,11 @@ import shutil
 import subprocess
 import sys
 
+import jobs
+
 BIN, FAULTS, TESTDATA = (os.environ[name] for name in ("BIN", "FAULTS", "TESTDATA"))
 MEMORY_FAULTS = os.environ.get("MEMORY_FAULTS", "")  # empty: a sanitizer has an allocator of its own
-APART = 97  # positions between two allocations that fail
+APART = int(os.environ.get("MXFP4_APART", "97"))  # positions between two allocations that fail
 MODEL = os.path.abspath("model")  # a copy, so that its reads fail too
 FLAGS = ["--backend", "MARLIN", "--arch", "sm80", "--threads", "1"]
 CONVERT = [BIN, "convert", MODEL, "-o", "out", *FLAGS]
@@ -34,7 +37,8 @@ ERRORS = {
     "unlink": ["EIO", "EACCES", "EBUSY"], "remove": ["EIO", "EACCES"], "rmdir": ["EIO", "EBUSY"],
     "stat": LOOK, "lstat": LOOK, "fstat": ["EIO", "ESTALE"], "fstatat": LOOK,
     "opendir": ["EIO", "EACCES", "EMFILE"], "readdir": ["EIO"], "flock": ["ENOLCK", "EINTR", "EAGAIN"],
-    "mmap": ["ENOMEM"], "fchmod": ["EPERM", "EIO"],
+    "mmap": ["ENOMEM"], "fchmod": ["EPERM", "EIO"], "fchown": ["EPERM"], "access": ["EACCES", "EIO"],
+    "readlink": ["EIO", "EACCES"], "statx": ["ENOSYS", "EIO"],
 }
 
 Case = collections.namedtuple("Case", "scenario call position error")
@@ -177,11 +181,11 @@ def all_cases():
 
 
 def judge(case):
-    """What is wrong with what the case left; None if nothing is."""
+    """What is wrong with what the case left; None if nothing is. Or MISSED."""
     scenario = start(case.scenario)
     done, where = fail(case)
     if where is None:
-        return None
+        return jobs.MISSED
     # A library that may not throw ends the program, as a kill does: without a hint, and temporaries stay.
     killed = case.call == "allocate" and done.returncode == 5 and done.stderr.count("\n") == 1
     # Who finds a lock taken leaves the other's file.
@@ -230,38 +234,45 @@ def judge_left(scenario, done, locked=False):
     return None
 
 
+def draw(cases, number, seed):
+    """As many of each scenario and call, so that rare calls are not drowned by reads."""
+    drawn = random.Random(seed)
+    groups = collections.defaultdict(list)
+    for case in cases:
+        groups[case.scenario, case.call].append(case)
+    for group in groups.values():
+        drawn.shuffle(group)
+    queue, cases = list(groups.values()), []
+    drawn.shuffle(queue)
+    while queue and len(cases) < number:
+        queue = [group for group in queue if group]
+        cases += [group.pop() for group in queue][:number - len(cases)]
+    return cases
+
+
+def judge_named(name):
+    scenario, call, position, error = name.split(":")
+    return judge(Case(scenario, call, int(position), error))
+
+
 def main():
-    prepare()
     wanted = os.environ.get("MXFP4_CALLS", "240")
-    seed = int(os.environ.get("MXFP4_SEED", "1"))
+    if jobs.judge_given(prepare, judge_named, "MXFP4_CALLS"):
+        return False
+    prepare()
     if ":" in wanted:
-        name, call, position, error = wanted.split(":")
-        cases = [Case(name, call, int(position), error)]
+        names = [wanted]
     else:
+        seed = int(os.environ.get("MXFP4_SEED", "1"))
         cases = all_cases()
         total = len(cases)
         if wanted != "all":
-            # As many of each scenario and call, so that rare calls are not drowned by reads.
-            drawn = random.Random(seed)
-            groups = collections.defaultdict(list)
-            for case in cases:
-                groups[case.scenario, case.call].append(case)
-            for group in groups.values():
-                drawn.shuffle(group)
-            queue, cases = list(groups.values()), []
-            drawn.shuffle(queue)
-            while queue and len(cases) < int(wanted):
-                queue = [group for group in queue if group]
-                cases += [group.pop() for group in queue][:int(wanted) - len(cases)]
+            cases = draw(cases, int(wanted), seed)
+        names = [":".join(map(str, case)) for case in cases]
         print(f"{len(cases)} of {total} cases, seed {seed}", flush=True)
-    bad = 0
-    for case in cases:
-        wrong = judge(case)
-        if wrong:
-            bad += 1
-            print(f"MXFP4_CALLS={':'.join(map(str, case))}: {wrong}", flush=True)
-    print(f"{len(cases)} calls failed, {bad} of them badly")
-    return bad > 0
+    judged, bad = jobs.judge_all(names, judge_named, "MXFP4_CALLS")
+    print(f"{judged} calls failed, {bad} of them badly")
+    return bad > 0 or judged == 0
 
 
 if __name__ == "__main__":

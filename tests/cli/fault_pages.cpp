@@ -3,7 +3,6 @@
 //                        so, maps begin at multiples of N, and a call about memory elsewhere ends the
 //                        program, though it be advice whose failure nobody sees
 //   FAULT_PAGE_HIDDEN=1  sysconf() does not say so
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,15 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Whether FAULT_AT lets this map of a file fail (faults.cpp); errno is set.
-bool mmap_fails(int file);
+#include "faults.hpp"
 
 namespace {
-
-template <class Function>
-Function real(Function, const char* name) {
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
 
 // Read once: the program's handler of SIGBUS maps, and calls nothing that locks. Before that no page is
 // played.
@@ -70,7 +63,7 @@ int getpagesize() noexcept {
   return played_page != 0 ? static_cast<int>(played_page) : real(&getpagesize, "getpagesize")();
 }
 void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  if (file >= 0 && mmap_fails(file)) return MAP_FAILED;
+  if (file >= 0 && call_fails("mmap", Path(file).text)) return MAP_FAILED;
   if (played_page == 0) return map_memory(at, bytes, protection, flags, file, offset);
   require_page("mmap", static_cast<uint64_t>(offset));
   if ((flags & MAP_FIXED) != 0) {

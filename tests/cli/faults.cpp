@@ -6,7 +6,8 @@
 //   FAULT_AT=CALL:N:WHAT the Nth call of this kind: WHAT is an errno's name, zero (nothing is written or
 //                        read), short (half of it), flip (one bit of what pwritev writes is another, or of each
 //                        byte that pread or preadv reads), or run (the shell command FAULT_RUN runs before it)
-//   FAULT_PATH=TEXT      FAULT_AT counts only calls on paths with this text
+//   FAULT_PATH=TEXT      FAULT_AT counts only calls on paths with this text; one that begins with / is also
+//                        looked for in a relative path behind the working directory
 //   FAULT_HIT=FILE       is made when FAULT_AT came to pass; its text is the path
 //   FAULT_CALLS=FILE     one line each, of calls on paths with FAULT_PATH: CALL PATH
 // A file system lacks something:
@@ -14,8 +15,8 @@
 //   FAULT_DEVICE=PREFIX  paths that begin so are on a device of another number
 //   FAULT_NO_DIRECT=flag files cannot be made direct (O_DIRECT); =read: they can, but not read
 //   FAULT_PAGE_...       see fault_pages.cpp
-#include <dirent.h>
-#include <dlfcn.h>
+#include "faults.hpp"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -38,34 +39,6 @@
 namespace {
 
 std::atomic<long> calls{0};
-
-template <class Function>
-Function real(Function, const char* name) {
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
-
-// A path: given, a name in an open directory, or of an open file.
-struct Path {
-  char text[PATH_MAX] = "";
-  explicit Path(const char* path) { std::snprintf(text, sizeof text, "%s", path); }
-  Path(int base, const char* name) {
-    const size_t end = base == AT_FDCWD || name[0] == '/' ? 0 : of_descriptor(base);
-    std::snprintf(text + end, sizeof text - end, "%s%s", end > 0 ? "/" : "", name);
-  }
-  explicit Path(int file) { of_descriptor(file); }
-
- private:
-  size_t of_descriptor(int file) {
-    const int saved = errno;
-    char link[64];
-    std::snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    const ssize_t size = readlink(link, text, sizeof text - 1);
-    errno = saved;
-    const size_t end = size < 0 ? 0 : static_cast<size_t>(size);
-    text[end] = 0;
-    return end;
-  }
-};
 
 struct TwoPaths {
   char text[2 * PATH_MAX] = "";
@@ -126,6 +99,19 @@ void run_command() {
   }
 }
 
+// Whether FAULT_PATH is in this path.
+bool is_wanted(const char* path) {
+  const char* wanted = std::getenv("FAULT_PATH");
+  if (wanted == nullptr || std::strstr(path, wanted) != nullptr) return true;
+  char whole[2 * PATH_MAX] = "";
+  const int saved = errno;
+  if (wanted[0] != '/' || path[0] == '/' || getcwd(whole, PATH_MAX) == nullptr) whole[0] = 0;
+  errno = saved;
+  const size_t end = std::strlen(whole);
+  std::snprintf(whole + end, sizeof whole - end, "/%s", path);
+  return end > 0 && std::strstr(whole, wanted) != nullptr;
+}
+
 enum class Fault { kNone, kError, kZero, kShort, kFlip };
 
 // What FAULT_AT makes of this call; with kError, errno is set.
@@ -134,8 +120,7 @@ Fault fault_of(const char* call, const char* path) {
   const char* rule = std::getenv("FAULT_AT");
   const char* log = std::getenv("FAULT_CALLS");
   if (rule == nullptr && log == nullptr) return Fault::kNone;
-  const char* wanted = std::getenv("FAULT_PATH");
-  if (wanted != nullptr && std::strstr(path, wanted) == nullptr) return Fault::kNone;
+  if (!is_wanted(path)) return Fault::kNone;
   if (log != nullptr) add_line(log, call, path);
   char name[32];
   char what[32];
@@ -205,53 +190,12 @@ bool open_fails(const Path& path, int flags) {
   return fails(creates ? "create" : "open", path);
 }
 
-// The result of a look at a path, whose device FAULT_DEVICE may change.
-int on_device(const char* path, struct stat* found, int result) {
-  const char* prefix = std::getenv("FAULT_DEVICE");
-  if (result == 0 && prefix != nullptr && std::strncmp(path, prefix, std::strlen(prefix)) == 0) {
-    found->st_dev += 1000;
-  }
-  return result;
-}
-
-// Written as aliases, since the function and the type have the same name.
-using Stat = int (*)(const char*, struct stat*);
-
 }  // namespace
 
-bool mmap_fails(int file) { return fails("mmap", Path(file)); }  // for fault_pages.cpp
+bool call_fails(const char* call, const char* path) { return fails(call, path); }
 
 extern "C" {
 
-int stat(const char* path, struct stat* found) noexcept {
-  if (fails("stat", path)) return -1;
-  return on_device(path, found, reinterpret_cast<Stat>(dlsym(RTLD_NEXT, "stat"))(path, found));
-}
-int lstat(const char* path, struct stat* found) noexcept {
-  if (fails("lstat", path)) return -1;
-  return real(&lstat, "lstat")(path, found);
-}
-int fstat(int file, struct stat* found) noexcept {
-  if (fails("fstat", Path(file))) return -1;
-  return on_device(Path(file).text, found, real(&fstat, "fstat")(file, found));
-}
-int fstatat(int base, const char* name, struct stat* found, int flags) noexcept {
-  if (fails("fstatat", Path(base, name))) return -1;
-  return on_device(Path(base, name).text, found,
-                   real(&fstatat, "fstatat")(base, name, found, flags));
-}
-DIR* opendir(const char* path) {
-  if (fails("opendir", path)) return nullptr;
-  return real(&opendir, "opendir")(path);
-}
-DIR* fdopendir(int file) {
-  if (fails("opendir", Path(file))) return nullptr;
-  return real(&fdopendir, "fdopendir")(file);
-}
-dirent* readdir(DIR* directory) {
-  if (fails("readdir", Path(dirfd(directory)))) return nullptr;
-  return real(&readdir, "readdir")(directory);
-}
 int mkdir(const char* path, mode_t mode) noexcept {
   count("mkdir", path);
   if (fails("mkdir", path)) return -1;

@@ -4,6 +4,7 @@ itself, torn or whole, and of each folder's changes all from some point on. What
     power_cut.sh                        a sample: MXFP4_CUTS cuts (48), drawn by MXFP4_SEED (1)
     MXFP4_CUTS=all power_cut.sh         every step, with MXFP4_DRAWS (4) draws of what is lost at each
     MXFP4_CUTS=force:17:3 power_cut.sh  the cut before step 17 of this scenario with draw 3, as a failure prints it
+    MXFP4_JOBS=16 ...                   in so many processes
 """
 import collections
 import filecmp
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+import jobs
 from every_call import BIN, SCENARIOS, files_of, prepare, same, start
 
 TRACE = os.environ["TRACE"]
@@ -222,32 +224,38 @@ def judge(name, trace, step, draw):
     return wrong
 
 
+NAMES = [name for name in SCENARIOS if name not in ("published", "read_back")]
+TRACES = {}
+
+
+def judge_named(case):
+    name, step, draw = case.split(":")
+    if name not in TRACES:
+        TRACES[name] = read_trace(name)
+    return judge(name, TRACES[name], int(step), int(draw))
+
+
+def draw_cuts(wanted):
+    TRACES.update((name, read_trace(name)) for name in NAMES)
+    draws = int(os.environ.get("MXFP4_DRAWS", "4"))
+    cuts = [(name, step, draw) for name in NAMES for step in range(TRACES[name].steps + 1) for draw in range(draws)]
+    seed, total = int(os.environ.get("MXFP4_SEED", "1")), len(cuts)
+    if wanted != "all":
+        # Each command's end, with all lost that was not synced, is always among them.
+        ends = [(name, TRACES[name].steps, NOTHING) for name in NAMES]
+        cuts = ends + random.Random(seed).sample(cuts, max(0, int(wanted) - len(ends)))
+    print(f"{len(cuts)} of {total} cuts, seed {seed}", flush=True)
+    return [":".join(map(str, cut)) for cut in cuts]
+
+
 def main():
-    prepare()
     wanted = os.environ.get("MXFP4_CUTS", "48")
-    seed = int(os.environ.get("MXFP4_SEED", "1"))
-    names = [name for name in SCENARIOS if name not in ("published", "read_back")]
-    if ":" in wanted:
-        name, step, draw = wanted.split(":")
-        names, cuts = [name], [(name, int(step), int(draw))]
-    traces = {name: read_trace(name) for name in names}
-    if ":" not in wanted:
-        draws = int(os.environ.get("MXFP4_DRAWS", "4"))
-        cuts = [(name, step, draw) for name in names for step in range(traces[name].steps + 1) for draw in range(draws)]
-        total = len(cuts)
-        if wanted != "all":
-            drawn = random.Random(seed)
-            # Each command's end, with all lost that was not synced, is always among them.
-            ends = [(name, traces[name].steps, NOTHING) for name in names]
-            cuts = ends + drawn.sample(cuts, max(0, int(wanted) - len(ends)))
-        print(f"{len(cuts)} of {total} cuts, seed {seed}", flush=True)
-    bad = 0
-    for name, step, draw in cuts:
-        wrong = judge(name, traces[name], step, draw)
-        if wrong:
-            bad += 1
-            print(f"MXFP4_CUTS={name}:{step}:{draw}: {wrong}", flush=True)
-    print(f"{len(cuts)} power cuts, {bad} of them badly")
+    if jobs.judge_given(prepare, judge_named, "MXFP4_CUTS"):
+        return False
+    prepare()
+    cuts = [wanted] if ":" in wanted else draw_cuts(wanted)
+    judged, bad = jobs.judge_all(cuts, judge_named, "MXFP4_CUTS")
+    print(f"{judged} power cuts, {bad} of them badly")
     return bad > 0
 
 
