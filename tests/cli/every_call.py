@@ -163,19 +163,24 @@ def fail(case):
         return done, file.read().strip()
 
 
+def calls_of(name):
+    """How many calls of each kind the command makes on paths below this directory; its files are as behind it."""
+    log = os.path.abspath("calls")
+    if os.path.exists(log):
+        os.remove(log)
+    done = run(SCENARIOS[name].command, FAULT_CALLS=log, FAULT_PATH=os.getcwd())
+    assert done.returncode == 0, (name, done.stderr)
+    with open(log, errors="replace") as file:
+        return collections.Counter(line.split(" ", 1)[0] for line in file)
+
+
 def all_cases():
     cases = []
     for name in SCENARIOS:
         scenario = start(name)
         for at in range(int(os.environ.get("MXFP4_SEED", "1")), allocations(scenario.command) + 1, APART):
             cases.append(Case(name, "allocate", at, "ENOMEM"))
-        log = os.path.abspath("calls")
-        if os.path.exists(log):
-            os.remove(log)
-        done = run(scenario.command, FAULT_CALLS=log, FAULT_PATH=os.getcwd())
-        assert done.returncode == 0, (name, done.stderr)
-        counts = collections.Counter(line.split(" ", 1)[0] for line in open(log, errors="replace"))
-        for call, count in counts.items():
+        for call, count in calls_of(name).items():
             cases += [Case(name, call, at, error) for at in range(1, count + 1) for error in ERRORS.get(call, [])]
     return cases
 
