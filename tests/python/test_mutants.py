@@ -1,8 +1,10 @@
 """testdata/mutants/table.json: the program, the library under the Python package, and the witness judge every
-mutant, and give one verdict."""
+mutant, and give one verdict. So they do of mutants that MXFP4_SEED (1) draws, MXFP4_MUTANTS (40) of them."""
 import json
 import math
 import os
+import random
+import shutil
 import subprocess
 import unittest
 
@@ -110,8 +112,9 @@ def make(row, directory):
     text += b" " * (-(8 + len(text)) % 4096)
     layer = len(text).to_bytes(8, "little") + text + data
     for key, value in (("size", len(layer)), ("xxh3_128", reader.xxh3_128(layer))):
-        if row.get("at") not in ("/layers", f"/layers/0/{key}") and manifest.get("layers"):
-            manifest["layers"][0][key] = value
+        layers = manifest.get("layers")
+        if isinstance(layers, list) and layers and isinstance(layers[0], dict) and row.get("at") != f"/layers/0/{key}":
+            layers[0][key] = value
     text = json.dumps(manifest, indent=2, ensure_ascii=False)
     if row["in"] == "manifest text":
         assert row["found"] in text
@@ -132,7 +135,50 @@ def make(row, directory):
 REFUSED_BY = {"accepted": set(), "refused": {"program", "package", "witness"}, "program": {"program"}}
 
 
+NESTED = []
+for _ in range(300):
+    NESTED = [NESTED]
+VALUES = [None, True, False, 0, -1, 1, 2, 3, 7, 1 << 31, (1 << 53) + 1, 1 << 60, 1 << 62, (1 << 63) - 1, 1 << 63, 1 << 64,
+          -(1 << 63), 0.5, 1e308, -0.0, "", "x", "../x", "/etc/passwd", "\x1b[2J", "\0", "\u2028", "a" * 70000, "loaded", "real",
+          "requires_grad", "__class__", [], {}, [0], [1 << 62], [-1], [0, 1 << 61, 1 << 61], [None], [[]], NESTED,
+          {"": 0}, {"x": {"x": {}}}, ["w13_weight"] * 3]
+
+
+def places(document, at=""):
+    """JSON pointers to everything in it."""
+    items = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    for key, value in items:
+        if "/" not in str(key):
+            yield f"{at}/{key}"
+            yield from places(value, f"{at}/{key}")
+
+
+def draw(drawn):
+    """A row like those of the table, without an outcome."""
+    manifest = json.loads((MUTANTS / "blob" / reader.MANIFEST_NAME).read_text())
+    manifest.pop("manifest_xxh3_128")
+    layer = (MUTANTS / "blob" / LAYER).read_bytes()
+    header = json.loads(layer[8:8 + int.from_bytes(layer[:8], "little")])
+    part, document = drawn.choice([("manifest", manifest), ("manifest", manifest), ("manifest", manifest), ("header", header)])
+    row = {"in": part, "at": drawn.choice(list(places(document)))}
+    if drawn.random() < 0.15:
+        return {**row, "removed": True}
+    return {**row, "value": drawn.choice(VALUES)}
+
+
 class Mutants(unittest.TestCase):
+    # Package and witness know no layout, so the program may refuse more; nobody accepts what one of them refuses.
+    def test_drawn(self):
+        seed = int(os.environ.get("MXFP4_SEED", "1"))
+        for at in range(int(os.environ.get("MXFP4_MUTANTS", "40"))):
+            row = draw(random.Random(f"{seed} {at}"))
+            with self.subTest(seed=seed, at=at, row=str(row)[:300]):
+                make(row, f"drawn-{at}")
+                found = verdicts(f"drawn-{at}")
+                self.assertEqual(found["package"], found["witness"], found)
+                self.assertLessEqual(found["package"], found["program"], found)
+                shutil.rmtree(f"drawn-{at}")
+
     def test_table(self):
         rows = json.loads((MUTANTS / "table.json").read_text())
         self.assertGreater(len(rows), 200)
