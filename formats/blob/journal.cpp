@@ -33,7 +33,7 @@ std::string line_of(const Json& json) {
 }
 
 Json to_json(const FinishedFile& file) {
-  Json json;
+  Json json = Json::object();
   json["file"] = file.name;
   json["size"] = file.size;
   json["xxh3_128"] = file.xxh3_128;
@@ -180,7 +180,7 @@ void Journal::append(std::string_view text) {
 }
 
 void Journal::begin(const JournalHead& head) {
-  Json json;
+  Json json = Json::object();
   json["plan"] = head.plan;
   json["source"] = head.stamp;
   json["layer_files"] = head.layer_files;

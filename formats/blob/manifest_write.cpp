@@ -18,6 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order in which they are documented
 
+// Objects begin as such here: where null becomes one, and no memory is left, the library asserts.
 Json to_json(const Shape& shape) {
   return std::vector<int64_t>(shape.dims().begin(), shape.dims().end());
 }
@@ -28,7 +29,7 @@ void set_unless_empty(Json& json, const char* key, const T& value) {
 }
 
 Json to_json(const Decision& decision) {
-  Json json;
+  Json json = Json::object();
   json["backend"] = decision.backend ? Json(backend_name(*decision.backend)) : Json();
   set_unless_empty(json, "experts_class", decision.experts_class);
   json["forced"] = decision.forced;
@@ -42,7 +43,7 @@ Json to_json(const Decision& decision) {
 }
 
 Json to_json(const Target& target) {
-  Json json;
+  Json json = Json::object();
   json["backend"] = backend_name(target.backend);
   json["family"] = family_name(target.family);
   json["platform"] = platform_name(target.platform);
@@ -55,7 +56,7 @@ Json to_json(const Target& target) {
 }
 
 Json to_json(const ParallelConfig& parallel) {
-  Json json;
+  Json json = Json::object();
   for_each_parallel_fact([&](const FactRow& row, auto members) {
     const auto& value = parallel.*members.known;
     if (row.absent_if_zero && value == std::remove_cvref_t<decltype(value)>()) return;
@@ -65,7 +66,7 @@ Json to_json(const ParallelConfig& parallel) {
 }
 
 Json to_json(const RankSlice& rank) {
-  Json json;
+  Json json = Json::object();
   json["rank"] = rank.rank;
   json["num_ranks"] = rank.num_ranks;
   json["tp_rank"] = rank.tp_rank;
@@ -80,7 +81,7 @@ Json to_json(const RankSlice& rank) {
 
 Json sizes_to_json(const ManifestLayer& layer, const RankSlice& rank) {
   const LoadedSpec& loaded = layer.loaded;
-  Json json;
+  Json json = Json::object();
   json["num_experts"] = loaded.dims.num_experts;
   json["hidden_size"] = layer.hidden_size;
   json["intermediate_size"] = rank.end - rank.begin;
@@ -92,7 +93,7 @@ Json sizes_to_json(const ManifestLayer& layer, const RankSlice& rank) {
 }
 
 Json to_json(const PublishedLayer& published) {
-  Json json;
+  Json json = Json::object();
   json["intermediate_size"] = published.intermediate_size;
   json["experts"] = published.experts;
   Json& tensors = json["tensors"] = Json::array();
@@ -109,7 +110,7 @@ Json to_json(const PublishedLayer& published) {
 }
 
 Json to_json(const CheckpointFacts& checkpoint) {
-  Json json;
+  Json json = Json::object();
   if (checkpoint.config) json["config"] = *checkpoint.config;
   set_unless_empty(json, "attributes", checkpoint.attributes);
   set_unless_empty(json, "left_out", checkpoint.left_out);
@@ -117,7 +118,7 @@ Json to_json(const CheckpointFacts& checkpoint) {
 }
 
 Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
-  Json json;
+  Json json = Json::object();
   json["index"] = layer.index;
   json["prefix"] = layer.prefix;
   set_unless_empty(json, "engine_prefix", layer.engine_prefix);
@@ -128,7 +129,7 @@ Json to_json(const ManifestLayer& layer, const RankSlice& rank) {
   json["sizes"] = sizes_to_json(layer, rank);
   Json& tensors = json["tensors"] = Json::array();
   for (const ManifestTensor& tensor : layer.tensors) {
-    Json item;
+    Json item = Json::object();
     item["name"] = tensor.name;
     item["dtype"] = dtype_name(tensor.spec.dtype);
     item["shape"] = to_json(tensor.spec.shape);
@@ -149,7 +150,7 @@ std::map<std::string, std::string> common_metadata(const Manifest& manifest) {
 }
 
 Json model_to_json(const Manifest& manifest) {
-  Json json;
+  Json json = Json::object();
   json["style"] = manifest.style;
   json["loader"] = loader_name(manifest.loader);
   json["w13_order"] = w13_order_name(manifest.order);
@@ -247,7 +248,7 @@ std::string write_manifest(const Manifest& manifest) {
 }
 
 Json manifest_to_json(const Manifest& manifest) {
-  Json json;
+  Json json = Json::object();
   json["format"] = "mxfp4-repack";
   json["format_version"] = kFormatVersion;
   json["tool_version"] = manifest.tool_version;
@@ -270,11 +271,12 @@ Json manifest_to_json(const Manifest& manifest) {
   for (const ManifestLayer& layer : manifest.layers) {
     layers.push_back(to_json(layer, manifest.rank));
   }
+  if (!manifest.rest.empty()) json["rest"] = Json::array();
   for (const ManifestFile& file : manifest.rest) {
     json["rest"].push_back({{"file", file.name}, {"size", file.size}, {"xxh3_128", file.xxh3_128}});
   }
   if (manifest.checkpoint != CheckpointFacts{}) json["checkpoint"] = to_json(manifest.checkpoint);
-  Json& source = json["source"];
+  Json& source = json["source"] = Json::object();
   source["kind"] = manifest.source.kind;
   if (!manifest.source.model_type.empty()) source["model_type"] = manifest.source.model_type;
   if (!manifest.source.activation.empty()) source["activation"] = manifest.source.activation;
@@ -283,7 +285,7 @@ Json manifest_to_json(const Manifest& manifest) {
   for (const auto& [name, size] : manifest.source.files) {
     files.push_back({{"name", name}, {"size", size}});
   }
-  Json& compression = json["compression"];
+  Json& compression = json["compression"] = Json::object();
   compression["method"] = manifest.compression.zstd ? "zstd" : "none";
   if (manifest.compression.zstd) {
     compression["level"] = manifest.compression.level;
@@ -303,8 +305,8 @@ std::string write_index(const Manifest& manifest) {
       total += tensor.spec.bytes();
     }
   }
-  Json json;
-  json["metadata"]["total_size"] = total;
+  Json json = Json::object();
+  json["metadata"] = {{"total_size", total}};
   json["weight_map"] = map;
   return json.dump(2) + "\n";
 }
@@ -313,7 +315,7 @@ namespace {
 
 // The attribute that says which checkpoint a loaded layer came from; empty if nobody knows.
 std::string checkpoint_attribute(const Manifest& manifest, const ManifestLayer& layer) {
-  Json json;
+  Json json = Json::object();
   if (manifest.style == style_name(Style::kLoaded)) {
     const auto carried = manifest.checkpoint.attributes.find(std::string(kCheckpointAttribute));
     if (carried == manifest.checkpoint.attributes.end()) return {};

@@ -120,7 +120,7 @@ bool is_shard_manifest(std::string_view file_name) {
 }
 
 std::string write_shard_manifest(const ShardManifest& manifest) {
-  nlohmann::ordered_json json;
+  auto json = nlohmann::ordered_json::object();
   json["format"] = kShardFormat;
   json["format_version"] = kFormatVersion;
   json["shard"] = manifest.shard.index;

@@ -166,8 +166,8 @@ std::string index_text(const Source& source, const std::vector<PublishedShard>& 
   for (const PublishedShard& shard : shards) {
     for (const size_t index : shard.tensors) map[source.tensors()[index].name] = shard.name;
   }
-  nlohmann::ordered_json json;
-  json["metadata"]["total_size"] = published_bytes(source);
+  auto json = nlohmann::ordered_json::object();
+  json["metadata"] = {{"total_size", published_bytes(source)}};
   json["weight_map"] = map;
   return json.dump(2) + "\n";
 }

@@ -49,8 +49,8 @@ SideFile make_index(const Source& source, const std::vector<RestFile>& files) {
     for (size_t index : file.tensors) map[source.tensors()[index].name] = file.name;
     total += file.data_bytes;
   }
-  nlohmann::ordered_json json;
-  json["metadata"]["total_size"] = total;
+  auto json = nlohmann::ordered_json::object();
+  json["metadata"] = {{"total_size", total}};
   json["weight_map"] = map;
   SideFile index{.name = std::string(kIndexName), .from = {}, .text = json.dump(2) + "\n"};
   index.size = static_cast<int64_t>(index.text.size());

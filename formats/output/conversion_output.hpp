@@ -59,7 +59,9 @@ class ConversionOutput {
   [[nodiscard]] const Directory& home() const { return directory_.home(); }
   // Where the blob is written: home(), or a folder in it. Made if it is missing.
   [[nodiscard]] Directory blob() const;
-  void reserve(int64_t bytes) const { directory_.reserve(bytes); }
+  void reserve(int64_t bytes) const {
+    directory_.reserve(bytes, ", or fewer layers at a time: --shard I/N");
+  }
   // The free bytes of the file system, and a text that says what OUT held at first.
   [[nodiscard]] std::optional<int64_t> free_bytes() const { return directory_.free_bytes(); }
   [[nodiscard]] const std::string& holds() const { return seen_.holds; }

@@ -202,14 +202,14 @@ void OutputDirectory::require_writable() const {
       .in_file(place.string());
 }
 
-void OutputDirectory::reserve(int64_t bytes) const {
+void OutputDirectory::reserve(int64_t bytes, std::string_view otherwise) const {
   const std::optional<int64_t> available = free_bytes();
   if (!available || *available >= bytes) return;  // if it is not known, writing will fail
   if (!replaces_) {
     throw Error::output(fmt::format("needs up to {}, the file system has {} free",
                                     human_bytes(bytes), human_bytes(*available)))
         .in_file(path_.string())
-        .hint("choose a directory on another file system, or fewer layers at a time: --shard I/N");
+        .hint(fmt::format("choose a directory on another file system{}", otherwise));
   }
   throw Error::output(
       fmt::format("needs up to {} beside the old result, which stays until the new one is "

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/output/replacement.hpp"
@@ -61,8 +62,8 @@ class OutputDirectory {
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
   // Throws Error::output if the system does not let us write into `path`, or create it.
   void require_writable() const;
-  // Throws Error::output when the file system has less than `bytes` free.
-  void reserve(int64_t bytes) const;
+  // Throws Error::output when the file system has less than `bytes` free; the hint ends with `otherwise`.
+  void reserve(int64_t bytes, std::string_view otherwise = {}) const;
   void keep() { keep_ = true; }
 
  private:

@@ -70,6 +70,7 @@ for options in size=16k size=1m size=64m,nr_inodes=3 size=64m,nr_inodes=4; do
   mount -t tmpfs -o $options none small
   expect_exit 5 "$BIN" unpack want0 -o small/back
   expect_one_error 'small/back'
+  ! grep -q -- --shard stderr || fail "a hint at a flag that unpack does not have: $(cat stderr)"
   [ -z "$(find small -type f)" ] || fail "unpack left files at $options"
   umount small
 done
