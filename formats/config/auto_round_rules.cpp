@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "formats/config/quantization_members.hpp"
@@ -59,6 +60,44 @@ void add_extra_rules(const AutoRoundJson& modules, const QuantizationJson& text,
   method.rules.insert(method.rules.end(), searches.begin(), searches.end());
 }
 
+// Throws Error::input where the engine's own check of its MXFP type stops.
+void refuse_unread(const QuantizationJson& text, const AutoRoundJson& type) {
+  if (type != "mx_fp") return;
+  std::vector<WantedMember> wanted;
+  if (text.quantization->contains("sym")) wanted.push_back({"sym", true});
+  if (text.quantization->contains("backend")) wanted.push_back({"backend", "auto"});
+  const std::string refusal = first_refused(text.where, *text.quantization, wanted);
+  if (!refusal.empty()) throw Error::input(refusal);
+}
+
+// The rule for modules that no entry of extra_config names. Where blocks are named, others are not
+// quantized.
+void add_blocks(const QuantizationJson& text, ModuleQuantization general, Quantization& method) {
+  for (const char* key : {"block_name_to_quantize", "to_quant_block_names"}) {
+    const AutoRoundJson& given = member_of(*text.quantization, key);
+    std::vector<std::string> blocks;
+    if (given.is_string()) {
+      std::istringstream listed(given.get<std::string>());
+      for (std::string block; std::getline(listed, block, ',');) blocks.push_back(block);
+    }
+    if (given.is_array()) {
+      for (const AutoRoundJson& block : given) {
+        if (block.is_string()) blocks.push_back(block.get<std::string>());
+      }
+    }
+    if (blocks.empty()) continue;
+    ModuleQuantization inside = general;
+    inside.kind = PatternKind::kBeginning;
+    for (std::string& block : blocks) {
+      inside.pattern = std::move(block);
+      method.rules.push_back(inside);
+    }
+    general.refusal = refused_value(text.where, key, given, "the experts among the blocks");
+    break;
+  }
+  method.rules.push_back(std::move(general));
+}
+
 }  // namespace
 
 void read_auto_round(const QuantizationJson& text, Quantization& method) {
@@ -73,6 +112,7 @@ void read_auto_round(const QuantizationJson& text, Quantization& method) {
     throw Error::input(
         refused_value(text.where, "packing_format", packing, "auto_round:llm_compressor"));
   }
+  refuse_unread(text, type);
   add_extra_rules(member_of(root, "extra_config"), text, method);
   ModuleQuantization general;
   general.kind = PatternKind::kAny;
@@ -80,7 +120,7 @@ void read_auto_round(const QuantizationJson& text, Quantization& method) {
   const bool none = std::ranges::all_of(
       method.rules, [](const ModuleQuantization& rule) { return !rule.refusal.empty(); });
   if (none && !general.refusal.empty()) throw Error::input(general.refusal);
-  method.rules.push_back(std::move(general));
+  add_blocks(text, std::move(general), method);
 }
 
 }  // namespace mxfp4

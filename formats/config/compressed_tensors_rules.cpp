@@ -2,21 +2,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "formats/config/quantization_members.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/load/module_rules.hpp"
 
 namespace mxfp4 {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A group's weights with the defaults of compressed-tensors 0.17.0 (quantization/quant_args.py).
+Json with_defaults(Json weights) {
+  const Json& size = member_of(weights, "group_size");
+  const bool grouped = size.is_number_integer() && size > 0;
+  if (member_of(weights, "strategy").is_null() && grouped) weights["strategy"] = "group";
+  if (!weights.contains("symmetric")) weights["symmetric"] = true;
+  return weights;
+}
+
 // Empty when the group's weights are MXFP4.
 std::string group_refusal(const Json& group, const std::string& where) {
-  const Json& weights = member_of(group, "weights");
-  if (!weights.is_object()) return refused_value(where, "weights", weights, "an object");
+  const Json& given = member_of(group, "weights");
+  if (!given.is_object()) return refused_value(where, "weights", given, "an object");
+  const Json weights = with_defaults(given);
   const std::string at = where + ".weights";
   if (is_the_text(member_of(weights, "strategy"), "tensor_group")) {
     return fmt::format("{}.strategy: tensor_group: NVFP4; {}", at, kOnlyMxfp4);
@@ -51,6 +65,23 @@ bool targets_experts(const Json& group) { return targets_have(group, {"expert"})
 // Blocks whose experts a pattern does not name: "re:.*ffn.*(gate|up|down)_proj$".
 bool may_hold_experts(const Json& group) {
   return targets_have(group, {"expert", "ffn", "mlp", "moe", "Linear"});
+}
+
+// What the engine compares of the groups that hold a layer's projections. Members that are null say
+// nothing.
+std::string scheme_of(const Json& group, const Json& format) {
+  Json made;
+  for (const char* key : {"weights", "input_activations"}) {
+    const Json& given = member_of(group, key);
+    if (!given.is_object()) continue;
+    const Json whole = with_defaults(given);
+    for (const auto& [name, value] : whole.items()) {
+      if (!value.is_null()) made[key][name] = value;
+    }
+  }
+  const Json& own = member_of(group, "format");
+  made["format"] = own.is_null() ? format : own;
+  return nlohmann::json(made).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 bool is_true(const Json& object, std::string_view key, bool otherwise) {
@@ -93,25 +124,55 @@ std::string group_activation(const Json& group, const std::string& where) {
   return size == 32 ? "fp8_per_group_32" : "fp8_per_group";
 }
 
-// One rule for each target of a group. Names come before the classes of modules, as the engine asks
-// them: "Linear" stands for the experts, too.
-void add_rules(const Json& group, ModuleQuantization rule, std::vector<ModuleQuantization>& named,
-               std::vector<ModuleQuantization>& classes) {
-  const Json& targets = member_of(group, "targets");
-  if (!targets.is_array()) return;
-  for (const Json& target : targets) {
-    if (!target.is_string()) continue;
-    rule.pattern = target.get<std::string>();
+// One rule for each target of the groups. Names come before the classes of modules, as the engine
+// asks them: RoutedExperts holds a layer's experts, "Linear" stands for their parts. Of one target in
+// two groups the last counts, at the first one's place.
+class TargetRules {
+ public:
+  void add(const Json& group, const ModuleQuantization& rule) {
+    const Json& targets = member_of(group, "targets");
+    if (!targets.is_array()) return;
+    for (const Json& target : targets) {
+      if (target.is_string()) add_target(target.get<std::string>(), rule);
+    }
+  }
+
+  // Whether all patterns can be matched.
+  [[nodiscard]] bool readable() const { return readable_; }
+
+  [[nodiscard]] std::vector<ModuleQuantization> in_order() && {
+    for (const char* name : {"RoutedExperts", "Linear"}) {
+      if (const auto found = classes_.find(name); found != classes_.end()) {
+        named_.push_back(std::move(found->second));
+      }
+    }
+    return std::move(named_);
+  }
+
+ private:
+  void add_target(const std::string& target, ModuleQuantization rule) {
+    rule.pattern = target;
+    if (target == "Linear" || target == "RoutedExperts") {
+      rule.kind = PatternKind::kAny;
+      classes_[target] = std::move(rule);
+      return;
+    }
     rule.kind = PatternKind::kName;
-    if (rule.pattern.starts_with("re:")) {
+    if (target.starts_with("re:")) {
       rule.pattern.erase(0, 3);
       rule.kind = PatternKind::kRegex;
+      readable_ = readable_ && regex_readable(rule.pattern);
     }
-    const bool every = rule.pattern == "Linear";
-    if (every) rule.kind = PatternKind::kAny;
-    (every ? classes : named).push_back(rule);
+    const auto [place, fresh] = places_.try_emplace(target, named_.size());
+    if (fresh) named_.emplace_back();
+    named_[place->second] = std::move(rule);
   }
-}
+
+  std::vector<ModuleQuantization> named_;
+  std::map<std::string, size_t> places_;  // of a target in named_
+  std::map<std::string, ModuleQuantization> classes_;
+  bool readable_ = true;
+};
 
 }  // namespace
 
@@ -124,7 +185,7 @@ void read_compressed_tensors(const QuantizationJson& text, Quantization& method)
   bool of_experts = false;            // the refused modules may be experts
   std::set<std::string> activations;  // of the groups whose targets name experts
   std::set<std::string> of_others;
-  std::vector<ModuleQuantization> classes;
+  TargetRules rules;
   for (const auto& [name, group] : groups.items()) {
     const std::string where = fmt::format("{}.config_groups.{}", text.where, shown(name));
     if (!group.is_object()) throw Error::input(refused_value(where, "", group, "an object"));
@@ -135,13 +196,16 @@ void read_compressed_tensors(const QuantizationJson& text, Quantization& method)
     }
     ModuleQuantization rule;
     rule.refusal = refusal;
+    rule.scheme = scheme_of(group, format);
     if (refusal.empty()) {
       rule.activation = group_activation(group, where);
       (targets_experts(group) ? activations : of_others).insert(rule.activation);
     }
-    add_rules(group, std::move(rule), method.rules, classes);
+    rules.add(group, rule);
   }
-  method.rules.insert(method.rules.end(), classes.begin(), classes.end());
+  // Kimi-K3's experts are the engine's own MXFP4, whatever the groups say.
+  method.named_only = rules.readable() && !text.model_type.starts_with("kimi_k3");
+  method.rules = std::move(rules).in_order();
   if (activations.empty()) activations = std::move(of_others);
   if (!activations.empty()) {
     method.activation = activations.size() == 1 ? *activations.begin() : "several";

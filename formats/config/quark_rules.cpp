@@ -39,6 +39,15 @@ constexpr std::array kQuarkInputs = {
     QuarkInput{"fp6_e2m3", true, "fp6"},
 };
 
+// Empty when static activations have one scale for a tensor, as the engine asks from 0.30 on; what is
+// not said passes.
+std::string static_refusal(const Json& input, const std::string& where) {
+  std::vector<WantedMember> wanted;
+  if (!member_of(input, "qscheme").is_null()) wanted.push_back({"qscheme", "per_tensor"});
+  if (!member_of(input, "symmetric").is_null()) wanted.push_back({"symmetric", true});
+  return first_refused(where, input, wanted);
+}
+
 // The rule for the modules that match `pattern`; `config` is their object.
 ModuleQuantization quark_rule(const Json& config, std::string pattern, const std::string& where) {
   ModuleQuantization rule;
@@ -48,6 +57,7 @@ ModuleQuantization quark_rule(const Json& config, std::string pattern, const std
     return rule;
   }
   rule.refusal = weight_refusal(member_of(config, "weight"), where + ".weight");
+  rule.mxfp4_weights = rule.refusal.empty();
   for (const std::string_view key : {"output_tensors", "bias"}) {
     const Json& value = member_of(config, key);
     if (rule.refusal.empty() && !value.is_null()) {
@@ -65,6 +75,8 @@ ModuleQuantization quark_rule(const Json& config, std::string pattern, const std
       if (dynamic != legal.dynamic) {
         rule.refusal = refused_value(where, "input_tensors.is_dynamic", dynamic,
                                      fmt::format("{} for {}", legal.dynamic, legal.dtype));
+      } else if (!legal.dynamic) {
+        rule.refusal = static_refusal(input, where + ".input_tensors");
       }
       return rule;
     }

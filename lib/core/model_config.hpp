@@ -10,9 +10,10 @@
 namespace mxfp4 {
 
 // How the pattern of a rule is read. kGlob: Quark's, a glob on the module path; without a star, a
-// part of the path. kName: the whole name of one linear layer. kRegex: a regular expression that
-// matches the beginning of that name. kSearch: one that occurs in the module path. kAny: every module.
-enum class PatternKind : uint8_t { kGlob, kName, kRegex, kSearch, kAny };
+// name that contains the path. kName: the whole name of one linear layer. kRegex: a regular
+// expression that matches the beginning of that name. kSearch: one that occurs in the module path.
+// kBeginning: the beginning of the module path. kAny: every module.
+enum class PatternKind : uint8_t { kGlob, kName, kRegex, kSearch, kBeginning, kAny };
 
 // How the modules that match a pattern are quantized. `refusal` says why that is not MXFP4 as the
 // reference supports it; it matters only where experts match the pattern.
@@ -21,6 +22,11 @@ struct ModuleQuantization {
   std::string activation;  // as Quantization::activation
   std::string refusal;     // "layer_quant_config.*: weight.dtype: fp6_e2m3 ..."; empty: MXFP4
   PatternKind kind = PatternKind::kGlob;
+  // compressed-tensors: the group's words for weights and activations. The engine takes a layer's
+  // projections only where these are equal.
+  std::string scheme{};
+  // Quark: the weights are MXFP4. With a refusal the engine stops at such a layer.
+  bool mxfp4_weights = false;
 };
 
 // The routed experts that a config leaves out of its quantization.
@@ -47,6 +53,9 @@ struct Quantization {
   // The key that makes an FP8 model's routed experts MXFP4: Ling's or MiMo-V2.6's; empty: none does.
   std::string routed_experts{};
   Exclusions excluded{};
+  // compressed-tensors: modules that no rule matches are not quantized. False, too, where a pattern
+  // cannot be read.
+  bool named_only = false;
 };
 
 // Fields absent from the file are empty. Sizes belong to the whole model, unsharded.

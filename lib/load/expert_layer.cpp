@@ -12,6 +12,7 @@
 #include "lib/core/text.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/layer_table.hpp"
+#include "lib/load/layers_alike.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/module_rules.hpp"
 #include "lib/load/other_models.hpp"
@@ -204,7 +205,9 @@ std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* conf
   // own: the tensors decide.
   const bool meant = rule != nullptr && (rule->kind != PatternKind::kAny || !table.looks_mxfp4());
   if (meant && !rule->refusal.empty()) {
-    return Error::input(rule->refusal).in_file(config->file);
+    Error refusal = Error::input(rule->refusal).in_file(config->file);
+    if (rule->mxfp4_weights && table.looks_mxfp4()) throw refusal;
+    return refusal;
   }
   if (!table.unquantized()) return std::nullopt;
   return Error::input("not quantized").at_key(table.module());
@@ -257,19 +260,24 @@ void set_aside(Collected& found, const std::vector<NamedTensor>& tensors, const 
   if (ours.empty()) throw Error(*first_refusal);
   if (first_refusal) std::sort(found.rest.begin(), found.rest.end());
   found.tables = std::move(ours);
+  if (config != nullptr && config->quantization) check_alike(found.tables, row, *config);
 }
 
 // The activation key of the rule that the experts fall under.
 std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRow& row,
                           const ModelConfig* config) {
   if (config == nullptr || !config->quantization) return {};
+  const Quantization& quantization = *config->quantization;
   for (const NamedTensor& tensor : tensors) {
     const auto name = parse_expert_name(row, tensor.name);
-    const ModuleQuantization* rule =
-        name ? find_rule(*config->quantization, name->module, linear_name(row, *name)) : nullptr;
-    if (rule != nullptr && rule->refusal.empty()) return rule->activation;
+    if (!name) continue;
+    const std::string linear = linear_name(row, *name);
+    const ModuleQuantization* rule = find_rule(quantization, name->module, linear);
+    if (rule == nullptr || !rule->refusal.empty()) continue;
+    if (!name->draft && is_excluded(quantization, name->layer, name->module, linear)) continue;
+    return rule->activation;
   }
-  return config->quantization->activation;
+  return quantization.activation;
 }
 
 std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,

@@ -64,7 +64,7 @@ std::string module_of(const ModelConfig& config, const StyleRow& row, int64_t la
 }
 
 // The paths under which a config may name a layer's experts: models differ in what lies before "layers".
-std::vector<std::string> names_of(const std::string& module) {
+std::vector<std::string> names_of(const ModelConfig& config, const std::string& module) {
   std::vector<std::string> names = {module};
   const size_t layers = module.find("layers.");
   if (layers == std::string::npos) return names;
@@ -72,28 +72,39 @@ std::vector<std::string> names_of(const std::string& module) {
        {"model.", "model.language_model.", "language_model.model."}) {
     names.push_back(fmt::format("{}{}", before, module.substr(layers)));
   }
+  // DeepSeek-V4's own names begin with the layers.
+  if (config.model_type.starts_with("deepseek_v4")) names.push_back(module.substr(layers));
   return names;
 }
 
-// The rule of a layer's experts, one for these modules before one for all; null if there is none.
-const ModuleQuantization* rule_of(const Quantization& quantization,
-                                  const std::vector<std::string>& names, std::string_view word) {
-  const ModuleQuantization* general = nullptr;
-  for (const std::string& name : names) {
-    const ModuleQuantization* rule =
-        find_rule(quantization, name, fmt::format("{}.0.{}", name, word));
-    if (rule == nullptr) continue;
-    if (rule->kind != PatternKind::kAny && rule->pattern != "*") return rule;
-    if (general == nullptr) general = rule;
-  }
-  return general;
-}
+// What the config says of a layer's experts under the names that they may have.
+struct SaidOfExperts {
+  const ModuleQuantization* rule = nullptr;  // one for these modules before one for all
+  bool excluded = false;
+};
 
-bool excludes(const Quantization& quantization, const std::vector<std::string>& names,
-              int64_t layer, std::string_view word) {
-  return std::ranges::any_of(names, [&](const std::string& name) {
-    return is_excluded(quantization, layer, name, fmt::format("{}.0.{}", name, word));
-  });
+// Throws Error::input where the engine stops at the layer.
+SaidOfExperts said_of(const ModelConfig& config, const StyleRow& row, int64_t layer,
+                      const std::string& module) {
+  const Quantization& quantization = *config.quantization;
+  SaidOfExperts said;
+  const ModuleQuantization* general = nullptr;
+  std::string differing;
+  for (const std::string& name : names_of(config, module)) {
+    for (const std::vector<std::string>& linears : linear_sets(row, name)) {
+      said.excluded = said.excluded || is_excluded(quantization, layer, name, linears.front());
+      if (differing.empty()) differing = differing_projections(quantization, name, linears);
+      const ModuleQuantization* rule = find_rule(quantization, name, linears.front());
+      if (rule == nullptr) continue;
+      const bool named = rule->kind != PatternKind::kAny && rule->pattern != "*";
+      const ModuleQuantization*& place = named ? said.rule : general;
+      if (place == nullptr) place = rule;
+    }
+  }
+  if (!differing.empty()) throw Error::input(differing).at_key(module).in_file(config.file);
+  if (said.rule == nullptr) said.rule = general;
+  if (said.excluded) said.rule = nullptr;
+  return said;
 }
 
 bool has_experts(const ModelConfig& config, int64_t layer) {
@@ -192,10 +203,14 @@ bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes
   std::string activation;
   if (config.quantization) {
     const Quantization& quantization = *config.quantization;
-    const std::vector<std::string> names = names_of(module);
-    const bool excluded = excludes(quantization, names, layer, word);
-    if (!excluded) rule = rule_of(quantization, names, word);
-    if (excluded || (rule != nullptr && !rule->refusal.empty())) {
+    const SaidOfExperts said = said_of(config, row, layer, module);
+    if (!said.excluded) rule = said.rule;
+    const bool unnamed = said.rule == nullptr && quantization.named_only;
+    const bool refused = said.rule != nullptr && !said.rule->refusal.empty();
+    if (refused && said.rule->mxfp4_weights) {
+      throw Error::input(said.rule->refusal).in_file(config.file);
+    }
+    if (said.excluded || unnamed || refused) {
       add(expert_tensor_name(row, module, 0, word, Field::kCodes), DType::kBF16,
           Shape{sizes.intermediate, sizes.hidden});
       return false;

@@ -2,7 +2,11 @@
 // (vLLM 0.33.0, compressed_tensors/utils.py, find_matched_target).
 #include "lib/load/module_rules.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <regex>
 
 namespace mxfp4 {
@@ -29,17 +33,48 @@ size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
   return std::string_view::npos;
 }
 
-bool matches_regex(const std::string& pattern, const std::string& name,
-                   std::regex_constants::match_flag_type how) {
-  constexpr size_t kLongest = 512;  // the matcher recurses over the pattern
-  if (pattern.size() > kLongest || name.size() > kLongest) return false;
-  if (pattern.find('{') != std::string::npos) return false;
+constexpr size_t kLongest = 512;  // of a pattern or name: the matcher recurses over the pattern
+
+// Whether repetitions by number, which the matcher writes out, stay few: their product, since one may
+// lie in another.
+bool counts_little(std::string_view pattern) {
+  constexpr int kMost = 64;
+  int product = 1;
+  for (size_t at = pattern.find('{'); at != std::string_view::npos;
+       at = pattern.find('{', at + 1)) {
+    if (at > 0 && pattern[at - 1] == '\\') continue;
+    const size_t end = pattern.find('}', at);
+    if (end == std::string_view::npos) return false;
+    const std::string_view range = pattern.substr(at + 1, end - at - 1);
+    const std::string_view last = range.substr(range.rfind(',') + 1);
+    const std::string_view most = last.empty() ? range.substr(0, range.size() - 1) : last;
+    int times = 0;
+    const auto [rest, error] = std::from_chars(most.data(), most.data() + most.size(), times);
+    if (error != std::errc{} || rest != most.data() + most.size()) return false;
+    if (times > kMost || (product *= std::max(times, 1)) > kMost) return false;
+  }
+  return true;
+}
+
+std::optional<std::regex> read_regex(const std::string& pattern) {
+  if (pattern.size() > kLongest || !counts_little(pattern)) return std::nullopt;
   auto flags = std::regex::ECMAScript;
 #ifdef __GLIBCXX__
   flags |= std::regex_constants::__polynomial;
 #endif
   try {
-    return std::regex_search(name, std::regex(pattern, flags), how);
+    return std::regex(pattern, flags);
+  } catch (const std::regex_error&) {
+    return std::nullopt;
+  }
+}
+
+bool matches_regex(const std::string& pattern, const std::string& name,
+                   std::regex_constants::match_flag_type how) {
+  if (name.size() > kLongest) return false;
+  const std::optional<std::regex> read = read_regex(pattern);
+  try {
+    return read && std::regex_search(name, *read, how);
   } catch (const std::regex_error&) {
     return false;
   }
@@ -53,14 +88,16 @@ bool matches(const ModuleQuantization& rule, std::string_view module, const std:
       return regex_match_start(rule.pattern, linear);
     case PatternKind::kSearch:
       return regex_found(rule.pattern, std::string(module));
+    case PatternKind::kBeginning:
+      return module.starts_with(rule.pattern);
     case PatternKind::kAny:
       return true;
     case PatternKind::kGlob:
       break;
   }
-  // Quark's own rule: a pattern without a star applies to the modules whose names it contains.
+  // Quark's own rule: a pattern without a star names modules, and those within stand for the whole.
   const bool glob = rule.pattern.find('*') != std::string::npos;
-  return glob ? glob_match(rule.pattern, module) : module.find(rule.pattern) != std::string::npos;
+  return glob ? glob_match(rule.pattern, module) : rule.pattern.find(module) != std::string::npos;
 }
 
 }  // namespace
@@ -82,6 +119,32 @@ bool is_excluded(const Quantization& quantization, int64_t layer, std::string_vi
     return regex_match_start(pattern, name);
   });
 }
+
+std::string differing_projections(const Quantization& quantization, std::string_view module,
+                                  const std::vector<std::string>& linears) {
+  if (!quantization.named_only) return {};
+  const std::string* first = nullptr;
+  std::string first_scheme;
+  for (const std::string& linear : linears) {
+    const auto& patterns = quantization.excluded.patterns;
+    const bool excluded = std::ranges::any_of(
+        patterns, [&](const std::string& pattern) { return regex_match_start(pattern, linear); });
+    const ModuleQuantization* rule = excluded ? nullptr : find_rule(quantization, module, linear);
+    const std::string scheme = rule == nullptr ? "" : rule->scheme;
+    if (first == nullptr) {
+      first = &linear;
+      first_scheme = scheme;
+    } else if (scheme != first_scheme) {
+      return fmt::format(
+          "quantized otherwise than {}; the engine stops where the projections of a "
+          "layer's experts differ",
+          *first);
+    }
+  }
+  return {};
+}
+
+bool regex_readable(const std::string& pattern) { return read_regex(pattern).has_value(); }
 
 bool regex_match_start(const std::string& pattern, const std::string& name) {
   return matches_regex(pattern, name, std::regex_constants::match_continuous);

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/core/model_config.hpp"
 
@@ -18,8 +19,12 @@ namespace mxfp4 {
 // Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);
 
+// Whether a regular expression can be matched: not too long, without many repetitions by number, and
+// of the signs that Python and ECMAScript share.
+[[nodiscard]] bool regex_readable(const std::string& pattern);
+
 // Whether a regular expression of Python's matches a beginning of the name. False for one that is
-// too long, counts repetitions, or is none.
+// not readable.
 [[nodiscard]] bool regex_match_start(const std::string& pattern, const std::string& name);
 
 // Whether it matches a part of the name.
@@ -28,5 +33,11 @@ namespace mxfp4 {
 // Whether a layer's routed experts are left out of the quantization; `module` and `linear` as above.
 [[nodiscard]] bool is_excluded(const Quantization& quantization, int64_t layer,
                                std::string_view module, const std::string& linear);
+
+// Why the engine stops at the experts of a layer whose linear modules are `linears`: compressed-tensors
+// quantizes them in several ways, or leaves some out. Empty where it takes them.
+[[nodiscard]] std::string differing_projections(const Quantization& quantization,
+                                                std::string_view module,
+                                                const std::vector<std::string>& linears);
 
 }  // namespace mxfp4

@@ -38,12 +38,18 @@ def excluded_layers():
         cases.append((dict(compressed_tensors(group(["Linear"])), ignore=["lm_head", *ignore]), ".weight_packed", ("--arch", draw("sm90", "sm100"))))
     rounds = {"quant_method": "auto-round", "bits": 4, "group_size": 32, "data_type": "mx_fp", "packing_format": "auto_round:llm_compressor"}
     cases.append((dict(rounds, extra_config={module: {"bits": 16, "data_type": "float"}}), ".weight_packed", ("--arch", "sm90")))
+    cases.append((dict(rounds, block_name_to_quantize=[f"model.layers.{layer}" for layer in kept]), ".weight_packed", ("--arch", "sm100")))
+    named = "re:model\\.layers\\.(" + "|".join(map(str, kept)) + ")\\.mlp\\.experts\\.\\d{1,3}\\..*"
+    cases.append((compressed_tensors(group([named])), ".weight_packed", ("--arch", "sm100")))
+    fp8 = {"weight": {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}, "input_tensors": None}
+    for name in (leaves[0], module, f"*.{out}.mlp.experts"):
+        cases.append((dict(quark(), layer_quant_config={name: fp8}), ".weight", ("--arch", "gfx950", *ROCM)))
     for quantization, codes, flags in cases:
         tensors = other_experts(module, 4, 256, 256, "BF16")
         for layer in kept:
             tensors.update(experts(f"model.layers.{layer}.mlp.experts", 4, 256, 256, codes=codes))
         save("part", qwen3(quantization, layers, 4, 256, 256), tensors)
-        same_from_the_config("part", *flags)
+        assert f"layer {out} has experts that are not MXFP4" in " ".join(same_from_the_config("part", *flags)["warnings"]), quantization
     nothing = dict(quark(), exclude=[f"model.layers.{layer}.mlp.experts" for layer in range(layers)])
     with open("alone/config.json", "w") as file:
         json.dump(qwen3(nothing, layers, 4, 256, 256), file)

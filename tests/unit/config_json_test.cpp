@@ -204,6 +204,11 @@ TEST(ModelConfig, QuarkActivations) {
   EXPECT_EQ(global_refusal(config), "");
   input = {{"dtype", "fp8_e4m3"}, {"is_dynamic", false}};
   EXPECT_EQ(activation(), "fp8_per_tensor_static");
+  input["qscheme"] = "per_tensor";
+  input["symmetric"] = true;
+  EXPECT_EQ(global_refusal(config), "");
+  input["qscheme"] = "per_channel";
+  EXPECT_NE(global_refusal(config).find("input_tensors.qscheme: per_channel"), std::string::npos);
   input = {{"dtype", "fp6_e3m2"}, {"is_dynamic", true}};
   EXPECT_EQ(activation(), "fp6");
   input = {{"dtype", "fp4"}, {"is_dynamic", false}};
@@ -285,6 +290,18 @@ TEST(ModelConfig, CompressedTensorsGroups) {
   EXPECT_EQ(rules[1].kind, PatternKind::kName);
   EXPECT_EQ(rules[2].kind, PatternKind::kAny);
   EXPECT_EQ(rules[2].refusal, "");
+  // Of one target in two groups the last counts; what is not said is as the engine assumes.
+  json& first = groups["group_0"]["weights"];
+  first.erase("strategy");
+  first.erase("symmetric");
+  groups["group_1"]["targets"] = {"RoutedExperts", "Linear"};
+  const auto last = parse_model_config(config.dump(), "c.json").quantization;
+  ASSERT_EQ(last->rules.size(), 2U);
+  EXPECT_EQ(last->rules[0].pattern, "RoutedExperts");
+  EXPECT_NE(last->rules[1].refusal.find("group_1.weights.num_bits: 8"), std::string::npos);
+  EXPECT_TRUE(last->named_only);
+  groups["group_1"]["targets"] = {"re:(?<!x)y"};  // a sign that the matcher lacks
+  EXPECT_FALSE(parse_model_config(config.dump(), "c.json").quantization->named_only);
   groups = json::object();
   expect_refusal(config, "config_groups: {}");
 }

@@ -254,6 +254,16 @@ TEST(Styles, QuarkRulesDecideByModule) {
   const ModelLayers model = find_expert_layers(tensors, &config, {});
   EXPECT_EQ(model.layers.size(), 1U);
   EXPECT_EQ(model.activation, "mxfp4");
+  // A name without a star stands for the experts within it.
+  config.quantization->rules = {{"model.layers.1.mlp.experts.0.gate_proj", "", "rule: fp8"},
+                                {"experts", "", "rule: other"},
+                                {"*", "mxfp4", ""}};
+  EXPECT_EQ(find_expert_layers(tensors, &config, {}).layers.size(), 1U);
+  config.quantization->rules = {{"*.layers.1.*", "", ""}, {"*", "mxfp4", ""}};
+  expect_has(refusal_of_layers(tensors, &config), "activations quantized as none, but those of");
+  config.quantization->rules[0].refusal = "rule: activations";
+  config.quantization->rules[0].mxfp4_weights = true;
+  EXPECT_EQ(refusal_of_layers(tensors, &config), "config.json: rule: activations");
   config.quantization->rules = {{"*", "", "rule: fp8"}};
   EXPECT_EQ(refusal_of_layers(tensors, &config), "config.json: rule: fp8");
 }
@@ -379,7 +389,11 @@ TEST(Styles, ExpressionsMatchABeginning) {
   EXPECT_FALSE(regex_match_start("^(?!.*experts).*$", name));
   EXPECT_TRUE(regex_match_start("^(?!.*self_attn).*$", name));
   EXPECT_FALSE(regex_match_start("(", name));
-  EXPECT_FALSE(regex_match_start("m{1}", name)) << "counted repetitions are not matched";
+  EXPECT_TRUE(regex_match_start("m{1}odel\\.layers\\.\\d{1,2}\\.", name));
+  EXPECT_FALSE(regex_match_start("\\w{6,}", name));
+  for (const char* large : {"m{65}", "(m{9}){9}", "m{1000000000000}", "m{1", "m{x}", "m{,}"}) {
+    EXPECT_FALSE(regex_readable(large)) << large;
+  }
   EXPECT_FALSE(regex_match_start(std::string(600, '.'), name));
   EXPECT_FALSE(regex_match_start("(m|mo|o)*(m|mo|o)*(m|mo|o)*(m|mo|o)*x", std::string(500, 'm')));
 }

@@ -1,0 +1,67 @@
+"""Configs that mix quantizations by layer: which layers the program takes, and by which method, is what the release's own config class chose
+(tests/engines/layer_methods.py). layer_methods.py PROGRAM TESTDATA, in an empty directory."""
+import json
+import lzma
+import os
+import random
+import re
+import subprocess
+import sys
+
+BIN, TESTDATA = sys.argv[1:3]
+SHOWN = int(os.environ.get("MXFP4_TEST_CONFIGS", "60"))  # of the stored configs, other ones on each run
+# A refusal is also right where a layer of the release's could be told from others in one way only: it asks a backend for each.
+SEVERAL = "the engine chooses a backend for each"
+
+
+def layers_named(warnings):
+    """The layers that a warning says stay as they are."""
+    found = set()
+    for warning in warnings:
+        named = re.match(r"layers? ([\d, -]+) ha(?:ve|s) experts that are not MXFP4", warning)
+        for part in named.group(1).split(", ") if named else ():
+            first, _, last = part.partition("-")
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def answer(row, made, release):
+    """(method, layers that stay), or None and what the program says."""
+    config = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": 256, "moe_intermediate_size": 256,
+              "num_hidden_layers": len(row["layers"]), "num_experts": made["experts"], "num_experts_per_tok": 2, "hidden_act": "silu",
+              "quantization_config": row["quantization"]}
+    with open("config.json", "w") as file:
+        json.dump(config, file)
+    quark = row["quantization"]["quant_method"] == "quark"
+    machine = ["--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1"] if quark else ["--arch", "sm100"]
+    done = subprocess.run([BIN, "explain", "config.json", *machine, "--revision", release, "--json"], capture_output=True, text=True)
+    if done.returncode == 3:
+        return None, done.stderr
+    said = json.loads(done.stdout)
+    return (said["method"], layers_named(said["warnings"])), done.stderr
+
+
+def main():
+    with lzma.open(os.path.join(TESTDATA, "engines", "layer_methods.json.xz"), "rt") as file:
+        made = json.load(file)
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    rows = random.Random(seed).sample(made["rows"], min(SHOWN, len(made["rows"])))
+    wrong = 0
+    for row in rows:
+        got, words = answer(row, made, made["release"])
+        methods = {name for name in row["layers"] if name not in ("other", "stop")}
+        others = {i for i, name in enumerate(row["layers"]) if name == "other"}
+        stops = {i for i, name in enumerate(row["layers"]) if name == "stop"}
+        if got is None:
+            right = not methods or bool(stops) or SEVERAL in words
+        else:
+            # Whether the release can load weights of another format is not this program's question: such a layer stays.
+            right = got[0] in methods and others <= got[1] <= others | stops and stops <= got[1]
+        if not right:
+            wrong += 1
+            print(json.dumps(row["quantization"]), "\n  release", row["layers"], "\n  program", got or words)
+    assert not wrong, f"{wrong} of {len(rows)}"
+
+
+main()

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Which method a release's own quantization config gives each layer's experts: groups and targets, exclusions, patterns, bits by layer.
+
+usage: layer_methods.py VERSION [--cache DIR] [--draw SEED COUNT] [--out FILE]
+
+Draws quantization configs of the forms that llm-compressor, Quark and AutoRound write, executes the release's `from_config` and its choice of a
+method for four layers of experts, and writes testdata/engines/layer_methods.json.xz: {"release", "wheel", "prefix", "rows": [{"quantization",
+"layers"}]}. A layer is "CLASS" of MXFP4 weights, "other" (any other class, or none), or "stop" where the release raises. Method classes are not
+built, but for their refusal of dynamic FP8 (quark_moe.py, QuarkOCP_MX_MoEMethod.__init__), which is stated here. Needs README.md's Python.
+"""
+import argparse
+import contextlib
+import copy
+import importlib
+import json
+import lzma
+import os
+import pkgutil
+import random
+import sys
+
+import store
+import wheels
+
+PATH = os.path.join(store.FOLDER, "layer_methods.json.xz")
+PREFIX, LAYERS, EXPERTS = "model.layers.{}.mlp.experts", 4, 4
+QUANTIZATION = "vllm.model_executor.layers.quantization."
+PROJECTIONS = ("gate_proj", "up_proj", "down_proj")
+OURS = ("CompressedTensorsW4A4Mxfp4MoEMethod", "CompressedTensorsW4A8Mxfp4MoEMethod", "QuarkOCP_MX_MoEMethod", "INCMxfp4MoEMethod")
+
+WEIGHTS = {"num_bits": 4, "type": "float", "symmetric": True, "strategy": "group", "group_size": 32, "dynamic": False}
+OTHERS = ({"num_bits": 8, "type": "float", "symmetric": True, "strategy": "channel", "dynamic": False},
+          {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "group", "group_size": 32, "dynamic": False},
+          {"num_bits": 4, "type": "float", "symmetric": True, "strategy": "tensor_group", "group_size": 16, "dynamic": False})
+FP8 = {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "token", "dynamic": True}
+INPUTS = (None, None, WEIGHTS | {"dynamic": True}, FP8, {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True},
+          FP8 | {"strategy": "group", "group_size": 32}, FP8 | {"strategy": "group", "group_size": 128}, FP8 | {"strategy": "tensor", "dynamic": False})
+MX = {"dtype": "fp4", "qscheme": "per_group", "ch_axis": -1, "group_size": 32, "symmetric": None, "scale_format": "e8m0", "is_dynamic": False}
+TENSOR = MX | {"dtype": "fp8_e4m3", "qscheme": "per_tensor", "group_size": None, "symmetric": True}
+QUARK_WEIGHTS = (MX, MX, MX, MX, [MX], TENSOR, MX | {"dtype": "fp6_e3m2"}, MX | {"dtype": "fp8_e4m3"})
+QUARK_INPUTS = (MX | {"is_dynamic": True}, MX | {"is_dynamic": True}, [MX | {"is_dynamic": True}], None, TENSOR, TENSOR | {"is_dynamic": True},
+                MX | {"dtype": "fp6_e2m3", "is_dynamic": True}, TENSOR | {"qscheme": "per_channel"})
+
+
+class Draws:
+    """Configs, each from its own seed."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.a, self.b = sorted(self.random.sample(range(LAYERS), 2))
+
+    def of(self, *values):
+        return copy.deepcopy(self.random.choice(values))
+
+    def chance(self, of_ten):
+        return self.random.random() * 10 < of_ten
+
+    def names(self, layer):
+        return [f"{PREFIX.format(layer)}.{e}.{p}" for e in range(EXPERTS) for p in PROJECTIONS]
+
+    def config(self):
+        return self.of(self.compressed_tensors, self.compressed_tensors, self.quark, self.quark, self.auto_round)()
+
+    # ---- compressed-tensors
+
+    def targets(self):
+        a, b = self.a, self.b
+        return self.of(["Linear"], ["Linear"], ["re:.*mlp\\.experts\\..*"], [f"re:.*layers\\.{a}\\..*"], [f"re:.*layers\\.[{a}-{b}]\\.mlp\\..*"],
+                       [f"re:model\\.layers\\.({a}|{b})\\.mlp\\.experts\\.\\d+\\.(gate|up|down)_proj$"], self.names(a), ["re:.*self_attn.*"],
+                       ["re:.*(gate|up|down)_proj$"], ["re:.*down_proj"], ["re:^model\\.layers\\.\\d{1,2}\\.mlp\\.experts"], ["re:layers.*"],
+                       ["RoutedExperts"], ["re:.*shared_expert.*"], ["LlamaAttention"], ["re:(?:.*\\.)?experts\\.\\d+\\.\\w+_proj"],
+                       [f"re:(?!.*layers\\.{a}\\.).*mlp.*"])
+
+    def ignored(self):
+        a, b = self.a, self.b
+        return self.of([], [], [f"re:.*layers\\.{a}\\..*"], [f"re:.*layers.{b}.mlp.*"], self.names(a), ["re:.*mlp.gate$"], ["re:.*self_attn.*"],
+                       [PREFIX.format(a)], [f"re:.*layers\\.({a}|{b})\\..*experts.*"], ["re:visual.*"], ["re:.*down_proj"])
+
+    def group(self):
+        ours, weights, inputs = self.chance(6), copy.deepcopy(WEIGHTS), self.of(*INPUTS)
+        if ours:
+            for key in ("strategy", "symmetric", "dynamic"):
+                if self.chance(1):
+                    del weights[key]
+            weights |= self.of({}, {}, {"scale_dtype": "torch.uint8"}, {"observer": None, "zp_dtype": None})
+        else:
+            weights = self.of(*OTHERS)
+            if weights["strategy"] == "tensor_group":
+                inputs = self.of(None, weights | {"dynamic": "local"})
+        made = {"targets": self.targets(), "weights": weights, "input_activations": inputs, "output_activations": None}
+        if made["targets"] == ["LlamaAttention"]:
+            made["weights"] = None
+        if ours and self.chance(5):
+            made["format"] = "mxfp4-pack-quantized"
+        return made
+
+    def compressed_tensors(self):
+        groups = {f"group_{i}": self.group() for i in range(self.of(1, 1, 2, 2, 3))}
+        return {"quant_method": "compressed-tensors", "format": self.of("mxfp4-pack-quantized", "mixed-precision"), "config_groups": groups,
+                "ignore": ["lm_head", *self.ignored()], "kv_cache_scheme": None}
+
+    # ---- Quark
+
+    def quark_module(self):
+        return {"weight": self.of(*QUARK_WEIGHTS), "input_tensors": self.of(*QUARK_INPUTS), "output_tensors": None, "bias": None}
+
+    def quark(self):
+        a, b = self.a, self.b
+        patterns = (f"*layers.{a}.*", PREFIX.format(a) + ".*", "*mlp.experts*", "*experts*", "*self_attn*", PREFIX.format(b) + ".0.gate_proj",
+                    PREFIX.format(a), f"*layers.[{a}{b}].mlp*", "model.layers.?.mlp.experts*", "*mlp.gate", "*shared_experts*", f"model.layers.{a}*")
+        exclude = self.of([], [], [f"re:.*layers.{a}.*"], [PREFIX.format(a)], [PREFIX.format(a) + ".0.gate_proj"], [PREFIX.format(a) + ".*.down_proj"],
+                          [f"model.layers.{a}.mlp"], [f"*layers.{a}.*"], ["re:.*self_attn.*"], [f"re:.*layers\\.({a}|{b})\\.mlp\\.experts$"],
+                          ["re:.*mlp.gate$"], [f"re:{PREFIX.format(b)}.0.*"])
+        chosen = self.random.sample(patterns, self.of(0, 0, 1, 1, 2))
+        return {"quant_method": "quark", "quant_mode": "eager_mode", "exclude": ["lm_head", *exclude], "global_quant_config": self.quark_module(),
+                "layer_type_quant_config": {}, "layer_quant_config": {pattern: self.quark_module() for pattern in chosen},
+                "export": {"kv_cache_group": [], "pack_method": "reorder", "weight_format": "real_quantized"}}
+
+    # ---- AutoRound
+
+    def auto_round(self):
+        a, b = self.a, self.b
+        names = (PREFIX.format(a), PREFIX.format(b), "lm_head", "mlp.experts", f"layers.{a}.mlp.experts", f".*layers\\.{a}\\..*", ".*experts.*",
+                 f".*layers.{b}.mlp.*", ".*self_attn.*", f"model.layers.{a}.mlp.gate", f"layers.[{a}{b}]")
+        extra = {self.of(*names): self.of({"bits": 16}, {"bits": 16, "data_type": "float"}, {"bits": 8}, {"bits": 4, "group_size": 32}, {"bits": 32})
+                 for _ in range(self.of(0, 1, 1, 2))}
+        bits = self.of(4, 4, 4, 8)
+        made = {"quant_method": self.of("auto-round", "inc"), "bits": bits, "act_bits": bits, "group_size": 32, "data_type": "mx_fp", "sym": True,
+                "act_data_type": "mx_fp", "act_group_size": 32, "act_sym": True, "act_dynamic": True, "packing_format": "auto_round:llm_compressor"}
+        made |= {"extra_config": extra} if extra else {}
+        if self.chance(3):
+            made[self.of("block_name_to_quantize", "to_quant_block_names")] = self.of("model.layers", ["model.layers"], [f"model.layers.{a}."],
+                                                                                     f"model.layers.{a},model.layers.{b}", None)
+        made |= {"sym": False} if self.chance(0.5) else {}
+        return made
+
+
+class Release:
+    """A release's own choice, with method classes that keep nothing but their name."""
+
+    def __init__(self, site):
+        sys.path.insert(0, site)
+        import torch
+
+        self.torch = torch
+        for package in ("compressed_tensors.compressed_tensors_moe", "inc.schemes", "quark.quark_moe", "quark"):
+            self._empty_classes(QUANTIZATION + package)
+        importlib.import_module("vllm.model_executor.layers.fused_moe").UnquantizedFusedMoEMethod.__init__ = lambda self, *a, **k: None
+        self.experts = importlib.import_module("vllm.model_executor.layers.fused_moe.routed_experts").RoutedExperts
+        find = lambda module, name: getattr(importlib.import_module(QUANTIZATION + module), name)
+        self.quark = find("quark.quark", "QuarkConfig")
+        self.classes = {"quark": self.quark, "compressed-tensors": find("compressed_tensors.compressed_tensors", "CompressedTensorsConfig")}
+        self.inc = find("inc.inc", "INCConfig")
+
+    @staticmethod
+    def _empty_classes(package):
+        root = importlib.import_module(package)
+        names = [package, *(f"{package}.{found.name}" for found in pkgutil.iter_modules(getattr(root, "__path__", [])))]
+        for name in names:
+            with contextlib.suppress(ImportError):
+                for made in vars(importlib.import_module(name)).values():
+                    if isinstance(made, type) and made.__name__.endswith("MoEMethod"):
+                        made.__init__ = lambda self, *a, **k: None
+
+    def layer(self):
+        made = self.experts.__new__(self.experts)
+        self.torch.nn.Module.__init__(made)
+        made.moe_config = None
+        made.ckpt_gate_proj_name, made.ckpt_up_proj_name, made.ckpt_down_proj_name = PROJECTIONS
+        return made
+
+    def method(self, config, prefix):
+        if isinstance(config, self.quark):
+            weight, activation, made = config.get_quant_method_target(prefix, self.experts)
+            name = getattr(made, "__name__", "")
+            if name not in OURS:
+                return "other"
+            if "f8e4m3fn,scale(f32,dynamic" in str(activation) or "scale(u8,dynamic" in str(activation) and "f8e4m3" in str(activation):
+                raise NotImplementedError("dynamic input scales")
+            return name if str(weight).startswith("QuantKey(u8") else "other"
+        name = type(config.get_quant_method(self.layer(), prefix)).__name__
+        return name if name in OURS else "other"
+
+    def layers(self, quantization):
+        out = []
+        for index in range(LAYERS):
+            try:
+                config = self.classes.get(quantization["quant_method"], self.inc).from_config(copy.deepcopy(quantization))
+                config.packed_modules_mapping = {"qkv_proj": ["q_proj", "k_proj", "v_proj"], "gate_up_proj": ["gate_proj", "up_proj"]}
+                out.append(self.method(config, PREFIX.format(index)))
+            except Exception:
+                out.append("stop")
+        return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("version")
+    parser.add_argument("--cache", default=wheels.default_cache())
+    parser.add_argument("--draw", nargs=2, metavar=("SEED", "COUNT"), default=("layers", "400"))
+    parser.add_argument("--out", default=PATH)
+    arguments = parser.parse_args()
+    seed, count = arguments.draw
+    os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
+    release = Release(wheels.site(arguments.version, arguments.cache))
+    rows = []
+    for number in range(int(count)):
+        quantization = Draws(f"{seed} {number}").config()
+        rows.append({"quantization": quantization, "layers": release.layers(quantization)})
+    made = {"release": arguments.version, "wheel": wheels.provenance(arguments.version, arguments.cache), "prefix": PREFIX, "experts": EXPERTS, "rows": rows}
+    with lzma.open(arguments.out, "wt") as file:
+        json.dump(made, file)
+    print(f"{len(rows)} configs, {len({json.dumps(row['layers']) for row in rows})} different answers")
+
+
+if __name__ == "__main__":
+    main()
