@@ -138,6 +138,18 @@ constexpr std::array kVariables = {
     EngineWord{"AITER_FORCE_A8W4", "SGLang reads it, vLLM does not"},
     EngineWord{"AITER_BF16_FP8_MOE_BOUND",
                "no influence: where it counts, the engine sets it itself", true},
+    EngineWord{"VLLM_ROCM_AITER_MEGA_MOE_FUSE_SHARED_EXPERTS",
+               "each rank then holds the shared expert in a slot more, which the engine quantizes "
+               "itself: its bytes are in no checkpoint, so no blob holds them"},
+    EngineWord{
+        "VLLM_HUMMING_ONLINE_QUANT_CONFIG",
+        "the engine reads it for --quantization humming, which quantizes other weights as it "
+        "loads"},
+    EngineWord{
+        "VLLM_ROCM_MUSE_MOE_ONLINE_QUANT",
+        "the engine then quantizes Muse's experts as it loads: no checkpoint has these bytes"},
+    EngineWord{"VLLM_USE_DEEP_GEMM_E8M0", kComputing, true},
+    EngineWord{"VLLM_TARGET_DEVICE", "--platform or --arch says it"},
     EngineWord{"VLLM_PP_LAYER_PARTITION", kStages, true},
     EngineWord{"VLLM_USE_V1", kGone, true},
     EngineWord{"VLLM_ATTENTION_BACKEND", kGone, true},
