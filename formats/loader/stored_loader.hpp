@@ -14,7 +14,7 @@ namespace mxfp4 {
 
 class StoredLoader final : public LoadSource {
  public:
-  // Throws Error::input, naming the file, for one that is no sound safetensors file.
+  // Throws Error::input, naming the file, if it is not a sound safetensors file.
   explicit StoredLoader(const std::filesystem::path& file);
   ~StoredLoader() override;
 

@@ -10,7 +10,7 @@ import sys
 
 BIN, TESTDATA = sys.argv[1:3]
 SHOWN = int(os.environ.get("MXFP4_TEST_CONFIGS", "60"))  # of the stored configs, other ones on each run
-# A refusal is also right where a layer of the release's could be told from others in one way only: it asks a backend for each.
+# A refusal is also right where a layer of the release's could be recognized in one way only: it asks a backend for each.
 SEVERAL = "the engine chooses a backend for each"
 
 

@@ -54,14 +54,14 @@ for coding in gzip bzip2 xz lz4; do
     mv whole "$file"
   done
 done
-# Beginnings of marks are no marks.
+# The beginning of a mark is not a mark.
 for text in 'BZh' 'BZh9' '{' '<htm' ''; do
   printf '%s' "$text" >coded.json
   expect_exit 3 "$BIN" explain "$model" --target coded.json
   expect_one_error 'coded.json: not JSON: .*(expected|found)'
 done
 
-# - is no stream: nothing of that name is made, and ./- is one.
+# "-" is not a stream: nothing of that name is made; "." and "-" with a slash between name a directory.
 for command in "convert $model --arch sm90 -o" 'unpack blob -o'; do
   # shellcheck disable=SC2086
   expect_exit 2 "$BIN" $command -

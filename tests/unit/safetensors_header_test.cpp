@@ -68,8 +68,7 @@ TEST(SafetensorsHeader, CountsElementsOfF4) {
 }
 
 TEST(SafetensorsHeader, RefusesBadLengths) {
-  EXPECT_EQ(refusal_of_file(""),
-            "not a safetensors file: 0 bytes, the header's length takes 8");
+  EXPECT_EQ(refusal_of_file(""), "not a safetensors file: 0 bytes, the header's length takes 8");
   EXPECT_EQ(refusal_of_file("1234567"),
             "not a safetensors file: 7 bytes, the header's length takes 8");
   EXPECT_EQ(refusal_of_file(std::string("\xFF\0\0\0\0\0\0\0{}", 10)),
