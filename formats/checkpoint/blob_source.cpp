@@ -38,6 +38,10 @@ struct Ranks {
 Ranks open_ranks(const fs::path& path) {
   Ranks ranks;
   ranks.directories = find_blobs(path);
+  // The caller saw one; the system may not show the same twice.
+  if (ranks.directories.empty()) {
+    throw Error::input(fmt::format("no {} to be seen", kManifestName)).in_file(path.string());
+  }
   for (const fs::path& directory : ranks.directories) {
     ranks.manifests.push_back(read_manifest(directory));
   }

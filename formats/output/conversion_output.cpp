@@ -36,7 +36,9 @@ SourceSeen look_at(const OutputRequest& request, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
   std::error_code error;
-  seen.place = checksum_of(fs::weakly_canonical(request.input, error).string());
+  const fs::path place = fs::weakly_canonical(request.input, error);
+  if (error) throw Error::input(error.message()).in_file(request.input.string());
+  seen.place = checksum_of(place.string());
   std::string text;
   const auto add = [&](const FileStatus& file) {
     text += fmt::format(";{};{};{};{};{}", file.path.filename().string(), file.size, file.mtime_ns,
@@ -266,6 +268,8 @@ std::vector<std::string> ConversionOutput::commit(std::vector<Manifest> manifest
     if (std::string note = journal_->remove(); !note.empty()) said.push_back(std::move(note));
   } catch (const std::bad_alloc&) {
     said.emplace_back("out of memory: the journal of this run remains");
+  } catch (const Error& error) {
+    said.push_back(fmt::format("{}; the journal of this run remains", error.what()));
   }
   return said;
 }

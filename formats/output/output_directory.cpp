@@ -131,8 +131,11 @@ void OutputDirectory::lock(bool shared) {
 }
 
 bool OutputDirectory::exists() const {
-  std::error_code ignored;
-  return fs::exists(path_, ignored);
+  if (directory_) return true;
+  std::error_code error;
+  const bool there = fs::exists(path_, error);
+  if (error) throw Error::output(error.message()).in_file(path_.string());
+  return there;
 }
 
 bool OutputDirectory::is_empty() const {
