@@ -121,7 +121,7 @@ std::string_view other_coding(std::string_view begin) {
     std::string_view begins;
     std::string_view what;
   };
-  // Of UTF-32 the mark begins as UTF-16's does.
+  // UTF-32's mark begins as UTF-16's does.
   static constexpr std::array kCodings = {Coding{"\x1f\x8b"sv, "compressed by gzip"},
                                           Coding{"\x28\xb5\x2f\xfd"sv, "compressed by zstd"},
                                           Coding{"\3757zXZ\0"sv, "compressed by xz"},

@@ -21,7 +21,7 @@ class StoredLoader final : public LoadSource {
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
   // Empty: nothing was converted.
   [[nodiscard]] const std::string& manifest_text() const override { return manifest_text_; }
-  // As make_safetensors_header() writes it, without __metadata__.
+  // The header that make_safetensors_header() writes, without __metadata__.
   [[nodiscard]] const std::string& header_text(size_t /*layer*/) const override { return header_; }
   [[nodiscard]] bool is_direct(size_t /*layer*/) const override { return false; }
   [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;

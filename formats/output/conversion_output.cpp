@@ -133,8 +133,8 @@ void ConversionOutput::take_over_ranks() {
 }
 
 // Removes what runs that are over left: temporaries, and journals that record nothing, or all journals if
-// the result is complete. A shard removes only its own journal: the other files may be those of shards that
-// still run.
+// the result is complete. A shard removes only its own journal: other shards, which
+// may still run, have theirs.
 void ConversionOutput::remove_leftovers() {
   if (request_.shard && !complete_) return;
   for (const fs::path& file : directory_.files()) {

@@ -48,7 +48,7 @@ fs::path without_slash(fs::path path) {
   throw refusal(answer_to(there, Asked::kPlain), {out.string(), at.string(), {}});
 }
 
-// Whether the directory is that of a conversion: complete, of several ranks, or begun.
+// Whether the directory is a conversion's: complete, of several ranks, or begun.
 bool holds_conversion(const fs::path& directory) {
   std::error_code error;
   if (fs::exists(directory / kManifestName, error)) return true;

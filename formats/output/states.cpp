@@ -65,7 +65,7 @@ constexpr Answer kBegunOther = usage(
 constexpr Answer kUnpackCut = usage("--resume: {out}: an unpack was cut off here",
                                     "choose another directory; --force replaces it");
 constexpr Answer kNoShard =
-    output("{out}: holds an unfinished conversion that is no shard",
+    output("{out}: holds an unfinished conversion without --shard",
            "choose another directory; without --shard, --resume goes on here");
 constexpr Answer kNoShardUnpack =
     output("{out}: an unpack was cut off here", "choose another directory");
@@ -153,7 +153,7 @@ constexpr std::array<StateRow, kTheres> kTable{{
           kNoShard),
     whole(There::kUnfinishedUnpack, "an unfinished unpack", kFullOther, kUnpackCut, kNoShardUnpack),
     shards(There::kShards, "other shards of this conversion", kShards, kBegin, kBegin, kBegin),
-    shards(There::kShardsAndWhole, "shards, and an unfinished conversion that is no shard", kShards,
+    shards(There::kShardsAndWhole, "shards, and an unfinished conversion without --shard", kShards,
            kNoShard, kNoShard, kNoShard),
     shards(There::kShardsOther, "shards of another conversion", kShards, kOtherPlan, kOtherPlan,
            kOtherPlan),

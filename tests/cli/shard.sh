@@ -231,7 +231,7 @@ for extra in '' '--compress none' '--include-rest' '--force' '--resume'; do
   cp -r killed copy
   # shellcheck disable=SC2086
   expect_exit 5 layers -o killed --shard 0/2 $extra
-  expect_one_error 'killed: holds an unfinished conversion that is no shard$'
+  expect_one_error 'killed: holds an unfinished conversion without --shard$'
   diff -r copy killed
   rm -r copy
 done
