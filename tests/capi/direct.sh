@@ -28,7 +28,7 @@ done
 
 if [ -w /dev/shm ]; then
   ram=$(mktemp -d -p /dev/shm)
-  trap 'rm -rf "$scratch" "$ram"' EXIT
+  cleanup() { rm -rf "$ram"; }
   for blob in plain zstd; do
     cp -r $blob "$ram"
     "$LOADER_TEST" "$ram/$blob" expected || fail "$blob on a RAM disk"

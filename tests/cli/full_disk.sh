@@ -11,8 +11,7 @@ fi
 "$python" -c 'import layer_files; layer_files.make_gpt_oss("model", 3, 8, 256, 256)'
 mkdir small
 mount -t tmpfs -o size=64k none small 2>/dev/null || skip 'mounting is not allowed here'
-cleanup() { umount "$PWD/small" 2>/dev/null || true; }
-trap 'cleanup; rm -rf "$PWD"' EXIT
+cleanup() { umount "$scratch/small" 2>/dev/null || true; }
 
 # fills OPTIONS FLAGS...: converts into a tmpfs mounted with those options.
 runs=0 full=0

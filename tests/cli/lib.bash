@@ -2,12 +2,14 @@
 
 fail() { printf 'FAIL: %s\n' "$*" >&2; exit 1; }
 
-# expect_exit CODE COMMAND...: runs it; stdout and stderr are left in files of those names.
+# expect_exit CODE COMMAND...: runs it; stdout and stderr are left in files of those names. The witness reads
+# what a conversion made.
 expect_exit() {
   local want=$1 got=0
   shift
   "$@" >stdout 2>stderr || got=$?
   [ "$got" = "$want" ] || { cat stderr >&2; fail "exit $got instead of $want: $*"; }
+  case "$got $*" in "0 "*' convert '*) keep "$(output_of "$@")" ;; esac
 }
 
 # expect_one_error REGEX: stderr of the last expect_exit has exactly one error line, and it matches.
@@ -70,20 +72,41 @@ need_numpy() { "$python" -c 'import numpy' 2>/dev/null || skip 'python3-numpy is
 # convert_quietly ARGUMENTS...: what must succeed without a word on stdout. The witness reads the result.
 convert_quietly() {
   "$BIN" convert "$@" -q 2>warnings || { cat warnings >&2; fail "convert $*"; }
-  local word out='' previous=''
-  for word; do
-    case $previous in -o | --output) out=$word ;; esac
-    previous=$word
-  done
-  judge "$out"
+  keep "$(output_of "$@")"
 }
 
-# judge OUT: an independent reader (tests/witness) finds every blob at OUT as it should be. Does nothing where its
-# packages are not installed, and for results that take long.
-judge() {
-  [ -n "$(find "$1" -name mxfp4_repack.json -print -quit)" ] || return 0  # a shard, a dry run
-  [ "$(du -sm "$1" | cut -f 1)" -le 32 ] || return 0
+# The value of -o or --output among the words.
+output_of() {
+  local word previous=
+  for word; do
+    case $previous in -o | --output) printf '%s\n' "$word" ;; esac
+    previous=$word
+  done | tail -n 1
+}
+
+# keep OUT: a copy of what is there now, if it holds a blob, for the witness: judge_kept. A test may change or
+# remove OUT afterwards.
+keep() {
+  [ -d "$1" ] && [ -n "$(find "$1" -name mxfp4_repack.json -print -quit 2>/dev/null)" ] || return 0  # a shard, a dry run
+  [ "$(du -sm "$1" 2>/dev/null | cut -f 1)" -le 32 ] || return 0
+  cp -rH "$1" "$(mktemp -d "$KEPT/XXXXXX")/" 2>/dev/null || true  # another process may write there
+}
+
+# What a test removes, the witness reads: of a test that removes a hundred blobs, the first ones.
+rm() {
+  local word
+  for word; do
+    [ -d "$word" ] || continue
+    [ "$(find "$KEPT" -maxdepth 1 | wc -l)" -ge 50 ] || keep "$word"
+  done
+  command rm "$@"
+}
+
+# judge_kept DIR: an independent reader (tests/witness) finds every blob that was kept, and every blob that the test
+# left in DIR, as it should be; what verify refuses, a test damaged. cli/witness says if packages are missing.
+judge_kept() {
   local got=0
-  "$python" "$SOURCE_DIR/tests/witness" "$1" || got=$?
-  [ "$got" = 0 ] || [ "$got" = 77 ] || fail "the witness refuses $1"
+  [ -n "$(find "$KEPT" "$1" -name mxfp4_repack.json -print -quit 2>/dev/null)" ] || return 0
+  "$python" "$SOURCE_DIR/tests/witness" --program "$BIN" "$KEPT" "$1" || got=$?
+  [ "$got" = 0 ] || [ "$got" = 77 ]
 }

@@ -8,7 +8,7 @@ if [ "$(id -u)" = 0 ]; then
   "${as_anybody[@]}" true 2>/dev/null || skip 'setpriv does not work here'
 fi
 chmod 755 .
-trap 'chmod -R u+rwx "$PWD" && rm -rf "$PWD"' EXIT
+cleanup() { chmod -R u+rwx "$scratch"; }
 cp "$BIN" program
 cp -r "$TESTDATA/ingest/gptoss_hf" model
 "${as_anybody[@]}" ./program --version >/dev/null || skip 'the program needs what only root may read'
