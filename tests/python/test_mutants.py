@@ -48,7 +48,7 @@ def follow(header, manifest):
         try:
             for step in path:
                 value = value[step]
-        except (KeyError, TypeError):
+        except (IndexError, KeyError, TypeError):
             metadata.pop(key)
             continue
         metadata[key] = value if isinstance(value, str) else compact(value)
@@ -58,7 +58,7 @@ def follow(header, manifest):
         old = [header.pop(name) for name in list(header) if name != "__metadata__"]
         for tensor, entry in zip(tensors, old):
             header[tensor["name"]] = {**entry, "dtype": tensor["dtype"], "shape": tensor["shape"]}
-    except (KeyError, TypeError):
+    except (IndexError, KeyError, TypeError):
         pass
 
 
@@ -70,7 +70,7 @@ def index_of(manifest):
         names = {t["name"]: file for t, file in tensors}
         index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(names.items()))}
         return json.dumps(index, indent=2, ensure_ascii=False) + "\n"
-    except (KeyError, TypeError):
+    except (IndexError, KeyError, TypeError):
         return (MUTANTS / "blob" / INDEX).read_text()
 
 
