@@ -2,7 +2,7 @@
 to a directory of theirs, goes away, or is another directory; an input becomes another file, or a link. Nothing is
 written or changed where the link leads, and who says that all is well has written the right files.
 
-    every_swap.sh                             a sample: MXFP4_SWAPS cases (40), drawn by MXFP4_SEED (1)
+    every_swap.sh                             a sample: MXFP4_SWAPS cases (24), drawn by MXFP4_SEED (1)
     MXFP4_SWAPS=all every_swap.sh             all of them, in MXFP4_JOBS processes (1)
     MXFP4_SWAPS=force:fsync:3:out_link ...    that one, as a failure prints it
 """
@@ -145,7 +145,7 @@ def judge_success(scenario, swap):
 
 
 def main():
-    wanted = os.environ.get("MXFP4_SWAPS", "40")
+    wanted = os.environ.get("MXFP4_SWAPS", "24")
     if jobs.judge_given(prepare, judge, "MXFP4_SWAPS"):
         return False
     prepare()
