@@ -212,7 +212,7 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount true 2>/dev/null; then echo 'no moun
 mkdir volume second point small
 cp -r unpacked volume/input
 cp -r old volume/result
-export -f fail expect_exit expect_one_error clean
+export -f fail expect_exit expect_one_error clean keep output_of
 model=$model unshare --mount bash -eu <<'MOUNTS'
 mount --bind volume second
 expect_exit 5 "$BIN" convert volume/input -o second/input --arch sm90 --force

@@ -223,7 +223,7 @@ fi
 # A result of an image's layer, which cannot get another name.
 unshare --mount true 2>/dev/null || { echo 'no mounts'; return 0; }
 expect_exit 0 "$BIN" convert "$model" -o ranks "${flags[@]}" --tp-size 2 --compress none --include-rest
-export -f fail expect_exit
+export -f fail expect_exit keep output_of
 model=$model unshare --mount bash -eu <<'MOUNTS' || fail 'over an image'
 mkdir image layer
 mount -t tmpfs none layer || exit 0
