@@ -47,8 +47,8 @@ done
 unset FAKE_CUDA_MEMORY
 
 # A file as it is, in place of a blob.
-for blob in plain large-plain; do
-  "$GPU_TEST" --file $blob/layer-00000.safetensors $blob || fail "a file of $blob"
+for checkpoint in model large; do
+  "$GPU_TEST" --file $checkpoint/model.safetensors plain || fail "the file of $checkpoint"
 done
 
 cat >flip.py <<'PY'

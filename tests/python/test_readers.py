@@ -18,7 +18,7 @@ def readers(mine, whole, ranks):
 
 class Readers(unittest.TestCase):
     def test_alone(self):
-        self.assertEqual([readers(cpus, cpus, 1) for cpus in (1, 2, 3, 8, 16, 17, 96)], [1, 1, 1, 6, 14, 14, 14])
+        self.assertEqual([readers(cpus, cpus, 1) for cpus in (1, 2, 3, 4, 7, 8, 16, 17, 96)], [1, 1, 2, 3, 6, 6, 14, 14, 14])
 
     def test_ranks_that_share_all_cpus(self):
         self.assertEqual([readers(cpus, cpus, 2) for cpus in (2, 16, 32, 64)], [1, 6, 14, 14])

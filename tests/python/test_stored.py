@@ -74,8 +74,8 @@ class Stored(unittest.TestCase):
         os.truncate("short.safetensors", 500)
         with open("text.safetensors", "w") as file:
             file.write("not a header at all")
-        os.makedirs("folder", exist_ok=True)
-        for path, words in (("none", "No such file"), ("folder", "is a directory"), ("text.safetensors", "header"),
+        os.makedirs("a-folder", exist_ok=True)
+        for path, words in (("not-there", "No such file"), ("a-folder", "is a directory"), ("text.safetensors", "header"),
                             ("short.safetensors", "holds only")):
             with self.assertRaisesRegex(mxfp4_repack.BlobError, f"{path}.*: .*{words}"):
                 mxfp4_repack.open_safetensors(path)

@@ -5,11 +5,11 @@ import contextlib
 import os
 
 MOST = 14  # more read no faster
-SPARE_CPUS = 2  # for the process's other threads and the driver's; fewer of less than 8
+SPARE_CPUS = 2  # for the process's other threads and the driver's; one of less than 8
 
 
 def readers_of_rank(ranks: int) -> int:
-    """Threads, 1 to MOST: the rank's share of the CPUs that it may use, less SPARE_CPUS or a quarter.
+    """Threads, 1 to MOST: the rank's share of the CPUs that it may use, less SPARE_CPUS.
 
     ranks: processes of this host that load at once. Threads that wait for a copy keep their CPU, so
     two ranks on the same CPUs take each other's time. Process 1 has all CPUs of the host or
@@ -20,4 +20,4 @@ def readers_of_rank(ranks: int) -> int:
         whole = max(mine, len(os.sched_getaffinity(1)))
     sharing = max(1, ranks * mine / whole)
     share = int(mine / sharing)
-    return max(1, min(MOST, share - min(SPARE_CPUS, share // 4)))
+    return max(1, min(MOST, share - (SPARE_CPUS if share >= 8 else 1)))
