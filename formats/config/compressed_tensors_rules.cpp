@@ -35,12 +35,12 @@ std::string group_refusal(const Json& group, const std::string& where) {
   if (is_the_text(member_of(weights, "strategy"), "tensor_group")) {
     return fmt::format("{}.strategy: tensor_group: NVFP4; {}", at, kOnlyMxfp4);
   }
-  const std::string refusal = first_refused(at, weights,
-                                            {{"num_bits", 4},
-                                             {"type", "float"},
-                                             {"strategy", "group"},
-                                             {"group_size", 32},
-                                             {"symmetric", true}});
+  std::string refusal = first_refused(at, weights,
+                                      {{"num_bits", 4},
+                                       {"type", "float"},
+                                       {"strategy", "group"},
+                                       {"group_size", 32},
+                                       {"symmetric", true}});
   if (!refusal.empty()) return refusal;
   const Json& scale = member_of(weights, "scale_dtype");
   if (!scale.is_null() && !is_the_text(scale, "torch.uint8") && !is_the_text(scale, "uint8")) {
