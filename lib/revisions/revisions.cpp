@@ -117,8 +117,10 @@ std::vector<const Layout*> collect_layouts() {
 std::span<const Release* const> all_releases() { return all_chains(); }
 
 std::span<const Release* const> releases_of(Engine engine) {
-  const auto chain = std::ranges::equal_range(all_chains(), engine, {}, &Release::engine);
-  return {chain.begin(), chain.end()};
+  const Chain all = all_chains();
+  const auto is_in = [engine](const Release* release) { return release->engine == engine; };
+  const auto first = std::find_if(all.begin(), all.end(), is_in);
+  return {first, std::find_if_not(first, all.end(), is_in)};
 }
 
 const Release* release_before(const Release& release) {
