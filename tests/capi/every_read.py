@@ -2,14 +2,15 @@
 gives nothing, or gives other bytes. The library then gives the right bytes or refuses, in one line that names a file.
 
     every_read.sh                        a sample: MXFP4_READS cases (240), drawn by MXFP4_SEED (1)
-    MXFP4_READS=all every_read.sh        all of them
+    MXFP4_READS=all every_read.sh        all of them, in MXFP4_JOBS processes (1)
     MXFP4_READS=zstd:direct:pread:3:flip every_read.sh     that one, as a failure prints it
 """
 import collections
 import os
-import random
 import subprocess
 import sys
+
+import jobs
 
 FAULTS, FAULT_TEST = os.environ["FAULTS"], os.environ["FAULT_TEST"]
 BLOBS, WAYS = ("plain", "zstd", "level9"), ("eager", "lazy", "direct")
@@ -29,6 +30,13 @@ def run(blob, way, **variables):
                                "ASAN_OPTIONS": f"{options}:verify_asan_link_order=0", **variables})
 
 
+def prepare():
+    """The blobs are in the first process's folder."""
+    for name in BLOBS:
+        if not os.path.exists(name):
+            os.symlink(f"../{name}", name)
+
+
 def all_cases():
     for blob in BLOBS:
         for way in WAYS:
@@ -43,17 +51,18 @@ def all_cases():
             for call, count in counts.items():
                 for at in range(1, count + 1):
                     for error in ERRORS.get(call, []):
-                        yield blob, way, call, at, error
+                        yield f"{blob}:{way}:{call}:{at}:{error}"
 
 
-def judge(blob, way, call, at, error):
-    """What is wrong; None if nothing is. "none": the fault did not come to pass."""
+def judge(case):
+    """What is wrong; None if nothing is. Or MISSED."""
+    blob, way, call, at, error = case.split(":")
     hit = os.path.abspath("hit")
     if os.path.exists(hit):
         os.remove(hit)
     done = run(blob, way, FAULT_AT=f"{call}:{at}:{error}", FAULT_HIT=hit)
     if not os.path.exists(hit):
-        return "none"
+        return jobs.MISSED
     said = f"exit {done.returncode}: {done.stdout}{done.stderr}"
     if done.returncode not in (0, 3):
         return said
@@ -64,23 +73,5 @@ def judge(blob, way, call, at, error):
     return None
 
 
-def main():
-    wanted = os.environ.get("MXFP4_READS", "240")
-    cases = [tuple(wanted.split(":"))] if ":" in wanted else list(all_cases())
-    if wanted.isdigit():
-        seed, total = int(os.environ.get("MXFP4_SEED", "1")), len(cases)
-        cases = random.Random(seed).sample(cases, min(int(wanted), total))
-        print(f"{len(cases)} of {total} cases, seed {seed}", flush=True)
-    bad = missed = 0
-    for case in cases:
-        wrong = judge(*case)
-        missed += wrong == "none"
-        if wrong not in (None, "none"):
-            bad += 1
-            print(f"MXFP4_READS={':'.join(map(str, case))}: {wrong}", flush=True)
-    print(f"{len(cases) - missed} reads failed, {bad} of them badly")
-    return bad > 0 or missed == len(cases)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(jobs.main("MXFP4_READS", 240, prepare, lambda: list(all_cases()), judge))

@@ -7,7 +7,6 @@ written or changed where the link leads, and who says that all is well has writt
     MXFP4_SWAPS=force:fsync:3:out_link ...    that one, as a failure prints it
 """
 import os
-import random
 import shutil
 import stat
 import subprocess
@@ -144,20 +143,5 @@ def judge_success(scenario, swap):
     return "exit 0 and other files"
 
 
-def main():
-    wanted = os.environ.get("MXFP4_SWAPS", "24")
-    if jobs.judge_given(prepare, judge, "MXFP4_SWAPS"):
-        return False
-    prepare()
-    cases = [wanted] if ":" in wanted else all_cases()
-    if wanted.isdigit():
-        seed, total = int(os.environ.get("MXFP4_SEED", "1")), len(cases)
-        cases = random.Random(seed).sample(cases, min(int(wanted), total))
-        print(f"{len(cases)} of {total} cases, seed {seed}", flush=True)
-    judged, bad = jobs.judge_all(cases, judge, "MXFP4_SWAPS")
-    print(f"{judged} swaps, {bad} of them badly")
-    return bad > 0 or judged == 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(jobs.main("MXFP4_SWAPS", 24, prepare, all_cases, judge))

@@ -1,6 +1,7 @@
 """Judges many cases, each by itself, in several processes. Each has a folder of its own below the working directory,
 starts the calling script again there, and reads its cases from stdin: a case is a name with colons."""
 import os
+import random
 import subprocess
 import sys
 
@@ -23,15 +24,6 @@ def judge(cases, judge_one, variable):
             bad += 1
             print(f"{variable}={case}: {wrong}", flush=True)
     return len(cases) - missed, bad
-
-
-def judge_given(prepare, judge_one, variable):
-    """What a process does that judge_all() started; False in the first one."""
-    if os.environ.get(variable) != "-":
-        return False
-    prepare()
-    print(ENDS, *judge(sys.stdin.read().split(), judge_one, variable), flush=True)
-    return True
 
 
 def judge_all(cases, judge_one, variable):
@@ -60,3 +52,28 @@ def judge_all(cases, judge_one, variable):
         judged += int(last.split()[1])
         bad += int(last.split()[2])
     return judged, bad
+
+
+def sample(cases, count, drawn):
+    """`count` of the cases, or all if there are fewer."""
+    return drawn.sample(cases, min(count, len(cases)))
+
+
+def main(variable, usual, prepare, all_cases, judge_one, draw=sample):
+    """The whole of a script; True: something is wrong. `variable` says which cases: a number of them, drawn by MXFP4_SEED
+    (1), `usual` if it is not set; "all"; or one by its name. judge_one: what is wrong with a case, None, or MISSED."""
+    wanted = os.environ.get(variable, str(usual))
+    prepare()
+    if wanted == "-":  # a process that judge_all() started
+        print(ENDS, *judge(sys.stdin.read().split(), judge_one, variable), flush=True)
+        return False
+    cases = [wanted]
+    if ":" not in wanted:
+        seed, cases = int(os.environ.get("MXFP4_SEED", "1")), all_cases()
+        total = len(cases)
+        if wanted != "all":
+            cases = draw(cases, int(wanted), random.Random(seed))
+        print(f"{len(cases)} of {total} cases, seed {seed}", flush=True)
+    judged, bad = judge_all(cases, judge_one, variable)
+    print(f"{judged} cases, {bad} of them badly")
+    return bad > 0 or judged == 0

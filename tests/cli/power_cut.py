@@ -235,28 +235,17 @@ def judge_named(case):
     return judge(name, TRACES[name], int(step), int(draw))
 
 
-def draw_cuts(wanted):
+def all_cuts():
     TRACES.update((name, read_trace(name)) for name in NAMES)
     draws = int(os.environ.get("MXFP4_DRAWS", "4"))
-    cuts = [(name, step, draw) for name in NAMES for step in range(TRACES[name].steps + 1) for draw in range(draws)]
-    seed, total = int(os.environ.get("MXFP4_SEED", "1")), len(cuts)
-    if wanted != "all":
-        # Each command's end, with all lost that was not synced, is always among them.
-        ends = [(name, TRACES[name].steps, NOTHING) for name in NAMES]
-        cuts = ends + random.Random(seed).sample(cuts, max(0, int(wanted) - len(ends)))
-    print(f"{len(cuts)} of {total} cuts, seed {seed}", flush=True)
-    return [":".join(map(str, cut)) for cut in cuts]
+    return [f"{name}:{step}:{draw}" for name in NAMES for step in range(TRACES[name].steps + 1) for draw in range(draws)]
 
 
-def main():
-    wanted = os.environ.get("MXFP4_CUTS", "48")
-    if jobs.judge_given(prepare, judge_named, "MXFP4_CUTS"):
-        return False
-    prepare()
-    cuts = [wanted] if ":" in wanted else draw_cuts(wanted)
-    judged, bad = jobs.judge_all(cuts, judge_named, "MXFP4_CUTS")
-    print(f"{judged} power cuts, {bad} of them badly")
-    return bad > 0
+def draw_cuts(cuts, number, drawn):
+    """Each command's end, with all lost that was not synced, is always among them."""
+    ends = [f"{name}:{TRACES[name].steps}:{NOTHING}" for name in NAMES]
+    return ends + jobs.sample(cuts, max(0, number - len(ends)), drawn)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(jobs.main("MXFP4_CUTS", 48, prepare, all_cuts, judge_named, draw_cuts))
