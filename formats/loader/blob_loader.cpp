@@ -20,9 +20,6 @@ namespace mxfp4 {
 namespace {
 
 constexpr int64_t kMaxLoadedManifestBytes = int64_t{64} << 20;
-// A frame that convert makes fits into a piece, so it is decoded once. A file without frames is read in
-// smaller pieces: a GPU's copy engine waits less for the first ones.
-constexpr int64_t kPlainBytes = int64_t{1} << 20;
 // Bytes of a file that a thread sums at a time.
 constexpr int64_t kCheckedBytes = int64_t{4} << 20;
 // Bytes of a plain file that one direct read gives: about a frame, as `convert` writes them.
@@ -196,7 +193,8 @@ std::string BlobLoader::place(size_t layer, size_t tensor) const {
 }
 
 int64_t BlobLoader::best_piece(size_t layer, size_t tensor, Cut /*how*/) const {
-  return cuts_anywhere(layer, tensor) ? kPlainBytes : kFrameBytes;
+  // A frame that convert makes fits into a piece, so it is decoded once.
+  return cuts_anywhere(layer, tensor) ? kPlainPiece : kFrameBytes;
 }
 
 bool BlobLoader::cuts_anywhere(size_t layer, size_t /*tensor*/) const {
@@ -205,36 +203,29 @@ bool BlobLoader::cuts_anywhere(size_t layer, size_t /*tensor*/) const {
 
 std::vector<LoadPiece> BlobLoader::pieces(size_t layer, size_t tensor, int64_t begin, int64_t bytes,
                                           int64_t limit, Cut /*how*/) const {
+  if (cuts_anywhere(layer, tensor)) return cut_granules(tensor, begin, bytes, limit, 1);
   const Layer& in = opened(layer);
   int64_t at = in.data_start + in.offsets[tensor] + begin;  // in the decoded file
-  auto frame = in.frames.begin();
-  if (!in.frames.empty()) {
-    frame = std::ranges::upper_bound(in.frames, at, {}, &SeekEntry::decoded_offset) - 1;
-  }
+  auto frame = std::ranges::upper_bound(in.frames, at, {}, &SeekEntry::decoded_offset) - 1;
   std::vector<LoadPiece> pieces;
-  for (int64_t rest = bytes; rest > 0;) {
-    LoadPiece piece{.tensor = tensor, .begin = begin, .bytes = std::min(rest, limit)};
-    if (in.frames.empty()) {
-      piece.offset = at;
-    } else {
-      if (frame->decoded_offset + frame->frame.decoded <= at) ++frame;
-      piece.frame = &*frame;
-      piece.in_frame = static_cast<size_t>(at - frame->decoded_offset);
-      piece.bytes = std::min(piece.bytes, frame->decoded_offset + frame->frame.decoded - at);
-    }
-    pieces.push_back(piece);
-    begin += piece.bytes;
-    at += piece.bytes;
-    rest -= piece.bytes;
+  for (const int64_t end = at + bytes; at < end; at += pieces.back().bytes) {
+    if (frame->decoded_offset + frame->frame.decoded <= at) ++frame;
+    const int64_t frame_end = frame->decoded_offset + frame->frame.decoded;
+    pieces.push_back({.tensor = tensor,
+                      .begin = begin + at - (end - bytes),
+                      .bytes = std::min({end - at, limit, frame_end - at}),
+                      .frame = &*frame,
+                      .in_frame = static_cast<size_t>(at - frame->decoded_offset)});
   }
   return pieces;
 }
 
 void BlobLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
                             LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const {
-  const PositionedFile& file = opened(layer).file;
-  if (piece.frame == nullptr) return read_plain(file, piece.offset, out, buffers.direct, sum);
-  read_frame(file, piece, out, buffers, check, sum);
+  const Layer& in = opened(layer);
+  if (piece.frame != nullptr) return read_frame(in.file, piece, out, buffers, check, sum);
+  const int64_t offset = in.data_start + in.offsets[piece.tensor] + piece.begin;
+  read_plain(in.file, offset, out, buffers.direct, sum);
 }
 
 void BlobLoader::read_frame(const PositionedFile& file, const LoadPiece& piece, MutableBytes out,

@@ -35,8 +35,6 @@ struct MakeBuffers {
 
 namespace {
 
-// The least bytes that are made at once, and of which a plain read consists.
-constexpr int64_t kUsualPiece = int64_t{1} << 20;
 // The least bytes of the loaded matrix in the window: so much stays in the second-level cache until it
 // is used.
 constexpr int64_t kWindowBytes = int64_t{128} << 10;
@@ -233,11 +231,11 @@ std::span<const SchedulePart> CheckpointLoader::parts_of(size_t layer, size_t te
 }
 
 int64_t CheckpointLoader::best_piece(size_t layer, size_t tensor, Cut how) const {
-  if (cuts_anywhere(layer, tensor)) return kUsualPiece;
+  if (cuts_anywhere(layer, tensor)) return kPlainPiece;
   const auto parts =
       how == Cut::kScattered ? parts_of(layer, tensor) : std::span<const SchedulePart>();
   if (!parts.empty()) return std::ranges::max(parts, {}, &SchedulePart::bytes).bytes();
-  return std::max(kUsualPiece, planned(layer, tensor).granule_bytes);
+  return std::max(kPlainPiece, planned(layer, tensor).granule_bytes);
 }
 
 int64_t CheckpointLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_t limit) const {
@@ -251,28 +249,16 @@ int64_t CheckpointLoader::cut_end(size_t layer, size_t tensor, int64_t begin, in
 std::vector<LoadPiece> CheckpointLoader::pieces(size_t layer, size_t tensor, int64_t begin,
                                                 int64_t bytes, int64_t limit, Cut how) const {
   const int64_t granule = planned(layer, tensor).granule_bytes;
-  const bool anywhere = cuts_anywhere(layer, tensor);
-  std::vector<LoadPiece> pieces;
   const auto parts =
       how == Cut::kScattered ? parts_of(layer, tensor) : std::span<const SchedulePart>();
   if (!parts.empty() && begin % granule == 0 && bytes % granule == 0) {
+    std::vector<LoadPiece> pieces;
     for (const int64_t end = begin + bytes; begin < end; begin += granule) {
       for (const SchedulePart& part : parts) pieces.push_back({tensor, begin, part.bytes(), &part});
     }
     return pieces;
   }
-  for (const int64_t end = begin + bytes; begin < end;) {
-    int64_t size = std::min(limit, end - begin);
-    if (!anywhere) {
-      const int64_t to_next = granule - begin % granule;
-      // Whole granules, as many as there are; else no more than the rest of one.
-      size =
-          to_next < granule || size < granule ? std::min(size, to_next) : size / granule * granule;
-    }
-    pieces.push_back({.tensor = tensor, .begin = begin, .bytes = size});
-    begin += size;
-  }
-  return pieces;
+  return cut_granules(tensor, begin, bytes, limit, cuts_anywhere(layer, tensor) ? 1 : granule);
 }
 
 void CheckpointLoader::read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,

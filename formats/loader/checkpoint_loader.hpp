@@ -38,11 +38,8 @@ class CheckpointLoader final : public LoadSource {
   [[nodiscard]] const std::string& header_text(size_t layer) const override {
     return headers_[layer];
   }
-  [[nodiscard]] bool is_direct(size_t /*layer*/) const override { return false; }
   [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
   [[nodiscard]] int64_t data_bytes(size_t layer) const override;
-  // Nothing is refused: where no checksum is known nothing is compared.
-  void check_verifiable(const LoadRequest& /*request*/) const override {}
   [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                 int64_t limit) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor, Cut how) const override;

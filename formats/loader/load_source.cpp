@@ -101,6 +101,20 @@ void LoadSource::compare(size_t layer, size_t tensor, const std::string& checksu
   throw InputFault(Fault::kChecksum, fmt::format("{}: checksum differs", place(layer, tensor)));
 }
 
+std::vector<LoadPiece> LoadSource::cut_granules(size_t tensor, int64_t begin, int64_t bytes,
+                                                int64_t limit, int64_t granule) {
+  std::vector<LoadPiece> pieces;
+  for (const int64_t end = begin + bytes; begin < end; begin += pieces.back().bytes) {
+    const int64_t most = std::min(limit, end - begin);
+    const int64_t to_next = granule - begin % granule;
+    const bool part = to_next < granule || most < granule;
+    pieces.push_back({.tensor = tensor,
+                      .begin = begin,
+                      .bytes = part ? std::min(most, to_next) : most / granule * granule});
+  }
+  return pieces;
+}
+
 void LoadSource::read(std::span<const LoadRequest> requests, const LoadOptions& options) const {
   HostRead(*this, requests, options).run();
 }

@@ -46,11 +46,13 @@ struct LoadPiece {
   int64_t begin = 0;  // in the tensor
   int64_t bytes = 0;
   const SchedulePart* part =
-      nullptr;         // its ranges lie behind `begin`, and are read one behind the other
-  int64_t offset = 0;  // of a blob's plain file
+      nullptr;  // its ranges lie behind `begin`, and are read one behind the other
   const SeekEntry* frame = nullptr;  // of a blob's compressed file
   size_t in_frame = 0;
 };
+
+// Bytes of a plain read's piece. A GPU's copy engine waits less for the first ones than for a frame.
+inline constexpr int64_t kPlainPiece = int64_t{1} << 20;
 
 // Whether bytes of a piece may belong to several places of their tensor.
 enum class Cut : uint8_t { kConsecutive, kScattered };
@@ -86,14 +88,15 @@ class LoadSource {
   // The JSON text of the header of a layer's safetensors file.
   [[nodiscard]] virtual const std::string& header_text(size_t layer) const = 0;
   // Whether bytes of a layer's tensors are read past the page cache.
-  [[nodiscard]] virtual bool is_direct(size_t layer) const = 0;
+  [[nodiscard]] virtual bool is_direct(size_t /*layer*/) const { return false; }
   // Where a tensor begins in its layer's data.
   [[nodiscard]] virtual int64_t tensor_offset(size_t layer, size_t tensor) const = 0;
   // Bytes of all tensors of a layer.
   [[nodiscard]] virtual int64_t data_bytes(size_t layer) const = 0;
 
-  // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify.
-  virtual void check_verifiable(const LoadRequest& request) const = 0;
+  // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify. Where no
+  // checksum is known at all, nothing is compared and nothing refused.
+  virtual void check_verifiable(const LoadRequest& /*request*/) const {}
   // Where a piece of a tensor that starts at byte `begin` and has at most `limit` bytes best ends: at
   // the tensor's end or the last end of a frame or granule that `limit` reaches, else at begin + limit.
   // Needs 0 <= begin < the tensor's bytes and limit > 0.
@@ -134,6 +137,13 @@ class LoadSource {
   // Requests must lie within their tensors. Throws Error::input naming file and tensor, Error::usage
   // when a part that has no checksum is to be verified, and Cancelled.
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
+
+ protected:
+  // pieces() of bytes that are read or made in granules of `granule` bytes: whole ones, as many as `limit`
+  // allows, else no more than the rest of one. Granules of one byte: wherever `limit` ends.
+  [[nodiscard]] static std::vector<LoadPiece> cut_granules(size_t tensor, int64_t begin,
+                                                           int64_t bytes, int64_t limit,
+                                                           int64_t granule);
 };
 
 }  // namespace mxfp4

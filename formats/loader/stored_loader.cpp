@@ -14,9 +14,6 @@
 namespace mxfp4 {
 namespace {
 
-// Bytes that a thread reads at a time: as of a blob's plain file.
-constexpr int64_t kStoredPiece = int64_t{1} << 20;
-
 std::unique_ptr<PositionedSource> open_one_file(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
@@ -62,16 +59,12 @@ int64_t StoredLoader::cut_end(size_t layer, size_t tensor, int64_t begin, int64_
 }
 
 int64_t StoredLoader::best_piece(size_t /*layer*/, size_t /*tensor*/, Cut /*how*/) const {
-  return kStoredPiece;
+  return kPlainPiece;
 }
 
 std::vector<LoadPiece> StoredLoader::pieces(size_t /*layer*/, size_t tensor, int64_t begin,
                                             int64_t bytes, int64_t limit, Cut /*how*/) const {
-  std::vector<LoadPiece> pieces;
-  for (const int64_t end = begin + bytes; begin < end; begin += pieces.back().bytes) {
-    pieces.push_back({.tensor = tensor, .begin = begin, .bytes = std::min(limit, end - begin)});
-  }
-  return pieces;
+  return cut_granules(tensor, begin, bytes, limit, 1);
 }
 
 void StoredLoader::read_piece(size_t /*layer*/, const LoadPiece& piece, MutableBytes out,

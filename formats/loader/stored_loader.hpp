@@ -23,11 +23,8 @@ class StoredLoader final : public LoadSource {
   [[nodiscard]] const std::string& manifest_text() const override { return manifest_text_; }
   // The header that make_safetensors_header() writes, without __metadata__.
   [[nodiscard]] const std::string& header_text(size_t /*layer*/) const override { return header_; }
-  [[nodiscard]] bool is_direct(size_t /*layer*/) const override { return false; }
   [[nodiscard]] int64_t tensor_offset(size_t layer, size_t tensor) const override;
   [[nodiscard]] int64_t data_bytes(size_t layer) const override;
-  // Nothing is refused: no checksum is known, and nothing is compared.
-  void check_verifiable(const LoadRequest& /*request*/) const override {}
   [[nodiscard]] int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                 int64_t limit) const override;
   [[nodiscard]] int64_t best_piece(size_t layer, size_t tensor, Cut how) const override;
