@@ -31,7 +31,13 @@ constexpr Answer kFullResult = not_empty("--resume accepts the result; --force m
 constexpr Answer kFullRanks = not_empty("--resume makes the ranks that are missing");
 constexpr Answer kFullOther =
     not_empty("choose another directory; --force replaces an earlier result");
-constexpr Answer kFullBegun = not_empty("--resume goes on with the unfinished conversion");
+// The new directory of a --force that was cut off may lie beside an OUT that is empty.
+constexpr Answer kIsBegun =
+    output("{out}: a conversion into this directory is unfinished", "--resume goes on with it");
+constexpr Answer kIsBegunOtherwise = output("{out}: a conversion into this directory is unfinished",
+                                            "choose another directory; --force replaces it");
+constexpr Answer kIsBegunUnpack =
+    output("{out}: an unpack was cut off here", "choose another directory; --force replaces it");
 constexpr Answer kFullShards =
     not_empty("finalize puts the shards together; --force replaces them");
 constexpr Answer kFullShard =
@@ -65,7 +71,7 @@ constexpr Answer kBegunOther = usage(
 constexpr Answer kUnpackCut = usage("--resume: {out}: an unpack was cut off here",
                                     "choose another directory; --force replaces it");
 constexpr Answer kNoShard =
-    output("{out}: holds an unfinished conversion without --shard",
+    output("{out}: a conversion into this directory, without --shard, is unfinished",
            "choose another directory; without --shard, --resume goes on here");
 constexpr Answer kNoShardUnpack =
     output("{out}: an unpack was cut off here", "choose another directory");
@@ -143,15 +149,16 @@ constexpr std::array<StateRow, kTheres> kTable{{
           kAnotherShard),
     whole(There::kDamagedManifest, "a result with a manifest that cannot be read", kFullOther,
           kDamage, kDamageShard),
-    whole(There::kUnfinished, "an unfinished run of this conversion", kFullBegun, kContinue,
+    whole(There::kUnfinished, "an unfinished run of this conversion", kIsBegun, kContinue,
           kNoShard),
-    whole(There::kUnfinishedFlags, "an unfinished conversion with other flags", kFullOther,
+    whole(There::kUnfinishedFlags, "an unfinished conversion with other flags", kIsBegunOtherwise,
           kBegunFlags, kNoShard),
     whole(There::kUnfinishedInput, "an unfinished run on an input that has changed since",
-          kFullOther, kBegunInput, kNoShard),
-    whole(There::kUnfinishedOther, "another unfinished conversion", kFullOther, kBegunOther,
+          kIsBegunOtherwise, kBegunInput, kNoShard),
+    whole(There::kUnfinishedOther, "another unfinished conversion", kIsBegunOtherwise, kBegunOther,
           kNoShard),
-    whole(There::kUnfinishedUnpack, "an unfinished unpack", kFullOther, kUnpackCut, kNoShardUnpack),
+    whole(There::kUnfinishedUnpack, "an unfinished unpack", kIsBegunUnpack, kUnpackCut,
+          kNoShardUnpack),
     shards(There::kShards, "other shards of this conversion", kShards, kBegin, kBegin, kBegin),
     shards(There::kShardsAndWhole, "shards, and an unfinished conversion without --shard", kShards,
            kNoShard, kNoShard, kNoShard),

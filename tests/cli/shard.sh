@@ -231,7 +231,7 @@ for extra in '' '--compress none' '--include-rest' '--force' '--resume'; do
   cp -r killed copy
   # shellcheck disable=SC2086
   expect_exit 5 layers -o killed --shard 0/2 $extra
-  expect_one_error 'killed: holds an unfinished conversion without --shard$'
+  expect_one_error 'killed: a conversion into this directory, without --shard, is unfinished$'
   diff -r copy killed
   rm -r copy
 done
