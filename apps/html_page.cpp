@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/os/atomic_file.hpp"
+#include "formats/output/output_directory.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/visible.hpp"
 
@@ -114,6 +115,7 @@ void write_html_page(const fs::path& file, const std::string& page) {
   if (file == "-") {
     throw Error::usage("--html: - is not standard output").hint("./- is a file of that name");
   }
+  refuse_inside_blob(file);
   std::error_code error;
   if (fs::exists(fs::symlink_status(file, error))) {
     std::string front(kFront.size(), '\0');

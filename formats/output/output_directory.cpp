@@ -59,16 +59,6 @@ bool holds_conversion(const fs::path& directory) {
   });
 }
 
-// Refuses a directory inside another result: its files would be foreign to that result's own
-// --resume, --shard and --force.
-void refuse_inside_blob(const fs::path& path) {
-  std::error_code error;
-  const fs::path whole = fs::weakly_canonical(path, error);
-  for (fs::path at = whole.parent_path(); at != at.parent_path(); at = at.parent_path()) {
-    if (holds_conversion(at)) refuse(There::kInsideBlob, path, at);
-  }
-}
-
 // Refuses a link on the way that leads nowhere: no directory can be made in its place.
 void refuse_broken_links(const fs::path& path) {
   fs::path at;
@@ -83,6 +73,14 @@ void refuse_broken_links(const fs::path& path) {
 }
 
 }  // namespace
+
+void refuse_inside_blob(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(path, error);
+  for (fs::path at = whole.parent_path(); at != at.parent_path(); at = at.parent_path()) {
+    if (holds_conversion(at)) refuse(There::kInsideBlob, path, at);
+  }
+}
 
 OutputDirectory::OutputDirectory(fs::path path, const std::vector<fs::path>& inputs, bool shared,
                                  bool look_only)

@@ -15,6 +15,10 @@
 
 namespace mxfp4 {
 
+// Throws Error::output for a path inside another result: what is written there would be foreign to that
+// result's own --resume, --shard and --force.
+void refuse_inside_blob(const std::filesystem::path& path);
+
 class OutputDirectory {
  public:
   // Creates `path` and locks it; several processes may hold a `shared` lock. Finishes a replacement

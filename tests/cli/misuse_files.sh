@@ -73,6 +73,16 @@ for command in "convert $model --arch sm90 -o" 'unpack blob -o'; do
 done
 expect_exit 2 "$BIN" inspect blob --html -
 [ ! -e ./- ] || fail '--html made a file -'
+# A page inside a blob would be foreign to --force and --resume of that blob.
+convert_quietly "$model" -o parts --arch sm90 --tp-size 2
+printf 'one: --arch sm90\n' >one.txt
+for place in blob parts parts/rank-00-of-02; do
+  expect_exit 5 "$BIN" inspect blob --html $place/page.html
+  expect_one_error "$place/page.html: lies inside the blob "
+  expect_exit 5 "$BIN" explain "$model" --fleet one.txt --html $place/page.html
+  [ ! -e $place/page.html ] || fail "--html wrote into $place"
+done
+expect_exit 0 "$BIN" inspect parts --html page.html
 : >e
 expect_exit 3 "$BIN" inspect -
 grep -qx 'hint: - is not standard input here; ./- is a file of that name' stderr || { cat stderr >&2; fail 'another hint'; }
