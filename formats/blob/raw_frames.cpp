@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <utility>
@@ -17,16 +15,13 @@
 namespace mxfp4 {
 namespace {
 
-constexpr int64_t kMaxBlockBytes = 128 << 10;
-constexpr int64_t kBlockHeaderBytes = 3;
-constexpr int64_t kHeaderBytes = 9;
-constexpr int64_t kChecksumBytes = 4;
-// Content of blocks of kLeastAligned bytes and more lies as in the decoded bytes, modulo kAlignment.
-constexpr int64_t kAlignment = 32;
-constexpr int64_t kLeastAligned = 32 << 10;
-constexpr int64_t kSmallEnd = kAlignment;  // of a frame that would end with such a block
-constexpr std::array<std::byte, kAlignment * kBlockHeaderBytes>
-    kFillers{};  // raw, empty, not the last
+using zstd_frame::kBlockHeaderBytes;
+using zstd_frame::kChecksumBytes;
+using zstd_frame::kHeaderBytes;
+using zstd_frame::kMaxBlockBytes;
+
+// Blocks that are raw, empty, and not the last.
+constexpr std::array<std::byte, kBlockAlignment * kBlockHeaderBytes> kFillers{};
 // The magic number, then flags: content size of 4 bytes, single segment, checksum.
 constexpr std::array kFrameBegin = {std::byte{0x28}, std::byte{0xB5}, std::byte{0x2F},
                                     std::byte{0xFD}, std::byte{0xA4}};
@@ -36,18 +31,6 @@ enum BlockType : uint32_t { kRaw = 0, kRle = 1 };
 constexpr size_t kSummedAtOnce = size_t{128} << 10;
 // Parts of a frame that are read before their content is hashed: two headers and two blocks.
 constexpr size_t kPartsAtOnce = 4;
-
-// Bytes of a probe for runs. Probes are tried end to end, so a run of kLeastPadding bytes holds a
-// whole probe wherever it begins.
-constexpr size_t kRunProbe = 16;
-static_assert(kLeastPadding >= 2 * kRunProbe - 1);
-
-// Whether the kRunProbe bytes are equal.
-bool has_one_value(ConstBytes probe) {
-  std::array<uint64_t, 2> halves;
-  std::memcpy(halves.data(), probe.data(), sizeof halves);
-  return halves[0] == halves[1] && halves[0] == std::rotl(halves[0], 8);
-}
 
 uint32_t load_number(ConstBytes bytes, size_t size) {
   uint32_t value = 0;
@@ -96,59 +79,6 @@ class ContentSum {
   ConstBytes content_;
   ChecksumPart* other_;
   size_t summed_ = 0;
-};
-
-int64_t encoded_bytes(const FrameBlock& block) {
-  return (block.fillers + 1) * kBlockHeaderBytes + (block.repeated ? 1 : block.bytes);
-}
-
-// Cuts a frame, run by run.
-class BlockCutter {
- public:
-  void cut(int64_t begin, int64_t end, bool repeated) {
-    while (begin < end) {
-      int64_t bytes = std::min(end - begin, kMaxBlockBytes);
-      // zstd up to 1.4.3 refuses frames that begin with an RLE block: one byte goes before it.
-      const bool first = repeated && blocks_.empty();
-      if (first) bytes = 1;
-      FrameBlock block = {begin, bytes, repeated && !first};
-      if (is_aligned(block)) block.fillers = fillers_for(encoded_ + kBlockHeaderBytes - begin);
-      append(block);
-      begin += bytes;
-    }
-  }
-  // The blocks of a frame of `bytes` decoded bytes, all of which were cut.
-  std::vector<FrameBlock> finish(int64_t bytes) {
-    if (blocks_.empty()) return {};
-    // The fillers that end the frame at its place are not its last blocks: zstd would not compare the
-    // content's size, and a reader that has all bytes would not come to the checksum.
-    FrameBlock& last = blocks_.back();
-    if (is_aligned(last)) {
-      last.bytes -= kSmallEnd;
-      encoded_ -= kSmallEnd;
-      append({last.begin + last.bytes, kSmallEnd});
-    }
-    blocks_.back().fillers = fillers_for(encoded_ + kChecksumBytes - bytes);
-    return std::move(blocks_);
-  }
-
- private:
-  static bool is_aligned(const FrameBlock& block) {
-    return !block.repeated && block.bytes >= kLeastAligned;
-  }
-  // The fewest empty blocks that make `shift` a multiple of kAlignment.
-  static int64_t fillers_for(int64_t shift) {
-    constexpr int64_t kInverse = 11;
-    static_assert(kInverse * kBlockHeaderBytes % kAlignment == 1);
-    return ((-shift * kInverse) % kAlignment + kAlignment) % kAlignment;
-  }
-  void append(const FrameBlock& block) {
-    encoded_ += encoded_bytes(block);
-    blocks_.push_back(block);
-  }
-
-  std::vector<FrameBlock> blocks_;
-  int64_t encoded_ = kHeaderBytes;
 };
 
 size_t block_header(const FrameBlock& block, std::span<const FrameBlock> blocks) {
@@ -307,45 +237,6 @@ bool unpack_blocks(Window& window, const FrameInfo& info, MutableBytes out, Fram
 }
 
 }  // namespace
-
-std::vector<PaddingRun> find_runs(ConstBytes in) {
-  std::vector<PaddingRun> runs;
-  auto free = in.begin();  // behind the last run
-  for (size_t at = 0; at + kRunProbe <= in.size();) {
-    const ConstBytes probe = in.subspan(at, kRunProbe);
-    if (!has_one_value(probe)) {
-      at += kRunProbe;
-      continue;
-    }
-    const auto here = in.begin() + static_cast<ptrdiff_t>(at);
-    const auto differs = [value = probe.front()](std::byte b) { return b != value; };
-    const auto begin =
-        std::find_if(std::reverse_iterator(here), std::reverse_iterator(free), differs).base();
-    const auto end = std::find_if(here, in.end(), differs);
-    if (end - begin >= kLeastPadding) runs.push_back({begin - in.begin(), end - begin});
-    free = end;
-    at = static_cast<size_t>(end - in.begin());
-  }
-  return runs;
-}
-
-std::vector<FrameBlock> cut_into_blocks(int64_t bytes, std::span<const PaddingRun> runs) {
-  BlockCutter cutter;
-  int64_t at = 0;
-  for (const PaddingRun& run : runs) {
-    cutter.cut(at, run.begin, false);
-    at = run.begin + run.bytes;
-    cutter.cut(run.begin, at, true);
-  }
-  cutter.cut(at, bytes, false);
-  return cutter.finish(bytes);
-}
-
-int64_t raw_frame_bytes(std::span<const FrameBlock> blocks) {
-  int64_t bytes = kHeaderBytes + kChecksumBytes;
-  for (const FrameBlock& block : blocks) bytes += encoded_bytes(block);
-  return bytes;
-}
 
 FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, ChecksumPart* sum,
                           const std::function<void(ConstBytes)>& emit) {
