@@ -79,8 +79,9 @@ TEST(Hdf5Source, GivesTheGoldenBytes) {
     for (size_t i = 0; i < count; ++i) {
       const SourceTensor& tensor = source->tensors()[i];
       const auto& want = golden.at(tensor.name);
-      EXPECT_EQ(test::hex(sha256(read_all(*source, i))), want.at("sha256")) << tensor.name;
-      EXPECT_EQ(dtype_name(tensor.spec.dtype), want.at("dtype"));
+      EXPECT_EQ(test::hex(sha256(read_all(*source, i))), want.at("sha256").get<std::string>())
+          << tensor.name;
+      EXPECT_EQ(dtype_name(tensor.spec.dtype), want.at("dtype").get<std::string>());
     }
   }
 }

@@ -194,7 +194,7 @@ TEST_F(RawSource, GivesTheGoldenBytes) {
     for (size_t i = 0; i < 12; ++i) {
       const SourceTensor& tensor = source->tensors()[i];
       EXPECT_EQ(test::hex(sha256(source->view(i, 0, tensor.spec.bytes()))),
-                golden.at(tensor.name).at("sha256"));
+                golden.at(tensor.name).at("sha256").get<std::string>());
     }
   }
 }

@@ -92,8 +92,8 @@ TEST_F(SafetensorsSource, GivesTheGoldenBytesWithoutCopies) {
       const char* digits = "0123456789abcdef";
       hex += {digits[std::to_integer<int>(b) / 16], digits[std::to_integer<int>(b) % 16]};
     }
-    EXPECT_EQ(hex, golden.at(tensor.name).at("sha256"));
-    EXPECT_EQ(dtype_name(tensor.spec.dtype), golden.at(tensor.name).at("dtype"));
+    EXPECT_EQ(hex, golden.at(tensor.name).at("sha256").get<std::string>());
+    EXPECT_EQ(dtype_name(tensor.spec.dtype), golden.at(tensor.name).at("dtype").get<std::string>());
     std::vector<std::byte> copy(static_cast<size_t>(size / 2));
     source->read(i, size / 2, copy);
     EXPECT_TRUE(std::equal(copy.begin(), copy.end(), bytes.begin() + size / 2));
