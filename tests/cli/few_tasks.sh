@@ -1,5 +1,6 @@
 # If the system allows fewer tasks than --threads, the conversion runs with fewer, and says so. If memory
 # is short, the exit code is that of a full disk, not that of a bug.
+foreign && skip 'an emulator starts tasks of its own'
 model=$TESTDATA/ingest/gptoss_hf
 convert_quietly "$model" -o want --arch sm90 --compress none
 # The limit does not bind root: another user then, who can write here.

@@ -22,7 +22,7 @@ chmod +x programs/stand-in
 for name in hf pip podman vllm; do ln -s stand-in programs/$name; done
 pages=(tutorial how-to pipeline container kubernetes explanation)
 # The reader's packages; its own tests say so where they are missing.
-if /usr/bin/python3 -c 'import numpy' 2>/dev/null && ! sanitized && ! foreign; then pages+=(python); fi
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null && ! slow; then pages+=(python); fi
 export PYTHONPATH=$SOURCE_DIR/scripts/python PYTHONDONTWRITEBYTECODE=1 MXFP4_REPACK=$BIN MXFP4_REPACK_LIBRARY=$LOADER
 # Every page is run, but for the index.
 for page in "$SOURCE_DIR"/man/guide/*.md; do

@@ -1,7 +1,7 @@
 # Every command with which a page, a help text or a model card installs this project is run as the page has it, in a
 # fresh environment of Python. No package index is asked: the wheel is made of the build under test, and it is
 # also what the build backend gives for the clone (scripts/make-wheel and its tests build the real one).
-if sanitized || foreign; then skip 'the environment has no runtime of sanitizers or emulator'; fi
+if slow; then skip 'the environment has no runtime of sanitizers or emulator'; fi
 need_numpy
 "$python" -m venv --system-site-packages env >venv.log 2>&1 || skip 'python3-venv is not installed'
 # What this machine says to pip and to the package has no say.

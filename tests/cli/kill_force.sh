@@ -28,7 +28,7 @@ is_one_of() {
 }
 # Kills at every call; at every fourth if a process takes long to begin.
 every=1
-if sanitized; then every=4; fi
+if slow; then every=4; fi
 # kills MODE OLD NEW COMMAND...: MODE is exchange, rename (a file system without exchange: as inside) or
 # inside (OUT cannot be renamed: it is the current directory).
 kills() {

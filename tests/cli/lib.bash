@@ -58,6 +58,9 @@ skip() { printf 'SKIP: %s\n' "$*"; exit 77; }
 # Whether the program was built with a sanitizer, which takes more memory and time.
 sanitized() { grep -q '__[at]san_init' "$BIN"; }
 
+# Whether something takes time and memory of its own: a sanitizer, or an emulator.
+slow() { sanitized || foreign; }
+
 # played_pages BYTES COMMAND...: runs it on a system whose pages have so many bytes.
 played_pages() {
   env LD_PRELOAD="$FAULTS" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \

@@ -1,8 +1,7 @@
 # A limit of memory, or of the stack, is never called a damaged file: a command that it stops ends with one true
 # line, loses nothing, and can be repeated without the limit. $LIMITS: how many limits for each command (16), drawn
 # by $SEED (1).
-sanitized && skip 'sanitizers take memory of their own'
-foreign && skip 'an emulator takes memory of its own'
+slow && skip 'a sanitizer or an emulator takes memory of its own'
 flags=(--backend MARLIN --arch sm80 -q)
 model=$TESTDATA/ingest/gptoss_hf
 hdf5=$TESTDATA/containers/hdf5/loaded_gzip.h5

@@ -1,4 +1,4 @@
 # Hundreds of malformed inputs of every container and of blobs: malformed_inputs.py says which.
 need_numpy
-sanitized && export SANITIZED=1
+slow && export UNMEASURED=1
 "$python" "$SOURCE_DIR/tests/cli/malformed_inputs.py" "$BIN" "$TESTDATA" "$SEAL"

@@ -2,7 +2,7 @@
 # stays under 512 MiB, and what is resident of mapped files under half of the smaller input. $BIG=1:
 # one layer of gpt-oss-120b (1.6 GB on disk); else a quarter of it.
 need_numpy
-sanitized && skip 'sanitizers have memory of their own'
+slow && skip 'a sanitizer or an emulator has memory of its own'
 experts=32
 [ -z "${BIG:-}" ] || experts=128
 "$python" -c "import layer_files; layer_files.make_gpt_oss('model', 1, $experts, 2880, 2880)"

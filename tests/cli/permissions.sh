@@ -12,6 +12,7 @@ cleanup() { chmod -R u+rwx "$scratch"; }
 cp "$BIN" program
 cp -r "$TESTDATA/ingest/gptoss_hf" model
 "${as_anybody[@]}" ./program --version >/dev/null || skip 'the program needs what only root may read'
+"${as_anybody[@]}" test -x "$PWD" || skip "no other user can reach $PWD"
 flags='--backend MARLIN --arch sm80'
 # Whoever runs this test, the files belong to the user without permission.
 hand_over() { [ ${#as_anybody[@]} = 0 ] || chown -R 65534:65534 "$@"; }

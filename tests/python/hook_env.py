@@ -195,7 +195,8 @@ class Messages(logging.Handler):
 
 
 class World:
-    """A fresh process of vLLM, nearly: modules unloaded, this machine and configuration."""
+    """A fresh process of vLLM, nearly: modules unloaded, its machine and configuration. The CPU is an x86-64 one
+    wherever it runs, as in the golden cases."""
 
     def __init__(self, revision="seed", blob=None, model="", **environment):
         self.revision = revision
@@ -215,6 +216,7 @@ class World:
         cleared = {k: v for k, v in os.environ.items()
                    if not k.startswith(("MXFP4_REPACK_", "VLLM_", "AITER_")) or k == "MXFP4_REPACK_LIBRARY"}
         self._stack.enter_context(mock.patch.dict(os.environ, cleared, clear=True))
+        self._stack.enter_context(mock.patch("platform.machine", lambda: "x86_64"))
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=scratch.name)
         os.environ.update(self.environment)
         parts = [os.path.join(STANDIN, part) for part in (self.revision, "common")]

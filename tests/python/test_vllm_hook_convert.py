@@ -27,7 +27,6 @@ class Substitution(unittest.TestCase):
             if made is None:
                 continue
             with self.subTest(case=case.name, revision=revision), versions(revision), \
-                    mock.patch("platform.machine", lambda: "x86_64"), \
                     World(revision, blob=made[1], model=made[0]) as world:
                 world.start()
                 needed = {storage.get("torch_dtype", "uint8")

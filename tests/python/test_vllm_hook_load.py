@@ -32,11 +32,6 @@ class Model:
 class LoadFormat(unittest.TestCase):
     created = skip_tests.SecondStage.created
 
-    def setUp(self):
-        patch = mock.patch("platform.machine", lambda: "x86_64")
-        patch.start()
-        self.addCleanup(patch.stop)
-
     read = None  # files that the stand-in's load_model() reads; then what came of them
 
     @staticmethod

@@ -28,9 +28,6 @@ class Made(unittest.TestCase):
     check_put_back = loads.LoadFormat.check_put_back
 
     def setUp(self):
-        patch = mock.patch("platform.machine", lambda: "x86_64")
-        patch.start()
-        self.addCleanup(patch.stop)
         self.enterContext = getattr(self, "enterContext", None) or self._enter
         self.enterContext(mock.patch.dict(os.environ, {"MXFP4_REPACK": hook_env.BIN}))
 
