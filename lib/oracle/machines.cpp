@@ -36,13 +36,15 @@ std::vector<std::string> words_of(std::string_view text) {
 // Whether the word tells how a device is mounted, cooled, sold or equipped, and not which one it is.
 bool is_decoration(std::string_view word) {
   constexpr std::array kWords = {
-      "nvidia", "amd",  "intel", "tesla",       "geforce",   "quadro",     "instinct", "radeon",
-      "gpu",    "gpus", "pcie",  "nvl",         "oam",       "generation", "server",   "edition",
-      "maxq",   "max",  "q",     "workstation", "founders",  "super",      "tensor",   "systems",
-      "core",   "node", "dgx",   "hgx",         "superchip", "laptop"};
+      "nvidia",    "amd",     "intel",   "tesla",     "geforce", "quadro",      "instinct",
+      "radeon",    "gpu",     "gpus",    "pcie",      "nvl",     "oam",         "generation",
+      "server",    "edition", "maxq",    "max",       "q",       "workstation", "founders",
+      "super",     "tensor",  "systems", "core",      "node",    "dgx",         "hgx",
+      "superchip", "laptop",  "station", "developer", "kit"};
   if (std::ranges::find(kWords, word) != kWords.end()) return true;
-  if (word.ends_with('x') && all_digits(word.substr(0, word.size() - 1))) return true;  // "8x"
-  if (word.ends_with("gb")) return all_digits(word.substr(0, word.size() - 2));
+  for (const std::string_view unit : {"x", "g", "gb"}) {  // "8x", "144G", "480GB"
+    if (word.ends_with(unit) && all_digits(word.substr(0, word.size() - unit.size()))) return true;
+  }
   for (const std::string_view stem : {"sxm", "hbm", "nvl"}) {
     if (word.starts_with(stem) && word.size() <= stem.size() + 2) return true;
   }
@@ -127,6 +129,37 @@ CountedName split_count(std::string_view text) {
   return {text, ""};
 }
 
+// The words with which NVIDIA names a generation, behind "Grace" where a CPU of that name is beside the GPU,
+// and the first and the last of its archs: 90 for sm90.
+struct Generation {
+  std::string_view name;
+  int first;
+  int last;
+};
+constexpr std::array<Generation, 11> kGenerations = {{{"volta", 70, 72},
+                                                      {"turing", 75, 75},
+                                                      {"ampere", 80, 87},
+                                                      {"ada", 89, 89},
+                                                      {"adalovelace", 89, 89},
+                                                      {"hopper", 90, 90},
+                                                      {"gracehopper", 90, 90},
+                                                      {"blackwell", 100, 121},
+                                                      {"blackwellultra", 103, 103},
+                                                      {"graceblackwell", 100, 121},
+                                                      {"graceblackwellultra", 103, 103}}};
+
+// The GPU in "rtxpro6000blackwell" or "gb10graceblackwell": a name that ends with its generation.
+const Machine* before_generation(std::string_view name) {
+  for (const Generation& generation : kGenerations) {
+    if (!name.ends_with(generation.name)) continue;
+    const Machine* named = by_name(name.substr(0, name.size() - generation.name.size()));
+    if (named == nullptr || named->platform != kCuda) continue;
+    const int number = std::stoi(std::string(named->arch.substr(2)));
+    if (number >= generation.first && number <= generation.last) return named;
+  }
+  return nullptr;
+}
+
 const Machine* find_one(std::string_view text) {
   if (const Machine* exact = by_arch(text)) return exact;
   const std::vector<std::string> words = words_of(text);
@@ -134,13 +167,7 @@ const Machine* find_one(std::string_view text) {
     const std::string name = joined(words, decorated);
     if (const Machine* named = by_name(name)) return named;
     if (const Machine* known = by_arch(usual_arch(name))) return known;
-    // The name of an NVIDIA GPU may end with its generation.
-    constexpr std::string_view kGeneration = "blackwell";
-    if (name.ends_with(kGeneration)) {
-      const Machine* named =
-          by_name(std::string_view(name).substr(0, name.size() - kGeneration.size()));
-      if (named != nullptr) return named;
-    }
+    if (const Machine* named = before_generation(name)) return named;
   }
   return nullptr;
 }
@@ -149,15 +176,18 @@ const Machine* find_one(std::string_view text) {
 // another machine is named beside it.
 const Machine* by_cpu_family(std::string_view text) {
   constexpr std::array<std::string_view, 4> kX86 = {"epyc", "xeon", "ryzen", "threadripper"};
-  constexpr std::array<std::string_view, 5> kArm = {"graviton", "altra", "cobalt", "axion",
-                                                    "neoverse"};
+  constexpr std::array<std::string_view, 7> kArm = {"graviton", "altra",    "ampereone", "cobalt",
+                                                    "axion",    "neoverse", "cortex"};
+  constexpr std::array<std::string_view, 1> kAmpere = {"altra"};
   const std::vector<std::string> words = words_of(text);
   const auto has = [&](const auto& families) {
     return std::ranges::any_of(words, [&](const std::string& word) {
       return std::ranges::any_of(families, [&](auto family) { return word.starts_with(family); });
     });
   };
-  const auto other = [](const std::string& word) {
+  // Digits are a CPU's model, and Ampere made Altra.
+  const auto other = [&](const std::string& word) {
+    if (all_digits(word) || (word == "ampere" && has(kAmpere))) return false;
     const Machine* machine = find_one(word);
     return word == "ai" || (machine != nullptr && machine->platform != kCpu);
   };
@@ -191,7 +221,9 @@ std::span<const Machine> machines() {
       {"sm100",
        kCuda,
        {"B200", "GB200", "B100", "DGX B200", "HGX B200", "Grace Blackwell", "Blackwell"}},
-      {"sm103", kCuda, {"B300", "GB300", "DGX B300", "HGX B300", "Blackwell Ultra"}},
+      {"sm103",
+       kCuda,
+       {"B300", "GB300", "DGX B300", "HGX B300", "Blackwell Ultra", "Grace Blackwell Ultra"}},
       {"sm110", kCuda, {"Jetson Thor", "Thor", "AGX Thor", "Jetson AGX Thor"}},
       {"sm120",
        kCuda,
@@ -222,7 +254,7 @@ std::span<const Machine> machines() {
       {"x86_64-amx", kCpu, {"AMX"}},
       {"x86_64-avx512", kCpu, {"AVX512 BF16"}},
       {"x86_noamx", kCpu},
-      {"aarch64", kCpu, {"arm64", "Grace", "Graviton"}},
+      {"aarch64", kCpu, {"arm64", "Arm", "Grace", "Grace CPU", "Graviton"}},
       {"ppc64le", kCpu},
       {"s390x", kCpu},
       {"riscv64", kCpu},

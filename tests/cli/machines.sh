@@ -13,12 +13,15 @@ def run(name, *more):
     return subprocess.run([BIN, "explain", "--arch", name, "--revision", "vllm-2026-05-18", "--json", *more], capture_output=True, text=True)
 COUNTED = ["8xH100", "8x H100", "8 x H100", "8*H200", "8\u00d7H100", "8 H100", "H100 x8", "H100x8"]
 takes = {
-    "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "hopper", "9.0", "sm_90a", "SM90", *COUNTED],
-    "sm100": ["GB200", "B200", "Blackwell", "sm_100a"],
-    "sm103": ["B300"],
+    "sm90": ["H100", "h200", "NVIDIA H100 80GB HBM3", "GH200", "hopper", "9.0", "sm_90a", "SM90", "NVIDIA GH200 480GB", "NVIDIA GH200 144G HBM3e",
+             "GH200 Grace Hopper Superchip", "H100 Hopper", *COUNTED],
+    "sm100": ["GB200", "B200", "Blackwell", "sm_100a", "DGX GB200", "GB200 NVL72", "NVIDIA GB200 Grace Blackwell Superchip"],
+    "sm103": ["B300", "GB300 NVL72", "DGX Station GB300", "GB300 Grace Blackwell Ultra Superchip", "Grace Blackwell Ultra"],
+    "sm110": ["NVIDIA Thor", "Jetson AGX Thor Developer Kit"],
+    "sm121": ["NVIDIA GB10", "DGX Spark", "GB10 Grace Blackwell Superchip"],
     "sm120": ["NVIDIA GeForce RTX 5090", "RTX PRO 6000 Blackwell Server Edition"],
     "sm89": ["L40S", "RTX 4090"],
-    "sm80": ["NVIDIA A100-SXM4-80GB", "8.0"],
+    "sm80": ["NVIDIA A100-SXM4-80GB", "8.0", "A100 Ampere"],
     "gfx942": ["AMD Instinct MI300X", "MI325X", "gfx942:sramecc+:xnack-"],
     "gfx950": ["MI355X", "GFX950"],
     "x86_64-avx512": ["AVX-512 BF16"],
@@ -37,9 +40,10 @@ for name in "x86_64", "amd64", "EPYC", "Xeon", "AMD EPYC 9654", "Xeon 6980P", "I
     assert json.loads(got.stdout)["deployment"]["arch"] == "x86_64-avx512", (name, got)
     note = f"mxfp4-repack: --arch {name}: taken as x86_64-avx512; --arch x86_64-amx if it has AMX\n"
     assert got.stderr.startswith(note), (name, got.stderr)
-for name in "Graviton4", "Altra Q80", "Neoverse V2":
+for name in ("Graviton4", "Altra Q80", "Neoverse V2", "Arm", "Grace CPU Superchip", "Azure Cobalt 100", "Ampere Altra Max",
+             "AmpereOne A192", "Cortex-X925"):
     assert json.loads(run(name).stdout)["deployment"]["arch"] == "aarch64", name
-for name in "EPYC 9654 H100", "H100 Xeon", "Ryzen AI 9 HX 370":
+for name in "EPYC 9654 H100", "H100 Xeon", "Ryzen AI 9 HX 370", "Xeon Ampere", "H100 + Grace", "H100 Blackwell", "B200 Blackwell Ultra":
     assert run(name).returncode == 2, name  # which of the two is not said
 for name, code in ("EPYC", 4), ("x86_64-amx", 0):
     got = subprocess.run([BIN, "explain", "--arch", name, "--revision", "0.33.0"], capture_output=True, text=True)
