@@ -1,6 +1,6 @@
-// How a release changes the rules of the one before it. Every row has a name; every operation throws
-// Error::internal where the row that it names is absent, or a row that it adds is there already. The
-// tests build every release.
+// How a release changes the rules of the one before it. Every row has a name; every operation
+// throws Error::internal where the row that it names is absent, or a row that it adds is there
+// already. The tests build every release.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,6 +28,7 @@ inline std::string_view name_of(const NumberedName& row) { return row.name; }
 inline std::string_view name_of(const OnlineShorthand& row) { return row.name; }
 inline std::string_view name_of(const RequirementRow& row) { return row.name; }
 inline std::string_view name_of(const ExpertClass& row) { return row.name; }
+inline std::string_view name_of(const ModelBackendRow& row) { return row.experts_class; }
 inline std::string_view name_of(const AliasRow& row) { return row.name; }
 inline std::string_view name_of(const LoadNoteRow& row) { return row.name; }
 inline std::string_view name_of(const DefectRow& row) { return row.name; }

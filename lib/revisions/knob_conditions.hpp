@@ -7,14 +7,6 @@
 
 namespace mxfp4 {
 
-[[nodiscard]] bool marlin_int8_activations(const Target& target);
-[[nodiscard]] bool marlin_fp8_activations(const Target& target);
-// marlin_utils.py, get_marlin_input_dtype. False for an unknown arch: the bytes are the
-// same on all.
-[[nodiscard]] bool marlin_fp8_on_other_arch(const Target& target);
-[[nodiscard]] bool humming_8bit_activations(const Target& target);
-// Throws Error::usage when the arch is not a CUDA device's: the layout depends on it.
-[[nodiscard]] bool humming_wgmma(const Target& target);
 [[nodiscard]] bool capability_9_0(const Target& target);
 [[nodiscard]] bool capability_from_10(const Target& target);
 [[nodiscard]] bool capability_12(const Target& target);
@@ -37,15 +29,8 @@ namespace mxfp4 {
 inline constexpr AskedVariable kAiterOn{"VLLM_ROCM_USE_AITER", reads_as_on};
 inline constexpr AskedVariable kAiterMoeOn{"VLLM_ROCM_USE_AITER_MOE", reads_as_on, true};
 
-inline constexpr TargetCondition kMarlinInt8{"marlin_input_dtype int8", marlin_int8_activations};
-inline constexpr TargetCondition kMarlinFp8{"marlin_input_dtype fp8", marlin_fp8_activations};
-inline constexpr TargetCondition kMarlinFp8OtherArch{
-    "marlin_input_dtype fp8, arch neither sm89 nor sm12x", marlin_fp8_on_other_arch};
-inline constexpr TargetCondition kHumming8Bit{"humming_input_dtype float8e4m3 or int8",
-                                              humming_8bit_activations};
-inline constexpr TargetCondition kHummingWgmma{"CUDA capability 9.x", humming_wgmma};
-// The arch predicates of quantization/utils/mxfp4_utils.py, _swizzle_mxfp4. To 0.23.0 the size of the
-// world does not count.
+// The arch predicates of quantization/utils/mxfp4_utils.py, _swizzle_mxfp4. To 0.23.0 the size of
+// the world does not count.
 inline constexpr TargetCondition kHopper{"CUDA capability 9.0", capability_9_0};
 inline constexpr TargetCondition kBlackwellUp{"CUDA capability 10.0 and above", capability_from_10};
 inline constexpr TargetCondition kGfx950{"gfx950", gfx950};
@@ -53,9 +38,6 @@ inline constexpr TargetCondition kNoSwizzleInAnyWorld{
     "CUDA capability below 9.0, other ROCm, other platforms", no_swizzle};
 inline constexpr TargetCondition kCapability12{"CUDA capability 12.x", capability_12};
 inline constexpr TargetCondition kCdna4{"gfx950, world size up to 2", gfx950_in_small_world};
-inline constexpr TargetCondition kNoSwizzle{
-    "CUDA capability below 9.0, other ROCm, gfx950 with a larger world, other platforms",
-    no_swizzle};
 inline constexpr TargetCondition kGfx1250{"gfx1250", gfx1250};
 inline constexpr TargetCondition kGfx942OrGfx1250{"gfx942 or gfx1250", gfx942_or_gfx1250};
 inline constexpr TargetCondition kRocm{"rocm", on_rocm};
@@ -63,6 +45,9 @@ inline constexpr TargetCondition kArchKnown{"any other arch", arch_known};
 inline constexpr TargetCondition kNoCpuKernels{"arch other than x86-64 with AMX or AVX-512 BF16",
                                                no_cpu_kernels};
 inline constexpr TargetCondition kSitu{"activation situ", situ};
+// AITER's own variable, in 0.27.0 and 0.27.1.
+inline constexpr TargetCondition kSituAitersSwitch{
+    "activation situ, AITER_SITUV2_A8W4", situ, {{{"AITER_SITUV2_A8W4", reads_as_on}}}};
 // By the variable of 2026-08-17 to 0.30.0.
 inline constexpr TargetCondition kSituA8w4Switch{
     "activation situ, VLLM_ROCM_USE_AITER_MOE_SITUV2_A8W4 and AITER MoE on",

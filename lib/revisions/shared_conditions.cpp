@@ -12,18 +12,7 @@ Condition not_over(std::vector<std::string_view> backends) {
   return none_of({all_of({all2all_in_use(), all2all_backend_in(std::move(backends))})});
 }
 
-Condition not_nvlink() {
-  return not_over(
-      {"flashinfer_all2allv", "flashinfer_nvlink_two_sided", "flashinfer_nvlink_one_sided"});
-}
-
-Condition not_two_sided_nvlink() {
-  return not_over({"flashinfer_all2allv", "flashinfer_nvlink_two_sided"});
-}
-
 Condition monolithic_parallel() { return none_of({all2all_in_use(), eplb(), dp_above_one()}); }
-
-Condition tensor_parallel_only() { return none_of({expert_parallel(), eplb(), dp_above_one()}); }
 
 Condition arch_contains_any(std::span<const std::string_view> parts) {
   std::vector<Condition> any;
@@ -43,6 +32,11 @@ Condition aiter_on(const std::vector<std::string_view>& archs) {
 
 Condition aiter_moe_enabled(std::span<const std::string_view> devices) {
   return all_of({aiter_enabled(devices), env_switch("VLLM_ROCM_USE_AITER_MOE", true)});
+}
+
+Condition fuses_shared_experts() {
+  return all_of({platform_is(Platform::kRocm), aiter_moe_enabled(kAiterDevicesWithGfx1250),
+                 env_switch("VLLM_ROCM_USE_AITER_FUSION_SHARED_EXPERTS", false)});
 }
 
 Condition triton_device(int below_major, Condition gfx12) {

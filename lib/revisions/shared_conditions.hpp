@@ -15,12 +15,8 @@ struct LoadFacts;  // of lib/oracle/serving_rows.hpp
 
 // Not over an all-to-all kernel of these backends.
 [[nodiscard]] Condition not_over(std::vector<std::string_view> backends);
-[[nodiscard]] Condition not_nvlink();
-[[nodiscard]] Condition not_two_sided_nvlink();
 // Router and experts in one kernel: nothing may be exchanged in between.
 [[nodiscard]] Condition monolithic_parallel();
-// monolithic_parallel() without expert parallelism.
-[[nodiscard]] Condition tensor_parallel_only();
 
 // The devices that AITER's Python helpers know: since 0.27.0 gfx1250, too.
 inline constexpr std::array<std::string_view, 2> kAiterDevices = {"gfx942", "gfx950"};
@@ -32,6 +28,9 @@ inline constexpr std::array<std::string_view, 3> kAiterDevicesWithGfx1250 = {"gf
 [[nodiscard]] Condition aiter_on(const std::vector<std::string_view>& archs);
 // AITER's fused MoE kernels are on too.
 [[nodiscard]] Condition aiter_moe_enabled(std::span<const std::string_view> devices);
+// A model's shared experts become the last slots of every rank (config_utils.py; the
+// models' files).
+[[nodiscard]] Condition fuses_shared_experts();
 
 // What Triton's classes ask of the device since 2026-05-18: CUDA from capability 9.0 to below
 // `below_major`.0, or one of ROCm's devices. Devices of gfx12 must meet the condition.

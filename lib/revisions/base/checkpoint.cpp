@@ -8,7 +8,7 @@
 #include "lib/core/model_config.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/base/tables.hpp"
-#include "lib/revisions/method_choices.hpp"
+#include "lib/revisions/direct_rows.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
 namespace mxfp4::base {
@@ -73,7 +73,8 @@ CallerRow deepseek_v4_caller() {
 
 Condition mx_device() { return all_of({platform_is(Platform::kRocm), arch_contains("gfx95")}); }
 
-// This method emulates where neither gfx95x nor AITER's fused MoE is there, whatever the oracle chose.
+// This method emulates where neither gfx95x nor AITER's fused MoE is there, whatever the
+// oracle chose.
 CallerRow quark_caller() {
   return {.text = "Quark fp4 weights, bf16 activations",
           .holds = [](const ModelConfig& c) { return is_quark(c, ""); },

@@ -9,6 +9,11 @@
 namespace mxfp4::base {
 namespace {
 
+Condition not_nvlink() {
+  return not_over(
+      {"flashinfer_all2allv", "flashinfer_nvlink_two_sided", "flashinfer_nvlink_one_sided"});
+}
+
 Condition renormalizing() { return routing_in({"Renormalize", "RenormalizeNaive"}); }
 
 Condition trtllm_device() {

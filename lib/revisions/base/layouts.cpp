@@ -2,6 +2,7 @@
 // convert_*_weight_to_mxfp4_moe_kernel_format functions).
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/revisions/base/tables.hpp"
@@ -12,6 +13,21 @@ namespace mxfp4::base {
 namespace {
 
 using enum Backend;
+
+constexpr TargetCondition kMarlinInt8{
+    "marlin_input_dtype int8", [](const Target& t) { return marlin_input_dtype(t) == "int8"; }};
+constexpr TargetCondition kMarlinFp8{
+    "marlin_input_dtype fp8", [](const Target& t) { return marlin_input_dtype(t) == "fp8"; }};
+
+// marlin_utils.py, get_marlin_input_dtype. False for an unknown arch: the bytes are the same
+// on all.
+bool marlin_fp8_on_other_arch(const Target& target) {
+  if (!kMarlinFp8.holds(target) || target.arch.empty()) return false;
+  const int capability = cuda_capability(target.arch).value_or(0);
+  return capability != 89 && capability / 10 != 12;
+}
+constexpr TargetCondition kMarlinFp8OtherArch{"marlin_input_dtype fp8, arch neither sm89 nor sm12x",
+                                              marlin_fp8_on_other_arch};
 
 constexpr std::string_view kMarlinInt8Refusal = "MXFP4 weight + INT8 activation is not supported.";
 constexpr std::string_view kMarlinFp8ArchRefusal =
@@ -69,6 +85,7 @@ std::vector<LayoutRow> layouts() {
       {AITER_MXFP4_FP8, kGptOss, kGfx950, &kAiterW4a8Fp8Layout},
       {AITER_MXFP4_FP8, kGptOss, {}, nullptr, "AITER_MXFP4_FP8 runs on gfx950 only"},
       edit::generic_refusal(AITER_MXFP4_FP8, kExpected),
+      {DEEP_GEMM_MEGA_MOE, kGeneric, {}, &kDeepgemmMegaMoeLayout},
   };
 }
 

@@ -1,5 +1,5 @@
-// The tables of vLLM 0.21.0, which v0_21_0.cpp gathers into one value. Functions, so that the order in
-// which files are initialised does not matter.
+// The tables of vLLM 0.21.0, which v0_21_0.cpp gathers into one value. Functions, so that the order
+// in which files are initialised does not matter.
 #pragma once
 
 #include <vector>
@@ -38,6 +38,10 @@ namespace mxfp4::base {
 [[nodiscard]] std::vector<CallerRow> callers();
 [[nodiscard]] std::vector<ConverterRow> converters();
 [[nodiscard]] std::vector<LoadNoteRow> load_notes();
+
+// model_backends.cpp
+[[nodiscard]] std::vector<ModelBackendRow> model_backends();
+[[nodiscard]] std::vector<FusedSharedRow> fused_shared();
 
 // sizes.cpp
 [[nodiscard]] std::vector<KernelSettingsRow> kernel_settings();

@@ -1,10 +1,8 @@
-// vLLM 0.21.0, whole: the first release that is known here. Users cannot give an activation key yet,
-// and no backend is left out for its key. releases/ holds what each later release changed.
+// vLLM 0.21.0, whole: the first release that is known here. Users cannot give an activation key
+// yet, and no backend is left out for its key. releases/ holds what each later release changed.
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/base/tables.hpp"
-#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
-#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -31,6 +29,7 @@ RuleSet rules_of_0_21_0() {
       .replacements = base::replacements(),
       .option_names = base::option_names(),
       .selectors = base::selectors(),
+      .model_backends = base::model_backends(),
       .messages = base::messages(),
       .callers = base::callers(),
       .routing = base::routing(),
@@ -40,6 +39,7 @@ RuleSet rules_of_0_21_0() {
       .kernel_settings = base::kernel_settings(),
       .method_knobs = {{"aiter_weight", "mxfp4"}},
       .load_notes = base::load_notes(),
+      .fused_shared = base::fused_shared(),
       .loader = {.creates_biases = false},
       .all2all_hidden = base::all2all_hidden(),
       .all2all_hidden_refusal =
@@ -62,12 +62,7 @@ const Release kRelease0210 = {
     .pins = {{"flashinfer", "0.6.8.post1"}},
     .changes = "the oldest known here: no user's activation key, no CPU",
     .executed = "9,620 of 9,620 decisions with traces; on a CPU, bytes of layouts",
-    .apply =
-        [](RuleSet& rules) {
-          rules = rules_of_0_21_0();
-          add_deepseek_mega_moe(rules);
-          add_fused_shared_experts(rules);
-        },
+    .apply = [](RuleSet& rules) { rules = rules_of_0_21_0(); },
 };
 
 }  // namespace mxfp4

@@ -1,8 +1,13 @@
-// vLLM a2c8fc6657 (2026-05-18, fused_moe/oracle/mxfp4.py), main three days after 0.21.0: users give an
-// activation key, by which backends are left out; AITER's MXFP4 activations and CPU are backends.
+// vLLM a2c8fc6657 (2026-05-18, fused_moe/oracle/mxfp4.py), main three days after 0.21.0: users give
+// an activation key, by which backends are left out; AITER's MXFP4 activations and CPU
+// are backends.
+#include <fmt/format.h>
+
+#include "lib/core/error.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/humming_layouts.hpp"
+#include "lib/layouts/knobs.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
@@ -90,6 +95,23 @@ void ask_for_quark(RuleSet& rules) {
   quantized.model_activation = "mxfp4";
   quantized.direct.clear();
 }
+
+constexpr TargetCondition kHumming8Bit{
+    "humming_input_dtype float8e4m3 or int8",
+    [](const Target& t) { return humming_input_dtype(t) != "none"; }};
+
+// Throws Error::usage when the arch is not a CUDA device's: the layout depends on it.
+bool humming_wgmma(const Target& target) {
+  const std::optional<int> capability = cuda_capability(target.arch);
+  if (!capability) {
+    throw Error::usage(
+        fmt::format("HUMMING's layout depends on the CUDA architecture: expected "
+                    "an arch such as sm90, found '{}'",
+                    target.arch));
+  }
+  return *capability / 10 == 9;
+}
+constexpr TargetCondition kHummingWgmma{"CUDA capability 9.x", humming_wgmma};
 
 void change_layouts_05_18(RuleSet& rules) {
   constexpr Family kGptOss = Family::kGptOss;

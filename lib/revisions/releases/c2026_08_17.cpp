@@ -1,14 +1,13 @@
-// vLLM 017e9f4448 (2026-08-17, fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py), a commit of main:
-// SiTU on AITER; the generic converter takes CUTLASS and AITER's quantized activations; emulation asks
-// for amd-quark, and CPU for AMX.
+// vLLM 017e9f4448 (2026-08-17, fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py), a commit of
+// main: SiTU on AITER; the generic converter takes CUTLASS and AITER's quantized activations;
+// emulation asks for amd-quark, and CPU for AMX.
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
-#include "lib/revisions/humming_kernels.hpp"
+#include "lib/revisions/humming_rows.hpp"
 #include "lib/revisions/knob_conditions.hpp"
-#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -49,6 +48,14 @@ bool aiter_silu_or_situ(const Target& t) {
          t.family == Family::kGeneric && (t.activation == "silu" || t.activation == "situ");
 }
 
+// Kimi-K3's SiTU is the selector's again.
+void leave_situ_to_selector(RuleSet& rules) {
+  for (CallerRow& row : rules.callers) row.exceptions.clear();
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kSituAitersSwitch);
+  edit::drop_layouts(rules, AITER_MXFP4_BF16, kSitu);
+  edit::remove(rules.rounding, "AITER_MXFP4_BF16, situ");
+}
+
 void convert_generic_models(RuleSet& rules) {
   constexpr Family kGeneric = Family::kGeneric;
   for (const Backend backend : {FLASHINFER_CUTLASS_MXFP4_BF16, FLASHINFER_CUTLASS_MXFP4_MXFP8,
@@ -77,9 +84,9 @@ void convert_generic_models(RuleSet& rules) {
 
 // No wheel has the kernels of this commit.
 void refuse_unverified(RuleSet& rules) {
-  refuse_humming(rules,
-                 "no wheel has the converter of this commit: the bytes of its layouts are not "
-                 "verified; those of 0.28.0 are");
+  humming::refuse_all(rules,
+                      "no wheel has the converter of this commit: the bytes of its layouts are not "
+                      "verified; those of 0.28.0 are");
   edit::drop_layouts(rules, DEEPGEMM_MXFP4, kCapability12);
   edit::add_layouts(rules, {{DEEPGEMM_MXFP4,
                              {},

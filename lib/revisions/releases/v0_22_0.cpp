@@ -3,7 +3,7 @@
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
-#include "lib/revisions/humming_kernels.hpp"
+#include "lib/revisions/humming_rows.hpp"
 #include "lib/revisions/knob_conditions.hpp"
 #include "lib/revisions/releases.hpp"
 
@@ -36,10 +36,10 @@ const Release kRelease0220 = {
           serve_generic_models_on_xpu(rules);
           edit::add_layouts(rules, {{AITER_MXFP4_FP8, Family::kGptOss, kGfx942OrGfx1250,
                                      &kAiterW4a8Fp8StridedLayout}});
-          refuse_humming(rules,
-                         "its converter imports fused_moe.routed_experts, which this release "
-                         "lacks: loading stops with ModuleNotFoundError",
-                         "ModuleNotFoundError");
+          humming::refuse_all(rules,
+                              "its converter imports fused_moe.routed_experts, which this release "
+                              "lacks: loading stops with ModuleNotFoundError",
+                              "ModuleNotFoundError");
           rules.loader.creates_biases = false;
           edit::row(rules.routing, "softmax, renormalize").method = "RenormalizeNaive";
           edit::add_after(rules.option_names, "flashinfer_cutedsl", "flashinfer_b12x");

@@ -1,13 +1,13 @@
 // vLLM 0.24.0 (fused_moe/oracle/mxfp4.py, fused_moe/config.py, fused_moe/experts/*.py): no variable
-// overrides the lists any more; the last try on ROCm is the unfused Triton kernel; DeepGEMM's scales
-// are packed; amd-quark and DeepEP's second version.
+// overrides the lists any more; the last try on ROCm is the unfused Triton kernel; DeepGEMM's
+// scales are packed; amd-quark and DeepEP's second version.
+#include "lib/core/model_config.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
+#include "lib/revisions/direct_rows.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
-#include "lib/revisions/method_choices.hpp"
-#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -107,6 +107,22 @@ void serve_checkpoints_0_24(RuleSet& rules) {
       rules, {.backend = EMULATION, .method = "Mxfp4MoEMethod", .constructor = "mxfp4_w4a16"});
 }
 
+// quantization/fp8.py (Fp8Config.from_config, get_quant_method): FP8 models of any class that store
+// their routed experts as MXFP4, as MiMo-V2.6 does.
+void serve_stored_mxfp4(RuleSet& rules) {
+  edit::add_after(rules.callers, "quant_method mxfp4, any other model_type",
+                  {.text = "quant_method fp8, store_dtype mxfp4",
+                   .holds =
+                       [](const ModelConfig& c) {
+                         return c.quantization && c.quantization->routed_experts == "store_dtype";
+                       },
+                   .method = "Mxfp4MoEMethod",
+                   .selector = Selector::kDeepseekV4,
+                   .family = Family::kGeneric,
+                   .minimum_capability = 75,
+                   .model_clamp_limit = true});
+}
+
 // What stops the engine after a successful selection: some of it is checked before now, and EPLB is
 // refused by two methods only.
 void change_notes(RuleSet& rules) {
@@ -137,6 +153,10 @@ void change_notes(RuleSet& rules) {
              "whatever class was chosen",
              ""});
 }
+
+constexpr TargetCondition kNoSwizzle{
+    "CUDA capability below 9.0, other ROCm, gfx950 with a larger world, other platforms",
+    no_swizzle};
 
 void change_layouts_0_24(RuleSet& rules) {
   constexpr Family kGptOss = Family::kGptOss;

@@ -1,17 +1,15 @@
-// vLLM 0.27.0 (fused_moe/oracle/mxfp4.py, vllm/_aiter_ops.py, quantization/mxfp4.py): AITER's Triton
-// kernel, and gfx1250 with it; SiTU; emulation for generic models on ROCm; every mxfp4 checkpoint but
-// gpt-oss gets the generic method.
+// vLLM 0.27.0 (fused_moe/oracle/mxfp4.py, vllm/_aiter_ops.py, quantization/mxfp4.py): AITER's
+// Triton kernel, and gfx1250 with it; SiTU; emulation for generic models on ROCm; every mxfp4
+// checkpoint but gpt-oss gets the generic method.
 #include "lib/core/model_config.hpp"
+#include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
-#include "lib/revisions/mega_moe.hpp"
-#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
-#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -39,14 +37,15 @@ void add_aiter_triton(RuleSet& rules) {
   edit::add_layouts(rules, {{AITER_MXFP4_BF16, Family::kGeneric, kGfx1250, &kTritonStridedLayout}});
 }
 
-// gfx1250 is AITER's. Marlin refuses only NVLink's two-sided kernels, and TRTLLM's fused router takes
-// DeepSeek-V3's routing method.
+// gfx1250 is AITER's. Marlin refuses only NVLink's two-sided kernels, and TRTLLM's fused router
+// takes DeepSeek-V3's routing method.
 void change_classes_0_27(RuleSet& rules) {
   for (const std::string_view name : kTritonClasses) {
     edit::condition(rules, name, "device") = triton_device(11, gfx12_but_gfx1250());
   }
   for (const std::string_view name : {"MarlinExperts", "BatchedMarlinExperts"}) {
-    edit::condition(rules, name, "parallel") = not_two_sided_nvlink();
+    edit::condition(rules, name, "parallel") =
+        not_over({"flashinfer_all2allv", "flashinfer_nvlink_two_sided"});
   }
   edit::condition(rules, "TrtLlmMxfp4ExpertsMonolithic", "routing") =
       routing_in({"DeepSeekV3", "Renormalize", "RenormalizeNaive"});
@@ -114,6 +113,80 @@ void serve_with_generic_method(RuleSet& rules) {
   };
   auto_round.method = "INCMxfp4MoEMethod";
   edit::add(rules.callers, std::move(auto_round));
+}
+
+// Kimi-K3's smallest slices (models/kimi_k3/nvidia/model.py, KimiMoE.__init__;
+// models/kimi_k3/amd/linear.py). NVIDIA's class asks for expert parallelism first, AMD's does not.
+void cut_kimi_k3(RuleSet& rules) {
+  const auto is_kimi_k3 = [](const ModelConfig& c) { return c.model_type.starts_with("kimi_k3"); };
+  rules.least_slices.push_back({"model_type kimi_k3", is_kimi_k3, Platform::kRocm, 256, true});
+  rules.least_slices.push_back({"model_type kimi_k3", is_kimi_k3, {}, 256, false});
+}
+
+// Kimi-K3 on gfx950, whose method class takes AITER without the selector: quantization/mxfp4.py,
+// _use_k3_situ_aiter and _setup_kernel_k3_situ. AITER's build is taken to know SiTU.
+void serve_situ_on_gfx950(RuleSet& rules) {
+  const DirectRow direct{
+      all_of({aiter_moe_enabled(kAiterDevices), arch_contains("gfx950"), activation_in({"situ"}),
+              situ_linear_beta()}),
+      AITER_MXFP4_BF16, "AiterExperts",
+      "this method bypasses the oracle for SiTU on gfx950: moe_backend and override are ignored"};
+  for (CallerRow& row : rules.callers) {
+    if (row.family == Family::kGeneric && row.direct.empty()) row.exceptions = {direct};
+  }
+  edit::add_layouts(
+      rules, {{AITER_MXFP4_BF16, Family::kGeneric, kSituAitersSwitch, &kAiterBf16SituA8w4Layout},
+              {AITER_MXFP4_BF16, Family::kGeneric, kSitu, &kAiterBf16SituLayout}});
+  edit::add_first(rules.rounding,
+                  {{"AITER_MXFP4_BF16, situ",
+                    [](const Target& t) { return t.backend == AITER_MXFP4_BF16 && situ(t); }},
+                   1,
+                   1});
+}
+
+// models/kimi_k3/nvidia/model.py. The kernel's own limits are DeepSeek's, too.
+void add_kimi_mega_moe(RuleSet& rules) {
+  constexpr std::string_view kNotImplemented = "NotImplementedError";
+  ModelBackendRow& deepseek = edit::row(rules.model_backends, "DeepseekV4MegaMoEExperts");
+  ModelBackendRow row{.moe_backend = deepseek.moe_backend,
+                      .model_types = {"kimi_k3"},
+                      .when = platform_is(Platform::kCuda),
+                      .backend = DEEP_GEMM_MEGA_MOE,
+                      .experts_class = "KimiK3MegaMoEExperts",
+                      .requirements = {}};
+  row.requirements = {
+      {"expert parallel",
+       expert_parallel_enabled(),
+       {kNotImplemented,
+        "Kimi K3 MegaMoE requires expert parallel. Enable it with --enable-expert-parallel."}},
+      {"activation",
+       activation_in({"situ"}),
+       {"ValueError", "Kimi K3 MegaMoE requires SITU activation."}},
+      {"latent experts",
+       latent_experts(),
+       {"ValueError", "Kimi K3 MegaMoE requires latent MoE projections."}},
+      {"grouped top-k",
+       grouped_topk(),
+       {"ValueError", "Kimi K3 MegaMoE requires grouped top-k routing."}},
+      {"groups",
+       one_expert_group(),
+       {kNotImplemented, "Kimi K3 MegaMoE currently requires one expert group."}},
+      {"even experts",
+       experts_divide(false),
+       {"ValueError", "Kimi K3 num_experts={num_experts} must be divisible by EP size {ep_size}."}},
+      edit::row(deepseek.requirements, "device"),
+      edit::row(deepseek.requirements, "sizes")};
+  edit::add(rules.model_backends, std::move(row));
+}
+
+// GLM-4.5, MiniMax-M3 and Qwen3.5, too.
+void fuse_more_shared_experts(RuleSet& rules) {
+  for (FusedSharedRow& row : rules.fused_shared) {
+    for (const std::string_view model :
+         {"glm4_moe", "minimax_m3", "minimax_m3_vl", "qwen3_5_moe"}) {
+      row.model_types.push_back(model);
+    }
+  }
 }
 
 }  // namespace

@@ -1,15 +1,14 @@
 // vLLM 0.29.0 (fused_moe/oracle/mxfp4.py, fused_moe/b12x.py): the b12x backends; a backend that is
 // asked for by name is asked with its own key; gfx950 emulates one shape of Qwen; flashinfer
 // interleaves for capability 9.0 in another way.
+#include "lib/core/model_config.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
+#include "lib/revisions/direct_rows.hpp"
 #include "lib/revisions/edit.hpp"
-#include "lib/revisions/method_choices.hpp"
-#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
-#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -87,6 +86,34 @@ void fold_cutlass(RuleSet& rules) {
   edit::add_layouts(rules,
                     {{kBackend, Family::kGptOss, {}, &kFlashinferCutlassSm90FoldedLayout},
                      {kBackend, Family::kGeneric, {}, &kFlashinferCutlassSm90FoldedHalvesLayout}});
+}
+
+// Ling 3 (models/bailing_moe_v3.py; quantization/fp8.py, Fp8Config.get_quant_method).
+void serve_ling_3(RuleSet& rules) {
+  CallerRow row = edit::row(rules.callers, "quant_method fp8, store_dtype mxfp4");
+  row.text = "quant_method fp8, routed_experts_quant_method mxfp4";
+  row.holds = [](const ModelConfig& c) {
+    return c.quantization && c.quantization->routed_experts == "routed_experts_quant_method";
+  };
+  edit::add_after(rules.callers, "quant_method mxfp4, any other model_type", std::move(row));
+}
+
+// compressed_tensors_moe_w4a4_mxfp4.py, inc_mxfp4_moe.py: --moe-backend b12x is asked of the oracle
+// after all.
+void ask_oracle_for_b12x(RuleSet& rules) {
+  for (CallerRow& row : rules.callers) {
+    if (chooses_itself(row)) edit::add_first(row.direct, oracle_row(moe_backend_is("b12x")));
+  }
+}
+
+// quantization/utils/config_utils.py: only where they are quantized as the routed ones; DeepSeek-V4
+// by Quark, too.
+void fuse_equal_shared_experts(RuleSet& rules) {
+  for (FusedSharedRow& row : rules.fused_shared) row.if_mxfp4 = true;
+  rules.fused_shared.push_back(
+      {.model_types = {"deepseek_v4", "deepseek_v41"},
+       .when = all_of({fuses_shared_experts(), none_of({expert_parallel_enabled()}),
+                       none_of({dp_above_one()})})});
 }
 
 }  // namespace

@@ -1,15 +1,16 @@
 // vLLM 0.30.0 (fused_moe/oracle/mxfp4.py): AITER's Triton kernel becomes a backend of its own; CPU
 // joins the lists; Humming groups with expert parallelism.
+#include <algorithm>
+#include <array>
+
+#include "lib/core/model_config.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
-#include "lib/revisions/mega_moe.hpp"
-#include "lib/revisions/model_rows.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
-#include "lib/revisions/shared_experts.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -65,6 +66,47 @@ void list_cpu(RuleSet& rules) {
   edit::condition(rules, "CPUExpertsMxfp4", "routing") =
       routing_in({"Default", "Renormalize", "RenormalizeNaive", "DeepseekV4"});
   edit::converter(rules, Family::kGeneric, CPU).supported = true;
+}
+
+// models/deepseek_v41/quant_config.py, override_quantization_method. DeepSeek-V4.1 has
+// DeepSeek-V4's experts under another model_type. Quark's exports of it are any Quark model's.
+void serve_deepseek_v41(RuleSet& rules) {
+  constexpr std::string_view kLike =
+      "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v4, expert_dtype fp4";
+  CallerRow row = edit::row(rules.callers, kLike);
+  row.text = "quant_method fp8 or deepseek_v4_fp8, model_type deepseek_v41, expert_dtype fp4";
+  row.holds = [](const ModelConfig& c) {
+    constexpr std::array<std::string_view, 3> kTypes = {"deepseek_v4_text", "deepseek_v41",
+                                                        "deepseek_v41_text"};
+    return c.quantization && !c.quantization->expert_dtype.empty() &&
+           std::ranges::find(kTypes, c.model_type) != kTypes.end();
+  };
+  edit::add_after(rules.callers, kLike, std::move(row));
+}
+
+// models/deepseek_v41/nvidia/model.py. DeepSeek's classes pad the intermediate size, in this
+// release only. Kimi-K3's class pads nothing, and its activation tells it from DeepSeek's.
+void add_deepseek_v41_mega_moe(RuleSet& rules) {
+  edit::row(rules.model_backends, "DeepseekV4MegaMoEExperts")
+      .model_types.emplace_back("deepseek_v41");
+  edit::add_first(
+      rules.rounding,
+      {{"DEEP_GEMM_MEGA_MOE, any activation but situ",
+        [](const Target& t) { return t.backend == DEEP_GEMM_MEGA_MOE && t.activation != "situ"; }},
+       1,
+       512});
+}
+
+// models/deepseek_v4/amd/model.py, _heterogeneous_shared_expert_enabled: V4-Pro's FP8 shared expert
+// beside the routed ones.
+void fuse_fp8_shared_expert(RuleSet& rules) {
+  rules.fused_shared.push_back(
+      {.model_types = {"deepseek_v4"},
+       .when = all_of({fuses_shared_experts(), arch_contains("gfx950"),
+                       none_of({expert_parallel_enabled()}), none_of({eplb()}), tp_is(8),
+                       none_of({dp_above_one()}), none_of({pcp_above_one()}),
+                       moe_backend_is("aiter"), model_shape(384, 7168, 3072)}),
+       .if_mxfp4 = false});
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "lib/layouts/aiter_layouts.hpp"
+#include "lib/layouts/humming_layouts.hpp"
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
-#include "lib/revisions/humming_kernels.hpp"
+#include "lib/revisions/humming_rows.hpp"
 #include "lib/revisions/knob_conditions.hpp"
-#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -49,9 +49,10 @@ constexpr TargetCondition kPlainScales{"other ROCm, gfx950 with a larger world",
                                        rocm_without_order};
 
 // cmake/external_projects/triton_kernels.cmake of the source package takes triton_kernels for ROCm
-// from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6 branch.
-// With 3.8 _swizzle_mxfp4 asks for other layouts: plain scales are transposed, gfx950's are
-// padded. CUDA builds keep 3.5.1. On gfx1250 the generic converter gives AITER_MXFP4_BF16 these too.
+// from ROCm/triton, commit 669b31acc, in 0.31.0 to 0.33.0; 0.30.0 took 0f380657d, of the 3.6
+// branch. With 3.8 _swizzle_mxfp4 asks for other layouts: plain scales are transposed, gfx950's are
+// padded. CUDA builds keep 3.5.1. On gfx1250 the generic converter gives AITER_MXFP4_BF16
+// these too.
 void take_triton_kernels_3_8(RuleSet& rules) {
   constexpr Family kGptOss = Family::kGptOss;
   constexpr Family kGeneric = Family::kGeneric;
@@ -73,6 +74,43 @@ void take_triton_kernels_3_8(RuleSet& rules) {
                             {AITER_MXFP4_FP8, {}, kCdna4, &kAiterW4a8Triton38Cdna4Layout},
                             {AITER_MXFP4_FP8, {}, kPlainScales, &kAiterW4a8Triton38StridedLayout},
                             {AITER_MXFP4_BF16, kGeneric, kGfx1250, &kTriton38StridedLayout}});
+}
+
+constexpr std::string_view kNo4BitBelow12 =
+    "Humming has 4-bit activations from capability 12.0 on: loading stops with ValueError";
+constexpr std::string_view kGrouped =
+    "this Humming has no FP8 activations with F32 scales by group for MXFP4 weights: loading stops "
+    "with ValueError";
+
+// humming-kernels 0.1.16: its converter asks whether its kernels can run.
+void change_humming_0_31(RuleSet& rules) {
+  using namespace humming;
+  std::vector<LayoutRow> rows = refused_when_loading();
+  rows.insert(
+      rows.end(),
+      {refused({"FP8 activations with F32 scales by group",
+                [](const Target& t) {
+                  return is_fp8_group32(t) || is_fp8_group64(t) || is_fp8_group128(t);
+                }},
+               kGrouped, "ValueError"),
+       refused({"4-bit activations, CUDA capability below 12.0", fp4_below_12}, kNo4BitBelow12,
+               "ValueError"),
+       packed(kInt8, kHummingInt8Layout), packed(kFp8On12, kHummingMxmmaFp8Layout),
+       packed(kFp8Below12, kHummingFp8Layout), packed(kFp4On12, kHummingMxmmaFp4TilesLayout),
+       packed(kNative, kHummingMmaNativeLayout), packed(kWgmma, kHummingWgmmaLayout),
+       packed(kMma, kHummingMmaLayout)});
+  replace_rows(rules, std::move(rows));
+}
+
+// models/deepseek_v4/nvidia/model.py: DeepSeek's router has to normalize its weights; nothing
+// is padded.
+void require_normalized_mega_moe(RuleSet& rules) {
+  edit::remove(rules.rounding, "DEEP_GEMM_MEGA_MOE, any activation but situ");
+  edit::add_after(
+      edit::row(rules.model_backends, "DeepseekV4MegaMoEExperts").requirements, "scoring",
+      {"norm_topk_prob",
+       normalizes_weights(),
+       {"NotImplementedError", "DeepSeek V4 MegaMoE requires normalized top-k probabilities."}});
 }
 
 }  // namespace
@@ -97,10 +135,11 @@ const Release kRelease0310 = {
           }
           for (const std::string_view name :
                {"AiterW4A16ExpertsMonolithic", "AiterW4A8ExpertsMonolithic"}) {
-            edit::condition(rules, name, "parallel") = tensor_parallel_only();
+            edit::condition(rules, name, "parallel") =
+                none_of({expert_parallel(), eplb(), dp_above_one()});
           }
           rename_situ_switch(rules);
-          humming_kernels_0_1_16(rules);
+          change_humming_0_31(rules);
           take_triton_kernels_3_8(rules);
           edit::add_after(rules.all2all_backends, "mori_low_latency", "moonep");
           // The scaling factor is not asked any more.

@@ -1,20 +1,17 @@
-// vLLM 0.32.0 (fused_moe/oracle/mxfp4.py): the lists fall back to backends without a key; Humming is
-// listed, first on capability 9.0; CUTLASS and FlashInfer's MoE-EP kernels become backends.
+// vLLM 0.32.0 (fused_moe/oracle/mxfp4.py): the lists fall back to backends without a key; Humming
+// is listed, first on capability 9.0; CUTLASS and FlashInfer's MoE-EP kernels become backends.
+#include "lib/revisions/releases/v0_32_0.hpp"
+
 #include <algorithm>
 #include <utility>
 
-#include "lib/core/error.hpp"
-#include "lib/core/model_config.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/knobs.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/oracle/python_text.hpp"
 #include "lib/revisions/edit.hpp"
-#include "lib/revisions/humming_kernels.hpp"
 #include "lib/revisions/knob_conditions.hpp"
-#include "lib/revisions/mega_moe.hpp"
-#include "lib/revisions/method_choices.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -114,81 +111,6 @@ void change_layouts_0_32(RuleSet& rules) {
                       &kAiterInt4Layout}});
 }
 
-// oracle/mxfp4.py: the generic converter passes on what the checkpoint said; gpt-oss's passes on
-// nothing.
-void tell_humming_0_32(RuleSet& rules) {
-  for (InputDtypeRow& row : rules.input_dtypes) row.checkpoint = row.family == Family::kGeneric;
-}
-
-// How a compressed-tensors config says that activations are quantized; empty for other configs.
-// Throws Error::unsupported where its groups disagree.
-std::string_view activation_of(const ModelConfig& config) {
-  if (!config.quantization || config.quantization->name != "compressed-tensors") return {};
-  if (config.quantization->activation == "several") {
-    throw Error::unsupported(
-        "the groups of quantization_config disagree about activations, and no group's targets name "
-        "the experts: this release serves dynamic FP8 ones by another method");
-  }
-  return config.quantization->activation;
-}
-
-// compressed_tensors_moe.py: dynamic FP8 activations in the checkpoint take it to a method that
-// derives from the generic one and differs only in its name for the tensors. Humming's converter gets
-// the activations; the selector does not.
-void serve_fp8_activations(RuleSet& rules) {
-  CallerRow row = edit::row(rules.callers, "quant_method mxfp4, any other model_type");
-  row.method = "CompressedTensorsW4A8Mxfp4MoEMethod";
-  row.minimum_capability = 70;
-  const auto add = [&](std::string_view text, auto holds, std::string_view key,
-                       std::string_view dtype) {
-    row.text = text;
-    row.holds = holds;
-    row.model_activation = key;
-    row.input_dtype = dtype;
-    edit::add_before(rules.callers, "compressed-tensors, 4-bit float, group 32, symmetric", row);
-  };
-  add(
-      "compressed-tensors, MXFP4 with dynamic FP8 activations by token",
-      [](const ModelConfig& c) { return activation_of(c) == "fp8_per_token"; }, "fp8_per_token",
-      "float8e4m3");
-  add(
-      "compressed-tensors, MXFP4 with dynamic FP8 activations in groups of 128",
-      [](const ModelConfig& c) { return activation_of(c) == "fp8_per_block_dynamic"; },
-      "fp8_per_block_dynamic", "float8e4m3-group128");
-  add(
-      "compressed-tensors, MXFP4 with dynamic FP8 activations in groups of 32",
-      [](const ModelConfig& c) { return activation_of(c) == "fp8_per_group_32"; }, "",
-      "float8e4m3-group32");
-  add(
-      "compressed-tensors, MXFP4 with dynamic FP8 activations in other groups",
-      [](const ModelConfig& c) { return activation_of(c) == "fp8_per_group"; }, "",
-      "fp8_per_group");
-  KernelSettingsRow settings = edit::kernel_settings(rules, EMULATION, "Mxfp4MoEMethod");
-  settings.method = row.method;
-  edit::add_kernel_settings(rules, settings);
-}
-
-// quantization/mxfp4.py, _use_k3_situ_aiter and _use_k3_situ_int4_gfx942: the method class serves
-// Kimi-K3 on ROCm without the selector, whatever --moe-backend says. AITER's build is taken to know
-// SiTU. gfx950 keeps the converter; on gfx942 the method converts by itself, with loss.
-void serve_situ_directly(RuleSet& rules) {
-  const auto on = [](std::string_view arch) {
-    return all_of({aiter_moe_enabled(kAiterDevicesWithGfx1250), arch_contains(arch),
-                   activation_in({"situ"}), situ_linear_beta()});
-  };
-  const std::vector<DirectRow> exceptions = {
-      {on("gfx950"), AITER_MXFP4_BF16, "AiterExperts",
-       "this method bypasses the oracle for SiTU on gfx950: moe_backend and override are ignored"},
-      {all_of({on("gfx942"), weight_override_is("int4_per_group_32")}), AITER_MXFP4_BF16,
-       "AiterExperts",
-       "this method bypasses the oracle: on gfx942 it requantizes SiTU's experts from MXFP4 to "
-       "int4, with loss; moe_backend is ignored",
-       "aiter_weight", "int4"}};
-  for (CallerRow& row : rules.callers) {
-    if (row.family == Family::kGeneric && row.direct.empty()) row.exceptions = exceptions;
-  }
-}
-
 // On capability 9.0 Humming comes before Marlin, on 12.x Marlin before Triton.
 void order_lists(RuleSet& rules) {
   const Condition on_hopper = all_of({platform_is(Platform::kCuda), capability_is(9, 0)});
@@ -231,18 +153,6 @@ void round_sizes(RuleSet& rules) {
                     128});
 }
 
-void require_deepseek_v41(RuleSet& rules) {
-  edit::add_first(
-      rules.requirements,
-      {"A4W4 of AITER",
-       none_of({all_of({gated(), aiter_moe_enabled(kAiterDevicesWithGfx1250),
-                        env_number("VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4", false),
-                        none_of({model_type_in({"deepseek_v41", "deepseek_v41_text"})})})}),
-       {"ValueError",
-        "VLLM_ROCM_USE_AITER_MOE_A4W4_DSV4=1 only supports model_type in ('deepseek_v41', "
-        "'deepseek_v41_text'), got {model_type}. Unset this env var for this model."}});
-}
-
 void add_names_0_32(RuleSet& rules) {
   edit::add_before(rules.keys, "int8_per_channel_static",
                    {"nvfp4_per_token",
@@ -276,12 +186,9 @@ const Release kRelease0320 = {
         [](RuleSet& rules) {
           add_backends(rules);
           change_layouts_0_32(rules);
-          humming_kernels_0_1_17(rules);
-          tell_humming_0_32(rules);
+          change_humming_0_32(rules);
           order_lists(rules);
           round_sizes(rules);
-          serve_fp8_activations(rules);
-          serve_situ_directly(rules);
           // Triton's classes know consumer Blackwell now; capability 11.0 comes with it.
           for (const std::string_view name : kTritonClasses) {
             edit::condition(rules, name, "device") = triton_device(13, gfx12_but_gfx1250());
@@ -290,11 +197,8 @@ const Release kRelease0320 = {
           edit::row(rules.selectors, Selector::kGptOss).own_key_in_list = true;
           edit::condition(rules, "AiterW4A16ExpertsMonolithic", "routing") =
               routing_in({"Renormalize", "RenormalizeNaive", "DeepseekV4", "DeepSeekV3"});
-          require_deepseek_v41(rules);
           add_names_0_32(rules);
-          add_aiter_mega_moe(rules);
-          ask_for_moe_ep(rules);
-          ask_classes_afterwards(rules);
+          change_methods_0_32(rules);
         },
 };
 

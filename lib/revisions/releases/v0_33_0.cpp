@@ -9,7 +9,6 @@
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"
 #include "lib/revisions/knob_conditions.hpp"
-#include "lib/revisions/mega_moe.hpp"
 #include "lib/revisions/releases.hpp"
 #include "lib/revisions/shared_conditions.hpp"
 
@@ -144,6 +143,19 @@ void add_lora(RuleSet& rules) {
       "ValueError",
       "Mxfp4 MoE backend '{value}' does not support the deployment configuration since expert LoRA "
       "is not supported with MXFP8 activations; use moe_backend='flashinfer_trtllm'."};
+}
+
+// fused_moe/deep_gemm_mega_moe.py: one class for all models; LoRA is refused by name.
+void refuse_lora_with_mega_moe(RuleSet& rules) {
+  for (ModelBackendRow& row : rules.model_backends) {
+    edit::add_first(row.requirements,
+                    {"LoRA",
+                     none_of({lora()}),
+                     {"ValueError",
+                      "LoRA is not supported with moe_backend='{moe_backend}'. Disable LoRA or "
+                      "select a MoE backend that supports LoRA."}});
+    if (row.backend == DEEP_GEMM_MEGA_MOE) row.experts_class = "DeepGemmMegaMoEExperts";
+  }
 }
 
 }  // namespace
