@@ -12,7 +12,7 @@ namespace {
 
 using zstd_frame::kBlockHeaderBytes;
 
-// Content of blocks of so many bytes and more lies as in the decoded bytes, modulo kBlockAlignment.
+// A block of at least this size has its content where the decoded bytes have it, modulo kBlockAlignment.
 constexpr int64_t kLeastAligned = 32 << 10;
 constexpr int64_t kSmallEnd = kBlockAlignment;  // of a frame that would end with such a block
 

@@ -17,8 +17,8 @@
 
 namespace mxfp4 {
 
-// Of RFC 8878: the most bytes of a block, and bytes of its header; and of the header and the checksum that
-// this program's frames have.
+// Bytes that RFC 8878 gives: the most of a block, and the bytes of its header; and the bytes of the header
+// and the checksum of this program's frames.
 namespace zstd_frame {
 inline constexpr int64_t kMaxBlockBytes = 128 << 10;
 inline constexpr int64_t kBlockHeaderBytes = 3;
