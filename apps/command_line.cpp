@@ -11,6 +11,7 @@
 #include "apps/commands.hpp"
 #include "apps/embedded.hpp"
 #include "apps/help_text.hpp"
+#include "apps/parsers.hpp"
 #include "apps/shared_flags.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"

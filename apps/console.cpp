@@ -145,6 +145,10 @@ void Console::detail(std::string_view line) const {
   if (options_.verbose > 0) tell(visible(line) + "\n");
 }
 
+std::string Console::table(const std::vector<std::vector<std::string>>& rows) const {
+  return align_table(rows, [this](std::string_view text) { return bold(text); });
+}
+
 std::string Console::bold(std::string_view text) const {
   return color_ ? fmt::format("{}{}{}", kBold, text, kPlain) : std::string(text);
 }

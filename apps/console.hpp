@@ -9,9 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/options.hpp"
-
 namespace mxfp4 {
+
+struct GlobalOptions {
+  bool json = false;
+  std::string progress = "auto";  // auto, always, never
+  std::string color;              // likewise; empty: not given, auto
+  int verbose = 0;
+  bool quiet = false;
+};
 
 class Console {
  public:
@@ -20,8 +26,8 @@ class Console {
   [[nodiscard]] bool json() const { return options_.json; }
   [[nodiscard]] int verbose() const { return options_.verbose; }
 
-  // One line on stdout, unless --quiet or --json; on a terminal broken at words. Throws Error::output,
-  // as do the three below.
+  // One line on stdout, unless --quiet or --json; on a terminal broken at words. Throws
+  // Error::output, as do the three below.
   void say(std::string_view line) const;
   // "next: <what>" on a line of its own, likewise: the command to type, or what to do.
   void say_next(std::string_view what) const;
@@ -45,6 +51,9 @@ class Console {
   [[nodiscard]] std::string bold(std::string_view text) const;
   [[nodiscard]] std::string good(std::string_view text) const;
   [[nodiscard]] std::string bad(std::string_view text) const;
+
+  // Rows as aligned columns (align_table), the heading in bold.
+  [[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows) const;
 
   // How progress is shown: not at all, as a bar that is redrawn, or as a line now and then, for
   // logs.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "apps/known_names.hpp"
-#include "apps/options.hpp"
+#include "apps/parsers.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/os/file.hpp"

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "apps/engine_words.hpp"
+#include "apps/parsers.hpp"
 #include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/decision/decide.hpp"
@@ -122,8 +123,8 @@ std::string unread_variable(const RuleSet& rules, const std::string& name) {
                      word == nullptr ? "" : fmt::format(": {}", word->answer));
 }
 
-// What the rules are asked with. They take x86_64 for a CPU with AMX, which the name does not say; a
-// forced backend is not asked about its machine.
+// What the rules are asked with. They take x86_64 for a CPU with AMX, which the name does not say;
+// a forced backend is not asked about its machine.
 std::string_view taken_arch(const RequestFlags& options, const Machine& machine) {
   const bool open = !machine.least.empty() && options.backend.empty();
   return open ? machine.least : machine.arch;

@@ -177,7 +177,7 @@ std::string inspect_target(const InspectOptions& options, const ConversionReques
       {"output",
        fmt::format("{} before compression ({:+.1f} %), {} a rank", human_bytes(plan.output_bytes),
                    overhead, human_bytes(plan.output_bytes / static_cast<int64_t>(ranks.size())))});
-  return "\n" + table(console, rows) + "\n" + table(console, tensor_rows(plan));
+  return "\n" + console.table(rows) + "\n" + console.table(tensor_rows(plan));
 }
 
 bool lists_tensors(const InspectOptions& options) { return options.tensors || options.layer; }
@@ -317,8 +317,8 @@ int inspect_blob(const std::vector<std::filesystem::path>& blobs, const InspectO
     console.result_json(std::move(json));
     return exit_code_of(answer.fit);
   }
-  std::string text = table(console, rows);
-  if (blobs.size() > 1) text += "\n" + table(console, rank_rows(blobs, manifests));
+  std::string text = console.table(rows);
+  if (blobs.size() > 1) text += "\n" + console.table(rank_rows(blobs, manifests));
   if (blobs.size() > 1) text += "\n" + console.bold(blobs.front().filename().string());
   text += "\n" + layer_sizes_text(console, layer_sizes(manifests.front()));
   console.result(text + tensors_shown);
@@ -368,7 +368,7 @@ int run_inspect(const InspectOptions& given, const Console& console) {
   if (console.json()) {
     json = describe_input(input, fingerprint, lists_tensors(options) ? &tensors : nullptr);
   } else {
-    text = table(console, input_rows(input, fingerprint)) + "\n" +
+    text = console.table(input_rows(input, fingerprint)) + "\n" +
            layer_sizes_text(console, layer_sizes(input.model));
     if (lists_tensors(options)) text += tensors_text(console, tensors);
   }

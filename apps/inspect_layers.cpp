@@ -49,7 +49,7 @@ std::string layer_sizes_text(const Console& console, const std::vector<LayerSize
                     span_text(least->stored_bytes, most->stored_bytes)});
     begin = end;
   }
-  return table(console, rows);
+  return console.table(rows);
 }
 
 }  // namespace mxfp4

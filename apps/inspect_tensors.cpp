@@ -41,7 +41,7 @@ std::string layer_text(const Console& console, std::span<const LayerTensor> tens
   }
   const std::string name = tensors.front().name.substr(0, prefix == 0 ? 0 : prefix - 1);
   return "\n" + console.bold(fmt::format("layer {}: {}", tensors.front().layer, visible(name))) +
-         "\n" + table(console, rows);
+         "\n" + console.table(rows);
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ std::string tensors_text(const Console& console, const std::vector<LayerTensor>&
     totals.push_back(
         {tensor_kind_text(kind), human_bytes(total.data_bytes), human_bytes(total.stored_bytes)});
   }
-  return out + "\n" + table(console, totals);
+  return out + "\n" + console.table(totals);
 }
 
 }  // namespace mxfp4

@@ -321,7 +321,7 @@ const ListTable kTables[] = {
      [](const Console& console, const ListQuestion& q) { return libraries_text(console, q.only); },
      [](const ListQuestion& q) { return libraries_json(q.only); }},
     {"machines", false,
-     [](const Console& console, const ListQuestion&) { return table(console, machine_rows()); },
+     [](const Console& console, const ListQuestion&) { return console.table(machine_rows()); },
      [](const ListQuestion&) { return machines_json(); }},
     {"revisions", false,
      [](const Console& console, const ListQuestion& q) {
@@ -329,7 +329,7 @@ const ListTable kTables[] = {
      },
      [](const ListQuestion& q) { return revisions_json(q.options); }},
     {"styles", false,
-     [](const Console& console, const ListQuestion&) { return table(console, style_rows()); },
+     [](const Console& console, const ListQuestion&) { return console.table(style_rows()); },
      [](const ListQuestion&) { return styles_json(); }},
     {"variables", true,
      [](const Console& console, const ListQuestion& q) { return variables_text(console, q.only); },

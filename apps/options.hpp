@@ -17,14 +17,6 @@
 
 namespace mxfp4 {
 
-struct GlobalOptions {
-  bool json = false;
-  std::string progress = "auto";  // auto, always, never
-  std::string color;              // likewise; empty: not given, auto
-  int verbose = 0;
-  bool quiet = false;
-};
-
 // An argument as it was typed; a switch has no values.
 struct GivenFlag {
   std::string name;  // "--arch", "INPUT"
@@ -92,8 +84,8 @@ struct RequestFlags {
   bool allow_unservable = false;
 };
 
-// "--knob tp_size": the number of serving ranks, for an input that is one rank's already. It is not a
-// knob of a layout.
+// "--knob tp_size": the number of serving ranks, for an input that is one rank's already. It is not
+// a knob of a layout.
 inline constexpr const char* kWorldKnob = "tp_size";
 // The value of --libs that means no package.
 inline constexpr const char* kNoLibs = "none";
@@ -189,16 +181,5 @@ struct ListOptions {
   std::string revision;
   std::string revision_default;  // without --revision
 };
-
-// The number, 0 or more, that the whole text is; nullopt for any other text.
-[[nodiscard]] std::optional<int64_t> whole_number(std::string_view text);
-// "0-3,7" -> {0, 1, 2, 3, 7}; empty text: empty set, meaning all. Throws Error::usage.
-[[nodiscard]] std::set<int64_t> parse_layers(const std::string& text);
-// "256MiB", "8GB", "0.5g", "65536" -> bytes; K, M, G and T are powers of 1024. Throws
-// Error::usage naming the flag.
-[[nodiscard]] int64_t parse_size(const std::string& text, const std::string& flag);
-// {"A=1", ...} -> map. Throws Error::usage naming the flag.
-[[nodiscard]] std::map<std::string, std::string> parse_pairs(const std::vector<std::string>& items,
-                                                             const std::string& flag);
 
 }  // namespace mxfp4

@@ -8,6 +8,7 @@
 
 #include "apps/given_facts.hpp"
 #include "apps/known_names.hpp"
+#include "apps/parsers.hpp"
 #include "apps/suggest.hpp"
 #include "apps/text_layout.hpp"
 #include "formats/config/quantization_override.hpp"

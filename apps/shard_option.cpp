@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "apps/options.hpp"
+#include "apps/parsers.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {

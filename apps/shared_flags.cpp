@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apps/options.hpp"
+#include "apps/parsers.hpp"
 #include "apps/suggest.hpp"
 #include "lib/core/deployment_facts.hpp"
 

@@ -137,7 +137,8 @@ std::string pace(int64_t written, int64_t moved, double seconds) {
   return fmt::format("{} in {:.1f} s, {}/s", human_bytes(written), seconds, human_bytes(rate));
 }
 
-std::string table(const Console& console, const std::vector<std::vector<std::string>>& rows) {
+std::string align_table(const std::vector<std::vector<std::string>>& rows,
+                        const std::function<std::string(std::string_view)>& bold) {
   if (rows.empty()) return "";
   std::vector<size_t> width(rows.front().size(), 0);
   for (const auto& row : rows) {
@@ -165,7 +166,7 @@ std::string table(const Console& console, const std::vector<std::vector<std::str
         line += text + std::string(width[c] - std::min(width[c], columns(text)) + 2, ' ');
       }
       line.resize(line.find_last_not_of(' ') + 1);
-      out += (r == 0 ? console.bold(line) : line) + "\n";
+      out += (r == 0 ? bold(line) : line) + "\n";
     }
   }
   return out;

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "apps/console.hpp"
 #include "lib/core/human_bytes.hpp"
 
 namespace mxfp4 {
@@ -33,10 +33,10 @@ namespace mxfp4 {
 // blanks.
 void append_wrapped(std::string& out, std::string first, size_t indent, std::string_view text);
 
-// Rows of equal length as aligned columns, two spaces apart; the first row is the heading. If they
-// do not fit on a terminal, the text of the widest columns is wrapped.
-[[nodiscard]] std::string table(const Console& console,
-                                const std::vector<std::vector<std::string>>& rows);
+// Rows of equal length as aligned columns, two spaces apart; the first row is the heading, whose
+// cells `bold` marks. If they do not fit on a terminal, the text of the widest columns is wrapped.
+[[nodiscard]] std::string align_table(const std::vector<std::vector<std::string>>& rows,
+                                      const std::function<std::string(std::string_view)>& bold);
 
 // `text` as one word of a shell command, quoted if necessary.
 [[nodiscard]] std::string shell_word(std::string_view text);

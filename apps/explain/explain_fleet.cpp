@@ -155,7 +155,8 @@ std::string sentence_of(const std::string& message) {
       0, std::min(message.find(" weight_key="), message.find(" Candidate backends were")));
 }
 
-// The plug-in of vLLM proves a blob of which no rule says whether it fits. SGLang's leaves some paths to SGLang.
+// The plug-in of vLLM proves a blob of which no rule says whether it fits. SGLang's leaves some
+// paths to SGLang.
 std::string_view fit_action(Engine engine, Fit fit) {
   if (fit == Fit::kNo) return "convert again";
   if (engine != Engine::kVllm) return fit == Fit::kYes ? "keep the blob" : "not known: compare";
@@ -227,7 +228,8 @@ void add_deployment(const FleetLine& line, const ExplainOptions& shared,
     }
     before = std::move(side);
   }
-  // What every release says in the same words is a fault of the line, unless it is the engine's refusal.
+  // What every release says in the same words is a fault of the line, unless it is the
+  // engine's refusal.
   const std::optional<Error>& refused = fault_of(*before);
   if (rows.size() == first + 1 && refused && refused->kind() != ErrorKind::kUnsupported) {
     throw Error(*refused);
@@ -292,7 +294,7 @@ std::string fleet_text(const Console& console, const std::vector<FleetRow>& rows
                      or_dash(row.backend), or_dash(row.fits), action});
     before = row.deployment;
   }
-  return table(console, lines);
+  return console.table(lines);
 }
 
 Json fleet_json(const std::vector<FleetRow>& rows) {

@@ -80,7 +80,7 @@ std::string history_text(const Console& console, std::span<const HistoryRow> row
   std::vector<std::vector<std::string>> lines = {
       {"release", "backend", "padded H x I", "takes blobs of"}};
   std::transform(rows.rbegin(), rows.rend(), std::back_inserter(lines), cells);
-  return table(console, lines);
+  return console.table(lines);
 }
 
 Json history_json(std::span<const HistoryRow> rows) {

@@ -10,6 +10,7 @@
 #include "lib/core/deployment_facts.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
+#include "lib/load/loaded_origin.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/plan/frames.hpp"
 

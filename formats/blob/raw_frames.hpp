@@ -6,8 +6,8 @@
 #include <functional>
 #include <span>
 
+#include "formats/blob/frame.hpp"
 #include "formats/blob/frame_blocks.hpp"
-#include "formats/blob/seekable_zstd.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "lib/core/tensor.hpp"
 
@@ -22,8 +22,8 @@ FrameInfo write_raw_frame(ConstBytes in, std::span<const FrameBlock> blocks, Che
 
 // Decodes a frame of raw and RLE blocks to exactly `out`. With kChecksums, the content must have
 // the frame's checksum and the seek table's. Updates `sum`, if not null, with `out`. False if a
-// block or the header is not as write_raw_frame writes them: then `out` and `sum` are undefined, and
-// zstd has to decode the frame. Throws Error::input.
+// block or the header is not as write_raw_frame writes them: then `out` and `sum` are undefined,
+// and zstd has to decode the frame. Throws Error::input.
 [[nodiscard]] bool decode_raw_frame(ConstBytes encoded, const FrameInfo& info, MutableBytes out,
                                     FrameCheck check = FrameCheck::kChecksums,
                                     ChecksumPart* sum = nullptr);
@@ -35,11 +35,10 @@ using FrameRead = std::function<void(int64_t offset, std::span<const MutableByte
 inline constexpr int64_t kFrameWindowBytes = 64 << 10;
 
 // Reads a frame of raw and RLE blocks to `out`, checks it as decode_raw_frame() does, and updates
-// `sum`, if not null, with `out`. A frame without RLE blocks is read straight to `out`; of any other,
-// small blocks go through `window` (kFrameWindowBytes), which stays in the caches.
-// False if a block or the header is not as write_raw_frame writes them: then `out` and `sum` are
-// undefined, and decode_frame() has to decode the frame. Throws Error::input, and what `read`
-// throws.
+// `sum`, if not null, with `out`. A frame without RLE blocks is read straight to `out`; of any
+// other, small blocks go through `window` (kFrameWindowBytes), which stays in the caches. False if
+// a block or the header is not as write_raw_frame writes them: then `out` and `sum` are undefined,
+// and decode_frame() has to decode the frame. Throws Error::input, and what `read` throws.
 [[nodiscard]] bool read_raw_frame(const FrameInfo& info, MutableBytes out, FrameCheck check,
                                   ChecksumPart* sum, MutableBytes window, const FrameRead& read);
 

@@ -9,20 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "formats/blob/frame.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "lib/core/tensor.hpp"
 
 namespace mxfp4 {
-
-// One frame of the file. Sizes fit 32 bits, as the table's fields do.
-struct FrameInfo {
-  int64_t encoded = 0;
-  int64_t decoded = 0;
-  uint32_t checksum = 0;  // low half of XXH64 (seed 0) over the decoded bytes
-};
-
-// The largest decoded size of a frame that is written or accepted.
-inline constexpr int64_t kMaxFrameBytes = int64_t{64} << 20;
 
 // Encodes frames. Not thread-safe: each worker needs its own.
 class FrameEncoder {
@@ -76,10 +67,6 @@ inline constexpr int64_t kSeekFooterBytes = 9;
 
 // True when `file` starts with a zstd frame.
 [[nodiscard]] bool is_zstd(ConstBytes file);
-
-// kSizes does not compare the checksums of raw frames: for callers that compare the checksum of a
-// whole tensor. Those of compressed frames are always compared.
-enum class FrameCheck : uint8_t { kChecksums, kSizes };
 
 // Decodes one frame to exactly `out`. Checks its size and, as `check` says, that its content has
 // the frame's checksum and the seek table's. Throws Error::input. Thread-safe.

@@ -10,6 +10,7 @@
 #include "formats/blob/blob_reader.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/describe_published.hpp"
 #include "lib/load/style_rows.hpp"
 
 namespace mxfp4 {
@@ -62,13 +63,15 @@ bool is_float_slot(Slot slot) {
   return is_bias_slot(slot) || slot == Slot::kW13InputScale || slot == Slot::kW2InputScale;
 }
 
-// The type in which the checkpoint's floats can be given back; sets `rounded` where that is another one.
+// The type in which the checkpoint's floats can be given back; sets `rounded` where that is
+// another one.
 DType kept_type(DType published, DType loaded, bool& rounded) {
   rounded = published != loaded && loaded != DType::kF32;
   return rounded ? loaded : published;
 }
 
-// The holders of every expert of one layer, whose shares of the intermediate dimension must be whole.
+// The holders of every expert of one layer, whose shares of the intermediate dimension must
+// be whole.
 std::vector<std::vector<ExpertHolder>> find_holders(const std::vector<Manifest>& manifests,
                                                     size_t layer, const LayerDims& dims) {
   std::vector<std::vector<ExpertHolder>> holders(static_cast<size_t>(dims.num_experts));

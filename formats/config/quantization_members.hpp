@@ -7,9 +7,16 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/config/quantization_rules.hpp"
+#include "lib/core/model_config.hpp"
 
 namespace mxfp4 {
+
+struct QuantizationJson {
+  const nlohmann::ordered_json* quantization;  // the quantization_config object, keys in file order
+  const nlohmann::ordered_json* model;  // the whole config; null if there is only `quantization`
+  std::string_view model_type;
+  std::string where;  // key path of the object, "quantization_config"
+};
 
 // The end of a message about another quantization.
 inline constexpr std::string_view kOnlyMxfp4 = "this program repacks MXFP4 experts only";
@@ -49,8 +56,8 @@ struct WantedMember {
 // The methods that have a file each. They throw Error::input.
 void read_quark(const QuantizationJson& text, Quantization& method);
 void read_compressed_tensors(const QuantizationJson& text, Quantization& method);
-// Adds a rule for each entry of extra_config that may speak of routed experts, and one for all modules.
-// Source: vLLM 0.33.0, quantization/inc/inc.py and config_parser.py.
+// Adds a rule for each entry of extra_config that may speak of routed experts, and one for all
+// modules. Source: vLLM 0.33.0, quantization/inc/inc.py and config_parser.py.
 void read_auto_round(const QuantizationJson& text, Quantization& method);
 
 }  // namespace mxfp4

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "formats/config/quantization_exclusions.hpp"
-#include "formats/config/quantization_members.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/text.hpp"
 
@@ -118,8 +117,9 @@ bool is_mlx(const QuantizationJson& text) {
   return own.is_object() && own.contains("bits") && own.contains("group_size");
 }
 
-// W4A8_MXFP4_FP8 and the like: ModelOpt's readers in both engines list their algorithms, and MXFP4 is
-// none of them (vLLM 0.33.0, quantization/modelopt.py, QUANT_ALGOS; SGLang 0.5.23, modelopt_quant.py).
+// W4A8_MXFP4_FP8 and the like: ModelOpt's readers in both engines list their algorithms, and MXFP4
+// is none of them (vLLM 0.33.0, quantization/modelopt.py, QUANT_ALGOS; SGLang
+// 0.5.23, modelopt_quant.py).
 void refuse_modelopt_mxfp4(const QuantizationJson& text) {
   if (!lower_text_of(*text.quantization, "quant_method", "").starts_with("modelopt")) return;
   if (lower_text_of(*text.quantization, "quant_algo", "").find("mxfp4") == std::string::npos)

@@ -9,7 +9,6 @@
 #include "formats/checkpoint/raw_source.hpp"
 #include "formats/checkpoint/safetensors_source.hpp"
 #include "formats/config/config_json.hpp"
-#include "formats/decision/opened_checkpoint.hpp"
 #include "formats/json/python_json.hpp"
 #include "formats/json/strict_json.hpp"
 #include "lib/core/error.hpp"
@@ -49,7 +48,8 @@ class ConfigSource final : public Source {
   std::vector<FileStatus> files_;
 };
 
-// Whether the directory has weights in any format: other programs' formats are refused in words of their own.
+// Whether the directory has weights in any format: other programs' formats are refused in words of
+// their own.
 bool holds_weights(const fs::path& dir) {
   if (holds_safetensors(dir)) return true;
   constexpr std::array<std::string_view, 8> kSuffixes = {".bin", ".pt",   ".pth", ".gguf",
@@ -60,8 +60,8 @@ bool holds_weights(const fs::path& dir) {
   });
 }
 
-// Whether the file's text is a model's config: an object that is neither a raw dump's manifest nor a
-// checkpoint's index.
+// Whether the file's text is a model's config: an object that is neither a raw dump's manifest nor
+// a checkpoint's index.
 bool is_config(const fs::path& file) {
   try {
     const std::string text = read_text_file(file, kMaxConfigBytes);

@@ -1,21 +1,23 @@
-// A config.json without weights, opened as a checkpoint: the same questions get the same answers, as
-// far as a config can tell.
+// A config.json without weights, opened as a checkpoint: the same questions get the same answers,
+// as far as a config can tell.
 #pragma once
 
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "formats/source/source.hpp"
 
 namespace mxfp4 {
 
+inline constexpr const char* kConfigName = "config.json";
 // The kind of such a source.
 inline constexpr std::string_view kConfigKind = "config";
 
-// The config that `path` stands for if there are no weights: a config.json (by content, whatever its
-// name is), or a directory that holds one and no checkpoint. Empty for anything else.
+// The config that `path` stands for if there are no weights: a config.json (by content, whatever
+// its name is), or a directory that holds one and no checkpoint. Empty for anything else.
 [[nodiscard]] std::optional<std::filesystem::path> config_without_weights(
     const std::filesystem::path& path);
 

@@ -10,11 +10,13 @@
 #include "formats/blob/manifest.hpp"
 #include "formats/checkpoint/hub_cache.hpp"
 #include "formats/config/config_json.hpp"
-#include "formats/decision/config_only.hpp"
 #include "formats/json/json_fields.hpp"
 #include "formats/json/strict_json.hpp"
 #include "formats/safetensors/weight_map.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/describe_published.hpp"
+#include "lib/load/find_layers.hpp"
+#include "lib/load/loaded_origin.hpp"
 #include "lib/load/loaded_style.hpp"
 #include "lib/load/other_models.hpp"
 #include "lib/oracle/checkpoint.hpp"
@@ -32,8 +34,8 @@ void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Fam
   model.never_rounds = caller->never_rounds;
 }
 
-// Takes over what a blob knows of its checkpoint. Throws Error::unsupported if the release loads what the
-// blob has not, because the release that it was made for does not load it.
+// Takes over what a blob knows of its checkpoint. Throws Error::unsupported if the release loads
+// what the blob has not, because the release that it was made for does not load it.
 void take_over(ModelLayers& model, const SourceOrigin& origin, const RuleSet& rules) {
   model.left_out = origin.left_out;
   if (!model.left_out.contains("bias") || !rules.loader.loads_biases) return;
@@ -44,8 +46,8 @@ void take_over(ModelLayers& model, const SourceOrigin& origin, const RuleSet& ru
       .hint("convert the checkpoint that it was made from");
 }
 
-// What an input in the loaded layout says of the checkpoint that it came from; empty if nothing. Its config
-// becomes the input's, unless the input has one.
+// What an input in the loaded layout says of the checkpoint that it came from; empty if nothing.
+// Its config becomes the input's, unless the input has one.
 std::optional<LoadedOrigin> read_loaded_origin(OpenedCheckpoint& checkpoint) {
   const auto& attributes = checkpoint.source->attributes();
   const auto text = attributes.find(std::string(kCheckpointAttribute));

@@ -9,14 +9,13 @@
 #include <set>
 #include <string>
 
+#include "formats/decision/config_only.hpp"
 #include "formats/source/source.hpp"
 #include "lib/core/model_config.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/oracle/rule_set.hpp"
 
 namespace mxfp4 {
-
-inline constexpr const char* kConfigName = "config.json";
 
 struct CheckpointOptions {
   std::filesystem::path path;

@@ -25,8 +25,8 @@ constexpr int64_t kCheckedBytes = int64_t{4} << 20;
 // Bytes of a plain file that one direct read gives: about a frame, as `convert` writes them.
 constexpr size_t kDirectBytes = size_t{2} << 20;
 
-// Throws InputFault, which names the first tensor that differs, unless `front`, the bytes before a layer
-// file's data, is what follows from the manifest.
+// Throws InputFault, which names the first tensor that differs, unless `front`, the bytes before a
+// layer file's data, is what follows from the manifest.
 void compare_header(ConstBytes front, const SafetensorsHeader& header, const Manifest& manifest,
                     const ManifestLayer& stated) {
   const auto refuse = [](std::string_view what) {
@@ -46,8 +46,8 @@ void compare_header(ConstBytes front, const SafetensorsHeader& header, const Man
   if (!std::ranges::equal(front, std::as_bytes(std::span(expected)))) refuse("header");
 }
 
-// Every tensor, which begins at one of `offsets` from `data_start` on, begins a frame, so that each can be
-// decoded by itself. The last offset is the data's end.
+// Every tensor, which begins at one of `offsets` from `data_start` on, begins a frame, so that each
+// can be decoded by itself. The last offset is the data's end.
 void check_frames(std::span<const SeekEntry> frames, int64_t data_start,
                   std::span<const int64_t> offsets) {
   for (const int64_t offset : offsets.first(offsets.size() - 1)) {
@@ -279,7 +279,7 @@ void BlobLoader::check_file(size_t layer, const LoadOptions& options) const {
   };
   in_context(in.path.string(), [&] {
     const int64_t parts = (in.file.size() + kCheckedBytes - 1) / kCheckedBytes;
-    run_on_threads(options.threads, static_cast<size_t>(parts), read_part);
+    run_on_threads<LoadBuffers>(options.threads, static_cast<size_t>(parts), read_part);
     if (sum.hex() != manifest_.layers[layer].xxh3_128) {
       throw InputFault(Fault::kChecksum, "checksum of the file differs");
     }

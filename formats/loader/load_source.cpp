@@ -37,10 +37,11 @@ class HostRead {
   }
 
   void run() {
-    run_on_threads(options_.threads, jobs_.size(), [this](size_t job, LoadBuffers& buffers) {
-      throw_if_cancelled(options_.cancel);
-      read(jobs_[job], buffers);
-    });
+    run_on_threads<LoadBuffers>(options_.threads, jobs_.size(),
+                                [this](size_t job, LoadBuffers& buffers) {
+                                  throw_if_cancelled(options_.cancel);
+                                  read(jobs_[job], buffers);
+                                });
     source_.check_unchanged();
     for (size_t i = 0; i < requests_.size(); ++i) {
       const LoadRequest& request = requests_[i];

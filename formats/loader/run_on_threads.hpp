@@ -1,5 +1,5 @@
-// Threads of one read. Each read has threads of its own, so that several readers do not share one number
-// of threads.
+// Threads of one read. Each read has threads of its own, so that several readers do not share one
+// number of threads.
 #pragma once
 
 #include <algorithm>
@@ -11,22 +11,22 @@
 #include <thread>
 #include <vector>
 
-#include "formats/loader/load_source.hpp"
-
 namespace mxfp4 {
 
-// Calls body(job, buffers) for jobs 0 .. count - 1, in this order, on `threads` threads at most,
-// this one included. After an exception no further job starts; the first one is thrown.
-template <class Body>
+// `Buffers`: what a thread keeps from one job to the next. Calls body(job, buffers) for jobs 0 ..
+// count - 1, in this order, on `threads` threads at most, this one included. After an exception no
+// further job starts; the first one is thrown.
+template <class Buffers, class Body>
 void run_on_threads(int threads, size_t count, const Body& body) {
-  // Relaxed: it only deals out numbers. What the jobs did is handed over when their threads are joined.
+  // Relaxed: it only deals out numbers. What the jobs did is handed over when their threads
+  // are joined.
   std::atomic<size_t> next{0};
   const auto take = [&next] { return next.fetch_add(1, std::memory_order_relaxed); };
   std::mutex mutex;
   std::exception_ptr failure;
   const auto work = [&] {
     try {
-      LoadBuffers buffers;
+      Buffers buffers;
       for (size_t job = take(); job < count; job = take()) body(job, buffers);
     } catch (...) {
       next.store(count, std::memory_order_relaxed);

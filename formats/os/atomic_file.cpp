@@ -66,13 +66,6 @@ int create_temporary(const Directory& directory, const std::string& target, std:
 
 int write_error(ssize_t written) { return written == 0 ? ENOSPC : errno; }
 
-int sync_file(int descriptor, bool data_only) {
-  for (;;) {
-    if ((data_only ? fdatasync(descriptor) : fsync(descriptor)) == 0) return 0;
-    if (errno != EINTR) return errno;
-  }
-}
-
 AtomicFile::AtomicFile(Directory directory, std::string name)
     : directory_(std::move(directory)), name_(std::move(name)) {
   descriptor_ = create_temporary(directory_, name_, temporary_);
@@ -152,26 +145,6 @@ void write_file_atomically(const Directory& directory, const std::string& name,
   AtomicFile file(directory, name);
   file.append(std::as_bytes(std::span(text)));
   file.commit();
-}
-
-void make_directories(const std::filesystem::path& directory) {
-  std::filesystem::path made;
-  for (const std::filesystem::path& part : directory) {
-    made /= part;
-    std::error_code ignored;
-    if (std::filesystem::is_directory(made, ignored)) continue;
-    if (mkdir(made.c_str(), 0777) == 0) {
-      Directory(made.parent_path()).sync();  // else a power cut may lose it, and all that is in it
-    } else if (errno != EEXIST || !std::filesystem::is_directory(made, ignored)) {
-      if (errno == EEXIST) errno = ENOTDIR;
-      fail(directory, "cannot create");
-    }
-  }
-}
-
-void require_removable(const std::filesystem::path& path) {
-  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  if (access(directory.c_str(), W_OK | X_OK) != 0) fail(path, "cannot remove");
 }
 
 }  // namespace mxfp4

@@ -17,8 +17,8 @@
 
 namespace mxfp4 {
 
-// Bytes of the longest file name that AtomicFile can write: file systems take 255, and the temporary
-// file's name has 12 more than the file's.
+// Bytes of the longest file name that AtomicFile can write: file systems take 255, and the
+// temporary file's name has 12 more than the file's.
 inline constexpr size_t kMaxAtomicName = 255 - 12;
 
 // Errors are Error::output naming the file's path; Error::input if a mapped file was truncated, so
@@ -36,8 +36,8 @@ class AtomicFile {
   // Writes `spans`, one behind another, from `offset` on. Bytes that are never written are zeros.
   // Several threads may call it at once, for different bytes.
   void write_at(int64_t offset, std::span<const ConstBytes> spans);
-  // Makes the bytes durable and gives the temporary its name. Calls `before` between the two, so that a
-  // record of the file which it writes is there before the file.
+  // Makes the bytes durable and gives the temporary its name. Calls `before` between the two, so
+  // that a record of the file which it writes is there before the file.
   void commit(const std::function<void()>& before = {});
   [[nodiscard]] int64_t size() const { return size_; }
   // The path that the file gets, and the open file until then.
@@ -53,28 +53,21 @@ class AtomicFile {
   std::string name_;
   std::string temporary_;  // name
   int descriptor_ = -1;
-  // Threads that write at different offsets raise it. The default order: it costs less than their write.
+  // Threads that write at different offsets raise it. The default order: it costs less than
+  // their write.
   std::atomic<int64_t> size_ = 0;
 };
 
-// Creates an empty file that will get the name `target`, under a name that no other file or link has;
-// sets `name` and returns the descriptor. Throws Error::output naming the target.
+// Creates an empty file that will get the name `target`, under a name that no other file or link
+// has; sets `name` and returns the descriptor. Throws Error::output naming the target.
 [[nodiscard]] int create_temporary(const Directory& directory, const std::string& target,
                                    std::string& name);
 
 // The errno of a write that did not write: one that wrote nothing at all found no room.
 [[nodiscard]] int write_error(ssize_t written);
-// Makes a file or directory durable, with `data_only` only the bytes of a file; returns 0 or the errno.
-[[nodiscard]] int sync_file(int descriptor, bool data_only = false);
 
 // Writes a small file atomically.
 void write_file_atomically(const Directory& directory, const std::string& name,
                            std::string_view text);
-
-// Creates a directory and its parents, durably.
-void make_directories(const std::filesystem::path& directory);
-
-// Throws as Directory::remove() would if the directory's permissions forbid removing; changes nothing.
-void require_removable(const std::filesystem::path& path);
 
 }  // namespace mxfp4

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "formats/os/atomic_file.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
@@ -183,11 +182,38 @@ void Directory::remove_empty_folders() const {
 
 void Directory::sync() const {
   const int code = sync_file(descriptor());
-  // Some file systems cannot sync a directory, and neither can this program if it may not list it; the
-  // renames are as durable as they get.
+  // Some file systems cannot sync a directory, and neither can this program if it may not list it;
+  // the renames are as durable as they get.
   if (code == 0 || code == EINVAL || code == ENOTSUP || code == ENOSYS || code == EBADF) return;
   errno = code;
   refuse_directory(path_, "cannot fsync");
+}
+
+void make_directories(const std::filesystem::path& directory) {
+  std::filesystem::path made;
+  for (const std::filesystem::path& part : directory) {
+    made /= part;
+    std::error_code ignored;
+    if (std::filesystem::is_directory(made, ignored)) continue;
+    if (mkdir(made.c_str(), 0777) == 0) {
+      Directory(made.parent_path()).sync();  // else a power cut may lose it, and all that is in it
+    } else if (errno != EEXIST || !std::filesystem::is_directory(made, ignored)) {
+      if (errno == EEXIST) errno = ENOTDIR;
+      fail(directory, "cannot create");
+    }
+  }
+}
+
+void require_removable(const std::filesystem::path& path) {
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  if (access(directory.c_str(), W_OK | X_OK) != 0) fail(path, "cannot remove");
+}
+
+int sync_file(int descriptor, bool data_only) {
+  for (;;) {
+    if ((data_only ? fdatasync(descriptor) : fsync(descriptor)) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
 }
 
 }  // namespace mxfp4

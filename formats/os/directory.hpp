@@ -1,5 +1,6 @@
-// Directories: listed by path, or held open. Where files are written, removed or renamed, the directory
-// is held: its path may lead elsewhere meanwhile, through a link that somebody put in its place.
+// Directories: listed by path, or held open. Where files are written, removed or renamed, the
+// directory is held: its path may lead elsewhere meanwhile, through a link that somebody put in
+// its place.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,17 @@
 
 namespace mxfp4 {
 
-// The entries, in no order. Sets `error` on failure and returns the entries found until then. The caller
-// decides whether a directory that cannot be read is an error of input, of output, or none.
+// The entries, in no order. Sets `error` on failure and returns the entries found until then. The
+// caller decides whether a directory that cannot be read is an error of input, of output, or none.
 [[nodiscard]] std::vector<std::filesystem::directory_entry> list_directory(
     const std::filesystem::path& directory, std::error_code& error);
 
-// A directory that is open; copies share the descriptor. Names and relative paths start from it, and no
-// link is followed on the way. Errors are Error::output naming the path.
+// A directory that is open; copies share the descriptor. Names and relative paths start from it,
+// and no link is followed on the way. Errors are Error::output naming the path.
 class Directory {
  public:
-  // Opens what `path` leads to; empty: the current directory. Unless `follow`, refuses a link at its end.
+  // Opens what `path` leads to; empty: the current directory. Unless `follow`, refuses a link at
+  // its end.
   explicit Directory(std::filesystem::path path, bool follow = true);
   // Creates the directory and its parents durably where they are missing.
   [[nodiscard]] static Directory make(const std::filesystem::path& path);
@@ -49,7 +51,8 @@ class Directory {
   // Creates a folder; false with errno set if that fails.
   [[nodiscard]] bool create(const std::string& name, uint32_t mode) const;
   void rename(const std::string& from, const Directory& to, const std::string& name) const;
-  // Makes each name what the other one was, in one step. False if the file system or the kernel cannot.
+  // Makes each name what the other one was, in one step. False if the file system or the
+  // kernel cannot.
   [[nodiscard]] bool exchange(const std::string& a, const std::string& b) const;
   // Removes a file, if it is there.
   void remove(const std::filesystem::path& file) const;
@@ -66,5 +69,16 @@ class Directory {
   std::filesystem::path path_;
   std::shared_ptr<const int> descriptor_;
 };
+
+// Creates a directory and its parents, durably.
+void make_directories(const std::filesystem::path& directory);
+
+// Throws as Directory::remove() would if the directory's permissions forbid removing;
+// changes nothing.
+void require_removable(const std::filesystem::path& path);
+
+// Makes a file or directory durable, with `data_only` only the bytes of a file; returns 0 or
+// the errno.
+[[nodiscard]] int sync_file(int descriptor, bool data_only = false);
 
 }  // namespace mxfp4

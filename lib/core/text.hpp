@@ -18,10 +18,6 @@ namespace mxfp4 {
 
 [[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Bytes of the well-formed UTF-8 sequence at the front of the text (Unicode 15, table 3-7); 0 if
-// there is none.
-[[nodiscard]] size_t utf8_sequence(std::string_view text);
-
 // Throws Error::input, naming the first byte that is not part of a well-formed UTF-8 sequence.
 void check_utf8(std::string_view text);
 

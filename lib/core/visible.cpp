@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lib/core/text.hpp"
+#include "lib/core/utf8.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -17,7 +17,8 @@ struct Range {
   uint32_t last;
 };
 
-// Unicode 15: general categories Cc (from U+0080 on), Cf, Zl and Zp; and characters that are invisible.
+// Unicode 15: general categories Cc (from U+0080 on), Cf, Zl and Zp; and characters that
+// are invisible.
 constexpr std::array<Range, 16> kHidden = {{{0x80, 0x9F},
                                             {0xAD, 0xAD},
                                             {0x34F, 0x34F},

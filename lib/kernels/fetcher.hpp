@@ -1,11 +1,19 @@
 // Fetches the bytes that will be read next, beside the work on others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-
-#include "lib/kernels/tiles.hpp"
+#include <span>
 
 namespace mxfp4::kernels {
+
+// The bytes to be read next, fetched into the second-level cache meanwhile: pieces of `run_bytes`
+// bytes at the offsets `runs` from `base`; a negative offset is skipped.
+struct Upcoming {
+  const std::byte* base = nullptr;  // null: nothing known
+  std::span<const int64_t> runs;
+  int64_t run_bytes = 0;
+};
 
 // Fetches upcoming bytes into the second-level cache; the first level is for the tiles at work.
 class Fetcher {

@@ -4,8 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "lib/kernels/walk.hpp"
-
 namespace mxfp4::kernels {
 namespace {
 

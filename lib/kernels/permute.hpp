@@ -5,15 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace mxfp4::kernels {
+#include "lib/kernels/walk.hpp"
 
-// One nest of loops: axis i has size[i] iterations; a step along it moves the read position by
-// in_stride[i] and the write position by out_stride[i], all in units. The last axis is innermost.
-struct LoopNest {
-  std::vector<int64_t> size;
-  std::vector<int64_t> in_stride;
-  std::vector<int64_t> out_stride;
-};
+namespace mxfp4::kernels {
 
 // Adds an innermost loop, joined with the one around it where the two are neighbours on both sides.
 void add_loop(LoopNest& nest, int64_t size, int64_t in_stride, int64_t out_stride);

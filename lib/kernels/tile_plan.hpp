@@ -1,14 +1,15 @@
-// How a permutation of nibbles or bytes is cut into small tiles that vector registers can turn.
+// A plan (plan_tiles.hpp makes it): how a permutation of nibbles or bytes is cut into small tiles
+// that vector registers can turn.
 //
 // Every axis of size 2^a * m gives a address bits and one loop of m steps, so the permutation moves
 // address bits. Where these are too few, as in rows of 92 bytes, a loop of m steps becomes address
-// bits and a shorter loop, whose last step goes back over units that were moved already: of 23 units,
-// eight from 0, from 8 and from 15 on.
+// bits and a shorter loop, whose last step goes back over units that were moved already: of 23
+// units, eight from 0, from 8 and from 15 on.
 //
-// A tile takes the lowest bits of the input address (whole cache lines are read) and the lowest bits
-// of the output address (whole lines are written); all other bits and loops are walked. Inside a
-// tile, 32 nibbles of consecutive input are 5 lane bits of a 16-byte block. The lane bits that the
-// output does not want leave for others that it wants: each exchange is one interleave of two
+// A tile takes the lowest bits of the input address (whole cache lines are read) and the lowest
+// bits of the output address (whole lines are written); all other bits and loops are walked. Inside
+// a tile, 32 nibbles of consecutive input are 5 lane bits of a 16-byte block. The lane bits that
+// the output does not want leave for others that it wants: each exchange is one interleave of two
 // registers. Nothing here knows a layout.
 #pragma once
 
@@ -17,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "lib/kernels/permute.hpp"
+#include "lib/kernels/walk.hpp"
 
 namespace mxfp4::kernels {
 
@@ -71,9 +72,5 @@ struct TilePlan {
   LoopNest units;             // the same permutation unit by unit: its definition
   int64_t unit_bits = 0;
 };
-
-// The plan for moving units of `unit_bits` (4, 8, 16, 32) as `nest` says; empty when the nest has
-// too short runs of power-of-two size on either side, or is a copy of long runs already.
-[[nodiscard]] std::optional<TilePlan> tile_plan(const LoopNest& nest, int64_t unit_bits);
 
 }  // namespace mxfp4::kernels

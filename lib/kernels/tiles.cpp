@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "lib/kernels/fetcher.hpp"
+#include "lib/kernels/permute.hpp"
 #include "lib/kernels/tile_shapes.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -66,8 +66,8 @@ struct Tables {
     }
   }
 
-  // Where block `block` of register i is stored. Registers of one block skip the exchange of blocks:
-  // their offsets are exchanged instead.
+  // Where block `block` of register i is stored. Registers of one block skip the exchange of
+  // blocks: their offsets are exchanged instead.
   static int64_t offset_of(std::optional<int> block_exchange, const TileStores& stores, size_t i,
                            size_t block) {
     if (kBlocks == 1 && block_exchange) {

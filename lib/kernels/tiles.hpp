@@ -4,19 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "lib/kernels/fetcher.hpp"
 #include "lib/kernels/tile_plan.hpp"
 
 namespace mxfp4::kernels {
-
-// The bytes to be read next, fetched into the second-level cache meanwhile: pieces of `run_bytes`
-// bytes at the offsets `runs` from `base`; a negative offset is skipped.
-struct Upcoming {
-  const std::byte* base = nullptr;  // null: nothing known
-  std::span<const int64_t> runs;
-  int64_t run_bytes = 0;
-};
 
 // `in` and `out` do not overlap; no alignment needed. With `streaming`, lines go past the caches
 // where the plan stores whole lines of an aligned `out`: finish_streaming() (copy.hpp) must follow

@@ -1,12 +1,20 @@
-// Walks a nest of loops, the last axis innermost.
+// A nest of loops, and a walk over it.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-
-#include "lib/kernels/permute.hpp"
+#include <vector>
 
 namespace mxfp4::kernels {
+
+// One nest of loops: axis i has size[i] iterations; a step along it moves the read position by
+// in_stride[i] and the write position by out_stride[i], all in units. The last axis is innermost.
+struct LoopNest {
+  std::vector<int64_t> size;
+  std::vector<int64_t> in_stride;
+  std::vector<int64_t> out_stride;
+};
 
 constexpr size_t kMaxAxes = 32;
 

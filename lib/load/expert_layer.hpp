@@ -127,7 +127,8 @@ struct ModelLayers {
   std::set<std::string> left_out;         // of the rest: experts' "bias", "input_scale", not loaded
   std::vector<std::string> warnings;
 
-  // Whether a checkpoint's rules hold: false for an input in the loaded layout that does not say whose.
+  // Whether a checkpoint's rules hold: false for an input in the loaded layout that does not
+  // say whose.
   [[nodiscard]] bool follows_checkpoint() const { return style != Style::kLoaded || origin; }
 };
 
@@ -138,20 +139,12 @@ struct FindOptions {
   bool unfilled_biases = true;     // a style's biases that are created and never filled are there
   std::map<std::string, std::string> attributes{};  // of the container: family, w13_order, ...
   std::optional<LoadedOrigin> origin{};             // of an input in the loaded layout
-  // The config describes a whole model, and the tensors may be a part of it (--model-config): layers
-  // that are not there are a warning, not an error.
+  // The config describes a whole model, and the tensors may be a part of it (--model-config):
+  // layers that are not there are a warning, not an error.
   bool partial = false;
-  // The tensors are experts only, and a conversion of the whole model found the layers complete: their
-  // number is not compared with the config's.
+  // The tensors are experts only, and a conversion of the whole model found the layers complete:
+  // their number is not compared with the config's.
   bool experts_only = false;
 };
-
-// Recognises the style from `config` (may be null) and the names, finds every MoE layer, and checks
-// names, dtypes and shapes against each other and against the config. All layers have the same
-// H and I except in `loaded` inputs, and the same E unless the config gives draft stages their own.
-// Throws Error::input naming file and tensor or key, Error::usage when nothing says the family of a
-// `loaded` input.
-[[nodiscard]] ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors,
-                                             const ModelConfig* config, const FindOptions& options);
 
 }  // namespace mxfp4

@@ -6,7 +6,6 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/core/error.hpp"
-#include "lib/load/loaded_style.hpp"
 #include "lib/load/module_rules.hpp"
 #include "lib/load/style_rows.hpp"
 

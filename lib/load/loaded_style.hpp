@@ -4,8 +4,8 @@
 //
 // The container's attributes may state `family`, `w13_order`, `bias_dtype` ("BF16" or "F32"),
 // `scale_fill` (a byte), `num_experts`, `hidden_size`, `intermediate_size`, and `tp_size`,
-// `ep_size` of an input that is one rank's already. FindOptions::origin says whose tensors they are; then the
-// rules of that style and loader hold, as for the checkpoint.
+// `ep_size` of an input that is one rank's already. FindOptions::origin says whose tensors they
+// are; then the rules of that style and loader hold, as for the checkpoint.
 #pragma once
 
 #include <map>
@@ -16,9 +16,6 @@
 #include "lib/load/expert_layer.hpp"
 
 namespace mxfp4 {
-
-// The attribute that says which checkpoint the tensors came from: JSON, which this room does not read.
-inline constexpr std::string_view kCheckpointAttribute = "checkpoint";
 
 // Whether any name is of this form.
 [[nodiscard]] bool has_loaded_names(const std::vector<NamedTensor>& tensors);

@@ -1,5 +1,6 @@
-// The form in which a checkpoint stores the experts of one layer: the names, types, shapes and files of
-// its tensors. A blob keeps it, so that the checkpoint's tensors can be made from the blob again.
+// The form in which a checkpoint stores the experts of one layer: the names, types, shapes and
+// files of its tensors. A blob keeps it, so that the checkpoint's tensors can be made from the
+// blob again.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,8 @@
 
 namespace mxfp4 {
 
-struct NamedTensor;
-struct ModelLayers;
-
-// A tensor of every expert, or of all experts of the layer. `tail` follows "<prefix>.<expert>." in the
-// first case and "<prefix>." in the second: "gate_proj.weight", "gate_up_proj_blocks".
+// A tensor of every expert, or of all experts of the layer. `tail` follows "<prefix>.<expert>." in
+// the first case and "<prefix>." in the second: "gate_proj.weight", "gate_up_proj_blocks".
 struct PublishedTensor {
   std::string tail;
   TensorSpec spec;
@@ -34,20 +32,12 @@ struct PublishedLayer {
   int64_t intermediate_size = 0;  // of the whole layer
   int64_t experts = 0;            // with tensors of their own; 0: all experts share each tensor
   std::vector<PublishedTensor> tensors;  // in the order of the first expert
-  // The runs of all tensors, expert by expert; empty where the checkpoint is not made of safetensors files.
+  // The runs of all tensors, expert by expert; empty where the checkpoint is not made of
+  // safetensors files.
   std::vector<PublishedRun> runs;
 
   [[nodiscard]] int64_t tensor_count() const;
   friend bool operator==(const PublishedLayer&, const PublishedLayer&) = default;
 };
-
-// Sets ExpertLayer::published of every layer, and ModelLayers::left_out. `tensors` is the list that
-// find_expert_layers was given. A layer whose experts differ in more than their numbers gets none.
-void describe_published(ModelLayers& model, const std::vector<NamedTensor>& tensors);
-
-// The inverse: every tensor of the layer, expert by expert. `file` is empty without runs. Throws
-// Error::input unless the runs are as many as the tensors.
-[[nodiscard]] std::vector<NamedTensor> published_tensors(std::string_view prefix,
-                                                         const PublishedLayer& layer);
 
 }  // namespace mxfp4

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "lib/core/deployment_facts.hpp"
-#include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
+
+struct Question;
 
 // A fact of the serving process that a condition looks at, with the values that may decide it.
 struct Fact {

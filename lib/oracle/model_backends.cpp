@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/oracle/question.hpp"
+
 namespace mxfp4 {
 
 const ModelBackendRow* asked_by_model(const Question& question) {

@@ -4,6 +4,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/oracle/predicates.hpp"
+#include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/oracle/machines.hpp"
+#include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
 namespace {

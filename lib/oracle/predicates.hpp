@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/oracle/condition.hpp"
+#include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
 

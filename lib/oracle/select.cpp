@@ -11,6 +11,7 @@
 #include "lib/core/error.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/oracle/python_text.hpp"
+#include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
 namespace {

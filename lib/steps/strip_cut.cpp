@@ -7,6 +7,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/core/overloaded.hpp"
+#include "lib/kernels/plan_tiles.hpp"
 
 namespace mxfp4 {
 namespace {

@@ -14,6 +14,7 @@
 #include "formats/source/source.hpp"
 #include "lib/core/error.hpp"
 #include "lib/core/float_bits.hpp"
+#include "lib/load/find_layers.hpp"
 #include "lib/load/slice.hpp"
 #include "tests/golden/tensor_difference.hpp"
 #include "tests/testdata.hpp"
@@ -284,8 +285,8 @@ TEST(IngestGolden, EveryExecutedLoad) {
   EXPECT_EQ(count, 163U);
 }
 
-// One case of each checkpoint, on the second of two ranks, with a changed byte in the middle of each
-// tensor.
+// One case of each checkpoint, on the second of two ranks, with a changed byte in the middle of
+// each tensor.
 TEST(IngestGolden, AFailureNamesTheElement) {
   std::map<std::string, Checkpoint> open_ones;
   const auto golden = read_json(kData / "cases.json");

@@ -8,6 +8,7 @@
 #include "formats/config/quantization_override.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/question.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/golden/oracle_tables.hpp"

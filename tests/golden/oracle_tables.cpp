@@ -8,6 +8,7 @@
 #include "formats/config/deployment_json.hpp"
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/question.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "tests/testdata.hpp"
 

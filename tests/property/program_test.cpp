@@ -11,6 +11,7 @@
 #include <random>
 
 #include "lib/kernels/instruction_sets.hpp"
+#include "lib/kernels/plan_tiles.hpp"
 #include "lib/kernels/tile_plan.hpp"
 #include "lib/steps/bands.hpp"
 #include "lib/steps/hopper_value_step.hpp"

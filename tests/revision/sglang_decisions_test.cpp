@@ -16,6 +16,7 @@
 #include "formats/config/config_json.hpp"
 #include "lib/core/model_config.hpp"
 #include "lib/oracle/checkpoint.hpp"
+#include "lib/oracle/question.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"

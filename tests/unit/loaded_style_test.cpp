@@ -3,6 +3,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "lib/load/find_layers.hpp"
 #include "tests/unit/found_layers.hpp"
 
 namespace mxfp4 {

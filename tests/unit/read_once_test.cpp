@@ -6,6 +6,7 @@
 
 #include "formats/conversion/repacker.hpp"
 #include "lib/core/error.hpp"
+#include "lib/load/find_layers.hpp"
 #include "lib/load/slice.hpp"
 #include "lib/plan/plan.hpp"
 
@@ -123,8 +124,8 @@ TEST(ReadOnce, EightTensorParallelRanks) {
   }
 }
 
-// Each expert's gate, down and up in this order, so that the tensors of w13 do not lie together; and
-// biases that the reference never fills.
+// Each expert's gate, down and up in this order, so that the tensors of w13 do not lie together;
+// and biases that the reference never fills.
 std::vector<SourceTensor> tensors_by_expert() {
   std::vector<SourceTensor> tensors;
   for (int64_t expert = 0; expert < 3; ++expert) {

@@ -8,6 +8,7 @@
 #include "lib/core/error.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/predicates.hpp"
+#include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
 namespace {

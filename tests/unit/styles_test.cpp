@@ -7,6 +7,7 @@
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/expert_layer.hpp"
+#include "lib/load/find_layers.hpp"
 #include "lib/load/module_rules.hpp"
 #include "tests/unit/found_layers.hpp"
 

@@ -1,4 +1,4 @@
-#include "lib/kernels/tile_plan.hpp"
+#include "lib/kernels/plan_tiles.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +8,7 @@
 
 #include "lib/core/checked.hpp"
 #include "lib/kernels/lane_network.hpp"
+#include "lib/kernels/permute.hpp"
 #include "lib/kernels/tile_shapes.hpp"
 #include "lib/kernels/walk.hpp"
 
@@ -41,8 +42,8 @@ struct Axes {
   std::vector<Loop> rest;  // of odd size, or with a last step that goes back
 };
 
-// Address bits that a loop of odd size becomes when its last step goes back: as many as there can be while
-// few units are moved twice.
+// Address bits that a loop of odd size becomes when its last step goes back: as many as there can
+// be while few units are moved twice.
 int bits_going_back(int64_t size) {
   constexpr int64_t kFewest = 6;  // units of which one is moved twice
   int best = 0;
@@ -184,7 +185,8 @@ struct Staging {
   int64_t piece = 1;         // nibbles
 };
 
-// Takes loops into the tile until its output is pieces of whole lines. Empty if no loops make it so.
+// Takes loops into the tile until its output is pieces of whole lines. Empty if no loops make
+// it so.
 std::optional<Staging> make_staging(const std::vector<Bit>& bits, std::vector<Loop> around) {
   constexpr int64_t kLine = int64_t{1} << kLineBits;
   constexpr int64_t kRun = int64_t{1} << kRunBits;
@@ -286,8 +288,8 @@ void fill_pieces(const std::vector<TileAxis>& axes, int64_t piece, TileStaging& 
   staging.pieces = positions(axes, far, &TileAxis::out);
 }
 
-// Loops that go back are taken into the tile, whose tables hold each of their steps, and its output is not
-// staged.
+// Loops that go back are taken into the tile, whose tables hold each of their steps, and its output
+// is not staged.
 std::optional<TilePlan> plan_for(const Axes& axes, const LoopNest& nest, int64_t unit_bits) {
   TileBits tile(axes.bits);
   const std::vector<Label> in_chain = tile.chain(&Bit::in, kLineBits);

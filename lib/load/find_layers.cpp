@@ -1,0 +1,365 @@
+#include "lib/load/find_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "lib/core/checked.hpp"
+#include "lib/core/error.hpp"
+#include "lib/core/text.hpp"
+#include "lib/load/config_check.hpp"
+#include "lib/load/describe_published.hpp"
+#include "lib/load/layer_table.hpp"
+#include "lib/load/layers_alike.hpp"
+#include "lib/load/loaded_style.hpp"
+#include "lib/load/module_rules.hpp"
+#include "lib/load/other_models.hpp"
+#include "lib/load/style_rows.hpp"
+
+namespace mxfp4 {
+namespace {
+
+// The first tensor that is of the row's form; null when none is.
+const NamedTensor* first_of(const StyleRow& row, const std::vector<NamedTensor>& tensors) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+    const auto name = parse_expert_name(row, tensor.name);
+    return name && (name->field == Field::kCodes || name->field == Field::kScales);
+  });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+constexpr std::string_view kInklingModule = "model.llm.layers.2.mlp.experts";
+
+// An example of a row's names.
+std::string example(const StyleRow& row) {
+  const std::string_view module = row.style == Style::kGptOssOriginal ? "block.0.mlp"
+                                  : row.style == Style::kDeepseekV4   ? "layers.0.ffn.experts"
+                                                                    : "model.layers.0.mlp.experts";
+  return expert_tensor_name(row, row.loader == Loader::kInklingStacked ? kInklingModule : module, 0,
+                            row.projections.front().word, Field::kCodes);
+}
+
+Error no_names(const std::vector<const StyleRow*>& rows) {
+  std::vector<std::string> examples;
+  examples.reserve(rows.size());
+  for (const StyleRow* row : rows) examples.push_back(example(*row));
+  return Error::input(fmt::format("no expert tensors, such as {}", alternatives(examples)));
+}
+
+// A tensor that holds codes of all experts of a layer; null when there is none.
+const NamedTensor* fused_experts(const std::vector<NamedTensor>& tensors) {
+  constexpr std::string_view kMarker = ".experts.";
+  const auto fused = [&](const NamedTensor& tensor) {
+    const size_t at = tensor.name.rfind(kMarker);
+    if (at == std::string::npos || tensor.spec.shape.rank() < 3) return false;
+    const std::string_view tail = std::string_view(tensor.name).substr(at + kMarker.size());
+    const DType dtype = tensor.spec.dtype;
+    return !parse_index(tail.substr(0, tail.find('.'))) &&
+           (dtype == DType::kU8 || dtype == DType::kI8 || dtype == DType::kF4);
+  };
+  const auto found = std::ranges::find_if(tensors, fused);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse_fused(const NamedTensor& fused, const std::vector<const StyleRow*>& rows) {
+  std::vector<std::string> examples;
+  examples.reserve(rows.size());
+  for (const StyleRow* row : rows) examples.push_back(example(*row));
+  const std::string expected =
+      examples.empty() ? "" : fmt::format("; expected tensors such as {}", alternatives(examples));
+  refuse_tensor(fused, fmt::format("all experts of a layer fused in one tensor, a form that the "
+                                   "engine does not load for this quantization{}",
+                                   expected));
+}
+
+// Throws if the tensors show that the model is of another known kind.
+void refuse_other_model(const std::vector<NamedTensor>& tensors, const ModelConfig* config) {
+  const auto other = describe_other_model(tensors);
+  if (!other) return;
+  Error error = Error::input(std::string(*other));
+  throw config == nullptr ? error : error.in_file(config->file);
+}
+
+const StyleRow& choose_row(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
+                           const std::optional<Style>& style) {
+  std::vector<const StyleRow*> rows;
+  for (const StyleRow& row : style_rows()) {
+    const bool fits = style ? row.style == *style : config == nullptr || row_allowed(row, *config);
+    if (fits) rows.push_back(&row);
+  }
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const StyleRow* row) {
+    return first_of(*row, tensors) != nullptr;
+  });
+  if (found == rows.end()) {
+    if (style) throw no_names(rows).add_context(fmt::format("style {}", style_name(*style)));
+    refuse_other_model(tensors, config);
+    if (const NamedTensor* fused = fused_experts(tensors)) refuse_fused(*fused, rows);
+    if (config == nullptr) throw Error::input("no MoE expert tensors of a known naming style");
+    if (rows.empty()) {
+      throw Error::input(fmt::format("{}: no style of MXFP4 experts for model_type {}",
+                                     config->quantization ? config->quantization->name : "none",
+                                     config->model_type))
+          .at_key("quant_method")
+          .in_file(config->file);
+    }
+    throw no_names(rows).in_file(config->file);
+  }
+  if (style) return **found;
+  const bool known = config != nullptr && (config->quantization || config->original_gpt_oss);
+  if (!known) refuse_other_model(tensors, config);
+  if (config == nullptr) {
+    throw Error::input(
+        fmt::format(
+            "config.json: missing; names such as {} do not say how the experts are quantized",
+            first_of(**found, tensors)->name))
+        .hint("give it with --model-config, or name the style with --style");
+  }
+  if (!known) {
+    throw Error::input("missing")
+        .at_key("quantization_config")
+        .in_file(config->file)
+        .hint("give one with --model-config, or name the style with --style");
+  }
+  return **found;
+}
+
+// The tensors of the style by module, and all others.
+struct Collected {
+  std::vector<LayerTable> tables;
+  std::vector<size_t> rest;
+  std::vector<std::string> warnings;
+};
+
+Collected collect(const std::vector<NamedTensor>& tensors, const StyleRow& row, bool input_scales,
+                  bool biases) {
+  Collected out;
+  std::unordered_map<std::string_view, size_t> by_module;
+  std::string_view module;  // of the tensor before: names come in order of modules
+  size_t table = 0;
+  size_t ignored_biases = 0;
+  size_t ignored_scales = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto name = parse_expert_name(row, tensors[i].name);
+    const bool bias = name && name->field == Field::kBias && !biases;
+    const bool scale = name && name->field == Field::kInputScale && !input_scales;
+    ignored_biases += bias ? 1 : 0;
+    ignored_scales += scale ? 1 : 0;
+    if (!name || bias || scale) {
+      out.rest.push_back(i);
+      continue;
+    }
+    if (module != name->module || out.tables.empty()) {
+      const auto [entry, added] = by_module.try_emplace(name->module, out.tables.size());
+      if (added) out.tables.emplace_back(tensors, row, *name);
+      table = entry->second;
+      module = name->module;
+    }
+    out.tables[table].add(i, *name);
+  }
+  if (ignored_biases != 0) {
+    out.warnings.push_back(fmt::format(
+        "{} expert bias tensors are not loaded: the reference does not load them in this style",
+        ignored_biases));
+  }
+  if (ignored_scales != 0) {
+    out.warnings.push_back(fmt::format(
+        "{} input_scale tensors are not loaded: the config does not say static FP8 activations",
+        ignored_scales));
+  }
+  return out;
+}
+
+int64_t layer_index(const LayerTable& table, const ModelConfig* config) {
+  if (!table.draft()) return table.layer();
+  if (config == nullptr || !config->num_hidden_layers) {
+    Error error = Error::input(fmt::format("missing, needed to number {}", table.module()))
+                      .at_key("num_hidden_layers");
+    throw config == nullptr ? error.add_context("config.json") : error.in_file(config->file);
+  }
+  return in_file(config->file, [&] {
+    return in_context("num_hidden_layers",
+                      [&] { return checked_add(*config->num_hidden_layers, table.layer()); });
+  });
+}
+
+// The reason why a layer's experts are not MXFP4, from its config or its tensors; empty if
+// they are.
+std::optional<Error> refusal_of(const LayerTable& table, const ModelConfig* config) {
+  const ModuleQuantization* rule =
+      config != nullptr && config->quantization
+          ? find_rule(*config->quantization, table.module(), table.linear())
+          : nullptr;
+  // A rule for every linear layer may be meant for others, where names in patterns are the engine's
+  // own: the tensors decide.
+  const bool meant = rule != nullptr && (rule->kind != PatternKind::kAny || !table.looks_mxfp4());
+  if (meant && !rule->refusal.empty()) {
+    Error refusal = Error::input(rule->refusal).in_file(config->file);
+    if (rule->mxfp4_weights && table.looks_mxfp4()) throw refusal;
+    return refusal;
+  }
+  if (!table.unquantized()) return std::nullopt;
+  return Error::input("not quantized").at_key(table.module());
+}
+
+// A tensor of the layer's experts that holds weights as they were trained; null when there is none.
+const NamedTensor* plain_weight(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
+  const auto plain = [&](const NamedTensor& tensor) {
+    const DType dtype = tensor.spec.dtype;
+    return (dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32) &&
+           tensor.name.starts_with(table.module() + ".") && !tensor.name.ends_with("bias") &&
+           tensor.name.find("scale") == std::string::npos;
+  };
+  const auto found = std::ranges::find_if(tensors, plain);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+// In a style whose every layer has MXFP4 experts, the engine cannot load a layer that has others.
+// One that lacks its tensors altogether is found later.
+void refuse_merged(const std::vector<NamedTensor>& tensors, const LayerTable& table) {
+  const NamedTensor* plain = plain_weight(tensors, table);
+  if (plain == nullptr) return;
+  throw Error::input(fmt::format("{}: the experts of layer {} are not quantized, other layers' "
+                                 "experts are: a model that was merged in part",
+                                 dtype_name(plain->spec.dtype), table.layer()))
+      .at_key(plain->name)
+      .in_file(plain->file);
+}
+
+// Moves the layers of a mixed model that are not MXFP4 to the rest. Throws Error::input when no
+// layer is left.
+void set_aside(Collected& found, const std::vector<NamedTensor>& tensors, const StyleRow& row,
+               const ModelConfig* config) {
+  std::vector<LayerTable> ours;
+  std::optional<Error> first_refusal;
+  for (LayerTable& table : found.tables) {
+    std::optional<Error> refusal = refusal_of(table, config);
+    if (refusal && row.every_layer && table.unquantized()) {
+      refuse_merged(tensors, table);
+      refusal.reset();
+    }
+    if (!refusal) {
+      ours.push_back(std::move(table));
+      continue;
+    }
+    if (!first_refusal) first_refusal = refusal;
+    const auto members = table.members();
+    found.rest.insert(found.rest.end(), members.begin(), members.end());
+  }
+  if (ours.empty()) throw Error(*first_refusal);
+  if (first_refusal) std::sort(found.rest.begin(), found.rest.end());
+  found.tables = std::move(ours);
+  if (config != nullptr && config->quantization) check_alike(found.tables, row, *config);
+}
+
+// The activation key of the rule that the experts fall under.
+std::string activation_of(const std::vector<NamedTensor>& tensors, const StyleRow& row,
+                          const ModelConfig* config) {
+  if (config == nullptr || !config->quantization) return {};
+  const Quantization& quantization = *config->quantization;
+  for (const NamedTensor& tensor : tensors) {
+    const auto name = parse_expert_name(row, tensor.name);
+    if (!name) continue;
+    const std::string linear = linear_name(row, *name);
+    const ModuleQuantization* rule = find_rule(quantization, name->module, linear);
+    if (rule == nullptr || !rule->refusal.empty()) continue;
+    if (!name->draft && is_excluded(quantization, name->layer, name->module, linear)) continue;
+    return rule->activation;
+  }
+  return quantization.activation;
+}
+
+std::vector<ExpertLayer> build_layers(Collected& found, const StyleRow& row,
+                                      const ModelConfig* config, LayerTable::Wanted wanted) {
+  std::vector<ExpertLayer> layers;
+  for (LayerTable& table : found.tables) {
+    if (config != nullptr) wanted.num_experts = experts_stated(*config, table.draft());
+    ExpertLayer layer = table.build(wanted);
+    layer.index = layer_index(table, config);
+    layer.draft = table.draft();
+    layer.engine_prefix = engine_path(row.style, layer.index);
+    if (config != nullptr) check_sizes(*config, layer.dims, layer.draft, table.sizes_from());
+    LayerDims wanted_dims = layers.empty() ? layer.dims : layers.front().dims;
+    if (wanted.num_experts) wanted_dims.num_experts = *wanted.num_experts;
+    if (layer.dims != wanted_dims) {
+      const auto [e, h, i] = layers.front().dims;
+      throw Error::input(fmt::format("{} experts, hidden size {}, intermediate size {}, but {} has "
+                                     "{}, {} and {}",
+                                     layer.dims.num_experts, layer.dims.hidden_size,
+                                     layer.dims.intermediate_size, layers.front().prefix, e, h, i))
+          .at_key(table.sizes_from().name)
+          .in_file(table.sizes_from().file);
+    }
+    layers.push_back(std::move(layer));
+  }
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const ExpertLayer& a, const ExpertLayer& b) { return a.index < b.index; });
+  const auto twice = std::adjacent_find(
+      layers.begin(), layers.end(),
+      [](const ExpertLayer& a, const ExpertLayer& b) { return a.index == b.index; });
+  if (twice != layers.end()) {
+    throw Error::input(fmt::format("layer {} is both {} and {}", twice->index, twice->prefix,
+                                   std::next(twice)->prefix));
+  }
+  return layers;
+}
+
+// Whether names of the loaded layout are the checkpoint's own: Inkling's are the same.
+bool published_as_loaded(const ModelConfig* config, const FindOptions& options) {
+  return config != nullptr && is_inkling(*config) && !options.origin &&
+         !options.attributes.contains("family");
+}
+
+}  // namespace
+
+ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const ModelConfig* config,
+                               const FindOptions& options) {
+  const bool named = has_loaded_names(tensors) && !published_as_loaded(config, options);
+  if (options.style ? *options.style == Style::kLoaded : named) {
+    return find_loaded_layers(tensors, config, options);
+  }
+  const StyleRow& row = choose_row(tensors, config, options.style);
+  ModelLayers model;
+  model.activation = activation_of(tensors, row, config);
+  const bool input_scales = model.activation == "fp8_per_tensor_static";
+  if (input_scales && row.suffixes[static_cast<size_t>(Field::kInputScale)].empty()) {
+    throw Error::input(
+        "static FP8 activations of stacked expert tensors, whose input scales have no known names")
+        .in_file(config->file);
+  }
+  const bool biases = row.bias == BiasRule::kRequired || options.generic_biases;
+  Collected found = collect(tensors, row, input_scales, biases);
+  set_aside(found, tensors, row, config);
+
+  model.style = row.style;
+  model.loader = row.loader;
+  model.family = options.family.value_or(row.family);
+  model.order = row.order;
+  model.alternating = row.loader == Loader::kInklingStacked;
+  model.scale_fill = row.scale_fill;
+  model.bias_dtype = row.bias_dtype;
+  model.rounds = row.rounds;
+  model.never_rounds = row.never_rounds;
+  model.layers = build_layers(found, row, config,
+                              {.num_experts = {},
+                               .input_scales = input_scales,
+                               .biases = biases,
+                               .unfilled_biases = options.unfilled_biases});
+  model.num_experts = model.layers.front().dims.num_experts;
+  model.flat_scales = std::ranges::any_of(found.tables, &LayerTable::flat_scales);
+  model.rest = std::move(found.rest);
+  model.warnings = std::move(found.warnings);
+  if (config != nullptr && !options.experts_only) {
+    const LayerCheck check{row, tensors, model.rest, options.partial};
+    check_layers(*config, check, model.layers, model.warnings);
+  }
+  if (row.bias == BiasRule::kNeverFilled && !biases) {
+    model.warnings.push_back(
+        "quant_method mxfp4 of a model that is not gpt-oss: the reference loads gate and up as "
+        "halves and converts them as if they were interleaved");
+  }
+  return model;
+}
+
+}  // namespace mxfp4
