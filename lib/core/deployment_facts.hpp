@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "lib/core/deployment.hpp"
+#include "lib/core/fact_kind.hpp"
 
 namespace mxfp4 {
 
@@ -45,33 +46,6 @@ struct DeploymentFacts {
   std::optional<bool> enable_eplb;
   std::optional<int64_t> num_redundant_experts;
   std::optional<bool> sequence_parallel;
-};
-
-enum class FactKind : uint8_t {
-  kEngine,  // the engine's version
-  kPlatform,
-  kMachine,  // arch; in a change of the deployment, platform and arch together
-  kPackage,
-  kCompiler,  // CUDA's, on the serving machine
-  kVariable,
-  kSelector,
-  kMoeBackend,
-  kActivationKey,  // quantization_config.moe.activation
-  kActivation,
-  kRouting,
-  kTpSize,
-  kPcpSize,
-  kDpSize,
-  kExpertParallel,
-  kAll2AllBackend,
-  kEplb,
-  kRedundantExperts,
-  kSequenceParallel,
-  kLora,
-  kGemmType,  // the variable of the rule set's gemm_type: no row, as for the next three
-  kGated,     // stands for the facts of the rule set's own condition, as do the next two
-  kUsesAll2All,
-  kBatched,
 };
 
 // Where a fact is kept: as it was given, and as every fact of the deployment is known.

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/core/deployment_facts.hpp"
+#include "lib/core/fact_kind.hpp"
 
 namespace mxfp4 {
 
