@@ -91,12 +91,8 @@ RankSlice slice_of_input(const OpenedCheckpoint& input, const Manifest& manifest
                        .target = manifest.target,
                        .placement = placement,
                        .padded = manifest.layers.front().loaded.dims};
-  if (input.config) {
-    request.config = &*input.config;
-    if (const CallerRow* caller = find_caller(request.rules, *input.config)) {
-      request.method = caller->method;
-    }
-  }
+  if (input.config) request.config = &*input.config;
+  request.caller = serving_caller(request.rules, input);
   const std::vector<RankSlice> ranks = cut_ranks(input.model, common_dims(input.model), request);
   if (manifest.rank.rank >= static_cast<int64_t>(ranks.size())) {
     throw Error::unsupported(

@@ -40,15 +40,11 @@ Deployment deployment_of(const Manifest& rank) {
 
 // What cut_ranks() has to know of the model that the blob was cut from. The number of its experts
 // is not known, but every number that can be divided among the ranks gives the same sizes.
-ModelLayers model_of(const Manifest& rank, const LayerDims& dims, const CallerRow* caller) {
+ModelLayers model_of(const Manifest& rank, const LayerDims& dims) {
   ModelLayers model;
   model.loader = rank.loader;
   model.family = rank.target.family;
   model.order = rank.order;
-  if (caller != nullptr) {
-    model.rounds = caller->rounds;
-    model.never_rounds = caller->never_rounds;
-  }
   model.layers.emplace_back().dims = dims;
   return model;
 }
@@ -113,13 +109,12 @@ void check_sizes(const RuleSet& rules, const Manifest& rank, const std::vector<M
   for (const ManifestLayer& layer : rank.layers) {
     const auto experts = std::max<int64_t>(1, layer.loaded.dims.num_experts);
     const LayerDims dims{checked_mul(experts, rank.rank.ep_size), layer.hidden_size, intermediate};
-    const std::vector<RankSlice> slices =
-        cut_ranks(model_of(rank, dims, caller), dims,
-                  {.rules = rules,
-                   .deployment = deployment,
-                   .target = rank.target,
-                   .config = &config,
-                   .method = caller == nullptr ? std::string_view() : caller->method});
+    const std::vector<RankSlice> slices = cut_ranks(model_of(rank, dims), dims,
+                                                    {.rules = rules,
+                                                     .deployment = deployment,
+                                                     .target = rank.target,
+                                                     .config = &config,
+                                                     .caller = caller});
     const auto index = static_cast<size_t>(rank.rank.rank);
     if (index >= slices.size()) throw Error::input("its rank does not fit its own parallel sizes");
     compare_sizes(layer, slices[index], rank.rank, reasons);

@@ -10,6 +10,7 @@
 #include "formats/decision/layout_choice.hpp"
 #include "lib/core/checked.hpp"
 #include "lib/layouts/output.hpp"
+#include "lib/load/style_rows.hpp"
 #include "lib/oracle/question.hpp"
 #include "lib/revisions/revisions.hpp"
 
@@ -113,7 +114,7 @@ void cut(Conversion& conversion, const ConversionRequest& request,
                      request.pad};
   slice.config = config_of(&checkpoint);
   slice.padded = request.padded;
-  if (conversion.caller != nullptr) slice.method = conversion.caller->method;
+  slice.caller = serving_caller(*conversion.rules, checkpoint);
   conversion.ranks = in_file(checkpoint.path.string(),
                              [&] { return cut_ranks(checkpoint.model, conversion.model, slice); });
   conversion.fill = scale_fill_of(checkpoint.model, conversion.ranks.front());
@@ -249,7 +250,7 @@ namespace {
 
 // Gives every rank the padding of scales that its path has.
 std::vector<RankSlice> with_fills(std::vector<RankSlice> ranks, const SliceRequest& request) {
-  const RoundingRow* row = find_rounding_row(request.rules, request.target, request.method);
+  const RoundingRow* row = find_rounding_row(request.rules, request.target, request.method());
   if (row == nullptr) return ranks;
   for (RankSlice& rank : ranks) {
     rank.hidden_fill = row->hidden_fill;
@@ -260,6 +261,15 @@ std::vector<RankSlice> with_fills(std::vector<RankSlice> ranks, const SliceReque
 
 }  // namespace
 
+const CallerRow* serving_caller(const RuleSet& rules, const OpenedCheckpoint& checkpoint) {
+  const ModelLayers& model = checkpoint.model;
+  if (!model.follows_checkpoint()) return nullptr;
+  if (checkpoint.config) return find_caller(rules, *checkpoint.config);
+  const Style style = model.origin ? model.origin->style : model.style;
+  const StyleRow* row = find_style_row(style, model.loader);
+  return row == nullptr ? nullptr : find_method(rules, row->method);
+}
+
 std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims,
                                  const SliceRequest& request) {
   const RuleSet& rules = request.rules;
@@ -268,13 +278,13 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
   options.placement = request.placement;
   options.rocm = request.target.platform == Platform::kRocm;
   options.round = request.pad;
-  options.backend = request.target.backend;
   if (request.config != nullptr) options.n_group = request.config->n_group;
   const ModelBackendRow* own = find_model_backend(rules, request.target.backend);
   const ParallelConfig& parallel = request.deployment.parallel;
   options.redundant_experts =
       own != nullptr && !own->redundant_experts ? 0 : parallel.num_redundant_experts;
   options.even_experts = own != nullptr || parallel.enable_eplb;
+  const bool rounds = rounds_sizes(request.caller, request.target.backend);
   if (rules.loader.strides_by_checkpoint) options.generic_stride = GenericStride::kCheckpoint;
   if (request.padded) {
     const auto at_least = [](std::string_view what, int64_t padded, int64_t size) {
@@ -284,11 +294,12 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
     options.round_hidden = [&](int64_t hidden) {
       return at_least("hidden", request.padded->hidden_size, hidden);
     };
-    options.round_sizes = [&](LayerDims sizes) {
+    const auto padded = [&](LayerDims sizes) {
       (void)at_least("intermediate", request.padded->intermediate_size, sizes.intermediate_size);
       return LayerDims{sizes.num_experts, request.padded->hidden_size,
                        request.padded->intermediate_size};
     };
+    if (rounds) options.round_sizes = padded;
     return with_fills(slice_ranks(model, dims, options), request);
   }
   const LeastSliceRow* least =
@@ -304,9 +315,10 @@ std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims
       return round_up_all2all_hidden(rules, question.parallel.all2all_backend, hidden);
     };
   }
-  options.round_sizes = [&](LayerDims sizes) {
-    return round_up_sizes(rules, request.target, sizes, request.method);
+  const auto rounded = [&](LayerDims sizes) {
+    return round_up_sizes(rules, request.target, sizes, request.method());
   };
+  if (rounds) options.round_sizes = rounded;
   return with_fills(slice_ranks(model, dims, options), request);
 }
 

@@ -43,11 +43,20 @@ struct SliceRequest {
   ExpertPlacement placement = ExpertPlacement::kLinear;
   bool pad = true;
   // The sizes to which a blob is padded, in place of what the rules say. They count only where the
-  // checkpoint's loader pads at all.
+  // method class rounds sizes.
   std::optional<LayerDims> padded{};
   const ModelConfig* config = nullptr;  // of the checkpoint, if it has one
-  std::string_view method{};            // the class that serves it; empty: not known
+  const CallerRow* caller = nullptr;    // the method class that serves it; null: not known
+
+  [[nodiscard]] std::string_view method() const {
+    return caller == nullptr ? std::string_view() : caller->method;
+  }
 };
+
+// The method class that serves a checkpoint: by its config, or else by the style of its tensors. Null for
+// an input in the loaded layout that does not say whose it is.
+[[nodiscard]] const CallerRow* serving_caller(const RuleSet& rules,
+                                              const OpenedCheckpoint& checkpoint);
 
 // Every rank's slice of a model of these sizes. Throws as slice_ranks does.
 [[nodiscard]] std::vector<RankSlice> cut_ranks(const ModelLayers& model, const LayerDims& dims,

@@ -29,9 +29,7 @@ namespace {
 void apply_caller(ModelLayers& model, const CallerRow* caller, std::optional<Family> given) {
   if (caller == nullptr) return;
   model.family = given.value_or(caller->family);
-  model.rounds = caller->rounds;
   model.scale_fill = caller->scale_fill.value_or(model.scale_fill);
-  model.never_rounds = caller->never_rounds;
 }
 
 // Takes over what a blob knows of its checkpoint. Throws Error::unsupported if the release loads

@@ -114,17 +114,15 @@ struct ModelLayers {
   bool flat_scales = false;  // stacked scales have two dimensions, experts and rows in one
   // The activation key of the checkpoint's own config, as Quantization::activation.
   std::string activation;
-  std::byte scale_fill{0};                // padding of scales; 1 for Quark
-  DType bias_dtype = DType::kBF16;        // in the loaded layout
-  bool rounds = true;                     // false: the style's method never rounds sizes
-  std::optional<Backend> never_rounds{};  // a backend for which it does not
-  std::optional<LoadedOrigin> origin{};   // of an input in the loaded layout that says so
-  bool splits_experts = true;             // false: the input is one expert-parallel rank's already
-  bool splits_intermediate = true;        // false: I may hold padding or be one rank's already
-  int64_t num_experts = 0;                // of the first layer, and of most; others have their own
-  std::vector<ExpertLayer> layers;        // ascending index; perhaps some of the model's only
-  std::vector<size_t> rest;               // indices of all tensors that are not ours
-  std::set<std::string> left_out;         // of the rest: experts' "bias", "input_scale", not loaded
+  std::byte scale_fill{0};               // padding of scales; 1 for Quark
+  DType bias_dtype = DType::kBF16;       // in the loaded layout
+  std::optional<LoadedOrigin> origin{};  // of an input in the loaded layout that says so
+  bool splits_experts = true;            // false: the input is one expert-parallel rank's already
+  bool splits_intermediate = true;       // false: I may hold padding or be one rank's already
+  int64_t num_experts = 0;               // of the first layer, and of most; others have their own
+  std::vector<ExpertLayer> layers;       // ascending index; perhaps some of the model's only
+  std::vector<size_t> rest;              // indices of all tensors that are not ours
+  std::set<std::string> left_out;        // of the rest: experts' "bias", "input_scale", not loaded
   std::vector<std::string> warnings;
 
   // Whether a checkpoint's rules hold: false for an input in the loaded layout that does not

@@ -339,8 +339,6 @@ ModelLayers find_expert_layers(const std::vector<NamedTensor>& tensors, const Mo
   model.alternating = row.loader == Loader::kInklingStacked;
   model.scale_fill = row.scale_fill;
   model.bias_dtype = row.bias_dtype;
-  model.rounds = row.rounds;
-  model.never_rounds = row.never_rounds;
   model.layers = build_layers(found, row, config,
                               {.num_experts = {},
                                .input_scales = input_scales,

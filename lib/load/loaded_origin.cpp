@@ -38,8 +38,6 @@ void follow_origin(ModelLayers& model, const ModelConfig* config, const LoadedOr
   }
   model.origin = origin;
   model.loader = origin.loader;
-  model.rounds = row->rounds;
-  model.never_rounds = row->never_rounds;
   if (config != nullptr) model.activation = activation_of_origin(model, *row, *config);
   for (ExpertLayer& layer : model.layers) {
     layer.engine_prefix = engine_path(origin.style, layer.index);

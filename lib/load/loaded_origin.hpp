@@ -11,7 +11,7 @@ namespace mxfp4 {
 inline constexpr std::string_view kCheckpointAttribute = "checkpoint";
 
 // Lets `model`, in the loaded form, follow the rules of the checkpoint that its tensors came from:
-// loader, rounding, activation, the engine's path of each layer. Throws Error::input for a style
+// loader, activation, the engine's path of each layer. Throws Error::input for a style
 // that has no such loader, and for a slice that does not hold a layer.
 void follow_origin(ModelLayers& model, const ModelConfig* config, const LoadedOrigin& origin);
 

@@ -105,11 +105,10 @@ int64_t rank_intermediate(int64_t intermediate, const World& world, const SliceO
   return checked_mul(options.least_slice, tp) / world.tp;
 }
 
-LayerDims pad_sizes(const ModelLayers& model, LayerDims sizes, const SliceOptions& options) {
+LayerDims pad_sizes(LayerDims sizes, const SliceOptions& options) {
   if (!options.round) return sizes;
   if (options.round_hidden) sizes.hidden_size = options.round_hidden(sizes.hidden_size);
-  const bool rounds = model.rounds && model.never_rounds != options.backend;
-  if (rounds && options.round_sizes) sizes = options.round_sizes(sizes);
+  if (options.round_sizes) sizes = options.round_sizes(sizes);
   return sizes;
 }
 
@@ -135,7 +134,7 @@ LayerDims pad_slice(const ModelLayers& model, const LayerDims& dims, const Loade
   whole.intermediate_size = slice.intermediate_size;
   LayerDims padded = dims;
   padded.intermediate_size = rank_intermediate(slice.intermediate_size, world, options);
-  padded = pad_sizes(model, padded, options);
+  padded = pad_sizes(padded, options);
   const int64_t stride = stride_of(model, whole, padded, world, options.generic_stride);
   const int64_t begin = std::min(checked_mul(slice.tp_rank, stride), slice.intermediate_size);
   const int64_t end = std::min(checked_add(begin, stride), slice.intermediate_size);
@@ -227,7 +226,7 @@ std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& di
     padded = pad_slice(model, dims, *model.origin->slice, options);
   } else {
     padded.intermediate_size = rank_intermediate(dims.intermediate_size, world, options);
-    padded = pad_sizes(model, padded, options);
+    padded = pad_sizes(padded, options);
   }
   if (!is_slice) check_inkling(model, dims, padded, world, options);
   const int64_t stride = is_slice ? dims.intermediate_size

@@ -94,9 +94,8 @@ struct SliceOptions {
   ExpertPlacement placement = ExpertPlacement::kLinear;
   bool rocm = false;       // Inkling's loader pads there and takes scales of two dimensions
   bool round = true;       // --pad auto; false: neither of the next two is asked
-  RoundSizes round_sizes;  // the backend's rule; not asked where the style's method rounds nothing
+  RoundSizes round_sizes;  // the backend's rule; empty: the method class rounds nothing
   std::function<int64_t(int64_t)> round_hidden;  // the all-to-all kernel's rule on H, asked first
-  Backend backend = Backend::NONE;
   // EPLB's experts beyond the model's own: slot p of all ranks together holds expert p % E.
   int64_t redundant_experts = 0;
   bool even_experts = false;  // every rank must hold as many as any other

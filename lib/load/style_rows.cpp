@@ -55,8 +55,7 @@ constexpr StyleRow kGptOssRow = {
     .order = W13Order::kInterleaved,
     .scale_fill = kZero,
     .bias_dtype = DType::kBF16,
-    .rounds = true,
-    .never_rounds = {},
+    .method = "GptOssMxfp4MoEMethod",
 };
 
 constexpr StyleRow original_row() {
@@ -83,8 +82,7 @@ constexpr StyleRow kQuarkRow = {
     .order = W13Order::kHalves,
     .scale_fill = kOne,
     .bias_dtype = DType::kF32,
-    .rounds = true,
-    .never_rounds = Backend::EMULATION,
+    .method = "QuarkOCP_MX_MoEMethod",
 };
 
 constexpr StyleRow quark_per_expert_row() {
@@ -127,7 +125,7 @@ constexpr StyleRow compressed_tensors_row() {
   row.family = Family::kGeneric;
   row.scale_fill = kZero;
   row.bias_dtype = DType::kBF16;
-  row.rounds = false;
+  row.method = "CompressedTensorsW4A4Mxfp4MoEMethod";
   return row;
 }
 
@@ -142,7 +140,7 @@ constexpr StyleRow deepseek_v4_row() {
   row.family = Family::kGeneric;
   row.scale_fill = kZero;
   row.bias_dtype = DType::kBF16;
-  row.never_rounds.reset();
+  row.method = "Mxfp4MoEMethod";
   return row;
 }
 
@@ -154,7 +152,7 @@ constexpr StyleRow mxfp4_row() {
   row.bias = BiasRule::kNeverFilled;
   row.scale_fill = kZero;
   row.bias_dtype = DType::kBF16;
-  row.never_rounds.reset();
+  row.method = "Mxfp4MoEMethod";
   return row;
 }
 

@@ -54,8 +54,9 @@ struct StyleRow {
   W13Order order;
   std::byte scale_fill;
   DType bias_dtype;
-  bool rounds;
-  std::optional<Backend> never_rounds{};
+  // The engine's method class after which the style is named. It counts where no config.json says which
+  // class serves the tensors.
+  std::string_view method;
 };
 
 [[nodiscard]] std::span<const StyleRow> style_rows();

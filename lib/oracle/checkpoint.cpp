@@ -7,6 +7,7 @@
 
 #include "lib/core/error.hpp"
 #include "lib/oracle/model_backends.hpp"
+#include "lib/oracle/question.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -106,11 +107,6 @@ Decision decide_unforced(const RuleSet& rules, const Question& question,
       asks ? select_backend(rules, deployment) : decide_directly(question, *caller, *direct);
   if (caller != nullptr) replace_choice(rules, question, *caller, decision);
   return decision;
-}
-
-bool rounds(const CallerRow* caller, Backend backend) {
-  if (caller == nullptr) return true;
-  return caller->rounds && caller->never_rounds != backend;
 }
 
 }  // namespace
@@ -279,10 +275,20 @@ std::map<std::string, std::string> parameter_names(const RuleSet& rules, const C
   return names;
 }
 
+const CallerRow* find_method(const RuleSet& rules, std::string_view method) {
+  const auto row = std::ranges::find(rules.callers, method, &CallerRow::method);
+  return row == rules.callers.end() ? nullptr : &*row;
+}
+
+bool rounds_sizes(const CallerRow* caller, Backend backend) {
+  if (caller == nullptr) return true;
+  return caller->rounds && caller->never_rounds != backend;
+}
+
 LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller, const Target& target) {
   const LayerDims ones{1, 1, 1};
   const std::string_view method = caller == nullptr ? "" : caller->method;
-  return rounds(caller, target.backend) ? round_up_sizes(rules, target, ones, method) : ones;
+  return rounds_sizes(caller, target.backend) ? round_up_sizes(rules, target, ones, method) : ones;
 }
 
 std::optional<KernelSettings> kernel_settings(const RuleSet& rules, const Deployment& deployment,

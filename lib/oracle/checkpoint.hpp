@@ -86,6 +86,12 @@ struct InputDtype {
                                                                  const CallerRow* caller,
                                                                  Backend backend);
 
+// The first row of a method class; null where these rules have none of this name.
+[[nodiscard]] const CallerRow* find_method(const RuleSet& rules, std::string_view method);
+
+// Whether the class rounds sizes for the backend; null: a class that is not known, which rounds.
+[[nodiscard]] bool rounds_sizes(const CallerRow* caller, Backend backend);
+
 // The multiples that the backend rounds H and I up to for this caller; 1: unchanged.
 [[nodiscard]] LayerDims rounding_multiples(const RuleSet& rules, const CallerRow* caller,
                                            const Target& target);

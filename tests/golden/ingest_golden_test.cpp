@@ -237,8 +237,6 @@ RankSlice slice_of(const nlohmann::json& item, const Checkpoint& checkpoint) {
   options.placement = item["expert_placement_strategy"] == "linear" ? ExpertPlacement::kLinear
                                                                     : ExpertPlacement::kRoundRobin;
   options.n_group = checkpoint.config->n_group;
-  const std::string backend = item["backends"][0];
-  options.backend = *backend_from_name(backend.substr(0, backend.find('@')));
   // The rounding table is the revision's; here its result is an input.
   options.round_sizes = [&](LayerDims dims) {
     dims.hidden_size = item["padded_hidden"];

@@ -186,21 +186,12 @@ TEST(Slice, RoundsHiddenByTheAllToAllKernelFirst) {
     dims.hidden_size *= 2;
     return dims;
   };
-  ModelLayers model = model_of(Loader::kGeneric);
+  const ModelLayers model = model_of(Loader::kGeneric);
   EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.hidden_size, 192);
-  model.rounds = false;  // the backend's rule only
+  options.round_sizes = {};  // the method class rounds nothing; the all-to-all kernel does
   EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.hidden_size, 96);
   options.round = false;
   EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.hidden_size, 64);
-}
-
-TEST(Slice, QuarkDoesNotRoundForEmulation) {
-  ModelLayers model = model_of(Loader::kGeneric);
-  model.never_rounds = Backend::EMULATION;
-  SliceOptions options = tp(1, 256);
-  EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.intermediate_size, 256);
-  options.backend = Backend::EMULATION;
-  EXPECT_EQ(slice_ranks(model, {1, 64, 64}, options)[0].padded.intermediate_size, 64);
 }
 
 TEST(Slice, TheNewerStrideCutsTheCheckpointEvenly) {

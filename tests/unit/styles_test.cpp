@@ -106,7 +106,6 @@ TEST(Styles, SeparateTensorsAreGateThenUp) {
   EXPECT_EQ(extents[1].bytes, 64);
   EXPECT_EQ(model.order, W13Order::kHalves);
   EXPECT_EQ(model.scale_fill, std::byte{1});
-  EXPECT_EQ(model.never_rounds, Backend::EMULATION);
 }
 
 TEST(Styles, F4ShapesCountElements) {
