@@ -1,0 +1,188 @@
+"""Configs and containers as published, and the words for what is not a checkpoint."""
+import json
+import os
+import shutil
+
+import layer_files
+import numpy
+from drawn_models import (GATED, NUMBERED, RELEASE, SEED, check_all, compressed_tensors, convert, experts, explain, group,
+                          numbers, quark, qwen3, refused, run, save)
+
+
+def gpt_oss(name, layers=2):
+    layer_files.make_gpt_oss(name, layers, 4, 64, 64, SEED)
+    return name
+
+
+def constants_of_python():
+    """Infinity and NaN, which Python writes, do not matter where they stand, and stay what they are."""
+    gpt_oss("python")
+    with open("python/config.json") as file:
+        text = file.read()
+    extra = ', "time_step_limit": [0.0, Infinity, -Infinity, NaN], "said": "Infinity, NaN \\" NaN"'
+    with open("python/config.json", "w") as file:
+        file.write(text[:-1] + extra + "}")
+    convert("python", "--arch", "sm90", "--include-rest")
+    with open("out/config.json") as file:
+        kept = file.read()
+    assert json.loads(kept, parse_constant=str)["time_step_limit"] == [0.0, "Infinity", "-Infinity", "NaN"], kept
+    assert json.loads(kept)["said"] == 'Infinity, NaN " NaN'
+    with open("python/config.json", "w") as file:
+        file.write(text.replace('"hidden_size": 64', '"hidden_size": NaN'))
+    refused("hidden_size: .*NaN", "python")
+    with open("python/config.json", "w") as file:
+        file.write(text[:-1] + ', "x": Infinit}')
+    refused("not JSON", "python")
+
+
+def index_with_others():
+    """Tensors that only the index lists are a warning, but for experts."""
+    gpt_oss("ghost")
+    name = "ghost/model.safetensors.index.json"
+    tensors, _ = layer_files.read("ghost/model.safetensors")
+    index = {"weight_map": dict.fromkeys([*tensors, "lm_head.weight", "mtp.fc.weight"], "model.safetensors")}
+    with open(name, "w") as file:
+        json.dump(index, file)
+    _, said = convert("ghost", "--arch", "sm90")
+    assert "lm_head.weight: the index says that it is here, but it is not; 1 more such" in said, said
+    index["weight_map"]["model.layers.7.mlp.experts.down_proj_blocks"] = "model.safetensors"
+    with open(name, "w") as file:
+        json.dump(index, file)
+    refused("layers.7.mlp.experts.down_proj_blocks: the index says that it is here, but it is not", "ghost")
+    for number in range(2, 5):
+        index["weight_map"][f"x{number}"] = f"model-{number}.safetensors"
+    with open(name, "w") as file:
+        json.dump(index, file)
+    refused("3 of 4 files are not there, first of all \"model-2.safetensors\"", "ghost")
+
+
+def hdf5_with_records():
+    """Strings and records beside the tensors of an HDF5 file are passed over; an expert's must be numbers."""
+    try:
+        import h5py
+    except ImportError:
+        return
+    gpt_oss("plain")
+    tensors, _ = layer_files.read("plain/model.safetensors")
+    for bad in (False, True):
+        with h5py.File("model.h5", "w") as file, open("plain/config.json") as config:
+            file.attrs["config_json"] = config.read()
+            for name, array in tensors.items():
+                file[name] = array
+            file["tokenizer/vocabulary"] = numpy.array(["a", "b"], dtype=h5py.string_dtype())
+            file["history"] = numpy.zeros(3, dtype=[("step", "i4"), ("loss", "f4")])
+            if bad:
+                del file["model.layers.1.mlp.experts.down_proj_scales"]
+                file["model.layers.1.mlp.experts.down_proj_scales"] = numpy.array(["a"], dtype=h5py.string_dtype())
+        if bad:
+            refused("down_proj_scales: element type: string", "model.h5")
+        else:
+            convert("model.h5", "--arch", "sm90")
+
+
+def other_words_of_configs():
+    """Ling's MXFP4 experts in an FP8 model, Quark's specification as a list of one, FP8 experts of a module rule."""
+    ling = qwen3({"quant_method": "fp8", "weight_block_size": [128, 128], "routed_experts_quant_method": "mxfp4"}, 1, 4, 256, 128)
+    ling["model_type"] = "bailing_moe_v3"
+    tensors = experts("model.layers.0.mlp.experts", 4, 256, 128, scale=".weight_scale_inv")
+    (manifest,), _ = convert(save("ling", ling, tensors), "--arch", "sm100")
+    assert explain("ling", "--arch", "sm100")["method"] == "Mxfp4MoEMethod"
+    ling["quantization_config"]["routed_experts_quant_method"] = "nvfp4"
+    refused("routed_experts_quant_method: nvfp4, expected mxfp4", save("ling", ling, tensors))
+    ling["quantization_config"]["routed_experts_quant_method"] = "mxfp4"
+    ling["model_type"] = "qwen3_moe"
+    refused("a model of type qwen3_moe is quantized as FP8", save("ling", ling, tensors))
+    listed = quark()
+    listed["global_quant_config"]["weight"] = [listed["global_quant_config"]["weight"]]
+    plain = experts("model.layers.0.mlp.experts", 4, 256, 128)
+    convert(save("listed", qwen3(listed, 1, 4, 256, 128), plain), "--arch", "gfx950")
+    # Executed: 0.31.0 and 0.33.0 read it; older releases ask the list for its dtype.
+    for group in ("weight", "input_tensors"):
+        config = quark()
+        whole = config["global_quant_config"]
+        config["layer_quant_config"] = {"*experts*": {**whole, group: [whole[group]]} if whole[group] else {**whole, "weight": [whole["weight"]]}}
+        save("listed", qwen3(config, 1, 4, 256, 128), plain)
+        for release, code in (("0.33.0", 0), ("0.31.0", 0), ("0.30.0", 4), ("0.21.0", 4)):
+            done = run("explain", "listed", "--arch", "gfx950", "--revision", release)
+            assert done.returncode == code, (release, group, done.stderr)
+            assert code == 0 or "does not read a Quark specification that is a list of one" in done.stderr, done.stderr
+    listed["global_quant_config"]["weight"] *= 2
+    refused("global_quant_config.weight: .* expected an object", save("listed", qwen3(listed, 1, 4, 256, 128), plain))
+
+
+def only_a_config():
+    """The answer before the download is the answer after it."""
+    k3 = {"num_hidden_layers": 3, "first_k_dense_replace": 1}
+    for name, flags in (("dspark", ("--arch", "sm100")), ("mixed2", ("--arch", "gfx950")), ("plain", ("--arch", "sm90"))):
+        if name == "mixed2":
+            tensors = {}
+            for layer in (1, 2):
+                tensors.update(experts(f"model.layers.{layer}.mlp.experts", 6, 256, 256))
+            save(name, {**qwen3(quark(), 3, 6, 256, 256), **k3}, tensors)
+        os.makedirs("alone", exist_ok=True)
+        shutil.copy(name + "/config.json", "alone/config.json")
+        shutil.copy(name + "/config.json", "other-name.json")
+        flags += ("--tp-size", "2", "--all")
+        whole = explain(name, *flags)
+        for words in (("alone",), ("alone/config.json",), ("other-name.json",), ("--model-config", "other-name.json")):
+            answer = explain(*words, *flags)
+            assert "the weights could show" in answer.pop("config_only")
+            assert answer.pop("next").startswith("mxfp4-repack convert CHECKPOINT -o OUT"), words
+            for other in ("next", "checkpoint"):
+                whole.pop(other, None), answer.pop(other, None)
+            assert answer == whole, (name, words)
+        assert "config_only" not in explain(name + "/config.json", *flags)  # the weights beside it
+    broken = {**qwen3(quark(), 3, 6, 256, 256)}
+    del broken["num_hidden_layers"]
+    with open("alone/config.json", "w") as file:
+        json.dump(broken, file)
+    refused("num_hidden_layers: missing; without weights it is not known", "alone")
+    done = run("convert", "alone", "-o", "nothing", "--arch", "sm90")
+    assert done.returncode == 3 and "no *.safetensors beside it" in done.stderr, done.stderr
+
+
+def no_checkpoints():
+    config = layer_files.gpt_oss_config(2, 4, 64, 64)
+    mlx = {"group_size": 32, "bits": 4, "mode": "mxfp4"}
+    refused("MLX's format", save("mlx", {**config, "quantization": mlx, "quantization_config": mlx},
+                                 {"model.layers.0.mlp.experts.up_proj.weight": numbers("I32", 4, 64, 8)}))
+    lora = {"base_model.model.model.layers.0.mlp.experts.gate_up_proj.lora_A.weight": numbers("BF16", 8, 64)}
+    refused("a LoRA adapter, not a model", save("adapter", None, lora, "adapter_model.safetensors"))
+    state = {"model.layers.0.mlp.experts.w13_weight": numbers("I32", 4, 16, 64)}
+    save("state", config, state, "model-rank-0-part-0.safetensors")
+    layer_files.write("state/model-rank-1-part-0.safetensors", state)
+    refused(r"sharded_state.*already processed", "state")
+    module, linear = "model.layers.0.mlp.experts", compressed_tensors(group(["Linear"]))
+    fused = {f"{module}.{name}": numbers("U8", 4, *shape) for name, shape in
+             (("gate_up_proj.weight_packed", (256, 128)), ("gate_up_proj.weight_scale", (256, 8)), ("down_proj.weight_packed", (256, 64)),
+              ("down_proj.weight_scale", (256, 4)))}
+    refused("all experts of a layer fused in one tensor", save("fused", qwen3(linear, 1, 4, 256, 128), fused))
+    for words in (GATED, NUMBERED):
+        ungated = {name: tensor for name, tensor in experts(module, 4, 256, 128, words, codes=".weight_packed").items() if words[0] not in name}
+        refused("its experts are ungated, with two projections", save("ungated", qwen3(linear, 1, 4, 256, 128), ungated), without="missing")
+    gpt_oss("merged", 1)
+    tensors = {name: ("BF16" if array.dtype == "u2" else "U8", array) for name, array in layer_files.read("merged/model.safetensors")[0].items()}
+    prefix = "model.layers.1.mlp.experts."
+    for name, shape in (("gate_up_proj", (4, 64, 128)), ("gate_up_proj_bias", (4, 128)), ("down_proj", (4, 64, 64)), ("down_proj_bias", (4, 64))):
+        tensors[prefix + name] = numbers("BF16", *shape)
+    refused("the experts of layer 1 are not quantized, other layers' experts are", save("merged", config, tensors))
+    save("pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n", tensors)
+    refused("config.json: a Git LFS pointer", "pointer")
+
+
+def size_that_helps():
+    """A hint of --pad auto only where it is off; a rank's size is named."""
+    tensors = experts("model.layers.0.mlp.experts", 4, 256, 512)
+    save("w4a4", qwen3(quark(), 1, 4, 256, 512), tensors)
+    flags = ("--arch", "gfx950", "--env", "VLLM_ROCM_USE_AITER=1", *RELEASE)
+    done = run("explain", "w4a4", *flags, "--tp-size", "4", "--pad", "none")
+    assert done.returncode == 4 and "--pad auto rounds" in done.stderr, done.stderr
+    save("w4a4", qwen3(quark(), 1, 4, 256, 128), experts("model.layers.0.mlp.experts", 4, 256, 128))
+    done = run("explain", "w4a4", *flags)
+    if done.returncode:
+        assert "--pad auto" not in done.stderr and "128" in done.stderr, done.stderr
+
+
+if __name__ == "__main__":
+    check_all(constants_of_python, index_with_others, hdf5_with_records, other_words_of_configs, only_a_config,
+              no_checkpoints, size_that_helps)
