@@ -180,14 +180,6 @@ uint32_t hdf5_fletcher32(ConstBytes data) {
   return fold(high) << 16 | fold(low);
 }
 
-std::vector<std::byte> encode_zstd_chunk(ConstBytes chunk, int level) {
-  std::vector<std::byte> out(ZSTD_compressBound(chunk.size()));
-  const size_t size = ZSTD_compress(out.data(), out.size(), chunk.data(), chunk.size(), level);
-  if (ZSTD_isError(size) != 0) throw Error::internal(ZSTD_getErrorName(size));
-  out.resize(size);
-  return out;
-}
-
 void register_zstd_filter() {
   const H5Z_class2_t filter = {.version = H5Z_CLASS_T_VERS,
                                .id = kZstd,

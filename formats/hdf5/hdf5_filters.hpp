@@ -38,9 +38,6 @@ void check_hdf5_filter(int id, std::string_view comment);
 // Checksum of filter 3 over the bytes as big-endian 16-bit words.
 [[nodiscard]] uint32_t hdf5_fletcher32(ConstBytes data);
 
-// One zstd frame, as filter 32015 stores a chunk. Level as in libzstd.
-[[nodiscard]] std::vector<std::byte> encode_zstd_chunk(ConstBytes chunk, int level);
-
 // Makes filter 32015 known to the HDF5 library of this process, in both directions.
 void register_zstd_filter();
 

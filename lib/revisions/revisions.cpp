@@ -14,8 +14,9 @@
 namespace mxfp4 {
 namespace {
 
-// An engine: its releases and commits, oldest first. The first one is whole, and each later one changes
-// the rules of the one before it. Another engine is another chain, over the same kinds of rows.
+// An engine: its releases and commits, oldest first. The first one is whole, and each later one
+// changes the rules of the one before it. Another engine is another chain, over the same kinds
+// of rows.
 using Chain = std::span<const Release* const>;
 
 // Each chain in order of time; which chain a release is in, Release::engine says.
@@ -182,12 +183,6 @@ const RuleSet& rules_of(const Release& release) {
   static Built built;
   const std::lock_guard lock(built.mutex);
   return rules_at(index_of(all_chains(), release), built);
-}
-
-std::vector<const RuleSet*> revisions_of(Engine engine) {
-  std::vector<const RuleSet*> all;
-  for (const Release* release : releases_of(engine)) all.push_back(&rules_of(*release));
-  return all;
 }
 
 std::vector<const RuleSet*> all_revisions() {

@@ -1,5 +1,6 @@
 // The list of engine revisions: vLLM's releases and two commits of its main branch, and SGLang's
-// releases. An engine is a chain of its own; a name says which: "sglang-0.5.23", any other is vLLM's.
+// releases. An engine is a chain of its own; a name says which: "sglang-0.5.23", any other
+// is vLLM's.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,8 @@ struct Layout;
 [[nodiscard]] std::span<const Release* const> releases_of(Engine engine);
 // All revisions of every engine, one engine behind the other.
 [[nodiscard]] std::span<const Release* const> all_releases();
-// The one that a release or commit changes: the one before it in its engine's list. Null for the first.
+// The one that a release or commit changes: the one before it in its engine's list. Null for
+// the first.
 [[nodiscard]] const Release* release_before(const Release& release);
 // The newest release; commits of main do not count.
 [[nodiscard]] const Release& newest_release(Engine engine = Engine::kVllm);
@@ -36,7 +38,6 @@ struct Layout;
 
 // The rules of one revision. Built when first asked for; the reference stays valid.
 [[nodiscard]] const RuleSet& rules_of(const Release& release);
-[[nodiscard]] std::vector<const RuleSet*> revisions_of(Engine engine);
 [[nodiscard]] std::vector<const RuleSet*> all_revisions();
 // The rules of newest_release(), for requests that do not say which release serves.
 [[nodiscard]] const RuleSet& default_revision(Engine engine = Engine::kVllm);

@@ -5,6 +5,7 @@
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/oracle/resolve.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/revision/rules_of_vllm.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -16,7 +17,7 @@ constexpr const char* kGptOss =
 std::vector<std::string> stops(const std::string& heads, int64_t tp_size) {
   const ModelConfig config = parse_model_config(kGptOss + heads + "}", "config.json");
   std::vector<std::string> found;
-  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
+  for (const RuleSet* rules : test::rules_of_vllm()) {
     const CallerRow* caller = find_caller(*rules, config);
     DeploymentFacts facts;
     facts.arch = "sm90";
@@ -27,7 +28,7 @@ std::vector<std::string> stops(const std::string& heads, int64_t tp_size) {
     for (const LoadNote& note : load_notes(*rules, deployment, {.caller = caller}, decision)) {
       if (note.stops) here.push_back(note.text);
     }
-    if (rules == revisions_of(Engine::kVllm).front()) found = here;
+    if (rules == test::rules_of_vllm().front()) found = here;
     EXPECT_EQ(here, found) << rules->name;
   }
   return found;

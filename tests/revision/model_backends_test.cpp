@@ -8,6 +8,7 @@
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/checkpoint.hpp"
 #include "lib/revisions/revisions.hpp"
+#include "tests/revision/rules_of_vllm.hpp"
 
 namespace mxfp4 {
 namespace {
@@ -36,7 +37,7 @@ Decision decide_at(std::string_view release, const Deployment& deployment) {
 }
 
 TEST(ModelBackends, EveryReleaseServesDeepseekV4) {
-  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
+  for (const RuleSet* rules : test::rules_of_vllm()) {
     const Decision decision = decide(*rules, mega(), {});
     EXPECT_EQ(decision.backend, Backend::DEEP_GEMM_MEGA_MOE)
         << rules->name << decision.error_message;
@@ -59,7 +60,7 @@ TEST(ModelBackends, ModelsComeWithReleases) {
   EXPECT_TRUE(asks("0.30.0", "deepseek_v41", kMega));
   EXPECT_FALSE(asks("0.31.0", "deepseek_v4", "aiter_mega_moe"));
   EXPECT_TRUE(asks("0.32.0", "deepseek_v4", "aiter_mega_moe"));
-  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
+  for (const RuleSet* rules : test::rules_of_vllm()) {
     EXPECT_TRUE(models_that_ask(*rules, "deep_gemm_amxf4_mega_moe").empty()) << rules->name;
     EXPECT_FALSE(asks(rules->name, "gpt_oss", kMega)) << rules->name;
   }
@@ -67,7 +68,7 @@ TEST(ModelBackends, ModelsComeWithReleases) {
 
 // Only this release pads, and only DeepSeek's classes.
 TEST(ModelBackends, Release030RoundsTheIntermediateSize) {
-  for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
+  for (const RuleSet* rules : test::rules_of_vllm()) {
     Deployment d = mega();
     for (const std::string_view activation : {"silu", "situ"}) {
       d.activation = activation;
@@ -107,7 +108,7 @@ TEST(ModelBackends, RefusalsAreTheEngines) {
   };
   for (const Refused& row : cases) {
     bool reached = false;
-    for (const RuleSet* rules : revisions_of(Engine::kVllm)) {
+    for (const RuleSet* rules : test::rules_of_vllm()) {
       SCOPED_TRACE(std::string(row.why) + " " + std::string(rules->name));
       reached = reached || rules->name == std::string("vllm-") + row.since;
       Deployment d = mega();

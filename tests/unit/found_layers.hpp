@@ -1,15 +1,73 @@
-// What tests of naming styles ask: why are these tensors refused, and does the text say so?
+// Small hand-made checkpoints for tests of naming styles, and what they ask: why are these tensors
+// refused, and does the text say so?
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
 #include "lib/core/error.hpp"
-#include "lib/load/expert_layer.hpp"
+#include "lib/load/find_layers.hpp"
 
 namespace mxfp4::test {
+
+using Tensors = std::vector<NamedTensor>;
+
+// Per-expert tensors of one module: experts of hidden size 64 and intermediate size 32.
+struct PerExpert {
+  std::string module = "model.layers.0.mlp.experts";
+  int64_t experts = 2;
+  std::array<std::string, 3> words{"gate_proj", "up_proj", "down_proj"};
+  std::string codes = ".weight";
+  std::string scales = ".weight_scale";
+  DType code_type = DType::kU8;
+  DType scale_type = DType::kU8;
+
+  void add(Tensors& out) const {
+    for (int64_t e = 0; e < experts; ++e) {
+      for (const std::string& word : words) {
+        const bool down = word == words[2];
+        const Shape code_shape = down ? Shape{64, 16} : Shape{32, 32};
+        const Shape scale_shape = down ? Shape{64, 1} : Shape{32, 2};
+        const std::string name = module + "." + std::to_string(e) + "." + word;
+        out.push_back({name + codes, {code_type, code_shape}, "a.safetensors"});
+        out.push_back({name + scales, {scale_type, scale_shape}, "a.safetensors"});
+      }
+    }
+  }
+};
+
+inline Tensors per_expert(const PerExpert& form = {}) {
+  Tensors out;
+  form.add(out);
+  return out;
+}
+
+inline Tensors stacked(int64_t layer = 0) {
+  const std::string module = "model.layers." + std::to_string(layer) + ".mlp.experts.";
+  return {
+      {module + "gate_up_proj_blocks", {DType::kU8, {2, 64, 2, 16}}, "a"},
+      {module + "gate_up_proj_scales", {DType::kU8, {2, 64, 2}}, "a"},
+      {module + "gate_up_proj_bias", {DType::kBF16, {2, 64}}, "a"},
+      {module + "down_proj_blocks", {DType::kU8, {2, 64, 1, 16}}, "a"},
+      {module + "down_proj_scales", {DType::kU8, {2, 64, 1}}, "a"},
+      {module + "down_proj_bias", {DType::kBF16, {2, 64}}, "a"},
+  };
+}
+
+inline ModelConfig config_of(const std::string& method, const std::string& model_type) {
+  ModelConfig config;
+  config.file = "config.json";
+  config.model_type = model_type;
+  config.quantization = Quantization{method, "", "", {}};
+  config.hidden_size = 64;
+  config.intermediate_size = 32;
+  config.num_experts = 2;
+  config.num_hidden_layers = 1;
+  return config;
+}
 
 inline std::string refusal_of_layers(const std::vector<NamedTensor>& tensors,
                                      const ModelConfig* config, const FindOptions& options = {}) {

@@ -2,6 +2,7 @@
 #include "formats/hdf5/hdf5_source.hpp"
 
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -309,9 +310,10 @@ std::vector<std::byte> decoded(const std::vector<Hdf5Filter>& filters, uint32_t 
   return {bytes.begin(), bytes.end()};
 }
 
-TEST(Hdf5Filters, ZstdEncodesWhatItDecodes) {
+TEST(Hdf5Filters, ZstdFramesAreDecoded) {
   const auto chunk = noise(10000);
-  const auto stored = encode_zstd_chunk(chunk, 3);
+  std::vector<std::byte> stored(ZSTD_compressBound(chunk.size()));
+  stored.resize(ZSTD_compress(stored.data(), stored.size(), chunk.data(), chunk.size(), 3));
   EXPECT_LT(stored.size(), chunk.size());
   const std::vector<Hdf5Filter> zstd = {{.id = 32015, .params = {3}}};
   EXPECT_EQ(decoded(zstd, 0, stored, 10000), chunk);

@@ -1,4 +1,4 @@
-// What a consumer of blobs refuses, and how shards become one manifest.
+// What a consumer of blobs refuses.
 #include "formats/blob/manifest.hpp"
 
 #include <fmt/format.h>
@@ -14,75 +14,29 @@
 #include "formats/blob/blob_check.hpp"
 #include "formats/blob/blob_writer.hpp"
 #include "formats/blob/layout_facts.hpp"
-#include "formats/blob/shard_manifest.hpp"
 #include "formats/checksum/checksum.hpp"
 #include "formats/os/file.hpp"
 #include "lib/core/error.hpp"
 #include "lib/revisions/revisions.hpp"
 #include "tests/testdata.hpp"
+#include "tests/unit/sample_manifest.hpp"
 
 namespace mxfp4 {
 namespace {
 
+using test::message_of;
+using test::sample_manifest;
 using Json = nlohmann::ordered_json;
-
-Manifest sample(std::vector<int64_t> layers = {0, 1}) {
-  Manifest manifest;
-  manifest.tool_version = "1.0";
-  manifest.revision = "some-revision";
-  manifest.layout = "some/layout";
-  manifest.decision.backend = Backend::MARLIN;
-  manifest.decision.trace.push_back({"MarlinExperts", "key", true, ""});
-  manifest.decision.trace.push_back({"Other", std::nullopt, false, "too old"});
-  manifest.target.backend = Backend::MARLIN;
-  manifest.target.arch = "sm90";
-  manifest.rank.num_ranks = 1;
-  manifest.rank.tp_size = 1;
-  manifest.rank.ep_size = 1;
-  manifest.rank.experts = {0, 1};
-  manifest.rank.end = 64;
-  manifest.style = "gpt_oss";
-  manifest.libzstd = "1.5.4";
-  manifest.source.files.emplace_back("model.safetensors", 77);
-  manifest.warnings = {"from the plan"};
-  for (int64_t index : layers) {
-    ManifestLayer layer;
-    layer.index = index;
-    layer.prefix = "layers." + std::to_string(index);
-    layer.file = layer_file_name(index, true);
-    layer.size = 100 + index;
-    layer.xxh3_128 = std::string(32, 'a');
-    layer.hidden_size = 64;
-    layer.loaded.dims = {2, 64, 64};
-    const std::vector<int64_t> dims{2, 3};
-    layer.tensors.push_back({layer.prefix + ".w",
-                             {DType::kU8, Shape(std::span(dims))},
-                             std::string(32, 'b'),
-                             Storage{}});
-    manifest.layers.push_back(layer);
-  }
-  return manifest;
-}
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  return "no error";
-}
 
 // The message of parse_manifest for a sound manifest after `change`, sealed again.
 std::string manifest_refusal(const std::function<void(Json&)>& change) {
-  Json changed = manifest_to_json(sample());
+  Json changed = manifest_to_json(sample_manifest());
   change(changed);
   return message_of([&] { (void)parse_manifest(seal_json(changed)); });
 }
 
 TEST(Manifest, ReadsWhatItWrote) {
-  Manifest manifest = sample();
+  Manifest manifest = sample_manifest();
   manifest.rest.push_back({"config.json", 5, std::string(32, 'c')});
   const std::string text = write_manifest(manifest);
   EXPECT_EQ(write_manifest(parse_manifest(text)), text);
@@ -144,7 +98,7 @@ TEST(Manifest, NamesFilesOfItsOwnDirectoryOnly) {
 
 TEST(Manifest, RefusesLayersThatNamesContradict) {
   const auto refused = [](const std::function<void(Manifest&)>& change) {
-    Manifest manifest = sample();
+    Manifest manifest = sample_manifest();
     change(manifest);
     return message_of([&] { (void)parse_manifest(write_manifest(manifest)); });
   };
@@ -156,7 +110,7 @@ TEST(Manifest, RefusesLayersThatNamesContradict) {
 }
 
 TEST(Manifest, EveryChangedByteIsSeen) {
-  const std::string text = write_manifest(sample());
+  const std::string text = write_manifest(sample_manifest());
   for (size_t at = 0; at < text.size(); ++at) {
     std::string changed = text;
     changed[at] = static_cast<char>(changed[at] ^ 1);
@@ -164,17 +118,8 @@ TEST(Manifest, EveryChangedByteIsSeen) {
   }
 }
 
-ShardManifest shard(int64_t index, int64_t count, std::vector<int64_t> layers) {
-  return {{index, count},
-          plan_identity({sample({0, 1, 2})}),
-          {"machine", "place", "stamp"},
-          {0, 1, 2},
-          {},
-          {sample(std::move(layers))}};
-}
-
 TEST(Manifest, HoldsTheLayoutOfItsRevision) {
-  Manifest manifest = sample({});
+  Manifest manifest = sample_manifest({});
   manifest.revision = "vllm-2026-05-18";
   manifest.vllm_commit = revision_by_name(manifest.revision).commit;
   manifest.layout = "identity";
@@ -186,95 +131,8 @@ TEST(Manifest, HoldsTheLayoutOfItsRevision) {
   EXPECT_EQ(refused(), "layout: \"identity\", but vllm-2026-05-18 defines no layout for CPU");
 }
 
-TEST(MergeShards, IsWhatOneProcessWrites) {
-  std::vector<ShardManifest> shards = {shard(1, 2, {1}), shard(0, 2, {0, 2})};
-  shards[0].warnings = {"z", "b"};
-  shards[1].warnings = {"b", "c"};
-  for (ShardManifest& one : shards) one = parse_shard_manifest(write_shard_manifest(one));
-  Manifest whole = sample({0, 1, 2});
-  for (const char* warning : {"b", "c", "z"}) whole.warnings.emplace_back(warning);
-  const std::vector<Manifest> merged = merge_shards(shards);
-  ASSERT_EQ(merged.size(), 1);
-  EXPECT_EQ(write_manifest(merged[0]), write_manifest(whole));
-}
-
-std::string merge_refusal(std::vector<ShardManifest> shards) {
-  return message_of([&] { (void)merge_shards(std::move(shards)); });
-}
-
-TEST(MergeShards, RefusesGapsOverlapsAndMixtures) {
-  EXPECT_EQ(merge_refusal({}), "no shard is complete");
-  EXPECT_EQ(merge_refusal({shard(1, 4, {1})}), "1 of 4 shards are complete, missing: 0, 2, 3");
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0}), shard(0, 2, {0}), shard(1, 2, {1, 2})}),
-            "a shard is there twice");
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 1}), shard(1, 2, {1, 2})}),
-            "rank 0: the shards hold 4 layers, the plan has 3");
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0}), shard(1, 2, {1})}),
-            "rank 0: the shards hold 2 layers, the plan has 3");
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), shard(1, 3, {1})}),
-            "shard 0/2 and shard 1/3: cut in different numbers of shards");
-  ShardManifest other = shard(1, 2, {1});
-  other.plan = "another";
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}),
-            "shard 0/2 and shard 1/2: made from different plans");
-}
-
-// Records that somebody changed and sealed again: any fact of any shard.
-TEST(MergeShards, RefusesFactsThatAreNotThePlans) {
-  using Change = std::function<void(Manifest&)>;
-  const std::vector<Change> changes = {
-      [](Manifest& m) { m.tool_version = "9.9.9"; },
-      [](Manifest& m) { m.libzstd = "9.9.9"; },
-      [](Manifest& m) { m.vllm_commit = std::string(40, '0'); },
-      [](Manifest& m) { m.target.backend = Backend::CPU; },
-      [](Manifest& m) { m.rank.end += 32; },
-      [](Manifest& m) { m.source.fingerprint = std::string(32, '0'); },
-      [](Manifest& m) { m.compression.level = 7; },
-  };
-  for (size_t i = 0; i < changes.size(); ++i) {
-    for (const bool both : {false, true}) {
-      std::vector<ShardManifest> shards = {shard(0, 2, {0, 2}), shard(1, 2, {1})};
-      changes[i](shards[0].ranks[0]);
-      if (both) changes[i](shards[1].ranks[0]);
-      const std::string refusal = merge_refusal(shards);
-      EXPECT_TRUE(both ? refusal == "the shards' records do not have the facts of their plan"
-                       : refusal.starts_with("shard 0/2 and shard 1/2: ") &&
-                             refusal.ends_with(": not the same"))
-          << i << ": " << refusal;
-    }
-  }
-}
-
-TEST(MergeShards, RefusesASourceThatChanged) {
-  ShardManifest other = shard(1, 2, {1});
-  other.source.stamp = "later";
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}),
-            "shard 0/2 and shard 1/2: the input changed in between");
-  // Sources at other places have other stamps, although nothing changed.
-  other.source.place = "a copy";
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}), "no error");
-  other = shard(1, 2, {1});
-  other.source = {"another machine", "place", "later"};
-  EXPECT_EQ(merge_refusal({shard(0, 2, {0, 2}), other}), "no error");
-}
-
-TEST(PlanIdentity, KnowsThePlanButNotTheData) {
-  const Manifest manifest = sample();
-  Manifest data = manifest;
-  data.layers[0].xxh3_128 = std::string(32, 'd');
-  data.layers[1].tensors[0].xxh3_128 = std::string(32, 'd');
-  data.warnings.emplace_back("from the data");
-  EXPECT_EQ(plan_identity({manifest}), plan_identity({data}));
-  Manifest plan = manifest;
-  plan.source.files[0].second = 78;
-  EXPECT_NE(plan_identity({manifest}), plan_identity({plan}));
-  plan = manifest;
-  plan.compression.level = 2;
-  EXPECT_NE(plan_identity({manifest}), plan_identity({plan}));
-}
-
-// testdata/mutants/table.json, which tests/python/test_mutants.py goes through too: one changed fact,
-// and everything around it made right.
+// testdata/mutants/table.json, which tests/python/test_mutants.py goes through too: one changed
+// fact, and everything around it made right.
 class Mutant {
  public:
   explicit Mutant(const Json& row) {

@@ -1,76 +1,22 @@
 // Tensor names and configs to layers, by small hand-made checkpoints.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <limits>
-
 #include "lib/core/error.hpp"
 #include "lib/load/config_check.hpp"
 #include "lib/load/expert_layer.hpp"
 #include "lib/load/find_layers.hpp"
-#include "lib/load/module_rules.hpp"
 #include "tests/unit/found_layers.hpp"
 
 namespace mxfp4 {
 namespace {
 
+using test::config_of;
 using test::expect_has;
+using test::per_expert;
+using test::PerExpert;
 using test::refusal_of_layers;
-using Tensors = std::vector<NamedTensor>;
-
-// Per-expert tensors of one module: experts of hidden size 64 and intermediate size 32.
-struct PerExpert {
-  std::string module = "model.layers.0.mlp.experts";
-  int64_t experts = 2;
-  std::array<std::string, 3> words{"gate_proj", "up_proj", "down_proj"};
-  std::string codes = ".weight";
-  std::string scales = ".weight_scale";
-  DType code_type = DType::kU8;
-  DType scale_type = DType::kU8;
-
-  void add(Tensors& out) const {
-    for (int64_t e = 0; e < experts; ++e) {
-      for (const std::string& word : words) {
-        const bool down = word == words[2];
-        const Shape code_shape = down ? Shape{64, 16} : Shape{32, 32};
-        const Shape scale_shape = down ? Shape{64, 1} : Shape{32, 2};
-        const std::string name = module + "." + std::to_string(e) + "." + word;
-        out.push_back({name + codes, {code_type, code_shape}, "a.safetensors"});
-        out.push_back({name + scales, {scale_type, scale_shape}, "a.safetensors"});
-      }
-    }
-  }
-};
-
-Tensors per_expert(const PerExpert& form = {}) {
-  Tensors out;
-  form.add(out);
-  return out;
-}
-
-Tensors stacked(int64_t layer = 0) {
-  const std::string module = "model.layers." + std::to_string(layer) + ".mlp.experts.";
-  return {
-      {module + "gate_up_proj_blocks", {DType::kU8, {2, 64, 2, 16}}, "a"},
-      {module + "gate_up_proj_scales", {DType::kU8, {2, 64, 2}}, "a"},
-      {module + "gate_up_proj_bias", {DType::kBF16, {2, 64}}, "a"},
-      {module + "down_proj_blocks", {DType::kU8, {2, 64, 1, 16}}, "a"},
-      {module + "down_proj_scales", {DType::kU8, {2, 64, 1}}, "a"},
-      {module + "down_proj_bias", {DType::kBF16, {2, 64}}, "a"},
-  };
-}
-
-ModelConfig config_of(const std::string& method, const std::string& model_type) {
-  ModelConfig config;
-  config.file = "config.json";
-  config.model_type = model_type;
-  config.quantization = Quantization{method, "", "", {}};
-  config.hidden_size = 64;
-  config.intermediate_size = 32;
-  config.num_experts = 2;
-  config.num_hidden_layers = 1;
-  return config;
-}
+using test::stacked;
+using test::Tensors;
 
 TEST(Styles, NamesRoundTrip) {
   for (size_t i = 0; i < kAllStyles.size(); ++i) {
@@ -245,63 +191,6 @@ TEST(Styles, UnquantizedLayersOfAMixedModelStay) {
   expect_has(model.warnings[0], "layer 1 has experts that are not MXFP4");
 }
 
-TEST(Styles, QuarkRulesDecideByModule) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
-  config.num_hidden_layers = 2;
-  config.quantization->rules = {{"*.layers.1.*", "", "rule: fp8"}, {"*", "mxfp4", ""}};
-  Tensors tensors = per_expert();
-  PerExpert{.module = "model.layers.1.mlp.experts"}.add(tensors);
-  const ModelLayers model = find_expert_layers(tensors, &config, {});
-  EXPECT_EQ(model.layers.size(), 1U);
-  EXPECT_EQ(model.activation, "mxfp4");
-  // A name without a star stands for the experts within it.
-  config.quantization->rules = {{"model.layers.1.mlp.experts.0.gate_proj", "", "rule: fp8"},
-                                {"experts", "", "rule: other"},
-                                {"*", "mxfp4", ""}};
-  EXPECT_EQ(find_expert_layers(tensors, &config, {}).layers.size(), 1U);
-  config.quantization->rules = {{"*.layers.1.*", "", ""}, {"*", "mxfp4", ""}};
-  expect_has(refusal_of_layers(tensors, &config), "activations quantized as none, but those of");
-  config.quantization->rules[0].refusal = "rule: activations";
-  config.quantization->rules[0].mxfp4_weights = true;
-  EXPECT_EQ(refusal_of_layers(tensors, &config), "config.json: rule: activations");
-  config.quantization->rules = {{"*", "", "rule: fp8"}};
-  EXPECT_EQ(refusal_of_layers(tensors, &config), "config.json: rule: fp8");
-}
-
-TEST(Styles, MissingAndExtraLayers) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
-  config.num_hidden_layers = 3;
-  Tensors tensors = per_expert({.module = "model.layers.1.mlp.experts"});
-  expect_has(refusal_of_layers(tensors, &config), "layer 0 has no expert tensors");
-  tensors.push_back({"model.layers.0.mlp.gate_proj.weight", {DType::kU8, {64, 32}}, "a"});
-  expect_has(refusal_of_layers(tensors, &config), "layer 2 has no expert tensors");
-  tensors.push_back({"model.layers.2.mlp.gate_proj.weight", {DType::kU8, {64, 32}}, "a"});
-  EXPECT_EQ(refusal_of_layers(tensors, &config), "accepted");  // dense, as far as anybody can tell
-  config.first_k_dense_replace = 1;
-  expect_has(refusal_of_layers(tensors, &config), "layer 2 has no expert tensors");
-  config.mlp_only_layers = {2};
-  EXPECT_EQ(refusal_of_layers(tensors, &config), "accepted");
-  config.num_hidden_layers = 1;
-  expect_has(refusal_of_layers(tensors, &config),
-             "there are tensors of model.layers.1.mlp.experts");
-  config.num_nextn_predict_layers = 1;
-  EXPECT_EQ(refusal_of_layers(tensors, &config), "accepted");
-}
-
-TEST(Styles, AbsurdNumbersAreRefusedQuickly) {
-  ModelConfig config = config_of("quark", "deepseek_v3");
-  config.num_hidden_layers = INT64_MAX;
-  config.first_k_dense_replace = INT64_MAX;
-  expect_has(refusal_of_layers(per_expert(), &config), "num_hidden_layers");
-  config = config_of("quark", "deepseek_v3");
-  config.num_experts = INT64_MAX;
-  expect_has(refusal_of_layers(per_expert(), &config), "experts.2.gate_proj.weight: missing");
-  config.num_experts.reset();
-  Tensors tensors = per_expert();
-  tensors[0].name = "model.layers.0.mlp.experts.999999999.gate_proj.weight";
-  expect_has(refusal_of_layers(tensors, &config), "expert 999999999 of a layer with 12 tensors");
-}
-
 TEST(Styles, DuplicatesAndCollisions) {
   ModelConfig config = config_of("quark", "deepseek_v3");
   Tensors tensors = per_expert();
@@ -322,43 +211,6 @@ TEST(Styles, LayersMustAgree) {
              "3 experts, hidden size 64, intermediate size 32, but");
 }
 
-TEST(Styles, PredictionLayersAreNumberedAfterTheModels) {
-  ModelConfig config = config_of("fp8", "deepseek_v4");
-  config.num_hidden_layers = 1;
-  const PerExpert form{
-      .module = "layers.0.ffn.experts", .words = {"w1", "w3", "w2"}, .scales = ".scale"};
-  Tensors tensors = per_expert(form);
-  PerExpert draft = form;
-  draft.module = "mtp.1.ffn.experts";
-  draft.add(tensors);
-  const ModelLayers model = find_expert_layers(tensors, &config, {});
-  EXPECT_EQ(model.layers.at(1).index, 2);
-  EXPECT_EQ(model.layers.at(1).engine_prefix, "model.layers.2.ffn.experts");
-  // DSpark has three stages and says 1.
-  config.num_nextn_predict_layers = 1;
-  EXPECT_EQ(find_expert_layers(tensors, &config, {}).layers.size(), 2U);
-  config.num_hidden_layers.reset();
-  expect_has(refusal_of_layers(tensors, &config), "num_hidden_layers: missing");
-}
-
-TEST(Styles, LayerNumbersDoNotOverflow) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  ModelConfig config = config_of("fp8", "deepseek_v4");
-  config.num_hidden_layers = kMax;
-  const PerExpert form{
-      .module = "layers.0.ffn.experts", .words = {"w1", "w3", "w2"}, .scales = ".scale"};
-  Tensors tensors = per_expert(form);
-  PerExpert draft = form;
-  draft.module = "mtp.1.ffn.experts";
-  draft.add(tensors);
-  for (const bool partial : {false, true}) {
-    expect_has(refusal_of_layers(tensors, &config, {.partial = partial}),
-               "config.json: num_hidden_layers: a sum of sizes overflows");
-  }
-  config.num_nextn_predict_layers = 1;
-  EXPECT_EQ(refusal_of_layers(per_expert(form), &config, {.partial = true}), "accepted");
-}
-
 TEST(Styles, AnOverrideNeedsNoConfig) {
   expect_has(refusal_of_layers(stacked(), nullptr), "config.json: missing");
   EXPECT_EQ(refusal_of_layers(stacked(), nullptr, {.style = Style::kGptOss}), "accepted");
@@ -366,69 +218,6 @@ TEST(Styles, AnOverrideNeedsNoConfig) {
   expect_has(refusal_of_layers(stacked(), nullptr, {.style = Style::kMxfp4}),
              "style mxfp4: no expert tensors, such as");
   expect_has(refusal_of_layers({}, nullptr), "no MoE expert tensors");
-}
-
-TEST(Styles, GlobsMatchAsFnmatch) {
-  EXPECT_TRUE(glob_match("*", ""));
-  EXPECT_TRUE(glob_match("a*c", "abbc"));
-  EXPECT_FALSE(glob_match("a*c", "abbd"));
-  EXPECT_TRUE(glob_match("*.layers.?.mlp*", "model.layers.3.mlp.experts"));
-  EXPECT_TRUE(glob_match("l[0-3]x", "l2x"));
-  EXPECT_FALSE(glob_match("l[!0-3]x", "l2x"));
-  EXPECT_TRUE(glob_match("l[]]x", "l]x"));
-  EXPECT_TRUE(glob_match("l[x", "l[x"));
-  EXPECT_FALSE(glob_match("abc", "ab"));
-  EXPECT_FALSE(glob_match("ab", "abc"));
-}
-
-TEST(Styles, ExpressionsMatchABeginning) {
-  const std::string name = "model.layers.12.mlp.experts.0.gate_proj";
-  EXPECT_TRUE(regex_match_start(".*experts.*", name));
-  EXPECT_TRUE(regex_match_start("model\\.layers\\.1[0-3]\\.", name));
-  EXPECT_FALSE(regex_match_start("layers", name));
-  EXPECT_FALSE(regex_match_start("^(?!.*experts).*$", name));
-  EXPECT_TRUE(regex_match_start("^(?!.*self_attn).*$", name));
-  EXPECT_FALSE(regex_match_start("(", name));
-  EXPECT_TRUE(regex_match_start("m{1}odel\\.layers\\.\\d{1,2}\\.", name));
-  EXPECT_FALSE(regex_match_start("\\w{6,}", name));
-  for (const char* large : {"m{65}", "(m{9}){9}", "m{1000000000000}", "m{1", "m{x}", "m{,}"}) {
-    EXPECT_FALSE(regex_readable(large)) << large;
-  }
-  EXPECT_FALSE(regex_match_start(std::string(600, '.'), name));
-  EXPECT_FALSE(regex_match_start("(m|mo|o)*(m|mo|o)*(m|mo|o)*(m|mo|o)*x", std::string(500, 'm')));
-}
-
-TEST(Styles, ALargeModelIsQuick) {
-  Tensors tensors;
-  for (int64_t layer = 0; layer < 61; ++layer) {
-    PerExpert{.module = "model.layers." + std::to_string(layer) + ".mlp.experts", .experts = 384}
-        .add(tensors);
-  }
-  ModelConfig config = config_of("quark", "deepseek_v3");
-  config.num_experts = 384;
-  config.num_hidden_layers = 61;
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(find_expert_layers(tensors, &config, {}).layers.size(), 61U);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(taken.count(), 60.0);  // 0.1 s is usual; a quadratic step would take many minutes
-  RecordProperty("seconds", std::to_string(taken.count()));
-}
-
-// --model-config describes a whole model, the file holds a part of it.
-TEST(Styles, PartOfAModel) {
-  ModelConfig config = config_of("mxfp4", "gpt_oss");
-  config.num_hidden_layers = 3;
-  expect_has(refusal_of_layers(stacked(1), &config),
-             "num_hidden_layers: 3, but layer 0 has no expert");
-  const ModelLayers part = find_expert_layers(stacked(1), &config, {.partial = true});
-  ASSERT_EQ(part.layers.size(), 1U);
-  EXPECT_EQ(part.layers[0].index, 1);
-  ASSERT_EQ(part.warnings.size(), 1U);
-  expect_has(part.warnings[0], "3, but 2 of these layers are not here");
-  config.num_hidden_layers = INT64_MAX;
-  EXPECT_EQ(find_expert_layers(stacked(1), &config, {.partial = true}).warnings.size(), 1U);
-  config.num_hidden_layers = 1;
-  expect_has(refusal_of_layers(stacked(1), &config, {.partial = true}), "but there are tensors of");
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+// A sound manifest for tests to change, and the message of the refusal that follows.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "formats/blob/manifest.hpp"
+#include "lib/core/error.hpp"
+
+namespace mxfp4::test {
+
+inline Manifest sample_manifest(std::vector<int64_t> layers = {0, 1}) {
+  Manifest manifest;
+  manifest.tool_version = "1.0";
+  manifest.revision = "some-revision";
+  manifest.layout = "some/layout";
+  manifest.decision.backend = Backend::MARLIN;
+  manifest.decision.trace.push_back({"MarlinExperts", "key", true, ""});
+  manifest.decision.trace.push_back({"Other", std::nullopt, false, "too old"});
+  manifest.target.backend = Backend::MARLIN;
+  manifest.target.arch = "sm90";
+  manifest.rank.num_ranks = 1;
+  manifest.rank.tp_size = 1;
+  manifest.rank.ep_size = 1;
+  manifest.rank.experts = {0, 1};
+  manifest.rank.end = 64;
+  manifest.style = "gpt_oss";
+  manifest.libzstd = "1.5.4";
+  manifest.source.files.emplace_back("model.safetensors", 77);
+  manifest.warnings = {"from the plan"};
+  for (int64_t index : layers) {
+    ManifestLayer layer;
+    layer.index = index;
+    layer.prefix = "layers." + std::to_string(index);
+    layer.file = layer_file_name(index, true);
+    layer.size = 100 + index;
+    layer.xxh3_128 = std::string(32, 'a');
+    layer.hidden_size = 64;
+    layer.loaded.dims = {2, 64, 64};
+    const std::vector<int64_t> dims{2, 3};
+    layer.tensors.push_back({layer.prefix + ".w",
+                             {DType::kU8, Shape(std::span(dims))},
+                             std::string(32, 'b'),
+                             Storage{}});
+    manifest.layers.push_back(layer);
+  }
+  return manifest;
+}
+
+inline std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace mxfp4::test
