@@ -126,12 +126,14 @@ std::optional<StripCut::Axes> StripCut::spread_axes(int64_t row_bytes, int64_t s
   if (!std::holds_alternative<Permute>(step_)) return std::nullopt;
   Axes axes;
   for (const Axis& axis : axes_) {
-    // An axis that covers columns and rows becomes two.
-    const int64_t inner = axis.in < row_units ? std::min(axis.size, row_units / axis.in) : 1;
-    if (axis.in < row_units ? axis.size % inner != 0 || row_units % axis.in != 0
-                            : axis.in % row_units != 0) {
-      return std::nullopt;
-    }
+    // An axis that covers columns and rows becomes two. Rows of 8 units that lie 10 apart: of an
+    // axis of 16 units at distance 2, 4 units stay in a row, and the other factor, 4 rows, is
+    // walked at distance 10.
+    const bool in_row = axis.in < row_units;
+    const int64_t inner = in_row ? std::min(axis.size, row_units / axis.in) : 1;
+    const bool whole =
+        in_row ? axis.size % inner == 0 && row_units % axis.in == 0 : axis.in % row_units == 0;
+    if (!whole) return std::nullopt;
     if (inner > 1) axes.push_back({inner, axis.in, axis.out});
     if (inner < axis.size) {
       const int64_t in = axis.in * inner / row_units * stride_units;
