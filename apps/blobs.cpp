@@ -21,7 +21,8 @@ void add_model_card(const std::filesystem::path& path, const Console& console) {
   const std::filesystem::path card = write_model_card(blobs, read_manifests(blobs));
   const std::string name = shell_word(card.string());
   std::string upload = fmt::format("hf upload OWNER/NAME {}", shell_word(path.string()));
-  // A hub shows the README.md at the top, which a whole model directory may have from its checkpoint.
+  // A hub shows the README.md at the top, which a whole model directory may have from
+  // its checkpoint.
   std::error_code ignored;
   if (!std::filesystem::exists(path / card.filename(), ignored)) {
     upload += fmt::format(" && hf upload OWNER/NAME {} {}", name, card.filename().string());

@@ -1,6 +1,6 @@
 // Defaults of the person who runs the program every day: variables MXFP4_REPACK_REVISION, _THREADS,
-// _MEMORY and _COLOR, and behind them a JSON file with the members revision, threads, memory, color.
-// A flag wins over both; for the release, the --target file's vLLM does too.
+// _MEMORY and _COLOR, and behind them a JSON file with the members revision, threads, memory,
+// color. A flag wins over both; for the release, the --target file's vLLM does too.
 #pragma once
 
 #include <array>
@@ -30,9 +30,9 @@ struct Defaults {
 // Returns the value of an environment variable, or null.
 using GetVariable = const char* (*)(const char* name);
 
-// Reads variables and file: MXFP4_REPACK_DEFAULTS names it, else it is mxfp4-repack/defaults.json in
-// XDG_CONFIG_HOME or ~/.config, where it may be missing. Throws Error::usage naming the variable,
-// Error::input naming the file and its member.
+// Reads variables and file: MXFP4_REPACK_DEFAULTS names it, else it is mxfp4-repack/defaults.json
+// in XDG_CONFIG_HOME or ~/.config, where it may be missing. Throws Error::usage naming the
+// variable, Error::input naming the file and its member.
 [[nodiscard]] Defaults read_defaults(GetVariable get);
 
 }  // namespace mxfp4

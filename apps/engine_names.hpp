@@ -1,6 +1,6 @@
-// The names of the engine's variables and flags on which the experts' weights do not depend. Read in the
-// wheels of vLLM 0.25.1 to 0.33.0: nothing that chooses a backend, loads experts or converts them reads
-// these (envs.py and who asks it, engine/arg_utils.py).
+// The names of the engine's variables and flags on which the experts' weights do not depend. Read
+// in the wheels of vLLM 0.25.1 to 0.33.0: nothing that chooses a backend, loads experts or converts
+// them reads these (envs.py and who asks it, engine/arg_utils.py).
 #pragma once
 
 #include <string_view>

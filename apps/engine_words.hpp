@@ -1,6 +1,7 @@
-// The engine's own words that this program does not take: flags of its command line and variables of its
-// environment, each with its answer: the word to use, or why it has no influence on the experts' bytes.
-// Read in vLLM 0.21.0 to 0.33.0 (engine/arg_utils.py, envs.py, and who reads the variables there).
+// The engine's own words that this program does not take: flags of its command line and variables
+// of its environment, each with its answer: the word to use, or why it has no influence on the
+// experts' bytes. Read in vLLM 0.21.0 to 0.33.0 (engine/arg_utils.py, envs.py, and who reads the
+// variables there).
 #pragma once
 
 #include <string_view>
@@ -17,7 +18,8 @@ struct EngineWord {
 [[nodiscard]] const EngineWord* engine_flag(std::string_view name);
 [[nodiscard]] const EngineWord* engine_variable(std::string_view name);
 
-// A value of --moe-backend that no release takes, and that people meet all the same; null for others.
+// A value of --moe-backend that no release takes, and that people meet all the same; null
+// for others.
 [[nodiscard]] const EngineWord* engine_moe_backend(std::string_view name);
 
 }  // namespace mxfp4

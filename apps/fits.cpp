@@ -17,8 +17,8 @@
 namespace mxfp4 {
 namespace {
 
-// The command that makes a blob for the deployment that was asked about, of this one: it stands for its
-// checkpoint. What was not said is as the blob was made for.
+// The command that makes a blob for the deployment that was asked about, of this one: it stands for
+// its checkpoint. What was not said is as the blob was made for.
 std::string command_for(const FitsOptions& options, const FitQuestion& question,
                         const Manifest& blob) {
   std::string out =

@@ -26,8 +26,8 @@ void take_libs(const RequestFlags& options, const RuleSet& rules, DeploymentFact
 // Error::usage, or Error::input naming the --target file, with the nearest names.
 void take_machine(const RequestFlags& options, DeploymentFacts& request);
 
-// `fault`: the arch is of another platform, or is missing. The result names the flags, or the --target
-// file and its members: a machine never comes from both.
+// `fault`: the arch is of another platform, or is missing. The result names the flags, or the
+// --target file and its members: a machine never comes from both.
 [[nodiscard]] Error platform_fault(const RequestFlags& options, const Error& fault);
 
 // The machine's name, "H100", if --arch or the file gave it instead of an architecture; else empty.
@@ -39,8 +39,8 @@ void take_machine(const RequestFlags& options, DeploymentFacts& request);
 void report_assumed_rules(const RequestFlags& options, const RuleSet& rules,
                           const Console& console);
 
-// Says on stderr which architecture a machine's name was taken for, and warns of facts in flags and in
-// the --target file that have no effect.
+// Says on stderr which architecture a machine's name was taken for, and warns of facts in flags and
+// in the --target file that have no effect.
 void report_given_facts(const RequestFlags& options, const RuleSet& rules, const Console& console);
 
 // Versions of kernel libraries with which the conversion's layout was not tested: Error::usage if

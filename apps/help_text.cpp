@@ -63,7 +63,8 @@ std::string group_of(const CLI::Option& option) {
   return option.get_positional() || option.get_required() ? "Arguments" : option.get_group();
 }
 
-// The headings in the order of --help. The flags for help come last, though they were declared first.
+// The headings in the order of --help. The flags for help come last, though they were
+// declared first.
 std::vector<std::string> groups_of(const CLI::App& app) {
   std::vector<std::string> groups;
   for (const CLI::Option* option : app.get_options()) {

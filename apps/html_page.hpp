@@ -43,8 +43,8 @@ class HtmlTable {
 // A page with this title, which is also its heading, above `body`, which is HTML.
 [[nodiscard]] std::string html_page(const std::string& title, const std::string& body);
 
-// Writes a page of html_page(). Throws Error::usage if `file` is "-", and Error::output, also if it exists and is
-// not such a page, or lies inside a blob.
+// Writes a page of html_page(). Throws Error::usage if `file` is "-", and Error::output, also if it
+// exists and is not such a page, or lies inside a blob.
 void write_html_page(const std::filesystem::path& file, const std::string& page);
 
 }  // namespace mxfp4

@@ -45,7 +45,8 @@ ExitCode exit_code_of(ErrorKind kind) {
 
 namespace {
 
-// The flag that the words of a usage error quote, as in "unknown flag '--bogus'"; empty if there is none.
+// The flag that the words of a usage error quote, as in "unknown flag '--bogus'"; empty if there
+// is none.
 std::string quoted_flag(const std::string& words) {
   const size_t begin = words.find("'-");
   const size_t end = begin == std::string::npos ? begin : words.find('\'', begin + 1);

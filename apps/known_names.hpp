@@ -12,8 +12,8 @@ namespace mxfp4 {
 
 // Whether a revision's name may be meant where --engine is `engine`; an empty engine: any.
 [[nodiscard]] bool engine_fits(const std::string& engine, const std::string& revision);
-// The revision that --engine and --revision mean together: "0.5.23" of "sglang" is "sglang-0.5.23", an
-// empty name the engine's newest. Throws Error::usage if they contradict each other.
+// The revision that --engine and --revision mean together: "0.5.23" of "sglang" is "sglang-0.5.23",
+// an empty name the engine's newest. Throws Error::usage if they contradict each other.
 [[nodiscard]] std::string revision_of_engine(const std::string& engine, const std::string& name);
 // The rule set that --revision names; the default for an empty name. Throws Error::usage.
 [[nodiscard]] const RuleSet& rules_named(const std::string& name);

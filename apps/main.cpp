@@ -123,9 +123,9 @@ int show(const CLI::App& app, const CLI::Success& success, const Failure& failur
   return code;
 }
 
-// What a kernel puts a tile together in lies on its thread's stack, as does HDF5's path through a file. Where
-// `ulimit -s` leaves less than they take, runs `body` in a thread whose stack is large enough; so is
-// the stack of every later thread.
+// What a kernel puts a tile together in lies on its thread's stack, as does HDF5's path through a
+// file. Where `ulimit -s` leaves less than they take, runs `body` in a thread whose stack is large
+// enough; so is the stack of every later thread.
 int with_enough_stack(const std::function<int()>& body) {
   constexpr size_t kEnough = size_t{1} << 20;
   rlimit limit{};
@@ -149,8 +149,8 @@ int with_enough_stack(const std::function<int()>& body) {
   return call.code;
 }
 
-// Let go when there is no more memory, so that a run that fails can clean up and say why. The default orders:
-// each is used once.
+// Let go when there is no more memory, so that a run that fails can clean up and say why. The
+// default orders: each is used once.
 std::atomic<char*> reserve{nullptr};
 std::atomic<bool> ran_out{false};
 
@@ -182,8 +182,8 @@ int report_no_memory(const Failure& failure) {
   }
 }
 
-// What libraries declare as never throwing, as the step to a directory's next entry, needs memory, too.
-// What is left then is what a kill leaves.
+// What libraries declare as never throwing, as the step to a directory's next entry, needs memory,
+// too. What is left then is what a kill leaves.
 std::terminate_handler usual_end = nullptr;
 void end_without_memory() {
   if (ran_out) ::_exit(say_no_memory());

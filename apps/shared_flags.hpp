@@ -14,8 +14,8 @@ namespace mxfp4 {
 // Accepts the values of a short list. The error for another value gives the nearest.
 [[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string> known);
 
-// For transform(). Accepts whole numbers from `lowest` to `highest` and takes their leading zeros away,
-// which the parser would read as octal. The error for another value gives these two.
+// For transform(). Accepts whole numbers from `lowest` to `highest` and takes their leading zeros
+// away, which the parser would read as octal. The error for another value gives these two.
 [[nodiscard]] CLI::Validator number_in(int64_t lowest, int64_t highest);
 
 // Declares a flag that names a small file, which is read when it is needed.

@@ -204,8 +204,8 @@ Complaint unknown_flag(const CLI::App& app, const CLI::App& command, const std::
   return error;
 }
 
-// The first letter in a word such as "-fn" that is not a flag, with a dash; empty if all are flags. As
-// in the parser, a letter that takes a value ends the letters: "-j4".
+// The first letter in a word such as "-fn" that is not a flag, with a dash; empty if all are flags.
+// As in the parser, a letter that takes a value ends the letters: "-j4".
 std::string unknown_letter(const CLI::App& command, std::string_view word) {
   for (char letter : word.substr(1)) {
     std::string name{'-', letter};

@@ -61,7 +61,8 @@ RestoreResult restore_all(const UnpackOptions& options, const std::vector<fs::pa
   return all;
 }
 
-// The checkpoint's own tensors. Throws Error::unsupported if the layout keeps nothing of some of them.
+// The checkpoint's own tensors. Throws Error::unsupported if the layout keeps nothing of some
+// of them.
 BlobSource open_as_published(const UnpackOptions& options) {
   BlobSource blob = open_blob_source(options.blob);
   if (blob.whole) return blob;

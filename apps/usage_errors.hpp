@@ -14,8 +14,8 @@ class Error;
 namespace mxfp4 {
 
 // `words` are the arguments that `app` failed to parse, `error` is its parser's error. The result
-// names the first word that is not a command, flag or argument, and the nearest one: by its letters,
-// its beginning, or what other programs call it.
+// names the first word that is not a command, flag or argument, and the nearest one: by its
+// letters, its beginning, or what other programs call it.
 [[nodiscard]] Error usage_error(const CLI::App& app, const CLI::Error& error,
                                 const std::vector<std::string>& words);
 

@@ -6,8 +6,8 @@
 
 namespace mxfp4 {
 
-// "mxfp4-repack 0.2.0", and with `verbose` what a bug report needs: the commit, the releases that the
-// program knows, its libraries and the instructions in use.
+// "mxfp4-repack 0.2.0", and with `verbose` what a bug report needs: the commit, the releases that
+// the program knows, its libraries and the instructions in use.
 [[nodiscard]] std::string version_text(bool verbose);
 
 // Whether the words ask for the version, and for all of it: --version -v, -V -v, -vV.

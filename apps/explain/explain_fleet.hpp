@@ -1,8 +1,8 @@
-// `explain --fleet`: what every release of its engine means for each of one's own deployments: the backend
-// that it chooses, whether the deployment's blob still fits, and what to do.
+// `explain --fleet`: what every release of its engine means for each of one's own deployments: the
+// backend that it chooses, whether the deployment's blob still fits, and what to do.
 //
-// The file has a line for each deployment, "NAME: [--blob OUT] FLAGS", with explain's own flags; blank
-// lines and lines that begin with # do not count.
+// The file has a line for each deployment, "NAME: [--blob OUT] FLAGS", with explain's own flags;
+// blank lines and lines that begin with # do not count.
 #pragma once
 
 #include <string>
@@ -27,8 +27,8 @@ struct FleetRow {
   std::string command{};  // for the newest of the releases; empty: none
 };
 
-// Shows the table for options.fleet, in the formats that were asked for. Throws Error::input naming file
-// and line for a line that is not a deployment.
+// Shows the table for options.fleet, in the formats that were asked for. Throws Error::input naming
+// file and line for a line that is not a deployment.
 int explain_fleet(const ExplainOptions& options, const Console& console);
 
 [[nodiscard]] std::string fleet_text(const Console& console, const std::vector<FleetRow>& rows);

@@ -1,4 +1,5 @@
-// One release's answer to explain's question: --against, --history and --fleet ask several releases.
+// One release's answer to explain's question: --against, --history and --fleet ask
+// several releases.
 #pragma once
 
 #include <memory>

@@ -6,8 +6,8 @@
 
 namespace mxfp4 {
 
-// The manifest of the conversion's first rank, without compression; checksums are kNoChecksum, sizes
-// of files 0. Needs a conversion without a refusal. Throws what plan_repack() throws.
+// The manifest of the conversion's first rank, without compression; checksums are kNoChecksum,
+// sizes of files 0. Needs a conversion without a refusal. Throws what plan_repack() throws.
 [[nodiscard]] Manifest planned_manifest(const OpenedCheckpoint& checkpoint,
                                         const Conversion& conversion);
 

@@ -127,8 +127,8 @@ void sum_frames(ConstBytes stored, std::span<const SeekEntry> frames, PieceSums&
   }
 }
 
-// Bytes of a layer file, in its map or in `memory`. A file that is read past the page cache is opened each
-// time: a blob may have more files than a process may open.
+// Bytes of a layer file, in its map or in `memory`. A file that is read past the page cache is
+// opened each time: a blob may have more files than a process may open.
 ConstBytes stored_bytes_of(const OpenLayer& layer, int64_t offset, int64_t bytes,
                            UninitializedBytes& memory) {
   if (layer.from_device.empty()) {

@@ -1,5 +1,5 @@
-// Checks whether a blob's layer files hold what its manifest says. Checks return the differences, one
-// text each; a file that the system does not let us read is Error::input.
+// Checks whether a blob's layer files hold what its manifest says. Checks return the differences,
+// one text each; a file that the system does not let us read is Error::input.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ namespace mxfp4 {
 void require_layer_file(const LayerReader& reader, const Manifest& manifest,
                         const ManifestLayer& layer);
 
-// One finding for each layer file that is missing or has another size than in the manifest. Opens no
-// file.
+// One finding for each layer file that is missing or has another size than in the manifest. Opens
+// no file.
 [[nodiscard]] std::vector<std::string> check_layer_sizes(const std::filesystem::path& directory,
                                                          const Manifest& manifest);
 

@@ -1,5 +1,6 @@
-// The files of a blob beside its layers: the index, and files that are not the blob's. Checks return the
-// differences, one text each; a file that the system does not let us read is Error::input.
+// The files of a blob beside its layers: the index, and files that are not the blob's. Checks
+// return the differences, one text each; a file that the system does not let us read
+// is Error::input.
 #pragma once
 
 #include <filesystem>

@@ -40,8 +40,8 @@ namespace mxfp4 {
 // Whether the file is a packed layer, judged by its header.
 [[nodiscard]] bool is_packed_layer(const std::filesystem::path& path);
 
-// A frame that was decoded for a part of it. Small experts share one: who reads them one after another
-// decodes it once, whichever files are read in between.
+// A frame that was decoded for a part of it. Small experts share one: who reads them one after
+// another decodes it once, whichever files are read in between.
 struct DecodedFrame {
   uint64_t reader = 0;  // LayerReader::id(); 0: none
   size_t frame = 0;     // index of its frames()

@@ -12,7 +12,8 @@ namespace {
 
 using zstd_frame::kBlockHeaderBytes;
 
-// A block of at least this size has its content where the decoded bytes have it, modulo kBlockAlignment.
+// A block of at least this size has its content where the decoded bytes have it,
+// modulo kBlockAlignment.
 constexpr int64_t kLeastAligned = 32 << 10;
 constexpr int64_t kSmallEnd = kBlockAlignment;  // of a frame that would end with such a block
 
@@ -50,8 +51,8 @@ class BlockCutter {
   // The blocks of a frame of `bytes` decoded bytes, all of which were cut.
   std::vector<FrameBlock> finish(int64_t bytes) {
     if (blocks_.empty()) return {};
-    // The fillers that end the frame at its place are not its last blocks: zstd would not compare the
-    // content's size, and a reader that has all bytes would not come to the checksum.
+    // The fillers that end the frame at its place are not its last blocks: zstd would not compare
+    // the content's size, and a reader that has all bytes would not come to the checksum.
     FrameBlock& last = blocks_.back();
     if (is_aligned(last)) {
       last.bytes -= kSmallEnd;

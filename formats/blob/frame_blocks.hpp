@@ -1,11 +1,11 @@
 // Cuts what is to be a zstd frame into blocks: RLE blocks for runs of one value, raw blocks for the
-// rest. For codes the plan says where runs lie, since their padding is known before a byte is made; in
-// scales and biases, which are few bytes, runs are searched.
+// rest. For codes the plan says where runs lie, since their padding is known before a byte is made;
+// in scales and biases, which are few bytes, runs are searched.
 //
 // The content of large raw blocks lies as in the decoded bytes, modulo 32: processors of AMD need a
-// third more time, and for some places three times as much, to copy from the page cache to memory that
-// lies otherwise (EPYC: 6.2 and 2.7 instead of 8.5 GB/s; Xeons do not care). Between them lie empty raw
-// blocks, three bytes each, which every decoder passes over.
+// third more time, and for some places three times as much, to copy from the page cache to memory
+// that lies otherwise (EPYC: 6.2 and 2.7 instead of 8.5 GB/s; Xeons do not care). Between them lie
+// empty raw blocks, three bytes each, which every decoder passes over.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace mxfp4 {
 
-// Bytes that RFC 8878 gives: the most of a block, and the bytes of its header; and the bytes of the header
-// and the checksum of this program's frames.
+// Bytes that RFC 8878 gives: the most of a block, and the bytes of its header; and the bytes of the
+// header and the checksum of this program's frames.
 namespace zstd_frame {
 inline constexpr int64_t kMaxBlockBytes = 128 << 10;
 inline constexpr int64_t kBlockHeaderBytes = 3;
@@ -26,7 +26,8 @@ inline constexpr int64_t kHeaderBytes = 9;
 inline constexpr int64_t kChecksumBytes = 4;
 }  // namespace zstd_frame
 
-// What the places of large raw blocks are equal to, modulo this, in the frame and in the decoded bytes.
+// What the places of large raw blocks are equal to, modulo this, in the frame and in the
+// decoded bytes.
 inline constexpr int64_t kBlockAlignment = 32;
 
 // A block of a frame, as the decoded bytes [begin, begin + bytes).
@@ -38,12 +39,13 @@ struct FrameBlock {
   friend bool operator==(const FrameBlock&, const FrameBlock&) = default;
 };
 
-// The runs of one value in `in`, ascending, that are worth a block of their own: kLeastPadding bytes
-// or more.
+// The runs of one value in `in`, ascending, that are worth a block of their own: kLeastPadding
+// bytes or more.
 [[nodiscard]] std::vector<PaddingRun> find_runs(ConstBytes in);
 
-// Cuts a frame of `bytes` decoded bytes, which has these runs of one value, into blocks. Its encoded
-// bytes and its decoded ones are equal modulo 32, so that the next frame's content lies as said above.
+// Cuts a frame of `bytes` decoded bytes, which has these runs of one value, into blocks. Its
+// encoded bytes and its decoded ones are equal modulo 32, so that the next frame's content lies as
+// said above.
 [[nodiscard]] std::vector<FrameBlock> cut_into_blocks(int64_t bytes,
                                                       std::span<const PaddingRun> runs);
 

@@ -57,7 +57,8 @@ class Front {
   std::unique_ptr<ZSTD_DStream, Free> stream_;
 };
 
-// __metadata__ of the safetensors header that the file begins with, zstd or not; null for other files.
+// __metadata__ of the safetensors header that the file begins with, zstd or not; null for
+// other files.
 nlohmann::json metadata_of(const std::filesystem::path& path) {
   try {
     const MappedFile map(path);

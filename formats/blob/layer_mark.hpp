@@ -10,7 +10,8 @@ namespace mxfp4 {
 
 // In the __metadata__ of every file that unpack writes, and of no other.
 inline constexpr const char* kUnpackedMark = "mxfp4_repack.unpacked";
-// In a shard of `unpack --as-published`: size and XXH3-128 of the config.json beside it, or kNoConfig.
+// In a shard of `unpack --as-published`: size and XXH3-128 of the config.json beside it,
+// or kNoConfig.
 inline constexpr const char* kPublishedConfig = "mxfp4_repack.config";
 inline constexpr const char* kNoConfig = "-";
 
@@ -20,7 +21,8 @@ inline constexpr const char* kNoConfig = "-";
 // Whether the file, decoded if it is zstd, begins with these bytes. False if it cannot be read.
 [[nodiscard]] bool begins_with_header(const std::filesystem::path& path, std::string_view header);
 
-// The value of kPublishedConfig in the header of a safetensors file; empty if the file is not such a shard.
+// The value of kPublishedConfig in the header of a safetensors file; empty if the file is not such
+// a shard.
 [[nodiscard]] std::string published_config(const std::filesystem::path& path);
 
 }  // namespace mxfp4

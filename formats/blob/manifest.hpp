@@ -81,8 +81,8 @@ struct SourceSummary {
   std::vector<std::pair<std::string, int64_t>> files;  // name without directory, bytes
 };
 
-// What a checkpoint says beside its tensors: with ManifestLayer::published it makes a blob an input of
-// convert. All empty in older blobs.
+// What a checkpoint says beside its tensors: with ManifestLayer::published it makes a blob an input
+// of convert. All empty in older blobs.
 struct CheckpointFacts {
   std::optional<std::string> config;              // the text of its config.json
   std::map<std::string, std::string> attributes;  // of an input in the loaded layout
@@ -97,7 +97,8 @@ struct Manifest {
   std::string vllm_commit;        // of vLLM; empty for another engine
   // What the engine calls a parameter that the blob calls otherwise, by the blob's name.
   std::map<std::string, std::string> parameter_names;
-  // Releases of other engines with the same bytes, by name, and the --moe-backend that gives them there.
+  // Releases of other engines with the same bytes, by name, and the --moe-backend that gives
+  // them there.
   std::map<std::string, std::string> also_serves;
   std::string layout;  // id
   std::string kernel_library;
@@ -133,8 +134,8 @@ struct Manifest {
 
 // JSON text, two-space indent, ends with a newline. Deterministic.
 [[nodiscard]] std::string write_manifest(const Manifest& manifest);
-// A blob's manifest. Throws Error::input naming the key, the tensor whose checksum is not known, or the line
-// that is not, byte for byte, as it was written.
+// A blob's manifest. Throws Error::input naming the key, the tensor whose checksum is not known, or
+// the line that is not, byte for byte, as it was written.
 [[nodiscard]] Manifest parse_manifest(std::string_view text);
 
 // The manifest without its seal, as a part of another document, and back. Throws Error::input

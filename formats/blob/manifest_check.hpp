@@ -5,8 +5,8 @@
 
 namespace mxfp4 {
 
-// Names of files and tensors, the rank's numbers and share, and the sum of all sizes. Throws Error::input
-// without the file's name.
+// Names of files and tensors, the rank's numbers and share, and the sum of all sizes. Throws
+// Error::input without the file's name.
 void check_manifest(const Manifest& manifest);
 
 }  // namespace mxfp4

@@ -1,4 +1,5 @@
-// The bytes before a layer file's data, apart from the writer: the library compares files with them.
+// The bytes before a layer file's data, apart from the writer: the library compares files
+// with them.
 #include "formats/blob/blob_writer.hpp"
 #include "formats/safetensors/safetensors_header.hpp"
 

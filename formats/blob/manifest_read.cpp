@@ -1,5 +1,5 @@
-// JSON text -> Manifest. The text is untrusted: every field is typed and checked, and then the fields
-// against each other (manifest_check).
+// JSON text -> Manifest. The text is untrusted: every field is typed and checked, and then the
+// fields against each other (manifest_check).
 #include <fmt/format.h>
 
 #include "formats/blob/manifest.hpp"

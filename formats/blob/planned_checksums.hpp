@@ -1,4 +1,5 @@
-// Checksums of a manifest that are not known yet: of what is only planned, or made without being written.
+// Checksums of a manifest that are not known yet: of what is only planned, or made without
+// being written.
 #pragma once
 
 #include <string_view>

@@ -132,8 +132,8 @@ RawFrameParts::RawFrameParts(MutableBytes content) {
   parts.push_back(MutableBytes(between).subspan(begin));
 }
 
-// Ends the sums. Throws InputFault if the frame's checksum is not the seek table's, or if `check` asks
-// for the content's and it differs.
+// Ends the sums. Throws InputFault if the frame's checksum is not the seek table's, or if `check`
+// asks for the content's and it differs.
 void check_sum(ContentSum& content, uint32_t stored, const FrameInfo& info, FrameCheck check) {
   const uint32_t sum = content.finish();
   if (stored == info.checksum && (check == FrameCheck::kSizes || sum == stored)) return;

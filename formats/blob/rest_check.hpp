@@ -1,4 +1,5 @@
-// The model directory around a blob: the other files of the model, which convert --include-rest copied.
+// The model directory around a blob: the other files of the model, which convert
+// --include-rest copied.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +11,8 @@
 
 namespace mxfp4 {
 
-// Throws Error::input, naming the file, unless it has this size and, unless `sum` is null, this checksum of
-// the bytes that come `from` there. Calls `between` every few MB that are summed.
+// Throws Error::input, naming the file, unless it has this size and, unless `sum` is null, this
+// checksum of the bytes that come `from` there. Calls `between` every few MB that are summed.
 void require_bytes(const std::filesystem::path& path, int64_t size, const std::string* sum,
                    ReadFrom from = ReadFrom::kCache, const std::function<void()>& between = {});
 

@@ -1,5 +1,5 @@
-// Which outputs of a packed layer give its loaded slots back, and the granules of those slots. unpack
-// and a blob that is the input of a conversion share it.
+// Which outputs of a packed layer give its loaded slots back, and the granules of those slots.
+// unpack and a blob that is the input of a conversion share it.
 //
 // Usage:
 //   const RestorePlan plan = plan_restore(manifest, layer);
@@ -55,8 +55,8 @@ struct RestorePlan {
 
 // Which expert a tensor of the checkpoint is restored from, and how many bytes an expert has in it.
 struct ExpertShare {
-  // Counted over all layers: tensors of one number come from the same matrices. -1: the tensor holds all
-  // experts of its layer, one behind another.
+  // Counted over all layers: tensors of one number come from the same matrices. -1: the tensor
+  // holds all experts of its layer, one behind another.
   int64_t expert = -1;
   int64_t bytes = 0;  // of one expert
 };
@@ -77,8 +77,8 @@ struct RestoreScratch {
 using SlotFrames = std::vector<DecodedFrame>;
 
 // Writes granule `granule` of the slot as it was loaded, padded, to `loaded`: experts_per_granule
-// experts. `frames` were used for the granule before, of this slot or another. Throws Error::input for
-// damaged data.
+// experts. `frames` were used for the granule before, of this slot or another. Throws Error::input
+// for damaged data.
 void restore_granule(const LayerReader& reader, const RestoredSlot& slot, int64_t granule,
                      SlotFrames& frames, RestoreScratch& scratch, MutableBytes loaded);
 

@@ -286,8 +286,8 @@ void add_shares(BlobSource& blob, const BlobTensors& tensors) {
   }
 }
 
-// Bytes of a granule that is restored from a layer of this plan: as written, with the outputs that the
-// inverse also reads, and as loaded; and of the frames that it keeps.
+// Bytes of a granule that is restored from a layer of this plan: as written, with the outputs that
+// the inverse also reads, and as loaded; and of the frames that it keeps.
 int64_t granule_bytes(const RestorePlan& plan, bool compressed) {
   int64_t most = 0;
   int64_t frames = 0;

@@ -1,6 +1,6 @@
-// A blob as the checkpoint that it was made from: the experts' tensors by the checkpoint's own names,
-// types and shapes, restored from the layers of all ranks when they are read. So a blob is converted
-// again without the checkpoint, in one pass.
+// A blob as the checkpoint that it was made from: the experts' tensors by the checkpoint's own
+// names, types and shapes, restored from the layers of all ranks when they are read. So a blob is
+// converted again without the checkpoint, in one pass.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,16 @@
 
 namespace mxfp4 {
 
-// The kind of a source that is a blob; Source::origin() names the checkpoint's kind. A tensor's file is
-// the checkpoint's; where that was not made of safetensors files, there is one file for each layer.
+// The kind of a source that is a blob; Source::origin() names the checkpoint's kind. A tensor's
+// file is the checkpoint's; where that was not made of safetensors files, there is one file for
+// each layer.
 inline constexpr std::string_view kBlobKind = "blob";
 
 struct BlobSource {
   std::unique_ptr<Source> source;
-  // What differs from the checkpoint's own tensors, one line each: a layout that keeps other numbers,
-  // biases that the engine's loader rounds. A conversion makes the same of them where only biases differ.
+  // What differs from the checkpoint's own tensors, one line each: a layout that keeps other
+  // numbers, biases that the engine's loader rounds. A conversion makes the same of them where only
+  // biases differ.
   std::vector<std::string> lost{};
   bool exact = true;  // false: a conversion of the source may differ from one of the checkpoint
   bool whole = true;  // false: some tensors cannot be read
@@ -30,8 +32,8 @@ struct BlobSource {
   std::vector<RestorePlan> plans{};   // one plan for each distinct layer size
 };
 
-// Opens the blob at `path` with all its ranks. Reads manifests, no layer files. Throws Error::input for
-// a damaged blob, missing ranks, and blobs of older versions, which do not keep the names.
+// Opens the blob at `path` with all its ranks. Reads manifests, no layer files. Throws Error::input
+// for a damaged blob, missing ranks, and blobs of older versions, which do not keep the names.
 [[nodiscard]] BlobSource open_blob_source(const std::filesystem::path& path);
 
 }  // namespace mxfp4

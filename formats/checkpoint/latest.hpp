@@ -1,5 +1,5 @@
-// Values that several threads use and that take long to make: each is made once, by the thread that asks
-// first, while others that ask for it wait. Keeps those that were asked for last.
+// Values that several threads use and that take long to make: each is made once, by the thread that
+// asks first, while others that ask for it wait. Keeps those that were asked for last.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,12 @@ namespace mxfp4 {
 template <class Key, class Value>
 class Latest {
  public:
-  // Keeps at most `count` values, and at most `bytes` of those that get() was given, but always two.
+  // Keeps at most `count` values, and at most `bytes` of those that get() was given, but
+  // always two.
   explicit Latest(size_t count, size_t bytes = SIZE_MAX) : most_(count), most_bytes_(bytes) {}
 
-  // The value of `key`; if it is not kept, the result of make(), a shared_ptr of `bytes` bytes. What make()
-  // throws goes to its caller, and the next one tries again.
+  // The value of `key`; if it is not kept, the result of make(), a shared_ptr of `bytes` bytes.
+  // What make() throws goes to its caller, and the next one tries again.
   template <class Make>
   std::shared_ptr<const Value> get(const Key& key, size_t bytes, Make&& make) {
     const std::shared_ptr<Kept> kept = entry(key, bytes);

@@ -1,5 +1,6 @@
-// A safetensors checkpoint that is read, not mapped: for a library in somebody else's process, where a map
-// of a file that is cut short would end the process, and which must not install a handler for that.
+// A safetensors checkpoint that is read, not mapped: for a library in somebody else's process,
+// where a map of a file that is cut short would end the process, and which must not install a
+// handler for that.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +24,8 @@ class PositionedSource final : public Source {
   };
 
   // `path` as open_source() takes it: a directory, a model in a hub cache, or one file. Throws
-  // Error::input, also for a container of another kind. Headers are read, and no byte of a map is touched.
+  // Error::input, also for a container of another kind. Headers are read, and no byte of a map
+  // is touched.
   explicit PositionedSource(const std::filesystem::path& path);
   ~PositionedSource() override;
 
@@ -39,8 +41,8 @@ class PositionedSource final : public Source {
   [[nodiscard]] std::vector<std::string> warnings() const override { return warnings_; }
 
   // Opens the tensor's file if that was not done before: a file of which nothing is asked takes no
-  // descriptor. Thread-safe. Throws Error::input naming the file, also if its size is no longer that
-  // of the headers' reading.
+  // descriptor. Thread-safe. Throws Error::input naming the file, also if its size is another
+  // one than when its headers were read.
   [[nodiscard]] Place place_of(size_t index) const;
 
  private:

@@ -53,8 +53,9 @@ void check_metadata(const SafetensorsHeader& header, Attributes& agreed) {
   }
 }
 
-// The first bytes of a file of `size` bytes, as far as its header goes. They are read, not mapped: who opens
-// a checkpoint in a library may have no handler for the signal that a truncated map raises.
+// The first bytes of a file of `size` bytes, as far as its header goes. They are read, not mapped:
+// who opens a checkpoint in a library may have no handler for the signal that a truncated
+// map raises.
 std::vector<std::byte> read_front(const fs::path& path, int64_t size) {
   const PositionedFile file(path);
   std::vector<std::byte> front(static_cast<size_t>(std::min(size, kTellingBytes)));
@@ -169,8 +170,8 @@ void check_against_index(MappedTensors& content, const fs::path& dir,
 }
 
 // Whether the directory of `path` lists it, even as a link that leads nowhere: a broken download
-// leaves such links, and opening one gives an error that says so. True also if the system cannot say:
-// without its index, a checkpoint would be another one.
+// leaves such links, and opening one gives an error that says so. True also if the system cannot
+// say: without its index, a checkpoint would be another one.
 bool is_listed(const fs::path& path) {
   std::error_code error;
   return fs::symlink_status(path, error).type() != fs::file_type::not_found;

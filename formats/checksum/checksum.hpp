@@ -57,8 +57,8 @@ class ChecksumPart {
   // Starts again: the next bytes are those from `position` of a stream on.
   void begin(int64_t position);
   void update(ConstBytes bytes);
-  // begin() and update() in one, where another processor sums the whole blocks: `sums` has to be what
-  // xxh3_sum_blocks gives for the blocks from first_block(position) on, when this is appended.
+  // begin() and update() in one, where another processor sums the whole blocks: `sums` has to be
+  // what xxh3_sum_blocks gives for the blocks from first_block(position) on, when this is appended.
   void assemble(int64_t position, ConstBytes bytes, std::span<const uint64_t> sums);
   // Where the first whole block begins, at `position` of a stream or behind it.
   [[nodiscard]] static int64_t first_block(int64_t position) {

@@ -125,8 +125,8 @@ std::string group_activation(const Json& group, const std::string& where) {
 }
 
 // One rule for each target of the groups. Names come before the classes of modules, as the engine
-// asks them: RoutedExperts holds a layer's experts, "Linear" stands for their parts. Of one target in
-// two groups the last counts, at the first one's place.
+// asks them: RoutedExperts holds a layer's experts, "Linear" stands for their parts. Of one target
+// in two groups the last counts, at the first one's place.
 class TargetRules {
  public:
   void add(const Json& group, const ModuleQuantization& rule) {

@@ -184,8 +184,8 @@ std::optional<int64_t> hash_layers(const Fields& fields) {
   return std::count(types->begin(), types->end(), "hash_moe");
 }
 
-// The layers of a list, of its text "3,4,5", of a flag for each layer, or of a pattern whose letter E is a
-// layer of experts.
+// The layers of a list, of its text "3,4,5", of a flag for each layer, or of a pattern whose letter
+// E is a layer of experts.
 std::optional<std::vector<int64_t>> stated_moe_layers(const Fields& fields) {
   if (auto typed = typed_moe_layers(fields)) return typed;
   std::vector<int64_t> layers;

@@ -20,8 +20,8 @@ namespace mxfp4 {
 // A config without a quantization is legal here: find_expert_layers decides.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, std::string_view file);
 
-// What is assumed of the model's experts because of its class: one sentence each. `text` as above, of
-// a config that parse_model_config has read.
+// What is assumed of the model's experts because of its class: one sentence each. `text` as above,
+// of a config that parse_model_config has read.
 [[nodiscard]] std::vector<std::string> model_class_warnings(std::string_view text);
 
 }  // namespace mxfp4

@@ -26,8 +26,8 @@ std::optional<int64_t> numbered_layer(std::string_view path) {
   return parse_index(tail.substr(0, tail.find('.')));
 }
 
-// Adds the layer of whose routed experts `name` is one, or a part, or all. `first_only`: expert 0 decides
-// for the layer.
+// Adds the layer of whose routed experts `name` is one, or a part, or all. `first_only`: expert 0
+// decides for the layer.
 void add_name(std::string_view name, bool first_only, Exclusions& out) {
   const size_t at = name.rfind(kRoutedExperts);
   if (at == std::string_view::npos) return;

@@ -7,10 +7,10 @@
 
 namespace mxfp4 {
 
-// Reads the list of `quantization`, the quantization_config object, in the words of its quant_method:
-// Quark's exclude, the ignore of compressed-tensors, AutoRound's extra_config with 16 bits. Other methods
-// have none that the engine asks of experts (vLLM 0.33.0: quark/utils.py, should_ignore_layer;
-// compressed_tensors_moe.py, get_moe_method; inc/inc.py, get_quant_method).
+// Reads the list of `quantization`, the quantization_config object, in the words of its
+// quant_method: Quark's exclude, the ignore of compressed-tensors, AutoRound's extra_config with 16
+// bits. Other methods have none that the engine asks of experts (vLLM 0.33.0: quark/utils.py,
+// should_ignore_layer; compressed_tensors_moe.py, get_moe_method; inc/inc.py, get_quant_method).
 [[nodiscard]] Exclusions read_exclusions(const nlohmann::ordered_json& quantization);
 
 }  // namespace mxfp4

@@ -39,8 +39,8 @@ constexpr std::array kQuarkInputs = {
     QuarkInput{"fp6_e2m3", true, "fp6"},
 };
 
-// Empty when static activations have one scale for a tensor, as the engine asks from 0.30 on; what is
-// not said passes.
+// Empty when static activations have one scale for a tensor, as the engine asks from 0.30 on; what
+// is not said passes.
 std::string static_refusal(const Json& input, const std::string& where) {
   std::vector<WantedMember> wanted;
   if (!member_of(input, "qscheme").is_null()) wanted.push_back({"qscheme", "per_tensor"});

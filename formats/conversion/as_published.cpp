@@ -84,8 +84,8 @@ struct PublishBuffers {
   ChecksumPart sum;  // of the job's bytes, if the file is read back
 };
 
-// Jobs of at least kJobBytes each, the last one aside. The tensors of an expert share a job, and a part of
-// a stacked tensor is whole experts: so a matrix is restored once.
+// Jobs of at least kJobBytes each, the last one aside. The tensors of an expert share a job, and a
+// part of a stacked tensor is whole experts: so a matrix is restored once.
 std::vector<PublishJob> cut_jobs(const PublishedBlob& blob, const PublishedShard& shard,
                                  int64_t begin) {
   std::vector<PublishJob> jobs;

@@ -24,10 +24,10 @@ struct PublishedBlob {
   int64_t read_bytes;  // of memory that a thread takes that reads, without schedules
 };
 
-// Writes every tensor of the blob's source into `directory`: the shards, their index, and config.json if
-// the checkpoint had one. Tensors of a checkpoint that was not made of safetensors files get one shard a
-// layer. `mark` is what --force recognises the shards by. Throws Error::usage if one job exceeds the budget
-// of --memory, Error::input for a damaged blob, and Error::output.
+// Writes every tensor of the blob's source into `directory`: the shards, their index, and
+// config.json if the checkpoint had one. Tensors of a checkpoint that was not made of safetensors
+// files get one shard a layer. `mark` is what --force recognises the shards by. Throws Error::usage
+// if one job exceeds the budget of --memory, Error::input for a damaged blob, and Error::output.
 [[nodiscard]] RestoreResult write_as_published(const PublishedBlob& blob, const std::string& mark,
                                                const Directory& directory, const RunLimits& limits,
                                                const RunHooks& hooks, ReadBack read_back);

@@ -22,8 +22,8 @@ struct ManifestPlan {
   std::vector<std::string> findings;  // why the manifest is not one of this input; then no plan
 };
 
-// Plans again what `manifest`, of at least one layer, describes: from `source`, which was opened for
-// options.path. `directory` is the manifest's, for messages. The manifest says the family, not
+// Plans again what `manifest`, of at least one layer, describes: from `source`, which was opened
+// for options.path. `directory` is the manifest's, for messages. The manifest says the family, not
 // `options`. Throws Error::input if the input itself is damaged.
 [[nodiscard]] ManifestPlan plan_of_manifest(const std::shared_ptr<Source>& source,
                                             CheckpointOptions options,
@@ -31,8 +31,8 @@ struct ManifestPlan {
                                             const Manifest& manifest);
 
 // Compares one rank's blob in `directory` with the repack of `source`, which was opened for
-// options.path: model facts, slice and tensors first, and if they are equal, every byte. The manifest
-// says the family, not `options`. Returns the differences in words, in an order that does
+// options.path: model facts, slice and tensors first, and if they are equal, every byte. The
+// manifest says the family, not `options`. Returns the differences in words, in an order that does
 // not depend on threads: of bytes, the first that differs in each job. Throws Error::input if the
 // input itself is damaged.
 [[nodiscard]] std::vector<std::string> compare_with_checkpoint(

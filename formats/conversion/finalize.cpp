@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Throws Error::input at the first file that differs from its checksum. The hint names the shard that
-// wrote the file.
+// Throws Error::input at the first file that differs from its checksum. The hint names the shard
+// that wrote the file.
 void check_shard(const fs::path& blob, const ShardManifest& shard, int threads, ReadFrom from,
                  const std::function<void(int64_t)>& progress) {
   const auto require = [&](const std::vector<std::string>& findings) {
@@ -38,8 +38,8 @@ void check_shard(const fs::path& blob, const ShardManifest& shard, int threads, 
     const fs::path home = (blob / rank_directory(manifest.rank)).lexically_normal();
     require(check_layer_files(home, manifest, threads, progress, from));
   }
-  // Shard 0 writes the other files. Not parent_path(), which takes the last name off, also if that is
-  // "." or empty.
+  // Shard 0 writes the other files. Not parent_path(), which takes the last name off, also if that
+  // is "." or empty.
   if (shard.shard.index == 0) {
     require(check_rest_files((blob / "..").lexically_normal(), shard.ranks.front(), /*sums=*/true,
                              from));
@@ -73,7 +73,8 @@ void require_directory(const fs::path& path) {
       .in_file(path.string());
 }
 
-// The records of the shards, which lie in one directory: `output`, or the blob's folder of a model directory.
+// The records of the shards, which lie in one directory: `output`, or the blob's folder of a
+// model directory.
 std::vector<fs::path> find_records(const fs::path& output) {
   std::vector<fs::path> found = find_shards(output);
   const auto other = std::ranges::find_if(found, [&](const fs::path& path) {
@@ -156,8 +157,8 @@ Finalized finalize(const fs::path& output, int threads, const FinalizeHooks& hoo
   const fs::path place = blob_place(output, included);
   const Directory blob = directory.home().folder(blob_place(".", included)).named(place);
 
-  // Check that every layer of every rank is there and whole, then write the manifests. If an earlier
-  // run had written them, the records stay until everything is as the manifests say.
+  // Check that every layer of every rank is there and whole, then write the manifests. If an
+  // earlier run had written them, the records stay until everything is as the manifests say.
   if (!all_written(place, shards.front())) {
     check_and_write(blob, shards, threads, hooks, read_back);
   } else if (Finalized result = look_at_result(output, /*indexed=*/false);

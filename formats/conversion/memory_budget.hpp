@@ -22,8 +22,8 @@ struct RunMemory {
 };
 
 // Throws Error::usage if one job exceeds the budget of --memory; under the default budget, such a
-// job runs by itself. Call it before anything is written. Also builds the schedules, as far as they fit
-// the budget.
+// job runs by itself. Call it before anything is written. Also builds the schedules, as far as they
+// fit the budget.
 void require_memory(const RunLimits& limits, const RunMemory& memory);
 
 // How many jobs may be in flight: as many as fit into the budget, at least one.

@@ -113,8 +113,8 @@ RunMemory memory_of(const Plan& plan, const Compression& compression) {
   return memory;
 }
 
-// The wanted files without those that are `finished`(index in the plan, name in the blob, manifest's
-// entry).
+// The wanted files without those that are `finished`(index in the plan, name in the blob,
+// manifest's entry).
 template <class Finished>
 std::vector<bool> left_over(const RepackPlan& plan, const Finished& finished) {
   std::vector<bool> left = plan.wanted;

@@ -77,8 +77,8 @@ bool stays_inside(const fs::path& checkpoint, const fs::path& target) {
   return !error && !inside.empty() && *inside.begin() != "..";
 }
 
-// The file to copy, behind a link if the entry is one; empty for directories. Throws for anything else
-// that is not a regular file, and for a link to a file that is not the checkpoint's.
+// The file to copy, behind a link if the entry is one; empty for directories. Throws for anything
+// else that is not a regular file, and for a link to a file that is not the checkpoint's.
 fs::path side_file(const fs::path& checkpoint, const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_directory(error)) return {};

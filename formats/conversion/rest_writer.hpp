@@ -61,8 +61,9 @@ struct RestPlan {
 // .gguf, .onnx, .npz, .zst), their indexes (*.index.json), a blob's manifest, and files larger than
 // kMaxSideFile, which `warnings` names. Folders are not entered. Throws Error::input, also for a
 // name that a file beside the blob cannot have, and for a link, through which a foreign directory
-// could choose which of the user's files is copied. Two kinds of links are followed: to a file of the
-// same directory, and from a Hugging Face hub cache's snapshots/ to the same repository's blobs/.
+// could choose which of the user's files is copied. Two kinds of links are followed: to a file of
+// the same directory, and from a Hugging Face hub cache's snapshots/ to the same
+// repository's blobs/.
 [[nodiscard]] std::vector<SideFile> find_side_files(const std::filesystem::path& checkpoint,
                                                     std::vector<std::string>& warnings);
 
@@ -70,8 +71,8 @@ struct RestPlan {
 void read_tensor(Source& source, size_t index, Buffer& buffer,
                  const std::function<void(ConstBytes)>& each_piece);
 
-// The bytes of a small file, as they are written. Throws Error::input, also if the file is not the one
-// that was planned.
+// The bytes of a small file, as they are written. Throws Error::input, also if the file is not the
+// one that was planned.
 [[nodiscard]] std::string read_side(const SideFile& plan);
 
 struct RestHooks {

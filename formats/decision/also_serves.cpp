@@ -11,7 +11,8 @@
 namespace mxfp4 {
 namespace {
 
-// The request as asked of these rules, with this --moe-backend: every rank's slice, and no data is read.
+// The request as asked of these rules, with this --moe-backend: every rank's slice, and no data
+// is read.
 std::optional<Conversion> asked_of(const RuleSet& rules, const std::string& backend,
                                    ConversionRequest request, const OpenedCheckpoint& checkpoint) {
   request.rules = &rules;

@@ -65,8 +65,8 @@ void compare_sizes(const ManifestLayer& layer, const RankSlice& there, const Ran
   }
 }
 
-// The byte that the rules pad scales with; empty where nothing is padded, or where the path is one of
-// the blob's own engine and says nothing of its own.
+// The byte that the rules pad scales with; empty where nothing is padded, or where the path is one
+// of the blob's own engine and says nothing of its own.
 std::optional<ScaleFill> fill_there(const RuleSet& rules, const Manifest& rank,
                                     const ManifestLayer& layer, const RankSlice& there,
                                     const CallerRow* caller) {

@@ -19,13 +19,13 @@ struct FitReason {
   bool certain = true;  // false: not known
 };
 
-// The reasons why the blob of `rank` would not serve; none if it would. `ranks` are the manifests of
-// all ranks at hand, from which the size of the whole model follows.
+// The reasons why the blob of `rank` would not serve; none if it would. `ranks` are the manifests
+// of all ranks at hand, from which the size of the whole model follows.
 [[nodiscard]] std::vector<FitReason> reasons_against(const RuleSet& rules, const Manifest& rank,
                                                      const std::vector<Manifest>& ranks);
 
-// The config.json that the manifest keeps; of an older blob one of its checkpoint style, as far as the
-// manifest tells: its method class, model type, activation and sizes. Empty for a loaded input.
+// The config.json that the manifest keeps; of an older blob one of its checkpoint style, as far as
+// the manifest tells: its method class, model type, activation and sizes. Empty for a loaded input.
 [[nodiscard]] std::optional<ModelConfig> typical_config(const Manifest& rank);
 
 // The rule set by which a blob was made. If this program does not know the manifest's revision, the

@@ -41,9 +41,9 @@ ModelFacts facts_of(const ConversionRequest& request, const OpenedCheckpoint* ch
   return facts;
 }
 
-// Sets a knob that the method class decides. A knob that says something else is Error::usage, since the
-// engine would make other bytes. With a forced backend, or without the model's config, the user's knob
-// decides.
+// Sets a knob that the method class decides. A knob that says something else is Error::usage, since
+// the engine would make other bytes. With a forced backend, or without the model's config, the
+// user's knob decides.
 void complete_method_knob(const MethodKnobRow& row, const OpenedCheckpoint* checkpoint,
                           Conversion& conversion) {
   const std::string knob(row.knob);
@@ -62,10 +62,11 @@ void complete_method_knob(const MethodKnobRow& row, const OpenedCheckpoint* chec
       .at_key(fmt::format("--knob {}", knob));
 }
 
-// Sets the knobs that follow from other facts: the CUDA compiler from the target file, for a backend
-// that asks for it, what the method class decides, and the type of activations. A type "none" that
-// contradicts those facts is Error::usage, since the engine would make other bytes. A knob that names
-// another type stays: it means the process's variable, which wins in the engine, too.
+// Sets the knobs that follow from other facts: the CUDA compiler from the target file, for a
+// backend that asks for it, what the method class decides, and the type of activations. A type
+// "none" that contradicts those facts is Error::usage, since the engine would make other bytes. A
+// knob that names another type stays: it means the process's variable, which wins in the
+// engine, too.
 void complete_knobs(Conversion& conversion, const OpenedCheckpoint* checkpoint) {
   const RuleSet& rules = *conversion.rules;
   const std::string& compiler = conversion.deployment.cuda_compiler;

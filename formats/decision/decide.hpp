@@ -53,8 +53,8 @@ struct SliceRequest {
   }
 };
 
-// The method class that serves a checkpoint: by its config, or else by the style of its tensors. Null for
-// an input in the loaded layout that does not say whose it is.
+// The method class that serves a checkpoint: by its config, or else by the style of its tensors.
+// Null for an input in the loaded layout that does not say whose it is.
 [[nodiscard]] const CallerRow* serving_caller(const RuleSet& rules,
                                               const OpenedCheckpoint& checkpoint);
 

@@ -45,8 +45,8 @@ Manifest as_if_made_for(const FitQuestion& question, Manifest rank) {
   return rank;
 }
 
-// The backend that the engine would choose, asked with a typical model of the blob's style; empty if
-// it would refuse, or if the rules do not know a name.
+// The backend that the engine would choose, asked with a typical model of the blob's style; empty
+// if it would refuse, or if the rules do not know a name.
 std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts,
                               const Manifest& rank) {
   const std::optional<ModelConfig> config = typical_config(rank);
@@ -60,9 +60,9 @@ std::optional<Backend> choice(const RuleSet& rules, const DeploymentFacts& facts
   }
 }
 
-// Whether the engine chooses another backend. A manifest does not tell every fact of its decision, so
-// the question is asked only if the same question about the blob's own deployment has the blob's own
-// answer.
+// Whether the engine chooses another backend. A manifest does not tell every fact of its decision,
+// so the question is asked only if the same question about the blob's own deployment has the blob's
+// own answer.
 void check_engines_choice(const FitQuestion& question, const Manifest& rank,
                           std::vector<FitReason>& reasons) {
   const Backend made_for = rank.target.backend;

@@ -1,5 +1,5 @@
-// Answers "does it still fit?": whether an engine of some release, on some machine, would read a blob
-// as it is. The first fact that differs is the first reason.
+// Answers "does it still fit?": whether an engine of some release, on some machine, would read a
+// blob as it is. The first fact that differs is the first reason.
 //
 // Usage:
 //   const Fits answer = fits({.rules = &rules, .release = "vllm-0.33.0"}, manifests);
@@ -35,8 +35,8 @@ struct Fits {
   std::vector<std::string> reasons{};  // why it does not fit, or why that is not known
 };
 
-// `ranks` are the manifests of all ranks at hand. Facts of a machine that this program does not know
-// are Error::usage, as in every command.
+// `ranks` are the manifests of all ranks at hand. Facts of a machine that this program does not
+// know are Error::usage, as in every command.
 [[nodiscard]] Fits fits(const FitQuestion& question, const std::vector<Manifest>& ranks);
 
 }  // namespace mxfp4

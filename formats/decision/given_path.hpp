@@ -1,4 +1,5 @@
-// Finds the blob or checkpoint that the user means by a path, and refuses a path that would hide one.
+// Finds the blob or checkpoint that the user means by a path, and refuses a path that would
+// hide one.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +28,15 @@ struct BlobRanks {
 [[nodiscard]] BlobRanks open_blob_ranks(const std::filesystem::path& path);
 
 // The checkpoint or blob that `path` is a part of. For a config.json, a manifest, a file that a
-// checkpoint's index lists, or a blob's layer file: their directory; `layer` becomes the layer file's
-// number. For a Hugging Face cache, or its folder for one model: the snapshot. Any other path is
-// returned unchanged. Throws Error::input if several snapshots could be meant, Error::usage if
-// `layer` was another one than the layer file's.
+// checkpoint's index lists, or a blob's layer file: their directory; `layer` becomes the layer
+// file's number. For a Hugging Face cache, or its folder for one model: the snapshot. Any other
+// path is returned unchanged. Throws Error::input if several snapshots could be meant, Error::usage
+// if `layer` was another one than the layer file's.
 [[nodiscard]] std::filesystem::path whole_of(const std::filesystem::path& path,
                                              std::optional<int64_t>& layer);
 
-// Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies in:
-// if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.
+// Throws Error::usage if `output` would make a blob of the directory that `checkpoint` is or lies
+// in: if it is, or lies in, a folder there that has the name of a blob's folder or of a rank's.
 void refuse_blob_folder_in(const std::filesystem::path& checkpoint,
                            const std::filesystem::path& output);
 

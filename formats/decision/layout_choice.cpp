@@ -71,7 +71,8 @@ const Layout* require_layout(const Conversion& conversion) {
 
 namespace {
 
-// Asks the layout for its outputs. Where --pad none left sizes that it cannot take, the hint says so.
+// Asks the layout for its outputs. Where --pad none left sizes that it cannot take, the hint
+// says so.
 void require_outputs(const Conversion& conversion, const ConversionRequest& request,
                      const LoadedSpec& loaded) {
   try {

@@ -1,5 +1,5 @@
-// Opens a checkpoint of any container. A file of its own, because HDF5 comes with it: the shared library
-// opens a safetensors checkpoint by itself and does without.
+// Opens a checkpoint of any container. A file of its own, because HDF5 comes with it: the shared
+// library opens a safetensors checkpoint by itself and does without.
 #include "formats/checkpoint/open_source.hpp"
 #include "formats/decision/opened_checkpoint.hpp"
 #include "formats/decision/unfinished.hpp"

@@ -36,9 +36,9 @@ int64_t layers_in_manifests(const fs::path& blob) {
   return count;
 }
 
-// Whether another process of this machine writes in the directory: it holds a lock (output_directory.cpp),
-// which the kernel lists. Taking the lock to find out could stop a writer that begins at that moment.
-// False where the list does not tell.
+// Whether another process of this machine writes in the directory: it holds a lock
+// (output_directory.cpp), which the kernel lists. Taking the lock to find out could stop a writer
+// that begins at that moment. False where the list does not tell.
 bool is_being_written(const fs::path& directory) {
   struct stat status {};
   if (::stat(directory.c_str(), &status) != 0) return false;

@@ -15,8 +15,8 @@ inline constexpr int kMaxJsonDepth = 64;  // arrays and objects within each othe
 // without a word.
 void check_json_text(std::string_view text);
 
-// What a text is that its first bytes show not to be UTF-8: "compressed by gzip", "UTF-16"; empty for all
-// else.
+// What a text is that its first bytes show not to be UTF-8: "compressed by gzip", "UTF-16"; empty
+// for all else.
 [[nodiscard]] std::string_view other_coding(std::string_view begin);
 
 // The error for a text that a parser refused: "not JSON: ", the place, and what was expected there.

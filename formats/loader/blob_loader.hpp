@@ -1,5 +1,5 @@
-// Reads the layers of a blob. mxfp4_repack.h states the contract. Files are read, not mapped: mapping needs
-// a signal handler, which a library must not install.
+// Reads the layers of a blob. mxfp4_repack.h states the contract. Files are read, not mapped:
+// mapping needs a signal handler, which a library must not install.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ namespace mxfp4 {
 class BlobLoader final : public LoadSource {
  public:
   // One rank's directory. `direct`: bytes of tensors are read past the page cache, where the file
-  // system can. Layer files are opened and compared with the manifest now or, if `lazy`, when they are
-  // first used: then the functions below throw for a file that is not the manifest's. Throws
+  // system can. Layer files are opened and compared with the manifest now or, if `lazy`, when they
+  // are first used: then the functions below throw for a file that is not the manifest's. Throws
   // Error::input naming the file.
   explicit BlobLoader(const std::filesystem::path& directory, bool direct = false,
                       bool lazy = false);

@@ -1,5 +1,5 @@
-// Arguments of mxfp4_repack.h, checked. Every function here throws Error::usage for what contradicts
-// the blob or the header.
+// Arguments of mxfp4_repack.h, checked. Every function here throws Error::usage for what
+// contradicts the blob or the header.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How mxfp4_repack.h reports errors: a status is returned, and the calling thread keeps the words of its
-// last error and which kind of fault it was.
+// How mxfp4_repack.h reports errors: a status is returned, and the calling thread keeps the words
+// of its last error and which kind of fault it was.
 #pragma once
 
 #include "formats/loader/mxfp4_repack.h"

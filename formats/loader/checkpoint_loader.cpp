@@ -35,16 +35,17 @@ struct MakeBuffers {
 
 namespace {
 
-// The least bytes of the loaded matrix in the window: so much stays in the second-level cache until it
-// is used.
+// The least bytes of the loaded matrix in the window: so much stays in the second-level cache until
+// it is used.
 constexpr int64_t kWindowBytes = int64_t{128} << 10;
-// Bytes that are read behind what is asked for: interleaved rows ask for nearly the same bytes twice.
+// Bytes that are read behind what is asked for: interleaved rows ask for nearly the same
+// bytes twice.
 constexpr int64_t kReadAhead = int64_t{16} << 10;
 // A matrix up to this size is read at once.
 constexpr int64_t kSmallMatrix = int64_t{1} << 20;
 
-// The part of an expert's loaded matrix that a schedule reads. It goes on from front to back mostly; where
-// it jumps about, so that bytes come again and again, the whole matrix is kept.
+// The part of an expert's loaded matrix that a schedule reads. It goes on from front to back
+// mostly; where it jumps about, so that bytes come again and again, the whole matrix is kept.
 class InputWindow {
  public:
   using Fill = std::function<void(int64_t begin, int64_t end, std::byte* to)>;
@@ -114,8 +115,8 @@ void describe_plain(Manifest& manifest) {
   manifest.rest.clear();
 }
 
-// The manifest's plan for a checkpoint whose style is found as `convert` finds it. Where that gives another
-// style than the manifest's, or none, a flag gave the manifest's.
+// The manifest's plan for a checkpoint whose style is found as `convert` finds it. Where that gives
+// another style than the manifest's, or none, a flag gave the manifest's.
 ManifestPlan plan_for(const std::shared_ptr<PositionedSource>& source,
                       const std::filesystem::path& path, const Manifest& manifest) {
   CheckpointOptions options;
@@ -178,8 +179,8 @@ CheckpointLoader::Way CheckpointLoader::way_of(const PlannedFile& file,
   return output.program.is_identity() && !checks(output.slot) ? Way::kRead : Way::kStream;
 }
 
-// Where loading only puts filling behind stored rows and below them, a step of the program does so as well,
-// and joins with the moves of rows that follow: each row is copied once less.
+// Where loading only puts filling behind stored rows and below them, a step of the program does so
+// as well, and joins with the moves of rows that follow: each row is copied once less.
 CheckpointLoader::Making CheckpointLoader::making_of(const PlannedFile& file,
                                                      const PlannedTensor& tensor) {
   const Output& output = (*file.outputs)[tensor.output];

@@ -1,11 +1,12 @@
-// Makes the layers of a blob from a checkpoint, on the way to whoever loads them: the bytes that `convert`
-// would write, from the same plan, by the same passes. Nothing is written to disk, and no blob is needed.
+// Makes the layers of a blob from a checkpoint, on the way to whoever loads them: the bytes that
+// `convert` would write, from the same plan, by the same passes. Nothing is written to disk, and no
+// blob is needed.
 //
-// A piece is some granules of a tensor, experts mostly, or, for a GPU, a part of one. A thread makes one
-// granule or part at a time: the layout's schedule runs, and the bytes that its next operation takes are
-// read when it comes to them, so each byte is used while it is in the thread's cache. A layout that changes
-// nothing is only read. What is made from several slots, or from all experts at once, goes through
-// Repacker, as in `convert`.
+// A piece is some granules of a tensor, experts mostly, or, for a GPU, a part of one. A thread
+// makes one granule or part at a time: the layout's schedule runs, and the bytes that its next
+// operation takes are read when it comes to them, so each byte is used while it is in the thread's
+// cache. A layout that changes nothing is only read. What is made from several slots, or from all
+// experts at once, goes through Repacker, as in `convert`.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@ namespace mxfp4 {
 
 class CheckpointLoader final : public LoadSource {
  public:
-  // `conversion`: the text of one rank's manifest, as `explain --json` plans it or as a blob has it;
-  // the text need not have a seal. Checksums of tensors that it states are those that verify compares.
-  // Throws Error::input naming file and key; for a checkpoint from which the manifest's layers do not
-  // follow, with the first difference.
+  // `conversion`: the text of one rank's manifest, as `explain --json` plans it or as a blob has
+  // it; the text need not have a seal. Checksums of tensors that it states are those that verify
+  // compares. Throws Error::input naming file and key; for a checkpoint from which the manifest's
+  // layers do not follow, with the first difference.
   CheckpointLoader(const std::filesystem::path& checkpoint, std::string_view conversion);
   ~CheckpointLoader() override;
 
@@ -101,8 +102,8 @@ class CheckpointLoader final : public LoadSource {
   std::vector<std::string> headers_;
   ManifestPlan made_;                         // a file of its plan for each layer
   std::vector<std::vector<Making>> makings_;  // by layer and tensor
-  // Programs that pad stored rows: layers of equal sizes share them. By the output, whose program follows,
-  // and the rows and bytes of a row of a stored matrix.
+  // Programs that pad stored rows: layers of equal sizes share them. By the output, whose program
+  // follows, and the rows and bytes of a row of a stored matrix.
   std::map<std::tuple<const Output*, int64_t, int64_t>, Program> padding_;
   // Thread-safe, since the source is.
   mutable std::unique_ptr<Repacker> repacker_;

@@ -1,6 +1,6 @@
-// Where the loader's bytes come from. The loader asks for a piece of a final tensor, bytes [begin, end) of
-// it, and does not know whether the piece is read from a blob (BlobLoader), made from a checkpoint
-// (CheckpointLoader), or lies in a checkpoint's file as it is wanted (StoredLoader):
+// Where the loader's bytes come from. The loader asks for a piece of a final tensor, bytes [begin,
+// end) of it, and does not know whether the piece is read from a blob (BlobLoader), made from a
+// checkpoint (CheckpointLoader), or lies in a checkpoint's file as it is wanted (StoredLoader):
 //
 //     pieces(tensor) -- from a blob: file, frame ----------------+
 //                    |- from a checkpoint: read, assemble,       +-> the caller's memory, or a slot of
@@ -39,8 +39,8 @@ struct LoadRequest {
   MutableBytes out;
 };
 
-// Bytes of one tensor that one thread reads, or makes, at a time: consecutive ones, unless `part` says
-// where they belong.
+// Bytes of one tensor that one thread reads, or makes, at a time: consecutive ones, unless `part`
+// says where they belong.
 struct LoadPiece {
   size_t tensor = 0;
   int64_t begin = 0;  // in the tensor
@@ -51,7 +51,8 @@ struct LoadPiece {
   size_t in_frame = 0;
 };
 
-// Bytes of a plain read's piece. A GPU's copy engine waits less for the first ones than for a frame.
+// Bytes of a plain read's piece. A GPU's copy engine waits less for the first ones than for
+// a frame.
 inline constexpr int64_t kPlainPiece = int64_t{1} << 20;
 
 // Whether bytes of a piece may belong to several places of their tensor.
@@ -94,36 +95,38 @@ class LoadSource {
   // Bytes of all tensors of a layer.
   [[nodiscard]] virtual int64_t data_bytes(size_t layer) const = 0;
 
-  // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify. Where no
-  // checksum is known at all, nothing is compared and nothing refused.
+  // Throws Error::usage, naming file and tensor, for a part that has no checksum to verify. Where
+  // no checksum is known at all, nothing is compared and nothing refused.
   virtual void check_verifiable(const LoadRequest& /*request*/) const {}
-  // Where a piece of a tensor that starts at byte `begin` and has at most `limit` bytes best ends: at
-  // the tensor's end or the last end of a frame or granule that `limit` reaches, else at begin + limit.
-  // Needs 0 <= begin < the tensor's bytes and limit > 0.
+  // Where a piece of a tensor that starts at byte `begin` and has at most `limit` bytes best ends:
+  // at the tensor's end or the last end of a frame or granule that `limit` reaches, else at begin +
+  // limit. Needs 0 <= begin < the tensor's bytes and limit > 0.
   [[nodiscard]] virtual int64_t cut_end(size_t layer, size_t tensor, int64_t begin,
                                         int64_t limit) const = 0;
-  // Bytes of the pieces that cost least: a frame, a granule, a part of one, or a plain read's piece.
+  // Bytes of the pieces that cost least: a frame, a granule, a part of one, or a plain
+  // read's piece.
   [[nodiscard]] virtual int64_t best_piece(size_t layer, size_t tensor, Cut how) const = 0;
   // Whether a smaller piece costs no more than its share.
   [[nodiscard]] virtual bool cuts_anywhere(size_t layer, size_t tensor) const = 0;
-  // Cuts bytes [begin, begin + bytes) of a tensor into pieces of at most `limit` bytes, none of which
-  // lies in two frames or in parts of two granules. What a piece points to lives as long as this.
+  // Cuts bytes [begin, begin + bytes) of a tensor into pieces of at most `limit` bytes, none of
+  // which lies in two frames or in parts of two granules. What a piece points to lives as long
+  // as this.
   [[nodiscard]] virtual std::vector<LoadPiece> pieces(size_t layer, size_t tensor, int64_t begin,
                                                       int64_t bytes, int64_t limit,
                                                       Cut how) const = 0;
   // Reads or makes a piece of `layer` to `out`. `sum`, if not null, has begun at the piece and is
-  // updated with its bytes. `check` applies to a compressed file's frame. Throws Error::input, which
-  // names neither a blob's file nor the tensor.
+  // updated with its bytes. `check` applies to a compressed file's frame. Throws Error::input,
+  // which names neither a blob's file nor the tensor.
   virtual void read_piece(size_t layer, const LoadPiece& piece, MutableBytes out,
                           LoadBuffers& buffers, FrameCheck check, ChecksumPart* sum) const = 0;
   // "packed/layer-00003.safetensors: model.layers.3.mlp.experts.w13_weight": for messages.
   [[nodiscard]] virtual std::string place(size_t layer, size_t tensor) const = 0;
-  // After all pieces of a read: throws Error::input, naming the file, if bytes that were read may be
-  // another version's than those that were opened.
+  // After all pieces of a read: throws Error::input, naming the file, if bytes that were read may
+  // be another version's than those that were opened.
   virtual void check_unchanged() const = 0;
 
-  // Reads a layer's whole file. Throws InputFault, naming it, unless its checksum is the manifest's, and
-  // Error::usage where there is no file.
+  // Reads a layer's whole file. Throws InputFault, naming it, unless its checksum is the
+  // manifest's, and Error::usage where there is no file.
   virtual void check_file(size_t layer, const LoadOptions& options) const = 0;
 
   [[nodiscard]] int64_t tensor_bytes(size_t layer, size_t tensor) const {
@@ -134,13 +137,13 @@ class LoadSource {
   // Throws InputFault unless `checksum`, of a whole tensor, is the manifest's.
   void compare(size_t layer, size_t tensor, const std::string& checksum) const;
 
-  // Requests must lie within their tensors. Throws Error::input naming file and tensor, Error::usage
-  // when a part that has no checksum is to be verified, and Cancelled.
+  // Requests must lie within their tensors. Throws Error::input naming file and tensor,
+  // Error::usage when a part that has no checksum is to be verified, and Cancelled.
   void read(std::span<const LoadRequest> requests, const LoadOptions& options) const;
 
  protected:
-  // pieces() of bytes that are read or made in granules of `granule` bytes: whole ones, as many as `limit`
-  // allows, else no more than the rest of one. Granules of one byte: wherever `limit` ends.
+  // pieces() of bytes that are read or made in granules of `granule` bytes: whole ones, as many as
+  // `limit` allows, else no more than the rest of one. Granules of one byte: wherever `limit` ends.
   [[nodiscard]] static std::vector<LoadPiece> cut_granules(size_t tensor, int64_t begin,
                                                            int64_t bytes, int64_t limit,
                                                            int64_t granule);

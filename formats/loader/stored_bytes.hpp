@@ -1,6 +1,6 @@
-// Reads parts of one expert's loaded matrix straight out of a checkpoint's files, slices and padding put in
-// place. Rows that are as long as they are stored are read where they are wanted; others pass through a
-// buffer that stays in the caches.
+// Reads parts of one expert's loaded matrix straight out of a checkpoint's files, slices and
+// padding put in place. Rows that are as long as they are stored are read where they are wanted;
+// others pass through a buffer that stays in the caches.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,18 @@ namespace mxfp4 {
 class StoredBytes {
  public:
   // Writes bytes [begin, end) of the loaded matrix to `to`. `stored`: where the checkpoint has the
-  // expert's matrix, in order. Needs assembly.from == assembly.to. Throws Error::input naming the file.
+  // expert's matrix, in order. Needs assembly.from == assembly.to. Throws Error::input naming
+  // the file.
   void read(const PositionedSource& source, const Assembly& assembly,
             const std::vector<Extent>& stored, int64_t begin, int64_t end, std::byte* to);
-  // Fills `out` with bytes of the stored matrix from `offset` on. Throws Error::input naming the file.
+  // Fills `out` with bytes of the stored matrix from `offset` on. Throws Error::input naming
+  // the file.
   static void read_stored(const PositionedSource& source, const std::vector<Extent>& stored,
                           int64_t offset, MutableBytes out);
 
  private:
-  // Rows [first, last) of `rect`, of which `to` gets what lies in [begin, end) of the loaded matrix.
+  // Rows [first, last) of `rect`, of which `to` gets what lies in [begin, end) of the
+  // loaded matrix.
   void read_rows(const Assembly& assembly, const CopyRect& rect, int64_t first, int64_t last,
                  int64_t begin, int64_t end, std::byte* to);
 

@@ -1,5 +1,6 @@
-// The tensors of a safetensors file as they are stored: what a serving engine loads beside its experts. One
-// "layer", the file, without experts and without checksums; its tensors come in the order of their bytes.
+// The tensors of a safetensors file as they are stored: what a serving engine loads beside its
+// experts. One "layer", the file, without experts and without checksums; its tensors come in the
+// order of their bytes.
 #pragma once
 
 #include <filesystem>

@@ -58,7 +58,8 @@ void send_frame(int fd, Tag tag, std::string_view payload) {
 struct MemoryLimits {
   rlim_t child = RLIM_INFINITY;  // unless the system does not say how much this process takes
   rlimit own{RLIM_INFINITY, RLIM_INFINITY};
-  // Whether the child may take less than a damaged file is allowed to: its failure shows nothing then.
+  // Whether the child may take less than a damaged file is allowed to: its failure shows
+  // nothing then.
   [[nodiscard]] bool tight() const { return own.rlim_cur != RLIM_INFINITY && own.rlim_cur < child; }
 };
 

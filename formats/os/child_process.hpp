@@ -25,8 +25,8 @@ struct ChildLimits {
 // body is thrown here again, as Error::input or Error::internal. Throws Error::input, named after
 // `what`, if the child dies, exceeds `limits`, or emits more than 1 GiB. The child's memory is
 // limited to 1 GiB above the caller's, or by the caller's own limit, under which it throws
-// std::bad_alloc if the child has no memory; its standard streams are /dev/null. A damaged file may have
-// made the child emit anything, so check what it emitted.
+// std::bad_alloc if the child has no memory; its standard streams are /dev/null. A damaged file may
+// have made the child emit anything, so check what it emitted.
 //
 // Call it before the process has other threads: a lock that one of them holds at that moment stays
 // locked in the child. glibc's allocator and this project's code hold no such lock; a sanitizer's

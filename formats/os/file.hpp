@@ -33,8 +33,8 @@ struct FileStatus {
 // Error::input if another file is there now, or if it changed.
 [[nodiscard]] std::string read_same_file(const FileStatus& then);
 
-// Throws Error::input if a file that was `then` is not the same one, or has changed. The text has no
-// path.
+// Throws Error::input if a file that was `then` is not the same one, or has changed. The text has
+// no path.
 void require_same(const FileStatus& then, const FileStatus& now);
 
 // All that can be read from a path, which may be a pipe. Throws Error::input as above.
@@ -43,8 +43,8 @@ void require_same(const FileStatus& then, const FileStatus& now);
 // A file that is open for reading; closed by the destructor. Errors as above.
 class InputFile {
  public:
-  // Opening a FIFO waits for a writer only if `wait`. A link at the end of the path is refused unless
-  // `follow`.
+  // Opening a FIFO waits for a writer only if `wait`. A link at the end of the path is refused
+  // unless `follow`.
   explicit InputFile(const std::filesystem::path& path, bool wait = false, bool follow = true);
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -62,7 +62,8 @@ class InputFile {
   int descriptor_;
 };
 
-// What this process makes from now on is closed to the group and to others where one of these files is.
+// What this process makes from now on is closed to the group and to others where one of these
+// files is.
 void keep_private(std::span<const FileStatus> files);
 
 // The error of the last system call, from errno: "<what>: <reason>".

@@ -12,8 +12,8 @@ namespace mxfp4 {
 [[nodiscard]] std::vector<int> cpus_near(const std::filesystem::path& root,
                                          const std::string& bus_id);
 
-// Lets the calling thread run only on the `cpus` that it may use already. Where there are none, or the
-// system refuses, nothing changes.
+// Lets the calling thread run only on the `cpus` that it may use already. Where there are none, or
+// the system refuses, nothing changes.
 void run_on(const std::vector<int>& cpus) noexcept;
 
 }  // namespace mxfp4

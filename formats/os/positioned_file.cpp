@@ -32,8 +32,8 @@ InputFault system_error(std::string_view what) {
 
 InputFault became_shorter() { return {Fault::kSize, "became shorter while it was read"}; }
 
-// What offsets, sizes and addresses of direct reads are multiples of. 0: the file system says that it
-// has no direct reads.
+// What offsets, sizes and addresses of direct reads are multiples of. 0: the file system says that
+// it has no direct reads.
 int64_t direct_alignment(int descriptor) {
 #ifdef STATX_DIOALIGN
   struct statx status {};
@@ -134,7 +134,8 @@ ConstBytes PositionedFile::read_direct(int64_t offset, int64_t bytes, MutableByt
     }
     if (got < 0) throw system_error("cannot be read");
     if (got == 0) throw became_shorter();
-    // A direct read goes on at a multiple of the alignment; behind a part of one, an ordinary read does.
+    // A direct read goes on at a multiple of the alignment; behind a part of one, an ordinary
+    // read does.
     const int64_t behind = done + got;
     if (direct && behind < needed && round_down(behind) == done) read_ordinarily();
     done = direct && behind < needed ? round_down(behind) : behind;

@@ -15,8 +15,8 @@ class PositionedFile {
  public:
   // Throws Error::input, without the path in its text, here and below.
   explicit PositionedFile(const std::filesystem::path& path);
-  // The same of an open file, whose descriptor is copied. The two share their flags: after make_direct()
-  // the other one is direct, too.
+  // The same of an open file, whose descriptor is copied. The two share their flags: after
+  // make_direct() the other one is direct, too.
   explicit PositionedFile(int descriptor);
   PositionedFile(PositionedFile&& other) noexcept;
   PositionedFile& operator=(PositionedFile&& other) noexcept;
@@ -27,15 +27,15 @@ class PositionedFile {
   // Reads past the page cache from now on, if the file system can. No other thread may use the file
   // meanwhile.
   void make_direct();
-  // Advises the system to let go of what its page cache holds of the file. Pages that are mapped or not
-  // written yet stay.
+  // Advises the system to let go of what its page cache holds of the file. Pages that are mapped or
+  // not written yet stay.
   void forget_cached() const;
   // Whether reads pass by the page cache. Becomes false when the file system refuses the first one.
   [[nodiscard]] bool is_direct() const;
   // Bytes of memory that read_direct() needs for `bytes` bytes.
   [[nodiscard]] int64_t direct_room(int64_t bytes) const { return bytes + 3 * alignment_; }
-  // `bytes` bytes from `offset` on, which lie somewhere in `memory`. A file that is not direct is read
-  // through the page cache. Huge pages make the device's requests larger. Thread-safe.
+  // `bytes` bytes from `offset` on, which lie somewhere in `memory`. A file that is not direct is
+  // read through the page cache. Huge pages make the device's requests larger. Thread-safe.
   [[nodiscard]] ConstBytes read_direct(int64_t offset, int64_t bytes, MutableBytes memory) const;
 
   // Fills `out` with the bytes from `offset` on. For a file that is not direct. Thread-safe.

@@ -14,9 +14,9 @@
 namespace mxfp4 {
 
 // The handler may read an entry at any time, so entries are reused but never freed. An entry whose
-// file was truncated is not reused either: it names that file. All orders here are the default: who sees an
-// entry, or an `end`, sees what was written before, and each is used once for a map or a fault, not for a
-// byte.
+// file was truncated is not reused either: it names that file. All orders here are the default: who
+// sees an entry, or an `end`, sees what was written before, and each is used once for a map or a
+// fault, not for a byte.
 struct WatchedMap::Entry {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};

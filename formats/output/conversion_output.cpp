@@ -30,8 +30,8 @@ Asked asked_of(const OutputRequest& request) {
   return request.resume ? Asked::kResume : Asked::kPlain;
 }
 
-// Describes the source, and the files beside it that are copied, by sizes, times and inodes. All but
-// the sizes differ between machines, so manifests do not have them.
+// Describes the source, and the files beside it that are copied, by sizes, times and inodes. All
+// but the sizes differ between machines, so manifests do not have them.
 SourceSeen look_at(const OutputRequest& request, const Source& source) {
   SourceSeen seen;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> seen.machine;
@@ -97,8 +97,8 @@ void ConversionOutput::carry_out(Does does) {
   if (!complete_) open_journal();
 }
 
-// Files of a complete result that are missing or damaged will be made again; warnings about the data
-// are taken over.
+// Files of a complete result that are missing or damaged will be made again; warnings about the
+// data are taken over.
 void ConversionOutput::accept(const std::vector<Manifest>& manifests) {
   directory_.keep();
   FinishedBlob result = look_at_finished(blob_path(), manifests, /*indexed=*/!seen_.own_shard,
@@ -132,9 +132,9 @@ void ConversionOutput::take_over_ranks() {
   }
 }
 
-// Removes what runs that are over left: temporaries, and journals that record nothing, or all journals if
-// the result is complete. A shard removes only its own journal: other shards, which
-// may still run, have theirs.
+// Removes what runs that are over left: temporaries, and journals that record nothing, or all
+// journals if the result is complete. A shard removes only its own journal: other shards, which may
+// still run, have theirs.
 void ConversionOutput::remove_leftovers() {
   if (request_.shard && !complete_) return;
   for (const fs::path& file : directory_.files()) {

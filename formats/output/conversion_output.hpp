@@ -1,5 +1,5 @@
-// Carries out what states.hpp's table answers to a conversion: begins, goes on, takes over, replaces.
-// The files of OUT: man/mxfp4-repack-container.5.
+// Carries out what states.hpp's table answers to a conversion: begins, goes on, takes over,
+// replaces. The files of OUT: man/mxfp4-repack-container.5.
 #pragma once
 
 #include <filesystem>
@@ -72,8 +72,8 @@ class ConversionOutput {
   // The file that an earlier run finished under this name, if it is still whole: by its checksum,
   // or as the constructor found it.
   [[nodiscard]] std::optional<FinishedFile> kept(const std::string& name) const;
-  // The same of a layer file: `layer` is its entry in the manifest `rank`, without checksums. Every tensor
-  // is compared with its own record.
+  // The same of a layer file: `layer` is its entry in the manifest `rank`, without checksums. Every
+  // tensor is compared with its own record.
   [[nodiscard]] std::optional<FinishedFile> kept_layer(const std::string& name, Manifest rank,
                                                        ManifestLayer layer, int threads) const;
   // Call it when a file is complete, before it gets its name. `warnings`: all about data so far.

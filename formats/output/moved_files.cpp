@@ -31,7 +31,8 @@ std::vector<std::string> entries_of(const Directory& folder) {
   return entries;
 }
 
-// Moves an entry. A folder of an image's lower layer cannot get another name, but the files in it can.
+// Moves an entry. A folder of an image's lower layer cannot get another name, but the files in
+// it can.
 void move_entry(const Directory& from, const Directory& to, const std::string& name) {
   if (renameat(from.descriptor(), name.c_str(), to.descriptor(), name.c_str()) == 0) return;
   const bool other_layer = errno == EXDEV;
@@ -74,8 +75,8 @@ Directory move_out(const ReplacementPlaces& places) {
     out.rename(places.fresh, out, places.arriving);
     return old;
   } catch (const Error&) {
-    // Moving may fail, for example for a folder without write permission. Everything moves back; the
-    // manifest, which was moved first, returns last.
+    // Moving may fail, for example for a folder without write permission. Everything moves back;
+    // the manifest, which was moved first, returns last.
     std::optional<Error> ignored;
     attempt(ignored, [&] {
       std::vector<std::string> moved = entries_of(old);

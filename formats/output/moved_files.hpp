@@ -1,4 +1,5 @@
-// The files of an OUT whose name cannot be exchanged move one by one: the old ones out, the new ones in.
+// The files of an OUT whose name cannot be exchanged move one by one: the old ones out, the new
+// ones in.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace mxfp4 {
 
-// What a replacement (replacement.hpp) calls its folders: names in `holder`, which is OUT's parent, or
-// OUT itself.
+// What a replacement (replacement.hpp) calls its folders: names in `holder`, which is OUT's parent,
+// or OUT itself.
 struct ReplacementPlaces {
   Directory holder;
   std::string out;       // beside: OUT; else empty
@@ -17,13 +18,14 @@ struct ReplacementPlaces {
   std::string arriving;  // inside: the new one, while its files move to OUT
 };
 
-// Moves OUT's files to `old`; then `fresh` becomes `arriving`, which is the point of no return. Throws
-// Error::output before it, when everything is where it was. Returns the folder of the old files.
+// Moves OUT's files to `old`; then `fresh` becomes `arriving`, which is the point of no return.
+// Throws Error::output before it, when everything is where it was. Returns the folder of the
+// old files.
 [[nodiscard]] Directory move_out(const ReplacementPlaces& places);
 
-// Moves the files of `arriving` to OUT, and removes that folder. Returns a line about what failed that
-// the result does not need. Throws Error::output if a file cannot be moved; the next run that writes OUT
-// moves it.
+// Moves the files of `arriving` to OUT, and removes that folder. Returns a line about what failed
+// that the result does not need. Throws Error::output if a file cannot be moved; the next run that
+// writes OUT moves it.
 [[nodiscard]] std::string move_in(const ReplacementPlaces& places, const Directory& arriving,
                                   const Directory& old);
 

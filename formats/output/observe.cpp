@@ -66,8 +66,8 @@ std::string holds_text(int64_t layers, const JournalContent& begun) {
                      finished_layers(begun), begun.layer_files);
 }
 
-// Whether the file is what an unfinished conversion may leave: a journal, a temporary, a blob's index
-// or a packed layer.
+// Whether the file is what an unfinished conversion may leave: a journal, a temporary, a blob's
+// index or a packed layer.
 bool is_piece_of_blob(const fs::path& path) {
   if (is_journal_or_temporary(path)) return true;
   return path.filename() == kIndexName ? is_blob_index(path) : is_packed_layer(path);

@@ -300,8 +300,8 @@ int removal_order(const OwnFile& file) {
   return is_manifest_name(name) || name.starts_with(kJournalPrefix) ? 0 : 1;
 }
 
-// A power cut may keep what was removed in one folder, and lose it in another: files would come back without
-// the record that shows whose they are.
+// A power cut may keep what was removed in one folder, and lose it in another: files would come
+// back without the record that shows whose they are.
 void sync_folders(const Directory& directory, std::span<const OwnFile> removed) {
   std::set<fs::path> folders;
   for (const OwnFile& file : removed) folders.insert(file.path.parent_path());

@@ -1,4 +1,5 @@
-// The records of a conversion that is not complete: the journals of its runs, and the manifests of shards.
+// The records of a conversion that is not complete: the journals of its runs, and the manifests
+// of shards.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,8 @@ struct BegunRun {
   std::filesystem::path place{};  // the directory that the journal lies in
   bool include_rest = false;      // which is the blob's folder of a model directory
 };
-// The run of a whole conversion into `output`, or of one shard of it. If both places have one, the run that
-// finished a file.
+// The run of a whole conversion into `output`, or of one shard of it. If both places have one, the
+// run that finished a file.
 [[nodiscard]] BegunRun find_run(const std::filesystem::path& output,
                                 const std::optional<Shard>& shard);
 // The manifests of shards in all places of `output`.

@@ -116,9 +116,9 @@ std::vector<Places> all_places(const Directory& out) {
 }
 
 // Whether OUT can change names with a directory beside it. The kernel is asked, before any work: a
-// directory cannot take the name of one that is not empty, and an answer other than that tells why it
-// could not take any name (a mount point, a directory of an image's lower layer, the owner of a sticky
-// parent). Then two new folders change names.
+// directory cannot take the name of one that is not empty, and an answer other than that tells why
+// it could not take any name (a mount point, a directory of an image's lower layer, the owner of a
+// sticky parent). Then two new folders change names.
 bool can_be_exchanged(const Directory& out, const Places& places, const Directory& fresh) {
   const std::optional<FileState> here = out.state(".");
   if (!here || identity_of(".") == here->identity) return false;
@@ -296,8 +296,8 @@ std::string Replacement::exchange_beside() {
     throw Error::output("cannot be replaced: the file system refuses to exchange two names now")
         .in_file(out_.path().string());
   }
-  // The new result is OUT: what fails from here on is only said. The old one gets a name of its own,
-  // which says what it is if this process is killed.
+  // The new result is OUT: what fails from here on is only said. The old one gets a name of its
+  // own, which says what it is if this process is killed.
   exchanged_ = true;
   place_ = std::move(place);
   const std::string note = noted([&] {
@@ -321,8 +321,8 @@ std::string Replacement::exchange_inside() {
   return !failed.empty() ? failed : left.empty() ? note : left;
 }
 
-// The old result's files are removed; what this program did not write moves back to OUT. `path` leads to
-// `from`, which has this name in the holder.
+// The old result's files are removed; what this program did not write moves back to OUT. `path`
+// leads to `from`, which has this name in the holder.
 std::string Replacement::remove_old(const Directory& from, const fs::path& path,
                                     const std::string& name) const {
   std::string note = noted([&] { remove_own_files(from, old_); });

@@ -11,13 +11,13 @@
 //            OUT/.mxfp4_repack-old, the new ones to OUT. If the run is killed in between, the next run
 //            that writes OUT finishes the move.
 //
-// Until the exchange, or the last old file's move, a fault leaves the old result; from then on the new
-// one, and the fault is a warning.
-// The old files are removed last. What this program did not write is never removed, but moved back
-// to OUT.
+// Until the exchange, or the last old file's move, a fault leaves the old result; from then on the
+// new one, and the fault is a warning. The old files are removed last. What this program did not
+// write is never removed, but moved back to OUT.
 //
 // OUT, its parent and the new directory are held open from the beginning to the end: who can rename
-// them, or put links in their place, stops the replacement, but nothing is written or removed elsewhere.
+// them, or put links in their place, stops the replacement, but nothing is written or
+// removed elsewhere.
 #pragma once
 
 #include <filesystem>
@@ -64,8 +64,8 @@ class Replacement {
   [[nodiscard]] static std::optional<BegunReplacement> begun(const Directory& out);
   // The folders beside `out` that a replacement uses.
   [[nodiscard]] static std::vector<std::filesystem::path> folders(const std::filesystem::path& out);
-  // Finishes a replacement whose process was killed between two renames. Call it before OUT is locked
-  // and looked at.
+  // Finishes a replacement whose process was killed between two renames. Call it before OUT is
+  // locked and looked at.
   static void recover(const std::filesystem::path& out);
 
  private:

@@ -1,11 +1,11 @@
-// The table of OUT: what is there x what is asked gives one answer, and each refusal has one wording.
-// observe() says what is there; nothing else decides what may happen to OUT. Printed whole in
-// testdata/output/states.txt.
+// The table of OUT: what is there x what is asked gives one answer, and each refusal has one
+// wording. observe() says what is there; nothing else decides what may happen to OUT. Printed whole
+// in testdata/output/states.txt.
 //
-// Two other questions are asked of a directory, and change no answer here. Is it complete enough to be
-// read: decision/unfinished.hpp, which changes nothing. Are all shards there and whole: finalize, which takes the
-// shards as its input; what may stop it from writing are rows of this table, through OutputDirectory (a
-// place inside a blob, another process, a foreign file).
+// Two other questions are asked of a directory, and change no answer here. Is it complete enough to
+// be read: decision/unfinished.hpp, which changes nothing. Are all shards there and whole:
+// finalize, which takes the shards as its input; what may stop it from writing are rows of this
+// table, through OutputDirectory (a place inside a blob, another process, a foreign file).
 #pragma once
 
 #include <array>

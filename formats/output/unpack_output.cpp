@@ -41,7 +41,8 @@ void UnpackOutput::writes(const AtomicFile& file) {
   written_.emplace_back(file.target().lexically_relative(home().path()), file_state(status));
 }
 
-// By what this run wrote, not by what files hold: a checkpoint's config.json shows nobody whose it is.
+// By what this run wrote, not by what files hold: a checkpoint's config.json shows nobody whose
+// it is.
 void UnpackOutput::discard() const noexcept {
   try {
     for (const auto& [name, state] : written_) {

@@ -18,9 +18,9 @@ namespace mxfp4 {
 
 class UnpackOutput {
  public:
-  // `path` has to be empty or missing, and no place of one of the `inputs`; with `replace` it may hold
-  // what this program wrote, which stays until commit(). Throws Error::output if `bytes` do not fit.
-  // `between`: see OutputDirectory.
+  // `path` has to be empty or missing, and no place of one of the `inputs`; with `replace` it may
+  // hold what this program wrote, which stays until commit(). Throws Error::output if `bytes` do
+  // not fit. `between`: see OutputDirectory.
   UnpackOutput(const std::filesystem::path& path, const std::vector<std::filesystem::path>& inputs,
                bool replace, int64_t layer_files, int64_t bytes,
                const std::function<void()>& between);

@@ -60,7 +60,8 @@ class Source {
   // reads_in_parallel().
   virtual void read(size_t index, int64_t offset, MutableBytes out) = 0;
 
-  // Whether several threads may call read() at once: where that makes the bytes, not only copies them.
+  // Whether several threads may call read() at once: where that makes the bytes, not only
+  // copies them.
   [[nodiscard]] virtual bool reads_in_parallel() const { return false; }
 
   // Whether view() gives the bytes of tensor `index`. Thread-safe.

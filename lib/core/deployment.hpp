@@ -26,7 +26,8 @@ struct ParallelConfig {
   bool sequence_parallel = false;
 };
 
-// The ranks of the MoE layers, and how they share the experts: all of them by rows or all by experts.
+// The ranks of the MoE layers, and how they share the experts: all of them by rows or all
+// by experts.
 struct World {
   int64_t ranks = 1;
   int64_t tp = 1;

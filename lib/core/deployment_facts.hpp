@@ -1,5 +1,5 @@
-// The facts of a deployment that a user may give, and the one table that says how each is called: on
-// the command line, in the --target file, in a line of a batch, in a manifest and on the screen.
+// The facts of a deployment that a user may give, and the one table that says how each is called:
+// on the command line, in the --target file, in a line of a batch, in a manifest and on the screen.
 // Flags, help, reading, writing and comparing follow from the table: a new fact is a member of
 // DeploymentFacts, a member of Deployment or ParallelConfig, and one row.
 #pragma once

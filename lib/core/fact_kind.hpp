@@ -1,5 +1,5 @@
-// The kinds of facts that the engine's rules ask of a deployment. A header of its own: every rule includes
-// it, and only few files the table of facts (deployment_facts.hpp).
+// The kinds of facts that the engine's rules ask of a deployment. A header of its own: every rule
+// includes it, and only few files the table of facts (deployment_facts.hpp).
 #pragma once
 
 #include <cstdint>

@@ -43,14 +43,15 @@ struct Quantization {
   std::string expert_dtype;  // DeepSeek-V4: "fp4" (the default) or "fp8"
   // How activations are quantized. Quark: one of "", "fp8_per_tensor_static", "mxfp4", "fp6".
   // compressed-tensors: only dynamic FP8, as "fp8_per_token", "fp8_per_block_dynamic" (groups of
-  // 128), "fp8_per_group_32" or "fp8_per_group" (others); anything else is ""; "several" where it is
-  // not known which group of modules the experts are in.
+  // 128), "fp8_per_group_32" or "fp8_per_group" (others); anything else is ""; "several" where it
+  // is not known which group of modules the experts are in.
   std::string activation;
   std::vector<ModuleQuantization> rules{};  // the first whose pattern matches a module decides
   std::string format{};  // compressed-tensors: "mxfp4-pack-quantized", ...; empty: not said
   // Quark: some specification of a tensor is a list of one, which not every release reads.
   bool single_lists = false;
-  // The key that makes an FP8 model's routed experts MXFP4: Ling's or MiMo-V2.6's; empty: none does.
+  // The key that makes an FP8 model's routed experts MXFP4: Ling's or MiMo-V2.6's; empty:
+  // none does.
   std::string routed_experts{};
   Exclusions excluded{};
   // compressed-tensors: modules that no rule matches are not quantized. False, too, where a pattern

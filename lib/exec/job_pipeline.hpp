@@ -14,8 +14,8 @@
 
 namespace mxfp4 {
 
-// A job's stages, run as PipelineStages are: read, place and finish are serial and in order, work and
-// store parallel. Any of them may be empty.
+// A job's stages, run as PipelineStages are: read, place and finish are serial and in order, work
+// and store parallel. Any of them may be empty.
 template <class Job, class Buffers>
 struct JobStages {
   std::function<void(const Job&, Buffers&)> read{};

@@ -94,8 +94,8 @@ class Run {
     return std::nullopt;
   }
 
-  // Marks the next step as this thread's. If there is another step, wakes one thread, which does the
-  // same in turn.
+  // Marks the next step as this thread's. If there is another step, wakes one thread, which does
+  // the same in turn.
   [[nodiscard]] std::optional<int64_t> take(std::optional<int64_t> wanted) {
     const std::optional<int64_t> job = next(wanted);
     if (!job) return job;

@@ -1,6 +1,6 @@
 // Objects that threads use in turn, each by one thread at a time: only as many are made as are in
-// use at once. A thread gets the object that it had before, if that is free: what the object keeps from one
-// use to the next then serves the same thread.
+// use at once. A thread gets the object that it had before, if that is free: what the object keeps
+// from one use to the next then serves the same thread.
 #pragma once
 
 #include <algorithm>

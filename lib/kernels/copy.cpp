@@ -56,8 +56,9 @@ void copy_bytes(const std::byte* in, int64_t bytes, bool streaming, std::byte* o
   if (left > 0) std::memcpy(out, in, left);
 }
 
-// x86-64's stores past the caches are not in the order of its other stores: a fence. On Arm Highway's are
-// ordinary stores, for which the release that hands the bytes on suffices, so this does nothing there.
+// x86-64's stores past the caches are not in the order of its other stores: a fence. On Arm
+// Highway's are ordinary stores, for which the release that hands the bytes on suffices, so this
+// does nothing there.
 void finish_streaming() noexcept { hwy::FlushStream(); }
 
 }  // namespace mxfp4::kernels

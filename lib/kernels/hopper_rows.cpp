@@ -1,6 +1,6 @@
 // Two patches (hopper_words_inl.hpp) side by side give a line of row n and a line of row n + 8: row
-// n takes the words of even j of both patches, row n + 8 the words of odd j. Highway on registers of one
-// or two 16-byte blocks; plain words where a target has no vectors.
+// n takes the words of even j of both patches, row n + 8 the words of odd j. Highway on registers
+// of one or two 16-byte blocks; plain words where a target has no vectors.
 #include "lib/kernels/hopper_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE

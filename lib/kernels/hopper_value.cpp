@@ -1,6 +1,6 @@
-// Rows n and n + 8 give the first 64 of the 128 packed bytes of 32 columns, rows n + 1 and n + 9 the
-// others. Highway on registers of one or two 16-byte blocks; plain words where a target has no
-// vectors.
+// Rows n and n + 8 give the first 64 of the 128 packed bytes of 32 columns, rows n + 1 and n + 9
+// the others. Highway on registers of one or two 16-byte blocks; plain words where a target has
+// no vectors.
 #include "lib/kernels/hopper_value.hpp"
 
 #undef HWY_TARGET_INCLUDE

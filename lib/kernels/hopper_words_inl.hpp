@@ -2,8 +2,8 @@
 //
 // A patch is 32 columns of rows n and n + 8: 16 words. Byte c = 8j + 4h + t of row n holds codes a
 // (h = 0) and c (h = 1) of word (t, j), low nibbles for the word's low half; row n + 8 holds b and
-// d. Each byte of a half is the union of what each code contributes: 16 values a code, so a table in
-// a register. A register of two blocks works on the patch of rows n + 1 and n + 9 as well.
+// d. Each byte of a half is the union of what each code contributes: 16 values a code, so a table
+// in a register. A register of two blocks works on the patch of rows n + 1 and n + 9 as well.
 //
 // Highway's own guard: the text is compiled once for each instruction set.
 #if defined(LIB_KERNELS_HOPPER_WORDS_INL_HPP_) == defined(HWY_TARGET_TOGGLE)

@@ -1,5 +1,5 @@
-// Puts together the work inside a tile's registers: which steps bring the bits that the output wants into
-// the lanes of a 16-byte block, and which others leave.
+// Puts together the work inside a tile's registers: which steps bring the bits that the output
+// wants into the lanes of a 16-byte block, and which others leave.
 #pragma once
 
 #include <algorithm>

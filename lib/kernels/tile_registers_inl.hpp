@@ -1,5 +1,5 @@
-// Register types for tiles.cpp, the only file that includes this: one or two 16-byte blocks, loads and
-// stores, and the steps of a TileNetwork (tile_plan.hpp) on two registers.
+// Register types for tiles.cpp, the only file that includes this: one or two 16-byte blocks, loads
+// and stores, and the steps of a TileNetwork (tile_plan.hpp) on two registers.
 //
 // Highway's own guard: the text is compiled once for each instruction set.
 #if defined(LIB_KERNELS_TILE_REGISTERS_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
@@ -74,8 +74,8 @@ HWY_INLINE void stream_line(const uint8_t* HWY_RESTRICT in, uint8_t* HWY_RESTRIC
 
 #ifdef __clang__
 // Clang's undefined behaviour sanitizer checks every mention of a register for being null or
-// misaligned. There are a hundred in a group, and optimising these checks takes minutes. The address
-// sanitizer still checks what groups load and store.
+// misaligned. There are a hundred in a group, and optimising these checks takes minutes. The
+// address sanitizer still checks what groups load and store.
 #pragma clang attribute push(__attribute__((no_sanitize("undefined"))), apply_to = function)
 #endif
 

@@ -1,5 +1,5 @@
-// Highway on the sixteen stripes of a block, and on the lanes of a chain of blocks; plain words where
-// a target has no vectors.
+// Highway on the sixteen stripes of a block, and on the lanes of a chain of blocks; plain words
+// where a target has no vectors.
 #include "lib/kernels/xxh3_blocks.hpp"
 
 #include <algorithm>

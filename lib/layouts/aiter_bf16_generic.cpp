@@ -1,7 +1,7 @@
-// AITER_MXFP4_BF16, w13 loaded as gate and up halves: four layouts. They differ in whether w13's halves
-// are mixed in blocks of 16 rows, and in which scales are one matrix of all experts' rows, padded at
-// its end. Older AITER leaves that padding uninitialised; newer AITER writes 0x7F, and so does this
-// program.
+// AITER_MXFP4_BF16, w13 loaded as gate and up halves: four layouts. They differ in whether w13's
+// halves are mixed in blocks of 16 rows, and in which scales are one matrix of all experts' rows,
+// padded at its end. Older AITER leaves that padding uninitialised; newer AITER writes 0x7F, and so
+// does this program.
 //
 // Example: I = 128, mixed: row 128 + 3 (g = 1, i = 3) goes to 0 + 16 + 3 = 19.
 #include "lib/core/checked.hpp"

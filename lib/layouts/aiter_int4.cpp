@@ -1,11 +1,11 @@
-// AITER_MXFP4_BF16 on gfx942 for SiTU's experts, where the user asks for int4: the method class turns
-// each group of 32 codes into integers from -7 to 7 with a BF16 scale, with loss.
+// AITER_MXFP4_BF16 on gfx942 for SiTU's experts, where the user asks for int4: the method class
+// turns each group of 32 codes into integers from -7 to 7 with a BF16 scale, with loss.
 //
-// Example: a group with s = 127 and largest code 6.0: scale 0x3F5B (6/7), code 1.5 -> 1.5 / 0.8555 =
-// 1.7578 -> 2.
+// Example: a group with s = 127 and largest code 6.0: scale 0x3F5B (6/7), code 1.5 -> 1.5 / 0.8555
+// = 1.7578 -> 2.
 //
-// Only scale bytes from 101 to 108 give other numbers than larger ones: below, all is 0. From 253 on
-// values may be infinite in BF16, and no CPU or GPU promises an integer for infinity.
+// Only scale bytes from 101 to 108 give other numbers than larger ones: below, all is 0. From 253
+// on values may be infinite in BF16, and no CPU or GPU promises an integer for infinity.
 #include <fmt/format.h>
 
 #include <algorithm>

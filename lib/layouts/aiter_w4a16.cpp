@@ -1,6 +1,6 @@
 // AITER_MXFP4_BF16 (weights of 4 bits, activations of 16): interleaved gate/up rows are put apart
-// in blocks of 16 (map G), then weights (map W) and scales (map S) are tiled: aiter_common.hpp. Both
-// families get these bytes at this commit.
+// in blocks of 16 (map G), then weights (map W) and scales (map S) are tiled: aiter_common.hpp.
+// Both families get these bytes at this commit.
 //
 // Example: H = 256, w13 byte (row 3, column 17): G puts row 3 (i = 1, g = 1) at r = 17, W gives
 // 1*2048 + 1*256 + 1*16 + 1 = 2321; the scale (3, 5) goes to 0 + 1*64 + 1*4 + 1*2 + 1 = 71.

@@ -1,6 +1,6 @@
 // AITER_MXFP4_FP8 on gfx950 (weights of 4 bits, activations FP8 with static scales): the tensors of
-// triton/cdna4, and each projection's input scales reduced to one. The reference warns when the input
-// scales differ. Example: 0.25, 0.5, 0.25 -> 0.5, with the warning.
+// triton/cdna4, and each projection's input scales reduced to one. The reference warns when the
+// input scales differ. Example: 0.25, 0.5, 0.25 -> 0.5, with the warning.
 #include "lib/layouts/aiter_common.hpp"
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/input_scales.hpp"

@@ -1,6 +1,6 @@
-// CPU (x86 with AVX-512 BF16 or AMX, W4A16), gpt_oss family; gate/up rows stay interleaved. Blocks of 32
-// rows. With fewer rows the reference would read uninitialised stack bytes. The reference's code is
-// scalar with a fixed block, so every build of it makes the same bytes.
+// CPU (x86 with AVX-512 BF16 or AMX, W4A16), gpt_oss family; gate/up rows stay interleaved. Blocks
+// of 32 rows. With fewer rows the reference would read uninitialised stack bytes. The reference's
+// code is scalar with a fixed block, so every build of it makes the same bytes.
 //
 // Example: C = 16, byte (n, j) = (17, 5): byte 67, high nibble. S = 4, scale (33, 2): byte 193.
 #include "lib/layouts/layout.hpp"

@@ -1,5 +1,6 @@
-// CUTLASS_MXFP4_MXFP4 (vLLM's own CUTLASS kernels, compute capability 10.x and 11.x), generic family:
-// weights and biases as loaded, scales in the 128 x 4 tile order of block_scale_swizzle.hpp.
+// CUTLASS_MXFP4_MXFP4 (vLLM's own CUTLASS kernels, compute capability 10.x and 11.x), generic
+// family: weights and biases as loaded, scales in the 128 x 4 tile order
+// of block_scale_swizzle.hpp.
 //
 // Example, H = 256: w13's scale (33, 5) goes to byte 1*512 + 1*16 + 1*4 + 1 = 533 of its expert.
 #include "lib/layouts/block_scale_swizzle.hpp"

@@ -1,7 +1,8 @@
-// DeepGEMM's mega MoE kernel (vLLM's --moe-backend deep_gemm_mega_moe, capability 10.x): dispatch, both
-// matrix products and combine in one kernel. Gate and up rows alternate in groups of eight, so that one
-// tile of the product holds both sides of an activation; scales lie in the 128 x 4 tiles of the tensor
-// cores, as in block_scale_swizzle.hpp, but the tiles of a column of tiles lie together.
+// DeepGEMM's mega MoE kernel (vLLM's --moe-backend deep_gemm_mega_moe, capability 10.x): dispatch,
+// both matrix products and combine in one kernel. Gate and up rows alternate in groups of eight, so
+// that one tile of the product holds both sides of an activation; scales lie in the 128 x 4 tiles
+// of the tensor cores, as in block_scale_swizzle.hpp, but the tiles of a column of tiles
+// lie together.
 //
 // The shapes are the memory's; the engine views a scale tensor as [E, N, K/128] with strides
 // (N*K/128, 1, N).

@@ -1,6 +1,7 @@
 // DEEPGEMM_MXFP4 with scales packed for the kernel: four codes of a row in one word, words of one
-// column group together. Everything else as loaded, both families alike. The shapes are the memory's;
-// the engine views a scale tensor of Kp column groups as [E, N, Kp] with strides (Kp N, 1, N).
+// column group together. Everything else as loaded, both families alike. The shapes are the
+// memory's; the engine views a scale tensor of Kp column groups as [E, N, Kp] with strides (Kp N,
+// 1, N).
 //
 // Example, N = 256: the scale (3, 6) is byte 2 of word 1*256 + 3.
 #include "lib/core/checked.hpp"

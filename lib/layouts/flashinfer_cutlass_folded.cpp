@@ -1,8 +1,8 @@
 // FLASHINFER_CUTLASS_MXFP4_BF16 (compute capability 9.0) with flashinfer 0.6.18 and later, gpt_oss
 // family: the mixed-input interleave by words, with folded scales.
 //
-// Example: a lone byte 0xB4 at (r, c) = (9, 45) goes to row 9 (bit 3 = c[3] = 1), word 8 + 0 + 1 = 9,
-// slot 3, and gives the word the value 0x64000800. Scale (85, 6) goes to [1, 1, 5, 6].
+// Example: a lone byte 0xB4 at (r, c) = (9, 45) goes to row 9 (bit 3 = c[3] = 1), word 8 + 0 + 1 =
+// 9, slot 3, and gives the word the value 0x64000800. Scale (85, 6) goes to [1, 1, 5, 6].
 #include "lib/layouts/flashinfer_cutlass_common.hpp"
 #include "lib/layouts/flashinfer_layouts.hpp"
 #include "lib/layouts/layout.hpp"

@@ -1,5 +1,5 @@
-// FLASHINFER_CUTLASS_MXFP4_MXFP8 (compute capability 10.x, 12.x), gpt_oss family: up rows, then gate
-// rows, and scales in the 128 x 4 tile order of block_scale_swizzle.hpp.
+// FLASHINFER_CUTLASS_MXFP4_MXFP8 (compute capability 10.x, 12.x), gpt_oss family: up rows, then
+// gate rows, and scales in the 128 x 4 tile order of block_scale_swizzle.hpp.
 //
 // Example, I = 128: w13 row 0 is loaded row 1 (up 0), row 128 is loaded row 0 (gate 0); its scale
 // column 5 goes to byte ((128/128)*(S/4) + 1)*512 + 1 of the expert.

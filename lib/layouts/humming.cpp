@@ -1,11 +1,12 @@
-// HUMMING, both families alike; rows keep their loaded order. The layout itself pads each matrix at the
-// end. The words of a tile are in mma_tiles.hpp's orders:
+// HUMMING, both families alike; rows keep their loaded order. The layout itself pads each matrix at
+// the end. The words of a tile are in mma_tiles.hpp's orders:
 //   mma_weight_tiles         activations of 16 bits
 //   wgmma_weight_tiles       on capability 9.x, as long as humming-kernels is older than 0.1.17
 //   mma_native_weight_tiles  from capability 10.0 on, where humming-kernels 0.1.16 or later finds a
 //                            CUDA compiler that converts e2m1 itself: 13.2, for FP16 12.7
 //   w8_activation_weight_tiles  activations of 8 bits, which requantise first: humming_requantize.hpp
-// With FP16 and humming-kernels 0.1.17 or later scales are as kE8m0ToE5m0 (recodings.hpp) makes them.
+// With FP16 and humming-kernels 0.1.17 or later scales are as kE8m0ToE5m0 (recodings.hpp)
+// makes them.
 //
 // Example: the scale (n, g) = (10, g) goes to [g][17].
 #include "lib/layouts/humming_common.hpp"

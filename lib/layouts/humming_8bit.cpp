@@ -1,8 +1,8 @@
 // HUMMING with 8-bit activations and humming-kernels 0.1.4 or later, both families alike, padded as
-// humming.cpp pads. From 0.1.12 on new columns of scales repeat the row's largest byte instead. Codes
-// and scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8. With FP8
-// the kernel takes a word's magnitudes in another order than its signs: kMagnitudesApart
-// (recodings.hpp).
+// humming.cpp pads. From 0.1.12 on new columns of scales repeat the row's largest byte instead.
+// Codes and scales are rounded first (humming_requantize.hpp): by expert for FP8, by row for INT8.
+// With FP8 the kernel takes a word's magnitudes in another order than its signs:
+// kMagnitudesApart (recodings.hpp).
 #include "lib/layouts/humming_common.hpp"
 #include "lib/layouts/humming_layouts.hpp"
 #include "lib/layouts/knobs.hpp"

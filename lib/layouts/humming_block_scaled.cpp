@@ -1,5 +1,5 @@
-// HUMMING on GPUs whose tensor cores take block scales themselves, with FP8 or MXFP4 activations and
-// humming-kernels 0.1.12 or later. Both families alike, padded as humming.cpp pads; nothing is
+// HUMMING on GPUs whose tensor cores take block scales themselves, with FP8 or MXFP4 activations
+// and humming-kernels 0.1.12 or later. Both families alike, padded as humming.cpp pads; nothing is
 // rounded. Scale words hold four bytes, the first lowest.
 //
 //   umma             capability 10.x and 11.x

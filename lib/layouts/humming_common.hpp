@@ -1,5 +1,5 @@
-// Parts that HUMMING's layouts share: each matrix padded at its end, rows N to a multiple of 256 and
-// columns K to a multiple of 128; the orders of scales and biases.
+// Parts that HUMMING's layouts share: each matrix padded at its end, rows N to a multiple of 256
+// and columns K to a multiple of 128; the orders of scales and biases.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ struct HummingMatrix : MoeMatrix {
   [[nodiscard]] PadMatrix pad_codes() const;
   [[nodiscard]] PadMatrix pad_scales() const;  // with 127
 };
-// w13 and w2. Throws Error::unsupported for columns that are not whole blocks, or biases whose type is
-// not the params dtype: the loader keeps the biases' own type, and the engine checks it.
+// w13 and w2. Throws Error::unsupported for columns that are not whole blocks, or biases whose type
+// is not the params dtype: the loader keeps the biases' own type, and the engine checks it.
 [[nodiscard]] std::array<HummingMatrix, 2> humming_matrices(const LayoutInput& input);
 
 // The steps that pad, if there is anything to pad.

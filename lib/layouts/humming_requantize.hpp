@@ -1,8 +1,8 @@
 // HUMMING with 8-bit activations: block scales are clamped to a few steps above one exponent, the
 // base, which becomes a second scale, and codes are rounded to match (humming-kernels
-// include/humming/kernel/process_mxfp4.cuh; a6455de and 0.1.4 to 0.1.19 alike). Each function returns
-// the combination in front of an output's program, for one expert. `pad` is the scale matrix's
-// padding, which takes part in the range.
+// include/humming/kernel/process_mxfp4.cuh; a6455de and 0.1.4 to 0.1.19 alike). Each function
+// returns the combination in front of an output's program, for one expert. `pad` is the scale
+// matrix's padding, which takes part in the range.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +52,8 @@ inline constexpr HummingRounding kHummingInt8Rounding{.second_scale = "weight_sc
                                             HummingRounding rounding,
                                             std::string second_scale_name);
 // Scales -> one F32, 2^(base - 127) halved `halvings` times; base 255 gives infinity. By row: an
-// element of row_type for each padded row, 0 for a new row. requantize_scales() expects the elements
-// in mma_bias_order.
+// element of row_type for each padded row, 0 for a new row. requantize_scales() expects the
+// elements in mma_bias_order.
 [[nodiscard]] Combination second_scale(Slot scale, const PadMatrix& pad, HummingRounding rounding);
 
 // Throws Error::unsupported for scales that lie so far apart that the reference's factor wraps

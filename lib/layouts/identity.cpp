@@ -1,5 +1,5 @@
-// XPU, EMULATION, B12X_* and FLASHINFER_MOE_EP_DEEP_GEMM: the loaded tensors as they are. Input scales
-// are not outputs.
+// XPU, EMULATION, B12X_* and FLASHINFER_MOE_EP_DEEP_GEMM: the loaded tensors as they are. Input
+// scales are not outputs.
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/layouts/slot_outputs.hpp"

@@ -41,12 +41,12 @@ struct CompilerVersion {
 };
 // "12.9" -> {12, 9}; empty for other texts.
 [[nodiscard]] std::optional<CompilerVersion> compiler_version(std::string_view text);
-// The CUDA compiler that humming-kernels finds on the serving machine: knob cuda_compiler. Empty where
-// the knob was not given. Throws Error::usage for a text that is not a version.
+// The CUDA compiler that humming-kernels finds on the serving machine: knob cuda_compiler. Empty
+// where the knob was not given. Throws Error::usage for a text that is not a version.
 [[nodiscard]] std::optional<CompilerVersion> cuda_compiler(const Target& target);
 
-// Throws Error::usage for a knob of the target whose value is wrong, also where its layout does not ask
-// for the knob.
+// Throws Error::usage for a knob of the target whose value is wrong, also where its layout does not
+// ask for the knob.
 void check_knobs(const Target& target);
 
 }  // namespace mxfp4

@@ -1,13 +1,14 @@
 // A layout turns a loaded layer into the tensors that one backend's kernel reads: one file each in
 // this folder, one row each in a revision's table. A `Layout` value is the layout's specification:
-// shapes, formula, preconditions and source are in its strings and nowhere else, because the man page
-// and `list layouts` print them. The comment at the head of a layout's file says what the strings do
-// not: the idea, a worked example, oddities of the reference. Which backends take a layout, in which
-// releases, follows from the rules (lib/revisions/layout_uses.hpp).
+// shapes, formula, preconditions and source are in its strings and nowhere else, because the man
+// page and `list layouts` print them. The comment at the head of a layout's file says what the
+// strings do not: the idea, a worked example, oddities of the reference. Which backends take a
+// layout, in which releases, follows from the rules (lib/revisions/layout_uses.hpp).
 //
-// Symbols in the strings, for one expert: E experts, H hidden size, I intermediate size, after padding;
-// a matrix has N rows and K columns (w13: 2I and H, w2: H and I), C = K/2 bytes or S = K/32 scales a
-// row. x[i] is bit i of x, `/` is integer division, up(x, m) is x rounded up to a multiple of m.
+// Symbols in the strings, for one expert: E experts, H hidden size, I intermediate size, after
+// padding; a matrix has N rows and K columns (w13: 2I and H, w2: H and I), C = K/2 bytes or S =
+// K/32 scales a row. x[i] is bit i of x, `/` is integer division, up(x, m) is x rounded up to a
+// multiple of m.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// MARLIN and BATCHED_MARLIN, both families alike, any architecture; rows keep their loaded order. The
-// tiles are mma_tiles.hpp's: mma_weight_tiles, with fp8 activations w8_activation_weight_tiles. With
-// the params dtype float16 scale bytes and biases pass through float16, which loses values.
+// MARLIN and BATCHED_MARLIN, both families alike, any architecture; rows keep their loaded order.
+// The tiles are mma_tiles.hpp's: mma_weight_tiles, with fp8 activations w8_activation_weight_tiles.
+// With the params dtype float16 scale bytes and biases pass through float16, which loses values.
 //
 // Example: the scale of row n = 9 goes to column 10.
 #include <fmt/format.h>

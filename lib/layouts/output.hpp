@@ -1,5 +1,6 @@
-// What a layout makes: the tensors that one backend's kernel reads. This is what other rooms know of
-// layouts; how a layout is written (layout.hpp, slot_outputs.hpp, ...) is the layouts' own business.
+// What a layout makes: the tensors that one backend's kernel reads. This is what other rooms know
+// of layouts; how a layout is written (layout.hpp, slot_outputs.hpp, ...) is the layouts'
+// own business.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,8 @@ struct Output {
   std::optional<Combination> combination;
   // The part that the inverse loses, in words ("NaN payloads"); empty: it is exact.
   std::string lost;
-  // False for an output from which no slot is restored (humming's global scales). If `lost` says why,
-  // no other output restores the slot either, and unpack refuses blobs of the layout.
+  // False for an output from which no slot is restored (humming's global scales). If `lost` says
+  // why, no other output restores the slot either, and unpack refuses blobs of the layout.
   bool restores_slot = true;
   Storage storage;
 };
@@ -59,8 +60,8 @@ struct Output {
 // "flashinfer 0.6.11.post2" where the layout's bytes depend on the version, else empty.
 [[nodiscard]] std::string_view kernel_library_of(const Layout& layout);
 
-// The outputs for a layer. Throws Error::unsupported when a precondition of the layout does not hold,
-// naming the precondition.
+// The outputs for a layer. Throws Error::unsupported when a precondition of the layout does not
+// hold, naming the precondition.
 [[nodiscard]] std::vector<Output> make_outputs(const Layout& layout, const LayoutInput& input);
 
 // Whether check_granule() looks at the bytes, and whether it refuses some block scales, so that a

@@ -53,10 +53,10 @@ struct ScheduleBytes {
 // No member of schedule_bytes() is larger; found without making a schedule.
 [[nodiscard]] ScheduleBytes most_schedule_bytes(std::span<const Output* const> outputs);
 
-// Writes one granule of the output: exactly program.out_bytes() bytes, each of which is set. `granule`
-// holds one granule of each slot of slots_read(). `scratch` has at least scratch_bytes(output,
-// Direction::kForward) bytes; no buffer overlaps another. Throws Error::internal when a size is not
-// the planned one.
+// Writes one granule of the output: exactly program.out_bytes() bytes, each of which is set.
+// `granule` holds one granule of each slot of slots_read(). `scratch` has at least
+// scratch_bytes(output, Direction::kForward) bytes; no buffer overlaps another. Throws
+// Error::internal when a size is not the planned one.
 void run_forward(const Output& output, const SlotBytes& granule, MutableBytes out,
                  MutableBytes scratch);
 

@@ -1,13 +1,14 @@
 // The layouts of triton_kernels 3.8, which vLLM's ROCm builds take: values as loaded; scales
-// transposed, in CDNA4 order (gfx950), or in AITER's tiles and then transposed (gfx1250). Four layouts
-// for each order of scales: gpt-oss, two ways to interleave w13 first, and AITER_MXFP4_FP8 with input
-// scales reduced to one.
+// transposed, in CDNA4 order (gfx950), or in AITER's tiles and then transposed (gfx1250). Four
+// layouts for each order of scales: gpt-oss, two ways to interleave w13 first, and AITER_MXFP4_FP8
+// with input scales reduced to one.
 //
-// Older versions keep strided scales as loaded: there a layout is a class, here it is an object, and
-// vLLM makes the one for scales with the last axis as the contiguous one. The engine's view of values
-// and of cdna4 scales exchanges the last two axes, of other scales it does not.
+// Older versions keep strided scales as loaded: there a layout is a class, here it is an object,
+// and vLLM makes the one for scales with the last axis as the contiguous one. The engine's view of
+// values and of cdna4 scales exchanges the last two axes, of other scales it does not.
 //
-// Example: scale (n, s) = (53, 13), N = 64: strided offset 13*64 + 53 = 885; gfx1250 row 469, column 1.
+// Example: scale (n, s) = (53, 13), N = 64: strided offset 13*64 + 53 = 885; gfx1250 row 469,
+// column 1.
 //
 // Read from three versions of triton_kernels, one of them 3.8's; the commit that vLLM pins was not
 // available (tests/engines/README.md).
@@ -133,8 +134,8 @@ constexpr std::string_view kGfx1250Preconditions = "H and I multiples of 128";
 
 using Outputs = std::vector<Output> (*)(const LayoutInput& input);
 
-// One of the four layouts of an order of scales. They differ in these words and in how the outputs are
-// made.
+// One of the four layouts of an order of scales. They differ in these words and in how the outputs
+// are made.
 constexpr Layout triton_38(std::string_view id, std::string_view outputs_doc,
                            std::string_view formula, std::string_view preconditions,
                            std::string_view source, Outputs outputs) {

@@ -1,5 +1,5 @@
-// Storage metadata follows triton_kernels: before 3.8 a layout object is built with the byte shape of
-// the transposed tensor. A storage of rank 3 is mostly viewed with its last two axes exchanged.
+// Storage metadata follows triton_kernels: before 3.8 a layout object is built with the byte shape
+// of the transposed tensor. A storage of rank 3 is mostly viewed with its last two axes exchanged.
 #include "lib/layouts/triton_common.hpp"
 
 #include "lib/core/checked.hpp"

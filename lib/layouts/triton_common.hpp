@@ -40,7 +40,8 @@ struct TritonSwizzle {
   Shape (*append)(Program& program, const TritonMatrix& matrix);
   // Bytes that the kernel may read past the end; null: none.
   int64_t (*slack_bytes)(const TritonMatrix& matrix);
-  // The engine adds columns of `column_fill` up to a multiple of this before it hands the tensor over.
+  // The engine adds columns of `column_fill` up to a multiple of this before it hands the
+  // tensor over.
   int64_t column_multiple = 1;
   std::byte column_fill{0};
   // Whether the layout is made from the tensor's shape. From 3.8 on it is not.

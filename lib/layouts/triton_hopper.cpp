@@ -1,6 +1,6 @@
 // TRITON and TRITON_UNFUSED on capability 9.0: Hopper value and scale layouts (mma version 3, 8
-// warps). Value bytes move into 32-bit words, little-endian, and the bits of a word then mix, so that
-// the kernel can widen codes without shifts. Padding bytes are 0.
+// warps). Value bytes move into 32-bit words, little-endian, and the bits of a word then mix, so
+// that the kernel can widen codes without shifts. Padding bytes are 0.
 //
 // Example: a lone byte 0xB4 at (n, c) = (13, 45) of N = 16, C = 64 gives word 53 of row 2 the value
 // 0x64000800; the scale (n, s) = (413, 3) goes to row 9, column 119.

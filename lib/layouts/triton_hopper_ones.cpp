@@ -1,9 +1,9 @@
-// TRITON on capability 9.0 where the engine first pads the columns of scales to a multiple of 4 with
-// 1.0 (0x7F): otherwise the layouts of triton_hopper.cpp, with the values padded by triton_kernels to
-// multiples of 64 both ways, or of 256 rows and 64 columns.
+// TRITON on capability 9.0 where the engine first pads the columns of scales to a multiple of 4
+// with 1.0 (0x7F): otherwise the layouts of triton_hopper.cpp, with the values padded by
+// triton_kernels to multiples of 64 both ways, or of 256 rows and 64 columns.
 //
-// Example: H = 2880 has C = 1440, padded 1472, and S = 90, padded 92; a row of w13's output has 5888
-// bytes, and with I = 2880 the second layout pads its 5760 rows to 5888, w2's 2880 to 3072.
+// Example: H = 2880 has C = 1440, padded 1472, and S = 90, padded 92; a row of w13's output has
+// 5888 bytes, and with I = 2880 the second layout pads its 5760 rows to 5888, w2's 2880 to 3072.
 #include "lib/core/checked.hpp"
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"

@@ -1,8 +1,8 @@
 // TRITON and TRITON_UNFUSED where no swizzle exists (CUDA below 9.0, ROCm other than gfx950, XPU):
 // values and scales as loaded. The engine's view is [E, C, N] with strides (N C, 1, C).
 //
-// Example: k-interleaved, the scales 0 1 2 3 of a w13 row (H = 128) become 0 2 1 3. Row-interleaved,
-// the rows 0 1 2 3 of w13 (I = 2: gate, gate, up, up) become 0 2 1 3.
+// Example: k-interleaved, the scales 0 1 2 3 of a w13 row (H = 128) become 0 2 1 3.
+// Row-interleaved, the rows 0 1 2 3 of w13 (I = 2: gate, gate, up, up) become 0 2 1 3.
 #include "lib/layouts/layout.hpp"
 #include "lib/layouts/triton_common.hpp"
 #include "lib/layouts/triton_layouts.hpp"

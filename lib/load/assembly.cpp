@@ -23,7 +23,8 @@ uint32_t read_f32(const std::byte* at, DType dtype) {
   return dtype == DType::kBF16 ? f32_from_bf16(half) : f32_from_f16(half);
 }
 
-// Converts one float to F32 or BF16, rounding NaNs as torch does on the CPU, where the loader copies.
+// Converts one float to F32 or BF16, rounding NaNs as torch does on the CPU, where the
+// loader copies.
 void convert(const std::byte* from, DType from_type, std::byte* to, DType to_type) {
   const uint32_t word = read_f32(from, from_type);
   if (to_type == DType::kF32) {
@@ -73,8 +74,8 @@ int64_t elements_per_byte(Slot slot) {
 }
 
 // The rectangles of rows [begin, end) of the intermediate dimension. `from_inter` and `to_inter`
-// are the sizes of that dimension on both sides: where the second half begins. `alternating`: gate and
-// up alternate as stored, and become halves.
+// are the sizes of that dimension on both sides: where the second half begins. `alternating`: gate
+// and up alternate as stored, and become halves.
 std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64_t end,
                                  int64_t from_inter, int64_t to_inter, int64_t hidden,
                                  int64_t element, bool alternating = false) {
@@ -93,7 +94,8 @@ std::vector<CopyRect> rectangles(Slot slot, W13Order order, int64_t begin, int64
   return {{begin, 0, count, columns, 0}, {from_inter + begin, 0, count, columns, to_inter}};
 }
 
-// The tail of H among the scales of a loaded matrix: beside the rank's rows in w13, below them in w2.
+// The tail of H among the scales of a loaded matrix: beside the rank's rows in w13, below them
+// in w2.
 std::vector<ByteRect> hidden_tails(Slot slot, W13Order order, const ExpertMatrix& loaded,
                                    const LayerDims& dims, const RankSlice& slice) {
   if (slice.padded.hidden_size == dims.hidden_size) return {};

@@ -63,7 +63,8 @@ std::string module_of(const ModelConfig& config, const StyleRow& row, int64_t la
   return fmt::format("model.layers.{}.{}.experts", layer, block);
 }
 
-// The paths under which a config may name a layer's experts: models differ in what lies before "layers".
+// The paths under which a config may name a layer's experts: models differ in what lies
+// before "layers".
 std::vector<std::string> names_of(const ModelConfig& config, const std::string& module) {
   std::vector<std::string> names = {module};
   const size_t layers = module.find("layers.");
@@ -113,8 +114,8 @@ bool has_experts(const ModelConfig& config, int64_t layer) {
   return config_has_experts(config, layer).value_or(true);
 }
 
-// Whether Quark quantized the layer's shared experts too, which the engine may then put behind the routed
-// ones.
+// Whether Quark quantized the layer's shared experts too, which the engine may then put behind the
+// routed ones.
 bool has_mxfp4_shared_experts(const ModelConfig& config, int64_t layer, const std::string& module) {
   if (config.num_shared_experts == 0 || !config.quantization) return false;
   const Quantization& quantization = *config.quantization;
@@ -187,8 +188,8 @@ class Imagination {
   std::vector<NamedTensor>& out_;
 };
 
-// Appends what shows a layer: its experts, or that it has none, or others. Sets `rule` to its experts'
-// rule; false: they are not MXFP4.
+// Appends what shows a layer: its experts, or that it has none, or others. Sets `rule` to its
+// experts' rule; false: they are not MXFP4.
 bool add_model_layer(const ModelConfig& config, const StyleRow& row, const Sizes& sizes,
                      int64_t layer, const ModuleQuantization*& rule,
                      std::vector<NamedTensor>& out) {

@@ -35,8 +35,8 @@ size_t match_set(std::string_view pattern, size_t at, char c, bool& hit) {
 
 constexpr size_t kLongest = 512;  // of a pattern or name: the matcher recurses over the pattern
 
-// Whether repetitions by number, which the matcher writes out, stay few: their product, since one may
-// lie in another.
+// Whether repetitions by number, which the matcher writes out, stay few: their product, since one
+// may lie in another.
 bool counts_little(std::string_view pattern) {
   constexpr int kMost = 64;
   int product = 1;

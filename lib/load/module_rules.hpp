@@ -19,8 +19,8 @@ namespace mxfp4 {
 // Shell-style match of a whole name: '*', '?' and [...] sets, as Python's fnmatch.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);
 
-// Whether a regular expression can be matched: not too long, without many repetitions by number, and
-// of the signs that Python and ECMAScript share.
+// Whether a regular expression can be matched: not too long, without many repetitions by number,
+// and of the signs that Python and ECMAScript share.
 [[nodiscard]] bool regex_readable(const std::string& pattern);
 
 // Whether a regular expression of Python's matches a beginning of the name. False for one that is
@@ -30,12 +30,13 @@ namespace mxfp4 {
 // Whether it matches a part of the name.
 [[nodiscard]] bool regex_found(const std::string& pattern, const std::string& name);
 
-// Whether a layer's routed experts are left out of the quantization; `module` and `linear` as above.
+// Whether a layer's routed experts are left out of the quantization; `module` and `linear`
+// as above.
 [[nodiscard]] bool is_excluded(const Quantization& quantization, int64_t layer,
                                std::string_view module, const std::string& linear);
 
-// Why the engine stops at the experts of a layer whose linear modules are `linears`: compressed-tensors
-// quantizes them in several ways, or leaves some out. Empty where it takes them.
+// Why the engine stops at the experts of a layer whose linear modules are `linears`:
+// compressed-tensors quantizes them in several ways, or leaves some out. Empty where it takes them.
 [[nodiscard]] std::string differing_projections(const Quantization& quantization,
                                                 std::string_view module,
                                                 const std::vector<std::string>& linears);

@@ -1,5 +1,5 @@
-// Models whose experts are not MXFP4, or that have none, recognised by the names and dtypes of their
-// tensors: for the message when no expert layer is found.
+// Models whose experts are not MXFP4, or that have none, recognised by the names and dtypes of
+// their tensors: for the message when no expert layer is found.
 #pragma once
 
 #include <optional>

@@ -123,8 +123,8 @@ int64_t stride_of(const ModelLayers& model, const LayerDims& dims, const LayerDi
   return by_padded ? padded.intermediate_size : dims.intermediate_size / world.tp;
 }
 
-// The sizes of a loaded input that is a tensor-parallel rank's part already: those that the rank has when
-// the checkpoint is cut. Refuses a target on which the rank's part would be another one.
+// The sizes of a loaded input that is a tensor-parallel rank's part already: those that the rank
+// has when the checkpoint is cut. Refuses a target on which the rank's part would be another one.
 LayerDims pad_slice(const ModelLayers& model, const LayerDims& dims, const LoadedSlice& slice,
                     SliceOptions options) {
   World world;
@@ -149,8 +149,8 @@ LayerDims pad_slice(const ModelLayers& model, const LayerDims& dims, const Loade
   return padded;
 }
 
-// Inkling's own loader: it pads I on ROCm only, H nowhere, and adds experts of zeros for uneven ranks.
-// Elsewhere it indexes scales by expert, which scales of two dimensions do not allow.
+// Inkling's own loader: it pads I on ROCm only, H nowhere, and adds experts of zeros for uneven
+// ranks. Elsewhere it indexes scales by expert, which scales of two dimensions do not allow.
 void check_inkling(const ModelLayers& model, const LayerDims& dims, const LayerDims& padded,
                    const World& world, const SliceOptions& options) {
   if (model.loader != Loader::kInklingStacked) return;

@@ -30,8 +30,8 @@ struct RankSlice {
   int64_t begin = 0, end = 0;  // range of the intermediate dimension
   LayerDims padded;            // `experts`, padded H, padded I of this rank
   bool w2_bias = true;         // false: the rank's w2_bias is zero
-  // Padding of scales, where the path says another than ModelLayers::scale_fill: of the tail of H, and
-  // of the tail of I, where both meet too.
+  // Padding of scales, where the path says another than ModelLayers::scale_fill: of the tail of H,
+  // and of the tail of I, where both meet too.
   std::optional<std::byte> hidden_fill{}, intermediate_fill{};
 
   // The rank's experts of a layer that has `num_experts` in all.
@@ -44,14 +44,15 @@ struct ScaleFill {
 };
 [[nodiscard]] ScaleFill scale_fill_of(const ModelLayers& model, const RankSlice& slice);
 
-// Rows [row, row + rows), columns [column, column + columns) of a loaded matrix; columns count bytes.
+// Rows [row, row + rows), columns [column, column + columns) of a loaded matrix; columns
+// count bytes.
 struct ByteRect {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
 // Copies `rows` rows of the checkpoint's matrix, every `step`-th one from `from_row` on, columns
-// [from_col, from_col + col_bytes), to (to_row, 0) of the loaded one. Columns count bytes of the stored
-// matrix.
+// [from_col, from_col + col_bytes), to (to_row, 0) of the loaded one. Columns count bytes of the
+// stored matrix.
 struct CopyRect {
   int64_t from_row = 0, from_col = 0, rows = 0, col_bytes = 0, to_row = 0;
   int64_t step = 1;
@@ -111,8 +112,8 @@ struct SliceOptions {
 // rank r. `dims` are the model's; layers with another number of experts are divided apart. Throws
 // Error::unsupported for what the reference cannot load or gets wrong: ranks that do not divide I,
 // more EP ranks than experts, shards of partial scale blocks, uneven expert parallelism of gpt-oss,
-// expert parallelism of its per-expert form, padding of stacked tensors under Quark. Error::usage for
-// sizes below 1.
+// expert parallelism of its per-expert form, padding of stacked tensors under Quark. Error::usage
+// for sizes below 1.
 [[nodiscard]] std::vector<RankSlice> slice_ranks(const ModelLayers& model, const LayerDims& dims,
                                                  const SliceOptions& options);
 

@@ -104,8 +104,8 @@ constexpr StyleRow quark_stacked_row() {
   return row;
 }
 
-// Inkling (vLLM 0.33.0, models/inkling/amd/moe.py, load_expert_weight): the engine's own names, rows of
-// gate and up alternating. The engine deals them into halves.
+// Inkling (vLLM 0.33.0, models/inkling/amd/moe.py, load_expert_weight): the engine's own names,
+// rows of gate and up alternating. The engine deals them into halves.
 constexpr StyleRow inkling_row() {
   StyleRow row = kQuarkRow;
   row.stacked = true;

@@ -34,8 +34,9 @@ struct ProjectionWord {
 enum class BiasRule : uint8_t { kRequired, kIgnored, kNeverFilled };
 
 // The models of a quantization method that have their experts in a style.
-// kMxfp4InFp8: models whose routed experts have a method of their own (Quantization::routed_experts).
-// kInkling: is_inkling() says so. kNotGptOss: all but gpt-oss and Inkling.
+// kMxfp4InFp8: models whose routed experts have a method of their own
+// (Quantization::routed_experts). kInkling: is_inkling() says so. kNotGptOss: all but gpt-oss
+// and Inkling.
 enum class ModelRule : uint8_t { kAny, kGptOss, kNotGptOss, kMxfp4InFp8, kInkling };
 
 struct StyleRow {
@@ -54,8 +55,8 @@ struct StyleRow {
   W13Order order;
   std::byte scale_fill;
   DType bias_dtype;
-  // The engine's method class after which the style is named. It counts where no config.json says which
-  // class serves the tensors.
+  // The engine's method class after which the style is named. It counts where no config.json says
+  // which class serves the tensors.
   std::string_view method;
 };
 
@@ -94,8 +95,8 @@ struct ExpertTensorName {
 // The name of the linear layer that a tensor belongs to: expert 0's of the same projection.
 [[nodiscard]] std::string linear_name(const StyleRow& row, const ExpertTensorName& name);
 
-// The linear modules of a layer's experts, or of expert 0, for each set of words that a row knows: one
-// for each projection.
+// The linear modules of a layer's experts, or of expert 0, for each set of words that a row knows:
+// one for each projection.
 [[nodiscard]] std::vector<std::vector<std::string>> linear_sets(const StyleRow& row,
                                                                 std::string_view module);
 

@@ -23,8 +23,9 @@ namespace mxfp4 {
 // Error::unsupported for a quantization that has no MXFP4 experts at this revision.
 [[nodiscard]] const CallerRow* find_caller(const RuleSet& rules, const ModelConfig& config);
 
-// The caller to assume when no checkpoint is at hand: the first with this selector that converts for
-// this family, if one is given, and asks the oracle where the engine has one; null when there is none.
+// The caller to assume when no checkpoint is at hand: the first with this selector that converts
+// for this family, if one is given, and asks the oracle where the engine has one; null when there
+// is none.
 [[nodiscard]] const CallerRow* usual_caller(const RuleSet& rules, Selector selector,
                                             std::optional<Family> family);
 
@@ -46,8 +47,8 @@ struct ModelFacts {
 [[nodiscard]] Decision decide(const RuleSet& rules, const Deployment& deployment,
                               const ModelFacts& model, std::optional<Backend> forced = {});
 
-// Whether the engine puts the model's shared experts behind the routed ones of every rank. `mxfp4`: the
-// checkpoint holds them as MXFP4; empty: not known, and taken for so.
+// Whether the engine puts the model's shared experts behind the routed ones of every rank. `mxfp4`:
+// the checkpoint holds them as MXFP4; empty: not known, and taken for so.
 [[nodiscard]] bool fuses_shared_experts(const RuleSet& rules, const Deployment& deployment,
                                         std::optional<bool> mxfp4);
 
@@ -68,8 +69,8 @@ struct InputDtype {
   std::optional<std::string> value{};  // empty: not known, as where the process's variable is set
 };
 
-// Empty where the release's converter asks neither checkpoint nor override. A null caller stands for
-// an input that is loaded already: what its checkpoint said is not known.
+// Empty where the release's converter asks neither checkpoint nor override. A null caller
+// means an input that is loaded already: what its checkpoint said is not known.
 [[nodiscard]] std::optional<InputDtype> input_dtype(const RuleSet& rules,
                                                     const Deployment& deployment,
                                                     const CallerRow* caller, const Target& target);

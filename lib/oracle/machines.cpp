@@ -33,7 +33,8 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Whether the word tells how a device is mounted, cooled, sold or equipped, and not which one it is.
+// Whether the word tells how a device is mounted, cooled, sold or equipped, and not which one
+// it is.
 bool is_decoration(std::string_view word) {
   constexpr std::array kWords = {
       "nvidia",    "amd",     "intel",   "tesla",     "geforce", "quadro",      "instinct",
@@ -93,7 +94,8 @@ std::string usual_arch(std::string_view word) {
   return "sm" + digits;
 }
 
-// Signs between a count and its machine: "8x H100", "H100 * 8"; the last is the multiplication sign.
+// Signs between a count and its machine: "8x H100", "H100 * 8"; the last is the
+// multiplication sign.
 constexpr std::array<std::string_view, 4> kTimes = {"x", "X", "*", "\xc3\x97"};
 
 std::string_view without_blanks(std::string_view text) {
@@ -172,8 +174,8 @@ const Machine* find_one(std::string_view text) {
   return nullptr;
 }
 
-// A CPU by its family's name, whatever the model: "AMD EPYC 9654", "Graviton4". Null for others, and where
-// another machine is named beside it.
+// A CPU by its family's name, whatever the model: "AMD EPYC 9654", "Graviton4". Null for others,
+// and where another machine is named beside it.
 const Machine* by_cpu_family(std::string_view text) {
   constexpr std::array<std::string_view, 4> kX86 = {"epyc", "xeon", "ryzen", "threadripper"};
   constexpr std::array<std::string_view, 7> kArm = {"graviton", "altra",    "ampereone", "cobalt",

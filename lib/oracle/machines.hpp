@@ -19,7 +19,8 @@ struct Machine {
   std::string_view arch;  // "sm90", "gfx942", "x86_64"
   Platform platform;
   std::vector<std::string_view> names{};  // the usual one first; empty: known only by its arch
-  // Where arch and names leave features open that rules ask for: the architecture with none of them.
+  // Where arch and names leave features open that rules ask for: the architecture with none
+  // of them.
   std::string_view least{};
   std::string_view more{};  // in words: what to type for one that has them
 };

@@ -1,6 +1,6 @@
 // What the engine's own class of a model gives its experts, whatever the model's config says. The
-// rows were read out of the wheels of several releases (tests/engines/models.py), and a test compares
-// them with what was read (testdata/engines/models.json).
+// rows were read out of the wheels of several releases (tests/engines/models.py), and a test
+// compares them with what was read (testdata/engines/models.json).
 #pragma once
 
 #include <optional>

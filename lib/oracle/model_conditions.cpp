@@ -1,5 +1,5 @@
-// The conditions that look at the model: its sizes and its config's words. No change of the deployment
-// meets them, so they name no facts.
+// The conditions that look at the model: its sizes and its config's words. No change of the
+// deployment meets them, so they name no facts.
 #include <fmt/format.h>
 
 #include "lib/core/checked.hpp"

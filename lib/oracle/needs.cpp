@@ -70,8 +70,8 @@ bool holds(const RuleSet& rules, const Condition& condition, const Asked& asked)
   }
 }
 
-// The facts that a condition looks at. The name of a rule set's own condition gives the facts of that
-// condition.
+// The facts that a condition looks at. The name of a rule set's own condition gives the facts of
+// that condition.
 void append_facts(const RuleSet& rules, const std::vector<Fact>& facts, std::vector<Fact>& out) {
   for (const Fact& fact : facts) {
     switch (fact.kind) {
@@ -102,7 +102,8 @@ void append_change(std::vector<Change>& changes, Change change) {
 // Some kernels run below capability 8.0, but the engine's gpt-oss does not start there.
 bool below_capability_8(const Machine& machine) { return machine.arch.starts_with("sm7"); }
 
-// Machines of the asker's own platform come first, and those on which most models do not start last.
+// Machines of the asker's own platform come first, and those on which most models do not
+// start last.
 void append_machines(Platform own, std::vector<Change>& changes) {
   for (const bool old : {false, true}) {
     for (const bool same : {true, false}) {

@@ -111,8 +111,8 @@ struct SupportRow {
 };
 
 // The shared checks, in the reference's order: device, gate, activation, scheme, parallel, routing,
-// format, batch invariance, LoRA. (Router dtype and hidden size never fail for these classes.) `own`:
-// the class's own checks, which come before them.
+// format, batch invariance, LoRA. (Router dtype and hidden size never fail for these classes.)
+// `own`: the class's own checks, which come before them.
 [[nodiscard]] ExpertClass generic_class(SupportRow row, std::vector<Check> own = {});
 
 }  // namespace mxfp4

@@ -1,7 +1,8 @@
-// The facts that one support check may look at: the deployment, and those that follow from it under a
-// rule set. Conditions (condition.hpp) answer yes or no to a Question; texts with {names} in braces are
-// filled from it. Source: vLLM a2c8fc6657, fused_moe/config.py (FusedMoEParallelConfig.make),
-// vllm/platforms/ (capabilities), quantization/utils/quant_utils.py (QuantKey's text).
+// The facts that one support check may look at: the deployment, and those that follow from it under
+// a rule set. Conditions (condition.hpp) answer yes or no to a Question; texts with {names} in
+// braces are filled from it. Source: vLLM a2c8fc6657, fused_moe/config.py
+// (FusedMoEParallelConfig.make), vllm/platforms/ (capabilities), quantization/utils/quant_utils.py
+// (QuantKey's text).
 #pragma once
 
 #include <cstdint>
@@ -70,9 +71,9 @@ struct Question {
 [[nodiscard]] std::string key_text(const Question& question, std::optional<std::string_view> key);
 
 // `text` with every {name} replaced, from `extra` first, then from the question: {device},
-// {activation}, {weight_key}, {key}, {model_key}, {override}, {parallel}, {routing}, {routing_name},
-// {format}, {moe_backend}, {arch}, {all2all}, {aliases}, {gemm_type}, {model_type}, {num_experts},
-// {physical_experts}, {ep_size}. Throws Error::internal for another name.
+// {activation}, {weight_key}, {key}, {model_key}, {override}, {parallel}, {routing},
+// {routing_name}, {format}, {moe_backend}, {arch}, {all2all}, {aliases}, {gemm_type}, {model_type},
+// {num_experts}, {physical_experts}, {ep_size}. Throws Error::internal for another name.
 [[nodiscard]] std::string fill_text(
     std::string_view text, const Question& question,
     std::initializer_list<std::pair<std::string_view, std::string_view>> extra = {});

@@ -1,5 +1,5 @@
-// Completes the facts that a user gave about a deployment, which may be few: flags win over a target
-// file, both over the checkpoint, and the rule set knows the rest.
+// Completes the facts that a user gave about a deployment, which may be few: flags win over a
+// target file, both over the checkpoint, and the rule set knows the rest.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,8 @@ inline constexpr std::string_view kRoutingVariable = "VLLM_MOE_ROUTING_SIMULATIO
 // Whether rules tell the platform's devices apart by architecture: CUDA's and ROCm's.
 [[nodiscard]] bool has_capability(Platform platform);
 
-// A moe_backend string as the engine's command line normalises it; empty when it refuses the string.
+// A moe_backend string as the engine's command line normalises it; empty when it refuses
+// the string.
 [[nodiscard]] std::optional<std::string> moe_backend_option(const RuleSet& rules,
                                                             std::string_view text);
 [[nodiscard]] std::string normalize_moe_backend(std::string_view text);

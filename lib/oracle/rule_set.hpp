@@ -78,8 +78,8 @@ struct RuleSet {
   std::vector<DefectRow> defects;
 };
 
-// H and I (per rank) as the backend wants them: the engine's rounding of `dims` for the method class of
-// this name; "": none. Throws Error::input on overflow.
+// H and I (per rank) as the backend wants them: the engine's rounding of `dims` for the method
+// class of this name; "": none. Throws Error::input on overflow.
 [[nodiscard]] LayerDims round_up_sizes(const RuleSet& rules, const Target& target, LayerDims dims,
                                        std::string_view method = "");
 

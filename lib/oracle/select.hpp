@@ -17,12 +17,12 @@ namespace mxfp4 {
 [[nodiscard]] Decision select_backend(const RuleSet& rules, const Deployment& deployment);
 
 // The answer of the layer's constructor. Before it selects, it asserts that the ranks divide the
-// intermediate size, if that is known: AssertionError, without words. For a checkpoint slice_ranks()
-// checks the same, and says it in words.
+// intermediate size, if that is known: AssertionError, without words. For a checkpoint
+// slice_ranks() checks the same, and says it in words.
 [[nodiscard]] Decision construct_layer(const RuleSet& rules, const Deployment& deployment);
 
-// Asks one class, as for any backend of the oracle, with the key of `question`. Throws Error::internal
-// for a class that the rules do not know.
+// Asks one class, as for any backend of the oracle, with the key of `question`. Throws
+// Error::internal for a class that the rules do not know.
 [[nodiscard]] TraceStep ask_class(const Question& question, std::string_view expert_class);
 
 // The backends that are left for a key, in their order. With a key: those whose own key it is and

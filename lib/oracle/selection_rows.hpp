@@ -66,7 +66,8 @@ struct RoundingRow {
   int64_t hidden_multiple;
   int64_t intermediate_multiple;
   std::string_view method{};  // only for this caller; empty: any
-  // Padding of scales: of the tail of H, and of the tail of I, where both meet too. Empty: the caller's.
+  // Padding of scales: of the tail of H, and of the tail of I, where both meet too. Empty:
+  // the caller's.
   std::optional<std::byte> hidden_fill{}, intermediate_fill{};
 };
 
@@ -108,8 +109,8 @@ struct BackendRow {
   // Importing the classes fails when this package is absent; the refusal passes every selector.
   std::string_view required_package{};
   Refusal import_failure{};
-  // For a backend that is asked for by name in a deployment with LoRA: classes that are tried first,
-  // or the refusal, with which none is tried.
+  // For a backend that is asked for by name in a deployment with LoRA: classes that are tried
+  // first, or the refusal, with which none is tried.
   std::vector<std::string_view> lora_classes{};
   Refusal lora_refusal{};
 };

@@ -72,12 +72,13 @@ struct DirectRow {
   std::optional<Backend> backend;  // empty: it refuses, or asks the oracle
   std::string_view experts_class;
   std::string_view note;
-  // A knob that the layout then has, where the method converts otherwise than the oracle's converter.
+  // A knob that the layout then has, where the method converts otherwise than the
+  // oracle's converter.
   std::string_view knob{}, knob_value{};
   bool asks_oracle = false;  // here it does, with the oracle's selector
   Refusal refusal{};         // where there is no backend; empty: no layout is known
-  // The engine asks the class afterwards, with this activation key (empty: none), whether it supports
-  // the deployment, and stops where it does not.
+  // The engine asks the class afterwards, with this activation key (empty: none), whether it
+  // supports the deployment, and stops where it does not.
   std::optional<std::string_view> asked_key{};
 };
 
@@ -96,7 +97,8 @@ struct CallerRow {
   Selector selector = Selector::kGptOss;
   Family family = Family::kGptOss;
   std::string_view model_activation{};  // the checkpoint's own key; empty: none
-  // The type of activations that the method passes to the converter for the checkpoint; empty: none.
+  // The type of activations that the method passes to the converter for the checkpoint;
+  // empty: none.
   std::string_view input_dtype{};
   std::vector<DirectRow> direct{};        // not empty: the oracle is not asked
   std::vector<DirectRow> exceptions{};    // the oracle is asked where none of these holds
@@ -123,7 +125,8 @@ struct ParameterNameRow {
   std::string_view in_blob, in_engine;
 };
 
-// A knob that the method class decides where it is known: `usual`, unless a DirectRow says otherwise.
+// A knob that the method class decides where it is known: `usual`, unless a DirectRow
+// says otherwise.
 struct MethodKnobRow {
   std::string_view knob, usual;
 };

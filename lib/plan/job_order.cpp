@@ -24,8 +24,8 @@ std::vector<Run> runs_of(const std::vector<Job>& jobs) {
   return runs;
 }
 
-// Files of one model are equally large and end together, so the last ones would be too few: 36 files go
-// as 3 times 12, not as 16, 16 and 4.
+// Files of one model are equally large and end together, so the last ones would be too few: 36
+// files go as 3 times 12, not as 16, 16 and 4.
 size_t files_together(size_t files, int threads) {
   const size_t most = std::min(static_cast<size_t>(std::max(threads, 1)), kMostFiles);
   const size_t rounds = std::max<size_t>((files + most - 1) / most, 1);

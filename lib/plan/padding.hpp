@@ -22,8 +22,8 @@ struct PaddingRun {
   friend bool operator==(const PaddingRun&, const PaddingRun&) = default;
 };
 
-// Shorter runs are stored as they are: a reader takes longer for many small blocks than for the bytes
-// that they save.
+// Shorter runs are stored as they are: a reader takes longer for many small blocks than for the
+// bytes that they save.
 inline constexpr int64_t kLeastPadding = 1024;
 
 // The runs in one granule of `output`, ascending; `assembly` belongs to its slot. None for outputs

@@ -91,8 +91,8 @@ const Output& output_of(const PlannedFile& file, const Piece& piece) {
   return (*file.outputs)[file.tensors[piece.tensor].output];
 }
 
-// Bytes of a piece's slots in the checkpoint. They are read as whole experts, although a rank's slice
-// may be a part of each.
+// Bytes of a piece's slots in the checkpoint. They are read as whole experts, although a rank's
+// slice may be a part of each.
 int64_t read_cost(const PlannedFile& file, const Piece& piece) {
   const Output& output = output_of(file, piece);
   int64_t expert = 0;

@@ -1,5 +1,5 @@
-// The environment variables and kernel packages that a decision or a layout depends on, and what each
-// decides: read off the rules themselves.
+// The environment variables and kernel packages that a decision or a layout depends on, and what
+// each decides: read off the rules themselves.
 #pragma once
 
 #include <map>

@@ -99,7 +99,7 @@ std::vector<LayoutRow> refused_when_loading() {
       asking({"16-bit activations, CUDA capability 10.0 or above, cuda_compiler not known",
               compiler_not_known},
              kCompiler),
-      refused({"other quantized activations", other_type}, kNoSuchActivations, "ValueError"),
+      refused({"other quantized activations", other_type}, kOtherType, "ValueError"),
       refused({"BF16 activations, CUDA capability below 8.0", too_old_for_bf16}, kNoBf16,
               "ValueError"),
       refused({"FP16 activations, CUDA capability below 7.5", too_old_for_fp16}, kNoFp16),

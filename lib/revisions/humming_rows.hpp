@@ -80,7 +80,7 @@ inline constexpr TargetCondition kNative{
     "(FP16) on",
     native};
 
-inline constexpr std::string_view kNoSuchActivations =
+inline constexpr std::string_view kOtherType =
     "Humming has no such activations for MXFP4 weights: loading stops with ValueError";
 
 // --- rows

@@ -1,5 +1,5 @@
-// Which backends take a layout, and in which releases: read from the layout rows of every rule set, so
-// that no layout has to say it.
+// Which backends take a layout, and in which releases: read from the layout rows of every rule set,
+// so that no layout has to say it.
 #pragma once
 
 #include <optional>
@@ -23,15 +23,15 @@ struct LayoutUse {
 };
 
 // The condition of a layout's row in words. "otherwise": none of the backend's earlier rows holds.
-// "chosen by the model": the model's own code takes the kernel for a value of --moe-backend, without
-// the oracle. Empty: always.
+// "chosen by the model": the model's own code takes the kernel for a value of --moe-backend,
+// without the oracle. Empty: always.
 [[nodiscard]] std::string_view condition_words(const RuleSet& rules, const LayoutRow& row);
 
 // In the order of the rows, oldest releases first, one engine behind the other.
 [[nodiscard]] std::vector<LayoutUse> layout_uses(const Layout& layout);
 
-// "TRITON, TRITON_UNFUSED (gpt_oss), CUDA capability 9.0: from 0.29.0 on"; for another engine than vLLM
-// with its name: "TRITON (gpt_oss), CUDA capability 9.0, SGLang"
+// "TRITON, TRITON_UNFUSED (gpt_oss), CUDA capability 9.0: from 0.29.0 on"; for another engine than
+// vLLM with its name: "TRITON (gpt_oss), CUDA capability 9.0, SGLang"
 [[nodiscard]] std::string layout_use_text(const LayoutUse& use);
 
 }  // namespace mxfp4

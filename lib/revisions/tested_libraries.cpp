@@ -67,7 +67,8 @@ const Release* newest_with(Engine engine, std::string_view package, std::string_
   return newest;
 }
 
-// The versions in "humming-kernels 0.1.16, 0.1.17 and 0.1.19"; none if the text names another library.
+// The versions in "humming-kernels 0.1.16, 0.1.17 and 0.1.19"; none if the text names
+// another library.
 std::vector<std::string_view> versions_named(std::string_view text, std::string_view library) {
   if (!text.starts_with(library) || text.substr(library.size(), 1) != " ") return {};
   std::vector<std::string_view> versions;

@@ -34,11 +34,11 @@ struct UntestedVersion {
   const Release* made_for;               // the engine's newest release that pins it, or null
 };
 
-// `package` as the rules spell it. Empty when the given version will do: the layout does not depend on
-// the library, the revision pins the version, or the layout was tested with it. Builds and
-// post-releases of a version ("0.6.11.post2", "0.6.11+cu129") have its layouts. `layout` may be null:
-// none was chosen, and nothing depends on a library. `platform` is where a pin counts; an unknown one
-// may be any.
+// `package` as the rules spell it. Empty when the given version will do: the layout does not depend
+// on the library, the revision pins the version, or the layout was tested with it. Builds and
+// post-releases of a version ("0.6.11.post2", "0.6.11+cu129") have its layouts. `layout` may be
+// null: none was chosen, and nothing depends on a library. `platform` is where a pin counts; an
+// unknown one may be any.
 [[nodiscard]] std::optional<UntestedVersion> untested_version(const RuleSet& rules,
                                                               const Layout* layout,
                                                               std::string_view package,

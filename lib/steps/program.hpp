@@ -28,8 +28,8 @@ class Program {
   // How forward() or inverse() runs. Made when first asked for, because tables of many rows take
   // memory, and a conversion needs one direction. Thread-safe.
   [[nodiscard]] const Schedule& schedule(Direction direction) const;
-  // Parts of forward()'s schedule of at most kPartBytes bytes of output each; empty where the output is
-  // smaller, or cannot be made in parts. Made when first asked for. Thread-safe.
+  // Parts of forward()'s schedule of at most kPartBytes bytes of output each; empty where the
+  // output is smaller, or cannot be made in parts. Made when first asked for. Thread-safe.
   static constexpr int64_t kPartBytes = int64_t{1} << 20;
   [[nodiscard]] const std::vector<SchedulePart>& parts() const;
   // Bytes of scratch that forward or inverse needs; without a direction, the larger number.

@@ -6,8 +6,8 @@
 namespace mxfp4 {
 namespace {
 
-// Puts moves together as they come, so that only the entries take memory. Moves that are one piece on
-// both sides become one move, and moves of one size at even distances become one entry.
+// Puts moves together as they come, so that only the entries take memory. Moves that are one piece
+// on both sides become one move, and moves of one size at even distances become one entry.
 class MoveList {
  public:
   void add(const RowMoves& next) {

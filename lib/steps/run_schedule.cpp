@@ -46,8 +46,8 @@ Buffers buffers_of(const Schedule& schedule, int64_t band, ConstBytes in, Mutabl
           bring};
 }
 
-// Rows shorter than this are over before the core's own prefetching has found them: they are fetched
-// about this many bytes ahead. What lies behind the last row is fetched in vain.
+// Rows shorter than this are over before the core's own prefetching has found them: they are
+// fetched about this many bytes ahead. What lies behind the last row is fetched in vain.
 constexpr int64_t kFetchAhead = 4096;
 constexpr int64_t kFetchedLine = 64;
 

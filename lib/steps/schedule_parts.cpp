@@ -22,8 +22,8 @@ struct OutputRange {
   int64_t bytes = 0;
 };
 
-// The least that runs by itself: some operations that lead to one range of the output, or one row of an
-// operation that moves rows from the input to the output.
+// The least that runs by itself: some operations that lead to one range of the output, or one row
+// of an operation that moves rows from the input to the output.
 struct Atom {
   size_t first = 0;  // of Schedule::operations
   size_t count = 0;
@@ -104,8 +104,8 @@ std::vector<Atom> atoms_of(const Schedule& whole) {
   return atoms;
 }
 
-// Whether the atoms write each byte of the output once. Kernels of strips may write with steps between
-// what they write: then their ranges overlap.
+// Whether the atoms write each byte of the output once. Kernels of strips may write with steps
+// between what they write: then their ranges overlap.
 bool cover_output(std::vector<Atom> atoms, int64_t bytes) {
   std::ranges::sort(atoms, {}, [](const Atom& atom) { return atom.out.begin; });
   int64_t at = 0;
@@ -244,8 +244,8 @@ std::vector<SchedulePart> parts_of_bands(const Schedule& whole, int64_t most_byt
   return parts;
 }
 
-// One permutation whose first input axis lies within rows of the output: some of the axis's entries are a
-// part, and columns of the output.
+// One permutation whose first input axis lies within rows of the output: some of the axis's entries
+// are a part, and columns of the output.
 std::vector<SchedulePart> parts_of_columns(const Permute& step, const Schedule& whole,
                                            int64_t most_bytes) {
   const int64_t entries = step.dims.front();

@@ -1,8 +1,8 @@
 // A schedule as short indented text, for people and for tests that compare it with a snapshot.
 //
-// Offsets are in bytes. `7 [64 x 2880] [2 x 720]` are the 128 offsets 7 + 2880*i + 720*j, j fastest.
-// Operations that differ only in offsets share a line; where they alternate, the lines of a round are
-// below its count.
+// Offsets are in bytes. `7 [64 x 2880] [2 x 720]` are the 128 offsets 7 + 2880*i + 720*j, j
+// fastest. Operations that differ only in offsets share a line; where they alternate, the lines of
+// a round are below its count.
 #pragma once
 
 #include <cstdint>

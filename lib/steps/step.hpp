@@ -61,8 +61,8 @@ struct Custom {
   std::string_view name;
   int64_t in_bytes = 0;
   int64_t out_bytes = 0;
-  // More than 0: the step maps each block of this many bytes independently, to the same place of the
-  // output; the functions then take any number of blocks.
+  // More than 0: the step maps each block of this many bytes independently, to the same place of
+  // the output; the functions then take any number of blocks.
   int64_t piece_bytes = 0;
   // With `streaming` the output may go past the caches, and the caller must call finish_streaming()
   // (lib/kernels/copy.hpp) afterwards.

@@ -1,5 +1,5 @@
-// Of a build that counts what runs (scripts/coverage): _exit() with what was counted so far. The linker gives
-// both names.
+// Of a build that counts what runs (scripts/coverage): _exit() with what was counted so far. The
+// linker gives both names.
 extern "C" {
 void __gcov_dump(void);
 [[noreturn]] void __real__exit(int code);

@@ -1,6 +1,6 @@
-// Stands in for libcurl and libcrypto in the wheel. Debian's static libhdf5 holds a driver for files on
-// S3, which this program never opens; with the real libraries the wheel would carry thirty more, krb5
-// and LDAP among them. Each function says that it failed.
+// Stands in for libcurl and libcrypto in the wheel. Debian's static libhdf5 holds a driver for
+// files on S3, which this program never opens; with the real libraries the wheel would carry thirty
+// more, krb5 and LDAP among them. Each function says that it failed.
 #include <cstddef>
 
 // The libraries gave the names.

@@ -77,7 +77,8 @@ SlotBytes granule_of(const Case& item, int64_t granule) {
   return whole.granule(granule, granule_count(item.output, item.input.loaded.dims.num_experts));
 }
 
-// Copies in `calls` calls: the C library copies a large block in another way than an expert's bytes.
+// Copies in `calls` calls: the C library copies a large block in another way than an
+// expert's bytes.
 void run_copy(benchmark::State& state, Case& item, int64_t calls) {
   fill(item);
   const MutableBytes in = item.in.front();

@@ -1,5 +1,5 @@
-// Preloaded into the program by tests of what it does without memory. Not part of faults.cpp's library, which
-// also runs beside sanitizers: they have allocators of their own.
+// Preloaded into the program by tests of what it does without memory. Not part of faults.cpp's
+// library, which also runs beside sanitizers: they have allocators of their own.
 //   FAULT_ALLOCATION=N   the Nth allocation since main() began fails; N+: that one and all behind it
 //   FAULT_ALLOCATIONS=FILE  gets the number of allocations, when the program ends
 #include <dlfcn.h>

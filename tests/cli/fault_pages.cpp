@@ -14,8 +14,8 @@
 
 namespace {
 
-// Read once: the program's handler of SIGBUS maps, and calls nothing that locks. Before that no page is
-// played.
+// Read once: the program's handler of SIGBUS maps, and calls nothing that locks. Before that no
+// page is played.
 const long played_page = [] {
   const char* named = std::getenv("FAULT_PAGE_BYTES");
   return named == nullptr ? 0 : std::atol(named);
@@ -38,8 +38,8 @@ void require_page(const char* call, const void* at) {
   require_page(call, static_cast<uint64_t>(reinterpret_cast<uintptr_t>(at)));
 }
 
-// The first place in a range of pages, taken for the caller, where a played page begins. What the caller
-// does not map of the range stays without access.
+// The first place in a range of pages, taken for the caller, where a played page begins. What the
+// caller does not map of the range stays without access.
 void* find_page(size_t bytes) {
   const auto page = static_cast<size_t>(played_page);
   const size_t range = bytes + page;

@@ -1,5 +1,6 @@
-// Preloaded into the program by tests of a power cut: writes down what it does to files, in order, so that
-// power_cut.py can play what a cut leaves. FAULT_TRACE=FILE: one record each, a line and, behind write, the bytes:
+// Preloaded into the program by tests of a power cut: writes down what it does to files, in order,
+// so that power_cut.py can play what a cut leaves. FAULT_TRACE=FILE: one record each, a line and,
+// behind write, the bytes:
 //   create INODE PATH, folder INODE PATH   remove PATH (of a file or a folder)
 //   write INODE OFFSET BYTES   rename FROM \t TO, exchange A \t B
 //   sync INODE                 of a file or a folder

@@ -1,6 +1,7 @@
-// libFuzzer target: any text as a blob's manifest and, behind a NUL, bytes for its layers' files. They are read
-// as they are; and as files that the manifest is made to describe, plain or in frames of any size, in which
-// one thing may be wrong. The loader gives right bytes or Error::input, finds what is wrong, and nothing else.
+// libFuzzer target: any text as a blob's manifest and, behind a NUL, bytes for its layers' files.
+// They are read as they are; and as files that the manifest is made to describe, plain or in frames
+// of any size, in which one thing may be wrong. The loader gives right bytes or Error::input, finds
+// what is wrong, and nothing else.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

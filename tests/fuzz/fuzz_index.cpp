@@ -1,5 +1,5 @@
-// libFuzzer target: any text as model.safetensors.index.json, of a checkpoint and of a blob. A checkpoint's files lie
-// beside it; a blob has the one index that follows from its manifest.
+// libFuzzer target: any text as model.safetensors.index.json, of a checkpoint and of a blob. A
+// checkpoint's files lie beside it; a blob has the one index that follows from its manifest.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// libFuzzer target: any files, links and folders as what lies at OUT. Only what shows by its content that this
-// program wrote it may be removed; links are not followed, and what is foreign stays as it was.
+// libFuzzer target: any files, links and folders as what lies at OUT. Only what shows by its
+// content that this program wrote it may be removed; links are not followed, and what is foreign
+// stays as it was.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -45,8 +46,8 @@ constexpr std::array<std::string_view, 15> kNames = {
     "tokenizer.json",
     ".config.json.tmp-AbCd12",
 };
-// What a file holds: the bytes as they are, with a manifest's seal, as a journal's lines, or as the header of a
-// layer's file.
+// What a file holds: the bytes as they are, with a manifest's seal, as a journal's lines, or as the
+// header of a layer's file.
 enum Form : uint8_t { kRaw, kSealed, kJournal, kLayer, kForms };
 enum What : uint8_t { kFile, kLink, kDirectory, kPipe, kWhats };
 

@@ -15,7 +15,8 @@ namespace mxfp4::test {
 // A file below testdata/oracle.
 [[nodiscard]] nlohmann::json read_table(const std::string& name);
 
-// The first element in which two answers differ: "/trace/3/2: expected true, found false". Empty: none.
+// The first element in which two answers differ: "/trace/3/2: expected true, found false".
+// Empty: none.
 [[nodiscard]] std::string difference_text(const nlohmann::json& found,
                                           const nlohmann::json& expected);
 

@@ -1,6 +1,6 @@
 // The tensors that SGLang's own code left of drawn layers, against the loader, its padding and the
-// layout of the program together (testdata/engines/sglang_layouts.json, tests/engines/sglang/layouts.py).
-// Sizes that nothing divides show which byte pads which tail.
+// layout of the program together (testdata/engines/sglang_layouts.json,
+// tests/engines/sglang/layouts.py). Sizes that nothing divides show which byte pads which tail.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -39,7 +39,8 @@ ModelConfig config_of_class(const std::string& name, const LayerDims& dims) {
   return parse_model_config(config.dump(), "config.json");
 }
 
-// The method class that serves the row. compressed-tensors' own configs say more than is needed here.
+// The method class that serves the row. compressed-tensors' own configs say more than is
+// needed here.
 const CallerRow& caller_of_class(const RuleSet& rules, const std::string& name,
                                  const ModelConfig& config) {
   if (name != "ct") return *find_caller(rules, config);
@@ -209,8 +210,8 @@ bool is_same_question(const Json& vllm, const Json& sglang) {
   return vllm.contains("out") && !vllm.contains("env") && !vllm.contains("tp_size");
 }
 
-// One blob serves both engines: the converters of both wheels made the same bytes of the same layer of
-// DeepSeek-V4 where nothing is padded, and the rules give both the same layout.
+// One blob serves both engines: the converters of both wheels made the same bytes of the same layer
+// of DeepSeek-V4 where nothing is padded, and the rules give both the same layout.
 TEST(SglangLayouts, AreThoseOfVllmForDeepseekV4WhereNothingIsPadded) {
   const Json ours = Json::parse(std::ifstream(testdata("engines/sglang_layouts.json")));
   const Json theirs = Json::parse(std::ifstream(testdata("engines/layouts.json")));

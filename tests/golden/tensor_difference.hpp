@@ -25,8 +25,8 @@ struct ByteDifference {
 // "element [1, 37, 12] (byte 4711): expected 0x3f, found 0x3e"
 [[nodiscard]] std::string difference_text(const TensorSpec& spec, const ByteDifference& difference);
 
-// Which loaded bit makes bit `bit` of byte `byte` of an output: "w13_weight [1, 20, 45], bit 4". Runs
-// the output forward with inverted loaded bits, and so needs to know nothing of the layout.
+// Which loaded bit makes bit `bit` of byte `byte` of an output: "w13_weight [1, 20, 45], bit 4".
+// Runs the output forward with inverted loaded bits, and so needs to know nothing of the layout.
 [[nodiscard]] std::string source_text(const Output& output, const LoadedLayer& layer, int64_t byte,
                                       int bit);
 

@@ -1,5 +1,5 @@
-// The one-pass steps for Hopper's weights equal the plain steps that define them, both ways, also on
-// buffers that are not aligned and for every instruction set that this machine has.
+// The one-pass steps for Hopper's weights equal the plain steps that define them, both ways, also
+// on buffers that are not aligned and for every instruction set that this machine has.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 

@@ -1,5 +1,5 @@
-// Parts of a schedule, run one by one and put at their ranges, equal the whole schedule: every output of
-// every layout that can be cut, with inputs that are brought piece by piece.
+// Parts of a schedule, run one by one and put at their ranges, equal the whole schedule: every
+// output of every layout that can be cut, with inputs that are brought piece by piece.
 #include "lib/steps/schedule_parts.hpp"
 
 #include <gtest/gtest.h>

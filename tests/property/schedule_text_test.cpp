@@ -1,7 +1,7 @@
-// How every layout runs, as text, and the memory of its schedules. testdata/schedules holds one file
-// a layout, with every output in both directions at gpt-oss's sizes. A change of a schedule shows
-// there, and is measured with scripts/bench before the files are written again
-// (testdata/schedules/README.md).
+// How every layout runs, as text, and the memory of its schedules. testdata/schedules holds one
+// file a layout, with every output in both directions at gpt-oss's sizes. A change of a schedule
+// shows there, and is measured with scripts/bench before the files are written
+// again (testdata/schedules/README.md).
 #include "lib/steps/schedule_text.hpp"
 
 #include <fmt/format.h>

@@ -23,8 +23,8 @@ namespace mxfp4::test {
 [[nodiscard]] std::optional<LayoutInput> first_input_of(const RuleSet& rules, const LayoutRow& row,
                                                         const LayerDims& sizes);
 
-// Each layout with its first input of these sizes, rounded up as the layout wants them. Layouts that refuse
-// them are left out.
+// Each layout with its first input of these sizes, rounded up as the layout wants them. Layouts
+// that refuse them are left out.
 [[nodiscard]] std::map<const Layout*, LayoutInput> inputs_of(const LayerDims& sizes);
 
 }  // namespace mxfp4::test

@@ -1,5 +1,5 @@
-// Every layout's weights and large scales run by the code of a row of kTileRows, not by the code for
-// any shape, and every row has a user.
+// Every layout's weights and large scales run by the code of a row of kTileRows, not by the code
+// for any shape, and every row has a user.
 #include "lib/kernels/tile_shapes.hpp"
 
 #include <fmt/format.h>

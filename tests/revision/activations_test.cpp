@@ -1,6 +1,6 @@
 // What releases themselves did with the types of activations that checkpoints and users state:
-// testdata/engines/activations.json, made by tests/engines/activations.py. Each row is asked of this
-// program's rules for every release in which it came out so.
+// testdata/engines/activations.json, made by tests/engines/activations.py. Each row is asked of
+// this program's rules for every release in which it came out so.
 #include <gtest/gtest.h>
 
 #include <fstream>

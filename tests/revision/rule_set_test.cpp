@@ -204,8 +204,8 @@ TEST(RuleSet, ReleasesOfAnEngineSayItsName) {
   EXPECT_EQ(releases, all_releases().size());
 }
 
-// A number behind the newest known one's, also by what follows the number, is a newer release; a candidate and a build
-// of it is none, and neither is what nobody ever released.
+// A number behind the newest known one's, also by what follows the number, is a newer release; a
+// candidate and a build of it is none, and neither is what nobody ever released.
 TEST(RuleSet, NewerReleasesAreKnownByTheirNumbers) {
   for (const Engine engine : {Engine::kVllm, Engine::kSglang}) {
     const std::string newest(newest_release(engine).version);

@@ -1,5 +1,5 @@
-// Every choice that SGLang's own code made on the grid of tests/engines/sglang/choices.py, against the
-// rules (testdata/engines/sglang_choices.json).
+// Every choice that SGLang's own code made on the grid of tests/engines/sglang/choices.py, against
+// the rules (testdata/engines/sglang_choices.json).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

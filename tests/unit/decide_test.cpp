@@ -1,5 +1,5 @@
-// The one decision: sizes and slices of ranks, what is refused before anything is written, what to do
-// next, and how two revisions differ.
+// The one decision: sizes and slices of ranks, what is refused before anything is written, what to
+// do next, and how two revisions differ.
 #include "formats/decision/decide.hpp"
 
 #include <gtest/gtest.h>

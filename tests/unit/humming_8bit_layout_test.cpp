@@ -1,5 +1,5 @@
-// HUMMING's outputs for quantized activations with newer humming-kernels, against the index formulas
-// of its kernels and the rounding rule in floating point, position by position.
+// HUMMING's outputs for quantized activations with newer humming-kernels, against the index
+// formulas of its kernels and the rounding rule in floating point, position by position.
 #include <gtest/gtest.h>
 
 #include <bit>

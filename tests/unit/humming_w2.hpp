@@ -1,5 +1,5 @@
-// What the tests of HUMMING's layouts share: sizes that both matrices pad, and the rounding of codes
-// in floating point.
+// What the tests of HUMMING's layouts share: sizes that both matrices pad, and the rounding of
+// codes in floating point.
 #pragma once
 
 #include <array>

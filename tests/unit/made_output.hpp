@@ -1,4 +1,5 @@
-// Directories as conversions leave them that read no input: complete, or cut off behind the first layer file.
+// Directories as conversions leave them that read no input: complete, or cut off behind the first
+// layer file.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Every state of OUT, made on disk as this program leaves it: observe() has to see it, and every refusal
-// of the table has to be said of one of these directories. What is seen and said:
+// Every state of OUT, made on disk as this program leaves it: observe() has to see it, and every
+// refusal of the table has to be said of one of these directories. What is seen and said:
 // testdata/output/observed.txt. A new text is written by
 //   MXFP4_UPDATE_SNAPSHOTS=1 mxfp4_tests --gtest_filter='OutputObserved.*'
 #include <fmt/format.h>
@@ -264,8 +264,8 @@ struct ObservedStates {
   }
 
  private:
-  // The state, and the words of a refusal. What replaces looks closer: only a refusal of its own may come
-  // from it.
+  // The state, and the words of a refusal. What replaces looks closer: only a refusal of its own
+  // may come from it.
   std::string said_of(There there, Asked asked, const std::optional<Error>& error) {
     states.insert(there);
     const Answer* answer = &answer_to(there, asked);

@@ -92,8 +92,8 @@ TEST(OutputStates, EachStateIsSaidInItsOwnWords) {
   EXPECT_EQ(texts.size(), kTheres);
 }
 
-// A refusal names OUT or something in it, and fills in every name. The words of a damaged manifest are its
-// own, with its path.
+// A refusal names OUT or something in it, and fills in every name. The words of a damaged manifest
+// are its own, with its path.
 TEST(OutputStates, EachRefusalNamesWhatItRefuses) {
   const Named named{"OUT", "OUT/at", "the thing"};
   for (size_t row = 0; row < kTheres; ++row) {

@@ -88,8 +88,8 @@ TEST(Pipeline, PlacesInOrderBeforeItStores) {
   }
 }
 
-// Jobs of very unequal length: whichever thread is late, serial stages keep the order, and a token is
-// one job's at a time.
+// Jobs of very unequal length: whichever thread is late, serial stages keep the order, and a token
+// is one job's at a time.
 TEST(Pipeline, UnequalJobsKeepTheirOrderAndTheirBuffers) {
   for (int64_t tokens : {2, 3, 7}) {
     std::vector<std::atomic<int64_t>> owner(static_cast<size_t>(tokens));

@@ -160,8 +160,8 @@ TEST(RawFrames, BytesThatAreNoPaddingAreABug) {
   EXPECT_THROW((void)write_raw_frame(content, blocks, nullptr, [](ConstBytes) {}), Error);
 }
 
-// Two bits do not change the content: one that zstd's format leaves unused, and one that makes an RLE
-// block of a raw block of one byte. The checksum of the whole file sees those.
+// Two bits do not change the content: one that zstd's format leaves unused, and one that makes an
+// RLE block of a raw block of one byte. The checksum of the whole file sees those.
 TEST(RawFrames, AnyFlippedBitThatMattersIsSeenHereAndByZstd) {
   const Frame frame = make_frame(700, {{0, 40}, {300, 100}, {660, 40}});
   int unseen = 0;

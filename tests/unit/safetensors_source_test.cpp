@@ -122,8 +122,8 @@ TEST_F(SafetensorsSource, OneFileTakesTheConfigBesideIt) {
   EXPECT_EQ(source->config_json(), R"({"model_type": "gpt_oss"})");
 }
 
-// A broken download leaves links to files that are not there; a checkpoint without those files would
-// be read in another way.
+// A broken download leaves links to files that are not there; a checkpoint without those files
+// would be read in another way.
 TEST_F(SafetensorsSource, RefusesLinksThatLeadNowhere) {
   write_tensors("model.safetensors", {"a"});
   EXPECT_EQ(refusal(), "accepted");
@@ -270,8 +270,8 @@ TEST_F(SafetensorsSource, FilesOfALoadedInputMustAgreeOnWhatIsReadOfThem) {
   EXPECT_EQ(disagree("tp_size", "1", ""), "accepted");
 }
 
-// A file need not state an attribute that none of its tensors depends on: bias_dtype without biases,
-// nothing without expert tensors.
+// A file need not state an attribute that none of its tensors depends on: bias_dtype without
+// biases, nothing without expert tensors.
 TEST_F(SafetensorsSource, OtherFilesOfALoadedInputNeedNotState) {
   write_tensors("0.safetensors", {"0.w13_weight", "0.w13_bias"}, 'x',
                 {{"scale_fill", "1"}, {"bias_dtype", "F32"}});

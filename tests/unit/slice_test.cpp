@@ -97,8 +97,8 @@ TEST(Slice, EqualsEveryExecutedExpertMap) {
   EXPECT_GT(rows, 100U);
 }
 
-// The engine's Inkling loader pads the intermediate dimension on ROCm only, strides by the checkpoint, and
-// adds experts of zeros where ranks are uneven.
+// The engine's Inkling loader pads the intermediate dimension on ROCm only, strides by the
+// checkpoint, and adds experts of zeros where ranks are uneven.
 TEST(Slice, InklingPadsOnRocmOnly) {
   ModelLayers model = model_of(Loader::kInklingStacked);
   model.alternating = true;

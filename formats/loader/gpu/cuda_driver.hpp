@@ -1,6 +1,6 @@
-// The functions of NVIDIA's driver that the loader calls, found when the program runs: building needs
-// no CUDA, and a machine without it runs everything else. Names, types and meanings are as in the
-// CUDA driver API's manual.
+// The functions of NVIDIA's driver that the loader calls, found when the program runs: building
+// needs no CUDA, and a machine without it runs everything else. Names, types and meanings are as in
+// the CUDA driver API's manual.
 #pragma once
 
 #include <cstddef>
@@ -93,8 +93,8 @@ struct CudaDriver {
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream,
                    void** arguments, void** extra);
 
-  // The driver of this process, loaded and initialized by the first call. Throws GpuError where there
-  // is none, or none that has all these functions.
+  // The driver of this process, loaded and initialized by the first call. Throws GpuError where
+  // there is none, or none that has all these functions.
   static const CudaDriver& get();
   // Throws GpuError unless `result` is success. `what`: "cuMemHostRegister".
   void check(Result result, std::string_view what) const;

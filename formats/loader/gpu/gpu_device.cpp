@@ -25,9 +25,9 @@ CudaDriver::Device find_device(const CudaDriver& cuda, int number) {
   return device;
 }
 
-// `bytes`, a multiple of huge pages, in huge pages where the system has them: reads into such memory
-// and copies out of it both take less time than with small ones. Where pages have 64 KiB, huge ones have
-// 512 MiB: the advice has no effect there, and is needed less. Throws GpuError.
+// `bytes`, a multiple of huge pages, in huge pages where the system has them: reads into such
+// memory and copies out of it both take less time than with small ones. Where pages have 64 KiB,
+// huge ones have 512 MiB: the advice has no effect there, and is needed less. Throws GpuError.
 std::byte* map_huge(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes + kHugePage);
   void* const mapped =
@@ -50,8 +50,8 @@ GpuDevice::GpuDevice(const CudaDriver& cuda, CudaDriver::Device device)
   cuda.check(cuda.retain_primary(&context_, device), "cuDevicePrimaryCtxRetain");
 }
 
-// The other constructor has ended before the body begins: where the body throws, the destructor gives
-// back what was made until then.
+// The other constructor has ended before the body begins: where the body throws, the destructor
+// gives back what was made until then.
 GpuDevice::GpuDevice(int number)
     : GpuDevice(CudaDriver::get(), find_device(CudaDriver::get(), number)) {
   const InContext current(cuda_, context_);

@@ -1,7 +1,7 @@
-// Reads tensors to memory that CPUs and a GPU share, where they are to lie: mxfp4_repack_gpu_read with
-// in_place. Threads read, or make, each piece at its place, so there is neither a ring nor a copy. What the
-// CPUs wrote is there for all work that is given to the GPU afterwards. scripts/python/README.md weighs
-// both ways.
+// Reads tensors to memory that CPUs and a GPU share, where they are to lie: mxfp4_repack_gpu_read
+// with in_place. Threads read, or make, each piece at its place, so there is neither a ring nor a
+// copy. What the CPUs wrote is there for all work that is given to the GPU afterwards.
+// scripts/python/README.md weighs both ways.
 #pragma once
 
 #include <span>

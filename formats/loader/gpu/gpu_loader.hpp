@@ -1,21 +1,23 @@
 // Moves tensors of a blob to the memory of an NVIDIA GPU: mxfp4_repack_gpu_read.
 //
-// Every thread has some slots of a ring of pinned memory. It reads a piece of a tensor into one, and
-// goes on with the next; it waits only when all of its slots are still to be copied. So one that the
-// system stops for a while holds up nothing but its own slots, until the others are four rings ahead.
+// Every thread has some slots of a ring of pinned memory. It reads a piece of a tensor into one,
+// and goes on with the next; it waits only when all of its slots are still to be copied. So one
+// that the system stops for a while holds up nothing but its own slots, until the others are four
+// rings ahead.
 //
 // Whoever comes by hands what was read to the GPU's copy engine, several pieces at once. The engine
-// stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not between
-// the pieces of one. Drivers before CUDA 12.8 get them one by one.
+// stands still for 3 us between two copies, a fourteenth of the time when each has 2 MiB, but not
+// between the pieces of one. Drivers before CUDA 12.8 get them one by one.
 //
-// While the CPUs read, the engine is some 4 % slower than by itself: it reads what lies in their caches. No
-// way around them was faster (measured on H100 hosts): not past the caches, where the memory has twice
-// the traffic; not with the file's own pages, which the driver takes longer to pin than to copy; not with
-// two streams of copies at once; not with write-combined memory, which a virtual machine keeps cached.
+// While the CPUs read, the engine is some 4 % slower than by itself: it reads what lies in their
+// caches. No way around them was faster (measured on H100 hosts): not past the caches, where the
+// memory has twice the traffic; not with the file's own pages, which the driver takes longer to pin
+// than to copy; not with two streams of copies at once; not with write-combined memory, which a
+// virtual machine keeps cached.
 //
-// Checksums cost the CPUs little: the GPU sums the blocks of each piece after its copy, from its own
-// memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also prove
-// what arrived. Whichever thread comes by appends the sums that are due, in order.
+// Checksums cost the CPUs little: the GPU sums the blocks of each piece after its copy, from its
+// own memory, and writes the sums, a sixteenth of the bytes, back into pinned memory. So they also
+// prove what arrived. Whichever thread comes by appends the sums that are due, in order.
 #pragma once
 
 #include <cstdint>
@@ -38,28 +40,30 @@ class GpuLoader {
 
   // device: the driver's number of the GPU, as CUDA_VISIBLE_DEVICES counts; its primary context is
   // used. threads: readers, the caller of read() included; those for whom the ring has no part do
-  // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken, and a
-  // quarter more for sums. A layout whose experts cannot be made in parts needs room for two experts a
-  // thread: the ring grows for it, to kMostRing at most, and stays so. ranks: processes of this host that
-  // load at once; with more than kFewRanks a thread fills half of its part from a plain blob, so that all
-  // rings fit into the caches together. Memory and threads are placed near the GPU where the system says
-  // what is near. Throws GpuError, and Error::usage for what is too little.
+  // nothing. ring_bytes: of pinned memory at most, kLeastRing or more; 4 MiB a thread are taken,
+  // and a quarter more for sums. A layout whose experts cannot be made in parts needs room for two
+  // experts a thread: the ring grows for it, to kMostRing at most, and stays so. ranks: processes
+  // of this host that load at once; with more than kFewRanks a thread fills half of its part from a
+  // plain blob, so that all rings fit into the caches together. Memory and threads are placed near
+  // the GPU where the system says what is near. Throws GpuError, and Error::usage for what is
+  // too little.
   GpuLoader(int device, int threads, int64_t ring_bytes, int ranks);
   GpuLoader(const GpuLoader&) = delete;
   GpuLoader& operator=(const GpuLoader&) = delete;
   ~GpuLoader();
 
-  // The same as LoadSource::read, but `out` of a request is memory of the GPU, which no work of the GPU uses
-  // meanwhile. All bytes have arrived when it returns; when it throws, nothing is written any more.
-  // With options.verify whole tensors lie at multiples of 8. options.threads is not heeded. One call
-  // runs at a time, others wait. Throws what LoadSource::read throws, and GpuError.
+  // The same as LoadSource::read, but `out` of a request is memory of the GPU, which no work of the
+  // GPU uses meanwhile. All bytes have arrived when it returns; when it throws, nothing is written
+  // any more. With options.verify whole tensors lie at multiples of 8. options.threads is not
+  // heeded. One call runs at a time, others wait. Throws what LoadSource::read throws,
+  // and GpuError.
   void read(const LoadSource& source, std::span<const LoadRequest> requests,
             const LoadOptions& options);
-  // Lets the threads begin what the next read() wants, and returns at once. While `out` of a request is
-  // null but for its size, they fill the ring only, so memory can be allocated meanwhile; begin() again
-  // with all memory lets them go on. Of the options only verify is heeded. `source` and the memory live
-  // until that read(), another begin(), or discard(). What differs from what read() wants is thrown
-  // away. Throws Error::usage for requests that cannot be read.
+  // Lets the threads begin what the next read() wants, and returns at once. While `out` of a
+  // request is null but for its size, they fill the ring only, so memory can be allocated
+  // meanwhile; begin() again with all memory lets them go on. Of the options only verify is heeded.
+  // `source` and the memory live until that read(), another begin(), or discard(). What differs
+  // from what read() wants is thrown away. Throws Error::usage for requests that cannot be read.
   void begin(const LoadSource& source, std::span<const LoadRequest> requests,
              const LoadOptions& options);
   // Ends what begin() began: nothing is written any more when it returns.

@@ -8,12 +8,12 @@
 namespace mxfp4 {
 namespace {
 
-// The copy engine has nothing to do until the first piece is there, so each thread's first pieces are
-// small. What is decoded or made whole would gain nothing.
+// The copy engine has nothing to do until the first piece is there, so each thread's first pieces
+// are small. What is decoded or made whole would gain nothing.
 constexpr std::array kFirstBytes = {int64_t{256} << 10, int64_t{512} << 10};
 
-// Slots are multiples of it, so that each begins where a page of the ring does: the largest that kernels
-// for 64-bit Arm use beside NVIDIA's GPUs.
+// Slots are multiples of it, so that each begins where a page of the ring does: the largest that
+// kernels for 64-bit Arm use beside NVIDIA's GPUs.
 constexpr int64_t kSlotUnit = int64_t{64} << 10;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What one reading brings to a GPU: requests, cut into pieces of a slot's size at most. Immutable, so
-// threads share it without a lock.
+// What one reading brings to a GPU: requests, cut into pieces of a slot's size at most. Immutable,
+// so threads share it without a lock.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ class GpuPlan {
     size_t request;
   };
 
-  // `threads` take the first pieces at once; no piece is larger than `most_bytes`. Throws Error::usage
-  // for what cannot be read, as GpuLoader::read().
+  // `threads` take the first pieces at once; no piece is larger than `most_bytes`. Throws
+  // Error::usage for what cannot be read, as GpuLoader::read().
   GpuPlan(const LoadSource& source, std::span<const LoadRequest> requests, bool verify,
           size_t threads, int64_t most_bytes);
 

@@ -1,20 +1,21 @@
-// One call of GpuLoader::read(), which its threads share: the ring (GpuSlots) that they fill, the sender
-// (GpuSender) that hands full slots to the GPU, and the sums (GpuSums) that come back. The threads fill
-// the ring, and sleep then, until it is known where the bytes go.
+// One call of GpuLoader::read(), which its threads share: the ring (GpuSlots) that they fill, the
+// sender (GpuSender) that hands full slots to the GPU, and the sums (GpuSums) that come back. The
+// threads fill the ring, and sleep then, until it is known where the bytes go.
 //
-// From then on a thread that waits, for a free slot or for a sum, does not sleep. It goes on: sends what
-// is due, appends what is due, lets other threads have the CPU (std::this_thread::yield), and asks again.
-// A sleeping thread would need somebody to wake it. When the ring is full all threads wait, so only the
-// driver could, by interrupt, after a copy has ended: the copy engine would stand still meanwhile. Waits
-// asleep were tried and gained nothing (scripts/python/README.md). Since waiting threads keep their CPUs,
-// readers_of_rank() in scripts/python leaves some CPUs to others.
+// From then on a thread that waits, for a free slot or for a sum, does not sleep. It goes on: sends
+// what is due, appends what is due, lets other threads have the CPU (std::this_thread::yield), and
+// asks again. A sleeping thread would need somebody to wake it. When the ring is full all threads
+// wait, so only the driver could, by interrupt, after a copy has ended: the copy engine would stand
+// still meanwhile. Waits asleep were tried and gained nothing (scripts/python/README.md). Since
+// waiting threads keep their CPUs, readers_of_rank() in scripts/python leaves some CPUs to others.
 //
-// Nothing here relies on a processor's order of memory: what one thread hands to another goes through a
-// mutex, or through a release and the acquire that sees it. Between CPUs and the GPU only the driver's
-// promises count. A call that hands work to the GPU lets the GPU see what the calling thread could see,
-// so also what other threads put into slots before GpuSender::add(). A thread to which cuEventQuery said
-// that an event is over sees what the GPU wrote before the event: the sums. Bytes that went past the caches
-// are in order before a piece is handed on (run_schedule() ends with finish_streaming()).
+// Nothing here relies on a processor's order of memory: what one thread hands to another goes
+// through a mutex, or through a release and the acquire that sees it. Between CPUs and the GPU only
+// the driver's promises count. A call that hands work to the GPU lets the GPU see what the calling
+// thread could see, so also what other threads put into slots before GpuSender::add(). A thread to
+// which cuEventQuery said that an event is over sees what the GPU wrote before the event: the sums.
+// Bytes that went past the caches are in order before a piece is handed on (run_schedule() ends
+// with finish_streaming()).
 #pragma once
 
 #include <atomic>
@@ -57,11 +58,11 @@ class GpuReading {
   void stop();
   // The work of one thread.
   void work() noexcept;
-  // For the thread that called send_to(), after its work(): waits until the GPU has summed everything,
-  // or a thread failed.
+  // For the thread that called send_to(), after its work(): waits until the GPU has summed
+  // everything, or a thread failed.
   void await_sums() noexcept;
-  // After all threads: waits until the GPU is done with the ring and the requests' memory, too. Throws
-  // what a thread met, and Error::input for a checksum that differs.
+  // After all threads: waits until the GPU is done with the ring and the requests' memory, too.
+  // Throws what a thread met, and Error::input for a checksum that differs.
   void finish();
   // Like finish(), for an abandoned read.
   void await_gpu() noexcept;
@@ -79,8 +80,8 @@ class GpuReading {
   void go_on();
   // Goes on until the first `count` pieces are appended. Returns early after a failure.
   void await_appended(size_t count);
-  // Relaxed: only says that no more work is wanted. What failed is read under failure_mutex_, or after
-  // the threads have been joined.
+  // Relaxed: only says that no more work is wanted. What failed is read under failure_mutex_, or
+  // after the threads have been joined.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
   // Acquire, with wake()'s release: who sees it sees targets_, and failed_ where stop() set both.
   [[nodiscard]] bool has_target() const { return has_target_.load(std::memory_order_acquire); }

@@ -17,7 +17,8 @@ namespace mxfp4 {
 
 class GpuSender {
  public:
-  // Copies that the engine has: one that it makes, and the next. What is read meanwhile goes together.
+  // Copies that the engine has: one that it makes, and the next. What is read meanwhile
+  // goes together.
   static constexpr size_t kUnderWay = 2;
 
   // `copied`: kUnderWay events.

@@ -1,5 +1,5 @@
-// The ring: slots of pinned memory. Each belongs to one thread, the only one that fills it, so a thread that
-// the system stops for a while holds up nothing but its own slots.
+// The ring: slots of pinned memory. Each belongs to one thread, the only one that fills it, so a
+// thread that the system stops for a while holds up nothing but its own slots.
 #pragma once
 
 #include <atomic>
@@ -26,13 +26,13 @@ class GpuSlots {
     return memory_ + static_cast<int64_t>(slot) * slot_bytes_;
   }
 
-  // Whether a slot holds bytes that may still have to be copied. For the slot's thread. Acquire, with
-  // free()'s release: the thread's next write to the slot comes after the copy that freed it.
+  // Whether a slot holds bytes that may still have to be copied. For the slot's thread. Acquire,
+  // with free()'s release: the thread's next write to the slot comes after the copy that freed it.
   [[nodiscard]] bool is_used(size_t slot) const {
     return used_[slot].load(std::memory_order_acquire);
   }
-  // For the slot's thread, while the slot is free. Relaxed: only this thread asks is_used(), and the
-  // thread that calls free() has got the slot's number by way of the sender's mutex.
+  // For the slot's thread, while the slot is free. Relaxed: only this thread asks is_used(), and
+  // the thread that calls free() has got the slot's number by way of the sender's mutex.
   void take(size_t slot) { used_[slot].store(true, std::memory_order_relaxed); }
   // For any thread, once the copy of the slot's bytes is over.
   void free(size_t slot) { used_[slot].store(false, std::memory_order_release); }

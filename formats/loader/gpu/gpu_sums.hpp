@@ -1,6 +1,6 @@
-// The checksums of what arrives: the GPU sums the blocks of each piece behind its copy, from its own
-// memory, and writes the sums into pinned memory. They are appended to their tensors' checksums piece by
-// piece, in order, by whichever thread comes by.
+// The checksums of what arrives: the GPU sums the blocks of each piece behind its copy, from its
+// own memory, and writes the sums into pinned memory. They are appended to their tensors' checksums
+// piece by piece, in order, by whichever thread comes by.
 #pragma once
 
 #include <atomic>
@@ -36,13 +36,13 @@ class GpuSums {
   // There is room for the sums of `places` pieces.
   GpuSums(const GpuDevice& gpu, const GpuPlan& plan, const GpuSumRoom& room, size_t places);
 
-  // How many pieces must be appended before piece `index` may be started: that piece takes the place
-  // of an older one.
+  // How many pieces must be appended before piece `index` may be started: that piece takes the
+  // place of an older one.
   [[nodiscard]] size_t needed_before(size_t index) const {
     return index >= places_ ? index - places_ + 1 : 0;
   }
-  // Whether the first `count` pieces are appended. Acquire, with append_arrived()'s release: who takes
-  // a place writes there after the older piece was appended.
+  // Whether the first `count` pieces are appended. Acquire, with append_arrived()'s release: who
+  // takes a place writes there after the older piece was appended.
   [[nodiscard]] bool has_appended(size_t count) const {
     return appended_.load(std::memory_order_acquire) >= count;
   }
@@ -50,8 +50,8 @@ class GpuSums {
   // Sums the bytes of a piece that belong to no whole block, before the piece is handed on. Needs
   // needed_before(index).
   void start(size_t index, ConstBytes bytes);
-  // Lets the GPU sum pieces that lie, or will lie, at `targets`, by request, once `copied` is over. One
-  // call at a time.
+  // Lets the GPU sum pieces that lie, or will lie, at `targets`, by request, once `copied` is over.
+  // One call at a time.
   void sum_behind(CudaDriver::Event copied, std::span<const FullSlot> pieces,
                   std::span<const CudaDriver::Address> targets);
   // Appends the sums that have arrived, unless another thread does.

@@ -1,5 +1,6 @@
-// vLLM 0.25.0 (fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py): emulation joins the lists; Humming's
-// classes take the shared checks; the generic converter leaves AITER's gate and up halves as they are.
+// vLLM 0.25.0 (fused_moe/oracle/mxfp4.py, fused_moe/experts/*.py): emulation joins the lists;
+// Humming's classes take the shared checks; the generic converter leaves AITER's gate and up halves
+// as they are.
 #include "lib/layouts/aiter_layouts.hpp"
 #include "lib/layouts/other_layouts.hpp"
 #include "lib/oracle/predicates.hpp"

@@ -1,5 +1,6 @@
-// vLLM 0.26.0 (fused_moe/oracle/mxfp4.py, quark/quark_moe.py): emulation has sizes of its own; scales
-// for Hopper are padded to a multiple of four; context parallelism brings an all-to-all kernel.
+// vLLM 0.26.0 (fused_moe/oracle/mxfp4.py, quark/quark_moe.py): emulation has sizes of its own;
+// scales for Hopper are padded to a multiple of four; context parallelism brings an
+// all-to-all kernel.
 #include "lib/layouts/triton_layouts.hpp"
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/edit.hpp"

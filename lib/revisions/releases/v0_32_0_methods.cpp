@@ -247,7 +247,7 @@ void replace_humming_layouts(RuleSet& rules) {
   std::ranges::copy(refused_when_loading(), std::back_inserter(rows));
   rows.insert(
       rows.end(),
-      {refused({"FP8 activations in groups of 64", is_fp8_group64}, kNoSuchActivations, "ValueError"),
+      {refused({"FP8 activations in groups of 64", is_fp8_group64}, kOtherType, "ValueError"),
        refused({"4-bit activations, CUDA capability below 10.0",
                 [](const Target& t) { return is_fp4(t) && arch_below(t, 100); }},
                kNo4Bit, "ValueError"),

@@ -1,8 +1,8 @@
 // The paths of SGLang 0.5.16's method classes, in the order in which these test them:
-// srt/arg_groups/overrides.py (_gpt_oss_overrides, _deepseek_v4_sm120_moe), srt/layers/quantization/
-// mxfp4.py (Mxfp4Config, Mxfp4MoEMethod), fp8.py (Fp8Config.get_quant_method,
-// Fp8MoEMethod.process_weights_after_loading_block_quant), mxfp4_flashinfer_trtllm_moe.py,
-// mxfp4_flashinfer_cutlass_moe.py, mxfp4_marlin_moe.py.
+// srt/arg_groups/overrides.py (_gpt_oss_overrides, _deepseek_v4_sm120_moe),
+// srt/layers/quantization/ mxfp4.py (Mxfp4Config, Mxfp4MoEMethod), fp8.py
+// (Fp8Config.get_quant_method, Fp8MoEMethod.process_weights_after_loading_block_quant),
+// mxfp4_flashinfer_trtllm_moe.py, mxfp4_flashinfer_cutlass_moe.py, mxfp4_marlin_moe.py.
 #include <fmt/format.h>
 
 #include <algorithm>

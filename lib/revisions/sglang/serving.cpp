@@ -1,7 +1,7 @@
-// The method classes of SGLang by checkpoint, what stops them after the choice, and the names of their
-// parameters: srt/layers/quantization/mxfp4.py, fp8.py, compressed_tensors/, quark/;
-// srt/models/gpt_oss.py (_load_mxfp4_experts_weights); srt/layers/quantization/marlin_utils.py
-// (check_moe_marlin_supports_layer).
+// The method classes of SGLang by checkpoint, what stops them after the choice, and the names of
+// their parameters: srt/layers/quantization/mxfp4.py, fp8.py, compressed_tensors/, quark/;
+// srt/models/gpt_oss.py (_load_mxfp4_experts_weights);
+// srt/layers/quantization/marlin_utils.py (check_moe_marlin_supports_layer).
 #include <cstdint>
 #include <vector>
 

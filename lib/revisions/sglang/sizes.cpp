@@ -1,6 +1,7 @@
 // Sizes and layouts of SGLang 0.5.16: create_weights and process_weights_after_loading of
-// srt/layers/quantization/mxfp4.py, mxfp4_flashinfer_trtllm_moe.py, mxfp4_flashinfer_cutlass_moe.py,
-// mxfp4_marlin_moe.py, fp8.py, and srt/layers/moe/fused_moe_triton/layer.py, which rounds H first.
+// srt/layers/quantization/mxfp4.py, mxfp4_flashinfer_trtllm_moe.py,
+// mxfp4_flashinfer_cutlass_moe.py, mxfp4_marlin_moe.py, fp8.py, and
+// srt/layers/moe/fused_moe_triton/layer.py, which rounds H first.
 #include <string>
 #include <vector>
 

@@ -1,7 +1,8 @@
-// The tables of SGLang that v0_5_16.cpp gathers into one value, and the rows that later releases put in
-// their place. SGLang has no oracle: a model's override sets --moe-runner-backend where it is "auto",
-// then the method class of the checkpoint takes a path by that name and the device. So every caller
-// chooses by itself, and its DirectRows are the paths, in the order in which SGLang tests them.
+// The tables of SGLang that v0_5_16.cpp gathers into one value, and the rows that later releases
+// put in their place. SGLang has no oracle: a model's override sets --moe-runner-backend where it
+// is "auto", then the method class of the checkpoint takes a path by that name and the device. So
+// every caller chooses by itself, and its DirectRows are the paths, in the order in which SGLang
+// tests them.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,8 @@ inline constexpr std::string_view kQuarkText = "Quark fp4 weights";
 // ROCm with SGLANG_USE_AITER: as mxfp4.py reads it (1, true), and as srt/environ.py does.
 [[nodiscard]] Condition with_aiter();
 [[nodiscard]] Condition aiter_by_environ();
-// A variable as srt/environ.py reads it: true, 1, yes, y or false, 0, no, n, whatever the letters' case;
-// any other text is its default.
+// A variable as srt/environ.py reads it: true, 1, yes, y or false, 0, no, n, whatever the letters'
+// case; any other text is its default.
 [[nodiscard]] bool reads_as_true(std::string_view value, bool otherwise);
 [[nodiscard]] Condition variable_on(std::string_view variable, bool when_unset);
 
@@ -41,8 +42,8 @@ inline constexpr std::string_view kQuarkText = "Quark fp4 weights";
 [[nodiscard]] DirectRow dequantized_to_fp8();
 [[nodiscard]] DirectRow dequant_and_runner();
 
-// The rows of I that a rank's buffers have before they are padded, and those that gpt-oss's loader cuts
-// for it: whole blocks of scales.
+// The rows of I that a rank's buffers have before they are padded, and those that gpt-oss's loader
+// cuts for it: whole blocks of scales.
 struct GptOssRows {
   int64_t buffer = 0, loaded = 0;
 };
@@ -59,8 +60,8 @@ struct GptOssRows {
 // flashinfer_mxfp4 under this condition; fp4_experts_paths() are the paths of 0.5.16.
 [[nodiscard]] std::vector<DirectRow> fp4_experts_classes(Condition by_default);
 [[nodiscard]] std::vector<DirectRow> fp4_experts_paths();
-// Mxfp4MoEMethod of compressed-tensors, from 0.5.20 on. Only Kimi-K3's class says that w13 is stored in
-// halves.
+// Mxfp4MoEMethod of compressed-tensors, from 0.5.20 on. Only Kimi-K3's class says that w13 is
+// stored in halves.
 [[nodiscard]] std::vector<DirectRow> compressed_tensors_paths(bool kimi);
 [[nodiscard]] std::vector<DirectRow> quark_paths();
 

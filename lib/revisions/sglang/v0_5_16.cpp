@@ -1,5 +1,5 @@
-// SGLang 0.5.16, whole: the first release of SGLang that is known here. v0_5_20.cpp and later hold what
-// each later one changed.
+// SGLang 0.5.16, whole: the first release of SGLang that is known here. v0_5_20.cpp and later hold
+// what each later one changed.
 #include "lib/oracle/predicates.hpp"
 #include "lib/revisions/base/tables.hpp"
 #include "lib/revisions/releases.hpp"
@@ -8,7 +8,8 @@
 namespace mxfp4 {
 namespace {
 
-// A deployment's facts have the names of vLLM's newest base, except where SGLang has names of its own.
+// A deployment's facts have the names of vLLM's newest base, except where SGLang has names of
+// its own.
 RuleSet rules_of_sglang_0_5_16() {
   RuleSet rules;
   rules.engine = Engine::kSglang;

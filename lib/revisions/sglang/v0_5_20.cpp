@@ -1,6 +1,7 @@
-// SGLang 0.5.20: gpt-oss on SM120 takes FlashInfer's CUTLASS, DeepSeek-V4 does so or TRT-LLM on every
-// GPU that has it (srt/arg_groups/model_overrides/); compressed-tensors' MXFP4 goes through
-// Mxfp4MoEMethod, with Kimi-K3's default; XPU and DeepGEMM get paths (srt/layers/quantization/mxfp4.py).
+// SGLang 0.5.20: gpt-oss on SM120 takes FlashInfer's CUTLASS, DeepSeek-V4 does so or TRT-LLM on
+// every GPU that has it (srt/arg_groups/model_overrides/); compressed-tensors' MXFP4 goes through
+// Mxfp4MoEMethod, with Kimi-K3's default; XPU and DeepGEMM get paths
+// (srt/layers/quantization/mxfp4.py).
 #include <cstddef>
 #include <utility>
 
