@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/console.hpp"
 #include "apps/options.hpp"
 #include "lib/core/error.hpp"
 

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "formats/blob/seekable_zstd.hpp"
 #include "lib/core/error.hpp"
 
 namespace mxfp4 {
