@@ -5,7 +5,7 @@ import shutil
 
 import layer_files
 import numpy
-from drawn_models import (GATED, NUMBERED, RELEASE, SEED, check_all, compressed_tensors, convert, experts, explain, group,
+from drawn_models import (GATED, NUMBERED, RELEASE, SEED, check_all, compressed_tensors, convert, draw, experts, explain, group,
                           numbers, quark, qwen3, refused, run, save)
 
 
@@ -110,6 +110,24 @@ def other_words_of_configs():
     refused("global_quant_config.weight: .* expected an object", save("listed", qwen3(listed, 1, 4, 256, 128), plain))
 
 
+def no_config():
+    """Without a config.json, sizes are rounded as by the method class after which the style is named."""
+    experts_of = "model.layers.0.mlp.experts"
+    hidden, inter = 32 * draw(5, 7, 9), 32 * draw(3, 5, 7)
+    cases = (("mxfp4", {"quant_method": "mxfp4"}, experts(experts_of, 2, hidden, inter)),
+             ("compressed_tensors", compressed_tensors(group(["Linear"])), experts(experts_of, 2, hidden, inter, codes=".weight_packed")))
+    for style, quantization, tensors in cases:
+        with_config, without = save("with", qwen3(quantization, 1, 2, hidden, inter), tensors), save("without", None, tensors)
+        for release in (draw("0.21.0", "0.23.0", "0.25.0"), draw("0.26.0", "0.29.0", "0.33.0")):
+            for backend in ("MARLIN", "TRITON"):
+                flags = ("--arch", "sm90", "--backend", backend, "--revision", release, "--json")
+                family = ("--family", "generic" if style == "compressed_tensors" else "gpt_oss")
+                answers = [json.loads(run("explain", *words, *flags, *family).stdout)
+                           for words in ((with_config,), (without, "--style", style))]
+                padded = [answer.get("sizes", {}).get("padded", "refused") for answer in answers]
+                assert padded[0] == padded[1] != "refused", (style, release, backend, padded, answers)
+
+
 def only_a_config():
     """The answer before the download is the answer after it."""
     k3 = {"num_hidden_layers": 3, "first_k_dense_replace": 1}
@@ -184,5 +202,5 @@ def size_that_helps():
 
 
 if __name__ == "__main__":
-    check_all(constants_of_python, index_with_others, hdf5_with_records, other_words_of_configs, only_a_config,
+    check_all(constants_of_python, index_with_others, hdf5_with_records, other_words_of_configs, no_config, only_a_config,
               no_checkpoints, size_that_helps)
