@@ -1,4 +1,5 @@
 """The program as functions, and the commands that belong to the package."""
+import ast
 import os
 import re
 import shutil
@@ -157,6 +158,34 @@ class Commands(unittest.TestCase):
             self.assertEqual(set(known), set(found) - other - own, command)
             for name, kind in known.items():
                 self.assertEqual(kind is not bool, found[name], f"{command} --{name}")
+
+    def test_names_for_type_checkers(self):
+        """What a module of the package imports for type checkers only is there, too: nothing else reads those lines."""
+        package = os.path.dirname(mxfp4_repack.__file__)
+
+        def parsed(module):
+            with open(os.path.join(package, module + ".py"), encoding="utf-8") as file:
+                return ast.parse(file.read())
+
+        def names_of(module):
+            for node in parsed(module).body:
+                if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                    yield node.name
+                elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                    yield from (target.id for target in getattr(node, "targets", [getattr(node, "target", None)]) if isinstance(target, ast.Name))
+
+        checked = 0
+        for module in sorted(name[:-3] for name in os.listdir(package) if name.endswith(".py")):
+            for block in ast.walk(parsed(module)):
+                if not (isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"):
+                    continue
+                for line in block.body:
+                    place = (getattr(line, "module", None) or "").split(".")
+                    if place[0] == "mxfp4_repack" and len(place) == 2:
+                        for alias in line.names:
+                            self.assertIn(alias.name, set(names_of(place[1])), module)
+                            checked += 1
+        self.assertGreater(checked, 0)
 
     def test_as_a_module(self):
         """python -m mxfp4_repack is the program."""

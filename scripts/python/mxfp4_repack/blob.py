@@ -28,7 +28,8 @@ class Blob:
 
     def __init__(self, root: str, native: NativeBlob, check: str) -> None:
         """`native`: the same directory, open in the library, which checked its manifest."""
-        self.root, self._check, self._native = root, check, native
+        self.root, self._check = root, check
+        self._native: Optional[NativeBlob] = native
         self.digest: str = hashlib.sha256(native.manifest).hexdigest()
         manifest: Mapping[str, Any] = json.loads(native.manifest)
         self.manifest = manifest

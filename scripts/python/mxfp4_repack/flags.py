@@ -21,7 +21,7 @@ class RevisionFlags(TypedDict, total=False):
     revision: str
 
 
-class TargetFlags(RevisionFlags, total=False):
+class ServingFlags(RevisionFlags, total=False):
     """The serving machine and process, and what the engine was told."""
 
     arch: str
@@ -53,6 +53,9 @@ class TargetFlags(RevisionFlags, total=False):
     sequence_parallel: bool
     enable_lora: bool
     expert_placement: str
+
+
+class TargetFlags(ServingFlags, total=False):
     rank: int
 
 
@@ -65,6 +68,10 @@ class InputFlags(TypedDict, total=False):
 
 class LayerFlags(TypedDict, total=False):
     layers: Numbers
+
+
+class CheckpointFlags(ServingFlags, InputFlags, LayerFlags, total=False):
+    """open_checkpoint()'s, which has `rank` as a keyword of its own."""
 
 
 class RunFlags(TypedDict, total=False):

@@ -11,7 +11,9 @@ from mxfp4_repack.native import NativeCheckpoint
 from mxfp4_repack.tensors import whole_number
 
 if TYPE_CHECKING:
-    from mxfp4_repack.commands import Flag
+    from typing_extensions import Unpack
+
+    from mxfp4_repack.flags import CheckpointFlags
 
 
 class MadeBlob(Blob):
@@ -35,7 +37,7 @@ class MadeBlob(Blob):
 
 
 def open_checkpoint(path: "os.PathLike[str] | str", *, rank: Optional[int] = None,
-                    conversion: Optional[Mapping[str, Any]] = None, **flags: "Flag") -> Blob:
+                    conversion: Optional[Mapping[str, Any]] = None, **flags: "Unpack[CheckpointFlags]") -> Blob:
     """Opens a safetensors checkpoint as open_blob() opens a blob that was made from it: the same names,
     types, shapes, strides and bytes, which are made each time that they are read. Nothing is written.
 
